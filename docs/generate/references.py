@@ -23,6 +23,7 @@ from dptext_spark.config.model import RunConfig
 from dptext_spark.config.sections import Secret, Section
 from dptext_spark.importance.selection import Importance, Level
 from dptext_spark.report.terminal.catalogue import catalogue
+from dptext_spark.text.identifiers.types import Identifiers
 from dptext_spark.text.names.search import NameSearch
 from dptext_spark.text.names.sources import ListSources
 from dptext_spark.text.policy import Policy
@@ -115,6 +116,10 @@ def defaults() -> dict[str, Any]:
     """Return the default of every setting by its path; those that leave no trace where they are not used are at the end."""
     search = {name: value for name, value in asdict(NameSearch()).items() if name != "version"}
     lists = {"policy.mask": [], "policy.keep": [], "policy.allow_unknown": False}
+    lists |= {
+        "policy.segment": Policy().segment,
+        "policy.identifiers.languages": list(Identifiers().languages),
+    }
     untraced = {"lexicon.prior": None, **flat(search, "policy.names."), **lists}
     return flat(parse_config(LEAST).as_dict()) | untraced
 

@@ -16,8 +16,8 @@ from dptext_spark.errors import SettingsError
 from dptext_spark.importance.budget import Budget
 from dptext_spark.mechanisms import SanText
 from dptext_spark.rounding import percent_up, rounded_down, rounded_up
-from dptext_spark.text.identifiers.types import FAKE, FIELD, KEEP, MASK, placeholder
-from dptext_spark.text.policy import BEYOND_MASK, OOV_MASK, Policy
+from dptext_spark.text.identifiers.types import FAKE, FIELD, IN_LANGUAGES, KEEP, MASK, placeholder
+from dptext_spark.text.policy import BEYOND_MASK, NO_SEGMENT, OOV_MASK, Policy
 
 HIDDEN_CONDITION = (
     "(hidden: it names a text column; "  # in the place of a condition, and what binds it behind
@@ -134,11 +134,21 @@ def _clear_words(policy: Policy, budget: Budget | None) -> Iterator[str]:
     }[policy.numbers]
     marks = "spaces, punctuation, symbols and digits" if policy.tokenizer == "words" else "spaces"
     become = "is RELEASED IN CLEAR" if policy.oov == "keep" else "leaves no character in clear"
-    yield (
-        "Of scripts that put no spaces between words (Chinese, Japanese, Thai, Khmer and the like): how many stretches there are "
-        f"between {marks}, and where. Each is one word, which a lexicon hardly ever holds: as an unknown word it {become}. No "
-        "setting cuts them into words; spaces put between words beforehand do."
-    )
+    scripts = "Of scripts that put no spaces between words (Chinese, Japanese, Thai, Khmer and the like)"
+    stretches = f"how many stretches there are between {marks}, and where"
+    if policy.segment == NO_SEGMENT:
+        cuts = "policy.segment: lexicon cuts" if policy.tokenizer == "words" else "No setting cuts"
+        yield (
+            f"{scripts}: {stretches}. Each is one word, which a lexicon hardly ever holds: as an unknown word it {become}. "
+            f"{cuts} them into words; spaces put between words beforehand do."
+        )
+    else:
+        yield (
+            f"{scripts}: {stretches}; and of a stretch that is no word, about how many words of lexicon and stop words it is cut "
+            "into, the longest first from its beginning on, and where others stand: what is between two of those words is one "
+            f"unknown word, which {become}. A name that the lexicon holds only in parts is drawn in these parts. Less of it with "
+            "policy.segment: none."
+        )
     if budget is not None:
         yield (
             "Which words of a long record are not drawn, because they are beyond those that its budget allows: each is replaced "
@@ -265,6 +275,11 @@ def rule_based(policy: Policy) -> Iterator[str]:
         "what is said above; what they miss, such as one that is misspelt or broken apart, is cut into words and numbers like "
         f"other text. No ε covers this.{'' if policy.names else NO_NAMES}"
     )
+    if chosen.languages:
+        yield (
+            f"Dates with the name of a month are looked for in English and in {_listed(chosen.languages)} "
+            f"({FIELD}.{IN_LANGUAGES}), beside a day or a year. In other languages only those in figures are found."
+        )
     if kept:
         yield (
             f"Identifiers that are not looked for: {_listed(kept)} ({FIELD}: keep). Their words and numbers are treated like "

@@ -40,7 +40,7 @@ _UNTOLD = np.int64(-1)
 # Columns of the per-row counters that cutting and settling fill.
 WORDS, DRAWN, STOP_KEPT, OOV_WORDS, NUMBERS, INVALID = range(6)
 # Columns of `options`: the policy in numbers.
-KEEP_STOP, OOV_ACTION, NUMBER_ACTION, LOWER_CASE, HASH0, HASH1 = range(6)
+KEEP_STOP, OOV_ACTION, NUMBER_ACTION, LOWER_CASE, HASH0, HASH1, SEGMENT = range(7)
 
 
 @compiled
@@ -99,7 +99,7 @@ def is_known(info: Int, size: Int, options: Any) -> Any:
 
 
 @compiled
-def _settle(data: Any, i: Int, end: Int, row: Int, row_start: Int, found: Any, chars: Any, work: Any) -> Int:
+def settle(data: Any, i: Int, end: Int, row: Int, row_start: Int, found: Any, chars: Any, work: Any) -> Int:
     """Decide on the looked-up word data[i:end] and list it if it changes; return the number of tokens."""
     tokens, content, counts, options, forms, n = work
     info, size, length = found
@@ -125,7 +125,7 @@ def settle_word(
     info = look_up_form(forms[0], length, table)
     if is_known(info, table[6], options) or not parts:
         work = (tokens, content, counts, options, forms, n)
-        return _settle(data, i, end, row, row_start, (info, table[6], length), chars, work)
+        return settle(data, i, end, row, row_start, (info, table[6], length), chars, work)
     # Unknown as a whole: each run between apostrophes and hyphens stands for itself.
     first, position = i, i
     while position <= end:
@@ -139,7 +139,7 @@ def settle_word(
                 length = lower_into(data, first, position, forms[0], stage, lower)
                 info = look_up_form(forms[0], length, table)
                 work = (tokens, content, counts, options, forms, n)
-                n = _settle(data, first, position, row, row_start, (info, table[6], length), chars, work)
+                n = settle(data, first, position, row, row_start, (info, table[6], length), chars, work)
             first = position + step
         position += step
     return n

@@ -19,9 +19,10 @@ OOV = ("mask", "draw", "keep")
 NUMBERS = ("random", "mask", "keep")
 CASES = ("carry", "lower")
 GAPS = ("keep", "normalise")
+SEGMENTS = NO_SEGMENT, BY_LEXICON = ("none", "lexicon")
 CHOICES = {
     **{"stop_words": STOP_WORDS, "oov": OOV, "numbers": NUMBERS, "case": CASES},
-    **{"gaps": GAPS, "tokenizer": tuple(TOKENIZERS)},
+    **{"gaps": GAPS, "tokenizer": tuple(TOKENIZERS), "segment": SEGMENTS},
 }
 OOV_MASK = "[OOV]"
 NUMBER_MASK = "[NUM]"
@@ -55,6 +56,9 @@ class Policy:
             guarantee; given as an :class:`Identifiers`, a mapping of types to actions, or `none`.
         names: names of persons and places that public lists and rules or a classifier find, also without a guarantee; given as a
             :class:`NameSearch`, a mapping such as `{lists: true}`, or `none`.
+        segment: scripts without spaces between words (Chinese, Japanese, Thai and the like): `none` takes what stands between
+            spaces and marks as one word; `lexicon` cuts such a stretch, where it is no word, into the longest words of lexicon
+            and stop words from its beginning on (:mod:`dptext_spark.text.segment`). With the tokenizer `words`.
 
     Examples:
         >>> policy = dp.Policy(stop_words="draw", numbers="mask", identifiers={"email": "fake"})
@@ -71,6 +75,7 @@ class Policy:
     tokenizer: Literal["words", "whitespace"] = "words"
     identifiers: Identifiers = field(default_factory=Identifiers)
     names: NameSearch = field(default_factory=NameSearch)
+    segment: Literal["none", "lexicon"] = "none"
 
     def __post_init__(self) -> None:
         """Check every choice.
@@ -83,6 +88,11 @@ class Policy:
             for name, choices in CHOICES.items()
             if getattr(self, name) not in choices
         ]
+        if self.segment == BY_LEXICON and self.tokenizer == "whitespace":
+            found.append(
+                f"policy.segment: {BY_LEXICON!r} given, but the tokenizer cuts at spaces only; valid: {NO_SEGMENT}, or "
+                "policy.tokenizer: words."
+            )
         words = self.stop_word_list
         if words is not None and (
             not isinstance(words, list | tuple)
@@ -102,11 +112,14 @@ class Policy:
             object.__setattr__(self, "stop_word_list", tuple(words))
 
     def as_dict(self) -> dict[str, Json]:
-        """Return it JSON-able; a search for names that is not used leaves no trace."""
+        """Return it JSON-able; a search for names and a segmentation that are not used leave no trace."""
         values: dict[str, Json] = asdict(self)
+        values["identifiers"] = self.identifiers.as_dict()
         values["names"] = self.names.as_dict()
         if self.names == NameSearch():
             del values["names"]
+        if self.segment == NO_SEGMENT:
+            del values["segment"]
         return values
 
     def kept_words(self) -> tuple[str, ...]:

@@ -49,6 +49,7 @@ from dptext_spark.text.lookup import (
     settle_unknown,
     settle_word,
 )
+from dptext_spark.text.segment import settle_stretch
 
 CHUNK = 16  # digits drawn by one block
 _ONES = np.uint64(0x0101010101010101)
@@ -109,7 +110,7 @@ def cut_words(
         table: (cells, shift, slots, flags, word_bytes, offsets, V) of :class:`WordTable`.
         chars: (stage, classes, lower, upper) of the character tables.
         counts: int32[strips, counters], the first six added to.
-        options: uint64[6].
+        options: uint64[7].
         out: (tokens int64[n, 4], content uint64[n, 2], keys uint64[n, 2], forms uint8[2, m]).
 
     Returns:
@@ -209,7 +210,7 @@ def cut_words(
                     counts[row, INVALID] += 1
                     break
                 work = (tokens, content, counts, options, forms, n)
-                n = settle_word(data, p, q, row, start, joiners > 0, table, chars, work)
+                n = settle_stretch(data, p, q, row, start, joiners > 0, table, chars, work)
                 p = q
             elif kind == DIGIT:
                 n, p = _number(data, p, end, row, chars, (tokens, content, counts, options, forms, n))

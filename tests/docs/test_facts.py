@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import asdict
 
 import pytest
 import yaml
@@ -14,7 +13,7 @@ from docs.generate import records
 from dptext_spark.audit.table.metrics import MEANING
 from dptext_spark.config.condition import FUNCTIONS
 from dptext_spark.mechanisms import MECHANISMS
-from dptext_spark.text.identifiers.types import Identifiers
+from dptext_spark.text.identifiers.types import LANGUAGES, Identifiers
 from dptext_spark.text.policy import Policy
 from tests.docs.pages import CHECKOUT, blocks, text
 
@@ -35,12 +34,18 @@ def test_the_table_of_mechanisms_names_all(page: str) -> None:
 
 
 def test_identifiers_are_those_of_the_code() -> None:
-    (block,) = blocks(CHECKOUT / "docs/guide/identifiers.md", "yaml")
-    assert Policy(**yaml.safe_load(block)["policy"]).identifiers.phone == "fake"
+    chosen, written = (
+        Policy(**yaml.safe_load(block)["policy"]).identifiers
+        for block in blocks(CHECKOUT / "docs/guide/identifiers.md", "yaml")
+    )
+    assert chosen.phone == "fake"
+    assert written.languages == ("de", "fr")
+    named = re.findall(r"\(`([a-z]{2})`\)", text("docs/guide/identifiers.md"))
+    assert sorted(named) == list(LANGUAGES)
     rows = re.findall(
         r"^\| `(\w+)` \| .*? \| (\w+) \|", text("docs/guide/identifiers.md"), flags=re.MULTILINE
     )
-    assert dict(rows) == asdict(Identifiers())
+    assert dict(rows) == Identifiers().as_dict()
 
 
 def test_figures_of_an_audit_are_those_of_the_code() -> None:

@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -21,8 +21,9 @@ from dptext_spark.mechanisms.base import present_name
 from dptext_spark.model.privatizer import ENGINE_VERSION
 from dptext_spark.runtime.record import Json, Record
 from dptext_spark.spark.tables.tables import Commit, our_commits, undone_by
-from dptext_spark.text.identifiers.types import KEEP, NO_IDENTIFIERS
+from dptext_spark.text.identifiers.types import IN_LANGUAGES, KEEP, NO_IDENTIFIERS
 from dptext_spark.text.names.sources import ListSources
+from dptext_spark.text.policy import NO_SEGMENT
 
 if TYPE_CHECKING:
     from dptext_spark.spark.job.plan import RunPlan
@@ -359,9 +360,11 @@ def _default(section: str, name: str, values: Mapping[str, Json]) -> object:
         known = {} if kind is None else {one.name: one.default for one in fields(kind)}
         return known.get(name)
     if section == "identifiers":
-        return KEEP
+        return [] if name == IN_LANGUAGES else KEEP
     if (section, name) == ("lexicon", "version"):
         return recorded_version(values)
+    if (section, name) == ("policy", "segment"):
+        return NO_SEGMENT
     return _defaults().get(section, {}).get(name)
 
 
@@ -371,7 +374,7 @@ def _defaults() -> dict[str, Mapping[str, Json]]:
     found = parse_config(
         {"input": {"path": "/in"}, "columns": ["text"], "output": {"path": "/out"}}
     ).as_dict()
-    found["policy"]["identifiers"] = asdict(NO_IDENTIFIERS)  # before they were looked for there were none
+    found["policy"]["identifiers"] = NO_IDENTIFIERS.as_dict()  # before they were looked for there were none
     sections = {name: values for name, values in found.items() if isinstance(values, dict)}
     return {**sections, "": found, "importance": Importance(percent=100).as_dict() | {"percent": None}}
 

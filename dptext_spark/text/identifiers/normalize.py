@@ -24,7 +24,7 @@ LINE = 10  # every kind of line break
 # Blocks of such scripts: Thai and Lao; Tibetan and Myanmar; Hangul's parts; Khmer; Tai Le and New Tai Lue; Tai Tham; Chinese,
 # Japanese and Yi; more of Hangul, Javanese, Myanmar and Tai Viet; Hangul; compatibility; half-width kana and Hangul; Tangut and
 # others; historic kana; the planes of ideographs.
-_UNSPACED = (
+UNSPACED_BLOCKS = (
     (0x0E00, 0x0EFF), (0x0F00, 0x109F), (0x1100, 0x11FF), (0x1780, 0x17FF), (0x1950, 0x19DF), (0x1A20, 0x1AAF), (0x2E80, 0xA4CF),
     (0xA960, 0xA9FF), (0xAA60, 0xAADF), (0xAC00, 0xD7FF), (0xF900, 0xFAFF), (0xFF66, 0xFFDC), (0x16FE0, 0x18DFF),
     (0x1AFF0, 0x1B2FF), (0x20000, 0x3FFFF),
@@ -56,7 +56,7 @@ def shapes() -> U8:
     found = np.full(len(code), STRANGE, np.uint8)
     for kinds, seen in (((LETTER,), FOREIGN), ((SPACE,), 32), ((MARK, EXTEND), NOTHING), ((HYPHEN,), 45)):
         found[np.isin(kind, kinds)] = seen
-    for first, last in _UNSPACED:
+    for first, last in UNSPACED_BLOCKS:
         block = found[first : last + 1]
         block[block == FOREIGN] = UNSPACED
     digits = np.flatnonzero(kind == DIGIT)

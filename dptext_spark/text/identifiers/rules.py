@@ -19,7 +19,9 @@ from dptext_spark.text.identifiers.check_digits import account_end, account_rest
 from dptext_spark.text.identifiers.context import ACCOUNT, ADDRESS, COLONS, DAY, HANDLE, HOST, NUMBER, SCHEME
 
 # What is done with a match beyond its pattern.
-PLAIN, REACHES, CARD, IBAN, PHONE, FIGURES, IPV6 = range(7)
+PLAIN, REACHES, CARD, IBAN, PHONE, FIGURES, IPV6, WRITTEN = range(
+    8
+)  # WRITTEN: it reads skeletons with months
 LEAST_PHONE, MOST_PHONE = 7, 15  # digits; ITU-T E.164 allows 15
 
 _W = r"a-z0-9\x01"  # letters and digits that a word goes on with
@@ -44,6 +46,12 @@ _YEAR = "(?:1[0-9]|20|21)[0-9][0-9]"
 _CLOCK = (
     "(?:[t ](?:[01]?[0-9]|2[0-3]):[0-5][0-9](?::[0-5][0-9](?:[.,][0-9]+)?)?(?: ?z|[+-][0-9]{2}:?[0-9]{2})?)?"
 )
+# Months of other languages, by what stands in a skeleton for them (see :mod:`~dptext_spark.text.identifiers.months`).
+_ANY, _WHOLE, _SHORT, _FIRST, _SHORT_FIRST = r"[\x04-\x07]", r"[\x05\x07]", r"[\x04\x06]", r"\x07", r"\x06"
+_W_OR_MONTH = rf"{_W}\x04-\x07"
+_NTH = rf"{_DAY}(?:er|e|:[ae]|\.?\x01|-\x01{{1,2}})?"  # such as 1er, 3:e, 1º
+_TO_MONTH = r"(?:\. ?|\.?[ /-](?:de )?|\.? d')"
+_TO_YEAR = r"(?:[.,]{1,2}[ -]?|[.,]?[ /-](?:del? )?)"
 _G = r"[ ./\n-][ \n]*"  # between the groups of a telephone number
 
 
@@ -111,6 +119,16 @@ RULES = (
         rf"|{_DAY}[-/.]{_DAY}[-/.](?:{_YEAR}|[0-9]{{2}}){_CLOCK}"
         rf"|{_MONTH}\.? {_DAY}(?:st|nd|rd|th)?(?:,? {_YEAR})?"
         rf"|{_DAY}(?:st|nd|rd|th)?(?: of)?[ -]{_MONTH}(?:[.,]{{0,2}}[ -]{_YEAR})?|{_MONTH}\.? {_YEAR})",
+    ),
+    # A short name counts with a full stop or a year only: `set`, `out` and `mag` are words, too.
+    _rule(
+        "date",
+        DAY,
+        rf"^(?P<lead>(?:.{{0,17}}?[^{_W_OR_MONTH}])??)(?P<x>{_NTH}{_TO_MONTH}(?:{_ANY}{_TO_YEAR}{_YEAR}|{_WHOLE}|{_SHORT}\.)"
+        rf"|{_YEAR}\.? {_ANY}\.? {_DAY}|(?:{_FIRST}\.?|{_SHORT_FIRST}\.) {_DAY}(?:,? {_YEAR})?"
+        rf"|(?:{_WHOLE}{_TO_YEAR}|{_SHORT}(?:\.[ -]?(?:del? )?| del? )){_YEAR})",
+        WRITTEN,
+        behind=rf"[^{_W_OR_MONTH}]",
     ),
 )  # fmt: skip
 

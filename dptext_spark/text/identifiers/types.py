@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 from dptext_spark.errors import SettingsError, did_you_mean, unknown
+from dptext_spark.runtime.record import Json
 
 MASK, FAKE, KEEP = ACTIONS = ("mask", "fake", "keep")
 NONE = "none"
 FIELD = "policy.identifiers"
 Action = Literal["mask", "fake", "keep"]
+IN_LANGUAGES = "languages"  # the one setting that is no type
+# Whose months are known by name, by their codes of ISO 639-1; English ones are always looked for.
+LANGUAGES = (
+    "ar", "bg", "cs", "da", "de", "el", "es", "fi", "fr", "hu", "it", "nb", "nl", "pl", "pt", "ro", "ru", "sv", "tr", "uk",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -28,9 +34,11 @@ class Identifiers:
         iban: account numbers whose length and check digits are right.
         card: payment cards, 13 to 19 digits with a right check digit (Luhn).
         ip: IPv4 and IPv6 addresses.
-        date: days in figures or with an English month; `fake` is not to be had.
+        date: days in figures, or with a month in English or in one of `languages`; `fake` is not to be had.
         digits: seven digits or more in a row, or nine and more in three groups with hyphens.
         username: names after an @.
+        languages: whose names of months dates may have, beside English ones: codes such as `de` and `fr`, in any order; only
+            where dates are looked for.
     """
 
     email: Action = "mask"
@@ -42,6 +50,7 @@ class Identifiers:
     date: Action = "keep"
     digits: Action = "mask"
     username: Action = "mask"
+    languages: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Check every action.
@@ -50,12 +59,24 @@ class Identifiers:
             SettingsError: values are not valid; a line for each.
         """
         found = []
-        for name, action in asdict(self).items():
+        for name in TYPES:
             valid = (MASK, KEEP) if name == "date" else ACTIONS
-            if action not in valid:
-                found.append(str(unknown(f"{FIELD}.{name}", action, valid)))
+            if getattr(self, name) not in valid:
+                found.append(str(unknown(f"{FIELD}.{name}", getattr(self, name), valid)))
+        languages, field = self.languages, f"{FIELD}.{IN_LANGUAGES}"
+        if not isinstance(languages, list | tuple) or not all(isinstance(one, str) for one in languages):
+            found.append(
+                f"{field}: {_shown(languages)} given; valid: a list of {', '.join(LANGUAGES)}. English is always known."
+            )
+        else:
+            found += [str(unknown(field, one, LANGUAGES)) for one in languages if one not in LANGUAGES]
+            if languages and self.date == KEEP:
+                found.append(
+                    f"{field}: {_shown(list(languages))} given, but dates are not looked for; valid: with {FIELD}.date: mask."
+                )
         if found:
             raise SettingsError("\n".join(found))
+        object.__setattr__(self, IN_LANGUAGES, tuple(sorted(set(languages))))
 
     @classmethod
     def of(cls, value: object) -> Identifiers:
@@ -73,13 +94,15 @@ class Identifiers:
                 f"{FIELD}: {_shown(value)} given; valid: none, or a mapping of types ({', '.join(TYPES)}) to "
                 f"{', '.join(ACTIONS)}."
             )
+        names = (*TYPES, IN_LANGUAGES)
         lines = [
-            f"{FIELD}.{name}: no such type of identifier; valid: {', '.join(TYPES)}.{did_you_mean(name, TYPES)}"
+            f"{FIELD}.{name}: no such type of identifier; valid: {', '.join(TYPES)}; or {IN_LANGUAGES}, of written dates."
+            f"{did_you_mean(name, names)}"
             for name in value
-            if name not in TYPES
+            if name not in names
         ]
         try:
-            made = cls(**{name: action for name, action in value.items() if name in TYPES})
+            made = cls(**{name: given for name, given in value.items() if name in names})
         except SettingsError as error:
             lines.append(str(error))
         if lines:
@@ -88,14 +111,19 @@ class Identifiers:
 
     def __bool__(self) -> bool:
         """Whether any type is looked for."""
-        return any(action != KEEP for action in asdict(self).values())
+        return any(getattr(self, name) != KEEP for name in TYPES)
+
+    def as_dict(self) -> dict[str, Json]:
+        """Return it JSON-able; languages that are not named leave no trace."""
+        values: dict[str, Json] = {name: getattr(self, name) for name in TYPES}
+        return {**values, IN_LANGUAGES: list(self.languages)} if self.languages else values
 
     def wanted(self, *actions: str) -> tuple[str, ...]:
         """Return the types with one of some actions; without arguments those that are looked for."""
-        return tuple(name for name, action in asdict(self).items() if action in (actions or (MASK, FAKE)))
+        return tuple(name for name in TYPES if getattr(self, name) in (actions or (MASK, FAKE)))
 
 
-TYPES = tuple(field.name for field in fields(Identifiers))
+TYPES = tuple(field.name for field in fields(Identifiers) if field.name != IN_LANGUAGES)
 NO_IDENTIFIERS = Identifiers(**dict.fromkeys(TYPES, KEEP))  # type: ignore[arg-type]  # each field
 
 

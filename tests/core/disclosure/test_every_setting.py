@@ -16,7 +16,7 @@ from dptext_spark.disclosure.facts import RunFacts
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.mechanisms import MECHANISMS, Mechanism
 from dptext_spark.mechanisms.summary import Summary
-from dptext_spark.text.identifiers.types import TYPES
+from dptext_spark.text.identifiers.types import IN_LANGUAGES, TYPES
 from dptext_spark.text.names.search import NAME_ACTIONS
 
 PLAIN: dict[str, Any] = {"input": {"path": "/in"}, "columns": ["body"], "output": {"path": "/out"}}
@@ -47,8 +47,10 @@ RELEASES: dict[str, list[Any]] = {
     "policy.case": ["lower"],
     "policy.gaps": ["normalise"],
     "policy.tokenizer": ["whitespace"],
+    "policy.segment": ["lexicon"],
     **{f"policy.identifiers.{name}": ["fake", "keep"] for name in TYPES if name != "date"},
     "policy.identifiers.date": ["mask"],
+    "policy.identifiers.languages": [["de"], ["de", "fr"]],
     "policy.names": [
         {"lists": True},
         {"model": "/classifier"},
@@ -138,7 +140,7 @@ def _with(name: str, value: Any) -> dict[str, Any]:
     section, _, field = name.partition(".")
     if field.startswith("identifiers."):
         field, _, kind = field.partition(".")
-        value = {kind: value}
+        value = {kind: value} if kind != IN_LANGUAGES else {"date": "mask", kind: value}
     plain = STREAM if section in ("mode", "stream") else PLAIN
     changed = {**plain, section: {**plain.get(section, {}), field: value} if field else value}
     if name in ("lexicon.limit", "lexicon.vocabulary"):
@@ -165,7 +167,9 @@ def test_no_setting_is_left_out() -> None:
     untraced = {
         "lexicon.prior",
         "budget",
+        "policy.identifiers.languages",
         "policy.names",
+        "policy.segment",
         "policy.mask",
         "policy.keep",
     }  # where they are not used
@@ -181,6 +185,7 @@ def test_a_setting_that_changes_what_is_released_changes_the_statement(name: str
         "lexicon.limit": {**PLAIN, "lexicon": {"source": "/lexicon.txt"}},
         "lexicon.vocabulary": {**PLAIN, "lexicon": {"source": "/lexicon.txt"}},
         "lexicon.more": {**PLAIN, "mechanism": {"name": "diffractor"}},
+        "policy.identifiers.languages": {**PLAIN, "policy": {"identifiers": {"date": "mask"}}},
         "mode": {**PLAIN, "row_key": "id"},
         "stream.changes": STREAM,
         "stream.duplicates": STREAM,

@@ -26,7 +26,7 @@ def test_defaults_are_those_of_the_issue() -> None:
         "case": "carry",
         "gaps": "keep",
         "tokenizer": "words",
-        "identifiers": {**dict.fromkeys(TYPES, "mask"), "date": "keep"},
+        "identifiers": {**dict.fromkeys(TYPES, "mask"), "date": "keep", "languages": ()},
         "names": {
             "lists": False,
             "person": "mask",
@@ -35,6 +35,7 @@ def test_defaults_are_those_of_the_issue() -> None:
             "model": None,
             "threshold": 0.5,
         },
+        "segment": "none",
     }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from dataclasses import asdict, replace
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -112,7 +112,7 @@ def row_of(**changes: Any) -> RunRecord:
 def test_a_finished_run_may_be_tried_again_while_its_source_goes_on() -> None:
     check_finished(replace(row_of(), input_version="delta:9"), replace(row_of(), key_commitment="c2"))
     # What was begun before identifiers were looked for goes on without.
-    check_finished(row_of(policy={"stop_words": "keep", "identifiers": asdict(NO_IDENTIFIERS)}), row_of())
+    check_finished(row_of(policy={"stop_words": "keep", "identifiers": NO_IDENTIFIERS.as_dict()}), row_of())
     check_finished(row_of(audit={"scopes": 2}, input={"path": "/in", "where": "b"}), row_of())
 
 
@@ -129,7 +129,7 @@ def test_a_finished_run_may_be_tried_again_while_its_source_goes_on() -> None:
         ),
         ({"policy": {"stop_words": "draw"}}, r"policy\.stop_words \(keep then, draw now\)"),
         (
-            {"policy": {"stop_words": "keep", "identifiers": {**asdict(NO_IDENTIFIERS), "phone": "fake"}}},
+            {"policy": {"stop_words": "keep", "identifiers": {**NO_IDENTIFIERS.as_dict(), "phone": "fake"}}},
             r"policy\.identifiers\.phone \(keep then, fake now\)",
         ),
         ({"columns": ["title"]}, r"columns"),
@@ -157,8 +157,15 @@ def test_a_setting_that_an_older_record_lacks_had_its_default_then() -> None:
     ):
         del older[section][name]
     del older["importance"], older["mode"], older["policy"]["identifiers"]
-    none = {**now, "policy": {**now["policy"], "identifiers": asdict(NO_IDENTIFIERS)}}
+    none = {**now, "policy": {**now["policy"], "identifiers": NO_IDENTIFIERS.as_dict()}}
     assert differences(older, none) == {}
+    cut = {**none, "policy": {**none["policy"], "segment": "lexicon"}}
+    assert differences(older, cut) == {"policy.segment": ("none", "lexicon")}
+    months = {
+        **none,
+        "policy": {**none["policy"], "identifiers": {**NO_IDENTIFIERS.as_dict(), "languages": ["de"]}},
+    }
+    assert differences(none, months) == {"policy.identifiers.languages": ([], ["de"])}
     assert list(differences(older, {**none, "mode": "streaming"})) == ["mode"]
     other = {**none, "mechanism": {**none["mechanism"], "remainder": "own"}}
     assert differences(older, other) == {"mechanism.remainder": ("join", "own")}

@@ -1,0 +1,249 @@
+"""Dates with a month's name in other languages: found where asked for, in a date only, as a plain reading finds them."""
+
+# Look-alikes of other scripts are what some texts are about.
+# ruff: noqa: RUF001
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+from importlib.resources import files
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dptext_spark.text.chunks import padded
+from dptext_spark.text.identifiers.context import is_letter
+from dptext_spark.text.identifiers.finder import Finder
+from dptext_spark.text.identifiers.months import FIRST, LONGEST, MONTH, WHOLE, folds, months_of, packaged
+from dptext_spark.text.identifiers.normalize import NOTHING, shapes
+from dptext_spark.text.identifiers.types import LANGUAGES, Identifiers
+
+ENGLISH = Finder(Identifiers(date="mask"))
+FILE = Path(str(files("dptext_spark.text.identifiers"))) / "cldr" / "months.txt"
+# Of the packaged names: other names are found in a text where it changes, so that a run is not the same with another package.
+DIGEST = "ef23c897d0d5ab7c6dff41075370afd9d418fc6ac70b00c893df320e0a788273"
+
+
+def finder(*languages: str) -> Finder:
+    return Finder(Identifiers(date="mask", languages=languages))
+
+
+def dates(text: str, chosen: Finder) -> list[str]:
+    texts = pa.array([text], pa.string())
+    data, rows = padded(texts)
+    spans, types, *_ = chosen.find(data, rows, texts)
+    named = [chosen.names[kind] for kind in types]
+    held = [data[a:b].tobytes().decode() for a, b in zip(spans.starts, spans.ends, strict=True)]
+    return [one for name, one in zip(named, held, strict=True) if name == "date"]
+
+
+WRITTEN = {
+    "ar": ["٣ مارس ٢٠٢٤", "3 يناير 2024", "12 آذار 2023", "أبريل 2024", "5 ابريل"],
+    "bg": ["3 март 2024", "12 септември", "5 яну. 2024", "ЯНУАРИ 2024"],
+    "cs": ["3. března 2024", "12. září", "5. úno. 2024", "říjen 2023", "1. ŘÍJNA 2023"],
+    "da": ["3. marts 2024", "12. maj", "5. okt. 2024", "januar 2024"],
+    "de": ["3. März 2024", "12. August", "5. Okt. 2024", "Mai 2023", "1.Jänner", "4. MÄRZ 2024", "3. Sept.", "3. Marz"],
+    "el": ["3 Μαρτίου 2024", "12 Αυγούστου", "5 Οκτ. 2024", "Μάιος 2023", "3 ΜΑΡΤΙΟΥ 2024", "ΜΆΙΟΣ 2023", "3η Μαΐου"],
+    "es": ["5 de mayo de 2023", "12 de enero", "5 de sept. de 2024", "mayo de 2023", "1 ENERO 2024", "setiembre del 2023"],
+    "fi": ["3. maaliskuuta 2024", "12. heinäkuuta", "kesäkuu 2023", "5. TAMMIKUUTA 2024"],
+    "fr": ["12 août", "3 janv. 2024", "1er mai 2023", "DECEMBRE 2023", "5 févr.", "14-juillet-1789", "3 Décembre"],
+    "hu": ["2024. március 3", "március 15", "2024. márc. 3", "szept. 5", "július 2024", "2024 JÚLIUS 5"],
+    "it": ["3 marzo 2024", "12 agosto", "1º maggio", "5 set. 2024", "3/dic/2024", "GENNAIO 2023"],
+    "nb": ["3. mars 2024", "17. mai", "5. des. 2024", "desember 2023"],
+    "nl": ["3 maart 2024", "12 augustus", "5 mrt. 2024", "mei 2023", "5-mei-2024"],
+    "pl": ["12 stycznia 2024", "3 października", "5 sty 2024", "PAŹDZIERNIK 2023", "3 paź. 2024", "5 wrz."],
+    "pt": ["1º de março de 2024", "12 de agosto", "5 de out. de 2024", "março 2023", "5/out/2024", "3 MARÇO 2024"],
+    "ro": ["3 martie 2024", "12 august", "5 ian. 2024", "noiembrie 2023"],
+    "ru": ["3 марта 2024", "12 августа", "5 янв. 2024", "Май 2023", "3-го МАЯ", "1 сент."],
+    "sv": ["3 mars 2024", "12 augusti", "5 okt. 2024", "maj 2023", "3:e mars 2024"],
+    "tr": ["3 Mart 2024", "12 Ağustos", "5 Oca 2024", "KASIM 2023", "3 kasım", "1 ŞUBAT 2024", "3 EKİM"],
+    "uk": ["3 березня 2024", "12 серпня", "5 січ. 2024", "травень 2023", "1 ТРАВНЯ 2024"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_written_dates_are_found_whole_wherever_they_stand(language: str) -> None:
+    own, every = finder(language), finder(*LANGUAGES)
+    for text in WRITTEN[language]:
+        for before, after in (
+            ("", ""),
+            ("x ", " y"),
+            ("(", ")"),
+            ("am, ", ", x"),
+            ("Ж ", "\nЖ"),
+            ("\n", "!"),
+            ("“", "”"),
+        ):
+            for form in ("NFC", "NFD"):
+                whole = unicodedata.normalize(form, text)
+                assert dates(f"{before}{whole}{after}", own) == [whole], (before, after, form)
+                assert dates(f"{before}{whole}{after}", every) == [whole], (before, after, form)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_packaged_name_counts_beside_a_day_and_a_year_in_any_case(language: str) -> None:
+    own = finder(language)
+    for word, mark in packaged()[language].items():
+        for written in (
+            word,
+            word.capitalize(),
+            word.upper(),
+            unicodedata.normalize("NFD", word),
+            word[0] + "\u00ad" + word[1:],
+        ):
+            assert dates(f"so 3. {written} 2024 so", own) == [f"3. {written} 2024"]
+            assert dates(f"so 3 {written}. so", own) == [
+                f"3 {written}." if not mark & WHOLE else f"3 {written}"
+            ]
+            bare = dates(f"so 3 {written} so", own)
+            english = dates(f"so 3 {written} so", ENGLISH)
+            assert bare == ([f"3 {written}"] if mark & WHOLE else english)
+
+
+@pytest.mark.parametrize(
+    ("language", "text"),
+    [
+        ("fr", "mars et mai"),
+        ("fr", "Mars attaque, 3 marseillais"),
+        ("fr", "il y a 3 marais"),
+        ("de", "3 Maiglöckchen"),
+        ("de", "im Märzen 2024er"),
+        ("de", "33. März"),
+        ("de", "x3. März"),
+        ("de", "3März"),
+        ("de", "3.\nMärz"),
+        ("it", "ho 3 set di piatti"),
+        ("pt", "I was out 5 times, sold out 2024"),
+        ("es", "marzo 5"),  # a month before its day is Hungarian
+        ("tr", "iki ocak"),
+        ("pl", "Maja 3"),
+        ("ru", "3 маям"),
+        ("el", "5 Μαρτ"),
+    ],
+)
+def test_a_name_alone_or_within_a_word_is_none(language: str, text: str) -> None:
+    assert dates(text, finder(language)) == []
+
+
+def test_who_asks_for_no_language_finds_english_dates_only() -> None:
+    for language, texts in WRITTEN.items():
+        for text in texts:
+            assert dates(text, finder(language)) == [text]
+    assert [dates(text, ENGLISH) for text in ("3. März 2024", "12 août", "5 de mayo de 2023", "3 марта")] == [
+        [],
+        [],
+        [],
+        [],
+    ]
+    for text in ("March 4, 2021", "4th of July", "Mar. 4", "3 May 2024", "December 2020", "2021-03-04"):
+        assert dates(text, ENGLISH) == dates(text, finder(*LANGUAGES)) == [text]
+
+
+def test_the_names_are_those_of_the_packaged_file() -> None:
+    assert hashlib.sha256(FILE.read_bytes()).hexdigest() == DIGEST
+    assert tuple(packaged()) == LANGUAGES
+    assert all(len(words) >= 20 for words in packaged().values())
+    longest = max(len(unicodedata.normalize("NFD", word)) for words in packaged().values() for word in words)
+    assert longest <= LONGEST
+    # Of several languages a name means what it means in any of them.
+    months = months_of(("fr", "hu"))
+    held = {
+        "".join(chr(one) for one in name if one): int(mark)
+        for name, mark in zip(months.names, months.marks, strict=True)
+    }
+    assert held["mars"] == MONTH + WHOLE
+    assert held["marcius"] == MONTH + WHOLE + FIRST
+    assert held["okt"] == MONTH + FIRST
+    assert held["janv"] == MONTH
+
+
+@pytest.mark.skipif(find_spec("babel") is None, reason="Babel is a development tool")
+def test_the_file_is_what_its_command_makes(tmp_path: Path) -> None:
+    from dptext_spark.text.identifiers.build import build
+
+    build(tmp_path / "months.txt")
+    assert (tmp_path / "months.txt").read_bytes() == FILE.read_bytes()
+
+
+def plain_fold(char: str) -> str:
+    """What a letter is the same as: lower case, without accents."""
+    low = unicodedata.normalize("NFD", char.lower())[0]
+    return {"ı": "i", "ς": "σ"}.get(low, low)
+
+
+def test_letters_are_folded_as_pythons_database_says() -> None:
+    fold, looks = folds(), shapes()
+    letters = [
+        code
+        for words in packaged().values()
+        for word in words
+        for code in map(ord, unicodedata.normalize("NFC", word + word.upper()))
+        if looks[code] != NOTHING
+    ]
+    assert all(chr(fold[code]) == plain_fold(chr(code)) for code in letters)
+    assert all(is_letter(int(looks[code])) for code in letters)
+
+
+def plain_dates(text: str, languages: tuple[str, ...]) -> list[str]:
+    """Dates by one regular expression over the whole text, each word of it folded; no windows, no skeletons."""
+    known: dict[str, int] = {}
+    for language in languages:
+        for word, mark in packaged()[language].items():
+            known["".join(map(plain_fold, word))] = known.get("".join(map(plain_fold, word)), MONTH) | mark
+    seen, origin = [], []
+    for match in re.finditer(r"[^\W\d_]+|.", text, re.DOTALL):
+        mark = known.get("".join(map(plain_fold, match[0])))
+        for at, char in enumerate(match[0]) if mark is None else [(0, chr(mark))]:
+            seen.append(char)
+            origin.append(match.start() + at)
+    line, origin = "".join(seen), [*origin, len(text)]
+    day, year = r"(?:0?[1-9]|[12]\d|3[01])", r"(?:1\d|20|21)\d\d"
+    whole, short = "[\x05\x07]", "[\x04\x06]"
+    to_year = r"(?:[.,]{1,2}[ -]?|[.,]?[ /-](?:del? )?)"
+    any_date = re.compile(
+        rf"(?<![^\W_])(?<![\x04-\x07])(?:{day}(?:er|e|:[ae])?(?:\. ?|\.?[ /-](?:de )?|\.? d')"
+        rf"(?:[\x04-\x07]{to_year}{year}|{whole}|{short}\.)"
+        rf"|{year}\.? [\x04-\x07]\.? {day}|(?:{whole}{to_year}|{short}(?:\.[ -]?(?:del? )?| del? )){year})(?![^\W_]|[\x04-\x07])"
+    )
+    found: list[list[int]] = []
+    for at in range(len(line)):
+        match = any_date.match(line, at)
+        if match is None:
+            continue
+        if found and match.start() < found[-1][1]:
+            found[-1][1] = max(found[-1][1], match.end())
+        else:
+            found.append([match.start(), match.end()])
+    return [text[origin[a] : origin[b]] for a, b in found]
+
+
+PIECES = [
+    *("août", "AOÛT", "aout", "janv", "mars", "марта", "мая", "янв", "Μαρτίου", "ΜΑΪΟΥ", "stycznia", "sty", "maja", "kuuta"),
+    *(" ", " ", " ", ".", ",", " de ", "/", "er", "e", "x", "ж", "2024", "1999", "3", "12", "31", "40", "\n", "(", "d'"),
+]  # fmt: skip
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.lists(st.sampled_from(PIECES), max_size=14))
+def test_windows_find_what_a_plain_reading_finds(pieces: list[str]) -> None:
+    # Days in figures have a rule of their own: no three numbers follow each other with dots or slashes between them.
+    text = re.sub(r"(?<=\d)[./]+(?=\d)", " ", "".join(pieces))
+    languages = ("el", "fr", "pl", "ru")
+    assert [one for one in dates(text, finder(*languages)) if one] == plain_dates(text, languages)
+
+
+def test_how_texts_are_batched_changes_nothing() -> None:
+    own = finder(*LANGUAGES)
+    texts = [text for texts in WRITTEN.values() for text in texts]
+    data, rows = padded(pa.array(texts, pa.string()))
+    together = own.find(data, rows, pa.array(texts, pa.string())).spans
+    assert [
+        data[a:b].tobytes().decode() for a, b in zip(together.starts, together.ends, strict=True)
+    ] == texts
+    assert np.diff(together.bounds).tolist() == [1] * len(texts)
