@@ -1,7 +1,8 @@
 """Names that a token classifier finds: a small BERT in ONNX, run by onnxruntime on one thread; a provider of identifiers.
 
-It works in two stages. A text is read only where it holds a candidate, by default a word of two letters or more that is written
-with a capital; the model itself costs some thousand times what everything else here does.
+It works in two stages. A text is read only where it holds a candidate: a word of two letters or more that is written with a
+capital, and, as the policy's search, an unknown or listed word as well (:mod:`dptext_spark.encoder.candidates`). The model itself
+costs some thousand times what everything else here does.
 
 What it finds in a text depends on the text alone. Each window of it is one run of the model, without padding and without another
 text beside it: what a batch shares, be it a scale of quantised numbers or the order of a sum, is shared with nobody. Long texts
