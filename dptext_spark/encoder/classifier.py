@@ -158,6 +158,12 @@ class Classifier:
                 f"{field}: its tokenizer has {tokenizer.count:,} sub-words with ids to {tokenizer.most:,}, and its model "
                 f"{known:,}; valid: the tokenizer that the model was trained with, which has as many."
             )
+        padding = config.get("pad_token_id")
+        if padding is not None and padding != tokenizer.padding:  # as many sub-words, in another order
+            raise SettingsError(
+                f"{field}: the id of [PAD] is {tokenizer.padding:,} in its tokenizer and another in config.json (pad_token_id); "
+                "valid: the tokenizer that the model was trained with."
+            )
         facts = ClassifierFacts(labels, min(positions, WINDOW))
         graph = files.graph.read_bytes()
         check_graph(graph, len(labels.of_logits), field)
