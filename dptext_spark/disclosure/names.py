@@ -99,9 +99,13 @@ def search_not_protected(facts: RunFacts) -> Iterator[str]:
     )
     if search.model is not None:
         yield (
+            "The classifier reads a text only where it holds a word with a capital, one that the lexicon lacks, or one that "
+            "public lists hold as a likely name; in other texts it finds nothing."
+        )
+        yield (
             "A word is a name where the classifier's score, rounded to 1/1024, reaches the threshold. A score at that edge may "
-            "fall otherwise on a processor of another make or with another onnxruntime, so that what is done again there may "
-            f"find another name: {OTHERWISE[facts.consistency]}"
+            "fall otherwise on a processor of another make or with another onnxruntime, so that a task that is retried there, or "
+            f"a run that is done again, may find another name: {OTHERWISE[facts.consistency]} {_beside(facts)}"
         )
     for name in search.wanted(KEEP):
         kind = {PERSON: "persons", LOCATION: "places"}[name]
@@ -114,6 +118,28 @@ def search_not_protected(facts: RunFacts) -> Iterator[str]:
             f"{surnames:,}, towns of 1 in {towns:,}, countries and states of 1 in {regions:,}. Names are the same where "
             "their letters are, without case, accents and apostrophes: a nickname or another spelling has another pseudonym."
         )
+
+
+def _beside(facts: RunFacts) -> str:
+    """Write what another name means for the other words of a text, and for the audit of consistency."""
+    if facts.budget is not None or facts.selection is not None:
+        said = (
+            "Which words of that record are drawn, or by which ε, may then differ, too: whoever sees both outputs has seen two "
+            "releases of it."
+        )
+    elif facts.config.mechanism.reads_context:
+        said = (
+            "Words behind the name may then be drawn after another word, and anew: whoever sees both outputs has seen two "
+            "releases of them."
+        )
+    else:
+        said = "A word that is drawn both times draws the same, so that both outputs together show one draw of each word."
+    if facts.consistency == "token":
+        return said
+    return (
+        f"{said} An audit of consistency on such a processor may find that the text does not fit its source; the run is then "
+        "marked failed."
+    )
 
 
 def not_protected(facts: RunFacts) -> Iterator[str]:

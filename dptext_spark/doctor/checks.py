@@ -16,6 +16,7 @@ NEWEST_JAVA_BEFORE_4_2 = 23
 FIXED_IN_4_0_1 = "CVE-2025-54920"
 LITTLE_SPACE, NO_SPACE = 2 << 30, 64 << 20  # bytes
 SKEW = 5.0  # seconds
+MEBIBYTE = 1 << 20
 # OpenBLAS's kernels that use AVX-512, by the name that it gives them.
 AVX512_KERNELS = frozenset({"SkylakeX", "Cooperlake", "SapphireRapids"})
 
@@ -253,6 +254,41 @@ def check_space(driver: ProcessFacts, workers: Sequence[ProcessFacts]) -> CheckR
         if free < LITTLE_SPACE
         else CheckResult("free space", "ok", seen)
     )
+
+
+def check_memory(workers: Sequence[ProcessFacts], heap: int) -> CheckResult:
+    """Judge whether the workers of a container, each with a classifier of names open, fit into its memory beside Java.
+
+    Args:
+        workers: one for each task slot; those of one host and control group are in one container.
+        heap: bytes that Java may take there.
+    """
+    check = "memory"
+    hint = (
+        "Give containers more memory (spark.executor.memoryOverhead, spark.executor.pyspark.memory), let fewer tasks run in one "
+        "(spark.executor.cores), or take a smaller classifier (policy.names.model)."
+    )
+    unseen = [one for one in workers if one.held is None or one.memory is None]
+    if unseen:
+        seen = f"what workers hold with the classifier of names is not to be seen{_where(unseen)}"
+        return CheckResult(
+            check, "warn", seen, "Leave each task slot room for the classifier, several times its file."
+        )
+    containers: dict[tuple[str, str], list[ProcessFacts]] = defaultdict(list)
+    for worker in workers:
+        containers[worker.host, worker.container].append(worker)
+    found = []
+    for (host, _), group in containers.items():
+        each, room = max(one.held or 0 for one in group), min(one.memory or 0 for one in group)
+        found.append((room - len(group) * each, len(group), each, room, host))
+    left, count, each, room, host = min(found)
+    seen = (
+        f"{count} worker{'s' * (count > 1)} of {each / MEBIBYTE:,.0f} MiB with the classifier of names, "
+        f"{heap / MEBIBYTE:,.0f} MiB for Java, in {room / MEBIBYTE:,.0f} MiB (on {host})"
+    )
+    if left < 0:
+        return CheckResult(check, "fail", seen, hint)
+    return CheckResult(check, "warn", seen, hint) if left < heap else CheckResult(check, "ok", seen)
 
 
 def check_clocks(workers: Sequence[ProcessFacts], began: float, ended: float) -> CheckResult:

@@ -1,7 +1,8 @@
 """Names that a token classifier finds: a small BERT in ONNX, run by onnxruntime on one thread; a provider of identifiers.
 
-It works in two stages. A text is read only where it holds a candidate, by default a word of two letters or more that is written
-with a capital; the model itself costs some thousand times what everything else here does.
+It works in two stages. A text is read only where it holds a candidate: a word of two letters or more that is written with a
+capital, and, as the policy's search, an unknown or listed word as well (:mod:`dptext_spark.encoder.candidates`). The model itself
+costs some thousand times what everything else here does.
 
 What it finds in a text depends on the text alone. Each window of it is one run of the model, without padding and without another
 text beside it: what a batch shares, be it a scale of quantised numbers or the order of a sum, is shared with nobody. Long texts
@@ -156,6 +157,12 @@ class Classifier:
             raise SettingsError(
                 f"{field}: its tokenizer has {tokenizer.count:,} sub-words with ids to {tokenizer.most:,}, and its model "
                 f"{known:,}; valid: the tokenizer that the model was trained with, which has as many."
+            )
+        padding = config.get("pad_token_id")
+        if padding is not None and padding != tokenizer.padding:  # as many sub-words, in another order
+            raise SettingsError(
+                f"{field}: the id of [PAD] is {tokenizer.padding:,} in its tokenizer and another in config.json (pad_token_id); "
+                "valid: the tokenizer that the model was trained with."
             )
         facts = ClassifierFacts(labels, min(positions, WINDOW))
         graph = files.graph.read_bytes()

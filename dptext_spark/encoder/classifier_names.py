@@ -9,7 +9,8 @@ they are masked. Organizations and other names are left to the rest of the polic
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -17,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from dptext_spark.arrays import I64, U8, read_only
+from dptext_spark.encoder.candidates import candidates
 from dptext_spark.encoder.classifier import FIELD, Classifier
 from dptext_spark.encoder.labels import LOCATION, PERSON
 from dptext_spark.errors import SettingsError
@@ -26,6 +28,7 @@ from dptext_spark.text.chunks import padded
 from dptext_spark.text.identifiers.provider import TypedSpans
 from dptext_spark.text.names.public_names import KINDS, spans_of_parts
 from dptext_spark.text.names.search import KEEP, PSEUDONYM, NameSearch
+from dptext_spark.text.word_table import WordTable
 
 PLACES = (PERSON, LOCATION)
 TYPES = (*PLACES, *KINDS)  # those of the search by public lists
@@ -63,17 +66,20 @@ def _look(data: Any, starts: Any, ends: Any, chars: Any, found: Any) -> None:
 
 @dataclass(frozen=True, eq=False)
 class ClassifierNames:
-    """A classifier as the policy's search for names.
+    """A classifier as the policy's search for names; it reads the texts that hold a candidate.
 
     Attributes:
         search: what becomes of which names.
         classifier: that finds them.
+        table: the words that are known, of which none is a candidate for that alone.
         types: those of the search by public lists.
     """
 
     search: NameSearch
     classifier: Classifier
+    table: WordTable
     types: tuple[str, ...] = TYPES
+    _rules: tuple[I64, I64] | None = field(default=None, init=False, repr=False)
 
     @property
     def name(self) -> str:
@@ -91,13 +97,20 @@ class ClassifierNames:
             found.append(other if part is None else TYPES.index(part))
         return np.array(found, np.int64)
 
+    def beside(self, starts: I64, ends: I64) -> ClassifierNames:
+        """Return it for a batch in which the rules found these stretches: an unknown word in one is no candidate."""
+        made = copy(self)
+        object.__setattr__(made, "_rules", (starts, ends))
+        return made
+
     def find(self, texts: pa.Array) -> TypedSpans:
         """Return the names of texts."""
         return self.find_in(*padded(texts))
 
     def find_in(self, data: U8, rows: I64) -> TypedSpans:
         """Return the names in the bytes of a batch, which are padded: whole ones where they are masked, else their parts."""
-        found = self.classifier.found_in(data, rows)
+        wanted = candidates(data, rows, self.table, *(self._rules or ()))
+        found = self.classifier.found_in(data, rows, wanted)
         kinds = np.array(
             [PLACES.index(one) if one in PLACES else -1 for one in self.classifier.types], np.int64
         )
@@ -161,6 +174,8 @@ def check_classifier(names: NameSearch, classifier: Classifier | None) -> None:
         )
 
 
-def searches_of(names: NameSearch, classifier: Classifier | None) -> tuple[ClassifierNames, ...]:
-    """Return what the engine searches by beside public lists."""
-    return () if classifier is None else (ClassifierNames(names, classifier),)
+def searches_of(
+    names: NameSearch, classifier: Classifier | None, table: WordTable
+) -> tuple[ClassifierNames, ...]:
+    """Return what the engine searches by beside public lists, in texts whose known words are those of a table."""
+    return () if classifier is None else (ClassifierNames(names, classifier, table),)

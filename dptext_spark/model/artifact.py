@@ -602,7 +602,9 @@ def _built(
     chosen = manifest.importance if manifest.budget is None else manifest.budget
     made_of = (policy, manifest.consistency, None if chosen is None else chosen.bound)
     if verify and fingerprint_of(arrays, *made_of) != manifest.fingerprint:
-        raise DataError(f"artifact: {folder!r} was changed after it was written.")
+        other = ", or its classifier reads texts by the rule of another version: prepare it again"
+        said = other if policy.names.classifies else ""
+        raise DataError(f"artifact: {folder!r} was changed after it was written{said}.")
     held = _under("words", arrays)
     WordTable.check(Arrays("words", held))
     table = WordTable.restore(held)

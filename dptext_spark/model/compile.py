@@ -15,6 +15,7 @@ from dptext_spark._version import __version__
 from dptext_spark.config.messages import briefly
 from dptext_spark.config.model import ModelConfig, recorded_version
 from dptext_spark.config.sections import Embedding
+from dptext_spark.encoder.candidates import CANDIDATES_VERSION
 from dptext_spark.encoder.classifier import Classifier
 from dptext_spark.encoder.classifier_names import read_classifier
 from dptext_spark.errors import DataError, SettingsError
@@ -369,7 +370,7 @@ def _cached(
     if prior is not None:
         parts["prior"] = prior
     if classifier is not None:
-        parts["names"] = classifier.digest
+        parts["names"] = [classifier.digest, CANDIDATES_VERSION]
     if (
         config.budget is not None
     ):  # what a law may spend is found by one bound more where the package is there

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dptext_spark.arrays import I64, U8, U64, Ids
+from dptext_spark.encoder.candidates import CANDIDATES_VERSION
 from dptext_spark.encoder.classifier import Classifier
 from dptext_spark.encoder.classifier_names import check_classifier, searches_of
 from dptext_spark.errors import DataError, SettingsError, require_choice
@@ -168,7 +169,7 @@ class Privatizer:
     def engine(self) -> Engine:
         """The text engine."""
         assert self.table is not None
-        searches = searches_of(self.policy.names, self.classifier)
+        searches = searches_of(self.policy.names, self.classifier, self.table)
         return Engine(self.table, self.policy, self.providers, self.sampler.remap, searches)
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
@@ -461,7 +462,8 @@ def fingerprint_of(
     if not policy.names:
         known.pop("names", None)
     elif policy.names.classifies:  # what it is made of is among the arrays, wherever it was read
-        known["names"] = {name: one for name, one in policy.names.as_dict().items() if name != "model"}
+        bound_names = {name: one for name, one in policy.names.as_dict().items() if name != "model"}
+        known["names"] = {**bound_names, "candidates": CANDIDATES_VERSION}
     bound = [known, consistency, *([] if selector is None else [selector]), *providers]
     digest = hashlib.sha256(json.dumps(bound, sort_keys=True).encode())
     for name in sorted(arrays):

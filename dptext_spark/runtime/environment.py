@@ -50,6 +50,9 @@ class ProcessFacts(Record):
         compiled: loops that it compiled.
         seal: of the model that it sees.
         model_error: kind of the error that opening the model ended in; empty where it opened.
+        container: its control group, empty where there is none: processes of one host and group share their memory.
+        memory: bytes that the container may hold, at most those of the machine; None where that is not to be seen.
+        held: bytes that it holds alone with a classifier of names open; None without one, or where that is not to be seen.
     """
 
     host: str
@@ -72,6 +75,9 @@ class ProcessFacts(Record):
     compiled: int = 0
     seal: str = ""
     model_error: str = ""
+    container: str = ""
+    memory: int | None = None
+    held: int | None = None
 
 
 def process_facts(folders: Iterable[str] = ()) -> ProcessFacts:
@@ -81,6 +87,7 @@ def process_facts(folders: Iterable[str] = ()) -> ProcessFacts:
         folders: where it also writes: free space is asked there, too.
     """
     cache = Path(jit.code_cache())
+    container, memory = container_memory()
     return ProcessFacts(
         host=socket.gethostname(),
         at=time.time(),
@@ -98,6 +105,8 @@ def process_facts(folders: Iterable[str] = ()) -> ProcessFacts:
         ),
         avx512="avx512f" in _processor(),
         free={folder: _free(folder) for folder in sorted({tempfile.gettempdir(), str(cache), *folders})},
+        container=container,
+        memory=memory,
     )
 
 
@@ -115,6 +124,54 @@ def _processor() -> frozenset[str]:
     except OSError:
         return frozenset()
     return frozenset(next((line for line in text.splitlines() if line.startswith("flags")), "").split())
+
+
+def container_memory(root: str | os.PathLike[str] = "/") -> tuple[str, int | None]:
+    """Return the control group of this process, and the bytes that it may hold: the least of its limits and the machine's memory.
+
+    Both versions of control groups are read, also from within a container, which sees its own group as the root.
+
+    Args:
+        root: where /proc and /sys are.
+
+    Returns:
+        (the group, empty where there is none; the bytes, None where nothing is to be seen).
+    """
+    base = Path(root)
+    group, limits = "", []
+    for line in _lines(base / "proc/self/cgroup"):
+        number, controllers, place = line.split(":", 2)
+        if "memory" in controllers.split(","):
+            top, name, group = base / "sys/fs/cgroup/memory", "memory.limit_in_bytes", place
+        elif number == "0":
+            top, name, group = base / "sys/fs/cgroup", "memory.max", group or place
+        else:
+            continue
+        folder = top / place.lstrip("/")
+        for above in (folder, *folder.parents):
+            limits += [int(text) for text in _lines(above / name) if text.isdigit()]
+            if above == top:
+                break
+    for line in _lines(base / "proc/meminfo"):
+        if line.startswith("MemTotal:"):
+            limits.append(int(line.split()[1]) * 1024)
+    return group, min(limits, default=None)
+
+
+def held_bytes(root: str | os.PathLike[str] = "/") -> int | None:
+    """Return the bytes that this process holds alone and that no file holds, too; None where that is not to be seen."""
+    for line in _lines(Path(root) / "proc/self/smaps_rollup"):
+        if line.startswith("Private_Dirty:"):
+            return int(line.split()[1]) * 1024
+    return None
+
+
+def _lines(file: Path) -> list[str]:
+    """Return the lines of a file of the system's, none where there is no such file."""
+    try:
+        return file.read_text().splitlines()
+    except OSError:
+        return []
 
 
 def _free(folder: str) -> int:

@@ -28,6 +28,7 @@ KEY = RunKey(SECRET)
 LOGGED, UNSENT = (hashlib.sha256(name).digest() for name in (b"logged", b"unsent"))
 # Models whose words are replaced after the draw, depend on the word before, or are masked beyond a budget.
 RELEASING = ("remap", "fluent", "budget")
+CLASSIFIED = "classified"  # a model with a classifier of names
 COLUMNS = ["body", "tags", "comments.text", "attributes"]
 
 
@@ -48,6 +49,11 @@ def lists_of(spark: Any, folder: Path) -> dict[str, list[dict[str, str]]]:
         "mask": [{"file": str(folder / "names.txt")}, {"column": "customer"}],
         "keep": [{"table": "kept", "column": "word"}],
     }
+
+
+def names_of(folder: Path) -> dict[str, dict[str, str]]:
+    """A policy with the classifier of names in the folder."""
+    return {"names": {"model": str(folder / "classifier"), "person": "pseudonym"}}
 
 
 def failing(folder: Path) -> Iterator[tuple[str, RunConfig]]:
@@ -123,6 +129,9 @@ def main(remote: str, folder: Path) -> None:
         found[udf] = privatized(udf, KEY)
     for name in RELEASING:
         found[name] = privatized("auto", KEY, open_model(folder / name, verify=False))
+    found[CLASSIFIED] = privatized("auto", KEY, open_model(folder / CLASSIFIED, verify=False))
+    named_by = config_of(folder, "named", policy=names_of(folder), run={"id": "named"})
+    found["named_facts"] = dps.run(named_by, spark, key=KEY).as_dict(internal=True)
     lists = lists_of(spark, folder)
     found["listed"] = privatized("auto", KEY, **lists)
     named_lists = config_of(folder, "listed", policy=lists, run={"id": "listed"})

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from dptext_spark.importance.budget import Budget
@@ -23,8 +24,27 @@ from dptext_spark.randomness.draws import RunKey
 from dptext_spark.spark.diagnostics.probe import PLAN_LOGGERS
 from dptext_spark.text.policy import Policy
 from tests.cluster.traces import spellings, traces
-from tests.connect.client import COLUMNS, KEY, LOGGED, RELEASING, SECRET, UNSENT, config_of, failing, lists_of
+from tests.connect.client import (
+    CLASSIFIED,
+    COLUMNS,
+    KEY,
+    LOGGED,
+    RELEASING,
+    SECRET,
+    UNSENT,
+    config_of,
+    failing,
+    lists_of,
+    names_of,
+)
 from tests.connect.conftest import CHECKOUT, Server, environment
+from tests.core.encoder.tiny_classifier import (
+    LABELS,
+    VOCABULARY,
+    logits_table,
+    make_tiny_classifier,
+    tiny_graph,
+)
 from tests.core.mechanisms.fluent_toys import with_pairs
 from tests.core.names import beginning
 
@@ -105,6 +125,14 @@ def _model(folder: Path) -> None:
     save_model(compile(fluent, with_pairs(words)), folder / RELEASING[1])
     bounded = compile(CusText(epsilon=2.0, k=10), words, budget=Budget(record=1.0, delta=0.01))
     save_model(bounded, folder / RELEASING[2])
+    # A word that begins with an f is a place, one with an h a surname.
+    table = logits_table()
+    for letter, label in (("f", "B-CITY"), ("h", "B-SURNAME")):
+        table[VOCABULARY.index(letter)] = -40.0
+        table[VOCABULARY.index(letter), LABELS.index(label)] = 6.0
+    make_tiny_classifier(folder / "classifier", tiny_graph(table=table))
+    policy = Policy(names=names_of(folder)["names"])  # type: ignore[arg-type]
+    save_model(compile(CusText(epsilon=2.0, k=10), words, policy, "record"), folder / CLASSIFIED)
 
 
 def _contents(spark: Any, table: str) -> list[dict[str, Any]]:
@@ -117,7 +145,8 @@ def test_the_session_is_taken_as_it_is(client: Client) -> None:
 
 
 @pytest.mark.parametrize(
-    ("found", "model"), [("auto", "model"), ("pandas", "model"), *((name, name) for name in RELEASING)]
+    ("found", "model"),
+    [("auto", "model"), ("pandas", "model"), *((name, name) for name in (*RELEASING, CLASSIFIED))],
 )
 def test_a_frame_comes_out_as_on_a_classic_session(client: Client, found: str, model: str) -> None:
     from dptext_spark import spark as dps
@@ -130,6 +159,34 @@ def test_a_frame_comes_out_as_on_a_classic_session(client: Client, found: str, m
     rows = out.orderBy("id").selectExpr("to_json(struct(*))").collect()
     assert client.found[found] == [json.loads(row[0]) for row in rows]
     assert client.found[found] != _contents(client.spark, str(client.folder / "in"))
+
+
+def test_a_classifier_of_names_reads_as_on_a_classic_session_and_as_in_one_batch(client: Client) -> None:
+    from dptext_spark import spark as dps
+    from dptext_spark.model.compile import prepare
+
+    here = dps.run(
+        config_of(client.folder, "named_here", policy=names_of(client.folder)), client.spark, key=KEY
+    )
+    there = client.found["named_facts"]
+    assert there["status"] == here.facts["status"] == "succeeded"
+    assert there["consistency_audit"]["passed"] is True
+    written = _contents(client.spark, str(client.folder / "named"))
+    assert written == _contents(client.spark, str(client.folder / "named_here"))
+    source = _contents(client.spark, str(client.folder / "in"))
+    model = prepare(config_of(client.folder, "named_here", policy=names_of(client.folder)))[0]
+    drawn, counters = model.privatize(
+        pa.array([row.get("body") for row in source]), column="body", row_ids=pa.array([row["id"] for row in source]),
+        record_ids=pa.array([row["customer"] for row in source]), key=KEY, run_id="one",
+    )  # fmt: skip
+    assert [row.get("body") for row in written] == drawn.to_pylist()
+    totals = counters.totals()
+    assert totals["persons_found"] > 0
+    assert totals["locations_found"] > ROWS / 2
+    assert there["restricted"]["locations_found"] == here.facts["restricted"]["locations_found"]
+    frame = json.dumps(client.found[CLASSIFIED])
+    assert frame.count("[LOCATION]") > ROWS / 2
+    assert "friend" not in frame
 
 
 def test_lists_of_names_are_looked_for_as_on_a_classic_session(client: Client) -> None:

@@ -65,7 +65,12 @@ def test_pace_accuracy_and_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     # Three of four persons are found whole; of the five words that are found as persons each is one.
     assert names.rows[0] == ("with a candidate", 1.0, "person", 4, 3 / 4, 3 / 4, 5, 1.0)
     assert names.rows[1] == ("with a candidate", 1.0, "location", 1, 1.0, 1.0, 2, 0.5)
-    assert [row[1:] for row in marked.rows][1] == (10, 0.7, 0.7)
+    assert [row[0] for row in names.rows] == [
+        how for how in ("with a candidate", "with a capital", "all") for _ in classifier.LABELLED
+    ]
+    assert [row[1:] for row in marked.rows][3:] == [
+        ("with a candidate", 1.0, 10, 0.7), ("with a capital", 1.0, 10, 0.7), ("all", 1.0, 10, 0.7),
+    ]  # fmt: skip
     if classifier.ROLLUP.exists():
         assert len(section.figures[2].value.runs) == 1
 

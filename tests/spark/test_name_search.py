@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import SparkSession, functions
 
 from dptext_spark import spark as dps
 from dptext_spark.config.load import parse_config
@@ -163,6 +163,89 @@ def test_a_run_with_a_classifier_needs_no_folder_on_its_workers(
     assert found["rows_not_aligned"] == 0
     assert found["words"] == counts["words"]
     assert run(config, spark, key=KEY).status == "unchanged"
+
+
+# Of these the tiny classifier knows Anna, Keller, Müller and Oslo; the first stands after a capital, the others are candidates.
+CLASSIFIED: list[tuple[int, str | None, list[str | None] | None, str]] = [
+    (10, "People met Anna Keller", ["in oslo", "people like the music"], "c1"),
+    (11, "anna", None, "c2"),
+    (12, None, ["José Müller", None, ""], "c2"),
+    (13, "Keller wrote to keller@example.org", [], "c3"),
+]
+
+
+def in_one_batch(
+    model: Privatizer,
+    rows: list[tuple[int, str | None, list[str | None] | None, str]],
+    run_id: str,
+    by_customer: bool,
+) -> dict[int, tuple[Any, Any]]:
+    """The rows as the model draws them in one batch of each column."""
+    ids = pa.array([row[0] for row in rows])
+    records = pa.array([row[3] for row in rows]) if by_customer else ids
+    bodies, _ = model.privatize(
+        pa.array([row[1] for row in rows]),
+        column="body",
+        row_ids=ids,
+        record_ids=records,
+        key=KEY,
+        run_id=run_id,
+    )
+    held = Elements.of(pa.array([row[2] for row in rows], pa.list_(pa.string())))
+    elements, _ = model.privatize(
+        held.texts, column="notes", row_ids=held.identities(ids), key=KEY, run_id=run_id,
+        record_ids=records.take(pa.array(held.rows)),
+    )  # fmt: skip
+    pairs = zip(bodies.to_pylist(), held.whole(elements).to_pylist(), strict=True)
+    return dict(zip(ids.to_pylist(), pairs, strict=True))
+
+
+@pytest.mark.parametrize("level", ["token", "record", "dataset"])
+@pytest.mark.parametrize("udf", ["arrow", "pandas"])
+def test_a_frame_of_a_model_with_a_classifier_equals_one_batch(
+    spark: SparkSession, settings: dict[str, Any], tmp_path: Path, level: str, udf: str
+) -> None:
+    pytest.importorskip("onnx", reason="the extra [encoder] is not installed")
+    from tests.core.encoder.tiny_classifier import make_tiny_classifier
+
+    if udf == "arrow" and not hasattr(functions, "arrow_udf"):
+        pytest.skip("this Spark has no arrow_udf")
+    names = {"model": str(make_tiny_classifier(tmp_path / "classifier")), "person": "pseudonym"}
+    model = prepare(parse_config({**settings, "policy": {"names": names}, "consistency": level}))[0]
+    frame = spark.createDataFrame([*ROWS, *CLASSIFIED], SCHEMA).repartition(3, "customer")
+    record = "customer" if level == "record" else None
+    out = dps.privatize(frame, TEXTS, model, row_key="id", record_key=record, key=KEY, run_id="r", udf=udf)
+    found = read(out)
+    assert found == in_one_batch(model, [*ROWS, *CLASSIFIED], "r", by_customer=record is not None)
+    assert found[10][1][0] == "in [LOCATION]"  # oslo, in a text without a capital
+    written = json.dumps([found[row[0]] for row in CLASSIFIED], ensure_ascii=False).lower()
+    assert not any(name in written for name in ("anna", "keller", "müller", "oslo"))
+
+
+def test_a_stream_reads_by_its_classifier_and_no_other(
+    spark: SparkSession, settings: dict[str, Any], tmp_path: Path
+) -> None:
+    pytest.importorskip("onnx", reason="the extra [encoder] is not installed")
+    from tests.core.encoder.tiny_classifier import make_tiny_classifier, tiny_graph
+
+    folder = make_tiny_classifier(tmp_path / "classifier")
+    names = {"model": str(folder), "person": "pseudonym"}
+    streaming = {
+        **settings, "mode": "incremental", "policy": {"names": names}, "run": {"batch_rows": 2}, "consistency": "dataset",
+    }  # fmt: skip
+    model = prepare(parse_config(streaming))[0]
+    assert run(parse_config(streaming), spark, key=KEY).facts["rows"] == len(ROWS)
+    spark.createDataFrame(CLASSIFIED, SCHEMA).write.format("delta").mode("append").save(
+        settings["input"]["path"]
+    )
+    assert run(parse_config(streaming), spark, key=KEY).facts["rows"] == len(CLASSIFIED)
+    out = read(spark.read.format("delta").load(settings["output"]["path"]))
+    assert out == in_one_batch(model, [*ROWS, *CLASSIFIED], "", by_customer=False)
+    assert out[10][1][0] == "in [LOCATION]"
+    assert run(parse_config(streaming), spark, key=KEY).facts["rows"] == 0
+    make_tiny_classifier(folder, tiny_graph(mixed=0.2))
+    with pytest.raises((RunError, SettingsError)):
+        run(parse_config(streaming), spark, key=KEY)
 
 
 @pytest.mark.parametrize("more", ["importance", "budget", "lists", "fluent"])

@@ -138,11 +138,8 @@ class EvaluationCorpus:
         """
         lexicon = lexicons[0]
         names = config.policy.names
-        engine = Engine(
-            WordTable.build(lexicon.vocabulary, config.policy.stop_list()),
-            config.policy,
-            searches=searches_of(names, read_classifier(names)),
-        )
+        table = WordTable.build(lexicon.vocabulary, config.policy.stop_list())
+        engine = Engine(table, config.policy, searches=searches_of(names, read_classifier(names), table))
         bigrams = _pairs("public", engine, public, lexicon)
         drawable = drawn_words(engine)
 

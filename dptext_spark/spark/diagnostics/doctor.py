@@ -12,8 +12,17 @@ import numpy as np
 
 from dptext_spark.config.keys import read_key
 from dptext_spark.config.model import RunConfig
-from dptext_spark.doctor.checks import CheckResult, check_java, check_server_log, check_spark, check_workers
-from dptext_spark.errors import DPTextError, RunError
+from dptext_spark.doctor.checks import (
+    CheckResult,
+    check_java,
+    check_memory,
+    check_server_log,
+    check_spark,
+    check_workers,
+)
+from dptext_spark.encoder.classifier import Classifier
+from dptext_spark.encoder.classifier_names import read_classifier
+from dptext_spark.errors import DPTextError, RunError, SettingsError
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import CusText
@@ -25,6 +34,7 @@ from dptext_spark.runtime.progress import Steps, silent
 from dptext_spark.spark.diagnostics.probe import (
     arrow_slots,
     driver_facts,
+    heap_of,
     is_client,
     server_levels,
     slots_of,
@@ -37,6 +47,8 @@ from dptext_spark.spark.session.places import check_folder, check_name, folders_
 from dptext_spark.spark.session.session import spark_session
 from dptext_spark.spark.tables.tables import check_text_columns, read_input
 from dptext_spark.spark.udf.ship import ship
+from dptext_spark.text.names.search import NameSearch
+from dptext_spark.text.policy import Policy
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -66,6 +78,9 @@ _SAID = {
 _KEY_CURE = (
     "Give the setting what it names: a file of 32 bytes or more that its owner alone may read (mode 600), a variable of the "
     "driver in base64 or hex, or a secret that the job's user may read; or leave key out, for a key of each run."
+)
+_CLASSIFIER_CURE = (
+    "Let policy.names.model name a folder or an installed package with a token classifier, or leave it out."
 )
 
 
@@ -114,9 +129,16 @@ def _machines(spark: SparkSession, config: RunConfig | None, say: Steps) -> Iter
     try:
         slots = slots_of(spark)
         yield _java(spark, slots)
+        names, classifier = NameSearch(), None
+        if config is not None and config.run.artifact is None and config.policy.names.classifies:
+            try:
+                classifier = read_classifier(config.policy.names)
+                names = config.policy.names
+            except SettingsError as error:
+                yield CheckResult("classifier", "fail", str(error), _CLASSIFIER_CURE)
         with tempfile.TemporaryDirectory(prefix="dptext-doctor-", dir=user_cache()) as folder:
             try:
-                model = _model(config, folder)
+                model = _model(config, folder, names, classifier)
                 if config is not None:
                     artifact.require_expected(model, config.run.artifact_fingerprint)
                 privatizer = artifact.open_model(model)
@@ -127,7 +149,7 @@ def _machines(spark: SparkSession, config: RunConfig | None, say: Steps) -> Iter
                     str(error),
                     "Prepare it with jobs/prepare.py and name what that prints, or leave run.artifact out.",
                 )
-                model, privatizer = _tiny(folder)
+                model, privatizer = _tiny(folder, names, classifier)
             how = config.run.ship if config is not None else "artifact"
             driver = driver_facts(privatizer, artifact.read_manifest(model).seal)
             shipped = ship(spark, model, how)
@@ -135,6 +157,8 @@ def _machines(spark: SparkSession, config: RunConfig | None, say: Steps) -> Iter
             workers = worker_facts(spark, shipped, slots)
             yield from check_workers(driver, workers, slots, began, time.time())
             if not any(one.missing for one in workers):
+                if privatizer.classifier is not None and not any(one.model_error for one in workers):
+                    yield check_memory(workers, heap_of(spark))
                 yield _arrow(spark, slots)
     except Exception as error:
         yield CheckResult("executors", "fail", f"the probe failed. {reduced(error, [])}", _why(str(error)))
@@ -171,18 +195,19 @@ def _java(spark: SparkSession, slots: int) -> CheckResult:
     return check_java(driver, executors, spark.version)
 
 
-def _model(config: RunConfig | None, folder: str) -> Path:
-    """Return the artifact that is shipped: the settings', else a tiny one."""
+def _model(config: RunConfig | None, folder: str, names: NameSearch, classifier: Classifier | None) -> Path:
+    """Return the artifact that is shipped: the settings', else a tiny one, with the settings' classifier of names."""
     if config is not None and config.run.artifact is not None:
         return Path(config.run.artifact)
-    return _tiny(folder)[0]
+    return _tiny(folder, names, classifier)[0]
 
 
-def _tiny(folder: str) -> tuple[Path, Privatizer]:
-    """Compile a model of a few words into a folder of its own, for what does not depend on the model."""
+def _tiny(folder: str, names: NameSearch, classifier: Classifier | None) -> tuple[Path, Privatizer]:
+    """Compile a model of a few words, with a classifier of names or none, into a folder of its own."""
     angles = np.arange(len(_WORDS), dtype=np.float32)
     lexicon = Lexicon(Vocabulary.of(list(_WORDS)), np.stack([np.cos(angles), np.sin(angles)], axis=1))
-    made = Privatizer(lexicon, CusText(epsilon=1.0, k=4).compile(lexicon))
+    sampler = CusText(epsilon=1.0, k=4).compile(lexicon)
+    made = Privatizer(lexicon, sampler, Policy(names=names), classifier=classifier)
     place = Path(folder) / "model"
     artifact.save_model(made, place)
     return place, made

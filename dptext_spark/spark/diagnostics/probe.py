@@ -19,7 +19,7 @@ from pyspark.sql import functions
 from dptext_spark.model.artifact import MANIFEST, read_manifest
 from dptext_spark.randomness.draws import KeyReference, RunKey, key_at_hand
 from dptext_spark.randomness.key_sources import KeyUnavailableError
-from dptext_spark.runtime.environment import ProcessFacts, process_facts
+from dptext_spark.runtime.environment import ProcessFacts, held_bytes, process_facts
 from dptext_spark.runtime.jit import compilations
 from dptext_spark.spark.session.session import context_of
 from dptext_spark.spark.udf.ship import Shipped, open_shipped
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from dptext_spark.model.privatizer import Privatizer
 
 TEXTS = ("The quick brown fox, No. 42, isn't here.", "A second text: EVERYTHING else stays as it was!")
+FULL = "The quick brown fox stays here. " * 64  # more than a window of a classifier of names
 F: Any = functions  # its stubs leave out what Spark adds at run time
 _MOST_SLOTS = 1_000
 # At DEBUG the first logs each plan that it finds in its cache, as the text of protobuf; the second the first 64 bytes of each
@@ -94,6 +95,14 @@ def server_levels(spark: SparkSession) -> dict[str, str] | None:
     assert row is not None
     levels = {name: re.search(r":([A-Z]+) in ", str(row[name])) for name in PLAN_LOGGERS}
     return {name: level[1] for name, level in levels.items() if level} or None
+
+
+def heap_of(spark: SparkSession) -> int:
+    """Return the bytes that Java may take where tasks run, as the session's settings say: on a local master the driver's."""
+    is_local = str(spark.conf.get("spark.master", "")).startswith("local")
+    given = str(spark.conf.get(f"spark.{'driver' if is_local else 'executor'}.memory", None) or "1g")
+    found = re.fullmatch(r"(\d+)([kmgtp]?)b?", given.strip().lower())
+    return 0 if found is None else int(found[1]) << (10 * (1 + "kmgtp".index(found[2] or "m")))
 
 
 def is_client(spark: SparkSession) -> bool:
@@ -175,8 +184,13 @@ def _drawn(facts: ProcessFacts, opened: Callable[[], Privatizer], seal: str) -> 
     drawn, _ = model.privatize(
         pa.array(TEXTS), column="doctor", row_ids=ids, record_ids=ids, key=RunKey.insecure(0), run_id="doctor"
     )
+    held = None
+    if model.classifier is not None:  # as a text of a run would: the session takes what a full window needs
+        model.classifier.find(pa.array([FULL]))
+        held = held_bytes()
     return replace(
         facts,
+        held=held,
         drawn=hashlib.sha256("\n".join(drawn.to_pylist()).encode()).hexdigest(),
         seconds=time.perf_counter() - began,
         compiled=compilations() - before,

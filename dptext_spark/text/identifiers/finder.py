@@ -20,7 +20,7 @@ from dptext_spark.text.identifiers.candidates import END, KIND, ROW, START, cand
 from dptext_spark.text.identifiers.context import DAY, KINDS, NAMED, reaches
 from dptext_spark.text.identifiers.months import Months, month_skeletons, months_of
 from dptext_spark.text.identifiers.normalize import shapes, skeletons
-from dptext_spark.text.identifiers.provider import Provider, provided
+from dptext_spark.text.identifiers.provider import BesideRules, Provider, provided
 from dptext_spark.text.identifiers.rules import REACHES, RULES, WRITTEN, Rule, match
 from dptext_spark.text.identifiers.types import TYPES, Identifiers, placeholder
 from dptext_spark.text.spans import Spans
@@ -93,7 +93,10 @@ class Finder:
         parts: list[tuple[np.ndarray, ...]] = [(owner, starts, ends, ranks, types, written, clear)]
         parts += [self._provided(one, n, data, rows, texts) for n, one in enumerate(self.providers)]
         known = len(self.providers)
-        searched = [self._provided(one, known + n, data, rows, texts) for n, one in enumerate(self.searches)]
+        searches = (
+            one.beside(starts, ends) if isinstance(one, BesideRules) else one for one in self.searches
+        )
+        searched = [self._provided(one, known + n, data, rows, texts) for n, one in enumerate(searches)]
         if any(part[-1].any() for part in parts):
             # What is kept counts where nothing else was found, and before the policy's own searches.
             found = _merged(data, rows, [_of(part, ~part[-1]) for part in parts])

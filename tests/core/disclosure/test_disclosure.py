@@ -45,7 +45,16 @@ GUARANTEE = Guarantee(
 SETTINGS: dict[str, Any] = {
     "input": {"path": "/in"}, "columns": ["body", "subject"], "row_key": "ticket", "output": {"path": "/out"},
 }  # fmt: skip
-IN_SETTINGS = ("columns", "policy", "consistency", "record_key", "output", "mechanism", "importance")
+IN_SETTINGS = (
+    "columns",
+    "policy",
+    "consistency",
+    "record_key",
+    "output",
+    "mechanism",
+    "importance",
+    "budget",
+)
 
 
 def facts(**more: Any) -> RunFacts:
@@ -144,10 +153,11 @@ CLASSIFIER = {"model": "/secure/classifier", "threshold": 0.6}
         ({"location": "pseudonym"}, "token", "What is released in clear", "another place without a public list stands"),
         ({}, "token", "What is not protected", "places: a classifier 0123abcd (threshold 0.6), no guarantee."),
         (SEARCH, "token", "What is not protected", "rules (version 1) and a classifier 0123abcd (threshold 0.6), no guarantee."),
-        ({}, "token", "What is not protected", "with another onnxruntime, so that what is done again"),
+        ({}, "token", "What is not protected", "with another onnxruntime, so that a task that is retried there"),
         ({}, "token", "What is not protected", "its words are then drawn there instead of replaced, or the other way"),
         ({}, "record", "What is not protected", "in one text of a record a name may then be replaced, and be drawn in another"),
         ({}, "dataset", "What is not protected", "in one text a name may then be replaced, and be drawn in another"),
+        ({}, "token", "What is not protected", "reads a text only where it holds a word with a capital, one that the lexicon"),
     ],
 )  # fmt: skip
 def test_a_classifier_of_names_is_stated(
@@ -158,6 +168,28 @@ def test_a_classifier_of_names_is_stated(
     assert "/secure/classifier" not in said(classifier="0123abcd", **given)
     assert ("public lists and rules" in said(**given)) is bool(search.get("lists"))
     assert "classifier" not in said(**policy(names=SEARCH))
+
+
+BOTH = ("one draw of each word", "two releases of them", "two releases of it")
+
+
+@pytest.mark.parametrize(
+    ("level", "more", "expected"),
+    [
+        *((level, {}, BOTH[0]) for level in ("token", "record", "dataset")),
+        ("token", {"mechanism": {"name": "custext", "fluent": True}}, BOTH[1]),
+        *((level, {"importance": {"percent": 30}}, BOTH[2]) for level in ("token", "record")),
+        *((level, {"budget": {"record": 50}}, BOTH[2]) for level in ("token", "record")),
+    ],
+)
+def test_what_another_name_in_a_retry_means_is_stated(
+    level: str, more: dict[str, Any], expected: str
+) -> None:
+    stated = under("What is not protected", **policy(names=CLASSIFIER), consistency=level, **more)
+    assert [one for one in BOTH if one in stated] == [expected]
+    assert ("An audit of consistency on such a processor" in stated) is (level != "token")
+    unsearched = under("What is not protected", **policy(names=SEARCH), consistency=level, **more)
+    assert "retried there" not in unsearched
 
 
 def test_the_headings_stand_in_order_and_warnings_only_where_there_are_any() -> None:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dptext_spark.doctor import checks as on
-from dptext_spark.runtime.environment import ProcessFacts, process_facts
+from dptext_spark.runtime.environment import ProcessFacts, container_memory, held_bytes, process_facts
 
-GIB = 1 << 30
+GIB, MIB = 1 << 30, 1 << 20
 DRIVER = ProcessFacts(
     host="head", at=100.0, python="3.11.7", executable="/usr/bin/python3", package="0.1.0", build="a" * 16,
     folder="/site/dptext_spark", versions={"numpy": "2.0.0", "numba": "0.61"}, cache="/home/me/.cache/code",
@@ -132,7 +133,7 @@ def test_spark_and_pyspark_are_of_one_release() -> None:
 def test_this_process_has_all_the_facts() -> None:
     facts = process_facts(["/none/such/folder"])
     absent = {name for name, value in facts.as_dict().items() if not value}
-    ours = {"avx512", "blas", "cache_lasting"}  # as the machine is
+    ours = {"avx512", "blas", "cache_lasting", "container", "memory"}  # as the machine is
     assert absent - ours == {
         "missing",
         "drawn",
@@ -140,11 +141,98 @@ def test_this_process_has_all_the_facts() -> None:
         "seconds",
         "compiled",
         "model_error",
+        "held",
     }  # what a model adds
     assert facts.cache_writable
     assert facts.versions["numba"]
     assert facts.free["/none/such/folder"] > 0
     assert ProcessFacts.from_dict(json.loads(json.dumps(facts.as_dict()))) == facts
+
+
+@pytest.mark.parametrize(
+    ("held", "memory", "heap", "status"),
+    [
+        (200, 3000, 1024, "ok"),  # three workers take 600, and 2,400 are left for Java
+        (200, 1624, 1024, "ok"),  # to the byte
+        (200, 1623, 1024, "warn"),
+        (200, 600, 1024, "warn"),
+        (200, 599, 1024, "fail"),
+    ],
+)
+def test_workers_with_a_classifier_are_compared_with_their_container(
+    held: int, memory: int, heap: int, status: str
+) -> None:
+    """Three workers share a container on node-1; one of them takes most. On node-2 each container has one."""
+    small, large = (replace(DRIVER, held=one * MIB, memory=memory * MIB) for one in (150, held))
+    shared = [replace(one, host="node-1", container="/a") for one in (small, large, small)]
+    apart = [replace(large, host="node-2", container=f"/{name}") for name in "bcd"]
+    found = on.check_memory([*apart, *shared], heap * MIB)
+    assert (found.check, found.status) == ("memory", status)
+    assert found.message == (
+        f"3 workers of {held} MiB with the classifier of names, {heap:,} MiB for Java, in {memory:,} MiB (on node-1)"
+    )
+    assert bool(found.hint) == (status != "ok")
+    assert status == "ok" or "spark.executor.memoryOverhead" in found.hint
+    alone = on.check_memory(apart, 0)
+    assert alone.message.startswith(f"1 worker of {held} MiB")
+    assert alone.status == "ok"
+
+
+@pytest.mark.parametrize("unseen", [{"held": None}, {"memory": None}])
+def test_memory_that_is_not_to_be_seen_is_said(unseen: dict[str, Any]) -> None:
+    seen = replace(DRIVER, host="node-1", held=MIB, memory=GIB)
+    found = on.check_memory([seen, replace(seen, host="node-2", **unseen)], GIB)
+    assert found.status == "warn"
+    assert found.message == "what workers hold with the classifier of names is not to be seen on node-2"
+    assert found.hint
+
+
+def made(root: Path, files: dict[str, str]) -> Path:
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    return root
+
+
+V1, V2 = "sys/fs/cgroup/memory/", "sys/fs/cgroup/"
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        ({}, ("", None)),
+        ({"proc/meminfo": "MemTotal:  2048 kB\nMemFree: 1 kB\n"}, ("", 2 * MIB)),
+        ({"proc/self/cgroup": "0::/pod/one\n", f"{V2}pod/one/memory.max": "max\n", f"{V2}pod/memory.max": "77\n"},
+         ("/pod/one", 77)),
+        ({"proc/self/cgroup": "0::/\n", f"{V2}memory.max": "99\n", "proc/meminfo": "MemTotal: 1 kB"}, ("/", 99)),
+        # Seen from within a container, whose own group stands for the root.
+        ({"proc/self/cgroup": "4:memory:/pod/one\n0::/\n", f"{V1}memory.limit_in_bytes": "55\n"}, ("/pod/one", 55)),
+        (
+            {
+                "proc/self/cgroup": "9:name=systemd:/\n4:cpu,memory:/pod/one\n0::/other\n",
+                f"{V1}pod/one/memory.limit_in_bytes": "44\n", f"{V1}memory.limit_in_bytes": "9223372036854771712\n",
+                "proc/meminfo": "MemTotal: 1 kB",
+            },
+            ("/pod/one", 44),
+        ),
+        ({"proc/self/cgroup": "0::/a\n", "proc/meminfo": "MemTotal: 3 kB"}, ("/a", 3072)),
+    ],
+)  # fmt: skip
+def test_what_a_container_may_hold(
+    tmp_path: Path, files: dict[str, str], expected: tuple[str, int | None]
+) -> None:
+    assert container_memory(made(tmp_path, files)) == expected
+
+
+def test_what_a_process_holds(tmp_path: Path) -> None:
+    assert held_bytes(tmp_path) is None
+    rollup = "00 ---p [rollup]\nRss: 9 kB\nPrivate_Clean: 5 kB\nPrivate_Dirty:  7 kB\n"
+    assert held_bytes(made(tmp_path, {"proc/self/smaps_rollup": rollup})) == 7 * 1024
+    before = held_bytes()
+    if before is not None:
+        filled = bytearray(b"x" * (64 * MIB))
+        assert (held_bytes() or 0) - before > 32 * MIB
+        assert len(filled) == 64 * MIB
 
 
 @pytest.mark.parametrize(

@@ -341,6 +341,64 @@ def test_settings_that_are_wrong_are_refused(
         Classifier.read(tmp_path)
 
 
+@pytest.mark.parametrize(("padding", "fits"), [(0, True), (None, True), (1, False), ("0", False)])
+def test_the_padding_of_the_settings_is_that_of_the_tokenizer(
+    tmp_path: Path, padding: object, fits: bool
+) -> None:
+    make_tiny_classifier(tmp_path, config={"pad_token_id": padding})
+    if fits:
+        assert Classifier.read(tmp_path).labels
+    else:
+        with pytest.raises(
+            SettingsError, match=r"^policy\.names\.model: the id of \[PAD\] is 0 in its tokenizer"
+        ):
+            Classifier.read(tmp_path)
+
+
+def _without_a_sign(written: dict[str, Any]) -> None:
+    written["model"]["vocab"]["[OTHER]"] = written["model"]["vocab"].pop("[CLS]")
+    written["added_tokens"] = [one for one in written["added_tokens"] if one["content"] != "[CLS]"]
+    written["post_processor"] = None
+
+
+def _of_another_kind(written: dict[str, Any]) -> None:
+    written["model"] = {"type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2}, "merges": [["a", "b"]]}
+    written["added_tokens"], written["post_processor"] = [], None
+
+
+def _in_another_order(written: dict[str, Any]) -> None:
+    vocabulary = written["model"]["vocab"]
+    last = max(vocabulary, key=vocabulary.__getitem__)
+    vocabulary["[PAD]"], vocabulary[last] = vocabulary[last], vocabulary["[PAD]"]
+    for one in written["added_tokens"]:
+        one["id"] = vocabulary[one["content"]]
+
+
+def _with_more(written: dict[str, Any]) -> None:
+    vocabulary = written["model"]["vocab"]
+    vocabulary.update({f"more{n}": len(vocabulary) + n for n in range(200)})
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (_without_a_sign, r"lacks one of the special tokens \[CLS\]"),
+        (_of_another_kind, r"lacks one of the special tokens \[CLS\]"),
+        (_in_another_order, r"the id of \[PAD\] is \d+ in its tokenizer and another in config.json"),
+        (_with_more, "valid: the tokenizer that the model was trained with"),
+    ],
+)
+def test_a_tokenizer_of_another_model_is_refused(
+    tmp_path: Path, change: Callable[[Any], None], said: str
+) -> None:
+    file = make_tiny_classifier(tmp_path, config={"pad_token_id": 0}) / "tokenizer.json"
+    written = json.loads(file.read_text(encoding="utf-8"))
+    change(written)
+    file.write_text(json.dumps(written), encoding="utf-8")
+    with pytest.raises(SettingsError, match=rf"^policy\.names\.model: .*{said}"):
+        Classifier.read(tmp_path)
+
+
 @pytest.mark.parametrize("name", ["config.json", "tokenizer.json", "onnx/model.onnx"])
 def test_files_that_are_missing_or_no_such_files(tmp_path: Path, name: str) -> None:
     file = make_tiny_classifier(tmp_path) / name

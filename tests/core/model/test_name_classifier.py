@@ -40,6 +40,7 @@ from dptext_spark.text.names.public_names import KINDS, PublicNames
 from dptext_spark.text.names.search import VERSION, NameSearch
 from dptext_spark.text.names.word_list import WordList
 from dptext_spark.text.policy import Policy
+from dptext_spark.text.word_table import WordTable
 from tests.core.encoder.tiny_bert import make_tiny_bert
 from tests.core.encoder.tiny_classifier import (
     LABELS,
@@ -111,8 +112,8 @@ def test_a_batch_equals_its_rows_alone_and_an_audit_agrees(
     together = drawn(made, TEXTS)
     assert together == [drawn(made, [text], [number])[0] for number, text in enumerate(TEXTS)]
     masks = "".join(together)
-    # Keller-Anna is one name; lists find Robert, Paris and, in lower case, Oslo, too.
-    persons, places = (9, 3) if not lists else (10, 5)
+    # Keller-Anna is one name; lists find Robert and Paris, too. Oslo in lower case is a candidate of a list.
+    persons, places = (9, 4) if not lists else (10, 5)
     assert masks.count("[PERSON]") == (persons if action == "mask" else 0)
     assert masks.count("[LOCATION]") == (places if action == "mask" else 0)
     words = set(masks.lower().replace("\n", " ").replace(".", " ").replace(",", " ").split())
@@ -137,7 +138,10 @@ def union(text: str, made: Privatizer) -> list[tuple[int, int]]:
     """The stretches that either search finds, those that overlap joined, byte by byte."""
     data, rows = padded(pa.array([text]))
     found = []
-    for provider in (PublicNames(made.policy.names), *searches_of(made.policy.names, made.classifier)):
+    for provider in (
+        PublicNames(made.policy.names),
+        *searches_of(made.policy.names, made.classifier, made.table),
+    ):
         some = provider.find_in(data, rows)
         found += list(zip(some.starts.tolist(), some.ends.tolist(), strict=True))
     joined: list[tuple[int, int]] = []
@@ -180,9 +184,14 @@ def parts(text: str, search: ClassifierNames) -> list[tuple[str, str]]:
     ]
 
 
+@cache
+def table() -> WordTable:
+    return WordTable.build(beginning(Lexicon.default(), 300).vocabulary, Policy().stop_list())
+
+
 def searching(folder: Path, person: str, location: str) -> ClassifierNames:
     search = NameSearch(model=str(folder), person=person, location=location)  # type: ignore[arg-type]
-    (made,) = searches_of(search, read_classifier(search))
+    (made,) = searches_of(search, read_classifier(search), table())
     return made
 
 
@@ -290,7 +299,7 @@ def test_counts_are_those_of_the_output(folder: Path) -> None:
     made = model(folder, "plain", "token", "mask", False)
     _, counts = made.privatize(pa.array(TEXTS), column="c", row_ids=pa.array(range(len(TEXTS))), key=KEY)
     totals = counts.totals()
-    assert (totals["persons_found"], totals["locations_found"]) == (9, 3)
+    assert (totals["persons_found"], totals["locations_found"]) == (9, 4)
     assert totals["identifiers_provided"] == totals["names_masked"] == 0
 
 
@@ -318,6 +327,51 @@ def test_the_content_is_part_of_the_fingerprint_and_the_place_is_not(folder: Pat
     lexicon = beginning(Lexicon.default(), 300)
     prints = {compile(CusText(k=5), lexicon, Policy(names=one)).fingerprint for one in policies}  # type: ignore[arg-type]
     assert len(prints) == len(policies)
+
+
+def test_only_texts_with_a_candidate_are_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Anna is a word of no lexicon here, and the people's music is known; an unknown word within an address is none."""
+    made = model(folder, "plain", "token", "mask", False)
+    read: list[list[bool]] = []
+    found_in = Classifier.found_in
+
+    def looked(self: Classifier, data: Any, rows: Any, wanted: Any = None) -> Any:
+        read.append(wanted.tolist())
+        return found_in(self, data, rows, wanted)
+
+    monkeypatch.setattr(Classifier, "found_in", looked)
+    texts = [
+        "people like music",
+        "people like anna",
+        "people like Music",
+        "people like xqzt@example.org",
+        "xqzt",
+        "in oslo",
+    ]
+    masked = drawn(made, texts)
+    assert read == [[False, True, True, False, True, True]]
+    assert [text.split(" ")[-1] for text in masked][1] == "[PERSON]"
+    assert masked[5] == "in [LOCATION]"
+    without = replace(
+        made,
+        policy=replace(made.policy, identifiers="none"),
+        fingerprint="",  # type: ignore[arg-type]
+    )
+    drawn(without, texts)
+    assert read[1] == [False, True, True, True, True, True]
+
+
+def test_which_texts_are_read_is_part_of_the_fingerprint(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = model(folder, "plain", "token", "mask", False)
+    save_model(made, tmp_path / "model")
+    lists = replace(made, policy=Policy(names={"lists": True}), classifier=None, fingerprint="")  # type: ignore[arg-type]
+    monkeypatch.setattr("dptext_spark.model.privatizer.CANDIDATES_VERSION", "another")
+    assert replace(made, fingerprint="").fingerprint != made.fingerprint
+    assert replace(lists, fingerprint="").fingerprint == lists.fingerprint
+    with pytest.raises(DataError, match=r"or its classifier reads texts by the rule of another version"):
+        open_model(tmp_path / "model")
 
 
 def test_a_search_by_lists_alone_is_what_it_was() -> None:

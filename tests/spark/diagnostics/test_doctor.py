@@ -5,9 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,6 +20,7 @@ from pyspark import cloudpickle
 
 from dptext_spark.cli.app import main
 from dptext_spark.errors import SettingsError
+from dptext_spark.runtime.environment import container_memory
 from dptext_spark.spark.diagnostics import doctor, probe
 from dptext_spark.spark.session import places
 from dptext_spark.spark.session.places import check_folder, check_name
@@ -86,6 +89,54 @@ def test_what_does_not_work_is_named(settings: dict[str, Any], tmp_path: Path, c
     assert "right to write" in found["output.path"]["hint"]
     assert found["key"]["message"].startswith("key.file:")
     assert found["text engine"]["status"] == "ok"
+
+
+def test_memory_of_workers_with_a_classifier(
+    spark: Any, settings: dict[str, Any], tmp_path: Path, capsys: Any
+) -> None:
+    """Each worker opens the settings' classifier, reads a full window with it, and says what it holds."""
+    pytest.importorskip("onnx", reason="the extra [encoder] is not installed")
+    from tests.core.encoder.tiny_classifier import make_tiny_classifier
+
+    folder = make_tiny_classifier(tmp_path / "classifier")
+    names = {"names": {"model": str(folder)}}
+    code, found = examined({**settings, "policy": names}, tmp_path, capsys)
+    assert found["memory"]["status"] in ("ok", "warn")  # as the machine is
+    told = re.fullmatch(
+        r"(\d+) workers? of ([\d,]+) MiB with the classifier of names, ([\d,]+) MiB for Java, in ([\d,]+) MiB \(on .+\)",
+        found["memory"]["message"],
+    )
+    assert told is not None
+    workers, held, heap, room = (int(one.replace(",", "")) for one in told.groups())
+    assert workers == probe.slots_of(spark)
+    assert 20 < held < 2000
+    assert heap == probe.heap_of(spark) >> 20
+    assert room == pytest.approx((container_memory()[1] or 0) / (1 << 20), abs=1)
+    assert found["text engine"]["status"] == "ok"
+    assert code == 0
+    (folder / "config.json").unlink()
+    code, found = examined({**settings, "policy": names}, tmp_path, capsys)
+    assert code == 4
+    assert {name for name, one in found.items() if one["status"] == "fail"} == {"classifier"}
+    assert "policy.names.model" in found["classifier"]["message"]
+    assert "memory" not in found
+
+
+@pytest.mark.parametrize(
+    ("master", "given", "heap"),
+    [
+        ("local[2]", {"spark.driver.memory": "2g", "spark.executor.memory": "9g"}, 2 << 30),
+        ("yarn", {"spark.executor.memory": "512m"}, 512 << 20),
+        ("yarn", {"spark.executor.memory": "3072"}, 3 << 30),
+        ("yarn", {"spark.executor.memory": "4GB"}, 4 << 30),
+        ("yarn", {}, 1 << 30),
+        ("yarn", {"spark.executor.memory": "much"}, 0),
+    ],
+)
+def test_memory_that_java_may_take(master: str, given: dict[str, str], heap: int) -> None:
+    conf = SimpleNamespace(get=lambda name, default: {"spark.master": master, **given}.get(name, default))
+    session: Any = SimpleNamespace(conf=conf)
+    assert probe.heap_of(session) == heap
 
 
 def test_a_model_that_an_executor_does_not_see_is_reported_by_it(spark: Any, tmp_path: Path) -> None:

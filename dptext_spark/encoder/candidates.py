@@ -1,0 +1,194 @@
+"""Which texts a model's classifier of names reads: those that hold a candidate, for the classifier costs what all else does not.
+
+A text is read where it holds at least one of these:
+
+1. a word of two letters or more that is written with a capital, also at the beginning of a sentence, or in letters that have
+   none (:func:`~dptext_spark.encoder.name_words.capitalised`);
+2. an unknown word of two letters or more: neither the word nor, where it has hyphens or apostrophes, each part of it of two
+   letters or more is a word of the lexicon, a stop word or a clitic. One that begins within an identifier that the policy's rules
+   found does not count, and numbers are no words;
+3. a name of the packaged public lists in any case, of one word or of several that follow each other: a given name, a surname, a
+   town, a country or state that is likelier a name than another word (class `LIKELY` or more), and no stop word. It counts also
+   where the policy does not look for names by these lists.
+
+Which texts those are depends on the text, the model's word table, the policy's identifiers and the lists of this package alone.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dptext_spark.arrays import I64, U8, Bools, read_only
+from dptext_spark.encoder.name_words import capitalised
+from dptext_spark.lexicon.characters import (
+    APOSTROPHE,
+    HYPHEN,
+    LETTER,
+    cell,
+    decode,
+    lower_into,
+    scan_word,
+    tables,
+)
+from dptext_spark.runtime.jit import Int, compiled
+from dptext_spark.text.lookup import look_up_form
+from dptext_spark.text.names.normal_words import FORM, next_word
+from dptext_spark.text.names.public_lists import (
+    CITY,
+    GIVEN,
+    GOES_ON,
+    LIKELY,
+    REGION,
+    STOP,
+    SURNAME,
+    class_of,
+    find_public,
+    public_lists,
+)
+from dptext_spark.text.names.siphash import siphash
+from dptext_spark.text.word_table import WordTable
+
+# Enters the fingerprint of each model with a classifier: goes up where other texts are read; a test holds it to the rules.
+CANDIDATES_VERSION = "2"
+SHORTEST = 2  # letters of a candidate
+
+
+@compiled
+def _is_unknown(data: Any, start: Int, stop: Int, table: Any, chars: Any, form: Any) -> Any:
+    """Whether no word of the table is data[start:stop], which has no joiner, and it has letters enough."""
+    stage, classes, lower = chars
+    letters, p = 0, start
+    while p < stop:
+        code, length = decode(data, p, stop)
+        letters += classes[cell(code, stage)] == LETTER
+        p += length
+    if letters < SHORTEST:
+        return False
+    return look_up_form(form, lower_into(data, start, stop, form, stage, lower), table) < 0
+
+
+@compiled
+def _holds_unknown(
+    data: Any, p: Int, end: Int, apart: Any, at: Int, table: Any, chars: Any, form: Any
+) -> Any:
+    """Whether the text data[p:end] holds an unknown word that begins in none of the stretches apart[at:], int64[n, 2]."""
+    stage, classes, lower = chars
+    while p < end:
+        code, length = decode(data, p, end)
+        if code < 0 or classes[cell(code, stage)] != LETTER:
+            p += length
+            continue
+        stop, joiners = scan_word(data, p, end, stage, classes)
+        if stop < 0:  # bytes that are not UTF-8 follow
+            p += length
+            continue
+        while at < apart.shape[0] and apart[at, 1] <= p:
+            at += 1
+        if at < apart.shape[0] and apart[at, 0] <= p:
+            p = stop
+            continue
+        if form.shape[0] < 4 * (stop - p) + 16:
+            form = np.zeros(4 * (stop - p) + 16, np.uint8)
+        if joiners == 0:
+            if _is_unknown(data, p, stop, table, chars, form):
+                return True
+        elif look_up_form(form, lower_into(data, p, stop, form, stage, lower), table) < 0:
+            first, position = p, p
+            while position <= stop:
+                joint, step = position == stop, np.int64(1)
+                if not joint:
+                    code, step = decode(data, position, stop)
+                    kind = classes[cell(code, stage)]
+                    joint = kind == APOSTROPHE or kind == HYPHEN
+                if joint:
+                    if position > first and _is_unknown(data, first, position, table, chars, form):
+                        return True
+                    first = position + step
+                position += step
+        p = stop
+    return False
+
+
+@compiled
+def _is_likely(flags: Int) -> Any:
+    """Whether the flags of a hash of the public lists are those of a likely name."""
+    most = max(
+        max(class_of(flags, GIVEN), class_of(flags, SURNAME)),
+        max(class_of(flags, CITY), class_of(flags, REGION)),
+    )
+    return most >= LIKELY and not flags & STOP
+
+
+@compiled
+def _holds_listed(data: Any, p: Int, end: Int, lists: Any, chars: Any, form: Any) -> bool:
+    """Whether the text data[p:end] holds a likely name of the public lists."""
+    cells, shift, fold = lists
+    zero = np.uint64(0)
+    while True:
+        _, _, p, size = next_word(data, p, end, chars, fold, form)
+        if size < 0:
+            return False
+        state, q = zero, p
+        while size > 0:
+            if form[size - 1] == 0x2E:
+                size -= 1  # the stop of an initial is no part of it
+            state = siphash(zero, zero, state, form, size)
+            flags = find_public(cells, shift, state)
+            if _is_likely(flags):
+                return True
+            if not flags & GOES_ON:
+                break
+            _, _, q, size = next_word(data, q, end, chars, fold, form)
+
+
+@compiled
+def _find(data: Any, rows: Any, apart: Any, table: Any, chars: Any, lists: Any, found: Any) -> None:
+    """Set found[row] where a text holds an unknown or a listed word; texts that are found already are not looked at."""
+    stage, classes, _ = chars
+    form, normal = np.zeros(256, np.uint8), np.zeros(FORM, np.uint8)
+    at = np.int64(0)
+    for row in range(rows.shape[0] - 1):
+        p, end = rows[row], rows[row + 1]
+        if found[row]:
+            continue
+        while at < apart.shape[0] and apart[at, 1] <= p:
+            at += 1
+        found[row] = _holds_unknown(data, p, end, apart, at, table, chars, form) or _holds_listed(
+            data, p, end, lists, (stage, classes), normal
+        )
+
+
+def candidates(
+    data: U8, rows: I64, table: WordTable, starts: I64 | None = None, ends: I64 | None = None
+) -> Bools:
+    """Return which texts hold a candidate: bool[r].
+
+    Args:
+        data: uint8[...], the bytes of the texts, padded.
+        rows: int64[r + 1], text i is data[rows[i]:rows[i + 1]].
+        table: the words that are known.
+        starts: int64[n], where each identifier begins in `data`, in any order, also overlapping; None for none.
+        ends: int64[n], where it ends.
+    """
+    chars, known = tables(), public_lists()
+    found = capitalised(data, rows)
+    lists = (read_only(known.cells), known.shift, (read_only(known.stage), read_only(known.folds)))
+    words = (
+        table.cells, table.shift, table.slots, table.flags, table.word_bytes, table.offsets, int(table.size[0]),
+    )  # fmt: skip
+    letters = (chars.stage, chars.classes, chars.lower)
+    _find(read_only(data), read_only(rows), _apart(starts, ends), words, letters, lists, found)
+    return found
+
+
+def _apart(starts: I64 | None, ends: I64 | None) -> I64:
+    """Return stretches in order, those that overlap or touch joined: int64[n, 2]."""
+    if starts is None or ends is None or not len(starts):
+        return np.empty((0, 2), np.int64)
+    order = np.argsort(starts, kind="stable")
+    begins, reached = starts[order], np.maximum.accumulate(ends[order])
+    first = np.flatnonzero(np.append(True, begins[1:] > reached[:-1]))
+    last = np.append(first[1:], len(begins)) - 1
+    return np.ascontiguousarray(np.stack([begins[first], reached[last]], axis=1), np.int64)
