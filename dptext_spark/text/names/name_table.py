@@ -8,7 +8,8 @@ its last word, or as a title and its last word: "Ada Lovelace", "Lovelace, Ada",
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -30,6 +31,7 @@ NO_WORD, TOO_LONG, ONE_LETTER = 0, -1, -2  # in the place of how many words an e
 ENDS, GOES_ON, TITLE = 1, 2, 4  # what a hash is: the end of an entry, a beginning of one, a title
 LIST_SHIFT = 3
 QUICK = 16  # bytes below which a word of ASCII letters is looked up as two numbers
+REMEMBERED_BITS = 16  # words that a worker remembers, as a power of two: 1 MiB of them
 MIX = np.uint64(0x9E3779B97F4A7C15)
 TAG = np.uint64(0xFFFFFFFFFFFFFF00)
 COMMA, AFTER_TITLE = 0x2C, 0x01  # stand for a word in a phrase
@@ -98,6 +100,25 @@ class NameTable:
     folds: I32
     firsts: U64 = field(default_factory=lambda: np.zeros(0, np.uint64))
     digests: tuple[str, ...] = ()
+    _spare: list[U64] = field(default_factory=list, init=False, repr=False)
+
+    def __getstate__(self) -> object:
+        """Travel without what was remembered."""
+        return self.__dict__ | {"_spare": []}
+
+    @contextmanager
+    def remembered(self) -> Iterator[U64]:
+        """Yield what is remembered of short words from batch to batch, uint64[2^m]: most words of texts are few words.
+
+        A word of fewer than `QUICK` bytes in normal form has two numbers, its flags in the last byte. Only one thread has them at
+        a time.
+        """
+        try:
+            held = self._spare.pop()
+        except IndexError:
+            held = np.zeros(2 << REMEMBERED_BITS, np.uint64)
+        yield held
+        self._spare.append(held)
 
     @cached_property
     def shift(self) -> int:
