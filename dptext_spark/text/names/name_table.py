@@ -65,14 +65,18 @@ def _bit_of(form: Any, size: Int) -> Int:
 
 
 @inlined
+def place_of(cells: Any, shift: Int, found: Int, tag: Int) -> Int:
+    """Return the slot of a hash by its bits of `tag`, or the empty one where it would stand."""
+    slot, mask = np.int64(found >> np.uint64(shift)), cells.shape[0] - 1
+    while cells[slot] != 0 and (cells[slot] ^ found) & tag != 0:
+        slot = (slot + 1) & mask
+    return slot
+
+
+@inlined
 def find_cell(cells: Any, shift: Int, found: Int, tag: Int) -> Int:
     """Return the flags that stand with a hash in the bits beside `tag`, 0 where it is not held."""
-    slot, mask = np.int64(found >> np.uint64(shift)), cells.shape[0] - 1
-    while cells[slot] != 0:
-        if (cells[slot] ^ found) & tag == 0:
-            return np.int64(cells[slot] & ~tag)
-        slot = (slot + 1) & mask
-    return np.int64(0)
+    return np.int64(cells[place_of(cells, shift, found, tag)] & ~tag)
 
 
 @inlined
@@ -242,11 +246,8 @@ def _hashes(
 @compiled
 def _fill(hashes: Any, flags: Any, cells: Any, shift: Int) -> None:
     """Put hashes into slots; flags of equal ones are joined, and the lower list keeps an end that two lists have."""
-    mask = cells.shape[0] - 1
     for i in range(hashes.shape[0]):
-        slot = np.int64(hashes[i] >> np.uint64(shift))
-        while cells[slot] != 0 and (cells[slot] ^ hashes[i]) & TAG != 0:
-            slot = (slot + 1) & mask
+        slot = place_of(cells, shift, hashes[i], TAG)
         held = np.uint8(cells[slot] & np.uint64(0xFF))
         joined = held | flags[i]
         if held & ENDS and flags[i] & ENDS:
