@@ -260,6 +260,12 @@ def fakes(data: U8, places: tuple[I64, I64, I64, I64], types: I64, keyed: Keyed)
     return text[: bounds[-1]], bounds
 
 
+def _gathered(data: U8, starts: I64, ends: I64) -> tuple[U8, I64]:
+    """Return the bytes of stretches, one behind the other, and where each begins and ends: int64[n + 1]."""
+    bounds = np.concatenate([[0], np.cumsum(ends - starts)]).astype(np.int64)
+    return data[np.arange(bounds[-1]) + np.repeat(starts - bounds[:-1], ends - starts)], bounds
+
+
 class Replacements(NamedTuple):
     """The replacements of a batch.
 
@@ -290,10 +296,9 @@ def replacements(finder: Finder, found: Found, keyed: Keyed) -> Replacements:
     parts = np.array([KINDS.index(name) if name in KINDS else -1 for name in finder.names])[found.types]
     named = (parts >= 0) & free if keyed.names is not None else np.zeros(len(parts), np.bool_)
     marks = [placeholder(name).encode() for name in finder.names]
-    table = np.zeros((len(marks), max(map(len, marks))), np.uint8)
-    for row, mark in zip(table, marks, strict=True):
-        row[: len(mark)] = np.frombuffer(mark, np.uint8)
-    sizes = np.array([len(mark) for mark in marks], np.int64)[found.types]
+    of_marks = np.frombuffer(b"".join(marks), np.uint8)
+    lengths = np.array([len(mark) for mark in marks], np.int64)
+    sizes = lengths[found.types]
     spans = found.spans
     sizes[found.kept] = (spans.ends - spans.starts)[found.kept]
     made = []
@@ -311,12 +316,15 @@ def replacements(finder: Finder, found: Found, keyed: Keyed) -> Replacements:
     for which, _, ends in made:
         sizes[which] = np.diff(ends)
     bounds = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    text = np.empty(int(bounds[-1]), np.uint8)
+    # All as placeholders first; what is something else is written over it.
+    shift = (np.cumsum(lengths) - lengths)[found.types] - bounds[:-1]
+    text = of_marks.take(np.arange(bounds[-1]) + np.repeat(shift, sizes), mode="clip")
+    at = np.flatnonzero(found.kept)
+    if len(at):
+        made.append((at, *_gathered(spans.data, spans.starts[at], spans.ends[at])))
+    if not made:
+        return Replacements(text, bounds, faked, named)
     owner = np.repeat(np.arange(len(sizes)), sizes)
-    place = np.arange(len(text)) - bounds[owner]
-    kept, plain = found.kept[owner], ~(faked | named | found.kept)[owner]
-    text[kept] = spans.data[spans.starts[owner[kept]] + place[kept]]
-    text[plain] = table[found.types[owner[plain]], place[plain]]
     for which, written, _ in made:
         of_these = np.zeros(len(sizes), np.bool_)
         of_these[which] = True

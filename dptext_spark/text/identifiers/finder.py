@@ -199,12 +199,15 @@ def _merged(data: U8, rows: I64, parts: Sequence[tuple[np.ndarray, ...]]) -> Fou
     owner, starts, ends, ranks, types, written, kept = (
         np.concatenate(column) for column in zip(*parts, strict=True)
     )
-    order = np.lexsort((ends, starts))
-    owner, starts, ends = owner[order], starts[order], ends[order]
-    ranks, types, written, kept = ranks[order], types[order], written[order], kept[order]
+    if not (starts[1:] > starts[:-1]).all():
+        order = np.lexsort((ends, starts))
+        owner, starts, ends = owner[order], starts[order], ends[order]
+        ranks, types, written, kept = ranks[order], types[order], written[order], kept[order]
     reached = np.maximum.accumulate(ends)
     fresh = np.ones(len(starts), np.bool_)
     fresh[1:] = starts[1:] >= reached[:-1]
+    if fresh.all():
+        return Found(Spans(data, rows, starts, ends, bounds_of(owner, len(rows) - 1)), types, written, kept)
     group = np.cumsum(fresh) - 1
     first = np.flatnonzero(fresh)
     # The longest of each group comes first.

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dptext_spark.arrays import I64, U8, read_only
-from dptext_spark.lexicon.characters import DIGIT, HYPHEN, SPACE, cell, decode, tables
-from dptext_spark.runtime.jit import Int, compiled, load64, trailing_zeros
+from dptext_spark.lexicon.characters import HYPHEN, SPACE, cell, decode, tables
+from dptext_spark.runtime.jit import Int, compiled, inlined, load64, trailing_zeros
 from dptext_spark.text.names.name_table import (
     AFTER_TITLE,
     COMMA,
@@ -20,6 +20,7 @@ from dptext_spark.text.names.name_table import (
     LIST_SHIFT,
     MOST_LISTS,
     QUICK,
+    REMEMBERED_BITS,
     TITLE,
     NameTable,
     find_hash,
@@ -29,13 +30,19 @@ from dptext_spark.text.names.normal_words import FORM, next_word
 from dptext_spark.text.names.siphash import siphash, siphash_short
 from dptext_spark.text.tokenizer import letters_of
 
-# First words of at most 15 ASCII letters are remembered within a batch, with their flags: most words of a text are few words.
-REMEMBERED_BITS = 15
+WINDOW = 57  # bytes whose bits are looked at together
 APART, JOINED, BY_COMMA = range(3)
 OWN = MOST_LISTS + 1  # the number of the first list of a row
 _CASE = np.uint64(0x2020202020202020)
 _TOP = np.uint64(0x8080808080808080)
 _LOW7 = np.uint64(0x00FFFFFFFFFFFFFF)
+_ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
+# What is left of the first eight bytes of a word, and of the next eight, by its size.
+_FIRST = np.array([(1 << 8 * min(size, 8)) - 1 for size in range(QUICK)], np.uint64)
+_SECOND = np.array([(1 << 8 * max(size - 8, 0)) - 1 for size in range(QUICK)], np.uint64)
+_ONES = np.uint64(0x0101010101010101)
+_DIGIT0, _DIGIT9 = np.uint64(0x50) * _ONES, np.uint64(0x46) * _ONES
+_GATHER = np.uint64(0x0102040810204080)
 
 
 @compiled
@@ -137,8 +144,125 @@ def _entry(
     return start, ended, held
 
 
+@inlined
+def _packed(marks: Int) -> Int:
+    """Return bit 7 of each of the eight bytes of `marks`, uint64, as the bits of one byte."""
+    return ((marks >> np.uint64(7)) * _GATHER) >> np.uint64(56)
+
+
+@inlined
+def _of_eight(word: Int) -> tuple[Int, Int]:
+    """Return which of eight bytes are ASCII letters, and which are digits or not ASCII: eight bits each, as uint64."""
+    low = word & ~_TOP
+    digits = (low + _DIGIT0) & ~(low + _DIGIT9)
+    return _packed(letters_of(word)), _packed((digits | word) & _TOP)
+
+
 @compiled
-def find_names(data: Any, rows: Any, names: Any, own: Any, masking: Any, chars: Any, found: Any) -> Int:
+def _mark(data: Any, rows: Any, letters: Any, begins: Any) -> None:
+    """Fill a bit for each byte: whether an ASCII letter stands there, and whether a word may begin there; uint8[n] each.
+
+    A word may begin where a run of ASCII letters does, at a digit, and at whatever is not ASCII.
+    """
+    here, others = _of_eight(load64(data, 0))
+    letters[0] = here
+    begins[0] = (here & ~(here << np.uint64(1))) | others
+    for i in range(1, (rows[-1] + 7) >> 3):
+        here, others = _of_eight(load64(data, i << 3))
+        before, _ = _of_eight(load64(data, (i << 3) - 1))
+        letters[i] = here
+        begins[i] = (here & ~before) | others
+    for row in range(rows.shape[0] - 1):
+        p = rows[row]
+        begins[p >> 3] |= letters[p >> 3] & (1 << (p & 7))
+
+
+@inlined
+def _from(bits: Any, p: Int) -> Int:
+    """Return the bits of a batch from the p-th on, 57 of them or more."""
+    return load64(bits, p >> 3) >> np.uint64(p & 7)
+
+
+@inlined
+def _word(data: Any, start: Int, end: Int, letters: Any) -> tuple[Int, bool]:
+    """Return the size of the run of ASCII letters at `start`, and whether it is a word by itself that is soon looked up."""
+    run = min(trailing_zeros(~_from(letters, start)), end - start)
+    after = start + run
+    c = np.int64(data[np.uint64(after)]) * np.int64(after != end)
+    # A single letter may be an initial, which keeps its stop.
+    return run, (0 < run < QUICK) & (c < 128) & (c != 0x27) & ((run > 1) | (c != 0x2E))
+
+
+@inlined
+def _two(data: Any, start: Int, size: Int, case: Int) -> tuple[Int, Int]:
+    """Return the `size` < `QUICK` bytes from `start` on as two numbers, zeros behind them, the bits `case` set before."""
+    first, second = load64(data, start) | case, load64(data, start + 8) | case
+    return first & _FIRST[np.uint64(size)], second & _SECOND[np.uint64(size)]
+
+
+@compiled
+def _skip(data: Any, p: Int, end: Int, marks: Any, known: Any, wanted: Int) -> Int:
+    """Pass over words that are known to begin no entry; return where the first other word of data[p:end] begins, or `end`.
+
+    Args:
+        data: uint8[...], the bytes of the texts.
+        p: where to begin.
+        end: of the text.
+        marks: (letters, begins), as :func:`_mark` fills them.
+        known: as :func:`find_names` takes it.
+        wanted: the first words of the row's own entries, a bit each.
+    """
+    letters, begins = marks
+    one = np.uint64(1)
+    while p < end:
+        ahead = _from(begins, p) & (_ALL >> np.uint64(64 - min(WINDOW, end - p)))
+        while ahead != 0:
+            start = p + trailing_zeros(ahead)
+            ahead &= ahead - one
+            run, quick = _word(data, start, end, letters)
+            if not quick:
+                return start
+            first, second = _two(data, start, run, _CASE)
+            mixed = mix_of(first, second)
+            place = mixed >> np.uint64(64 - REMEMBERED_BITS) << one
+            # Nothing beside the letters: no flags.
+            if (known[place] != first) | (known[place + one] != second):
+                other = place ^ np.uint64(2)
+                if (known[other] != first) | (known[other + one] != second):
+                    return start
+                known[other], known[other + one] = known[place], known[place + one]
+                known[place], known[place + one] = first, second
+            if wanted >> (mixed >> np.uint64(58)) & one:
+                return start
+        p += WINDOW
+    return end
+
+
+@compiled
+def _flags_of(known: Any, first: Int, second: Int, size: Int, names: Any) -> Int:
+    """Return the flags of a short word: from where it is remembered, else from the lists, and it is remembered then.
+
+    There are two places for a word, the first of which is looked at before; what stood there moves to the other.
+    """
+    k0, k1, cells, shift, _ = names
+    one = np.uint64(1)
+    place = mix_of(first, second) >> np.uint64(64 - REMEMBERED_BITS) << one
+    other = place ^ np.uint64(2)
+    held, also = known[place + one], known[other + one]
+    if known[place] == first and held & _LOW7 == second:
+        return np.int64(held >> np.uint64(56))
+    if known[other] != first or also & _LOW7 != second:
+        flags = find_hash(cells, shift, siphash_short(k0, k1, np.uint64(0), first, second, size))
+        also = second | (np.uint64(flags) << np.uint64(56))
+    known[other], known[other + one] = known[place], held
+    known[place], known[place + one] = first, also
+    return np.int64(also >> np.uint64(56))
+
+
+@compiled
+def find_names(
+    data: Any, rows: Any, names: Any, own: Any, masking: Any, chars: Any, known: Any, found: Any
+) -> Int:
     """Find the entries of lists; return how many there are, of which as many as there is room for are filled.
 
     Args:
@@ -149,15 +273,16 @@ def find_names(data: Any, rows: Any, names: Any, own: Any, masking: Any, chars: 
             no roots: none.
         masking: of the lists of all, and of those of each text, how many mask; of two equal entries what masks counts.
         chars: (stage, classes) of the character tables.
+        known: what is remembered of short words, see :meth:`NameTable.remembered`; added to.
         found: int64[n, 4], filled: (begin, end, list, text), the lists of each text with `OWN` added.
     """
     k0, k1, cells, shift, fold = names
     own_cells, own_shift, roots, firsts = own
-    classes = chars[1]
     form = np.zeros(FORM, np.uint8)
     zero, one = np.uint64(0), np.uint64(1)
-    # The bytes of a word; its flags in the last of the sixteen.
-    known = np.zeros(2 << REMEMBERED_BITS, np.uint64)
+    room = (data.shape[0] >> 3) + 16
+    marks = np.zeros(room, np.uint8), np.zeros(room, np.uint8)
+    _mark(data, rows, *marks)
     n = np.int64(0)
     for row in range(rows.shape[0] - 1):
         p, end = rows[row], rows[row + 1]
@@ -165,79 +290,57 @@ def find_names(data: Any, rows: Any, names: Any, own: Any, masking: Any, chars: 
         root = roots[row] if roots.shape[0] > 0 else zero
         wanted = firsts[root - one] if zero < root <= firsts.shape[0] else zero
         while p < end:
-            first = load64(data, p)
-            run = trailing_zeros(letters_of(first) ^ _TOP) >> 3
-            start, after = p, p
-            quick: Any = False
-            if run == 0:
-                c = data[p]
-                if c < 128 and classes[c] != DIGIT:  # an ASCII letter would have begun a run
-                    p += 1
-                    continue
-            else:
-                run = min(run, end - p)
-                first |= _CASE
-                second = zero
-                if run < 8:
-                    first &= (one << np.uint64(8 * run)) - one
-                elif end - p > 8:
-                    second = load64(data, p + 8)
-                    more = min(trailing_zeros(letters_of(second) ^ _TOP) >> 3, end - p - 8)
-                    second = (second | _CASE) & ((one << np.uint64(8 * min(more, 7))) - one)
-                    run += more
-                after = p + run
-                c = np.uint8(0) if after == end else data[after]
-                # A single letter may be an initial, which keeps its stop.
-                quick = run < QUICK and c < 128 and c != 0x27 and (run > 1 or c != 0x2E)
-            state, own_flags, own_state = zero, np.int64(0), zero
+            start = _skip(data, p, end, marks, known, wanted)
+            if start == end:
+                break
+            run, quick = _word(data, start, end, marks[0])
             if quick:
-                stop = after
-                mixed = mix_of(first, second)
-                slot = mixed >> np.uint64(64 - REMEMBERED_BITS) << one
-                held = known[slot + one]
-                if known[slot] != first or held & _LOW7 != second:
-                    flags = find_hash(cells, shift, siphash_short(k0, k1, zero, first, second, run))
-                    held = second | (np.uint64(flags) << np.uint64(56))
-                    known[slot], known[slot + one] = first, held
-                flags = np.int64(held >> np.uint64(56))
-                if flags != 0:
-                    state = siphash_short(k0, k1, zero, first, second, run)
-                if wanted >> (mixed >> np.uint64(58)) & one:
-                    own_state = siphash_short(k0, k1, root, first, second, run)
-                    own_flags = find_hash(own_cells, own_shift, own_state)
+                stop = after = start + run
+                size = run
+                first, second = _two(data, start, run, _CASE)
             else:
-                start, stop, after, size = next_word(data, p, end, chars, fold, form)
+                start, stop, after, size = next_word(data, start, end, chars, fold, form)
                 if size < 0:
                     break
                 if size == 0:
                     p = after
                     continue
+                first, second = _two(form, 0, min(size, QUICK - 1), zero)
+            own_flags, own_state = np.int64(0), zero
+            if size < QUICK:
+                flags = _flags_of(known, first, second, size, names)
+                state = siphash_short(k0, k1, zero, first, second, size) if flags & GOES_ON else zero
+                if wanted >> (mix_of(first, second) >> np.uint64(58)) & one:
+                    own_state = siphash_short(k0, k1, root, first, second, size)
+                    own_flags = find_hash(own_cells, own_shift, own_state)
+            else:
                 state = siphash(k0, k1, zero, form, size)
                 flags = find_hash(cells, shift, state)
                 if wanted != 0:
                     own_state = siphash(k0, k1, root, form, size)
                     own_flags = find_hash(own_cells, own_shift, own_state)
-            titled, word = flags & TITLE != 0, (start, stop, after)
+            p = after
             if flags == 0 and own_flags == 0:
-                p = after
                 continue
+            titled, word = flags & TITLE != 0, (start, stop, after)
             begin, ended, list_ = start, np.int64(-1), np.int64(0)
-            if flags != 0:
-                begin, ended, marks = _entry(data, word, end, zero, state, flags, titled, names, chars, form)
-                list_ = marks >> LIST_SHIFT
+            if flags & (GOES_ON | TITLE):
+                begin, ended, held = _entry(data, word, end, zero, state, flags, titled, names, chars, form)
+                list_ = held >> LIST_SHIFT
+            elif flags & ENDS:
+                ended, list_ = stop, flags >> LIST_SHIFT
             if wanted != 0 and (own_flags != 0 or titled):
                 theirs = (k0, k1, own_cells, own_shift, fold)
-                also, longer, marks = _entry(
+                also, longer, held = _entry(
                     data, word, end, root, own_state, own_flags, titled, theirs, chars, form
                 )
-                number = marks >> LIST_SHIFT
+                number = held >> LIST_SHIFT
                 better: Any = longer > ended or (longer == ended and also < begin)
                 if longer == ended and also == begin and longer >= 0:
                     better = list_ >= masking[0] and number < masking[1]
                 if better:
                     begin, ended, list_ = also, longer, number + OWN
             if ended < 0:
-                p = after
                 continue
             if n < found.shape[0]:
                 found[n, 0], found[n, 1], found[n, 2], found[n, 3] = begin, ended, list_, row
@@ -287,9 +390,10 @@ def names_in(
         )
     both = (masking, 0 if own is None else own.masking)
     room = 1024 + len(data) // 16
-    while True:
-        found = np.empty((room, 4), np.int64)
-        count = find_names(data, rows, taken, theirs, both, (chars.stage, chars.classes), found)
-        if count <= room:
-            return found[:count]
-        room = count
+    with names.remembered() as known:
+        while True:
+            found = np.empty((room, 4), np.int64)
+            count = find_names(data, rows, taken, theirs, both, (chars.stage, chars.classes), known, found)
+            if count <= room:
+                return found[:count]
+            room = count

@@ -8,7 +8,8 @@ its last word, or as a title and its last word: "Ada Lovelace", "Lovelace, Ada",
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -30,6 +31,7 @@ NO_WORD, TOO_LONG, ONE_LETTER = 0, -1, -2  # in the place of how many words an e
 ENDS, GOES_ON, TITLE = 1, 2, 4  # what a hash is: the end of an entry, a beginning of one, a title
 LIST_SHIFT = 3
 QUICK = 16  # bytes below which a word of ASCII letters is looked up as two numbers
+REMEMBERED_BITS = 16  # words that a worker remembers, as a power of two: 1 MiB of them
 MIX = np.uint64(0x9E3779B97F4A7C15)
 TAG = np.uint64(0xFFFFFFFFFFFFFF00)
 COMMA, AFTER_TITLE = 0x2C, 0x01  # stand for a word in a phrase
@@ -63,14 +65,18 @@ def _bit_of(form: Any, size: Int) -> Int:
 
 
 @inlined
+def place_of(cells: Any, shift: Int, found: Int, tag: Int) -> Int:
+    """Return the slot of a hash by its bits of `tag`, or the empty one where it would stand."""
+    slot, mask = np.int64(found >> np.uint64(shift)), cells.shape[0] - 1
+    while cells[slot] != 0 and (cells[slot] ^ found) & tag != 0:
+        slot = (slot + 1) & mask
+    return slot
+
+
+@inlined
 def find_cell(cells: Any, shift: Int, found: Int, tag: Int) -> Int:
     """Return the flags that stand with a hash in the bits beside `tag`, 0 where it is not held."""
-    slot, mask = np.int64(found >> np.uint64(shift)), cells.shape[0] - 1
-    while cells[slot] != 0:
-        if (cells[slot] ^ found) & tag == 0:
-            return np.int64(cells[slot] & ~tag)
-        slot = (slot + 1) & mask
-    return np.int64(0)
+    return np.int64(cells[place_of(cells, shift, found, tag)] & ~tag)
 
 
 @inlined
@@ -98,6 +104,25 @@ class NameTable:
     folds: I32
     firsts: U64 = field(default_factory=lambda: np.zeros(0, np.uint64))
     digests: tuple[str, ...] = ()
+    _spare: list[U64] = field(default_factory=list, init=False, repr=False)
+
+    def __getstate__(self) -> object:
+        """Travel without what was remembered."""
+        return self.__dict__ | {"_spare": []}
+
+    @contextmanager
+    def remembered(self) -> Iterator[U64]:
+        """Yield what is remembered of short words from batch to batch, uint64[2^m]: most words of texts are few words.
+
+        A word of fewer than `QUICK` bytes in normal form has two numbers, its flags in the last byte. Only one thread has them at
+        a time.
+        """
+        try:
+            held = self._spare.pop()
+        except IndexError:
+            held = np.zeros(2 << REMEMBERED_BITS, np.uint64)
+        yield held
+        self._spare.append(held)
 
     @cached_property
     def shift(self) -> int:
@@ -221,11 +246,8 @@ def _hashes(
 @compiled
 def _fill(hashes: Any, flags: Any, cells: Any, shift: Int) -> None:
     """Put hashes into slots; flags of equal ones are joined, and the lower list keeps an end that two lists have."""
-    mask = cells.shape[0] - 1
     for i in range(hashes.shape[0]):
-        slot = np.int64(hashes[i] >> np.uint64(shift))
-        while cells[slot] != 0 and (cells[slot] ^ hashes[i]) & TAG != 0:
-            slot = (slot + 1) & mask
+        slot = place_of(cells, shift, hashes[i], TAG)
         held = np.uint8(cells[slot] & np.uint64(0xFF))
         joined = held | flags[i]
         if held & ENDS and flags[i] & ENDS:

@@ -17,7 +17,7 @@ from dptext_spark.arrays import I32, I64, U8, U64, Bools, read_only
 from dptext_spark.lexicon.characters import look_up_form, tables
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.runtime.jit import Int, compiled, inlined
-from dptext_spark.text.names.name_table import TITLES, find_cell
+from dptext_spark.text.names.name_table import TITLES, find_cell, place_of
 from dptext_spark.text.names.normal_words import FORM, folding, next_word
 from dptext_spark.text.names.siphash import siphash
 from dptext_spark.text.names.word_list import WordList
@@ -98,7 +98,7 @@ def _add(
     data: Any, bounds: Any, flags: Any, chars: Any, fold: Any, cells: Any, shift: Int, form: Any
 ) -> None:
     """Add entries to the cells, each with its flags; of two classes of an entry in a kind the higher counts."""
-    mask, zero = cells.shape[0] - 1, np.uint64(0)
+    zero = np.uint64(0)
     for entry in range(bounds.shape[0] - 1):
         p, end, state, more = bounds[entry], bounds[entry + 1], zero, True
         _, _, p, size = next_word(data, p, end, chars, fold, form)
@@ -107,9 +107,7 @@ def _add(
             _, _, p, size = next_word(data, p, end, chars, fold, form)
             more = size > 0
             added = np.uint64(GOES_ON if more else flags[entry])
-            slot = np.int64(state >> np.uint64(shift))
-            while cells[slot] != 0 and (cells[slot] ^ state) & TAG != 0:
-                slot = (slot + 1) & mask
+            slot = place_of(cells, shift, state, TAG)
             joined = (cells[slot] | added) & ~np.uint64(0xFFF) & ~TAG
             for kind in range(4):
                 bits = np.uint64(7) << np.uint64(3 * kind)

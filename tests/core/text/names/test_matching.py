@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 from functools import cache
 from pathlib import Path
@@ -17,7 +18,7 @@ from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.text.chunks import padded
 from dptext_spark.text.names.matching import OWN, OwnNames, names_in
-from dptext_spark.text.names.name_table import MOST_LISTS, NameTable, compile_names, name_key
+from dptext_spark.text.names.name_table import MOST_LISTS, REMEMBERED_BITS, NameTable, compile_names, name_key
 from dptext_spark.text.names.siphash import siphash, siphash_short
 from dptext_spark.text.names.word_list import WordList
 from tests.core.text.names.plain_names import find
@@ -262,3 +263,51 @@ def test_the_guide_tells_how_names_are_found() -> None:
             )
         if "Picard" in ways:
             assert found_in(["Picard", "the Picard"], names) == [[], []]
+
+
+def test_what_is_remembered_of_words_changes_nothing() -> None:
+    """More different words than are remembered, in two batches, and the same words for other lists."""
+    rng = np.random.default_rng(1)
+    letters = rng.integers(ord("a"), ord("z") + 1, (4 << REMEMBERED_BITS, 7)).astype(np.uint8)
+    words = [row.tobytes().decode() for row in letters]
+    words[::100] = ["SMITH" if n % 2 else "Jos\u00e9" for n in range(len(words[::100]))]
+    text, places = " ".join(words), np.cumsum([0, *(len(word) + 1 for word in words)])
+    smith, jose = (compile_names([list_of(name)], KEY) for name in ("Smith", "Jose"))
+    expected = [
+        [(at, at + len(word), 0) for at, word in zip(places[:-1], words, strict=True) if word == name]
+        for name in ("SMITH", "Jos\u00e9")
+    ]
+    for _ in range(2):
+        assert found_in([text], smith) == [expected[0]]
+        assert found_in([text], jose) == [expected[1]]
+
+
+def test_a_word_ends_with_its_text() -> None:
+    texts = [
+        "Smi",
+        "th",
+        "Smith",
+        "Smith",
+        "",
+        "S",
+        "mith",
+        "x" * 57 + " Smith",
+        "5Smith",
+        "O",
+        "'Brien",
+        "Jos",
+        "é",
+    ]
+    assert found_in(texts, compile_names([list_of("Smith", "O'Brien", "José")], KEY)) == [
+        [], [], [(0, 5, 0)], [(0, 5, 0)], [], [], [], [(58, 63, 0)], [(1, 6, 0)], [], [], [], [],
+    ]  # fmt: skip
+
+
+def test_two_threads_do_not_share_what_is_remembered() -> None:
+    names = compile_names([list_of("Smith")], KEY)
+    with names.remembered() as one, names.remembered() as other:
+        assert not np.shares_memory(one, other)
+    with names.remembered() as again:
+        assert again is one
+    assert found_in(["Smith"], pickle.loads(pickle.dumps(names))) == [[(0, 5, 0)]]
+    assert len(pickle.dumps(names)) < len(pickle.dumps(compile_names([list_of("Smith")], KEY))) + 1_000
