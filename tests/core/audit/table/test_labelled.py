@@ -193,6 +193,24 @@ def test_a_name_that_the_policy_replaces_whole_is_counted_by_its_words(tmp_path:
     assert found.by_type.tolist() == [[2, 2, 2], [4, 4, 4]]
 
 
+def test_the_classifier_of_the_settings_is_judged(tmp_path: Path) -> None:
+    pytest.importorskip("onnx", reason="the extra [encoder] is not installed")
+    from tests.core.encoder.tiny_classifier import make_tiny_classifier, tiny_graph
+
+    folder = make_tiny_classifier(tmp_path / "tiny", tiny_graph(mixed=0.1))
+    policy = Policy(names={"model": str(folder), "person": "pseudonym"})  # type: ignore[arg-type]
+    model = compile(CusText(epsilon=1.0, k=5), beginning(Lexicon.default(), 400), policy)
+    text = "Anna Keller lives in Oslo and Robert in Paris"
+    labels = ((0, 11, "person"), (21, 25, "location"), (30, 36, "person"))
+    # It knows Anna, Keller and Oslo; public lists, which know Robert and Paris, were not asked.
+    found = counted(model, [Case(text, "the", labels)], tmp_path, True, named=True)
+    assert found.by_label[:, [0, 1, 4, 5]].tolist() == [[1, 1, 1, 1], [3, 2, 2, 1]]
+    assert found.by_type.tolist() == [[2, 2, 2], [1, 1, 1]]
+    by_lists = counted(model, [Case(text, "the", labels)], tmp_path, True)
+    assert by_lists.by_label[1, 1] >= 1
+    assert by_lists.by_type[1, 0] == 2
+
+
 def test_a_span_outside_its_text_is_told_by_its_text(model: Privatizer, tmp_path: Path) -> None:
     given = [
         Case("Zürich", "x", ((0, 6, "location"),)),
