@@ -16,6 +16,7 @@ from benchmarks.measure import Grid, Section
 from benchmarks.sizes import Sizes
 from benchmarks.sources import shared_file, sst2
 from dptext_spark.arrays import Bools
+from dptext_spark.audit.table.annotations import ConllText, conll_texts
 from dptext_spark.config.load import load_config
 from dptext_spark.demo.tickets import tickets
 from dptext_spark.lexicon.characters import look_up_form
@@ -41,30 +42,28 @@ class Labelled(NamedTuple):
     Attributes:
         text: the tokens.
         places: where each token begins and ends, in characters.
-        tags: of each, such as B-person, I-person and O.
+        labelled: the tokens and their tags.
     """
 
     text: str
     places: tuple[tuple[int, int], ...]
-    tags: tuple[str, ...]
+    labelled: ConllText
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """The tag of each token, such as B-person, I-person and O."""
+        return self.labelled.tags
 
 
 def labelled(file: Path) -> list[Labelled]:
-    """Read texts in CoNLL's form: a token, a tab and its tag a line, a blank line between texts."""
-    found: list[list[tuple[str, str]]] = [[]]
-    for line in file.read_text(encoding="utf-8").splitlines():
-        token, _, tag = line.partition("\t")
-        if token.strip():
-            found[-1].append((token, tag.split("\t")[0].strip() or "O"))
-        elif found[-1]:
-            found.append([])
-    return [_joined(tokens) for tokens in found if tokens]
+    """Read texts in CoNLL's form."""
+    return [_joined(one) for one in conll_texts(str(file))]
 
 
-def _joined(tokens: Sequence[tuple[str, str]]) -> Labelled:
-    ends = np.cumsum([len(token) + 1 for token, _ in tokens]).tolist()
-    places = tuple((end - 1 - len(token), end - 1) for end, (token, _) in zip(ends, tokens, strict=True))
-    return Labelled(" ".join(token for token, _ in tokens), places, tuple(tag for _, tag in tokens))
+def _joined(text: ConllText) -> Labelled:
+    ends = np.cumsum([len(token) + 1 for token in text.tokens]).tolist()
+    places = tuple((end - 1 - len(token), end - 1) for end, token in zip(ends, text.tokens, strict=True))
+    return Labelled(" ".join(text.tokens), places, text)
 
 
 def covered_by_rules(texts: Sequence[str]) -> list[Bools]:
@@ -98,16 +97,12 @@ def covered_by_lists(texts: Sequence[str]) -> list[Bools]:
 
 def mentions(text: Labelled) -> Iterator[tuple[str, list[int]]]:
     """Yield each name of a text: its kind, and its tokens that hold a letter."""
-    held: list[tuple[str, list[int]]] = []
-    for number, tag in enumerate(text.tags):
-        if tag == "O":
-            continue
-        if tag.startswith("B-") or not held:
-            held.append((tag[2:], []))
-        start, end = text.places[number]
-        if any(char.isalpha() for char in text.text[start:end]):
-            held[-1][1].append(number)
-    yield from ((kind, tokens) for kind, tokens in held if tokens)
+    for start, end, kind in text.labelled.mentions:
+        tokens = [
+            n for n in range(start, end) if any(char.isalpha() for char in text.text[slice(*text.places[n])])
+        ]
+        if tokens:
+            yield kind, tokens
 
 
 def found_grid(texts: Sequence[Labelled]) -> Grid:

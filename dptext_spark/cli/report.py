@@ -30,12 +30,17 @@ def report(
     publish: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="METRIC=EPSILON", help="Publish a restricted count with noise; spends its ε each time."
+            metavar="METRIC=EPSILON",
+            help="Publish a restricted count with noise; spends its ε each time, of names once.",
         ),
     ] = None,
     most_words: Annotated[
         int, typer.Option(min=1, help="Words of a record up to which the ε of --publish holds.")
     ] = 200,
+    most_names: Annotated[
+        int,
+        typer.Option(min=1, help="Words of names of a record that --publish names_found, names_kept count."),
+    ] = 10,
     figures: Annotated[
         list[Path] | None, typer.Option(help="The JSON of dptext audit, or of other audits, to be shown too.")
     ] = None,
@@ -64,7 +69,7 @@ def report(
     with progress() as say:
         found = report_on(
             run_id, settings, audit=audit, internal=internal, with_examples=with_examples, publish=tuple(publish or ()),
-            most_words=most_words, figures=tuple(figures or ()), public_text=read_lines(public_text),
+            most_words=most_words, most_names=most_names, figures=tuple(figures or ()), public_text=read_lines(public_text),
             examine=statement is None, progress=say,
         )  # fmt: skip
     if statement is not None:

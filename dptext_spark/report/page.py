@@ -9,6 +9,7 @@ from dptext_spark.report.facts import ReportFacts
 from dptext_spark.report.sections.attacks import attacks
 from dptext_spark.report.sections.deniability import deniability
 from dptext_spark.report.sections.measured import utility
+from dptext_spark.report.sections.names import names
 from dptext_spark.report.sections.overview import lead, tiles
 from dptext_spark.report.sections.run import configuration, disclosure, examples, guarantee, quality
 
@@ -40,7 +41,7 @@ def page(facts: ReportFacts) -> str:
     written = (
         guarantee(facts), disclosure(facts), attacks(facts.attacks, facts.attacks_missing),
         deniability(facts.deniability, facts.run.promised.epsilon), utility(facts.utility, facts.utility_missing),
-        quality(facts), configuration(facts), examples(facts),
+        names(facts), quality(facts), configuration(facts), examples(facts),
     )  # fmt: skip
     sections = [section for section in written if section is not None]
     return template.render(

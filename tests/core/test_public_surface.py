@@ -58,12 +58,12 @@ SIGNATURES = {
     "dp.save_model": "(model, folder, *, spec)",
     "dp.tickets": "(rows, seed)",
     "dps.audit": "(table, against, *, config, columns, row_key, record_key, label, attribute, similarity, encoder, "
-    "masked_model, label_rows, require, sample, partial, out, names, spark, progress)",
+    "masked_model, label_rows, require, sample, partial, out, names, annotations, internal, spark, progress)",
     "dps.doctor": "(config, spark, *, progress)",
     "dps.document_frequencies": "(df, columns, model)",
     "dps.privatize": "(df, columns, model, *, row_key, record_key, key, run_id, udf, weights, mask, keep)",
-    "dps.report": "(run_id, config, *, audit, internal, with_examples, publish, most_words, figures, public_text, "
-    "examine, spark, progress)",
+    "dps.report": "(run_id, config, *, audit, internal, with_examples, publish, most_words, most_names, figures, "
+    "public_text, examine, spark, progress)",
     "dps.run": "(config, spark, *, key, progress)",
     "dps.spark_session": "(app_name, *, master, settings, warehouse)",
     "audit.ComparisonSpec.of": "(config, mechanisms, epsilons, levels, encoder, **sizes)",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from dptext_spark.audit.estimates import Metric
 from dptext_spark.audit.requirements import Requirement
@@ -34,6 +35,13 @@ class Findings:
         )
 
 
+class StayedWord(NamedTuple):
+    """A word that stands in a table as it did in the source, and how often."""
+
+    word: str
+    times: int
+
+
 @dataclass(frozen=True)
 class TableAudit:
     """What an audit of a table found.
@@ -49,6 +57,8 @@ class TableAudit:
         left_out: what was not measured, and why.
         seconds: wall time.
         restricted: the figures depend on the private text.
+        stayed: words of names, and capitalised words within sentences, that stayed most, with how often each did: private text;
+            None where nobody asked for them.
 
     Examples:
         >>> found.broken
@@ -69,6 +79,7 @@ class TableAudit:
     left_out: tuple[str, ...]
     seconds: float
     restricted: bool = True
+    stayed: tuple[StayedWord, ...] | None = None
 
     @property
     def requirements(self) -> list[tuple[str, bool]]:
@@ -95,4 +106,5 @@ class TableAudit:
             "results": [one.as_dict() for one in self.results],
             "requirements": [{"requirement": one, "holds": held} for one, held in self.requirements],
             "left_out": list(self.left_out),
+            **({} if self.stayed is None else {"stayed": [one._asdict() for one in self.stayed]}),
         }

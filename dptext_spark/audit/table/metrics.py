@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from dptext_spark.audit.estimates import Metric
 from dptext_spark.audit.requirements import FORM, Requirement
 from dptext_spark.audit.results import AuditResult, Group, Shown
+from dptext_spark.audit.table.labelled import MEANING as LABELLED_MEANING
 from dptext_spark.audit.table.names import KINDS, LISTED_COUNTS, NAME_COUNTS
 from dptext_spark.errors import SettingsError, did_you_mean
 from dptext_spark.runtime.record import Json
@@ -41,6 +42,9 @@ MEANING = {
     "locations_kept_whole": "of which every word is in the table as it was",
     "listed_found": "entries of the list of --names in the source that were aligned",
     "listed_kept": "share of these of which every word is in the table as it was",
+    "capitals_found": "capitalised words within the source's sentences (no single letters, no stop words) that were aligned",
+    "capitals_kept": "share of these that are in the table as they were",
+    **LABELLED_MEANING,
     "record_groups": "words that occur more than once in a record of the sample",
     "record_broken_groups": "of those, how many have more than one replacement within the record",
     "dataset_groups": "words that occur more than once in the sample",
@@ -79,6 +83,7 @@ MEANING = {
     "attribute_missing": "rows of that sample without an attribute; they were left out",
 }
 LISTED = ("listed_found", "listed_kept")
+ANNOTATED = tuple(LABELLED_MEANING)
 ATTACKS = ("bayes_success", "context_success", "attacked_words")
 FREQUENCY = ("frequency_success",)
 SIMILARITY = tuple(name for name in MEANING if name.startswith(("cosine", "rouge_", "bleu", "distinct_")))
@@ -152,6 +157,8 @@ def text_figures(counts: Mapping[str, int], column: str | None = None) -> list[M
     for kind in KINDS:
         found[f"{kind}_kept"] = _share(counts[f"{kind}_same"], counts[kind])
         found[f"{kind}_kept_whole"] = _share(counts[f"{kind}_whole_same"], counts[f"{kind}_whole"])
+    found["capitals_found"] = counts["capitals"]
+    found["capitals_kept"] = _share(counts["capitals_same"], counts["capitals"])
     return [Metric(name, value, column=column) for name, value in found.items()]
 
 
@@ -208,6 +215,7 @@ class KeptWords(AuditResult):
             "numbers": (counts["numbers_same"], counts["numbers"]),
             "names of persons, by public lists": (counts["persons_same"], counts["persons"]),
             "names of places, by public lists": (counts["locations_same"], counts["locations"]),
+            "capitalised words within sentences": (counts["capitals_same"], counts["capitals"]),
         }
         shares = {name: _share(*part) for name, part in parts.items()}
         return cls(figures={n: one for n, one in shares.items() if one is not None}, words=counts["words"])

@@ -1,24 +1,31 @@
-"""How many names of a source stand in a table as they were, by public lists or one that is given, whatever tool wrote it."""
+"""How many names of a source stand in a table as they were, by public lists or one that is given, whatever tool wrote it.
+
+Capitalised words within sentences are counted as well: names that no list holds are among them.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from dptext_spark.arrays import I64, Bools
 from dptext_spark.text.chunks import padded
 from dptext_spark.text.names.names import Names
 from dptext_spark.text.names.public_lists import CITY, REGION
-from dptext_spark.text.names.public_names import parts_of_names
+from dptext_spark.text.names.public_names import capitalised_words, parts_of_names
 from dptext_spark.text.pair_tokens import Words
 
 KINDS = ("persons", "locations")
-# Words of names, those of them that were kept, whole names, and those of them of which every word was kept.
 LISTED_COUNTS = (
     "listed",
     "listed_same",
 )  # entries of a list that is given, and those of which every word was kept
-NAME_COUNTS = tuple(f"{kind}{what}" for kind in KINDS for what in ("", "_same", "_whole", "_whole_same"))
+# Words of names, those of them that were kept, whole names, and those of which every word was kept; capitalised words.
+NAME_COUNTS = (
+    *(f"{kind}{what}" for kind in KINDS for what in ("", "_same", "_whole", "_whole_same")),
+    "capitals", "capitals_same",
+)  # fmt: skip
 
 
 def name_counts(texts: pa.Array, source: Words, aligned: Bools, same: Bools) -> dict[str, int]:
@@ -33,9 +40,10 @@ def name_counts(texts: pa.Array, source: Words, aligned: Bools, same: Bools) -> 
     Returns:
         Each of `NAME_COUNTS`; words and names that could not be aligned are left out.
     """
-    parts = parts_of_names(*padded(texts))
+    data, bounds = padded(texts)
+    parts = parts_of_names(data, bounds)
     starts, ends, kinds, names, rows = parts.T
-    compared, kept = _compared(source, starts, ends, aligned, same)
+    compared, kept = stretches_in(source, starts, ends, aligned, same)
     place = np.isin(kinds, (CITY, REGION))
     begins = np.ones(len(parts), np.bool_)
     begins[1:] = (names[1:] != names[:-1]) | (rows[1:] != rows[:-1])
@@ -49,7 +57,45 @@ def name_counts(texts: pa.Array, source: Words, aligned: Bools, same: Bools) -> 
         )
         found[f"{kind}_whole"] = int((all_compared & of_kind[mentions]).sum())
         found[f"{kind}_whole_same"] = int((all_kept & of_kind[mentions]).sum())
-    return found
+    capitals = capitalised_words(data, bounds)
+    compared, kept = stretches_in(source, capitals[:, 0], capitals[:, 1], aligned, same)
+    return found | {"capitals": int(compared.sum()), "capitals_same": int(kept.sum())}
+
+
+def names_of_rows(texts: pa.Array, source: Words, aligned: Bools, same: Bools) -> I64:
+    """Return how many words of names each text has, and how many of them were kept, as :func:`name_counts`: int64[rows, 2]."""
+    parts = parts_of_names(*padded(texts))
+    flags = stretches_in(source, parts[:, 0], parts[:, 1], aligned, same)
+    return np.stack([np.bincount(parts[:, 4], flag, len(texts)).astype(np.int64) for flag in flags], axis=1)
+
+
+def kept_words(texts: pa.Array, source: Words, aligned: Bools, same: Bools) -> tuple[pa.Array, pa.Array]:
+    """Return the words of names and the capitalised words within sentences that stand in the table as they were: private text.
+
+    Args:
+        texts: string [rows], of the source.
+        source: their words.
+        aligned: bool[n], which of these words could be aligned with the table's.
+        same: bool[n], which stand there as they were.
+
+    Returns:
+        (string [k], each in lower case, once; int64[k], how often).
+    """
+    data, bounds = padded(texts)
+    found = np.concatenate([parts_of_names(data, bounds)[:, :2], capitalised_words(data, bounds)[:, :2]])
+    found = np.unique(found, axis=0)  # a word may be both
+    # What stands within a longer part of a name is counted with that.
+    found = found[np.lexsort((-found[:, 1], found[:, 0]))]
+    reached = np.append(0, np.maximum.accumulate(found[:, 1]))[:-1] if len(found) else found[:, 1]
+    starts, ends = found[found[:, 1] > reached].T
+    _, kept = stretches_in(source, starts, ends, aligned, same)
+    sizes = (ends - starts)[kept]
+    offsets = np.append(0, np.cumsum(sizes))
+    taken = np.repeat(starts[kept] - offsets[:-1], sizes) + np.arange(offsets[-1])
+    buffers = [None, pa.py_buffer(offsets.astype(np.int64)), pa.py_buffer(data[taken].tobytes())]
+    words = pc.utf8_lower(pa.Array.from_buffers(pa.large_string(), len(sizes), buffers))
+    counted = words.value_counts()
+    return counted.field("values"), counted.field("counts")
 
 
 def listed_counts(
@@ -59,11 +105,11 @@ def listed_counts(
     data, bounds = padded(texts)
     found = names.find_in(data, bounds)
     shift = bounds[found.rows]
-    compared, kept = _compared(source, found.starts + shift, found.ends + shift, aligned, same)
+    compared, kept = stretches_in(source, found.starts + shift, found.ends + shift, aligned, same)
     return dict(zip(LISTED_COUNTS, (int(compared.sum()), int(kept.sum())), strict=True))
 
 
-def _compared(source: Words, starts: I64, ends: I64, aligned: Bools, same: Bools) -> tuple[Bools, Bools]:
+def stretches_in(source: Words, starts: I64, ends: I64, aligned: Bools, same: Bools) -> tuple[Bools, Bools]:
     """Return which stretches of the texts could be compared, bool[n], and which stand in the table as they were."""
     first = np.searchsorted(source.spans.ends, starts, side="right")
     last = np.maximum(first, np.searchsorted(source.spans.starts, ends, side="left"))

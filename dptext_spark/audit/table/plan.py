@@ -12,6 +12,7 @@ from typing import NamedTuple
 from dptext_spark.audit.deniability.simulated import Level
 from dptext_spark.audit.requirements import Requirement
 from dptext_spark.audit.table.metrics import (
+    ANNOTATED,
     ATTACKS,
     ATTRIBUTE,
     ENCODED,
@@ -73,6 +74,8 @@ class AuditPlan:
         metrics: the folder of the table of metrics.
         chosen: whether only some words were drawn, as importance chose; the model is then that of all words.
         names: a file of names, an entry a line, that are counted; None leaves it out.
+        annotations: a file of labelled texts, whose names are counted; None leaves it out.
+        internal: whether the words of names that stayed most are shown, which are private text.
     """
 
     table: str
@@ -94,6 +97,8 @@ class AuditPlan:
     metrics: str
     chosen: bool = False
     names: str | None = None
+    annotations: str | None = None
+    internal: bool = False
 
     @property
     def level(self) -> Level:
@@ -135,6 +140,7 @@ class AuditPlan:
             ATTACKS: self.attacked,
             FREQUENCY: self.attacked and self.level == "dataset",
             LISTED: self.names,
+            ANNOTATED: self.annotations,
             LABEL: self.label,
             ATTRIBUTE: self.attribute,
             SIMILARITY: self.similarity,
@@ -172,6 +178,8 @@ class AuditPlan:
         partial: bool = False,
         out: str | None = None,
         names: str | None = None,
+        annotations: str | None = None,
+        internal: bool = False,
     ) -> AuditPlan:
         """Settle what is compared; what is not given is taken from the settings: a file with overrides, or those of a run.
 
@@ -194,6 +202,8 @@ class AuditPlan:
             partial: whether rows that only one of the tables has are allowed.
             out: the folder of the metrics; that of the settings, or `<table>_audit/restricted`, if None.
             names: a file of names, an entry a line, that are counted in both tables.
+            annotations: a file of labelled texts of the source (:mod:`dptext_spark.audit.table.annotations`).
+            internal: whether the words of names that stayed most are shown.
 
         Raises:
             SettingsError: no columns, no row_key, a label that is a text or a key, an invalid requirement, or no place for
@@ -237,6 +247,7 @@ class AuditPlan:
         made = cls(
             table, source, tuple(columns), row_key, keys["record_key"], plain, model is not None, label, attribute,
             similarity or label is not None, encoder, masked_model, label_rows, sample, partial, (), metrics, chosen, names,
+            annotations, internal,
         )  # fmt: skip
         limits = [table_requirement(text, made.figures) for text in require]
         if level != "token" and not chosen:  # what the settings promise is required without being asked
@@ -259,6 +270,7 @@ class AuditPlan:
             "masked_model": self.masked_model,
             "label_rows": self.label_rows if self.values else None,
             "names": self.names,
+            "annotations": self.annotations,
             "sample": self.sample,
             "partial": self.partial,
             "figures": {name: MEANING[name] for name in self.figures},

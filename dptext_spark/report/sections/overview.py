@@ -11,6 +11,7 @@ from dptext_spark.guarantee import counted
 from dptext_spark.ledger.entry import COUNTS
 from dptext_spark.report.blocks import Tile
 from dptext_spark.report.facts import ReportFacts
+from dptext_spark.report.sections import names
 from dptext_spark.rounding import digits_up, exact, percent_up, rounded_up
 
 _BETWEEN = {
@@ -171,6 +172,7 @@ def _clear(facts: ReportFacts) -> Iterator[Tile]:
         if there
     ]
     yield Tile("In clear", f"{len(parts)} things", ", ".join(parts))
+    yield from names.tile(facts)
     total = sum(one.epsilon for one in facts.published)
     if total:
         said = f"figures published: {len(facts.published)}; on top of the table's own ε"

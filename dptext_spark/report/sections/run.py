@@ -27,8 +27,6 @@ _PARTS = (("drawn", "drawn"), ("stop_kept", "kept: stop words"), ("oov", "unknow
 _NOT_CHOSEN = ("not_chosen", "not chosen, in clear")
 _UNFINISHED = "There is no statement: the run did not come to its account."
 PREFIX = "identifiers_"
-NAMES = ("names_masked", "names_kept")
-FOUND_NAMES = ("persons_found", "locations_found")
 SAID = "Identifiers that were replaced whole"
 
 
@@ -117,7 +115,7 @@ def quality(facts: ReportFacts) -> Section:
             )
         )
     else:
-        blocks += _counted(metrics, facts.metrics_by_column, facts.run.settings.policy.names.finders)
+        blocks += _counted(metrics, facts.metrics_by_column)
     return Section("quality", "Data quality", tuple(blocks), restricted=metrics is not None)
 
 
@@ -126,32 +124,20 @@ def _published(facts: ReportFacts) -> Iterator[Block]:
         return
     yield Listed("Published with noise", ("The disclosure says what these figures cost.",))
     yield Table(
-        ("figure", "value", "within, 95 %", "ε", "record of at most", "published at"),
+        ("figure", "value", "within, 95 %", "ε", "for a record of at most", "published at"),
         tuple(
             (
                 one.metric, f"{one.value:,}", f"± {one.accuracy:,.0f}", exact(one.epsilon),
-                f"{one.most_words:,} words", str(one.at),
+                "any size" if one.is_capped else f"{one.most_words:,} words", str(one.at),
             )
             for one in facts.published
         ),
     )  # fmt: skip
 
 
-def _counted(whole: Figures, columns: Mapping[str, Figures], finders: str) -> Iterator[Block]:
+def _counted(whole: Figures, columns: Mapping[str, Figures]) -> Iterator[Block]:
     words = whole.get("words")
     yield from identifiers_by_type(whole)
-    if any(whole.get(name) for name in NAMES):
-        yield Listed(
-            "Names", (f"{listed_names(whole)}; by lists, without a guarantee. They are not among the words.",)
-        )
-    if any(whole.get(name) for name in FOUND_NAMES):
-        yield Listed(
-            "Names found",
-            (
-                f"{found_names(whole)}; by {finders}, without a guarantee: what they missed is not counted. "
-                "They are not among the words.",
-            ),
-        )
     if not words:
         yield Text(
             "The metrics of this run hold no counts: it was recovered without its key, or its text is empty.",
@@ -259,18 +245,6 @@ def in_words(counts: Figures) -> str | None:
         return None
     types = ", ".join(f"{name} {number:,}" for name, number in by_type(counts))
     return f"{counts['identifiers']:,.0f}{f' ({types})' if types else ''}"
-
-
-def listed_names(counts: Figures) -> str:
-    """Return how many words and phrases of lists of names were masked, and how many kept; metrics leave out what is 0."""
-    masked, kept = (counts.get(name) or 0 for name in NAMES)
-    return f"{masked:,.0f} masked, {kept:,.0f} kept in clear"
-
-
-def found_names(counts: Figures) -> str:
-    """Return how many names of persons and places the policy's search found; metrics leave out what is 0."""
-    persons, places = (counts.get(name) or 0 for name in FOUND_NAMES)
-    return f"{persons:,.0f} of persons, {places:,.0f} of places replaced"
 
 
 def identifiers_by_type(counts: Figures) -> Iterator[Block]:

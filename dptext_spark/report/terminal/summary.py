@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dptext_spark.disclosure.facts import Figures, RunFacts, Unchanged
 from dptext_spark.guarantee import counted as word_count
 from dptext_spark.model.record import WEAK
-from dptext_spark.report.sections import run
+from dptext_spark.report.sections import names, run
 from dptext_spark.report.terminal.console import PRICE, WIDTH, hanging
 from dptext_spark.rounding import exact, percent_down, percent_up, rounded_up
 
@@ -118,9 +118,9 @@ def _words(counts: Figures, *, lists: bool, search: str) -> Iterator[tuple[str, 
     if replaced:
         yield "identifiers", f"{replaced}; by rules, no guarantee"
     if lists:
-        yield "names", f"{run.listed_names(counts)}; by lists, no guarantee"
+        yield "names", f"{names.listed_names(counts)}; by lists, no guarantee"
     if search:
-        yield "names", f"{run.found_names(counts)}; by {search}, no guarantee"
+        yield "names", f"{names.found_names(counts)}; by {search}, no guarantee"
 
 
 def _share(share: float | None) -> str:

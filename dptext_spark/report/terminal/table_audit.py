@@ -13,6 +13,8 @@ from dptext_spark.rounding import percent_down, percent_up
 _SCORES = ("cosine", "rouge_", "bleu", "embedding_", "bert_", "membership_")
 _COUNTS = ("_rows", "_missing", "_words")
 _SHARES = {name for name in (*LABEL, *ATTRIBUTE, *MASKED) if not name.endswith(_COUNTS)}
+_ENDINGS = ("share", "success", "_kept", "_kept_whole", "_recall", "_recall_whole", "_precision")
+_GOOD = ("accuracy", "distinct")  # shares of which more is better
 
 
 def audit_plan_text(plan: AuditPlan, columns: int = WIDTH) -> str:
@@ -29,6 +31,8 @@ def audit_plan_text(plan: AuditPlan, columns: int = WIDTH) -> str:
         ("made with", model if plan.given else "not known"),
         ("sampled", f"about {plan.sample:,} rows, for consistency, similarity and attacks"),
         *((option, f"{column}, {learnt}") for option, column in plan.values.items()),
+        *([("annotations", f"{plan.annotations}, labelled texts of the source")] if plan.annotations else []),
+        *([("shown", "the words of names that stayed most: PRIVATE TEXT")] if plan.internal else []),
         *([("encoder", f"{plan.encoder}, which reads every text of the sample")] if plan.encoder else []),
         *([("masked model", f"{plan.masked_model}, {named}")] if plan.masked_model else []),
         ("figures", ", ".join(plan.figures)),
@@ -61,6 +65,13 @@ def table_audit_text(found: TableAudit, columns: int = WIDTH) -> str:
         for requirement, held in found.requirements
     ]
     lines += [hanging("  left out  ", reason, columns) for reason in found.left_out]
+    if found.stayed is not None:
+        words = ", ".join(f"{word} {times:,}" for word, times in found.stayed) or "none"
+        lines.append(
+            hanging(
+                "  PRIVATE TEXT  ", f"words of names and capitalised words that stayed most: {words}", columns
+            )
+        )
     lines.append(f"metrics in {found.metrics}")
     lines.append("These figures depend on the private text: not for sharing.")
     return "\n".join(lines)
@@ -75,10 +86,11 @@ def figure_text(figure: Metric) -> str:
     if name.startswith(_SCORES):
         return f"{value:.3f} ({figure.lower:.3f} to {figure.upper:.3f})" if bounded else f"{value:.3f}"
     # A share of all words is a share: original_share_all.
-    if not name.removesuffix("_all").endswith(("share", "success")) and name not in _SHARES:
+    if not name.removesuffix("_all").endswith(_ENDINGS) and name not in _SHARES:
         return f"{value:,.0f}"
     # No risk is printed as less than it is, and nothing good as more.
-    said = percent_down(value) if name.startswith(("accuracy", "distinct")) else percent_up(value)
+    good = name.startswith(_GOOD) or name.endswith(_ENDINGS[-3:])
+    said = percent_down(value) if good else percent_up(value)
     if figure.lower is None or figure.upper is None:
         return said
     return f"{said} ({100 * figure.lower:.3g} to {100 * figure.upper:.3g})"

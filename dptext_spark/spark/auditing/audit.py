@@ -16,8 +16,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from dptext_spark.audit.estimates import Metric
+from dptext_spark.audit.table.annotations import Annotations
 from dptext_spark.audit.table.attack import attack_sample
 from dptext_spark.audit.table.findings import Findings, TableAudit
+from dptext_spark.audit.table.labelled import Labels
 from dptext_spark.audit.table.metrics import (
     COUNTS,
     MEANING,
@@ -32,14 +34,14 @@ from dptext_spark.errors import DataError, DPTextError
 from dptext_spark.model.compile import prepare
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.runtime.progress import Steps, silent
-from dptext_spark.spark.auditing.pair_tables import COUNT_FIELDS, LEVELS, SCHEMAS, WHOLE, PairTables, Rows
+from dptext_spark.spark.auditing.names import labelled_findings, shipped_lists, stayed_words
+from dptext_spark.spark.auditing.pair_tables import COUNT_FIELDS, LEVELS, WHOLE, PairTables, Rows
 from dptext_spark.spark.auditing.two_tables import opened, require_matching, require_the_model, sides
 from dptext_spark.spark.auditing.utility import check_classes, use_of
 from dptext_spark.spark.errors import reduced, suppress_sensitive_logs
 from dptext_spark.spark.job import runs
 from dptext_spark.spark.job.checks import check_key
 from dptext_spark.spark.job.consistency import sample_of
-from dptext_spark.spark.job.lists import compile_lists, resolve_columns
 from dptext_spark.spark.session.session import spark_session, watched
 from dptext_spark.spark.udf.names import NO_NAMES, NamesFile, ShippedNames
 from dptext_spark.spark.udf.ship import ship
@@ -72,6 +74,8 @@ def audit(
     partial: bool = False,
     out: str | None = None,
     names: str | None = None,
+    annotations: str | None = None,
+    internal: bool = False,
     spark: SparkSession | None = None,
     progress: Steps | None = None,
 ) -> TableAudit:
@@ -95,6 +99,8 @@ def audit(
         partial: whether rows that only one of the tables has are allowed.
         out: the folder of the metrics; None for that of the run, or one beside the table.
         names: a file of names, an entry a line: how many of them stand in the table as they were.
+        annotations: a file of labelled texts of the source, CoNLL or spans: how many names are found, how many stay.
+        internal: also `stayed`, the words of names that stayed most: private text.
         spark: a session; None takes the active one, or starts a local one.
         progress: progress callback, called with each step; what it is told holds nothing of the data.
 
@@ -114,6 +120,7 @@ def audit(
         table, against, columns=columns, row_key=row_key, record_key=record_key, config=config, label=label,
         attribute=attribute, similarity=similarity, encoder=encoder, masked_model=masked_model, label_rows=label_rows,
         require=require, sample=sample, partial=partial, out=out, names=names,
+        annotations=annotations, internal=internal,
     )  # fmt: skip
     return audit_table(plan, spark, progress)
 
@@ -148,6 +155,7 @@ def audit_table(
 def _audit(plan: AuditPlan, spark: SparkSession, say: Steps, at_the_end: ExitStack) -> TableAudit:
     began = time.time()
     wanted_names = None if plan.names is None else WordList.read("names", plan.names)
+    labelled = None if plan.annotations is None else Annotations.read(plan.annotations, plan.columns)
     say("reading both schemas")
     tables = opened(spark, plan)
     say("preparing the model")
@@ -160,12 +168,7 @@ def _audit(plan: AuditPlan, spark: SparkSession, say: Steps, at_the_end: ExitSta
     if plan.record_key:
         check_key(tables.source, plan.record_key, "record_key", unique=False)
     key = RunKey.generate()
-    sources = resolve_columns(tables.source, plan.model.lists)
-    lists = compile_lists(spark, sources, privatizer, key, "audit", say)
-    names = NO_NAMES
-    if lists is not None:
-        at_the_end.callback(lists.end)
-        names = lists.shipped(spark)
+    names = shipped_lists(spark, tables.source, plan, privatizer, key, say, at_the_end)
     counted = NO_NAMES
     if wanted_names is not None:
         file = NamesFile(spark, compile_names([wanted_names], name_key(key, NAMES_SCOPE)))
@@ -173,12 +176,11 @@ def _audit(plan: AuditPlan, spark: SparkSession, say: Steps, at_the_end: ExitSta
         counted = ShippedNames(NAMES_SCOPE, file.name, 1)
     left, right = sides(plan, tables, names.columns)
     shipped = ship(spark, str(folder), plan.model.run.ship)
+    labels = None if labelled is None else Labels.of(labelled, plan.columns, key)
 
     def paired(wanted: Rows, frame: DataFrame) -> DataFrame:
-        job = PairTables(shipped, key, len(plan.columns), wanted, names, counted)
-        texts = [f"{side}{i}" for i in range(len(plan.columns)) for side in "so"]
-        texts += [f"n{i}" for i in range(len(names.columns))]
-        return frame.select("scope", *texts).mapInArrow(job, SCHEMAS[wanted])
+        job = PairTables(shipped, key, len(plan.columns), wanted, names, counted, labels, plan.given)
+        return job.over(frame)
 
     say("comparing the texts")
     with watched(spark, lambda line: say(line.replace("writing", "comparing"))):
@@ -198,11 +200,21 @@ def _audit(plan: AuditPlan, spark: SparkSession, say: Steps, at_the_end: ExitSta
         *text_figures(whole),
         *(listed_figures(whole) if plan.names else []),
     ]
+    named = Findings()
+    if labelled is not None:
+        say("counting the labelled names")
+        named = labelled_findings(labelled, paired("labelled", left.join(right, "row_key")))
+    stayed = None
+    if plan.internal:
+        say("looking for the words that stayed most")
+        stayed = stayed_words(paired("stayed", left.join(right, "row_key")))
     share = min(1.0, plan.sample / rows)
     say(f"looking at a sample of about {100 * share:.3g} % of the records")
     sampled = sample_of(left, key, share).join(right, "row_key")
     found = Findings(
-        [*figures, *_consistency(paired("groups", sampled))], [KeptWords.of(whole)], list(plan.left_out)
+        [*figures, *named.figures, *_consistency(paired("groups", sampled))],
+        [KeptWords.of(whole), *named.results],
+        [*plan.left_out, *named.left_out],
     )
     if plan.attacked:
         say("attacking the sample")
@@ -223,6 +235,7 @@ def _audit(plan: AuditPlan, spark: SparkSession, say: Steps, at_the_end: ExitSta
     return TableAudit(
         audit_id, plan.table, tables.version, plan.source, tables.source_version, plan.metrics, tuple(figures),
         tuple(found.results), plan.limits, tuple(found.left_out), round(time.time() - began, 3),
+        stayed=stayed,
     )  # fmt: skip
 
 

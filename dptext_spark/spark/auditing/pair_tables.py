@@ -1,4 +1,7 @@
-"""Pair the texts of two tables in workers, which return counts, keyed hashes and, of a sample, word ids; never a word."""
+"""Pair the texts of two tables in workers, which return counts, keyed hashes and, of a sample, word ids.
+
+Words leave a worker only where somebody asked to see which names stayed (`--internal`).
+"""
 
 from __future__ import annotations
 
@@ -10,15 +13,26 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark import TaskContext
+from pyspark.sql import DataFrame, functions
 
 from dptext_spark.arrays import I64, U64, Bools, Ids
+from dptext_spark.audit.table.labelled import (
+    LABEL_COUNTS,
+    Labels,
+    key_ids,
+    labelled_counts,
+    name_finder,
+    plain_engine,
+    text_ids,
+)
 from dptext_spark.audit.table.metrics import COUNTS
-from dptext_spark.audit.table.names import listed_counts, name_counts
+from dptext_spark.audit.table.names import kept_words, listed_counts, name_counts, names_of_rows
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import RunKey, hash_keys, identify
 from dptext_spark.spark.errors import INVALID_UTF8, TaskError
 from dptext_spark.spark.udf.names import NO_NAMES, ShippedNames, names_of
 from dptext_spark.spark.udf.ship import Shipped, open_shipped
+from dptext_spark.text.chunks import padded
 from dptext_spark.text.pair_tokens import (
     DRAWN_WORD,
     NO_WORD,
@@ -39,8 +53,13 @@ SCHEMAS = {
     "counts": ", ".join(["column int", *(f"{name} bigint" for name in COUNT_FIELDS)]),
     "groups": "level int, group binary, replacement binary, n bigint",
     "tokens": "record binary, words binary, outputs binary, drawn binary",
+    "labelled": ", ".join(["what int, number int", *(f"{name} bigint" for name in LABEL_COUNTS)]),
+    "stayed": "word string, n bigint",
+    "names": "scope binary, found bigint, kept bigint",
 }
-Rows = Literal["counts", "groups", "tokens"]
+Rows = Literal["counts", "groups", "tokens", "labelled", "stayed", "names"]
+# What a row of `labelled` is of: a text that was found, one of which a label stands outside; a kind of the file, of the search.
+SEEN, OUTSIDE, BY_LABEL, BY_TYPE = range(4)
 
 
 class _InvalidTextError(Exception):
@@ -57,6 +76,7 @@ class Paired:
 
     source: Words
     output: Words
+    texts: pa.Array  # string [rows], of the source
     pairing: Pairing
     aligned: Bools  # bool[n], of the source's words
     same: Bools  # bool[n], aligned with an equal word
@@ -67,15 +87,18 @@ class Paired:
 
 @dataclass(frozen=True)
 class PairTables:
-    """Maps batches of (scope, s0, o0, s1, o1, ..., n0, ...) to rows of one of `SCHEMAS`.
+    """Maps batches of (scope, s0, o0, s1, o1, ..., n0, ...) to rows of one of `SCHEMAS`; those of `labelled` have `key`, too.
 
     Attributes:
         shipped: where the model is, whose tokenizer, words and policy count.
         key: of the hashes; it is made for this audit alone.
         columns: how many text columns there are.
-        wanted: counts of everything; groups of equal words with their replacements; or the tokens of each text.
+        wanted: counts of everything; groups of equal words with their replacements; the tokens of each text; counts of labelled
+            names; words of names that stayed; or how many words of names each row has.
         names: the lists of names that the run was given; their entries are no words.
         counted: a list of names that are counted.
+        labels: of a labelled sample.
+        given: whether the model is of settings that were given, whose search for names then counts.
     """
 
     shipped: Shipped
@@ -84,6 +107,8 @@ class PairTables:
     wanted: Rows
     names: ShippedNames = NO_NAMES
     counted: ShippedNames = NO_NAMES
+    labels: Labels | None = None
+    given: bool = False
 
     def __call__(self, stream: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Map the batches of a task; what goes wrong leaves as a code."""
@@ -101,6 +126,13 @@ class PairTables:
             raise TaskError(INVALID_UTF8, partition, number, error.rows) from None
         except BaseException as error:
             raise TaskError(f"AUDIT_{type(error).__name__}", partition, number, 0) from None
+
+    def over(self, frame: DataFrame) -> DataFrame:
+        """Map the rows of both tables, joined: (scope, row_key, s0, o0, ..., n0, ...)."""
+        texts = [f"{side}{i}" for i in range(self.columns) for side in "so"]
+        texts += [f"n{i}" for i in range(len(self.names.columns))]
+        key = [functions.col("row_key").cast("string").alias("key")] if self.wanted == "labelled" else []
+        return frame.select("scope", *key, *texts).mapInArrow(self, SCHEMAS[self.wanted])
 
     def _paired(self, privatizer: Privatizer, batch: pa.RecordBatch) -> Iterator[Paired]:
         keys = hash_keys(self.key.derive("table audit words", length=16))
@@ -130,7 +162,7 @@ class PairTables:
                 listed = names_of(self.counted, [], self.key)
                 if listed is not None:
                     found |= listed_counts(listed, texts, source, aligned, same)
-            yield Paired(source, output, pairing, aligned, same, found, pairing.rows & both, equal)
+            yield Paired(source, output, texts, pairing, aligned, same, found, pairing.rows & both, equal)
 
     def _counts(self, privatizer: Privatizer, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         rows = [dict.fromkeys(COUNT_FIELDS, 0) | {"column": i} for i in range(WHOLE, self.columns)]
@@ -178,6 +210,39 @@ class PairTables:
                     schema=_arrow("groups"),
                 )  # fmt: skip
 
+    def _labelled(self, privatizer: Privatizer, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        labels = self.labels
+        assert labels is not None  # whoever wants the rows has them
+        engine, finder = plain_engine(privatizer.engine), name_finder(privatizer, self.given)
+        for i, found in enumerate(self._paired(privatizer, batch)):
+            data, rows = padded(found.texts)
+            ids = (
+                key_ids(batch.column("key"), i, self.key) if labels.by_row else text_ids(data, rows, self.key)
+            )
+            at = np.where(_held(found.texts), labels.texts_of(ids), -1)
+            if not (at >= 0).any():
+                continue
+            pair = (found.source, found.aligned, found.same)
+            counts = labelled_counts(labels, at, found.texts, data, rows, pair, finder, engine)
+            for what, numbers in ((SEEN, counts.seen), (OUTSIDE, counts.outside)):
+                yield _labelled_rows(what, numbers, np.ones((len(numbers), 1), np.int64))
+            for what, held in ((BY_LABEL, counts.by_label), (BY_TYPE, counts.by_type)):
+                yield _labelled_rows(what, np.arange(len(held)), held)
+
+    def _stayed(self, privatizer: Privatizer, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        for found in self._paired(privatizer, batch):
+            words, n = kept_words(found.texts, found.source, found.aligned, found.same)
+            columns = [words.cast(pa.string()), n.cast(pa.int64())]
+            yield pa.RecordBatch.from_arrays(columns, schema=_arrow("stayed"))
+
+    def _names(self, privatizer: Privatizer, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        scope = _hashes(identify(batch.column("scope"), self.key, "table audit scope"))
+        total = np.zeros((len(batch), 2), np.int64)
+        for found in self._paired(privatizer, batch):
+            total += names_of_rows(found.texts, found.source, found.aligned, found.same)
+        columns = [scope, *(pa.array(np.ascontiguousarray(column)) for column in total.T)]
+        yield pa.RecordBatch.from_arrays(columns, schema=_arrow("names"))
+
     def _tokens(self, privatizer: Privatizer, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         scope = _hashes(identify(batch.column("scope"), self.key, "table audit scope"))
         for found in self._paired(privatizer, batch):
@@ -210,6 +275,16 @@ def _parts_of(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         yield batch.slice(start, step)
 
 
+def _labelled_rows(what: int, numbers: I64, counts: I64) -> pa.RecordBatch:
+    """Return rows of `labelled`: int64[n] numbers, int64[n, k] counts; what of them is not given is 0."""
+    wide = np.zeros((len(numbers), len(LABEL_COUNTS)), np.int64)
+    wide[:, : counts.shape[1]] = counts
+    columns = [np.full(len(numbers), what, np.int32), numbers.astype(np.int32), *wide.T]
+    return pa.RecordBatch.from_arrays(
+        [pa.array(np.ascontiguousarray(one)) for one in columns], schema=_arrow("labelled")
+    )
+
+
 def _held(texts: pa.Array) -> Bools:
     return np.asarray(texts.is_valid(), np.bool_)
 
@@ -227,6 +302,6 @@ def _parts(values: Ids | Bools, ends: I64) -> pa.Array:
 
 
 def _arrow(name: str) -> pa.Schema:
-    kinds = {"int": pa.int32(), "bigint": pa.int64(), "binary": pa.binary()}
+    kinds = {"int": pa.int32(), "bigint": pa.int64(), "binary": pa.binary(), "string": pa.string()}
     fields = [field.split() for field in SCHEMAS[name].split(", ")]
     return pa.schema([(field, kinds[kind]) for field, kind in fields])

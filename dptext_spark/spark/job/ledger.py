@@ -8,7 +8,7 @@ import secrets
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -41,12 +41,13 @@ from dptext_spark.ledger.entry import (
     Book,
     Decision,
     Entry,
+    damaged,
     of_input,
 )
 from dptext_spark.ledger.sums import spent_on_record
 from dptext_spark.mechanisms.privacy_loss.accountant import RecordBound, quarter_power
 from dptext_spark.model.artifact import read_manifest
-from dptext_spark.report.sections.published import Published, unit_of
+from dptext_spark.report.sections.published import Published
 from dptext_spark.runtime.progress import Steps, silent
 from dptext_spark.spark.errors import reduced, suppress_sensitive_logs
 from dptext_spark.spark.job import runs
@@ -76,6 +77,7 @@ class Reservation:
         balance: what the input comes to with them.
         again: an earlier attempt of the run is in the ledger.
         others: what else is in the ledger of the input; `ours` what this run has in it.
+        figures: counts that may be shown now: those that were asked for, or as the ledger has held them before.
     """
 
     spark: SparkSession
@@ -86,6 +88,7 @@ class Reservation:
     again: bool
     others: tuple[Entry, ...] = ()
     ours: tuple[Entry, ...] = ()
+    figures: tuple[Published, ...] = ()
 
     @property
     def cumulative(self) -> str:
@@ -192,11 +195,14 @@ def reserve_counts(
 ) -> Reservation:
     """Reserve what it spends to publish counts of a run with noise, before anybody sees them.
 
+    A count of names is kept with its entry, and published once: where the ledger holds one of the run, that one may be shown, it
+    costs nothing more, and what was drawn for this publication is forgotten.
+
     Args:
         spark: the session.
         path: folder of the ledger that counted the run.
         run: its row of `runs`.
-        figures: that are to be published; each draws noise of its own.
+        figures: that are to be published; each drew noise of its own.
         settings: the limit that holds now, and reasons to raise or pass it.
 
     Raises:
@@ -221,15 +227,23 @@ def reserve_counts(
                 "ledger that counted it, by --config with ledger.path. Nothing was published."
             )
         first = ours[-1]
+        held = _held(book.entries, run)
+        shown = tuple(held.get(one.metric, one) for one in figures)
+        fresh = [one for one in shown if one.metric not in held]
+        if not fresh:
+            there = [one for one in book.entries if one.column == COUNTS and one.run_id == run_id]
+            others = [one for one in book.entries if one not in there]
+            return [], Reservation(
+                spark, path, (), (), balance_after(others, there, path), True, figures=shown
+            )
         asked = [
             replace(
                 first.costing(None, None, None), entry=f"{attempt}.{number}", attempt=attempt, at=now, run_id=run_id,
-                column=COUNTS, unit=unit_of(one.most_words),
-                mechanism=json.dumps({"name": "discrete_laplace", "count": one.metric}),
+                column=COUNTS, unit=one.unit, mechanism=_noise_of(one),
                 kind="epsilon_dp", metric=None, epsilon=float(one.epsilon), delta=0.0, holds=True, records=ALL,
                 release=f"published {attempt}.{number}", status=RESERVED, why=None, format_version=FORMAT,
             )
-            for number, one in enumerate(figures)
+            for number, one in enumerate(fresh)
         ]  # fmt: skip
         here = book.of_input(first.input, first.input_id)
         kept = kept_limit(here)
@@ -243,7 +257,9 @@ def reserve_counts(
             why = None if kept is None else settings.raise_limit
             decisions.append(_decision(asked[0], here, LIMIT, limit, why))
         wanted = [replace(one, limit=limit, override=balance.override) for one in asked]
-        return [*wanted, *decisions], Reservation(spark, path, tuple(wanted), (), balance, False)
+        return [*wanted, *decisions], Reservation(
+            spark, path, tuple(wanted), (), balance, False, figures=shown
+        )
 
     return appended(spark, path, decide)
 
@@ -293,6 +309,37 @@ def standing(plan: RunPlan) -> Balance | None:
         decisions=tuple(book.decisions),
         limit_record=plan.config.ledger.limit_record,
     )
+
+
+def published_names(spark: SparkSession, path: str, run: RunRecord) -> dict[str, Published]:
+    """Return the counts of names that the ledger holds of a run, by their names; they may be shown without another charge.
+
+    Raises:
+        DataError: what is there is no ledger, or a damaged one.
+    """
+    return _held(entries_of(spark, path).entries, run)
+
+
+def _noise_of(figure: Published) -> str:
+    """Write the mechanism of a published count; of names with the figure, so that it is drawn once."""
+    said = {"name": "discrete_laplace", "count": figure.metric}
+    return json.dumps({**said, **(figure.as_dict() if figure.is_capped else {})})
+
+
+def _held(entries: Sequence[Entry], run: RunRecord) -> dict[str, Published]:
+    """Return the counts of names that entries hold of a run."""
+    found: dict[str, Published] = {}
+    for one in entries:
+        if (one.run_id, one.output, one.column) == (run.run_id, run.output, COUNTS) and one.status != VOID:
+            try:
+                kept = json.loads(one.mechanism)
+                figure = Published(**{field.name: kept[field.name] for field in fields(Published)})
+            except KeyError:
+                continue  # a count of words, whose noise is drawn each time
+            except (ValueError, TypeError):
+                raise damaged(one.run_id, one.entry, "mechanism is no JSON of a published count") from None
+            found.setdefault(figure.metric, figure)
+    return found
 
 
 def settle(

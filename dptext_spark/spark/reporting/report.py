@@ -25,16 +25,25 @@ from dptext_spark.report.page import page
 from dptext_spark.report.results import STATEMENTS, read_results, rendered, require_run
 from dptext_spark.report.sections.gather import gathered
 from dptext_spark.report.sections.model_figures import Model
-from dptext_spark.report.sections.published import MOST_WORDS, PUBLISHABLE, Published, publish, wanted
+from dptext_spark.report.sections.published import (
+    MOST_NAMES,
+    MOST_WORDS,
+    NAMES,
+    PUBLISHABLE,
+    Published,
+    publish,
+    wanted,
+)
 from dptext_spark.runtime.atomic import PRIVATE, write_atomically
 from dptext_spark.runtime.progress import Progress, silent
 from dptext_spark.runtime.record import Json
 from dptext_spark.spark.errors import reduced, suppress_sensitive_logs
 from dptext_spark.spark.job import ledger, runs
 from dptext_spark.spark.job.checks import place_of
+from dptext_spark.spark.reporting.names import capped_names
+from dptext_spark.spark.reporting.own_tables import own_tables
 from dptext_spark.spark.session.session import spark_session
 from dptext_spark.spark.tables.paths import paths_of, quoted
-from dptext_spark.spark.tables.tables import Target, opened, read_input
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -93,8 +102,9 @@ class Wanted:
     Attributes:
         internal: figures that depend on the private text; marks every page.
         examples: some records before and after; marks the file in its first line.
-        publish: `metric=epsilon` each: restricted counts to publish with noise, once more each time.
+        publish: `metric=epsilon` each: restricted counts to publish with noise, once more each time, of names once.
         most_words: words of a record up to which the ε of published counts holds.
+        most_names: words of names of a record that are counted where counts of names are published.
         figures: files with results of other audits, as JSON.
         public: lines of a public text, for the attacks that need one.
     """
@@ -103,6 +113,7 @@ class Wanted:
     examples: bool = False
     publish: Sequence[str] = ()
     most_words: int = MOST_WORDS
+    most_names: int = MOST_NAMES
     figures: Sequence[Path] = ()
     public: Sequence[str] = ()
 
@@ -156,6 +167,7 @@ def report(
     with_examples: bool = False,
     publish: Sequence[str] = (),
     most_words: int = MOST_WORDS,
+    most_names: int = MOST_NAMES,
     figures: Sequence[str | os.PathLike[str]] = (),
     public_text: Sequence[str] = (),
     examine: bool = True,
@@ -170,8 +182,10 @@ def report(
         audit: in their place: the folder `<target>_audit`.
         internal: also figures that depend on the private text; marks every page.
         with_examples: also private text, some records before and after; marks the file in its first line.
-        publish: `metric=epsilon` each: restricted counts to publish with noise, which spends its ε each time.
+        publish: `metric=epsilon` each: restricted counts to publish with noise, which spends its ε each time; of names once, and
+            asking again shows the same figure.
         most_words: words of a record up to which the ε of published counts holds.
+        most_names: words of names of a record that are counted where counts of names are published; more are cut off.
         figures: JSON files of `dptext audit`, or of other audits, to be shown too.
         public_text: lines of a public text, for the contextual adversary.
         examine: whether the model is opened and attacked; without, only the account is read.
@@ -189,7 +203,7 @@ def report(
     """
     account = Account.of(config, audit)
     files = tuple(Path(file) for file in figures)
-    asked = Wanted(internal, with_examples, publish, most_words, files, public_text)
+    asked = Wanted(internal, with_examples, publish, most_words, most_names, files, public_text)
     return RunReport(report_facts(run_id, account, asked, spark, examine=examine, progress=progress))
 
 
@@ -230,9 +244,9 @@ def report_facts(
             require_run(results, record.run_id)
             examples = list(pairs(session, account.config, record)) if asked.examples else []
             metrics = None
-            if asked.internal or noisy:
+            if asked.internal or set(noisy) - set(NAMES):
                 metrics = runs.metrics_of(session, f"{account.restricted}/metrics", record.run_id)
-            published = _published(session, account, record, noisy, metrics, asked.most_words)
+            published = _published(session, account, record, noisy, metrics, asked, say)
         except DPTextError as error:
             raise error from None
         except Exception as error:
@@ -288,28 +302,47 @@ def _found(spark: SparkSession, account: Account, run_id: str) -> RunRecord:
 
 def _published(
     spark: SparkSession, account: Account, run: RunRecord, noisy: Mapping[str, float],
-    metrics: Sequence[RunMetric] | None, most_words: int,
+    metrics: Sequence[RunMetric] | None, asked: Wanted, say: Progress,
 ) -> list[Published]:  # fmt: skip
     """Publish what is asked for, and return all that was ever published of the run.
 
-    What it costs is an entry of the ledger before anybody sees it: a figure that could not be written counts all the same.
+    What it costs is an entry of the ledger before anybody sees it: a figure that could not be written counts all the same. A
+    count of names lies in its entry: where the driver died in between, the next one that asks shows it, and none is drawn again.
     """
     folder, run_id = f"{account.shareable}/published", run.run_id
+    there = runs.published_of(spark, folder, run_id)
+    noisy = {name: epsilon for name, epsilon in noisy.items() if not _is_there(name, there)}
     counts = {name: value for column, name, value in metrics or () if column is None}
-    missing = [name for name in noisy if counts.get(PUBLISHABLE[name][0]) is None]
+    of_words = {name: counts.get(metric) for name, (metric, _) in PUBLISHABLE.items() if name in noisy}
+    missing = [name for name, count in of_words.items() if count is None]
     if missing:
         raise DataError(f"publish: the metrics of run {run_id} do not hold {', '.join(missing)}.")
+    if not noisy:
+        return there
+    path = _ledger_of(account, run)
+    held = ledger.published_names(spark, path, run) if set(noisy) & set(NAMES) else {}
+    of_names = {}
+    if any(name in NAMES and name not in held for name in noisy):
+        of_names = capped_names(spark, account.config, run, asked.most_names, say)
     at = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime())
     fresh = []
     for name, epsilon in noisy.items():
-        count = int(counts[PUBLISHABLE[name][0]] or 0)
-        fresh.append(publish(name, count, epsilon, most_words, at))
-    if fresh:
-        settings = Ledger() if account.config is None else account.config.ledger
-        reservation = ledger.reserve_counts(spark, _ledger_of(account, run), run, fresh, settings)
-        runs.put_published(spark, folder, run_id, fresh)
-        ledger.settle(reservation, SPENT)
+        if name in held:
+            fresh.append(held[name])
+        elif name in NAMES:
+            fresh.append(publish(name, of_names[name], epsilon, asked.most_names, at))
+        else:
+            fresh.append(publish(name, int(of_words[name] or 0), epsilon, asked.most_words, at))
+    settings = Ledger() if account.config is None else account.config.ledger
+    reservation = ledger.reserve_counts(spark, path, run, fresh, settings)
+    runs.put_published(spark, folder, run_id, reservation.figures)
+    ledger.settle(reservation, SPENT)
     return runs.published_of(spark, folder, run_id)
+
+
+def _is_there(name: str, published: Sequence[Published]) -> bool:
+    """Whether a count that is published once has been."""
+    return name in NAMES and any(one.metric == name for one in published)
 
 
 def _ledger_of(account: Account, run: RunRecord) -> str:
@@ -361,23 +394,9 @@ def pairs(spark: SparkSession, config: RunConfig | None, record: RunRecord) -> I
         SettingsError: no settings, none with a row key, or those of another run.
         DataError: the input has changed since.
     """
-    if config is None or not config.row_key:
-        raise SettingsError(
-            "with_examples: needs --config with the row_key of the run: source and target are joined by it."
-        )
-    made_from = record.settings.values
-    differ = [n for n in ("columns", "row_key", "output") if config.as_dict()[n] != made_from[n]]
-    if differ:
-        raise SettingsError(
-            f"{differ[0]}: the settings of --config are not those of run {record.run_id}; name the run's own."
-        )
-    source, version = read_input(spark, config.input, list(config.columns))
-    if version != record.input_version:
-        raise DataError(
-            f"with_examples: the input is {version} now, and the run read {record.input_version}; no pair can be shown."
-        )
-    target = Target(path=config.output.path or "", name=config.output.table or "")
-    written = opened(spark, target, record.output_version)
+    tables = own_tables(spark, config, record, "with_examples")
+    assert config is not None and config.row_key  # noqa: PT018  (else there are no tables)
+    source, written = tables.source, tables.table
     sides = {"before": source, "after": written}
     texts = {
         side: [p.joined.alias(f"{side}_{i}") for i, p in enumerate(paths_of(frame.schema, config.columns))]

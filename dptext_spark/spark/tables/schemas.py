@@ -52,8 +52,12 @@ PUBLISHED = _table(
     ("run_id", _S, "of the run"),
     ("metric", _S, "name; what it counts stands in the report"),
     ("value", _L, "the count with discrete Laplace noise; may be below 0"),
-    ("epsilon", _D, "what it cost a record of at most most_words words"),
-    ("most_words", _L, "words of a record up to which epsilon holds: the sensitivity"),
+    ("epsilon", _D, "what it cost a record of at most most_words words; of names any record"),
+    (
+        "most_words",
+        _L,
+        "the sensitivity: words of a record up to which epsilon holds; of names how many words of each count",
+    ),
     ("accuracy", _D, "95 % of such figures are no farther from the true count"),
     ("at", _S, "when, UTC"),
 )

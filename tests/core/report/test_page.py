@@ -23,7 +23,7 @@ from tests.core.report.accounts import METRICS, row, small_model
 
 EXAMPLES = [Example("body", "marker <b>before</b>", "marker after")]
 HEADINGS = [
-    "Guarantee and certificate", "What is disclosed", "Attacks", "Plausible deniability", "Utility", "Data quality",
+    "Guarantee and certificate", "What is disclosed", "Attacks", "Plausible deniability", "Utility", "Names", "Data quality",
     "Configuration and fingerprints",
 ]  # fmt: skip
 

@@ -400,6 +400,7 @@ class TestAForeignTable:
             "original_share_all": 14 / 18, "changed_share": 4 / 18, "oov_share": 1 / 18, "oov_kept_share": 1.0,
             "numbers_kept_share": 1.0, "names_found": 0, "names_kept": None,
             "persons_kept": None, "persons_kept_whole": None, "locations_kept": None, "locations_kept_whole": None,
+            "capitals_found": 0, "capitals_kept": None,
             "record_groups": 0, "record_broken_groups": 0,
             # the (three times, in rows 1, 2 and 6) is always the.
             "dataset_groups": 1, "dataset_broken_groups": 0,

@@ -165,6 +165,7 @@ def entry_of(run_id: str, **changes: Any) -> Entry:
 def kept(monkeypatch: pytest.MonkeyPatch) -> Kept:
     made = Kept()
     monkeypatch.setattr(ledger, "appended", made.appended)
+    monkeypatch.setattr(ledger, "entries_of", lambda spark, path: book_of(made.rows))
     monkeypatch.setattr(ledger, "source_of", lambda setup: Source("/data/in", "id-1", "delta:1", "/data/in"))
     monkeypatch.setattr(ledger, "_asked", lambda setup, source, added_to: [setup.asked])
     return made
@@ -303,6 +304,52 @@ class TestPublishedCounts:
         assert kept.decisions == [(LIMIT, 1.0, None), (LIMIT, 2.0, "minute 4")]
         # A run that is tried again finds its own entries, and takes none of these for them.
         assert kept.run("a").columns[0].total == 1.0
+
+    NAMES: ClassVar = (
+        Published("names_found", 7, 0.5, 10, 1.0, "now"),
+        Published("names_kept", -2, 0.25, 5, 1.5, "later"),
+    )
+
+    def names(self, kept: Kept, *figures: Published, **settings: Any) -> Any:
+        return ledger.reserve_counts(None, "/ledger", self.RUN, figures, Ledger(**settings))  # type: ignore[arg-type]
+
+    def test_of_names_are_charged_once_and_lie_in_their_entries(self, kept: Kept) -> None:
+        kept.run("a", limit=2.0)
+        found, stayed = self.NAMES
+        assert ledger.published_names(None, "/ledger", self.RUN) == {}  # type: ignore[arg-type]
+        self.publish(kept, 0.5)
+        assert self.names(kept, found).figures == (found,)
+        again = Published("names_found", 99, 1.0, 3, 9.0, "another draw")
+        reservation = self.names(kept, again, stayed, again)
+        assert reservation.figures == (found, stayed, found)
+        assert [one.epsilon for one in reservation.entries] == [0.25]
+        assert self.names(kept, again).entries == ()
+        held = ledger.published_names(None, "/ledger", self.RUN)  # type: ignore[arg-type]
+        assert held == {"names_found": found, "names_kept": stayed}
+        rows = [one for one in kept.rows if isinstance(one, Entry) and one.column == COUNTS]
+        assert [(one.epsilon, one.unit) for one in rows] == [
+            (0.5, "a record of at most 200 words"), (0.5, "a record"), (0.25, "a record"),
+        ]  # fmt: skip
+        another = RunRecord.of({"run_id": "b", "output": "/out"})
+        assert ledger.published_names(None, "/ledger", another) == {}  # type: ignore[arg-type]
+
+    def test_of_names_that_are_refused_are_not_held(self, kept: Kept) -> None:
+        kept.run("a", limit=1.0)
+        found, stayed = self.NAMES
+        self.publish(kept, 0.75)
+        with pytest.raises(RunError, match=r"0\.5 more"):
+            self.names(kept, found)
+        assert ledger.published_names(None, "/ledger", self.RUN) == {}  # type: ignore[arg-type]
+        assert self.names(kept, stayed).figures == (stayed,)
+        assert self.names(kept, stayed).figures == (stayed,)  # nothing is left, and nothing is asked for
+
+    def test_of_names_in_a_damaged_entry(self, kept: Kept) -> None:
+        kept.run("a")
+        self.names(kept, self.NAMES[0])
+        place = next(n for n, one in enumerate(kept.rows) if isinstance(one, Entry) and one.column == COUNTS)
+        kept.rows[place] = replace(kept.rows[place], mechanism="{")
+        with pytest.raises(DataError, match="is damaged: mechanism is no JSON"):
+            ledger.published_names(None, "/ledger", self.RUN)  # type: ignore[arg-type]
 
     def test_of_a_run_that_the_ledger_does_not_know(self, kept: Kept) -> None:
         kept.run("b")

@@ -2,25 +2,43 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from dptext_spark.audit.table.names import NAME_COUNTS, listed_counts, name_counts
+from dptext_spark.audit.table.names import NAME_COUNTS, kept_words, listed_counts, name_counts, names_of_rows
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.randomness.draws import RunKey, hash_keys
+from dptext_spark.text.chunks import padded
 from dptext_spark.text.engine import Engine
 from dptext_spark.text.names.name_table import compile_names, name_key
 from dptext_spark.text.names.names import Names
+from dptext_spark.text.names.public_names import capitalised_words
 from dptext_spark.text.names.word_list import WordList
-from dptext_spark.text.pair_tokens import pair, words_of
+from dptext_spark.text.pair_tokens import Words, pair, words_of
 from dptext_spark.text.policy import Policy
 from dptext_spark.text.word_table import WordTable
 
 KEYS = hash_keys(RunKey.insecure(2).derive("audit", length=16))
 WORDS = Vocabulary.of(["ada", "mary", "john", "london", "paris", "dog", "cat"])
+
+
+def paired(
+    source: list[str | None], table: list[str | None]
+) -> tuple[pa.Array, Words, np.ndarray, np.ndarray]:
+    """The texts of a source, their words, which are aligned with the table's, and which stand there as they were."""
+    engine = Engine(WordTable.build(WORDS, Policy().stop_list()), Policy())
+    texts = pa.array(source, pa.string())
+    before, after = (words_of(engine, side, KEYS) for side in (texts, pa.array(table, pa.string())))
+    partner = pair(before, after).partner
+    same = np.zeros(len(partner), np.bool_)
+    at = partner >= 0
+    same[at] = (before.form[at] == after.form[partner[at]]).all(axis=1)
+    return texts, before, at, same
 
 
 def counted(
@@ -45,18 +63,19 @@ def counted(
 SEARCH: Any = {"lists": True}
 CASES: list[tuple[str, str, dict[str, int]]] = [
     ("I met Ada Lovelace in London", "I met Ada Lovelace in Paris",
-     {"persons": 2, "persons_same": 2, "persons_whole": 1, "persons_whole_same": 1, "locations": 1, "locations_whole": 1}),
+     {"persons": 2, "persons_same": 2, "persons_whole": 1, "persons_whole_same": 1, "locations": 1, "locations_whole": 1,
+      "capitals": 3, "capitals_same": 2}),
     ("I met Ada Lovelace in London", "I met Ada [OOV] in london",
      {"persons": 2, "persons_same": 1, "persons_whole": 1, "locations": 1, "locations_same": 1, "locations_whole": 1,
-      "locations_whole_same": 1}),
+      "locations_whole_same": 1, "capitals": 3, "capitals_same": 2}),
     ("Dr. van Helsing and Ada", "Dr. van Helsing and Mary",  # "van Helsing" is one part, of two words
-     {"persons": 2, "persons_same": 1, "persons_whole": 2, "persons_whole_same": 1}),
+     {"persons": 2, "persons_same": 1, "persons_whole": 2, "persons_whole_same": 1, "capitals": 2, "capitals_same": 1}),
     ("Dr. van Helsing and Ada", "Dr. de Helsing and Ada",
-     {"persons": 2, "persons_same": 1, "persons_whole": 2, "persons_whole_same": 1}),
+     {"persons": 2, "persons_same": 1, "persons_whole": 2, "persons_whole_same": 1, "capitals": 2, "capitals_same": 2}),
     ("Ada Lovelace met", "Ada met", {}),  # it has another number of pieces
     ("no name here", "no dog here", {}),
     ("New York is far", "New York is far",
-     {"locations": 1, "locations_same": 1, "locations_whole": 1, "locations_whole_same": 1}),
+     {"locations": 1, "locations_same": 1, "locations_whole": 1, "locations_whole_same": 1, "capitals": 1, "capitals_same": 1}),
 ]  # fmt: skip
 
 
@@ -84,6 +103,7 @@ def test_what_the_policy_replaces_whole_is_no_kept_name() -> None:
     found = counted(["I met Ada Lovelace in London"], ["I met [PERSON] in London"], policy)
     assert found == {
         "persons": 2, "persons_whole": 1, "locations": 1, "locations_same": 1, "locations_whole": 1, "locations_whole_same": 1,
+        "capitals": 3, "capitals_same": 1,
     }  # fmt: skip
 
 
@@ -99,3 +119,60 @@ def test_entries_of_a_list_are_counted_as_wholes() -> None:
     # The last row is not aligned; of the others three of five stay.
     assert counted(sources, tables, names=names) == {"listed": 5, "listed_same": 3}
     assert counted(["no"], ["no"], names=names) == {"listed": 0, "listed_same": 0}
+
+
+def test_words_of_names_are_counted_by_row() -> None:
+    sources, tables = ([case[i] for case in CASES] for i in range(2))
+    found = names_of_rows(*paired([*sources, None, ""], [*tables, None, ""]))
+    expected = [
+        [sum(case.get(f"{kind}{what}", 0) for kind in ("persons", "locations")) for what in ("", "_same")]
+        for _, _, case in CASES
+    ]
+    assert found.tolist() == [*expected, [0, 0], [0, 0]]
+
+
+def test_words_that_stayed_are_those_of_names_and_capitals() -> None:
+    sources = [
+        "I met Ada Lovelace in London",
+        "so ada met ZORBLAX. Mary-Ann",
+        "the dog Ada",
+        "Dr. van Helsing",
+        None,
+    ]
+    tables = ["I met Ada cat in Paris", "so ada met zorblax. Mary-Ann", "the dog", "Dr. van Helsing", None]
+    words, n = kept_words(*paired(sources, tables))
+    # "ada" is found in lower case, "Mary" though it begins a sentence; "Ann" has a capital within it; "van Helsing" is one part.
+    assert dict(zip(words.to_pylist(), n.to_pylist(), strict=True)) == {
+        "ada": 2, "zorblax": 1, "mary": 1, "ann": 1, "van helsing": 1,
+    }  # fmt: skip
+    none, _ = kept_words(*paired(["the dog"], ["the dog"]))
+    assert none.to_pylist() == []
+
+
+def test_capitalised_words_within_sentences_are_those_read_plainly() -> None:
+    rng = np.random.default_rng(4)
+    words = ("Dog", "cat", "ZÜRICH", "The", "It", "X", "o'Neil", "O'Neil", "Émile", "42", "Wort", "i")
+    gaps = (" ", ", ", ". ", "! ", "\n", ": ", "; ", " (", "...", "\n\n")
+    texts = [
+        "".join(
+            str(part) for pair in zip(rng.choice(words, 9), rng.choice(gaps, 9), strict=True) for part in pair
+        )
+        for _ in range(300)
+    ]
+    expected = []
+    for n, text in enumerate([*texts, ""]):
+        begins = True
+        for match in re.finditer(r"\b[^\W\d]\.|[^\W\d]+(?:'[^\W\d]+)?|\d+|[.!?:;\n]", text):
+            word = match.group()
+            if word in ".!?:;\n":
+                begins = True
+                continue
+            if word[0].isupper() and not begins and len(word.rstrip(".")) > 1 and word not in ("The", "It"):
+                start = len(text[: match.start()].encode())
+                expected.append([start, start + len(word.encode()), n])
+            begins = False
+    data, bounds = padded(pa.array([*texts, ""]))
+    found = capitalised_words(data, bounds)
+    found[:, :2] -= bounds[found[:, 2]][:, None]
+    assert Counter(map(tuple, found.tolist())) == Counter(map(tuple, expected))
+    assert len(expected) > 200

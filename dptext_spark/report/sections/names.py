@@ -1,0 +1,142 @@
+"""What a report says of names: how the run looked for them, what became of them, and how many, where that may be shown.
+
+How many names stood in a text depends on it, and is restricted, unless it was published with noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from dptext_spark.disclosure.facts import Figures, ShownSettings
+from dptext_spark.report.blocks import Block, Listed, Section, Table, Text, Tile, pairs
+from dptext_spark.report.facts import ReportFacts
+from dptext_spark.report.sections.published import Published
+from dptext_spark.rounding import percent_up
+from dptext_spark.text.identifiers.types import placeholder
+from dptext_spark.text.names.search import KEEP, LOCATION, MASK, PERSON, PSEUDONYM
+from dptext_spark.text.names.sources import LIST_TYPES
+
+LISTED = ("names_masked", "names_kept")
+FOUND = ("persons_found", "locations_found")
+AUDITED = "audit_"  # before the names of the figures of an audit
+# Figures of an audit that the section shows, and what they are of.
+OF_AUDIT = {
+    "names_kept": "words of names that public lists find",
+    "persons_kept_whole": "whole names of persons",
+    "locations_kept_whole": "whole names of places",
+    "listed_kept": "entries of a list of one's own",
+    "annotated_kept": "words of labelled names",
+    "annotated_kept_whole": "whole labelled names",
+    "capitals_kept": "capitalised words within sentences",
+}
+_BECAME = {MASK: "replaced by {mark}", PSEUDONYM: "replaced by pseudonyms", KEEP: "not looked for"}
+_NOT_LOOKED_FOR = (
+    "The run looked for no names: those that the lexicon holds are words like any, and the others are treated like other unknown "
+    "words. policy.names looks for names, policy.mask for those of a list."
+)
+_RESTRICTED = (
+    "How many names were found, and how many stayed, depends on the private text: such figures are in a report made with "
+    "--internal, or are published with noise (--publish)."
+)
+
+
+def tile(facts: ReportFacts) -> Iterator[Tile]:
+    """Yield the figure of the summary, where anybody looked for names: who."""
+    settings = facts.run.settings
+    search, lists = settings.policy.names, settings.lists
+    found = [
+        *([f"public lists (version {search.version})"] if search and search.lists else []),
+        *(["a classifier"] if search.classifies else []),
+        *(["own lists"] if lists else []),
+    ]
+    if not found:
+        return
+    published = "".join(f"; {one.metric}: about {one.value:,}" for one in named(facts.published))
+    yield Tile("Names", "looked for", f"by {', '.join(found)}; no guarantee covers them{published}")
+
+
+def names(facts: ReportFacts) -> Section:
+    """Write how names were looked for, and what may be shown of what was found."""
+    rows = list(_looked(facts.run.settings))
+    blocks: list[Block] = [pairs(rows)] if rows else [Text(_NOT_LOOKED_FOR)]
+    shown = named(facts.published)
+    if shown:
+        blocks.append(Listed("Published with noise", ("The disclosure says what these figures cost.",)))
+        blocks.append(Table(("figure", "what it counts", "value", "within, 95 %", "of each record at most"), tuple(
+            (one.metric, one.counts, f"{one.value:,}", f"± {one.accuracy:,.0f}", f"{one.most_words:,} words")
+            for one in shown
+        )))  # fmt: skip
+    if facts.metrics is None:
+        blocks.append(Text(_RESTRICTED, quiet=True))
+    else:
+        blocks += _counted(facts.metrics, facts.run.settings.policy.names.finders)
+    return Section("names", "Names", tuple(blocks), restricted=facts.metrics is not None)
+
+
+def named(published: Sequence[Published]) -> list[Published]:
+    """Return the published counts of names."""
+    return [one for one in published if one.is_capped]
+
+
+def _looked(settings: ShownSettings) -> Iterator[tuple[str, str]]:
+    search = settings.policy.names
+    if search and search.lists:
+        yield (
+            "public lists and rules",
+            f"version {search.version}: given names and surnames, towns, countries and states, and how names are written",
+        )
+    if search.classifies:
+        yield "classifier", f"{search.model}, from a score of {search.threshold:g} on"
+    if search:
+        for kind, said in ((PERSON, "names of persons"), (LOCATION, "names of places")):
+            yield said, _BECAME[getattr(search, kind)].format(mark=placeholder(kind))
+    for field, became in (("mask", f"replaced by {placeholder(LIST_TYPES[0])}"), ("keep", "stay in clear")):
+        for one in settings.lists.get(field, []):
+            yield f"list (policy.{field})", f"{_source(one)}; {became}"
+
+
+def _source(one: Mapping[str, object]) -> str:
+    """Return where a list came from, and how many entries it had."""
+    entries = one.get("entries")
+    size = "" if entries is None else f", {int(str(entries)):,} entries"
+    if one.get("file") is not None:
+        return f"file {one['file']}{size}"
+    if one.get("table") is not None:
+        return f"column {one.get('column')} of {one['table']}{size}"
+    return f"column {one.get('column')} of the input, of each row"
+
+
+def _counted(whole: Figures, finders: str) -> Iterator[Block]:
+    if any(whole.get(name) for name in LISTED):
+        yield Listed(
+            "Names of lists",
+            (f"{listed_names(whole)}; by lists, without a guarantee. They are not among the words.",),
+        )
+    if any(whole.get(name) for name in FOUND):
+        yield Listed(
+            "Names found",
+            (
+                f"{found_names(whole)}; by {finders}, without a guarantee: what they missed is not counted. "
+                "They are not among the words.",
+            ),
+        )
+    stayed = [
+        (said, percent_up(share))
+        for name, said in OF_AUDIT.items()
+        if (share := whole.get(f"{AUDITED}{name}")) is not None
+    ]
+    if stayed:
+        yield Listed("Names that stayed", ("By the newest audit of the table (dptext audit).",))
+        yield Table(("", "share that stands in the table as it was"), tuple(stayed))
+
+
+def listed_names(counts: Figures) -> str:
+    """Return how many words and phrases of lists of names were masked, and how many kept; metrics leave out what is 0."""
+    masked, kept = (counts.get(name) or 0 for name in LISTED)
+    return f"{masked:,.0f} masked, {kept:,.0f} kept in clear"
+
+
+def found_names(counts: Figures) -> str:
+    """Return how many names of persons and places the policy's search found; metrics leave out what is 0."""
+    persons, places = (counts.get(name) or 0 for name in FOUND)
+    return f"{persons:,.0f} of persons, {places:,.0f} of places replaced"

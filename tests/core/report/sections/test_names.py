@@ -1,0 +1,120 @@
+"""Names in a report: how they were looked for is for all to see, how many there were only for those inside, or with noise."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+pytest.importorskip("matplotlib", reason="the extra [audit] is not installed")
+
+from dptext_spark.report.blocks import Listed, Section, Table, Text
+from dptext_spark.report.facts import ReportFacts
+from dptext_spark.report.page import page
+from dptext_spark.report.sections.gather import gathered
+from dptext_spark.report.sections.model_figures import Model
+from dptext_spark.report.sections.names import names, tile
+from dptext_spark.report.sections.published import Published
+from tests.core.report.accounts import METRICS, row, small_model
+
+LISTS = {
+    "mask": [{"file": "/lists/staff.txt", "entries": 1234, "digest": "ab"}, {"column": "customer"}],
+    "keep": [{"table": "crm.products", "column": "name", "entries": 5, "digest": "cd"}],
+}
+COUNTS: list[tuple[str | None, str, float | None]] = [
+    (None, "persons_found", 1205.0), (None, "names_masked", 31.0), (None, "audit_names_kept", 0.0213),
+    (None, "audit_annotated_kept", None), (None, "audit_capitals_kept", 0.25), ("body", "audit_names_kept", 0.99),
+]  # fmt: skip
+PUBLISHED = Published("names_kept", 77, 0.5, 10, 60.2, "now")
+
+
+@pytest.fixture(scope="module")
+def model() -> Model:
+    return small_model(words=60)
+
+
+def facts_of(model: Model, policy: dict[str, Any] | None = None, **more: Any) -> ReportFacts:
+    record = row(model)
+    settings = json.loads(record.config)
+    settings["policy"] |= policy or {}
+    return gathered(replace(record, config=json.dumps(settings)), model=None, missing="x", **more)
+
+
+def said(section: Section) -> str:
+    found: list[str] = []
+    for block in section.blocks:
+        match block:
+            case Text(text):
+                found.append(text)
+            case Listed(heading, sentences):
+                found += [heading, *sentences]
+            case Table():
+                found += [" | ".join(cells) for cells in (block.head, *block.rows)]
+    return "\n".join(found)
+
+
+def test_a_run_that_looks_for_none_says_so(model: Model) -> None:
+    facts = facts_of(model)
+    assert list(tile(facts)) == []
+    assert said(names(facts)).startswith("The run looked for no names")
+    assert not names(facts).restricted
+
+
+def test_it_says_which_lists_and_models_looked(model: Model) -> None:
+    search = {
+        "lists": True,
+        "person": "pseudonym",
+        "location": "keep",
+        "model": "some-package",
+        "threshold": 0.25,
+    }
+    facts = facts_of(model, {"names": search, **LISTS})
+    (found,) = tile(facts)
+    assert found.figure == "looked for"
+    assert found.said.startswith("by public lists (version 1), a classifier, own lists; no guarantee")
+    text = said(names(facts))
+    for line in (
+        "public lists and rules | version 1: given names", "classifier | some-package, from a score of 0.25 on",
+        "names of persons | replaced by pseudonyms", "names of places | not looked for",
+        "list (policy.mask) | file /lists/staff.txt, 1,234 entries; replaced by [NAME]",
+        "list (policy.mask) | column customer of the input, of each row; replaced by [NAME]",
+        "list (policy.keep) | column name of crm.products, 5 entries; stay in clear",
+    ):  # fmt: skip
+        assert line in text
+    masked = facts_of(model, {"names": {"lists": True}})
+    assert "names of persons | replaced by [PERSON]" in said(names(masked))
+
+
+def test_counts_are_for_those_inside(model: Model) -> None:
+    policy = {"names": {"lists": True}}
+    outside, inside = facts_of(model, policy), facts_of(model, policy, metrics=[*METRICS, *COUNTS])
+    assert "--internal" in said(names(outside))
+    assert names(inside).restricted
+    text = said(names(inside))
+    for line in (
+        "1,205 of persons, 0 of places replaced; by public lists and rules", "31 masked, 0 kept in clear",
+        "words of names that public lists find | 2.1", "capitalised words within sentences | 25",
+    ):  # fmt: skip
+        assert line in text
+    assert "labelled" not in text  # there was no such figure
+    for figure in ("1,205", "31 masked", "2.13"):
+        assert figure not in page(outside)
+
+
+def test_published_counts_are_for_all(model: Model) -> None:
+    facts = facts_of(
+        model,
+        {"names": {"lists": True}},
+        published=[PUBLISHED, Published("drawn_words", 5, 1.0, 9, 1.0, "now")],
+    )
+    (found,) = tile(facts)
+    assert "names_kept: about 77" in found.said
+    text = said(names(facts))
+    assert (
+        "names_kept | words of names that public lists find, and that are in the table as they were | 77 | ± 60 | 10 words"
+        in text
+    )
+    assert "drawn_words" not in text
+    assert "any size" in page(facts)
