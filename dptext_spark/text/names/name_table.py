@@ -147,6 +147,17 @@ class NameTable:
 
 
 @compiled
+def _initial_of(form: Any, size: Int, initial: Any) -> Int:
+    """Write the initial of a word with its stop into `initial`, uint8[8], and return its size."""
+    width = np.int64(1)
+    while width < size and form[width] & 0xC0 == 0x80:
+        width += 1
+    initial[:width] = form[:width]
+    initial[width] = 0x2E
+    return width + 1
+
+
+@compiled
 def _phrase(
     keys: Any, state: Int, words: Any, first: Int, last: Int, initials: bool, flag: Int, out: Any
 ) -> tuple[Int, Int]:
@@ -157,12 +168,8 @@ def _phrase(
     for i in range(first, last):
         form, size = forms[i], sizes[i]
         if initials:
-            width = np.int64(1)
-            while width < size and form[width] & 0xC0 == 0x80:
-                width += 1
-            initial[:width] = form[:width]
-            initial[width] = 0x2E
-            form, size = initial, width + 1
+            size = _initial_of(form, size, initial)
+            form = initial
         state = siphash(keys[0], keys[1], state, form, size)
         if n < hashes.shape[0]:
             hashes[n], flags[n] = state, flag if i == last - 1 else GOES_ON
@@ -200,6 +207,7 @@ def _hashes(
     forms, sizes = np.zeros((MOST_WORDS, FORM), np.uint8), np.zeros(MOST_WORDS, np.int64)
     hashes, flags = out
     ends = np.int64(ENDS) | (number << LIST_SHIFT)
+    initial = np.zeros(8, np.uint8)
     n = np.int64(0)
     for entry in range(bounds.shape[0] - 1):
         p, end, count = bounds[entry], bounds[entry + 1], np.int64(0)
@@ -221,7 +229,9 @@ def _hashes(
         root, last, held = roots[entry] if roots.shape[0] else np.uint64(0), count - 1, (forms, sizes)
         _, n = _phrase(keys, root, held, 0, count, False, ends, (hashes, flags, n))
         if root > 0:
-            firsts[root - np.uint64(1)] |= _bit_of(forms[0], sizes[0]) | _bit_of(forms[last], sizes[last])
+            short = _initial_of(forms[0], sizes[0], initial)
+            begins = _bit_of(forms[0], sizes[0]) | _bit_of(forms[last], sizes[last]) | _bit_of(initial, short)
+            firsts[root - np.uint64(1)] |= begins
         if count == 1:
             continue
         # The last word first, and a comma; then the others, or their initials.
