@@ -31,6 +31,7 @@ from dptext_spark.spark.udf.ship import Shipped
 from dptext_spark.text.identifiers.imported import _imported
 from dptext_spark.text.policy import Policy
 from tests.core.names import beginning
+from tests.core.presidio import installed_model, people
 from tests.core.toy_providers import FAILS, WRONG_TEXT, plain, write, write_wrong
 
 KEY = RunKey.generate()
@@ -305,3 +306,25 @@ def test_words_are_chosen_beside_what_it_finds(module: Callable[..., str], which
     assert all(text.endswith("[TICKET]") and notes[0].endswith("[TICKET]") for text, notes, _ in together)
     elements = Elements.of(pa.array([row[2] for row in rows], pa.list_(pa.string())))
     assert len(elements.texts) == sum(len(row[2]) for row in rows)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("level", ["token", "record"])
+def test_presidio_looks_for_names_in_a_run(
+    spark: SparkSession, module: Callable[..., str], tmp_path: Path, level: str
+) -> None:
+    """By the class of the guide; what it finds is what it finds on the driver."""
+    path = module(people, installed_model())
+    bodies = ["it is Mary Robinson of Paris", "not me", None, "été Barack Obama", ""]
+    rows: list[Row] = [(n, body, [body, "Angela Merkel is it"], f"c{n}") for n, body in enumerate(bodies)]
+    give(spark, tmp_path, rows)
+    given = settings(tmp_path, path, consistency=level)
+    config = parse_config({**given, "policy": {**given["policy"], "allow_unknown": True}})
+    facts = run(config, spark, key=KEY).facts
+    out = read(spark.read.format("delta").load(str(tmp_path / "out")))
+    assert out[0][0] == "it is [PERSON] of [LOCATION]"
+    assert out[1] == ("not me", ["not me", "[PERSON] is it"])
+    assert out[2] == (None, [None, "[PERSON] is it"])
+    assert out[3][0] == "été [PERSON]"
+    assert facts["restricted"]["identifiers_provided"] == 2 * 3 + 5
+    assert "presidio 2." in str(facts["disclosure"])
