@@ -1,7 +1,7 @@
 """Presidio as a provider of identifiers: names of persons, places and whatever else its recognisers know.
 
-It comes with the extra `[presidio]`. Its recognisers are Python and models, a text at a time: some hundred times the cost of
-everything else here. What it finds is masked by a placeholder of the type; what it misses is private text like any, so this
+It comes with the extra `[presidio]`. Its recognisers are Python and models, a text at a time: some thousand times the cost
+of everything else here. What it finds is masked by a placeholder of the type; what it misses is private text like any, so this
 adds no guarantee.
 """
 
