@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from importlib.resources import files
+from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,12 +27,14 @@ from dptext_spark.model.compile import prepare
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.runtime.paths import folder_of
 from dptext_spark.text.chunks import padded
+from dptext_spark.text.identifiers.presidio import Presidio
 from dptext_spark.text.names.public_lists import listed_names
 from dptext_spark.text.names.public_names import parts_of_names
 
 TWEETS = "wnut17/train.conll"
 KINDS = ("person", "location")
 LISTS, RULES = "lists and a capital", "lists and how names are written"
+NO_PEER = "Presidio: not installed, or without a model en_core_web_*"
 SETTINGS = ("strict", "balanced")
 TICKETS, SEED = 2_000, 7
 _WORD = re.compile(r"[^\W\d_]+(?:['\u2019][^\W\d_]+)*")
@@ -95,6 +99,26 @@ def covered_by_lists(texts: Sequence[str]) -> list[Bools]:
     return found
 
 
+def presidio() -> Presidio | None:
+    """Return Presidio with an installed English model of spaCy, the first by name; None where one of both is not there."""
+    if find_spec("presidio_analyzer") is None:
+        return None
+    from spacy.util import get_installed_models
+
+    models = sorted(name for name in get_installed_models() if name.startswith("en_core_web_"))
+    return Presidio(model=models[0]) if models else None
+
+
+def covered_by(provider: Presidio, texts: Sequence[str]) -> list[Bools]:
+    """Return which characters of each text are in what a provider finds."""
+    spans = provider.find(pa.array(texts, pa.string()))
+    found = [np.zeros(len(text), np.bool_) for text in texts]
+    for row, start, end in zip(spans.rows.tolist(), spans.starts.tolist(), spans.ends.tolist(), strict=True):
+        raw = texts[row].encode()
+        found[row][len(raw[:start].decode()) : len(raw[:end].decode())] = True
+    return found
+
+
 def mentions(text: Labelled) -> Iterator[tuple[str, list[int]]]:
     """Yield each name of a text: its kind, and its tokens that hold a letter."""
     for start, end, kind in text.labelled.mentions:
@@ -108,7 +132,14 @@ def mentions(text: Labelled) -> Iterator[tuple[str, list[int]]]:
 def found_grid(texts: Sequence[Labelled]) -> Grid:
     """Return how many names each way finds, and how many other words it takes for one."""
     rows: list[tuple[str | float | None, ...]] = []
-    for name, cover in ((LISTS, covered_by_lists), (RULES, covered_by_rules)):
+    ways: dict[str, Callable[[Sequence[str]], list[Bools]]] = {
+        LISTS: covered_by_lists,
+        RULES: covered_by_rules,
+    }
+    peer = presidio()
+    if peer is not None:
+        ways[peer.name] = partial(covered_by, peer)
+    for name, cover in ways.items():
         marks = cover([one.text for one in texts])
         whole, part, total = (dict.fromkeys(KINDS, 0) for _ in range(3))
         wrong = others = 0
@@ -127,6 +158,8 @@ def found_grid(texts: Sequence[Labelled]) -> Grid:
             others, wrong = others + len(plain), wrong + sum(hit[n] for n in plain)
         shares = [share for kind in KINDS for share in (whole[kind] / total[kind], part[kind] / total[kind])]
         rows.append((name, *shares, wrong / others))
+    if peer is None:
+        rows.append((NO_PEER, *(None for _ in range(2 * len(KINDS) + 1))))
     head = (
         "found by",
         *(f"{kind}s {how}" for kind in KINDS for how in ("whole", "in part")),

@@ -118,6 +118,7 @@ def defaults() -> dict[str, Any]:
     lists = {"policy.mask": [], "policy.keep": [], "policy.allow_unknown": False}
     lists |= {
         "policy.segment": Policy().segment,
+        "policy.providers": [],
         "policy.identifiers.languages": list(Identifiers().languages),
     }
     untraced = {"lexicon.prior": None, **flat(search, "policy.names."), **lists}
@@ -137,6 +138,7 @@ def settings() -> str:
     said, given = commented(), defaults()
     may_be = kinds(RunConfig) | kinds(Policy, "policy.")
     may_be |= {f"policy.{name}": "list of sections" for name in ListSources.NAMES}
+    may_be["policy.providers"] = "list of import paths"
     may_be["policy.allow_unknown"] = may_be.pop("allow_unknown")
     required = {"input.path", "columns", "output.path"}
     groups: dict[str, list[str]] = {"": []}

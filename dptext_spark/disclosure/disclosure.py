@@ -14,7 +14,13 @@ from dptext_spark.config.model import RunConfig
 from dptext_spark.disclosure import importance, names
 from dptext_spark.disclosure.assumptions import across_runs, assumed
 from dptext_spark.disclosure.facts import RunFacts
-from dptext_spark.disclosure.released import UNKNOWN_BECOME, filters_on_text, released, rule_based
+from dptext_spark.disclosure.released import (
+    UNKNOWN_BECOME,
+    filters_on_text,
+    provider_based,
+    released,
+    rule_based,
+)
 from dptext_spark.disclosure.statement import Statement
 from dptext_spark.guarantee import counted
 from dptext_spark.lexicon.lexicon import PACKAGED
@@ -286,6 +292,7 @@ def _unprotected(facts: RunFacts) -> Sentences:
     yield from names.not_protected(facts)
     yield from importance.choice(facts)
     yield from rule_based(policy)
+    yield from provider_based(facts)
     yield (
         "The sense of a text: replacements are near to what they replace, and topic, tone and order of words "
         "remain. Facts that several words tell together are protected only as far as the bounds of their draws add up. "

@@ -27,6 +27,7 @@ from dptext_spark.model.certificate import Certificate
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.model.record import RecordAccount
 from dptext_spark.runtime.record import Json
+from dptext_spark.text.identifiers.imported import ProviderRecord
 from dptext_spark.text.identifiers.types import NONE
 from dptext_spark.text.names.compiled_lists import SHOWN
 from dptext_spark.text.names.sources import ListSources
@@ -154,6 +155,7 @@ class RunFacts:
         runs: path of the table `runs`; `metrics` that of the table `metrics`, which depends on the text.
         audited: what the consistency audit found, in a sentence; `passed` where it ran.
         classifier: the beginning of the digest of the classifier of names; None where there is none.
+        providers: by import path, in the order of the settings.
         restricted: what depends on the private text.
     """
 
@@ -195,6 +197,7 @@ class RunFacts:
     passed: bool | None = None
     versions: Mapping[str, str] = field(default_factory=dict)
     classifier: str | None = None
+    providers: tuple[ProviderRecord, ...] = ()
     restricted: Restricted | None = None
 
     @classmethod
@@ -222,6 +225,7 @@ class RunFacts:
             other_columns=known[others] if isinstance(others, str) else others,
             record=record,
             classifier=None if privatizer.classifier is None else privatizer.classifier.digest[:16],
+            providers=tuple(one.record for one in privatizer.imported),
         )
 
     @property

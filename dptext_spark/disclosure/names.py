@@ -39,6 +39,8 @@ def excepted(facts: RunFacts) -> Iterator[str]:
         yield "what a list of names holds"
     if facts.policy.names:
         yield f"names that {facts.policy.names.finders} {_find(facts)}"
+    if facts.providers:
+        yield "what a provider finds"
 
 
 def listed(facts: RunFacts) -> Iterator[str]:

@@ -64,6 +64,7 @@ def released(facts: RunFacts) -> Iterator[str]:
     yield from names.searched(facts)
     yield from clear(facts)
     yield from replaced_whole(policy, level)
+    yield from provided(facts)
     yield from _not_sensitive(facts)
     if level == "record":
         yield (
@@ -250,6 +251,39 @@ def replaced_whole(policy: Policy, level: str) -> Iterator[str]:
         )
 
 
+def provided(facts: RunFacts) -> Iterator[str]:
+    """Write what the place tells of what a provider found that the settings name."""
+    if facts.providers:
+        marks = ", ".join(dict.fromkeys(placeholder(name) for one in facts.providers for name in one.types))
+        yield (
+            f"Where something stands that a provider found, and its type: {marks}. Equal and different ones are not told apart. "
+            "None of it without policy.providers."
+        )
+
+
+AGAIN = {
+    "token": "its words are then drawn there instead of masked, or the other way round.",
+    "record": "it may then be masked in one text of a record, and be drawn in another of the same record.",
+    "dataset": "it may then be masked in one text, and be drawn in another.",
+}
+
+
+def provider_based(facts: RunFacts) -> Iterator[str]:
+    """Write what providers promise that the settings name: nothing."""
+    if not facts.providers:
+        return
+    looked = "; ".join(f"{one} for {_listed(one.types)}" for one in facts.providers)
+    yield (
+        f"What providers look for ({looked}): code of the settings (policy.providers), no guarantee. What they find is replaced "
+        "whole and tells nothing but what is said above; what they miss is drawn or masked as the policy says of any word or "
+        "number, or kept where it says so, and what they take for something else is replaced as that. No ε covers this."
+    )
+    yield (
+        "Path, name, version and types of a provider are bound to the model, its code is not. One that finds something else in "
+        f"the same text, or on another machine, makes a task that is run again differ: {AGAIN[facts.consistency]}"
+    )
+
+
 NO_NAMES = (
     " Names of persons and places are no identifiers here: the lexicon's words among them are treated like its other words, the "
     "others are unknown words."
@@ -273,7 +307,7 @@ def rule_based(policy: Policy) -> Iterator[str]:
     yield (
         f"Identifiers ({_listed(wanted)}): rule-based, no guarantee. What the rules find is replaced whole and tells nothing but "
         "what is said above; what they miss, such as one that is misspelt or broken apart, is cut into words and numbers like "
-        f"other text. No ε covers this.{'' if policy.names else NO_NAMES}"
+        f"other text. No ε covers this.{'' if policy.names or policy.providers else NO_NAMES}"
     )
     if chosen.languages:
         yield (

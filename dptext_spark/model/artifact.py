@@ -17,7 +17,7 @@ import os
 import re
 import stat
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -42,6 +42,7 @@ from dptext_spark.model.privatizer import Consistency, Privatizer, fingerprint_o
 from dptext_spark.runtime.array_checks import Array, Arrays
 from dptext_spark.runtime.atomic import PRIVATE, write_atomically
 from dptext_spark.runtime.record import Json
+from dptext_spark.text.identifiers.imported import ImportedProvider, ProviderRecord, require_named
 from dptext_spark.text.policy import Policy
 from dptext_spark.text.word_table import WordTable
 
@@ -65,6 +66,7 @@ _HELD: dict[str, tuple[type, ...]] = {
     "private": (bool, type(None)),
     "prior": (dict, type(None)),
     "budget": (dict, type(None)),
+    "providers": (list, type(None)),
 }
 
 
@@ -246,6 +248,7 @@ class Manifest:
         private: whether an array holds counts of private texts.
         prior: which public prior lies beside the arrays; None for Zipf's law over the lexicon's order.
         budget: what each record has at most; None where that is not bounded.
+        providers: by import path, as they were when it was compiled. It holds no code of theirs.
         seal: sha256 of all that, hex.
     """
 
@@ -260,6 +263,7 @@ class Manifest:
     private: bool = False
     prior: PriorRecord | None = None
     budget: BudgetRecord | None = None
+    providers: tuple[ProviderRecord, ...] = ()
     seal: str = ""
 
     @classmethod
@@ -268,6 +272,7 @@ class Manifest:
         chosen, found, prior, budget = (
             written.get(name) for name in ("importance", "certificate", "prior", "budget")
         )
+        held = f"artifact: {MANIFEST}, providers"
         return cls(
             fingerprint=written["fingerprint"],
             sampler=SamplerRecord.of(written, "sampler"),
@@ -280,6 +285,7 @@ class Manifest:
             private=bool(written.get("private")),
             prior=None if prior is None else PriorRecord.of(prior),
             budget=None if budget is None else BudgetRecord.of(budget),
+            providers=tuple(ProviderRecord.from_dict(one, held) for one in written.get("providers") or ()),
             seal=written["seal"],
         )
 
@@ -293,8 +299,8 @@ class Manifest:
         if privatizer.providers:
             names = ", ".join(repr(provider.name) for provider in privatizer.providers)
             raise SettingsError(
-                f"artifact: a provider cannot be stored ({names}), for it is code; valid: a privatizer without, or one that is "
-                "not saved nor shipped."
+                f"artifact: a provider cannot be stored ({names}), for it is code; valid: its import path in "
+                "policy.providers, a privatizer without, or one that is not saved nor shipped."
             )
         selector, chosen, budget = privatizer.selector, None, None
         if selector is not None:
@@ -314,6 +320,7 @@ class Manifest:
             private=selector is not None and selector.is_private,
             prior=None if privatizer.prior.is_by_rank else PriorRecord.of_prior(privatizer.prior),
             budget=budget,
+            providers=tuple(one.record for one in privatizer.imported),
         ).sealed()
 
     def as_dict(self) -> dict[str, Json]:
@@ -331,6 +338,7 @@ class Manifest:
             **({"private": True} if self.private else {}),
             **({} if self.prior is None else {"prior": self.prior.as_dict()}),
             **({} if self.budget is None else {"budget": self.budget.as_dict()}),
+            **({"providers": [one.as_dict() for one in self.providers]} if self.providers else {}),
             "seal": self.seal,
         }
 
@@ -549,7 +557,12 @@ def _content(file: Path) -> str:
 
 
 def open_model(
-    folder: str | os.PathLike[str], *, verify: bool = True, seal: str | None = None, prefix: str = ""
+    folder: str | os.PathLike[str],
+    *,
+    verify: bool = True,
+    seal: str | None = None,
+    prefix: str = "",
+    providers: Sequence[str] = (),
 ) -> Privatizer:
     """Open a folder that :func:`save_model` wrote: memory-mapped, read-only, and checked before anything is read from it.
 
@@ -558,10 +571,12 @@ def open_model(
         verify: hash the arrays again and compare with the manifest.
         seal: what `run.artifact_fingerprint` names the expected model by; None: any.
         prefix: what stands before its file names, as where Spark shipped it.
+        providers: import paths of the providers that it may have. A model that names others is refused before any is imported.
 
     Raises:
         DataError: a file is missing, unreadable, not what the manifest says, or not what the compiled loops rely on.
-        SettingsError: it holds a classifier of names, and the extra [encoder] is not installed.
+        SettingsError: it holds a classifier of names, and the extra [encoder] is not installed; it was made with other providers
+            than `providers` names, or with other versions than are here.
 
     Examples:
         >>> _ = dp.save_model(model, "model")
@@ -571,6 +586,7 @@ def open_model(
     manifest = read_manifest(folder, prefix)
     if seal is not None and manifest.seal != seal:
         raise DataError(f"artifact: {str(folder)!r} holds another model than the one that was sent.")
+    require_named(manifest.providers, providers, repr(str(folder)))
     arrays: dict[str, Array] = {}
     exposed: str | None = None
     # Where Spark brought the files, there is no prior among them: workers draw, and judge nothing.
@@ -587,6 +603,8 @@ def open_model(
             ) from None
     if manifest.policy.names.classifies:
         require_extra("encoder", *MODULES)
+    for number, record in enumerate(manifest.providers):
+        ImportedProvider(record, number).require()
     try:
         public = _prior(manifest, {name: arrays.pop(name) for name in beside}, verify)
         return replace(_built(manifest, arrays, str(folder), verify, exposed), public=public)
@@ -600,7 +618,7 @@ def _built(
     """Build a privatizer from a manifest and its arrays; `exposed` is a file that others may read."""
     policy = manifest.policy
     chosen = manifest.importance if manifest.budget is None else manifest.budget
-    made_of = (policy, manifest.consistency, None if chosen is None else chosen.bound)
+    made_of = (policy, manifest.consistency, None if chosen is None else chosen.bound, (), manifest.providers)
     if verify and fingerprint_of(arrays, *made_of) != manifest.fingerprint:
         other = ", or its classifier reads texts by the rule of another version: prepare it again"
         said = other if policy.names.classifies else ""
@@ -637,6 +655,7 @@ def _built(
         table,
         selector,
         classifier=classifier,
+        imported=tuple(ImportedProvider(record, number) for number, record in enumerate(manifest.providers)),
     )
     is_private = selector is not None and selector.is_private
     if is_private != manifest.private:

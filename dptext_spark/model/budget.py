@@ -17,6 +17,7 @@ from dptext_spark.mechanisms.privacy_loss.accountant import RecordBound, record_
 from dptext_spark.model.privatizer import Consistency, Privatizer
 from dptext_spark.model.record import RecordAccount, loss_of, record_account
 from dptext_spark.runtime.progress import Progress
+from dptext_spark.text.identifiers.imported import ImportedProvider
 from dptext_spark.text.identifiers.provider import Provider
 from dptext_spark.text.policy import Policy
 
@@ -24,6 +25,7 @@ from dptext_spark.text.policy import Policy
 def with_budget(
     budget: Budget, mechanism: Mechanism, lexicons: Sequence[Lexicon], policy: Policy, consistency: Consistency,
     providers: tuple[Provider, ...], say: Progress, classifier: Classifier | None = None,
+    imported: tuple[ImportedProvider, ...] = (),
 ) -> Privatizer:  # fmt: skip
     """Return a privatizer whose law is chosen by a record's number of drawn words.
 
@@ -36,6 +38,7 @@ def with_budget(
         providers: who finds identifiers.
         say: is told each step.
         classifier: that looks for the policy's names; None for none.
+        imported: the providers that the policy names.
 
     Raises:
         SettingsError: the mechanism has no ε of a record, or no law keeps one drawn word to the budget.
@@ -50,8 +53,9 @@ def with_budget(
         sampler = compile_at(epsilon)
         table = None if first is None else first.table
         made = Privatizer(
-            lexicons[0], sampler, policy, consistency, table=table, providers=providers, classifier=classifier
-        )
+            lexicons[0], sampler, policy, consistency, table=table, providers=providers, classifier=classifier,
+            imported=imported,
+        )  # fmt: skip
         if first is None:
             first = made
             _require_figure(record_account(made))

@@ -32,12 +32,13 @@ from dptext_spark.model import artifact
 from dptext_spark.model.budget import with_budget
 from dptext_spark.model.certificate import certify, is_cheap
 from dptext_spark.model.importance import file_digest, made_from, with_importance
-from dptext_spark.model.privatizer import ENGINE_VERSION, Consistency, Privatizer
+from dptext_spark.model.privatizer import ENGINE_VERSION, Consistency, Privatizer, providers_of
 from dptext_spark.model.public_text import FIELD, check_corpus, read_prior
 from dptext_spark.runtime.atomic import PRIVATE, write_atomically
 from dptext_spark.runtime.paths import user_cache
 from dptext_spark.runtime.progress import Progress, silent
 from dptext_spark.text.engine import Engine
+from dptext_spark.text.identifiers.imported import require_named
 from dptext_spark.text.identifiers.provider import Provider
 from dptext_spark.text.policy import Policy
 from dptext_spark.text.tokens import drawn_words
@@ -67,7 +68,7 @@ def compile(
         importance: which share of a record's words is drawn; None for all that the policy draws.
         budget: ε and δ that each record has at most: the law of its words is chosen by how many are drawn. None for one law.
         providers: who finds identifiers beside the policy's own patterns. They are code: a model with some is neither saved nor
-            shipped to Spark.
+            shipped to Spark, but for those that the policy names by import path.
         frequencies: of the very texts that are sanitized, as `spark.document_frequencies` counts them; needed by an importance
             of provider `idf` without a corpus before it can choose words.
         progress: progress callback, called with each step.
@@ -75,7 +76,7 @@ def compile(
     Raises:
         SettingsError: a parameter does not fit the lexicon, another number of lexicons than the mechanism takes, an importance
             that does not agree with the consistency, or a budget that does not fit the rest or that no law keeps; a classifier
-            of names that cannot be used.
+            of names that cannot be used, or a provider that cannot be imported.
         DataError: fewer than two words are in all lexicons; a corpus cannot be read.
 
     Examples:
@@ -103,6 +104,7 @@ def _compiled(
     say: Progress,
 ) -> Privatizer:
     """Compile as :func:`compile` does, with the classifier that the policy names, read before."""
+    imported = providers_of(policy)
     shared = with_shared_words([lexicon] if isinstance(lexicon, Lexicon) else lexicon)
     mechanisms = (mechanism,) if importance is None else importance.mechanisms(mechanism)
     for one in mechanisms:
@@ -117,11 +119,21 @@ def _compiled(
         shared = in_table_order(shared, policy)
     if budget is not None:
         check_budget(mechanism, policy, consistency, importance)
-        return with_budget(budget, mechanism, shared, policy, consistency, providers, say, classifier)
+        return with_budget(
+            budget, mechanism, shared, policy, consistency, providers, say, classifier, imported
+        )
     say(f"compiling {mechanism.name} for {len(shared[0]):,} words", None)
     sampler, *further = _samplers(mechanisms, shared, importance)
     require_one_distance(mechanisms, [sampler.guarantee, *(one.guarantee for one in further)])
-    made = Privatizer(shared[0], sampler, policy, consistency, providers=providers, classifier=classifier)
+    made = Privatizer(
+        shared[0],
+        sampler,
+        policy,
+        consistency,
+        providers=providers,
+        classifier=classifier,
+        imported=imported,
+    )
     if importance is None:
         return made
     say("weighing words", None)
@@ -167,30 +179,31 @@ def prepare(
 
     Raises:
         SettingsError: `run.artifact` is not the model that `run.artifact_fingerprint` names, or was made from other settings;
-            a parameter does not fit the lexicon.
+            a parameter does not fit the lexicon; a provider cannot be imported.
         DataError: the lexicon or the artifact is missing, damaged or changed.
     """
     say = progress or silent
+    providers_of(config.policy)
     if config.run.artifact is not None:
         folder, expected = Path(config.run.artifact), config.run.artifact_fingerprint
         artifact.require_expected(folder, expected)
         _require_same(config, folder)
-        return artifact.open_model(folder, seal=expected), folder
+        return artifact.open_model(folder, seal=expected, providers=config.policy.providers), folder
     classifier = read_classifier(config.policy.names)
     fingerprints = _known_fingerprints(config)
     if fingerprints is not None:
         folder = _cached(config, fingerprints, frequencies, classifier)
-        found = _open_cached(folder, say)
+        found = _open_cached(folder, config, say)
         if found is not None:
             return found, folder
     lexicons = load_lexicons(config, say)
     fingerprints = [lexicon.fingerprint for lexicon in lexicons]
     _remember(config, fingerprints)
     folder = _cached(config, fingerprints, frequencies, classifier)
-    found = _open_cached(folder, say)
+    found = _open_cached(folder, config, say)
     if found is None:
         _compile(config, lexicons, folder, say, frequencies, classifier)
-        found = artifact.open_model(folder)
+        found = artifact.open_model(folder, providers=config.policy.providers)
     return found, folder
 
 
@@ -332,12 +345,12 @@ def _one_or_all(fingerprints: Sequence[str]) -> str | list[str]:
     return fingerprints[0] if len(fingerprints) == 1 else list(fingerprints)
 
 
-def _open_cached(folder: Path, say: Progress) -> Privatizer | None:
+def _open_cached(folder: Path, config: ModelConfig, say: Progress) -> Privatizer | None:
     """Open a copy in the cache; one that is missing or damaged is made again."""
     if not folder.exists():
         return None
     try:
-        found = artifact.open_model(folder)
+        found = artifact.open_model(folder, providers=config.policy.providers)
         _certify(found, folder, say)
         return found
     except DataError:
@@ -371,6 +384,8 @@ def _cached(
         parts["prior"] = prior
     if classifier is not None:
         parts["names"] = [classifier.digest, CANDIDATES_VERSION]
+    if config.policy.providers:
+        parts["providers"] = [one.record.as_dict() for one in providers_of(config.policy)]
     if (
         config.budget is not None
     ):  # what a law may spend is found by one bound more where the package is there
@@ -433,13 +448,15 @@ def _require_same(config: ModelConfig, folder: Path) -> None:
 
     Its lexicon must agree where the settings name one.
     """
-    spec = artifact.read_manifest(folder).spec
+    manifest = artifact.read_manifest(folder)
+    spec = manifest.spec
     engine = spec.get("engine")
     if spec and engine != ENGINE_VERSION:  # first: another engine may have had other settings, too
         raise SettingsError(
             f"run.artifact: {str(folder)!r} was made for engine {engine!r}, and this is {ENGINE_VERSION!r}, which draws other "
             "words under the same key; prepare it again."
         )
+    require_named(manifest.providers, config.policy.providers, repr(str(folder)))
     wanted = config.spec()
     if "lexicon" not in config.model_fields_set:
         del wanted["lexicon"]

@@ -27,7 +27,7 @@ from dptext_spark.rounding import rounded_up
 from dptext_spark.runtime.record import Json
 from dptext_spark.text.chunks import padded
 from dptext_spark.text.engine import Placed
-from dptext_spark.text.identifiers.types import FAKE
+from dptext_spark.text.identifiers.types import FAKE, TYPES
 from dptext_spark.text.lookup import LOWERED, MASKED_NUMBER
 from dptext_spark.text.names.public_names import KINDS
 from dptext_spark.text.names.search import NAME_TYPES
@@ -345,7 +345,7 @@ def _identifiers(privatizer: Privatizer, raw: bytes) -> dict[int, tuple[str, str
     actions = [
         LISTED_KEPT if kept else LISTED if name in LIST_TYPES else
         ("pseudonym", by) if name in KINDS else ("masked", by) if name in NAME_TYPES and search else
-        ("fake" if name in faked else "masked", f"identifier ({name}), by a rule")
+        ("fake" if name in faked else "masked", f"identifier ({name}), by a {'rule' if name in TYPES else 'provider'}")
         for name, kept in zip(names, found.kept.tolist(), strict=True)
     ]  # fmt: skip
     return dict(zip(found.spans.starts.tolist(), actions, strict=True))

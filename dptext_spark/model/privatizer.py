@@ -35,12 +35,19 @@ from dptext_spark.randomness.draws import Draws, RunKey, encrypt, hash_keys, ide
 from dptext_spark.runtime.record import Json
 from dptext_spark.text.counters import Counters
 from dptext_spark.text.engine import COUNTERS, Engine, Noise, Placed
+from dptext_spark.text.identifiers.imported import (
+    ImportedProvider,
+    ProviderRecord,
+    check_imported,
+    import_providers,
+)
 from dptext_spark.text.identifiers.provider import Provider, check_providers
 from dptext_spark.text.identifiers.types import TYPES
 from dptext_spark.text.names.names import Names
 from dptext_spark.text.names.pseudonyms import KeyedNames
 from dptext_spark.text.names.public_names import KINDS
 from dptext_spark.text.names.search import PSEUDONYM
+from dptext_spark.text.names.sources import LIST_TYPES
 from dptext_spark.text.policy import Policy
 from dptext_spark.text.render import DATASET, TOKEN, word_blocks
 from dptext_spark.text.selection import Texts, TokenSelection
@@ -89,6 +96,7 @@ class Privatizer:
         classifier: that looks for the policy's names, where it names one; its bytes are part of the model.
         public: how frequent words and pairs are in public; None for what the lexicon says. It is no part of the fingerprint:
             where draws depend on it, the sampler's arrays hold what they take of it.
+        imported: the providers that the policy names by import path; path, name and version of each are part of the model.
 
     Examples:
         >>> import pyarrow as pa
@@ -114,6 +122,7 @@ class Privatizer:
     providers: tuple[Provider, ...] = ()
     public: Prior | None = None
     classifier: Classifier | None = None
+    imported: tuple[ImportedProvider, ...] = ()
     _draws: dict[bytes, Ids] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -129,7 +138,8 @@ class Privatizer:
             self.selector.guarantee(self.sampler.guarantee)
         if any(sampler.reads_context for sampler in self.samplers):
             check_context(self.consistency, len(self.samplers))
-        check_providers(self.providers, (*TYPES, *(KINDS if self.policy.names else ())))
+        check_providers(self.providers, _taken(self.policy))
+        check_imported(self.policy.providers, self.imported)
         self.policy.names.check_version()
         check_classifier(self.policy.names, self.classifier)
         if isinstance(self.lexicon, Lexicon):
@@ -148,7 +158,8 @@ class Privatizer:
         if not self.fingerprint:
             bound = None if self.selector is None else self.selector.bound()
             names = tuple(provider.name for provider in self.providers)
-            made = fingerprint_of(self.arrays(), self.policy, self.consistency, bound, names)
+            records = tuple(one.record for one in self.imported)
+            made = fingerprint_of(self.arrays(), self.policy, self.consistency, bound, names, records)
             object.__setattr__(self, "fingerprint", made)
 
     def __getstate__(self) -> object:
@@ -170,7 +181,9 @@ class Privatizer:
         """The text engine."""
         assert self.table is not None
         searches = searches_of(self.policy.names, self.classifier, self.table)
-        return Engine(self.table, self.policy, self.providers, self.sampler.remap, searches)
+        return Engine(
+            self.table, self.policy, (*self.imported, *self.providers), self.sampler.remap, searches
+        )
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return everything that sampling needs, by file name."""
@@ -407,6 +420,24 @@ class Privatizer:
         return noise._replace(at_levels=at_levels)
 
 
+def providers_of(policy: Policy, *, tried: bool = False) -> tuple[ImportedProvider, ...]:
+    """Import the providers that a policy names.
+
+    Args:
+        policy: which a user wrote.
+        tried: whether each is asked about texts of our own, so that what fails at once fails before anything is read.
+
+    Raises:
+        SettingsError: one cannot be imported, is none, fails, or has types that are taken.
+    """
+    return import_providers(policy.providers, (*LIST_TYPES, *_taken(policy)), tried=tried)
+
+
+def _taken(policy: Policy) -> tuple[str, ...]:
+    """Return the types that no provider may find."""
+    return (*TYPES, *(KINDS if policy.names else ()))
+
+
 def _check_contexts(lexicon: Lexicon, table: WordTable | None) -> None:
     """Refuse a sampler whose contexts are not the words of the table: it was compiled for another stop-word list.
 
@@ -453,6 +484,7 @@ def fingerprint_of(
     consistency: str,
     selector: Mapping[str, Json] | None = None,
     providers: tuple[str, ...] = (),
+    imported: tuple[ProviderRecord, ...] = (),
 ) -> str:
     """Return the sha256 over the policy, the level, the arrays with their names, types and shapes, and who chooses and finds."""
     known = policy.as_dict()
@@ -464,6 +496,8 @@ def fingerprint_of(
     elif policy.names.classifies:  # what it is made of is among the arrays, wherever it was read
         bound_names = {name: one for name, one in policy.names.as_dict().items() if name != "model"}
         known["names"] = {**bound_names, "candidates": CANDIDATES_VERSION}
+    if imported:
+        known["providers"] = [one.as_dict() for one in imported]
     bound = [known, consistency, *([] if selector is None else [selector]), *providers]
     digest = hashlib.sha256(json.dumps(bound, sort_keys=True).encode())
     for name in sorted(arrays):

@@ -20,6 +20,8 @@ from dptext_spark.errors import DataError, DPTextError, RunError
 from dptext_spark.randomness.draws import KeyReference, RunKey, key_at_hand
 from dptext_spark.randomness.key_sources import KeyUnavailableError
 from dptext_spark.spark.session.session import context_of
+from dptext_spark.text.identifiers.imported import EXPECTED, ProviderImportError
+from dptext_spark.text.identifiers.provider import ProviderError
 
 try:
     from py4j.protocol import Py4JError, Py4JNetworkError
@@ -40,6 +42,15 @@ _KEYS = {  # what a worker says of a key that it reads for itself
     "KEY_MISSING": "the worker finds no such file or variable",
     "KEY_INVALID": "what the worker finds there is no key that it may take (kind, owner, mode, content)",
     "KEY_DIFFERS": "the worker finds another key than the driver's",
+}
+_PROVIDERS = {  # what is said of a provider by import path; its place in the settings ends the code
+    "PROVIDER_FAILED": "the provider raised an error, which may hold private text and is not shown. Valid: one that finds "
+    "nothing in a text that it cannot read; NULL and empty texts come, too",
+    "PROVIDER_SPANS": "the provider gave what are no spans of the texts; valid: rows, starts, ends and types as integers, in "
+    "order, apart, in UTF-8 bytes within their texts, of its own types, none to be kept",
+    "PROVIDER_MISSING": f"the provider cannot be imported or made there; valid: {EXPECTED} (--py-files, a wheel, or the image "
+    "of the nodes)",
+    "PROVIDER_DIFFERS": "the provider is another there than on the driver; valid: the same name, version and types everywhere",
 }
 _OUT_OF_MEMORY = ("java.lang.OutOfMemoryError", "Cannot reserve additional contiguous bytes")
 _MEMORY = (
@@ -65,12 +76,25 @@ def key_error(code: str, where: str) -> str:
     return f"key.deliver: executors given, but in {where} {_KEYS[code]} ({code}). {_KEY_CURE}"
 
 
+def provider_error(code: str, where: str) -> RunError:
+    """Say what is wrong with a provider that the settings name, by the code of a :class:`ProviderError`."""
+    kind, _, number = code.rpartition("_")
+    return RunError(f"policy.providers[{number}]: in {where} {_PROVIDERS[kind]} ({kind}).")
+
+
 class TaskError(DPTextError):
     """What a worker raises: a code and where; nothing of the text."""
 
     def __init__(self, code: str, partition: int, batch: int, rows: int) -> None:
         """Take a code, the partition, the batch in it, and how many rows are concerned."""
         super().__init__(f"DPTEXT[{code}] partition={partition} batch={batch} rows={rows}")
+
+
+def code_of(error: BaseException, prefix: str) -> str:
+    """Return what a worker says of an error: the code of a provider's, else the name of its class behind a prefix."""
+    if isinstance(error, ProviderError | ProviderImportError):
+        return error.code
+    return f"{prefix}{type(error).__name__}"
 
 
 def worker_key(key: RunKey | KeyReference) -> RunKey:
@@ -118,6 +142,8 @@ def reduced(error: BaseException, columns: list[str]) -> DPTextError:
             )
         if code in _KEYS:
             return RunError(key_error(code, where))
+        if code.rpartition("_")[0] in _PROVIDERS:
+            return provider_error(code, where)
         return RunError(f"a worker failed with {code} in {where} ({rows} rows).")
     if _NOT_INSTALLED in str(error):
         return RunError(

@@ -70,7 +70,8 @@ def privatize(
 
     Raises:
         SettingsError: no stable identity of the rows (`row_key` is the cure), or no columns; a variable of the workers that is
-            a Spark setting; records of several rows whose words importance would choose; a list that is named wrongly.
+            a Spark setting; records of several rows whose words importance would choose; a list that is named wrongly; a provider
+            of the model that fails on texts of our own.
         DataError: a column is missing or no text, or holds no lists of weights; a list that cannot be read, or cannot be one.
 
     Examples:
@@ -100,6 +101,8 @@ def privatize(
     key = key or RunKey.generate()
     if key.source is not None and key.source.kind == "env":
         require_no_setting(df.sparkSession, key.source.place)
+    for one in model.imported:
+        one.try_out()
     sources = parse_model_config({"policy": {"mask": list(mask), "keep": list(keep)}}).lists
     run_id = run_id or secrets.token_hex(8)
     _keep_plans_out_of_logs(df.sparkSession)

@@ -11,6 +11,7 @@ from typing import Literal
 from dptext_spark.errors import SettingsError, unknown
 from dptext_spark.lexicon.characters import TOKENIZERS, look_up_form
 from dptext_spark.runtime.record import Json
+from dptext_spark.text.identifiers.imported import check_paths
 from dptext_spark.text.identifiers.types import Identifiers
 from dptext_spark.text.names.search import NameSearch
 
@@ -59,6 +60,8 @@ class Policy:
         segment: scripts without spaces between words (Chinese, Japanese, Thai and the like): `none` takes what stands between
             spaces and marks as one word; `lexicon` cuts such a stretch, where it is no word, into the longest words of lexicon
             and stop words from its beginning on (:mod:`dptext_spark.text.segment`). With the tokenizer `words`.
+        providers: import paths `package.module:Class` of code of your own that finds identifiers, on the driver and on every
+            node; what it finds is masked by its type, also without a guarantee.
 
     Examples:
         >>> policy = dp.Policy(stop_words="draw", numbers="mask", identifiers={"email": "fake"})
@@ -76,6 +79,7 @@ class Policy:
     identifiers: Identifiers = field(default_factory=Identifiers)
     names: NameSearch = field(default_factory=NameSearch)
     segment: Literal["none", "lexicon"] = "none"
+    providers: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Check every choice.
@@ -106,13 +110,17 @@ class Policy:
                 object.__setattr__(self, name, kind.of(getattr(self, name)))
             except SettingsError as error:
                 found.append(str(error))
+        try:
+            object.__setattr__(self, "providers", check_paths(self.providers))
+        except SettingsError as error:
+            found.append(str(error))
         if found:
             raise SettingsError("\n".join(found))
         if words is not None:
             object.__setattr__(self, "stop_word_list", tuple(words))
 
     def as_dict(self) -> dict[str, Json]:
-        """Return it JSON-able; a search for names and a segmentation that are not used leave no trace."""
+        """Return it JSON-able; a search for names, a segmentation and providers that are not used leave no trace."""
         values: dict[str, Json] = asdict(self)
         values["identifiers"] = self.identifiers.as_dict()
         values["names"] = self.names.as_dict()
@@ -120,6 +128,9 @@ class Policy:
             del values["names"]
         if self.segment == NO_SEGMENT:
             del values["segment"]
+        values["providers"] = list(self.providers)
+        if not self.providers:
+            del values["providers"]
         return values
 
     def kept_words(self) -> tuple[str, ...]:

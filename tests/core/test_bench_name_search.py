@@ -13,6 +13,7 @@ from benchmarks.sizes import TOY
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import CusText
 from dptext_spark.model.compile import compile
+from dptext_spark.text.identifiers.provider import TypedSpans
 from tests.core.names import beginning
 
 TEXTS = """\
@@ -45,11 +46,29 @@ def test_labelled_texts_are_read(texts: list[name_search.Labelled]) -> None:
     ]  # fmt: skip
 
 
-def test_names_found_are_counted(texts: list[name_search.Labelled]) -> None:
+def test_names_found_are_counted(monkeypatch: pytest.MonkeyPatch, texts: list[name_search.Labelled]) -> None:
+    monkeypatch.setattr(name_search, "presidio", lambda: None)
     grid = name_search.found_grid(texts)
-    assert [row[0] for row in grid.rows] == [name_search.LISTS, name_search.RULES]
+    assert [row[0] for row in grid.rows[:2]] == [name_search.LISTS, name_search.RULES]
     assert grid.rows[1] == (name_search.RULES, 0.5, 0.5, 1.0, 1.0, 0.0)
     assert grid.rows[0][3] == 0.5  # in lower case a list alone does not find it
+    assert grid.rows[2] == (name_search.NO_PEER, None, None, None, None, None)
+
+
+def test_a_peer_is_counted_by_what_its_spans_cover(
+    monkeypatch: pytest.MonkeyPatch, texts: list[name_search.Labelled]
+) -> None:
+    class Peer:
+        name = "peer"
+
+        def find(self, given: pa.Array) -> TypedSpans:
+            assert given.to_pylist() == [one.text for one in texts]
+            return TypedSpans([0, 1], [2, 0], [5, 3], [0, 0])  # `met` and `the`
+
+    monkeypatch.setattr(name_search, "presidio", Peer)
+    assert name_search.found_grid(texts).rows[2] == ("peer", 0.0, 0.0, 0.0, 0.0, 2 / 5)
+    marks = name_search.covered_by(Peer(), [one.text for one in texts])  # type: ignore[arg-type]
+    assert [np.flatnonzero(one).tolist() for one in marks] == [[2, 3, 4], [0, 1, 2]]
 
 
 def test_what_stays_is_the_product_of_the_laws() -> None:

@@ -42,7 +42,7 @@ from dptext_spark.errors import DataError
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.prior import ZIPF
 from dptext_spark.mechanisms import Sampler
-from dptext_spark.model.privatizer import ENGINE_VERSION
+from dptext_spark.model.privatizer import ENGINE_VERSION, providers_of
 from dptext_spark.runtime.progress import Steps
 from dptext_spark.runtime.record import Json
 from dptext_spark.text.engine import Engine
@@ -139,7 +139,8 @@ class EvaluationCorpus:
         lexicon = lexicons[0]
         names = config.policy.names
         table = WordTable.build(lexicon.vocabulary, config.policy.stop_list())
-        engine = Engine(table, config.policy, searches=searches_of(names, read_classifier(names), table))
+        searches = searches_of(names, read_classifier(names), table)
+        engine = Engine(table, config.policy, providers_of(config.policy), searches=searches)
         bigrams = _pairs("public", engine, public, lexicon)
         drawable = drawn_words(engine)
 

@@ -251,5 +251,6 @@ def identifiers_by_type(counts: Figures) -> Iterator[Block]:
     """Write how many identifiers of each type there are, where there are any."""
     held = by_type(counts)
     if held:
-        yield Listed(SAID, ("By rules, without a guarantee; they are not among the words.",))
+        by = "rules and providers" if "provided" in dict(held) else "rules"
+        yield Listed(SAID, (f"By {by}, without a guarantee; they are not among the words.",))
         yield Table(("type", "number"), tuple((name, f"{number:,}") for name, number in held))

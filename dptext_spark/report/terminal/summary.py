@@ -116,7 +116,8 @@ def _words(counts: Figures, *, lists: bool, search: str) -> Iterator[tuple[str, 
             yield f"  {name}", percent(share)
     replaced = run.in_words(counts)
     if replaced:
-        yield "identifiers", f"{replaced}; by rules, no guarantee"
+        by = "rules and providers" if counts.get(f"{run.PREFIX}provided") else "rules"
+        yield "identifiers", f"{replaced}; by {by}, no guarantee"
     if lists:
         yield "names", f"{names.listed_names(counts)}; by lists, no guarantee"
     if search:

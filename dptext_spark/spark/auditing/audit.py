@@ -175,7 +175,7 @@ def _audit(plan: AuditPlan, spark: SparkSession, say: Steps, at_the_end: ExitSta
         at_the_end.callback(file.empty)
         counted = ShippedNames(NAMES_SCOPE, file.name, 1)
     left, right = sides(plan, tables, names.columns)
-    shipped = ship(spark, str(folder), plan.model.run.ship)
+    shipped = ship(spark, str(folder), plan.model.run.ship, plan.model.policy.providers)
     labels = None if labelled is None else Labels.of(labelled, plan.columns, key)
 
     def paired(wanted: Rows, frame: DataFrame) -> DataFrame:

@@ -29,7 +29,7 @@ from dptext_spark.audit.table.metrics import COUNTS
 from dptext_spark.audit.table.names import kept_words, listed_counts, name_counts, names_of_rows
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import RunKey, hash_keys, identify
-from dptext_spark.spark.errors import INVALID_UTF8, TaskError
+from dptext_spark.spark.errors import INVALID_UTF8, TaskError, code_of
 from dptext_spark.spark.udf.names import NO_NAMES, ShippedNames, names_of
 from dptext_spark.spark.udf.ship import Shipped, open_shipped
 from dptext_spark.text.chunks import padded
@@ -125,7 +125,7 @@ class PairTables:
         except _InvalidTextError as error:
             raise TaskError(INVALID_UTF8, partition, number, error.rows) from None
         except BaseException as error:
-            raise TaskError(f"AUDIT_{type(error).__name__}", partition, number, 0) from None
+            raise TaskError(code_of(error, "AUDIT_"), partition, number, 0) from None
 
     def over(self, frame: DataFrame) -> DataFrame:
         """Map the rows of both tables, joined: (scope, row_key, s0, o0, ..., n0, ...)."""

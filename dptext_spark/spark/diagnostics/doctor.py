@@ -27,7 +27,7 @@ from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import CusText
 from dptext_spark.model import artifact
-from dptext_spark.model.privatizer import Privatizer
+from dptext_spark.model.privatizer import Privatizer, providers_of
 from dptext_spark.randomness.draws import KeyReference
 from dptext_spark.runtime.paths import user_cache
 from dptext_spark.runtime.progress import Steps, silent
@@ -137,11 +137,12 @@ def _machines(spark: SparkSession, config: RunConfig | None, say: Steps) -> Iter
             except SettingsError as error:
                 yield CheckResult("classifier", "fail", str(error), _CLASSIFIER_CURE)
         with tempfile.TemporaryDirectory(prefix="dptext-doctor-", dir=user_cache()) as folder:
+            providers = config.policy.providers if config is not None else ()
             try:
                 model = _model(config, folder, names, classifier)
                 if config is not None:
                     artifact.require_expected(model, config.run.artifact_fingerprint)
-                privatizer = artifact.open_model(model)
+                privatizer = artifact.open_model(model, providers=providers)
             except DPTextError as error:
                 yield CheckResult(
                     "shared model",
@@ -149,10 +150,12 @@ def _machines(spark: SparkSession, config: RunConfig | None, say: Steps) -> Iter
                     str(error),
                     "Prepare it with jobs/prepare.py and name what that prints, or leave run.artifact out.",
                 )
-                model, privatizer = _tiny(folder, names, classifier)
+                policy = Policy(names=names)
+                model, privatizer = _tiny(folder, policy, classifier)
+                providers = ()
             how = config.run.ship if config is not None else "artifact"
             driver = driver_facts(privatizer, artifact.read_manifest(model).seal)
-            shipped = ship(spark, model, how)
+            shipped = ship(spark, model, how, providers)
             began = time.time()
             workers = worker_facts(spark, shipped, slots)
             yield from check_workers(driver, workers, slots, began, time.time())
@@ -196,18 +199,20 @@ def _java(spark: SparkSession, slots: int) -> CheckResult:
 
 
 def _model(config: RunConfig | None, folder: str, names: NameSearch, classifier: Classifier | None) -> Path:
-    """Return the artifact that is shipped: the settings', else a tiny one, with the settings' classifier of names."""
+    """Return the artifact that is shipped: the settings', else a tiny one, with the settings' classifier and providers."""
     if config is not None and config.run.artifact is not None:
         return Path(config.run.artifact)
-    return _tiny(folder, names, classifier)[0]
+    providers = () if config is None else config.policy.providers
+    return _tiny(folder, Policy(names=names, providers=providers), classifier)[0]
 
 
-def _tiny(folder: str, names: NameSearch, classifier: Classifier | None) -> tuple[Path, Privatizer]:
-    """Compile a model of a few words, with a classifier of names or none, into a folder of its own."""
+def _tiny(folder: str, policy: Policy, classifier: Classifier | None) -> tuple[Path, Privatizer]:
+    """Compile a model of a few words, with a classifier of names and providers or none, into a folder of its own."""
     angles = np.arange(len(_WORDS), dtype=np.float32)
     lexicon = Lexicon(Vocabulary.of(list(_WORDS)), np.stack([np.cos(angles), np.sin(angles)], axis=1))
-    sampler = CusText(epsilon=1.0, k=4).compile(lexicon)
-    made = Privatizer(lexicon, sampler, Policy(names=names), classifier=classifier)
+    law = CusText(epsilon=1.0, k=4).compile(lexicon)
+    imported = providers_of(policy, tried=True)
+    made = Privatizer(lexicon, law, policy, classifier=classifier, imported=imported)
     place = Path(folder) / "model"
     artifact.save_model(made, place)
     return place, made

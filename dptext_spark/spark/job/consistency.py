@@ -21,7 +21,7 @@ from dptext_spark.mechanisms.samplers.table import TableSummary
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import KeyReference, RunKey, hash_keys, identify
 from dptext_spark.runtime.progress import Steps
-from dptext_spark.spark.errors import TaskError, worker_key
+from dptext_spark.spark.errors import TaskError, code_of, worker_key
 from dptext_spark.spark.tables.paths import quoted
 from dptext_spark.spark.tables.tables import opened
 from dptext_spark.spark.udf.elements import Elements
@@ -112,7 +112,7 @@ def audit(plan: RunPlan, version: int, rows: int | None, say: Steps) -> Audit:
         output = output.join(F.broadcast(sampled.select("row_key")), "row_key", "left_semi")
     joined = sampled.join(output, "row_key")
     lists = frozenset(i for i, path in enumerate(paths) if path.over)
-    shipped = ship(spark, plan.folder, config.run.ship)
+    shipped = ship(spark, plan.folder, config.run.ship, config.policy.providers)
     job = PairJob(shipped, plan.key.delivered(), len(paths), config.consistency, lists, names, listed)
     texts = [f"{side}{i}" for i in range(len(paths)) for side in "so"]
     pairs = joined.select("scope", *texts, *(f"n{i}" for i in range(len(names.columns)))).mapInPandas(
@@ -210,7 +210,7 @@ class PairJob:
         except (GeneratorExit, TaskError):
             raise
         except BaseException as error:
-            raise TaskError(f"AUDIT_{type(error).__name__}", 0, 0, 0) from None
+            raise TaskError(code_of(error, "AUDIT_"), 0, 0, 0) from None
 
     def _pairs(
         self, privatizer: Privatizer, plain: Privatizer, scope: Any, keys: Any, source: Any, output: Any
@@ -272,4 +272,5 @@ def _unchanging(privatizer: Privatizer) -> Privatizer:
         privatizer.table,
         providers=privatizer.providers,
         classifier=privatizer.classifier,
+        imported=privatizer.imported,
     )

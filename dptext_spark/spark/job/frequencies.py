@@ -17,7 +17,7 @@ from dptext_spark.model.compile import prepare
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.runtime.jit import compilations
 from dptext_spark.runtime.progress import Steps
-from dptext_spark.spark.errors import TaskError, suppress_sensitive_logs
+from dptext_spark.spark.errors import TaskError, code_of, suppress_sensitive_logs
 from dptext_spark.spark.tables.paths import Path, paths_of
 from dptext_spark.spark.tables.tables import check_text_columns
 from dptext_spark.spark.udf.batches import batched
@@ -50,7 +50,7 @@ class _Counts:
         except GeneratorExit:
             raise
         except BaseException as error:
-            raise TaskError(f"FREQUENCIES_{type(error).__name__}", 0, 0, 0) from None
+            raise TaskError(code_of(error, "FREQUENCIES_"), 0, 0, 0) from None
 
 
 def document_frequencies(df: DataFrame, columns: Sequence[str], model: Privatizer) -> Frequencies:
@@ -85,7 +85,7 @@ def with_document_frequencies(plan: RunPlan, say: Steps) -> RunPlan:
         return plan
     say("counting in how many texts each word occurs (one pass over the text)")
     with batched(plan):
-        shipped = ship(plan.spark, plan.folder, plan.config.run.ship)
+        shipped = ship(plan.spark, plan.folder, plan.config.run.ship, plan.config.policy.providers)
         found = count_documents(plan.df, plan.paths, shipped, len(plan.privatizer.engine.table.flags))
     privatizer, folder = prepare(plan.config, lambda step, _: say(step), found)
     privatizer.warm_up()

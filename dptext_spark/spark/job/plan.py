@@ -170,7 +170,7 @@ class RunPlan:
             output=str(self.place.target),
             runs=self.place.runs,
             metrics=self.place.metrics,
-            versions=versions(),
+            versions=self._versions(),
         )
 
     @property
@@ -288,8 +288,13 @@ class RunPlan:
             input_version=self.input_version,
             identity=self.identity.kind,
             output=str(self.place.target),
-            versions=json.dumps(versions()),
+            versions=json.dumps(self._versions()),
         )
+
+    def _versions(self) -> dict[str, str]:
+        """Return the versions that the run works with, those of its providers by their import paths."""
+        looked = (one.record for one in self.privatizer.imported)
+        return {**versions(), **{one.path: f"{one.name}, version {one.version}" for one in looked}}
 
 
 def versions() -> dict[str, str]:

@@ -14,6 +14,7 @@ from dptext_spark.config.model import RunConfig
 from dptext_spark.errors import DataError
 from dptext_spark.model.artifact import certificate_of
 from dptext_spark.model.compile import prepare
+from dptext_spark.model.privatizer import providers_of
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.runtime.jit import compilations
 from dptext_spark.runtime.progress import Steps
@@ -37,6 +38,7 @@ def prepare_run(spark: SparkSession, config: RunConfig, key: RunKey | None, say:
     Raises:
         SettingsError, DataError, RunError: nothing was written.
     """
+    providers_of(config.policy, tried=True)
     say("reading the input's schema")
     columns = list(config.columns)
     df, input_version = read_input(spark, config.input, columns)

@@ -19,6 +19,7 @@ from pyspark.sql import Column, DataFrame, functions
 
 from dptext_spark.arrays import I64
 from dptext_spark.runtime.progress import Steps
+from dptext_spark.spark.errors import provider_error
 from dptext_spark.spark.job.checks import delta_detail
 from dptext_spark.spark.job.plan import SAMPLE_ROWS, RunPlan
 from dptext_spark.spark.tables.condition import selected
@@ -27,6 +28,7 @@ from dptext_spark.spark.tables.tables import Target
 from dptext_spark.spark.udf.column import key_column
 from dptext_spark.spark.udf.elements import Elements, is_list
 from dptext_spark.text.engine import Engine
+from dptext_spark.text.identifiers.provider import ProviderError
 from dptext_spark.text.language import can_tell, likely_language
 from dptext_spark.text.unknown import UnknownWords, count_unknown, refusal
 
@@ -84,16 +86,21 @@ def check_language(plan: RunPlan, say: Steps) -> bool:
 
     Raises:
         DataError: most of the words of most of the rows of a sample are unknown.
+        RunError: a provider that the settings name fails on the sample.
     """
     if plan.config.allow_unknown:
         return True
     say(f"looking at {SAMPLE_ROWS:,} rows for words that the lexicon does not hold")
     engine = _engine(plan)
     sample = sample_of_files(plan)
-    found = UnknownWords() if sample is None else sample.count(engine)
-    if not found.is_enough:
-        sample = sampled(plan.df, plan)
-        found = sample.count(engine)
+    try:
+        found = UnknownWords() if sample is None else sample.count(engine)
+        if not found.is_enough:
+            sample = sampled(plan.df, plan)
+            found = sample.count(engine)
+    except ProviderError as error:
+        where = f"a sample of {SAMPLE_ROWS:,} rows, which the driver looks at,"
+        raise provider_error(error.code, where) from None
     if sample is not None and found.is_mostly_unknown:
         raise refusal(found, likely_language(sample.texts()), can_tell=can_tell())
     return found.is_enough

@@ -54,7 +54,11 @@ def capped_names(
             spark, tables.source, plan, privatizer, key, lambda step: say(step, None), at_the_end
         )
         job = PairTables(
-            ship(spark, str(folder), plan.model.run.ship), key, len(plan.columns), "names", names
+            ship(spark, str(folder), plan.model.run.ship, plan.model.policy.providers),
+            key,
+            len(plan.columns),
+            "names",
+            names,
         )
         left, right = sides(plan, tables, names.columns)
         say("counting names by record (a pass over source and table)", None)

@@ -51,6 +51,10 @@ if TYPE_CHECKING:
 
 LATEST = "latest"
 NEWEST = 5  # run ids that are named where one does not exist
+_PROVIDERS = (
+    "the run had providers (policy.providers), which are code: figures of its model are made with the run's own --config, which "
+    "names the same ones."
+)
 _NOT_AGAIN = (
     "the model of the run cannot be had here: it chose words by what it counted in the private texts, or drew them at several "
     "levels of importance, and figures of another model, or of one level, would mislead"
@@ -360,6 +364,11 @@ def _model(record: RunRecord, account: Account, say: Progress) -> tuple[Model | 
     sections = {name: made_from[name] for name in ("lexicon", "mechanism", "policy", "consistency")}
     sections["importance"] = made_from.get("importance")
     artifact = account.config.run.artifact if account.config is not None else None
+    named = () if account.config is None else account.config.policy.providers
+    if (
+        record.settings.policy.providers != named
+    ):  # a row may be anybody's: only settings name code that is run
+        return None, _PROVIDERS
     try:
         config = parse_model_config({**sections, **({"run": {"artifact": artifact}} if artifact else {})})
         if config.importance is not None and (config.importance.own_data or config.importance.levels):

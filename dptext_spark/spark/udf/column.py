@@ -24,7 +24,7 @@ from dptext_spark.errors import DataError, DPTextError, SettingsError, require_c
 from dptext_spark.importance.providers import InvalidWeightsError
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import KeyReference, RunKey
-from dptext_spark.spark.errors import INVALID_UTF8, NULL_KEY, WEIGHTS, TaskError, worker_key
+from dptext_spark.spark.errors import INVALID_UTF8, NULL_KEY, WEIGHTS, TaskError, code_of, worker_key
 from dptext_spark.spark.tables.paths import Parts, paths_of, quoted, rebuilt, strip_metadata
 from dptext_spark.spark.udf.elements import Elements, is_list
 from dptext_spark.spark.udf.names import NO_NAMES, ShippedNames, with_lists
@@ -202,9 +202,7 @@ def batches(spec: UdfSpec, stream: Iterator[Any]) -> Iterator[pa.StructArray]:
         code, rows = str(error).split("[")[1].split("]")[0], int(str(error).rsplit("=", 1)[1])
         raise TaskError(code, partition, number, rows) from None
     except BaseException as error:
-        code = (
-            type(error).__name__ if not isinstance(error, DPTextError) else f"DPText_{type(error).__name__}"
-        )
+        code = code_of(error, "DPText_" if isinstance(error, DPTextError) else "")
         raise TaskError(code, partition, number, 0) from None
 
 

@@ -38,20 +38,29 @@ class Shipped:
             Spark refuses a name that was shipped with other content, and equal arrays may have been made from other settings.
         broadcast: Spark's handle of the broadcast model, None for files.
         seal: of the model's manifest: a worker opens these files, and hashes them, once for each content; empty: any.
+        providers: the import paths that the settings name, which workers may import and no others.
     """
 
     folder: str
     prefix: str
     broadcast: Any = None
     seal: str = ""
+    providers: tuple[str, ...] = ()
 
 
 def ship(
     spark: SparkSession,
     folder: str | os.PathLike[str],
     how: Literal["artifact", "path", "broadcast"] = "artifact",
+    providers: tuple[str, ...] = (),
 ) -> Shipped:
     """Ship the artifact in `folder`.
+
+    Args:
+        spark: the session.
+        folder: the artifact.
+        how: it travels.
+        providers: the import paths that the settings name.
 
     Raises:
         SettingsError: an unknown `how`, or a broadcast on Spark Connect.
@@ -60,18 +69,19 @@ def ship(
     require_choice("run.ship", how, SHIP)
     manifest = read_manifest(folder)
     if how == "path":
-        return Shipped(str(Path(folder).resolve()), "", seal=manifest.seal)
+        return Shipped(str(Path(folder).resolve()), "", seal=manifest.seal, providers=providers)
     if how == "broadcast":
         context = context_of(spark)
         if context is None:
             raise SettingsError(
                 "run.ship: broadcast given, but Spark Connect has no broadcasts; valid there: artifact, path."
             )
-        return Shipped("", "", _broadcast(context, str(Path(folder).resolve()), manifest.seal))
+        model = _broadcast(context, str(Path(folder).resolve()), manifest.seal, providers)
+        return Shipped("", "", model, providers=providers)
     prefix = f"{manifest.seal[:24]}-"
     for file in _staged(str(Path(folder).resolve()), prefix):
         spark.addArtifact(file, file=True)  # one by one: a classic session takes no more
-    return Shipped("", prefix, seal=manifest.seal)
+    return Shipped("", prefix, seal=manifest.seal, providers=providers)
 
 
 @cache
@@ -92,9 +102,9 @@ def _staged(folder: str, prefix: str) -> tuple[str, ...]:
 
 
 @cache
-def _broadcast(context: Any, folder: str, seal: str) -> Any:  # noqa: ARG001  (the cache tells models apart by it)
+def _broadcast(context: Any, folder: str, seal: str, providers: tuple[str, ...]) -> Any:  # noqa: ARG001  (tells models apart)
     """Broadcast a model once a session."""
-    return context.broadcast(open_model(folder, verify=False))
+    return context.broadcast(open_model(folder, verify=False, providers=providers))
 
 
 @cache
@@ -102,17 +112,19 @@ def open_shipped(shipped: Shipped) -> Privatizer:
     """Open the model in a worker, once a process."""
     if shipped.broadcast is not None:
         model: Privatizer = shipped.broadcast.value
+        for one in model.imported:
+            one.require()
         return model
     if shipped.folder:
-        return open_model(shipped.folder, seal=shipped.seal or None)
+        return open_model(shipped.folder, seal=shipped.seal or None, providers=shipped.providers)
     from pyspark import SparkFiles
 
     folder = Path(SparkFiles.get(f"{shipped.prefix}{MANIFEST}")).parent
-    return open_model(folder, prefix=shipped.prefix, seal=shipped.seal or None)
+    return open_model(folder, prefix=shipped.prefix, seal=shipped.seal or None, providers=shipped.providers)
 
 
 def shipped_model(spark: SparkSession, privatizer: Privatizer) -> Shipped:
     """Keep a model in the user's cache, and ship it."""
     folder = Path(user_cache()) / "artifacts" / f"frame-{seal_of(privatizer)[:32]}"
     save_model(privatizer, folder)
-    return ship(spark, folder)
+    return ship(spark, folder, providers=privatizer.policy.providers)

@@ -110,7 +110,7 @@ class Finder:
         self, provider: Provider, number: int, data: U8, rows: I64, texts: pa.Array
     ) -> tuple[np.ndarray, ...]:
         """Return what a provider finds: (text, start, end, rank, type, whether a placeholder, whether kept) of each."""
-        spans, kinds, kept = provided(provider, data, rows, texts)
+        spans, kinds, kept = provided(provider, number, data, rows, texts)
         named = np.array([self.names.index(name) for name in provider.types], np.int64)[kinds]
         rank = np.full(len(kinds), len(self.rules) + number)
         return spans.owners, spans.starts, spans.ends, rank, named, np.zeros(len(kinds), np.bool_), kept

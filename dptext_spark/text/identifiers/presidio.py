@@ -1,7 +1,7 @@
 """Presidio as a provider of identifiers: names of persons, places and whatever else its recognisers know.
 
-It comes with the extra `[presidio]`. Its recognisers are Python and models, a text at a time: some hundred times the cost of
-everything else here. What it finds is masked by a placeholder of the type; what it misses is private text like any, so this
+It comes with the extra `[presidio]`. Its recognisers are Python and models, a text at a time: some thousand times the cost
+of everything else here. What it finds is masked by a placeholder of the type; what it misses is private text like any, so this
 adds no guarantee.
 """
 
@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,8 @@ class Presidio:
         threshold: scores below it do not count.
         analyzer: an `AnalyzerEngine`; None: Presidio's own, which needs a spaCy model.
         label: told apart by it where `analyzer` is one of your own; part of the name that draws are bound to.
+        model: an installed model of spaCy that an analyzer is made with; empty: Presidio's own choice. Its version is part of the
+            name, too.
     """
 
     entities: tuple[str, ...] = ENTITIES
@@ -38,6 +41,7 @@ class Presidio:
     threshold: float = 0.4
     analyzer: Any = None
     label: str = ""
+    model: str = ""
     _made: list[Any] = field(default_factory=list, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -49,6 +53,10 @@ class Presidio:
         require_extra("presidio", "presidio_analyzer")
         if not self.entities:
             raise SettingsError("presidio: no entities given; valid: names such as PERSON, LOCATION.")
+        if self.model and not _is_installed(self.model):
+            raise SettingsError(
+                f"presidio: {self.model!r} given, but spaCy has no such model here; valid: an installed one, or a folder."
+            )
 
     @property
     def name(self) -> str:
@@ -59,8 +67,14 @@ class Presidio:
             ",".join(self.entities),
             f"{self.threshold:g}",
             self.label,
+            f"{self.model} {_version_of(self.model)}" if self.model else "",
         )
         return " ".join(["presidio", *(part for part in parts if part)])
+
+    @property
+    def version(self) -> str:
+        """The library's."""
+        return version("presidio-analyzer")
 
     @property
     def types(self) -> tuple[str, ...]:
@@ -99,12 +113,37 @@ class Presidio:
         if not self._made:
             from presidio_analyzer import AnalyzerEngine
 
-            self._made.append(AnalyzerEngine())
+            self._made.append(AnalyzerEngine(nlp_engine=_nlp_engine(self.model, self.language)))
         return self._made[0]
 
     def __getstate__(self) -> object:
         """Travel without an engine that can be made again."""
         return self.__dict__ | {"_made": []}
+
+
+def _nlp_engine(model: str, language: str) -> Any:
+    """Return what reads texts with a model of spaCy; None for Presidio's own choice."""
+    if not model:
+        return None
+    from presidio_analyzer.nlp_engine import NlpEngineProvider
+
+    models = [{"lang_code": language, "model_name": model}]
+    return NlpEngineProvider(nlp_configuration={"nlp_engine_name": "spacy", "models": models}).create_engine()
+
+
+def _is_installed(model: str) -> bool:
+    """Whether a model of spaCy is there: Presidio would fetch one that is not."""
+    from spacy.util import is_package
+
+    return bool(is_package(model)) or Path(model).is_dir()
+
+
+def _version_of(model: str) -> str:
+    """Return the version of a package with a model; empty for a folder."""
+    try:
+        return version(model)
+    except PackageNotFoundError:
+        return ""
 
 
 def _apart(places: Iterable[tuple[int, int, int]]) -> list[tuple[int, int, int]]:

@@ -13,6 +13,21 @@ from dptext_spark.arrays import I64, U8, Bools, bounds_of
 from dptext_spark.errors import DataError, DPTextError, SettingsError
 from dptext_spark.text.spans import Spans, check_spans
 
+FAILED, SPANS = "PROVIDER_FAILED", "PROVIDER_SPANS"
+
+
+class ProviderError(DataError):
+    """A provider failed, or gave what are no spans of the texts that it was asked about.
+
+    Attributes:
+        code: what a worker says of it: `FAILED` or `SPANS`, and the provider's number.
+    """
+
+    def __init__(self, message: str, kind: str, number: int) -> None:
+        """Take a message without a word of the text, `FAILED` or `SPANS`, and the number of the provider, from 0."""
+        super().__init__(message)
+        self.code = f"{kind}_{number}"
+
 
 @runtime_checkable
 class Provider(Protocol):
@@ -87,68 +102,123 @@ class TypedSpans:
         types: Sequence[int] | I64,
         kept: Bools | None = None,
     ) -> None:
-        """Take four sequences of one length, in the order of the texts and of the spans in each."""
-        self.rows, self.starts, self.ends, self.types = (
-            np.asarray(values, np.int64) for values in (rows, starts, ends, types)
-        )
-        self.kept = np.zeros(len(self.rows), np.bool_) if kept is None else kept
+        """Take four sequences of one length, in the order of the texts and of the spans in each.
+
+        Raises:
+            TypeError: they hold anything but integers.
+        """
+        self.rows, self.starts, self.ends, self.types = map(_whole, (rows, starts, ends, types))
+        self.kept = np.zeros(len(self.rows), np.bool_) if kept is None else np.asarray(kept, np.bool_)
 
 
-def check_providers(providers: Sequence[Provider], reserved: Sequence[str]) -> None:
+def _whole(values: Sequence[int] | I64) -> I64:
+    found = np.asarray(values)
+    if found.ndim != 1 or (len(found) and found.dtype.kind not in "iu"):
+        raise TypeError(f"spans of type {found.dtype} in {found.ndim} dimensions; valid: integers in one")
+    return found.astype(np.int64)
+
+
+def check_providers(providers: Sequence[Provider], reserved: Sequence[str], field: str = "providers") -> None:
     """Refuse providers without a name or whose types cannot stand in a placeholder.
+
+    Args:
+        providers: to be checked.
+        reserved: types that others find.
+        field: what names them.
 
     Raises:
         SettingsError: which provider, and what is wrong.
     """
     for provider in providers:
         if not isinstance(provider, Provider) or not provider.name:
-            raise SettingsError("providers: a provider needs a name, types, and a method find(texts).")
+            raise SettingsError(f"{field}: a provider needs a name, types, and a method find(texts).")
         wrong = [name for name in provider.types if not re.fullmatch("[a-z][a-z0-9_]{0,30}", name)]
         if wrong or not provider.types:
             raise SettingsError(
-                f"providers: {provider.name!r} has types {list(provider.types)}; valid: names of letters, digits and "
+                f"{field}: {provider.name!r} has types {list(provider.types)}; valid: names of letters, digits and "
                 "underscores in lower case."
             )
         taken = [name for name in provider.types if name in reserved]
         if taken:
             raise SettingsError(
-                f"providers: the type {taken[0]!r} of {provider.name!r} is taken; valid: another name."
+                f"{field}: the type {taken[0]!r} of {provider.name!r} is taken; valid: another name."
             )
 
 
-def provided(provider: Provider, data: U8, rows: I64, texts: pa.Array) -> tuple[Spans, I64, Bools]:
+def provided(
+    provider: Provider, number: int, data: U8, rows: I64, texts: pa.Array
+) -> tuple[Spans, I64, Bools]:
     """Ask a provider.
 
     Args:
         provider: whom.
+        number: of the provider among those that are asked, which its failure is known by.
         data: uint8[...], the bytes of the texts.
         rows: int64[r + 1], text i is data[rows[i]:rows[i + 1]].
-        texts: the same texts.
+        texts: the same texts; one that is no UTF-8 is shown to nobody.
 
     Returns:
         (its spans in `data`; types int64[n] as positions in its own; bool[n], which stay as they stand).
 
     Raises:
-        DataError: spans that overlap, are out of order or out of their texts, or of no type of its own; or it failed.
+        ProviderError: spans that overlap, are out of order or out of their texts, or of no type of its own; or it failed.
     """
     source = f"provider {provider.name!r}"
-    if pa.types.is_binary(texts.type) or pa.types.is_large_binary(texts.type):
-        texts = texts.view(pa.string() if pa.types.is_binary(texts.type) else pa.large_string())
     try:
-        found = provider.find_in(data, rows) if isinstance(provider, OfBytes) else provider.find(texts)
+        found = (
+            provider.find_in(data, rows) if isinstance(provider, OfBytes) else provider.find(_readable(texts))
+        )
     except DPTextError:
         raise
     except Exception as error:  # its message may hold the text
-        raise DataError(f"{source}: it failed with {type(error).__name__}.") from None
-    sizes = {len(values) for values in (found.rows, found.starts, found.ends, found.types)}
-    if len(sizes) != 1:
-        raise DataError(f"{source}: rows, starts, ends and types of different lengths.")
-    if ((found.rows < 0) | (found.rows >= len(texts))).any() or (np.diff(found.rows) < 0).any():
+        raise ProviderError(f"{source}: it failed with {type(error).__name__}.", FAILED, number) from None
+    try:
+        return _checked(found, source, provider.types, data, rows)
+    except DataError as error:
+        raise ProviderError(str(error), SPANS, number) from None
+
+
+def _checked(
+    found: object, source: str, types: tuple[str, ...], data: U8, rows: I64
+) -> tuple[Spans, I64, Bools]:
+    """Return what :func:`provided` does, of what a provider gave."""
+    if not isinstance(found, TypedSpans):
+        raise DataError(f"{source}: {type(found).__name__} given; valid: TypedSpans.")
+    places = (found.rows, found.starts, found.ends, found.types)
+    if any(not isinstance(one, np.ndarray) or one.dtype != np.int64 or one.ndim != 1 for one in places):
+        raise DataError(f"{source}: rows, starts, ends or types that are no int64 in one dimension.")
+    if {len(values) for values in (found.starts, found.ends, found.types, found.kept)} != {len(found.rows)}:
+        raise DataError(f"{source}: rows, starts, ends, types and kept of different lengths.")
+    if ((found.rows < 0) | (found.rows >= len(rows) - 1)).any() or (np.diff(found.rows) < 0).any():
         raise DataError(f"{source}: rows that are out of order, or no rows of the batch.")
-    if ((found.types < 0) | (found.types >= len(provider.types))).any():
-        raise DataError(f"{source}: a type that is none of its own; valid: {', '.join(provider.types)}.")
-    bounds = bounds_of(found.rows, len(texts))
-    shift = rows[found.rows]
+    if ((found.types < 0) | (found.types >= len(types))).any():
+        raise DataError(f"{source}: a type that is none of its own; valid: {', '.join(types)}.")
+    bounds = bounds_of(found.rows, len(rows) - 1)
+    shift, sizes = rows[found.rows], np.diff(rows)[found.rows]
+    if ((found.starts < 0) | (found.ends > sizes)).any():  # before they are shifted, which may overflow
+        raise DataError(f"{source}: a span is empty or lies outside its text.")
     spans = Spans(data, rows, found.starts + shift, found.ends + shift, bounds)
     check_spans(spans, source)
     return spans, found.types, found.kept
+
+
+def _readable(texts: pa.Array) -> pa.Array:
+    """Return texts as strings, NULL in the place of what is no UTF-8: the engine counts it, and releases none of it."""
+    if pa.types.is_binary(texts.type) or pa.types.is_large_binary(texts.type):
+        texts = texts.view(pa.string() if pa.types.is_binary(texts.type) else pa.large_string())
+    try:
+        texts.validate(full=True)
+    except pa.ArrowInvalid:
+        return pa.array([_decoded(one) for one in texts.view(_bytes_of(texts.type)).to_pylist()], texts.type)
+    return texts
+
+
+def _bytes_of(kind: pa.DataType) -> pa.DataType:
+    return pa.large_binary() if pa.types.is_large_string(kind) else pa.binary()
+
+
+def _decoded(text: bytes | None) -> str | None:
+    try:
+        return None if text is None else text.decode()
+    except UnicodeDecodeError:
+        return None

@@ -15,6 +15,7 @@ from dptext_spark.disclosure.statement import Statement
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.ledger.balance import Spending
 from dptext_spark.mechanisms.summary import Quantiles, Summary
+from dptext_spark.text.identifiers.imported import ProviderRecord
 from dptext_spark.text.policy import Policy
 
 SUMMARY = Summary(
@@ -34,7 +35,7 @@ HEADINGS = [
 CHOICES = [
     (name, value)
     for name, kind in get_type_hints(Policy).items()
-    if name != "stop_word_list"
+    if name not in ("stop_word_list", "providers")
     for value in get_args(kind)
 ]
 
@@ -190,6 +191,31 @@ def test_what_another_name_in_a_retry_means_is_stated(
     assert ("An audit of consistency on such a processor" in stated) is (level != "token")
     unsearched = under("What is not protected", **policy(names=SEARCH), consistency=level, **more)
     assert "retried there" not in unsearched
+
+
+TICKETS = ProviderRecord("finders.tickets:Tickets", "tickets", "2", ("ticket", "order"))
+TOOLS = ProviderRecord("finders.tools:Tools", "finders.tools:Tools", "3.1", ("tool",))
+
+
+@pytest.mark.parametrize(
+    ("level", "heading", "expected"),
+    [
+        ("token", "What is protected", "stop words and what a provider finds excepted."),
+        ("token", "What is released in clear", "a provider found, and its type: [TICKET], [ORDER], [TOOL]. Equal and different"),
+        ("token", "What is not protected", "tickets, version 2 (finders.tickets:Tickets) for ticket, order; "),
+        ("token", "What is not protected", "; finders.tools:Tools, version 3.1 for tool): code of the settings"),
+        ("token", "What is not protected", "what they miss is drawn or masked as the policy says"),
+        ("token", "What is not protected", "No ε covers this."),
+        ("token", "What is not protected", "its words are then drawn there instead of masked, or the other way"),
+        ("record", "What is not protected", "it may then be masked in one text of a record, and be drawn in another"),
+        ("dataset", "What is not protected", "it may then be masked in one text, and be drawn in another."),
+    ],
+)  # fmt: skip
+def test_providers_are_stated(level: str, heading: str, expected: str) -> None:
+    given = {**policy(providers=[TICKETS.path, TOOLS.path]), "consistency": level}
+    assert expected in under(heading, providers=(TICKETS, TOOLS), **given)
+    assert "Names of persons and places are no identifiers here" not in said(providers=(TICKETS,), **given)
+    assert "provider" not in said(consistency=level)
 
 
 def test_the_headings_stand_in_order_and_warnings_only_where_there_are_any() -> None:

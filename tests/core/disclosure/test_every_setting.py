@@ -16,6 +16,7 @@ from dptext_spark.disclosure.facts import RunFacts
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.mechanisms import MECHANISMS, Mechanism
 from dptext_spark.mechanisms.summary import Summary
+from dptext_spark.text.identifiers.imported import ImportedProvider, ProviderRecord
 from dptext_spark.text.identifiers.types import IN_LANGUAGES, TYPES
 from dptext_spark.text.names.search import NAME_ACTIONS
 
@@ -27,6 +28,7 @@ MODEL: Any = SimpleNamespace(
     sampler=SimpleNamespace(summary=Summary(words=1024)),
     selector=None,
     classifier=None,
+    imported=(),
 )
 
 RELEASES: dict[str, list[Any]] = {
@@ -67,6 +69,7 @@ RELEASES: dict[str, list[Any]] = {
             if {person, location} not in ({"mask"}, {"keep"})
         ),
     ],
+    "policy.providers": [["finders.a:A"], ["finders.a:B"], ["finders.a:A", "finders.a:B"]],
     **{
         f"policy.{name}": [
             [{"file": "/names.txt"}],
@@ -151,7 +154,10 @@ def _with(name: str, value: Any) -> dict[str, Any]:
 
 
 def _statement(settings: Mapping[str, Any]) -> str:
-    return disclosure(RunFacts.planned(parse_config(settings), MODEL)).markdown()
+    config = parse_config(settings)
+    records = [ProviderRecord(path, path, "1", ("tool",)) for path in config.policy.providers]
+    model: Any = SimpleNamespace(**{**vars(MODEL), "imported": [ImportedProvider(one, 0) for one in records]})
+    return disclosure(RunFacts.planned(config, model)).markdown()
 
 
 def _leaves(values: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
@@ -170,6 +176,7 @@ def test_no_setting_is_left_out() -> None:
         "policy.identifiers.languages",
         "policy.names",
         "policy.segment",
+        "policy.providers",
         "policy.mask",
         "policy.keep",
     }  # where they are not used

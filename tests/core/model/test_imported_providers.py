@@ -1,0 +1,405 @@
+"""Providers by import path: named by settings alone, part of the model with name and version, and right about each text."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import pickle
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from dptext_spark.config.load import parse_config
+from dptext_spark.errors import DataError, SettingsError
+from dptext_spark.importance.budget import Budget
+from dptext_spark.importance.selection import Importance
+from dptext_spark.lexicon.lexicon import Lexicon
+from dptext_spark.mechanisms import CusText
+from dptext_spark.model import artifact
+from dptext_spark.model.artifact import open_model, save_model
+from dptext_spark.model.compile import compile, compile_to, prepare
+from dptext_spark.model.preview import preview
+from dptext_spark.model.privatizer import Privatizer
+from dptext_spark.randomness.draws import RunKey
+from dptext_spark.text.identifiers import imported
+from dptext_spark.text.identifiers.imported import MOST, import_providers
+from dptext_spark.text.identifiers.provider import ProviderError
+from dptext_spark.text.policy import Policy
+from tests.core.names import beginning
+from tests.core.toy_providers import FAILS, PATTERN, WRONG, WRONG_TEXT, plain, write, write_wrong
+
+KEY = RunKey.insecure(5)
+TEXTS = [
+    "it is T-12 and the zebras, not T-1.",
+    "",
+    None,
+    "the and of it",
+    "é zebraé T-9\nT-9 is",
+    "xyzzy it zebras-T-77 a@b.example is",
+]
+# Words that are kept, and words that no lexicon holds: what is released of them is known without a draw.
+CLEAR = {"oov": "keep", "numbers": "keep", "identifiers": "none"}
+
+
+@pytest.fixture(autouse=True)
+def modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder whose modules are imported anew by each test."""
+    folder = tmp_path / "modules"
+    folder.mkdir()
+    monkeypatch.syspath_prepend(str(folder))
+    before = set(sys.modules)
+    imported._imported.cache_clear()
+    yield folder
+    imported._imported.cache_clear()
+    for name in set(sys.modules) - before:
+        if name.startswith("toy_"):
+            del sys.modules[name]
+
+
+def renew(module: str) -> None:
+    """Forget a module that was written anew."""
+    sys.modules.pop(module, None)
+    importlib.invalidate_caches()
+    imported._imported.cache_clear()
+
+
+def lexicon() -> Lexicon:
+    return beginning(Lexicon.default(), 300)
+
+
+def model(policy: Policy, consistency: Any = "token", **more: Any) -> Privatizer:
+    return compile(CusText(epsilon=2.0, k=5), lexicon(), policy, consistency, **more)
+
+
+def drawn(made: Privatizer, texts: list[Any], **more: Any) -> list[Any]:
+    ids = pa.array(range(len(texts)), pa.int64())
+    out, _ = made.privatize(
+        pa.array(texts, more.pop("kind", pa.string())), column="c", row_ids=ids, key=KEY, **more
+    )
+    return list(out.to_pylist())
+
+
+@pytest.mark.parametrize(
+    ("level", "kind"),
+    [*product(("token", "record", "dataset"), (pa.string(), pa.large_string(), pa.binary()))],
+)
+def test_what_it_finds_is_what_a_plain_reading_finds(modules: Path, level: str, kind: pa.DataType) -> None:
+    made = model(Policy(providers=(write(modules, "toy_a"),), **CLEAR), level)  # type: ignore[arg-type]
+    given = [text.encode() if text is not None and pa.types.is_binary(kind) else text for text in TEXTS]
+    assert drawn(made, given, kind=kind) == [None if text is None else plain(text) for text in TEXTS]
+
+
+@pytest.mark.parametrize("level", ["token", "record", "dataset"])
+@pytest.mark.parametrize("which", ["plain", "importance", "budget"])
+def test_other_words_are_drawn_as_without_it(modules: Path, level: Any, which: str) -> None:
+    """By the law of its own fingerprint: where it finds nothing, a text is what that model draws, however batches are cut."""
+    if level == "dataset" and which != "plain":
+        return
+    more: dict[str, Any] = {}
+    if which == "importance":
+        strategy = "conservative" if level == "record" else "aggressive"
+        more["importance"] = Importance(percent=50, provider="random", strategy=strategy)
+    if which == "budget":
+        more["budget"] = Budget(record=60)
+    made = model(Policy(providers=(write(modules, "toy_b"),), oov="draw"), level, **more)
+    texts = [f"people like time and music {text}" for text in TEXTS if text]
+    whole = drawn(made, texts)
+    for number, text in enumerate(texts):
+        ids = pa.array([number], pa.int64())
+        alone, _ = made.privatize(pa.array([text]), column="c", row_ids=ids, key=KEY)
+        assert alone.to_pylist() == [whole[number]]
+        marks = plain(text)
+        assert [whole[number].count(mark) for mark in ("[TICKET]", "[ANIMAL]")] == [
+            marks.count(mark) for mark in ("[TICKET]", "[ANIMAL]")
+        ]
+        assert "T-" not in whole[number]
+
+
+def test_one_that_is_not_named_leaves_no_trace(modules: Path) -> None:
+    path = write(modules, "toy_c")
+    assert "providers" not in Policy().as_dict()
+    without, with_one = model(Policy()), model(Policy(providers=(path,)))
+    assert without.fingerprint == model(Policy(providers=())).fingerprint != with_one.fingerprint
+    spec = parse_config({"input": {"path": "/i"}, "columns": ["a"], "output": {"path": "/o"}}).spec()
+    assert "providers" not in spec["policy"]
+    manifest = artifact.Manifest.of_privatizer(without).as_dict()
+    assert "providers" not in manifest
+    assert "providers" not in manifest["policy"]  # type: ignore[operator]
+
+
+def test_path_name_version_and_order_are_part_of_the_model(modules: Path) -> None:
+    write(modules, "toy_d")
+    write(modules, "toy_e")
+    some = (
+        ("toy_d:Toy",),
+        ("toy_d:Second",),
+        ("toy_e:Toy",),
+        ("toy_d:Toy", "toy_e:Second"),
+        ("toy_e:Second", "toy_d:Toy"),
+    )
+    prints = {paths: model(Policy(providers=paths)).fingerprint for paths in some}
+    assert len(set(prints.values())) == len(some)
+    assert prints[some[0]] == model(Policy(providers=some[0])).fingerprint
+    write(modules, "toy_d", version="2")
+    renew("toy_d")
+    assert model(Policy(providers=some[0])).fingerprint != prints[some[0]]
+
+
+def test_the_first_counts_of_two_that_find_the_same(modules: Path) -> None:
+    write(modules, "toy_f")
+    first = model(Policy(providers=("toy_f:Toy", "toy_f:Second"), **CLEAR))  # type: ignore[arg-type]
+    second = model(Policy(providers=("toy_f:Second", "toy_f:Toy"), **CLEAR))  # type: ignore[arg-type]
+    assert drawn(first, ["it is T-1"]) == ["it is [TICKET]"]
+    assert drawn(second, ["it is T-1"]) == ["it is [TOOL]"]
+
+
+def test_it_is_saved_and_opened_only_where_it_is_named(modules: Path, tmp_path: Path) -> None:
+    path = write(modules, "toy_g")
+    made = model(Policy(providers=(path,)))
+    save_model(made, tmp_path / "model")
+    renew("toy_g")
+    said = r"policy\.providers: none given, but the model in .* was made with toy_g:Toy"
+    with pytest.raises(SettingsError, match=said):
+        open_model(tmp_path / "model")
+    with pytest.raises(SettingsError, match=r"policy\.providers: toy_g:Second given, but"):
+        open_model(tmp_path / "model", providers=("toy_g:Second",))
+    assert "toy_g" not in sys.modules  # neither imported anything
+    opened = open_model(tmp_path / "model", providers=(path,))
+    assert opened.fingerprint == made.fingerprint
+    assert drawn(opened, TEXTS) == drawn(made, TEXTS) == drawn(pickle.loads(pickle.dumps(opened)), TEXTS)
+    plain_model = tmp_path / "plain"
+    save_model(model(Policy()), plain_model)
+    with pytest.raises(SettingsError, match=r"but the model in .* was made with none"):
+        open_model(plain_model, providers=(path,))
+
+
+def test_a_model_made_with_another_version_is_refused(modules: Path, tmp_path: Path) -> None:
+    path = write(modules, "toy_h")
+    save_model(model(Policy(providers=(path,))), tmp_path / "model")
+    write(modules, "toy_h", version="2")
+    renew("toy_h")
+    with pytest.raises(
+        SettingsError, match=r"policy\.providers\[0\]: toy, version 2 .*made with toy, version 1"
+    ):
+        open_model(tmp_path / "model", providers=(path,))
+
+
+@pytest.mark.parametrize("where", ["policy", "record", "both"])
+def test_a_doctored_model_imports_nothing(modules: Path, tmp_path: Path, where: str) -> None:
+    """Sealed again with a fingerprint that fits, as whoever can write a model can."""
+    made = model(Policy())
+    save_model(made, tmp_path / "model")
+    manifest = artifact.read_manifest(tmp_path / "model")
+    write(modules, "toy_i")
+    record = import_providers(("toy_i:Toy",))[0].record
+    renew("toy_i")
+    policy = Policy(providers=("toy_i:Toy",)) if where != "record" else manifest.policy
+    records = (record,) if where != "policy" else ()
+    seen = artifact.fingerprint_of(made.arrays(), policy, manifest.consistency, imported=records)
+    replace(manifest, policy=policy, providers=records, fingerprint=seen).sealed().write(tmp_path / "model")
+    with pytest.raises((SettingsError, DataError), match=r"policy\.providers"):
+        open_model(tmp_path / "model")
+    assert "toy_i" not in sys.modules
+
+
+@pytest.mark.parametrize(
+    "providers",
+    [{}, "toy:Toy", [{}], [{"path": 1}], ["toy:Toy"], [{"path": "a:B", "name": "b", "version": "1"}]],
+)
+def test_a_manifest_with_other_records_is_no_model(tmp_path: Path, providers: Any) -> None:
+    save_model(model(Policy()), tmp_path / "model")
+    file = tmp_path / "model" / artifact.MANIFEST
+    written = json.loads(file.read_text()) | {"providers": providers}
+    file.write_text(json.dumps(written | {"seal": artifact._seal(written)}))
+    if providers == {}:
+        with pytest.raises(DataError, match="holds no valid providers"):
+            open_model(tmp_path / "model")
+    else:
+        with pytest.raises(DataError, match="artifact"):
+            open_model(tmp_path / "model")
+
+
+def config(tmp_path: Path, *paths: str, **more: Any) -> Any:
+    if not (tmp_path / "lexicon").exists():
+        lexicon().save(tmp_path / "lexicon")
+    return parse_config({
+        "input": {"path": str(tmp_path / "in")}, "columns": ["body"], "output": {"path": str(tmp_path / "out")},
+        "lexicon": {"source": str(tmp_path / "lexicon")}, "mechanism": {"name": "custext", "k": 5},
+        **({"policy": {"providers": list(paths)}} if paths else {}), **more,
+    })  # fmt: skip
+
+
+def test_settings_prepare_a_model_by_what_is_there(modules: Path, tmp_path: Path) -> None:
+    path = write(modules, "toy_j")
+    settings = config(tmp_path, path)
+    first, where = prepare(settings)
+    assert prepare(settings)[1] == where
+    assert first.imported[0].record.version == "1"
+    compile_to(settings, tmp_path / "artifact")
+    named = config(tmp_path, path, run={"artifact": str(tmp_path / "artifact")})
+    assert prepare(named)[0].fingerprint == first.fingerprint
+    with pytest.raises(SettingsError, match=r"policy\.providers: none given, but the model in .*artifact"):
+        prepare(config(tmp_path, run={"artifact": str(tmp_path / "artifact")}))
+    compile_to(config(tmp_path), tmp_path / "without")
+    with pytest.raises(
+        SettingsError,
+        match=r"policy\.providers: toy_j:Toy given, but the model in .*without. was made with none",
+    ):
+        prepare(config(tmp_path, path, run={"artifact": str(tmp_path / "without")}))
+    write(modules, "toy_j", version="2")
+    renew("toy_j")
+    second, elsewhere = prepare(settings)
+    assert elsewhere != where
+    assert second.fingerprint != first.fingerprint
+    with pytest.raises(SettingsError, match=r"version 2 .*made with toy, version 1"):
+        prepare(named)
+
+
+def test_a_preview_says_who_found_it(modules: Path, tmp_path: Path) -> None:
+    made, _ = prepare(config(tmp_path, write(modules, "toy_k")))
+    found = {word.text: word for word in preview(made, "it is T-12 zebras").words}
+    assert (found["T-12"].became, found["T-12"].action) == ("[TICKET]", "masked")
+    assert found["T-12"].reason == "identifier (ticket), by a provider"
+    assert found["zebras"].became == "[ANIMAL]"
+
+
+@pytest.mark.parametrize("how", WRONG)
+def test_one_that_is_wrong_says_so_by_a_code_and_no_word(modules: Path, how: str) -> None:
+    path = write_wrong(modules, f"toy_{how}", how)
+    made = model(Policy(providers=(path,)))
+    made.imported[0].try_out()
+    with pytest.raises(ProviderError) as caught:
+        drawn(made, [WRONG_TEXT])
+    assert caught.value.code == ("PROVIDER_FAILED_0" if how in FAILS else "PROVIDER_SPANS_0")
+    assert "secret" not in str(caught.value)
+    assert caught.value.__cause__ is None
+    assert caught.value.__suppress_context__ or caught.value.__context__ is None
+
+
+def test_the_second_of_two_is_known_by_its_number(modules: Path) -> None:
+    paths = (write(modules, "toy_l"), write_wrong(modules, "toy_m", "raises"))
+    with pytest.raises(ProviderError) as caught:
+        drawn(model(Policy(providers=paths)), [WRONG_TEXT])
+    assert caught.value.code == "PROVIDER_FAILED_1"
+
+
+def test_text_that_is_no_utf8_is_shown_to_no_provider(modules: Path) -> None:
+    made = model(Policy(providers=(write(modules, "toy_n"),), **CLEAR))  # type: ignore[arg-type]
+    texts = pa.array([b"it is T-1", b"T-2 \xff", None, b"T-3"], pa.binary())
+    ids = pa.array(range(4), pa.int64())
+    out, counters = made.privatize(texts, column="c", row_ids=ids, key=KEY)
+    assert out.to_pylist() == ["it is [TICKET]", "", None, "[TICKET]"]
+    assert counters.column("invalid").tolist() == [0, 1, 0, 0]
+
+
+MADE_WRONG = {
+    "no_module": (None, r"cannot be imported \(no module 'toy_no_module'\)"),
+    "raises": ("raise ValueError('secret')", r"cannot be imported \(ValueError\)"),
+    "imports": ("import no_such_module_anywhere", r"no module 'no_such_module_anywhere'"),
+    "syntax": ("class (", r"cannot be imported \(SyntaxError\)"),
+    "no_class": ("x = 1", "is no class of its module"),
+    "function": ("def Toy(): pass", "is no class of its module"),
+    "arguments": ("class Toy:\n def __init__(self, a): pass", r"cannot be made without arguments.*TypeError"),
+    "no_types": ("class Toy:\n version = '1'\n def find(self, t): pass", r"lacks types or find \(AttributeError\)"),
+    "no_find": ("class Toy:\n version, types = '1', ('a',)", r"lacks types or find \(AttributeError\)"),
+    "find": ("class Toy:\n version, types, find = '1', ('a',), 1", "has a find that is no method"),
+    "no_version": ("class Toy:\n types = ('a',)\n def find(self, t): pass", "has no version"),
+    "version": ("class Toy:\n version, types = 1, ('a',)\n def find(self, t): pass", "has no version"),
+    "name": ("class Toy:\n name, version, types = 'a\\n', '1', ('a',)\n def find(self, t): pass", "has no name"),
+    "type": ("class Toy:\n version, types = '1', 'abc'\n def find(self, t): pass", "types that are no sequence of names"),
+    "upper": ("class Toy:\n version, types = '1', ('A',)\n def find(self, t): pass", r"has types \['A'\]; valid"),
+    "none": ("class Toy:\n version, types = '1', ()\n def find(self, t): pass", r"has types \[\]; valid"),
+    "taken": ("class Toy:\n version, types = '1', ('email',)\n def find(self, t): pass", "the type 'email' of .* is taken"),
+    "listed": ("class Toy:\n version, types = '1', ('name',)\n def find(self, t): pass", "the type 'name' of .* is taken"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("how", MADE_WRONG)
+def test_one_that_cannot_be_made_is_named_with_what_is_valid(modules: Path, tmp_path: Path, how: str) -> None:
+    source, said = MADE_WRONG[how]
+    if source is not None:
+        (modules / f"toy_{how}.py").write_text(source)
+    for made in (
+        lambda: prepare(config(tmp_path, f"toy_{how}:Toy")),
+        lambda: compile(CusText(epsilon=2.0, k=5), lexicon(), Policy(providers=(f"toy_{how}:Toy",))),
+    ):
+        with pytest.raises(SettingsError, match=said) as caught:
+            made()
+        assert str(caught.value).startswith("policy.providers")
+        assert "valid: " in str(caught.value)
+        assert "secret" not in str(caught.value)
+
+
+def test_what_fails_at_once_fails_before_anything_is_read(modules: Path) -> None:
+    path = write_wrong(modules, "toy_o", "raises")
+    (modules / "toy_o.py").write_text(
+        (modules / "toy_o.py").read_text().replace("'secret' in", "text is None or ''==")
+    )
+    with pytest.raises(
+        SettingsError, match=r"policy\.providers\[0\]: tried on texts of our own, .* failed with ValueError"
+    ):
+        import_providers((path,), tried=True)
+    assert import_providers((path,))[0].record.name == path
+
+
+@pytest.mark.parametrize(
+    ("paths", "said"),
+    [
+        ("a:B", "policy.providers: str given; valid: a list of import paths"),
+        ({"a": 1}, "policy.providers: dict given"),
+        (None, "policy.providers: NoneType given"),
+        (["a.B"], "policy.providers[0]: 'a.B' given"),
+        (["a:B", 1], "policy.providers[1]: int given"),
+        (["a:B.C"], "policy.providers[0]: 'a:B.C' given"),
+        (["a:B()"], "policy.providers[0]: 'a:B()' given"),
+        ([" a:B"], "policy.providers[0]: ' a:B' given"),
+        (["../a:B"], "policy.providers[0]: '../a:B' given"),
+        (["a:B" * 200], "policy.providers[0]: "),
+        (["__main__:B"], "no worker can import the driver's own script"),
+        (["a:B", "a:B"], "policy.providers[1]: 'a:B' is named twice"),
+        ([f"a{i}:B" for i in range(MOST + 1)], "policy.providers: 17 given; valid: at most 16"),
+    ],
+)
+def test_paths_that_are_none(paths: Any, said: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        Policy(providers=paths)
+    assert said in str(caught.value)
+    settings = {
+        "input": {"path": "/i"},
+        "columns": ["a"],
+        "output": {"path": "/o"},
+        "policy": {"providers": paths},
+    }
+    with pytest.raises(SettingsError) as caught:
+        parse_config(settings)
+    assert said in str(caught.value)
+
+
+def test_its_version_is_that_of_its_package(modules: Path) -> None:
+    (modules / "toy_p.py").write_text(
+        "import pyarrow\nclass Toy:\n types = ('a',)\n def find(self, t): pass\nToy.__module__ = 'pyarrow'\n"
+    )
+    with pytest.raises(SettingsError, match="has no version"):  # a file belongs to no package
+        import_providers(("toy_p:Toy",))
+    assert imported._version_of("pyarrow.compute") == pa.__version__
+    assert imported._version_of("numpy") == np.__version__
+
+
+def test_a_policy_goes_with_its_providers_only(modules: Path) -> None:
+    made = model(Policy(providers=(write(modules, "toy_q"),)))
+    with pytest.raises(SettingsError, match=r"policy\.providers: \[\] given, and the privatizer has"):
+        replace(made, policy=Policy(), fingerprint="")
+    with pytest.raises(SettingsError, match=r"policy\.providers: .* given, and the privatizer has \[\]"):
+        replace(made, imported=(), fingerprint="")
+
+
+def test_the_pattern_of_the_plain_reading_is_the_providers(modules: Path) -> None:
+    write(modules, "toy_r")
+    assert PATTERN in (modules / "toy_r.py").read_text()

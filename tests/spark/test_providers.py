@@ -1,0 +1,330 @@
+"""Providers by import path in Spark: runs, frames, streams and audits mask what they find, and end by a code where one fails."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from importlib import invalidate_caches
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+from dptext_spark import spark as dps
+from dptext_spark.config.load import parse_config
+from dptext_spark.errors import DataError, DPTextError, RunError, SettingsError
+from dptext_spark.importance.budget import Budget
+from dptext_spark.importance.selection import Importance
+from dptext_spark.lexicon.lexicon import Lexicon
+from dptext_spark.mechanisms import CusText
+from dptext_spark.model.compile import compile, compile_to, prepare
+from dptext_spark.model.privatizer import Privatizer
+from dptext_spark.randomness.draws import RunKey
+from dptext_spark.spark.runner import run
+from dptext_spark.spark.udf.column import UdfSpec, sanitize
+from dptext_spark.spark.udf.elements import Elements
+from dptext_spark.spark.udf.ship import Shipped
+from dptext_spark.text.identifiers.imported import _imported
+from dptext_spark.text.policy import Policy
+from tests.core.names import beginning
+from tests.core.presidio import installed_model, people
+from tests.core.toy_providers import FAILS, WRONG_TEXT, plain, write, write_wrong
+
+KEY = RunKey.generate()
+SCHEMA = "id long, body string, notes array<string>, customer string"
+Row = tuple[int, str | None, list[str | None] | None, str]
+ROWS: list[Row] = [
+    (0, "it is T-12 and the zebras, not T-1.", ["T-3 is", None, "the zebraé"], "c1"),
+    (1, "xyzzy it zebras-T-77\nT-1", [], "c1"),
+    (2, "é T-9 of", ["zebras", "it is not"], "c2"),
+    (3, None, None, "c2"),
+    (4, "", ["", "T-4"], "c3"),
+]
+TEXTS = ["body", "notes"]
+# Words that are kept, and words that no lexicon holds: what is released of them is known without a draw.
+CLEAR = {"oov": "keep", "numbers": "keep", "identifiers": "none"}
+_numbers = count()
+
+
+@pytest.fixture
+def module(tmp_path: Path, spark: SparkSession) -> Iterator[Callable[..., str]]:
+    """Write a module of a name of its own, and bring it to driver and workers as a user would."""
+
+    def made(make: Callable[..., str] = write, *given: Any, ship: bool = True, **more: Any) -> str:
+        name = f"toy_provider_{next(_numbers)}"
+        path = make(tmp_path, name, *given, **more)
+        if ship:
+            spark.addArtifact(str(tmp_path / f"{name}.py"), pyfile=True)
+        return path
+
+    sys.path.insert(0, str(tmp_path))
+    invalidate_caches()
+    yield made
+    sys.path.remove(str(tmp_path))
+
+
+def settings(tmp_path: Path, path: str, **more: Any) -> dict[str, Any]:
+    if not (tmp_path / "lexicon").exists():
+        beginning(Lexicon.default(), 300).save(tmp_path / "lexicon")
+    return {
+        "input": {"path": str(tmp_path / "in")}, "columns": TEXTS, "row_key": "id",
+        "lexicon": {"source": str(tmp_path / "lexicon")},
+        "mechanism": {"name": "custext", "epsilon": 2.0, "k": 5},
+        "policy": {"providers": [path], **CLEAR},
+        "output": {"path": str(tmp_path / "out"), "other_columns": ["id", "customer"]},
+        "run": {"id": "one", "batch_rows": 2},
+        **more,
+    }  # fmt: skip
+
+
+def model_of(path: str, level: Any = "token", **more: Any) -> Privatizer:
+    policy = Policy(providers=(path,), **CLEAR)  # type: ignore[arg-type]
+    return compile(CusText(epsilon=2.0, k=5), beginning(Lexicon.default(), 300), policy, level, **more)
+
+
+def expected(rows: list[Row]) -> dict[int, tuple[Any, Any]]:
+    """The rows with what a plain reading finds replaced: none of their other words is drawn."""
+    return {
+        number: (
+            None if body is None else plain(body),
+            None if notes is None else [None if one is None else plain(one) for one in notes],
+        )
+        for number, body, notes, _ in rows
+    }
+
+
+def read(df: Any) -> dict[int, tuple[Any, Any]]:
+    return {row["id"]: (row["body"], row["notes"]) for row in df.collect()}
+
+
+def give(spark: SparkSession, tmp_path: Path, rows: list[Row], mode: str = "error") -> None:
+    made = spark.createDataFrame(rows, SCHEMA).repartition(3)
+    made.write.format("delta").mode(mode).save(str(tmp_path / "in"))
+
+
+@pytest.mark.parametrize("level", ["token", "record", "dataset"])
+def test_a_frame_is_masked_as_a_plain_reading_says(
+    spark: SparkSession, module: Callable[..., str], level: str
+) -> None:
+    model = model_of(module(), level)
+    frame = spark.createDataFrame(ROWS, SCHEMA)
+    for parts, udf in ((1, "auto"), (3, "pandas")):
+        made = dps.privatize(frame.repartition(parts), TEXTS, model, row_key="id", key=KEY, udf=udf)
+        assert read(made) == expected(ROWS)
+
+
+@pytest.mark.parametrize(
+    ("level", "ship"), [("token", "artifact"), ("record", "path"), ("dataset", "broadcast")]
+)
+def test_a_run_masks_and_says_who_looked(
+    spark: SparkSession, module: Callable[..., str], tmp_path: Path, level: str, ship: str
+) -> None:
+    give(spark, tmp_path, ROWS)
+    path = module()
+    given = settings(tmp_path, path, consistency=level, record_key="customer" if level == "record" else None)
+    config = parse_config({**given, "run": {**given["run"], "ship": ship}})
+    facts = run(config, spark, key=KEY).facts
+    assert facts["status"] == "succeeded"
+    out = spark.read.format("delta").load(str(tmp_path / "out"))
+    assert read(out) == expected(ROWS)
+    assert facts["consistency_audit"].get("passed") is (None if level == "token" else True)
+    found = sum(str(body).count("T-") + str(body).count("zebra") for _, body, _, _ in ROWS)
+    found += sum(str(notes).count("T-") + str(notes).count("zebra") for _, _, notes, _ in ROWS)
+    assert facts["restricted"]["identifiers_provided"] == facts["restricted"]["identifiers"] == found
+    said = facts["disclosure"]
+    assert f"toy, version 1 ({path}) for ticket, animal" in str(said)
+    (table,) = [one for one in tmp_path.rglob("runs") if one.is_dir()]
+    row: Any = spark.read.format("delta").load(str(table)).first()
+    assert json.loads(row["config"])["policy"]["providers"] == [path]
+    assert json.loads(row["versions"])[path] == "toy, version 1"
+    audited = dps.audit(str(tmp_path / "out"), against=str(tmp_path / "in"), config=config)
+    figures = {one.name: one.value for one in audited.figures if one.column is None}
+    assert figures["rows_not_aligned"] == 0
+    assert figures["words"] == facts["restricted"]["words"]  # what it finds is none, on either side
+    assert run(config, spark, key=KEY).status == "unchanged"
+    other = {**given, "policy": {**CLEAR, "providers": [path.replace("Toy", "Second")]}}
+    with pytest.raises(RunError, match="committed with another policy"):
+        run(parse_config(other), spark, key=KEY)
+
+
+def test_a_stream_masks_in_each_micro_batch(
+    spark: SparkSession, module: Callable[..., str], tmp_path: Path
+) -> None:
+    config = parse_config(settings(tmp_path, module(), mode="incremental", stream={"max_files": 1}))
+    give(spark, tmp_path, ROWS[:2])
+    assert run(config, spark, key=KEY).facts["rows"] == 2
+    give(spark, tmp_path, ROWS[2:], "append")
+    facts = run(config, spark, key=KEY).facts
+    assert facts["rows"] == 3
+    assert "toy, version 1" in str(facts["disclosure"])
+    assert read(spark.read.format("delta").load(str(tmp_path / "out"))) == expected(ROWS)
+    other = settings(tmp_path, module(), mode="incremental", stream={"max_files": 1})
+    with pytest.raises(DPTextError, match=r"policy"):
+        run(parse_config(other), spark, key=KEY)
+
+
+@pytest.mark.parametrize(
+    ("how", "allow"), [("raises", True), ("says", False), ("overlaps", True), ("type", False)]
+)
+def test_one_that_is_wrong_ends_the_run_by_a_code_without_a_word(
+    spark: SparkSession,
+    module: Callable[..., str],
+    tmp_path: Path,
+    how: str,
+    allow: bool,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """On workers, or on the driver where it looks at a sample before it writes."""
+    give(spark, tmp_path, [*ROWS, (7, WRONG_TEXT, None, "c9")])
+    path = module(write_wrong, how)
+    policy = {"providers": [path], "allow_unknown": allow, **CLEAR}
+    config = parse_config(settings(tmp_path, path, policy=policy))
+    where = "partition .*" if allow else "a sample of 1,000 rows, .*"
+    code = "PROVIDER_FAILED" if how in FAILS else "PROVIDER_SPANS"
+    with pytest.raises(RunError, match=rf"policy\.providers\[0\]: in {where} \({code}\)") as caught:
+        run(config, spark, key=KEY)
+    assert "secret" not in str(caught.value)
+    assert not list((tmp_path / "out").rglob("_delta_log/*.json"))
+    frame = spark.createDataFrame([(7, WRONG_TEXT)], "id long, body string")
+    with pytest.raises(Exception, match=rf"DPTEXT\[{code}_0\]") as told:
+        dps.privatize(frame, ["body"], prepare(config)[0], row_key="id", key=KEY).collect()
+    assert "secret" not in str(told.value)
+    written = capfd.readouterr()
+    assert "secret" not in written.out + written.err
+
+
+def test_workers_that_have_another_say_so_by_a_code(
+    spark: SparkSession, module: Callable[..., str], tmp_path: Path
+) -> None:
+    """Workers take the file that was shipped; the driver's own was changed since."""
+    path = module()
+    name = path.split(":", maxsplit=1)[0]
+    give(spark, tmp_path, ROWS)
+    write(tmp_path, name, version="2")
+    sys.modules.pop(name, None)
+    invalidate_caches()
+    _imported.cache_clear()
+    config = parse_config(settings(tmp_path, path))
+    assert prepare(config)[0].imported[0].record.version == "2"
+    with pytest.raises(RunError, match=r"policy\.providers\[0\]: in partition .* \(PROVIDER_DIFFERS\)"):
+        run(config, spark, key=KEY)
+    assert not list((tmp_path / "out").rglob("_delta_log/*.json"))
+
+
+def test_workers_that_lack_it_say_so_by_a_code(
+    spark: SparkSession, module: Callable[..., str], tmp_path: Path
+) -> None:
+    give(spark, tmp_path, ROWS)
+    config = parse_config(settings(tmp_path, module(ship=False)))
+    with pytest.raises(
+        RunError, match=r"policy\.providers\[0\]: in partition .* imported .* \(PROVIDER_MISSING\)"
+    ):
+        run(config, spark, key=KEY)
+    checks = {one.check: one for one in dps.doctor(config, spark)}
+    assert checks["shared model"].status == "fail"
+    assert "ProviderImportError" in checks["shared model"].message
+
+
+def test_what_cannot_work_is_refused_before_anything_is_read(
+    spark: SparkSession, module: Callable[..., str], tmp_path: Path
+) -> None:
+    """There is no input: reading it would be another error."""
+    with pytest.raises(SettingsError, match=r"policy\.providers\[0\]: 'no_such_module:A' cannot be imported"):
+        run(parse_config(settings(tmp_path, "no_such_module:A")), spark, key=KEY)
+    failing = module(write_wrong, "raises")
+    file = tmp_path / f"{failing.split(':', maxsplit=1)[0]}.py"
+    file.write_text(file.read_text().replace("'secret' in", "'Ada' in"))
+    with pytest.raises(SettingsError, match=r"policy\.providers\[0\]: tried on texts of our own"):
+        run(parse_config(settings(tmp_path, failing)), spark, key=KEY)
+    with pytest.raises(DataError, match=r"input\.path"):
+        run(parse_config(settings(tmp_path, module())), spark, key=KEY)
+
+
+def test_a_model_with_providers_that_no_setting_names_is_refused(
+    spark: SparkSession, module: Callable[..., str], tmp_path: Path
+) -> None:
+    path = module()
+    given = settings(tmp_path, path)
+    compile_to(parse_config(given), tmp_path / "model")
+    give(spark, tmp_path, ROWS)
+    named = {"run": {"id": "one", "artifact": str(tmp_path / "model")}}
+    with pytest.raises(
+        SettingsError, match=r"policy\.providers: none given, but the model in .* was made with"
+    ):
+        run(parse_config({**given, "policy": CLEAR, **named}), spark, key=KEY)
+    assert not (tmp_path / "out").exists()
+    assert run(parse_config({**given, **named}), spark, key=KEY).status == "succeeded"
+    assert read(spark.read.format("delta").load(str(tmp_path / "out"))) == expected(ROWS)
+
+
+def test_a_report_imports_what_its_own_settings_name_and_nothing_else(
+    spark: SparkSession, module: Callable[..., str], tmp_path: Path
+) -> None:
+    give(spark, tmp_path, ROWS)
+    path = module()
+    config = parse_config(settings(tmp_path, path))
+    run(config, spark, key=KEY)
+    name = path.split(":", maxsplit=1)[0]
+    sys.modules.pop(name)
+    _imported.cache_clear()
+    found = dps.report("one", audit=f"{config.output.path}_audit", spark=spark)
+    assert name not in sys.modules
+    assert "which are code" in found.save(tmp_path / "page.html").read_text()
+
+
+@pytest.mark.parametrize("which", ["importance", "budget"])
+@pytest.mark.parametrize("level", ["token", "record"])
+def test_words_are_chosen_beside_what_it_finds(module: Callable[..., str], which: str, level: Any) -> None:
+    """Over two columns and list elements a batch comes out as its rows do alone."""
+    more: dict[str, Any] = {}
+    if which == "importance":
+        strategy = "conservative" if level == "record" else "aggressive"
+        more["importance"] = Importance(percent=50, provider="random", strategy=strategy)
+    else:
+        more["budget"] = Budget(record=2.0, delta=0.01)
+    model = model_of(module(), level, **more)
+    rows = [(n, f"people have time T-{n}", ["world T-5", *(notes or [])]) for n, _, notes, _ in ROWS]
+    spec = UdfSpec(("body", "notes"), Shipped("", ""), KEY, "r", True, False)
+
+    def made(some: list[Any]) -> list[tuple[Any, ...]]:
+        ids = pa.array([row[0] for row in some], pa.int64())
+        bodies, notes = (
+            pa.array([row[1] for row in some]),
+            pa.array([row[2] for row in some], pa.list_(pa.string())),
+        )
+        found = sanitize((bodies, notes, ids), spec, model, ids)
+        return list(
+            zip(*(found.field(name).to_pylist() for name in ("text_0", "text_1", "units")), strict=True)
+        )
+
+    together = made(rows)
+    assert together == [one for row in rows for one in made([row])]
+    assert all(text.endswith("[TICKET]") and notes[0].endswith("[TICKET]") for text, notes, _ in together)
+    elements = Elements.of(pa.array([row[2] for row in rows], pa.list_(pa.string())))
+    assert len(elements.texts) == sum(len(row[2]) for row in rows)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("level", ["token", "record"])
+def test_presidio_looks_for_names_in_a_run(
+    spark: SparkSession, module: Callable[..., str], tmp_path: Path, level: str
+) -> None:
+    """By the class of the guide; what it finds is what it finds on the driver."""
+    path = module(people, installed_model())
+    bodies = ["it is Mary Robinson of Paris", "not me", None, "été Barack Obama", ""]
+    rows: list[Row] = [(n, body, [body, "Angela Merkel is it"], f"c{n}") for n, body in enumerate(bodies)]
+    give(spark, tmp_path, rows)
+    given = settings(tmp_path, path, consistency=level)
+    config = parse_config({**given, "policy": {**given["policy"], "allow_unknown": True}})
+    facts = run(config, spark, key=KEY).facts
+    out = read(spark.read.format("delta").load(str(tmp_path / "out")))
+    assert out[0][0] == "it is [PERSON] of [LOCATION]"
+    assert out[1] == ("not me", ["not me", "[PERSON] is it"])
+    assert out[2] == (None, [None, "[PERSON] is it"])
+    assert out[3][0] == "été [PERSON]"
+    assert facts["restricted"]["identifiers_provided"] == 2 * 3 + 5
+    assert "presidio 2." in str(facts["disclosure"])
