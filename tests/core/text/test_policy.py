@@ -36,6 +36,7 @@ def test_defaults_are_those_of_the_issue() -> None:
             "threshold": 0.5,
         },
         "segment": "none",
+        "providers": (),
     }
 
 
