@@ -31,6 +31,7 @@ from dptext_spark.model import artifact
 from dptext_spark.model.budget import with_budget
 from dptext_spark.model.certificate import certify, is_cheap
 from dptext_spark.model.importance import file_digest, made_from, with_importance
+from dptext_spark.model.machine_code import attach_code, expected_text, make_code
 from dptext_spark.model.privatizer import ENGINE_VERSION, Consistency, Privatizer
 from dptext_spark.model.public_text import FIELD, check_corpus, read_prior
 from dptext_spark.runtime.atomic import PRIVATE, write_atomically
@@ -171,9 +172,10 @@ def prepare(
     """
     say = progress or silent
     if config.run.artifact is not None:
-        folder, expected = Path(config.run.artifact), config.run.artifact_fingerprint
+        folder, expected = Path(config.run.artifact), config.run.expected_seal
         artifact.require_expected(folder, expected)
         _require_same(config, folder)
+        attach_code(folder, config.run.expected_code, say)
         return artifact.open_model(folder, seal=expected), folder
     classifier = read_classifier(config.policy.names)
     fingerprints = _known_fingerprints(config)
@@ -210,6 +212,23 @@ def compile_to(config: ModelConfig, folder: str | Path, progress: Progress | Non
     classifier = read_classifier(config.policy.names)
     _compile(config, load_lexicons(config, say), Path(folder), say, None, classifier)
     return artifact.expected_fingerprint(folder)
+
+
+def compile_with_code(config: ModelConfig, folder: str | Path, progress: Progress | None = None) -> str:
+    """Do the same, and make the machine code of the model's loops; return what `run.artifact_fingerprint` names both by.
+
+    Where the code cannot be made, the model is there without, and the progress callback is told why.
+
+    Raises:
+        SettingsError, DataError: as :func:`compile_to`.
+    """
+    say = progress or silent
+    compile_to(config, folder, say)
+    try:
+        make_code(folder, progress=say)
+    except DataError as error:
+        say(f"no machine code: {error} Each node compiles the loops.", None)
+    return expected_text(folder)
 
 
 def load_lexicon(config: ModelConfig, progress: Progress | None = None) -> Lexicon:
@@ -335,6 +354,7 @@ def _open_cached(folder: Path, say: Progress) -> Privatizer | None:
     """Open a copy in the cache; one that is missing or damaged is made again."""
     if not folder.exists():
         return None
+    attach_code(folder, None, say)
     try:
         found = artifact.open_model(folder)
         _certify(found, folder, say)

@@ -172,7 +172,7 @@ def _audit(plan: AuditPlan, spark: SparkSession, say: Steps, at_the_end: ExitSta
         at_the_end.callback(file.empty)
         counted = ShippedNames(NAMES_SCOPE, file.name, 1)
     left, right = sides(plan, tables, names.columns)
-    shipped = ship(spark, str(folder), plan.model.run.ship)
+    shipped = ship(spark, str(folder), plan.model.run.ship, plan.model.run.expected_code)
 
     def paired(wanted: Rows, frame: DataFrame) -> DataFrame:
         job = PairTables(shipped, key, len(plan.columns), wanted, names, counted)

@@ -118,7 +118,7 @@ def _machines(spark: SparkSession, config: RunConfig | None, say: Steps) -> Iter
             try:
                 model = _model(config, folder)
                 if config is not None:
-                    artifact.require_expected(model, config.run.artifact_fingerprint)
+                    artifact.require_expected(model, config.run.expected_seal)
                 privatizer = artifact.open_model(model)
             except DPTextError as error:
                 yield CheckResult(
@@ -130,7 +130,7 @@ def _machines(spark: SparkSession, config: RunConfig | None, say: Steps) -> Iter
                 model, privatizer = _tiny(folder)
             how = config.run.ship if config is not None else "artifact"
             driver = driver_facts(privatizer, artifact.read_manifest(model).seal)
-            shipped = ship(spark, model, how)
+            shipped = ship(spark, model, how, None if config is None else config.run.expected_code)
             began = time.time()
             workers = worker_facts(spark, shipped, slots)
             yield from check_workers(driver, workers, slots, began, time.time())

@@ -112,7 +112,7 @@ def audit(plan: RunPlan, version: int, rows: int | None, say: Steps) -> Audit:
         output = output.join(F.broadcast(sampled.select("row_key")), "row_key", "left_semi")
     joined = sampled.join(output, "row_key")
     lists = frozenset(i for i, path in enumerate(paths) if path.over)
-    shipped = ship(spark, plan.folder, config.run.ship)
+    shipped = ship(spark, plan.folder, config.run.ship, config.run.expected_code)
     job = PairJob(shipped, plan.key.delivered(), len(paths), config.consistency, lists, names, listed)
     texts = [f"{side}{i}" for i in range(len(paths)) for side in "so"]
     pairs = joined.select("scope", *texts, *(f"n{i}" for i in range(len(names.columns)))).mapInPandas(

@@ -200,7 +200,7 @@ def recounted(plan: RunPlan, key_then: str, say: Steps) -> Counts | None:
     if key_then != plan.key.commitment(plan.run_id):
         return None
     say("counting again, since the counts were lost after the commit (one pass over the input)")
-    job = plan.job(ship(plan.spark, plan.folder, plan.config.run.ship))
+    job = plan.job(ship(plan.spark, plan.folder, plan.config.run.ship, plan.config.run.expected_code))
     frame = applied(plan.df, job, plan.config.run.udf, plan.identity.row, plan.identity.record)
     with batched(plan):
         row = frame.agg(*observed(plan.paths)).first()
@@ -232,7 +232,7 @@ def record_units(plan: RunPlan, counts: Counts | None) -> Units | None:
 
 def _units(plan: RunPlan, *, by_record: bool) -> Units:
     """Draw as the run does and keep the counts alone, of each row or each record, which may lie in many partitions."""
-    job = plan.job(ship(plan.spark, plan.folder, plan.config.run.ship))
+    job = plan.job(ship(plan.spark, plan.folder, plan.config.run.ship, plan.config.run.expected_code))
     frame = applied(plan.df, job, plan.config.run.udf, plan.identity.row, plan.identity.record)
     units = F.col(RESULT).getField("units").alias("units")
     if by_record:

@@ -85,7 +85,7 @@ def with_document_frequencies(plan: RunPlan, say: Steps) -> RunPlan:
         return plan
     say("counting in how many texts each word occurs (one pass over the text)")
     with batched(plan):
-        shipped = ship(plan.spark, plan.folder, plan.config.run.ship)
+        shipped = ship(plan.spark, plan.folder, plan.config.run.ship, plan.config.run.expected_code)
         found = count_documents(plan.df, plan.paths, shipped, len(plan.privatizer.engine.table.flags))
     privatizer, folder = prepare(plan.config, lambda step, _: say(step), found)
     privatizer.warm_up()

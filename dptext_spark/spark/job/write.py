@@ -54,7 +54,7 @@ def write(
     """
     spark, config = plan.spark, plan.config
     dealt = repartition_skewed(plan, say)
-    job = plan.job(ship(spark, plan.folder, config.run.ship))
+    job = plan.job(ship(spark, plan.folder, config.run.ship, config.run.expected_code))
     observation = Observation(f"dptext-{plan.run_id}")
     frame = applied(dealt.df, job, config.run.udf, dealt.identity.row, dealt.identity.record)
     frame = frame.observe(observation, *counting.observed(plan.paths))
