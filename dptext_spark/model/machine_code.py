@@ -409,8 +409,21 @@ def record(model: str, draft: str) -> None:
 
 def exercise(model: Privatizer) -> None:
     """Draw public texts as workers do, so that every loop that a run needs is called, for the types that it has there."""
-    texts = [WARM, None, "", *(f"{WARM} {number} The house, ÉCOLE; it's 1.50€!" for number in range(40))]
+    vocabulary = model.vocabulary.strings()
+    known = vocabulary.take(pa.array(np.linspace(0, len(vocabulary) - 1, 64).astype(np.int64))).to_pylist()
+    several = " ".join(known)
+    texts = [
+        WARM,
+        None,
+        "",
+        several,
+        *(f"{WARM} {number} The house, ÉCOLE; it's 1.50€!" for number in range(40)),
+    ]
     key, numbers = RunKey.insecure(0), pa.array(np.arange(len(texts)))
+    # Of one word, or none, a column of a table is contiguous, which is another type. At dataset level a word is drawn once.
+    small: list[list[str | None]] = [["zzzzz"], ["1.50"], [None], [], *([word] for word in known[1::8])]
+    for few in small:
+        _draw(model, pa.array(few, pa.string()), pa.array(np.arange(len(few))), key)
     words = [WordList.of_texts(name, pa.array([name]), needed=False) for name in ("Lovelace", "Byron")]
     lists = Names(compile_names(words, name_key(key, "")), 1)
     for kind in (pa.int64(), pa.string(), pa.binary(), pa.large_binary()):
@@ -420,10 +433,6 @@ def exercise(model: Privatizer) -> None:
         for text, other, row_ids in (arrays, tuple(map(_read_only, arrays))):
             _draw(model, text, row_ids, key)
             _draw(model, other, row_ids, key)
-    # Of one word, or none, a column of a table is contiguous, which is another type, too.
-    for few in (["house"], ["zzzzz"], ["1.50"], [None], []):
-        small = pa.array(few, pa.string())
-        _draw(model, small, pa.array(np.arange(len(few))), key)
     _draw(model.with_names(lists), pa.array(texts), numbers, key)
     _draw(model.of_rows(np.arange(len(texts))), pa.array(texts), numbers, key)
 
