@@ -38,6 +38,7 @@ from benchmarks import (
     settings,
     shapes,
     spark,
+    start,
     utility,
     utility_gain,
 )
@@ -50,6 +51,7 @@ SECTIONS: dict[str, Callable[[Sizes, Callable[[str], None]], Section]] = {
     # Memory first: its workers are compared with each other, and the rest starts with warm files.
     "memory": memory.measure,
     "ships": memory_ships.measure,
+    "start": start.measure,
     "engine": engine.measure,
     "identifiers": identifiers.measure,
     "names": names.measure,

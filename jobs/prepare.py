@@ -1,17 +1,17 @@
-"""Compile lexicon and mechanism into an artifact: `prepare.py SETTINGS.yaml FOLDER [--set A.B=VALUE]...`."""
+"""Compile lexicon and mechanism into an artifact, with machine code: `prepare.py SETTINGS.yaml FOLDER [--set A.B=VALUE]...`."""
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
 
 from dptext_spark.cli.exit_codes import ended
 from dptext_spark.config.load import load_model_config
-from dptext_spark.model.compile import compile_to
+from dptext_spark.model.compile import compile_with_code
+from dptext_spark.report.terminal.console import progress, write
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(arguments: list[str] | None = None) -> int:
     """Write the artifact, for `run.artifact` to name; print what `run.artifact_fingerprint` names it by; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("settings", help="the settings of a run, or of the model only")
@@ -20,7 +20,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser.parse_args(arguments)
 
     def prepare() -> None:
-        sys.stdout.write(compile_to(load_model_config(given.settings, given.overrides), given.folder) + "\n")
+        with progress() as say:
+            write(compile_with_code(load_model_config(given.settings, given.overrides), given.folder, say))
 
     return ended(prepare)
 

@@ -25,9 +25,10 @@ def certify(
     It is kept in the compiled model, from which runs take it into their account; that of a sample only where there is none.
     """
     from dptext_spark.config.load import load_model_config
-    from dptext_spark.model.artifact import certificate_of, expected_fingerprint, keep_certificate
+    from dptext_spark.model.artifact import certificate_of, keep_certificate
     from dptext_spark.model.certificate import certify as examine
     from dptext_spark.model.compile import prepare
+    from dptext_spark.model.machine_code import expected_text
     from dptext_spark.model.record import SIZES, WEAK, record_account
 
     settings = load_model_config(config, overrides or ())
@@ -40,7 +41,7 @@ def certify(
         if sample is None or certificate_of(folder) is None:
             keep_certificate(folder, found)
             if settings.run.artifact is not None:
-                sys.stderr.write(f"run.artifact_fingerprint: {expected_fingerprint(folder)} from now on\n")
+                sys.stderr.write(f"run.artifact_fingerprint: {expected_text(folder)} from now on\n")
     except DataError as error:  # the finding stands all the same
         sys.stderr.write(f"not kept: {error}\n")
     words = privatizer.vocabulary.strings()

@@ -101,7 +101,10 @@ def _message(found: ErrorDetails, model: type[BaseModel]) -> str:
     if field == "key.env" and kind == "string_pattern_mismatch":
         return f"{field}: {given} given; valid: the name of an environment variable, never the key itself."
     if field == "run.artifact_fingerprint" and kind == "string_pattern_mismatch":
-        return f"{field}: {given} given; valid: 64 hexadecimal digits, as `prepare` prints them."
+        return (
+            f"{field}: {given} given; valid: 64 hexadecimal digits, as `prepare` prints them, or with + and 64 more, which vouch "
+            "for its machine code."
+        )
     if kind == "string_pattern_mismatch":
         return f"{field}: {given} given; valid: 1 to 128 letters, digits, dots, dashes and underscores."
     needed = _NEEDED.get(kind)

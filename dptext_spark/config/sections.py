@@ -168,7 +168,7 @@ class Run(Section):
 
     id: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,128}$")] | None = None
     artifact: Place | None = None
-    artifact_fingerprint: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = None
+    artifact_fingerprint: Annotated[str, Field(pattern=r"^[0-9a-f]{64}(\+[0-9a-f]{64})?$")] | None = None
     ship: Literal["artifact", "path", "broadcast"] = "artifact"
     udf: Literal["auto", "arrow", "pandas"] = "auto"
     batch_rows: Annotated[Literal["auto"] | int, BeforeValidator(parse_rows)] = "auto"
@@ -182,6 +182,16 @@ class Run(Section):
                 "run.artifact_fingerprint: given, but no run.artifact whose model it could name; valid: null."
             )
         return self
+
+    @property
+    def expected_seal(self) -> str | None:
+        """The seal of the model that `artifact_fingerprint` names."""
+        return None if self.artifact_fingerprint is None else self.artifact_fingerprint.partition("+")[0]
+
+    @property
+    def expected_code(self) -> str | None:
+        """The digest of the machine code that `artifact_fingerprint` vouches for."""
+        return (self.artifact_fingerprint or "").partition("+")[2] or None
 
 
 class Audit(Section):

@@ -32,6 +32,7 @@ from dptext_spark.model import artifact
 from dptext_spark.model.budget import with_budget
 from dptext_spark.model.certificate import certify, is_cheap
 from dptext_spark.model.importance import file_digest, made_from, with_importance
+from dptext_spark.model.machine_code import attach_code, expected_text, make_code
 from dptext_spark.model.privatizer import ENGINE_VERSION, Consistency, Privatizer, providers_of
 from dptext_spark.model.public_text import FIELD, check_corpus, read_prior
 from dptext_spark.runtime.atomic import PRIVATE, write_atomically
@@ -185,9 +186,10 @@ def prepare(
     say = progress or silent
     providers_of(config.policy)
     if config.run.artifact is not None:
-        folder, expected = Path(config.run.artifact), config.run.artifact_fingerprint
+        folder, expected = Path(config.run.artifact), config.run.expected_seal
         artifact.require_expected(folder, expected)
         _require_same(config, folder)
+        attach_code(folder, config.run.expected_code, say)
         return artifact.open_model(folder, seal=expected, providers=config.policy.providers), folder
     classifier = read_classifier(config.policy.names)
     fingerprints = _known_fingerprints(config)
@@ -224,6 +226,23 @@ def compile_to(config: ModelConfig, folder: str | Path, progress: Progress | Non
     classifier = read_classifier(config.policy.names)
     _compile(config, load_lexicons(config, say), Path(folder), say, None, classifier)
     return artifact.expected_fingerprint(folder)
+
+
+def compile_with_code(config: ModelConfig, folder: str | Path, progress: Progress | None = None) -> str:
+    """Do the same, and make the machine code of the model's loops; return what `run.artifact_fingerprint` names both by.
+
+    Where the code cannot be made, the model is there without, and the progress callback is told why.
+
+    Raises:
+        SettingsError, DataError: as :func:`compile_to`.
+    """
+    say = progress or silent
+    compile_to(config, folder, say)
+    try:
+        make_code(folder, progress=say, providers=config.policy.providers)
+    except DataError as error:
+        say(f"no machine code: {error} Each node compiles the loops.", None)
+    return expected_text(folder)
 
 
 def load_lexicon(config: ModelConfig, progress: Progress | None = None) -> Lexicon:
@@ -349,6 +368,7 @@ def _open_cached(folder: Path, config: ModelConfig, say: Progress) -> Privatizer
     """Open a copy in the cache; one that is missing or damaged is made again."""
     if not folder.exists():
         return None
+    attach_code(folder, None, say)
     try:
         found = artifact.open_model(folder, providers=config.policy.providers)
         _certify(found, folder, say)

@@ -22,6 +22,7 @@ from numba.core import config as numba_config
 from numba.extending import intrinsic
 
 from dptext_spark.errors import SettingsError
+from dptext_spark.runtime.loop_cache import LoopCache
 from dptext_spark.runtime.paths import own, temporary_cache, user_cache
 
 _log = logging.getLogger(__name__)
@@ -67,10 +68,11 @@ def build() -> str:
 
 def compiled(function: F) -> F:
     """Compile `function` in nopython mode, cached on disk, without fast-math, releasing the interpreter lock."""
+    dispatcher: Any = numba.njit(nogil=True, fastmath=False, error_model="numpy")(function)
     before = _config.CACHE_DIR
     _config.CACHE_DIR = code_cache()
     try:
-        dispatcher = numba.njit(cache=True, nogil=True, fastmath=False, error_model="numpy")(function)
+        dispatcher._cache = LoopCache(function)
     finally:
         _config.CACHE_DIR = before
     _dispatchers.append(dispatcher)

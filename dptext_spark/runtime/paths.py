@@ -73,6 +73,27 @@ def own(folder: Path, name: str) -> Path | None:
     return folder if writable(folder) else None
 
 
+def writable_by_others(file: Path) -> Path | None:
+    """Return the first part of a resolved path through which somebody else but root could change the file; None: there is none.
+
+    Below a folder that only its user may enter, it is enough that a part is that user's.
+
+    Raises:
+        OSError: a part cannot be looked at.
+    """
+    closed = False
+    for part in (*reversed(file.parents), file):
+        status = part.lstat()
+        mode = stat.S_IMODE(status.st_mode)
+        within = part == file or part == file.parent  # these are to be the user's own
+        if status.st_uid != os.getuid() and (within or status.st_uid != 0):
+            return part
+        if not closed and mode & 0o022 and (within or not mode & stat.S_ISVTX):
+            return part
+        closed = closed or (status.st_uid == os.getuid() and not mode & 0o011 and not within)
+    return None
+
+
 def user_cache() -> Path:
     """Return the project's cache folder: `$DPTEXT_CACHE`, `$XDG_CACHE_HOME`, `~/.cache`, else a temporary one.
 

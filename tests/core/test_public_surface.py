@@ -93,7 +93,9 @@ COMMAND = "dptext_spark.cli.app.main"
 PREPARE = {
     "dptext_spark.cli.exit_codes.ended",
     "dptext_spark.config.load.load_model_config",
-    "dptext_spark.model.compile.compile_to",
+    "dptext_spark.model.compile.compile_with_code",
+    "dptext_spark.report.terminal.console.progress",
+    "dptext_spark.report.terminal.console.write",
 }
 DOORS = {"dp": dp, "dps": dps, "audit": audit}
 SURFACE = {

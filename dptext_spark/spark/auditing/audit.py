@@ -44,7 +44,7 @@ from dptext_spark.spark.job.checks import check_key
 from dptext_spark.spark.job.consistency import sample_of
 from dptext_spark.spark.session.session import spark_session, watched
 from dptext_spark.spark.udf.names import NO_NAMES, NamesFile, ShippedNames
-from dptext_spark.spark.udf.ship import ship
+from dptext_spark.spark.udf.ship import ship_for
 from dptext_spark.text.names.name_table import compile_names, name_key
 from dptext_spark.text.names.word_list import WordList
 
@@ -175,7 +175,7 @@ def _audit(plan: AuditPlan, spark: SparkSession, say: Steps, at_the_end: ExitSta
         at_the_end.callback(file.empty)
         counted = ShippedNames(NAMES_SCOPE, file.name, 1)
     left, right = sides(plan, tables, names.columns)
-    shipped = ship(spark, str(folder), plan.model.run.ship, plan.model.policy.providers)
+    shipped = ship_for(spark, str(folder), plan.model)
     labels = None if labelled is None else Labels.of(labelled, plan.columns, key)
 
     def paired(wanted: Rows, frame: DataFrame) -> DataFrame:

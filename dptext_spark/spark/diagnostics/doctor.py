@@ -141,7 +141,7 @@ def _machines(spark: SparkSession, config: RunConfig | None, say: Steps) -> Iter
             try:
                 model = _model(config, folder, names, classifier)
                 if config is not None:
-                    artifact.require_expected(model, config.run.artifact_fingerprint)
+                    artifact.require_expected(model, config.run.expected_seal)
                 privatizer = artifact.open_model(model, providers=providers)
             except DPTextError as error:
                 yield CheckResult(
@@ -155,7 +155,7 @@ def _machines(spark: SparkSession, config: RunConfig | None, say: Steps) -> Iter
                 providers = ()
             how = config.run.ship if config is not None else "artifact"
             driver = driver_facts(privatizer, artifact.read_manifest(model).seal)
-            shipped = ship(spark, model, how, providers)
+            shipped = ship(spark, model, how, providers, None if config is None else config.run.expected_code)
             began = time.time()
             workers = worker_facts(spark, shipped, slots)
             yield from check_workers(driver, workers, slots, began, time.time())

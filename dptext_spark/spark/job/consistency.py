@@ -26,7 +26,7 @@ from dptext_spark.spark.tables.paths import quoted
 from dptext_spark.spark.tables.tables import opened
 from dptext_spark.spark.udf.elements import Elements
 from dptext_spark.spark.udf.names import NO_NAMES, ShippedNames, with_lists
-from dptext_spark.spark.udf.ship import Shipped, open_shipped, ship
+from dptext_spark.spark.udf.ship import Shipped, open_shipped, ship_for
 from dptext_spark.text.align_output import align
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def audit(plan: RunPlan, version: int, rows: int | None, say: Steps) -> Audit:
         output = output.join(F.broadcast(sampled.select("row_key")), "row_key", "left_semi")
     joined = sampled.join(output, "row_key")
     lists = frozenset(i for i, path in enumerate(paths) if path.over)
-    shipped = ship(spark, plan.folder, config.run.ship, config.policy.providers)
+    shipped = ship_for(spark, plan.folder, config)
     job = PairJob(shipped, plan.key.delivered(), len(paths), config.consistency, lists, names, listed)
     texts = [f"{side}{i}" for i in range(len(paths)) for side in "so"]
     pairs = joined.select("scope", *texts, *(f"n{i}" for i in range(len(names.columns)))).mapInPandas(

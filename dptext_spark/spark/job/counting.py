@@ -22,7 +22,7 @@ from dptext_spark.runtime.progress import Steps
 from dptext_spark.spark.tables.paths import Path
 from dptext_spark.spark.udf.batches import batched
 from dptext_spark.spark.udf.column import RESULT, applied
-from dptext_spark.spark.udf.ship import ship
+from dptext_spark.spark.udf.ship import ship_for
 from dptext_spark.text.engine import COUNTERS, OF_NAMES
 
 if TYPE_CHECKING:
@@ -200,7 +200,7 @@ def recounted(plan: RunPlan, key_then: str, say: Steps) -> Counts | None:
     if key_then != plan.key.commitment(plan.run_id):
         return None
     say("counting again, since the counts were lost after the commit (one pass over the input)")
-    job = plan.job(ship(plan.spark, plan.folder, plan.config.run.ship, plan.config.policy.providers))
+    job = plan.job(ship_for(plan.spark, plan.folder, plan.config))
     frame = applied(plan.df, job, plan.config.run.udf, plan.identity.row, plan.identity.record)
     with batched(plan):
         row = frame.agg(*observed(plan.paths)).first()
@@ -232,7 +232,7 @@ def record_units(plan: RunPlan, counts: Counts | None) -> Units | None:
 
 def _units(plan: RunPlan, *, by_record: bool) -> Units:
     """Draw as the run does and keep the counts alone, of each row or each record, which may lie in many partitions."""
-    job = plan.job(ship(plan.spark, plan.folder, plan.config.run.ship, plan.config.policy.providers))
+    job = plan.job(ship_for(plan.spark, plan.folder, plan.config))
     frame = applied(plan.df, job, plan.config.run.udf, plan.identity.row, plan.identity.record)
     units = F.col(RESULT).getField("units").alias("units")
     if by_record:

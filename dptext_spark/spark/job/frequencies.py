@@ -21,7 +21,7 @@ from dptext_spark.spark.errors import TaskError, code_of, suppress_sensitive_log
 from dptext_spark.spark.tables.paths import Path, paths_of
 from dptext_spark.spark.tables.tables import check_text_columns
 from dptext_spark.spark.udf.batches import batched
-from dptext_spark.spark.udf.ship import Shipped, open_shipped, ship, shipped_model
+from dptext_spark.spark.udf.ship import Shipped, open_shipped, ship_for, shipped_model
 
 if TYPE_CHECKING:
     from dptext_spark.spark.job.plan import RunPlan
@@ -85,7 +85,7 @@ def with_document_frequencies(plan: RunPlan, say: Steps) -> RunPlan:
         return plan
     say("counting in how many texts each word occurs (one pass over the text)")
     with batched(plan):
-        shipped = ship(plan.spark, plan.folder, plan.config.run.ship, plan.config.policy.providers)
+        shipped = ship_for(plan.spark, plan.folder, plan.config)
         found = count_documents(plan.df, plan.paths, shipped, len(plan.privatizer.engine.table.flags))
     privatizer, folder = prepare(plan.config, lambda step, _: say(step), found)
     privatizer.warm_up()

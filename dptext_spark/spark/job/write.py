@@ -29,7 +29,7 @@ from dptext_spark.spark.tables.layout import Layout
 from dptext_spark.spark.tables.tables import CREATED, STREAM, Commit, Target, history, our_commits
 from dptext_spark.spark.udf.batches import batched
 from dptext_spark.spark.udf.column import applied, replaced
-from dptext_spark.spark.udf.ship import ship
+from dptext_spark.spark.udf.ship import ship_for
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -54,7 +54,7 @@ def write(
     """
     spark, config = plan.spark, plan.config
     dealt = repartition_skewed(plan, say)
-    job = plan.job(ship(spark, plan.folder, config.run.ship, config.policy.providers))
+    job = plan.job(ship_for(spark, plan.folder, config))
     observation = Observation(f"dptext-{plan.run_id}")
     frame = applied(dealt.df, job, config.run.udf, dealt.identity.row, dealt.identity.record)
     frame = frame.observe(observation, *counting.observed(plan.paths))

@@ -17,7 +17,7 @@ from dptext_spark.spark.auditing.names import shipped_lists
 from dptext_spark.spark.auditing.pair_tables import PairTables
 from dptext_spark.spark.auditing.two_tables import sides
 from dptext_spark.spark.reporting.own_tables import own_tables
-from dptext_spark.spark.udf.ship import ship
+from dptext_spark.spark.udf.ship import ship_for
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -54,7 +54,7 @@ def capped_names(
             spark, tables.source, plan, privatizer, key, lambda step: say(step, None), at_the_end
         )
         job = PairTables(
-            ship(spark, str(folder), plan.model.run.ship, plan.model.policy.providers),
+            ship_for(spark, str(folder), plan.model),
             key,
             len(plan.columns),
             "names",

@@ -8,16 +8,21 @@ holds neither the key nor a text. It is public knowledge, but for a private mode
 from __future__ import annotations
 
 import atexit
+import logging
 import os
 import shutil
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from dptext_spark.errors import SettingsError, require_choice
+from dptext_spark.config.model import ModelConfig
+from dptext_spark.errors import DataError, SettingsError, require_choice
+from dptext_spark.model import machine_code
 from dptext_spark.model.artifact import MANIFEST, open_model, read_manifest, save_model, seal_of
+from dptext_spark.model.machine_code import MachineCode, read_file, trusted_code
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.runtime.paths import user_cache
 from dptext_spark.spark.session.session import context_of
@@ -26,6 +31,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SHIP = ("artifact", "path", "broadcast")
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -39,6 +45,8 @@ class Shipped:
         broadcast: Spark's handle of the broadcast model, None for files.
         seal: of the model's manifest: a worker opens these files, and hashes them, once for each content; empty: any.
         providers: the import paths that the settings name, which workers may import and no others.
+        code: sha256 of the manifest of its machine code, which the driver trusts: a worker takes that code, and no other; empty:
+            none.
     """
 
     folder: str
@@ -46,6 +54,25 @@ class Shipped:
     broadcast: Any = None
     seal: str = ""
     providers: tuple[str, ...] = ()
+    code: str = ""
+
+    @property
+    def code_prefix(self) -> str:
+        """What stands before the names of the files of machine code, where Spark shipped them."""
+        return f"{self.code[:24]}-code-"
+
+
+@dataclass(frozen=True)
+class Broadcast:
+    """What a broadcast holds.
+
+    Attributes:
+        model: the model.
+        code: the files of its machine code, by their names; none where it has none.
+    """
+
+    model: Privatizer
+    code: Mapping[str, bytes]
 
 
 def ship(
@@ -53,14 +80,16 @@ def ship(
     folder: str | os.PathLike[str],
     how: Literal["artifact", "path", "broadcast"] = "artifact",
     providers: tuple[str, ...] = (),
+    vouched: str | None = None,
 ) -> Shipped:
-    """Ship the artifact in `folder`.
+    """Ship the artifact in `folder`, with its machine code where that is trusted; else a sentence is logged.
 
     Args:
         spark: the session.
         folder: the artifact.
-        how: it travels.
+        how: the way.
         providers: the import paths that the settings name.
+        vouched: the digest of machine code that `run.artifact_fingerprint` names.
 
     Raises:
         SettingsError: an unknown `how`, or a broadcast on Spark Connect.
@@ -68,31 +97,77 @@ def ship(
     """
     require_choice("run.ship", how, SHIP)
     manifest = read_manifest(folder)
+    code = _code(str(Path(folder).resolve()), vouched)
+    digest = "" if code is None else code.digest
     if how == "path":
-        return Shipped(str(Path(folder).resolve()), "", seal=manifest.seal, providers=providers)
+        return Shipped(str(Path(folder).resolve()), "", seal=manifest.seal, providers=providers, code=digest)
     if how == "broadcast":
         context = context_of(spark)
         if context is None:
             raise SettingsError(
                 "run.ship: broadcast given, but Spark Connect has no broadcasts; valid there: artifact, path."
             )
-        model = _broadcast(context, str(Path(folder).resolve()), manifest.seal, providers)
-        return Shipped("", "", model, providers=providers)
-    prefix = f"{manifest.seal[:24]}-"
-    for file in _staged(str(Path(folder).resolve()), prefix):
+        sent = _broadcast(context, str(Path(folder).resolve()), manifest.seal, providers, code)
+        return Shipped("", "", sent, providers=providers, code=digest)
+    shipped = Shipped("", f"{manifest.seal[:24]}-", seal=manifest.seal, providers=providers, code=digest)
+    names = (MANIFEST, *(f"{name}.npy" for name in manifest.arrays))
+    files = _staged(str(Path(folder).resolve()), shipped.prefix, names)
+    if code is not None:
+        there = Path(folder).resolve() / machine_code.FOLDER
+        files += _staged(str(there), shipped.code_prefix, tuple(_whole(there, code)))
+    for file in files:
         spark.addArtifact(file, file=True)  # one by one: a classic session takes no more
-    return Shipped("", prefix, seal=manifest.seal, providers=providers)
+    return shipped
+
+
+def ship_for(spark: SparkSession, folder: str | os.PathLike[str], config: ModelConfig) -> Shipped:
+    """Ship the artifact in `folder` as the settings say.
+
+    Raises:
+        SettingsError, DataError: as :func:`ship`.
+    """
+    return ship(spark, folder, config.run.ship, config.policy.providers, config.run.expected_code)
+
+
+def _code(folder: str, vouched: str | None) -> MachineCode | None:
+    """Return the machine code of an artifact, where it is trusted, and say so once where it is not."""
+    try:
+        return trusted_code(folder, vouched)
+    except DataError as error:
+        _warn(f"{error}; workers compile the loops.")
+        return None
 
 
 @cache
-def _staged(folder: str, prefix: str) -> tuple[str, ...]:
-    """Copy an artifact's files under their shipped names to a folder that lives as long as this process.
+def _warn(text: str) -> None:
+    """Log a sentence, once a process."""
+    _log.warning("%s", text)
+
+
+def _whole(folder: Path, code: MachineCode) -> dict[str, bytes]:
+    """Return the content of the files of machine code that are what the manifest says.
+
+    Spark refuses a name that it had with other content; a worker that needs a file that was not sent compiles, and says so.
+    """
+    files = {}
+    for name in code.files:
+        try:
+            content = read_file(folder / name)
+            code.check(name, content)
+            files[name] = content
+        except (DataError, OSError) as error:
+            _warn(f"machine code of {str(folder.parent)!r}: {error}; {name} is not sent.")
+    return files
+
+
+@cache
+def _staged(folder: str, prefix: str, names: tuple[str, ...]) -> tuple[str, ...]:
+    """Copy files under their shipped names to a folder that lives as long as this process.
 
     Executors fetch them from the driver when their first task needs them, which may be any time later.
     """
     stage = Path(tempfile.mkdtemp(prefix="dptext-ship-"))
     atexit.register(shutil.rmtree, stage, ignore_errors=True)
-    names = [MANIFEST, *(f"{name}.npy" for name in read_manifest(folder).arrays)]
     for name in names:
         try:
             os.link(Path(folder) / name, stage / f"{prefix}{name}")
@@ -102,18 +177,56 @@ def _staged(folder: str, prefix: str) -> tuple[str, ...]:
 
 
 @cache
-def _broadcast(context: Any, folder: str, seal: str, providers: tuple[str, ...]) -> Any:  # noqa: ARG001  (tells models apart)
+def _broadcast(
+    context: Any,
+    folder: str,
+    seal: str,  # noqa: ARG001  (the cache tells models apart by it)
+    providers: tuple[str, ...],
+    code: MachineCode | None,
+) -> Any:
     """Broadcast a model once a session."""
-    return context.broadcast(open_model(folder, verify=False, providers=providers))
+    there = Path(folder) / machine_code.FOLDER
+    files = {} if code is None else _whole(there, code)
+    return context.broadcast(Broadcast(open_model(folder, verify=False, providers=providers), files))
+
+
+def _attach(shipped: Shipped) -> None:
+    """Take the machine code that was shipped; where it cannot be used, say so once, and let numba compile."""
+    if not shipped.code:
+        return
+
+    def read(name: str) -> bytes:
+        if shipped.broadcast is not None:
+            sent: Broadcast = shipped.broadcast.value
+            if name not in sent.code:
+                raise FileNotFoundError(f"{name} was not there")
+            return sent.code[name]
+        if shipped.folder:
+            return read_file(Path(shipped.folder) / machine_code.FOLDER / name)
+        from pyspark import SparkFiles
+
+        return read_file(Path(SparkFiles.get(f"{shipped.code_prefix}{name}")))
+
+    try:
+        code = MachineCode.of(read(machine_code.MANIFEST))
+        if code.digest != shipped.code:
+            raise DataError(f"{machine_code.MANIFEST} is not what was sent")
+        code.attach(read)
+    except (DataError, OSError) as error:
+        _log.warning("machine code of the model: %s; loops are compiled.", error)
 
 
 @cache
 def open_shipped(shipped: Shipped) -> Privatizer:
     """Open the model in a worker, once a process."""
+    _attach(shipped)
     if shipped.broadcast is not None:
-        model: Privatizer = shipped.broadcast.value
+        sent: Broadcast = shipped.broadcast.value
+        model = sent.model
         for one in model.imported:
             one.require()
+        for array in model.arrays().values():
+            array.setflags(write=False)  # as those of files: compiled loops tell them apart
         return model
     if shipped.folder:
         return open_model(shipped.folder, seal=shipped.seal or None, providers=shipped.providers)

@@ -12,6 +12,8 @@ from pyspark.sql import functions as F
 
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.model.artifact import MANIFEST, read_manifest, save_model
+from dptext_spark.model.machine_code import FOLDER, OWN, make_code, trusted_code
+from dptext_spark.model.machine_code import MANIFEST as CODE_MANIFEST
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.spark.udf.column import UdfSpec, applied, replaced
 from dptext_spark.spark.udf.ship import Shipped, open_shipped, ship
@@ -121,3 +123,64 @@ def test_a_broadcast_draws_the_same_and_is_made_once(spark, privatizer, folder: 
 def test_spark_connect_has_no_broadcasts(folder: Path) -> None:
     with pytest.raises(SettingsError, match=r"run\.ship: broadcast given.*valid there: artifact, path"):
         ship(object(), folder, "broadcast")  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def with_code(folder: Path) -> Path:
+    make_code(folder, (OWN,))
+    return folder
+
+
+def given_to_a_worker(spark, shipped: Shipped) -> tuple[int, list[str]]:
+    """How many loops a worker has the code of when it opened a model, and what it drew."""
+
+    def work(frames: Iterator) -> Iterator:
+        import pandas as pd
+
+        from dptext_spark.runtime import loop_cache
+
+        for _ in frames:
+            loop_cache.detach()
+            texts = drawn(open_shipped(shipped))
+            yield pd.DataFrame({"given": [len(loop_cache._state.attached)], "texts": [texts]})
+
+    df = spark.range(1).coalesce(1).mapInPandas(work, "given long, texts array<string>")
+    (row,) = df.collect()
+    return row["given"], row["texts"]
+
+
+@pytest.mark.parametrize("how", ["artifact", "path", "broadcast"])
+def test_machine_code_reaches_the_workers(spark, privatizer, with_code: Path, how) -> None:
+    code = trusted_code(with_code)
+    assert code is not None
+    shipped = ship(spark, with_code, how)
+    assert shipped.code == code.digest
+    assert given_to_a_worker(spark, shipped) == (len(code.levels[0].loops), drawn(privatizer))
+
+
+@pytest.mark.parametrize("how", ["artifact", "path", "broadcast"])
+@pytest.mark.parametrize("harm", ["cut", "missing"])
+def test_machine_code_that_is_not_whole_is_not_used(spark, privatizer, with_code: Path, how, harm) -> None:
+    manifest = with_code / FOLDER / CODE_MANIFEST
+    # As other code than that of the tests before, which the workers have.
+    manifest.write_bytes(manifest.read_bytes() + b" " * len(harm))
+    file = with_code / FOLDER / f"{OWN}.code"
+    content = file.read_bytes()
+    file.unlink()
+    if harm == "cut":
+        file.write_bytes(content[:-1])
+    assert given_to_a_worker(spark, ship(spark, with_code, how)) == (0, drawn(privatizer))
+
+
+def test_machine_code_that_changes_after_it_was_sent_is_not_used(spark, privatizer, with_code: Path) -> None:
+    shipped = ship(spark, with_code, "path")
+    manifest = with_code / FOLDER / CODE_MANIFEST
+    manifest.write_bytes(manifest.read_bytes() + b"\n")
+    assert given_to_a_worker(spark, shipped) == (0, drawn(privatizer))
+
+
+def test_machine_code_that_nobody_vouches_for_is_not_sent(spark, with_code: Path) -> None:
+    vouched = trusted_code(with_code)
+    assert vouched is not None
+    assert ship(spark, with_code, "path", vouched.digest).code == vouched.digest
+    assert ship(spark, with_code, "path", "0" * 64).code == ""

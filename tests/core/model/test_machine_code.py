@@ -1,0 +1,421 @@
+"""Machine code beside a model: taken where somebody vouches for it and it fits; else loops are compiled, with the same draws."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from dptext_spark.config.load import parse_model_config
+from dptext_spark.errors import DataError, SettingsError
+from dptext_spark.lexicon.lexicon import Lexicon
+from dptext_spark.mechanisms import CusText
+from dptext_spark.model import compile as compiling
+from dptext_spark.model import machine_code
+from dptext_spark.model.artifact import expected_fingerprint, open_model, save_model
+from dptext_spark.model.compile import compile_with_code, prepare
+from dptext_spark.model.machine_code import (
+    FOLDER,
+    MANIFEST,
+    OWN,
+    MachineCode,
+    attach_code,
+    expected_text,
+    make_code,
+    read_file,
+    trusted_code,
+)
+from dptext_spark.model.privatizer import Privatizer
+from dptext_spark.randomness.draws import RunKey
+from dptext_spark.runtime.jit import code_cache
+from dptext_spark.runtime.loop_cache import _state, detach
+from dptext_spark.runtime.paths import writable_by_others
+from tests.core.names import beginning
+
+CHECKOUT = Path(__file__).resolve().parents[3]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A cache of models of these tests; processes that they start find the loops of this one."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("NUMBA_CACHE_DIR", code_cache())
+        patch.setenv("DPTEXT_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+@pytest.fixture(autouse=True)
+def nothing_attached() -> Iterator[None]:
+    detach()
+    yield
+    detach()
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model with the code of this processor; tests copy it."""
+    folder = tmp_path_factory.mktemp("prepared") / "model"
+    words = beginning(Lexicon.default(), 300)
+    save_model(Privatizer(words, CusText(epsilon=1.0, k=10).compile(words)), folder)
+    make_code(folder, (OWN,))
+    return folder
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """A folder of this user's that others may enter; below those of pytest, modes would not count."""
+    with tempfile.TemporaryDirectory(prefix="dptext-tests-") as name:
+        place = Path(name).resolve()
+        place.chmod(0o755)
+        yield place
+
+
+@pytest.fixture
+def model(prepared: Path, place: Path) -> Path:
+    """A copy of it that only this user may change."""
+    for file in prepared.rglob("*"):
+        if file.is_file():
+            there = place / "model" / file.relative_to(prepared)
+            there.parent.mkdir(parents=True, exist_ok=True)
+            there.write_bytes(file.read_bytes())
+            there.chmod(0o644)
+    for folder in (place / "model", place / "model" / FOLDER):
+        folder.chmod(0o755)
+    return place / "model"
+
+
+def own_file(model: Path) -> Path:
+    return model / FOLDER / f"{OWN}.code"
+
+
+def resealed(model: Path, change: Callable[[dict[str, Any]], None]) -> str:
+    """Change the manifest, with the digest of the code that is there; return its own digest, which anybody can make."""
+    manifest = model / FOLDER / MANIFEST
+    written = json.loads(manifest.read_bytes())
+    written["levels"][0]["sha256"] = hashlib.sha256(own_file(model).read_bytes()).hexdigest()
+    change(written)
+    manifest.write_text(json.dumps(written), encoding="utf-8")
+    return hashlib.sha256(manifest.read_bytes()).hexdigest()
+
+
+def told(model: Path, vouched: str | None = None) -> list[str]:
+    """Take the code of a model, and return the sentences that this says; where it says one, nothing is attached."""
+    said: list[str] = []
+    took = attach_code(model, vouched, lambda step, _: said.append(step))
+    assert took is bool(_state.attached)
+    assert took is not bool(said)
+    return said
+
+
+CHILD = """
+import sys
+import pyarrow as pa
+from dptext_spark.model.artifact import open_model
+from dptext_spark.model.machine_code import attach_code
+from dptext_spark.randomness.draws import RunKey
+from dptext_spark.runtime.jit import compilations
+from dptext_spark.runtime.jit import code_cache
+from dptext_spark.runtime.loop_cache import taken
+attach_code(sys.argv[1], None, lambda step, _: print(step, file=sys.stderr))
+ids = pa.array(["a", "b"])
+texts, _ = open_model(sys.argv[1]).privatize(
+    pa.array(["call me at +44 20 7946 0958 in the house", "a.b@example.com"]),
+    column="body", row_ids=ids, record_ids=ids, key=RunKey.insecure(1))
+print(compilations(), taken(), texts.to_pylist())
+"""
+
+
+class TestANewProcess:
+    def child(self, model: Path, cache: Path) -> tuple[int, int, str, str]:
+        environment = os.environ | {"NUMBA_CACHE_DIR": str(cache), "PYTHONPATH": str(CHECKOUT)}
+        ran = subprocess.run(
+            [sys.executable, "-c", CHILD, str(model)],
+            env=environment, check=True, capture_output=True, text=True,
+        )  # fmt: skip
+        compiled, took, drawn = ran.stdout.split(maxsplit=2)
+        return int(compiled), int(took), drawn, ran.stderr
+
+    def test_compiles_no_loop_and_draws_the_same(self, model: Path, tmp_path: Path) -> None:
+        compiled, took, drawn, said = self.child(model, tmp_path / "empty")
+        assert (compiled, said) == (0, "")
+        assert took > 8
+        ids = pa.array(["a", "b"])
+        expected, _ = open_model(model).privatize(
+            pa.array(["call me at +44 20 7946 0958 in the house", "a.b@example.com"]),
+            column="body", row_ids=ids, record_ids=ids, key=RunKey.insecure(1),
+        )  # fmt: skip
+        assert drawn.strip() == str(expected.to_pylist())
+
+    def test_with_damaged_code_it_says_so_once_and_draws_the_same(self, model: Path) -> None:
+        *_, drawn, _ = self.child(model, Path(code_cache()))
+        content = own_file(model).read_bytes()
+        own_file(model).write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+        _, took, again, said = self.child(model, Path(code_cache()))
+        assert took == 0
+        assert again == drawn
+        assert said.count("loops are compiled here") == 1
+        assert "own.code is not what its manifest says" in said
+
+
+class TestRefused:
+    def test_code_that_is_whole_is_taken(self, model: Path) -> None:
+        assert told(model) == []
+        digest = hashlib.sha256((model / FOLDER / MANIFEST).read_bytes()).hexdigest()
+        assert told(model, digest) == []
+
+    def test_a_model_without_code(self, model: Path) -> None:
+        (model / FOLDER).rename(model.parent / "aside")
+        assert trusted_code(model) is None
+        assert attach_code(model, None, pytest.fail) is False
+        assert expected_text(model) == expected_fingerprint(model)
+
+    @pytest.mark.parametrize("sixteenth", range(16))
+    @pytest.mark.parametrize("name", [MANIFEST, f"{OWN}.code"])
+    def test_cut_files(self, model: Path, name: str, sixteenth: int) -> None:
+        file = model / FOLDER / name
+        content = file.read_bytes()
+        file.write_bytes(content[: len(content) * sixteenth // 16])
+        (said,) = told(model)
+        assert name in said
+
+    @pytest.mark.parametrize("share", [0.0, 0.3, 0.999])
+    def test_doctored_code_that_was_sealed_again_is_not_what_was_vouched_for(
+        self, model: Path, share: float
+    ) -> None:
+        vouched = expected_text(model).partition("+")[2]
+        content = bytearray(own_file(model).read_bytes())
+        content[int(share * len(content))] ^= 0xFF
+        own_file(model).write_bytes(content)
+        assert "is not what its manifest says" in told(model, vouched)[0]
+        assert resealed(model, lambda _: None) != vouched
+        assert "not what run.artifact_fingerprint names" in told(model, vouched)[0]
+
+    @pytest.mark.parametrize("name", [MANIFEST, f"{OWN}.code"])
+    def test_what_is_no_file_is_not_waited_for(self, model: Path, name: str) -> None:
+        (model / FOLDER / name).unlink()
+        os.mkfifo(model / FOLDER / name)
+        assert "cannot be read" in told(model)[0]
+
+    def test_a_missing_file(self, model: Path) -> None:
+        own_file(model).unlink()
+        assert "own.code cannot be read (No such file" in told(model)[0]
+
+    @pytest.mark.parametrize("field", ["python", "numba", "llvmlite", "numpy", "triple", "cpu", "features"])
+    def test_code_made_with_something_else(self, model: Path, field: str) -> None:
+        resealed(model, lambda written: written["levels"][0]["made_with"].update({field: "another"}))
+        (said,) = told(model)
+        assert "own: " in said
+        assert field in said
+
+    def test_a_processor_without_the_instructions(self, model: Path) -> None:
+        resealed(model, lambda written: written["levels"][0].update(needs=["made-up"], name="x86-64-v3"))
+        own_file(model).rename(model / FOLDER / "x86-64-v3.code")
+        assert "x86-64-v3: this processor has no made-up" in told(model)[0]
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            {"format": 2}, {"levels": None}, {"levels": [1]}, {"levels": [{}]}, {"format": None},
+        ],
+    )  # fmt: skip
+    def test_a_manifest_that_describes_none(self, model: Path, change: dict[str, Any]) -> None:
+        resealed(model, lambda written: written.update(change))
+        assert "describes no machine code" in told(model)[0]
+
+    @pytest.mark.parametrize("name", ["../own", "native", ""])
+    def test_a_level_names_no_file_elsewhere(self, model: Path, name: str) -> None:
+        resealed(model, lambda written: written["levels"][0].update(name=name))
+        assert "describes no machine code" in told(model)[0]
+
+    @pytest.mark.parametrize("size", [-1, 10**12])
+    def test_sizes_that_do_not_agree(self, model: Path, size: int) -> None:
+        resealed(model, lambda written: written["levels"][0]["loops"][0].update(size=size))
+        assert "describes no machine code" in told(model)[0]
+
+    @pytest.mark.parametrize("part", ["", FOLDER, f"{FOLDER}/{MANIFEST}"])
+    @pytest.mark.parametrize("mode", [0o022, 0o020, 0o002])
+    def test_code_that_others_may_write(self, model: Path, part: str, mode: int) -> None:
+        file = model / part
+        file.chmod(file.stat().st_mode | mode)
+        (said,) = told(model)
+        assert "others may write" in said
+        assert "run.artifact_fingerprint" in said
+        assert told(model, expected_text(model).partition("+")[2]) == []
+
+    def test_code_of_another_user(self, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        uid = os.getuid() + 1
+        monkeypatch.setattr(os, "getuid", lambda: uid)
+        assert "others may write" in told(model)[0]
+
+
+class TestWhoMayWrite:
+    """Against the rule, part by part: a path is safe if all its parts are."""
+
+    @pytest.fixture
+    def parts(self, place: Path) -> list[Path]:
+        parts = [place / "a", place / "a/b", place / "a/b/c"]
+        for part in parts:
+            part.mkdir(mode=0o755)
+        (parts[-1] / "file").write_text("")
+        return [*parts, parts[-1] / "file"]
+
+    @pytest.mark.parametrize("mode", [0o777, 0o775, 0o757])
+    @pytest.mark.parametrize("index", range(4))
+    def test_the_first_part_that_is_open_is_named(self, parts: list[Path], index: int, mode: int) -> None:
+        assert writable_by_others(parts[-1]) is None
+        parts[index].chmod(mode)
+        assert writable_by_others(parts[-1]) == parts[index]
+
+    def test_a_folder_in_which_only_owners_rename_is_safe_unless_it_holds_the_file(
+        self, parts: list[Path]
+    ) -> None:
+        parts[0].chmod(0o1777)
+        assert writable_by_others(parts[-1]) is None
+        parts[2].chmod(0o1777)
+        assert writable_by_others(parts[-1]) == parts[2]
+
+    def test_below_a_closed_folder_modes_do_not_count(self, parts: list[Path]) -> None:
+        for part in parts[1:]:
+            part.chmod(0o777)
+        parts[0].chmod(0o700)
+        assert writable_by_others(parts[-1]) is None
+
+
+class TestMaking:
+    def test_it_is_no_part_of_the_model(self, model: Path, prepared: Path) -> None:
+        before, drawn = expected_fingerprint(model), open_model(model).fingerprint
+        (model / FOLDER).rename(model.parent / "aside")
+        assert expected_fingerprint(model) == before
+        assert open_model(model).fingerprint == drawn == open_model(prepared).fingerprint
+        assert save_model(open_model(model), prepared) == drawn
+
+    def test_nobody_else_may_write_it(self, prepared: Path) -> None:
+        modes = [file.stat().st_mode & 0o022 for file in (prepared / FOLDER, *(prepared / FOLDER).iterdir())]
+        assert len(modes) == 3
+        assert not any(modes)
+
+    def test_it_takes_the_place_of_what_was_there(self, model: Path) -> None:
+        resealed(model, lambda written: written["levels"][0]["made_with"].update(numba="0.1"))
+        assert told(model) != []
+        code = make_code(model, (OWN,))
+        assert told(model) == []
+        assert expected_text(model) == f"{expected_fingerprint(model)}+{code.digest}"
+        assert sorted(file.name for file in (model / FOLDER).iterdir()) == sorted(code.files)
+        assert not list(model.glob(".code-*"))
+
+    def test_a_manifest_reads_back(self, model: Path) -> None:
+        content = read_file(model / FOLDER / MANIFEST)
+        code = MachineCode.of(content)
+        written = json.loads(content)
+        assert [level.as_dict() for level in code.levels] == written["levels"]
+        assert code.levels[0].size == own_file(model).stat().st_size
+
+    def test_code_that_cannot_be_made_leaves_the_model_as_it_was(
+        self, model: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        before = expected_text(model)
+        monkeypatch.setattr(machine_code, "_CHILD", "import sys; sys.exit('out of memory')")
+        with pytest.raises(DataError, match=r"machine code for own could not be made \(out of memory\)"):
+            make_code(model, (OWN,))
+        assert expected_text(model) == before
+        assert told(model) == []
+
+    def test_a_full_disk_leaves_the_model_as_it_was(
+        self, model: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def full(*_: object) -> None:
+            raise OSError(28, "No space left on device")
+
+        before = expected_text(model)
+        monkeypatch.setattr(machine_code, "_write", full)
+        with pytest.raises(DataError, match="cannot be written \\(No space left"):
+            make_code(model, (OWN,))
+        assert expected_text(model) == before
+
+    def test_code_that_is_too_large_is_refused(self, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(machine_code, "MOST_BYTES", 10_000)
+        with pytest.raises(DataError, match="valid: at most 10,000"):
+            make_code(model, (OWN,))
+
+    @pytest.mark.parametrize("seconds", [0.0, 0.5, 1.5])
+    def test_a_process_that_is_killed_while_it_makes_code_leaves_the_old(
+        self, model: Path, seconds: float
+    ) -> None:
+        before = expected_text(model)
+        command = (
+            "from dptext_spark.model.machine_code import make_code; print(1, flush=True); "
+            f"make_code({str(model)!r}, ('own',))"
+        )
+        environment = os.environ | {"PYTHONPATH": str(CHECKOUT)}
+        with subprocess.Popen(
+            [sys.executable, "-c", command], env=environment, stdout=subprocess.PIPE, start_new_session=True
+        ) as child:
+            assert child.stdout is not None
+            child.stdout.readline()
+            time.sleep(seconds)
+            os.killpg(child.pid, signal.SIGKILL)
+        assert told(model) == []  # that one, or, where it was fast enough, the new one
+        assert expected_text(model).partition("+")[0] == before.partition("+")[0]
+
+
+class TestSettings:
+    def test_one_text_names_model_and_code(self, model: Path) -> None:
+        text = expected_text(model)
+        run = parse_model_config({"run": {"artifact": str(model), "artifact_fingerprint": text}}).run
+        assert f"{run.expected_seal}+{run.expected_code}" == text
+        assert run.expected_seal == expected_fingerprint(model)
+        plain = parse_model_config({"run": {"artifact": str(model), "artifact_fingerprint": text[:64]}}).run
+        assert (plain.expected_seal, plain.expected_code) == (text[:64], None)
+        none = parse_model_config({}).run
+        assert (none.expected_seal, none.expected_code) == (None, None)
+
+    @pytest.mark.parametrize("text", ["0" * 64 + "+", "0" * 64 + "+" + "0" * 63, "+" + "0" * 64, "0" * 128])
+    def test_half_a_text_is_refused(self, text: str) -> None:
+        with pytest.raises(
+            SettingsError, match=r"run\.artifact_fingerprint: .* valid: 64 hexadecimal digits"
+        ):
+            parse_model_config({"run": {"artifact": "model", "artifact_fingerprint": text}})
+
+    def test_prepare_makes_code_that_a_run_takes(self, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(machine_code, "_possible", lambda: (OWN,))
+        steps: list[str] = []
+        given = {"mechanism": {"epsilon": 3}}
+        text = compile_with_code(
+            parse_model_config(given), place / "model", lambda step, _: steps.append(step)
+        )
+        assert "compiling the loops for own" in steps
+        (place / "model").chmod(0o777)  # vouched for by the text, wherever it lies
+        named = {"artifact": str(place / "model"), "artifact_fingerprint": text}
+        prepare(parse_model_config({**given, "run": named}), lambda step, _: steps.append(step))
+        assert _state.attached
+        detach()
+        prepare(
+            parse_model_config({**given, "run": {"artifact": named["artifact"]}}),
+            lambda step, _: steps.append(step),
+        )
+        assert not _state.attached
+        assert "others may write" in steps[-1]
+
+    def test_without_code_prepare_says_so_and_names_the_model(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def fails(*_: object, **__: object) -> None:
+            raise DataError("no space.")
+
+        monkeypatch.setattr(compiling, "make_code", fails)
+        steps: list[str] = []
+        config = parse_model_config({"mechanism": {"epsilon": 3}})
+        text = compile_with_code(config, tmp_path / "model", lambda step, _: steps.append(step))
+        assert text == expected_fingerprint(tmp_path / "model")
+        assert steps[-1] == "no machine code: no space. Each node compiles the loops."
