@@ -182,5 +182,5 @@ def test_machine_code_that_changes_after_it_was_sent_is_not_used(spark, privatiz
 def test_machine_code_that_nobody_vouches_for_is_not_sent(spark, with_code: Path) -> None:
     vouched = trusted_code(with_code)
     assert vouched is not None
-    assert ship(spark, with_code, "path", vouched.digest).code == vouched.digest
-    assert ship(spark, with_code, "path", "0" * 64).code == ""
+    assert ship(spark, with_code, "path", vouched=vouched.digest).code == vouched.digest
+    assert ship(spark, with_code, "path", vouched="0" * 64).code == ""
