@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -65,7 +66,12 @@ def settings(spark, tmp_path: Path) -> Path:
 def _python(job: str, *arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, str(CHECKOUT / "jobs" / job), *arguments]
     return subprocess.run(
-        command, cwd=folder, env=_environment(), capture_output=True, text=True, timeout=200
+        command,
+        cwd=folder,
+        env=_environment(),
+        capture_output=True,
+        text=True,
+        timeout=400,  # machine code is made, too
     )
 
 
@@ -76,7 +82,7 @@ def test_prepare_then_privatize(spark, settings: Path, tmp_path: Path) -> None:
     )  # no Spark in it
     assert prepared.returncode == 0, prepared.stderr[-2000:]
     fingerprint = prepared.stdout.split()[-1]
-    assert len(fingerprint) == 64
+    assert re.fullmatch(r"[0-9a-f]{64}\+[0-9a-f]{64}", fingerprint)  # of the model, and of its machine code
     done = _submit(
         "privatize.py",
         str(settings),
