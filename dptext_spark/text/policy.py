@@ -59,7 +59,7 @@ class Policy:
             :class:`NameSearch`, a mapping such as `{lists: true}`, or `none`.
         segment: scripts without spaces between words (Chinese, Japanese, Thai and the like): `none` takes what stands between
             spaces and marks as one word; `lexicon` cuts such a stretch, where it is no word, into the longest words of lexicon
-            and stop words from its beginning on (:mod:`dptext_spark.text.segment`). With the tokenizer `words`.
+            and stop words from its beginning on (:mod:`dptext_spark.text.unspaced`). With the tokenizer `words`.
         providers: import paths `package.module:Class` of code of your own that finds identifiers, on the driver and on every
             node; what it finds is masked by its type, also without a guarantee.
 

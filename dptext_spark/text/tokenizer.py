@@ -49,7 +49,7 @@ from dptext_spark.text.lookup import (
     settle_unknown,
     settle_word,
 )
-from dptext_spark.text.segment import settle_stretch
+from dptext_spark.text.unspaced import settle_stretch
 
 CHUNK = 16  # digits drawn by one block
 _ONES = np.uint64(0x0101010101010101)
