@@ -23,8 +23,6 @@ import numpy as np
 from dptext_spark.arrays import I64, U8, Bools, read_only
 from dptext_spark.encoder.name_words import capitalised
 from dptext_spark.lexicon.characters import (
-    APOSTROPHE,
-    HYPHEN,
     LETTER,
     cell,
     decode,
@@ -33,7 +31,7 @@ from dptext_spark.lexicon.characters import (
     tables,
 )
 from dptext_spark.runtime.jit import Int, compiled
-from dptext_spark.text.lookup import look_up_form
+from dptext_spark.text.lookup import look_up_form, part_end
 from dptext_spark.text.names.normal_words import FORM, next_word
 from dptext_spark.text.names.public_lists import (
     CITY,
@@ -95,18 +93,12 @@ def _holds_unknown(
             if _is_unknown(data, p, stop, table, chars, form):
                 return True
         elif look_up_form(form, lower_into(data, p, stop, form, stage, lower), table) < 0:
-            first, position = p, p
-            while position <= stop:
-                joint, step = position == stop, np.int64(1)
-                if not joint:
-                    code, step = decode(data, position, stop)
-                    kind = classes[cell(code, stage)]
-                    joint = kind == APOSTROPHE or kind == HYPHEN
-                if joint:
-                    if position > first and _is_unknown(data, first, position, table, chars, form):
-                        return True
-                    first = position + step
-                position += step
+            first = p
+            while first < stop:
+                ends, following = part_end(data, first, stop, stage, classes)
+                if ends > first and _is_unknown(data, first, ends, table, chars, form):
+                    return True
+                first = following
         p = stop
     return False
 

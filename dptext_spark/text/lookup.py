@@ -113,6 +113,19 @@ def settle(data: Any, i: Int, end: Int, row: Int, row_start: Int, found: Any, ch
 
 
 @compiled
+def part_end(data: Any, first: Int, end: Int, stage: Any, classes: Any) -> tuple[Int, Int]:
+    """Return where the run data[first:...] before the next apostrophe or hyphen ends, and where the one behind it begins."""
+    position = first
+    while position < end:
+        code, step = decode(data, position, end)
+        kind = classes[cell(code, stage)]
+        if kind == APOSTROPHE or kind == HYPHEN:
+            return position, position + step
+        position += step
+    return position, position
+
+
+@compiled
 def settle_word(
     data: Any, i: Int, end: Int, row: Int, row_start: Int, parts: bool, table: Any, chars: Any, work: Any
 ) -> Int:
@@ -127,21 +140,15 @@ def settle_word(
         work = (tokens, content, counts, options, forms, n)
         return settle(data, i, end, row, row_start, (info, table[6], length), chars, work)
     # Unknown as a whole: each run between apostrophes and hyphens stands for itself.
-    first, position = i, i
-    while position <= end:
-        joint, step = position == end, np.int64(1)
-        if not joint:
-            code, step = decode(data, position, end)
-            kind = classes[cell(code, stage)]
-            joint = kind == APOSTROPHE or kind == HYPHEN
-        if joint:
-            if position > first:
-                length = lower_into(data, first, position, forms[0], stage, lower)
-                info = look_up_form(forms[0], length, table)
-                work = (tokens, content, counts, options, forms, n)
-                n = settle(data, first, position, row, row_start, (info, table[6], length), chars, work)
-            first = position + step
-        position += step
+    first = i
+    while first < end:
+        stop, following = part_end(data, first, end, stage, classes)
+        if stop > first:
+            length = lower_into(data, first, stop, forms[0], stage, lower)
+            info = look_up_form(forms[0], length, table)
+            work = (tokens, content, counts, options, forms, n)
+            n = settle(data, first, stop, row, row_start, (info, table[6], length), chars, work)
+        first = following
     return n
 
 

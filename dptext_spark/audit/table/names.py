@@ -48,13 +48,13 @@ def name_counts(texts: pa.Array, source: Words, aligned: Bools, same: Bools) -> 
     begins = np.ones(len(parts), np.bool_)
     begins[1:] = (names[1:] != names[:-1]) | (rows[1:] != rows[:-1])
     mentions = np.flatnonzero(begins)
+    all_compared, all_kept = (
+        np.logical_and.reduceat(flags, mentions) if len(mentions) else flags for flags in (compared, kept)
+    )
     found: dict[str, int] = {}
     for kind, of_kind in zip(KINDS, (~place, place), strict=True):
         found[kind] = int((compared & of_kind).sum())
         found[f"{kind}_same"] = int((kept & of_kind).sum())
-        all_compared, all_kept = (
-            np.logical_and.reduceat(flags, mentions) if len(mentions) else flags for flags in (compared, kept)
-        )
         found[f"{kind}_whole"] = int((all_compared & of_kind[mentions]).sum())
         found[f"{kind}_whole_same"] = int((all_kept & of_kind[mentions]).sum())
     capitals = capitalised_words(data, bounds)
