@@ -336,7 +336,8 @@ OF_WORDS = {
     "not_chosen_share": "their share of all words",
     "identifiers": "identifiers that were replaced; they are no words",
     "identifiers_provided": "those that a provider found",
-    "names_masked": "words and phrases of a list that became `[NAME]` (`policy.mask`); missing where there are none",
+    "names_masked": "words and phrases of a list that became `[NAME]`, and words of its names that became pseudonyms "
+    "(`policy.mask`); missing where there are none",
     "names_kept": "those that stay as they stand (`policy.keep`); missing where there are none",
     "persons_found": "names of persons that public lists and rules, or a classifier, found (`policy.names`): whole names where "
     "they are masked, each word where pseudonyms take their place; missing where there are none",

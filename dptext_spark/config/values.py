@@ -18,7 +18,7 @@ from dptext_spark.importance.budget import Budget
 from dptext_spark.importance.selection import Importance, Level
 from dptext_spark.mechanisms import MECHANISMS, Mechanism, mechanism_named
 from dptext_spark.mechanisms.parameters import parameters_of
-from dptext_spark.text.names.sources import FIELDS, ListSource, ListSources
+from dptext_spark.text.names.sources import FIELDS, REPLACING, ListSource, ListSources, replaces_nothing
 from dptext_spark.text.policy import Policy
 
 T = TypeVar("T")
@@ -163,26 +163,29 @@ def parse_lists(value: object) -> ListSources:
             raise problem(
                 f"{field}: {shown(some)} given; valid: a list of sections with file, table and column."
             )
-        made[name] = tuple(_list_source(f"{field}[{number}]", one) for number, one in enumerate(some))
+        valid = (*FIELDS, *(REPLACING if name == "mask" else ()))
+        made[name] = tuple(_list_source(f"{field}[{number}]", one, valid) for number, one in enumerate(some))
     return ListSources(**made)
 
 
-def _list_source(field: str, value: object) -> ListSource:
+def _list_source(field: str, value: object, valid: tuple[str, ...]) -> ListSource:
     given = _mapping(field, value)
-    others = [name for name in given if name not in FIELDS]
+    others = [name for name in given if name not in valid]
+    if others and others[0] in REPLACING:
+        raise problem(replaces_nothing(field, others[0]))
     if others:
         raise problem(
-            f"{field}.{others[0][:LONGEST]}: no such setting; valid here: {', '.join(FIELDS)}.{did_you_mean(others[0], FIELDS)}"
+            f"{field}.{others[0][:LONGEST]}: no such setting; valid here: {', '.join(valid)}.{did_you_mean(others[0], valid)}"
         )
     if isinstance(given.get("table"), str) and not TABLE.fullmatch(given["table"]):
         raise problem(
             f"{field}.table: {shown(given['table'])} given; valid: catalog.schema.table, unusual names in back-ticks."
         )
     try:
-        return ListSource(**given)
+        return ListSource(**{name: one for name, one in given.items() if one is not None})
     except SettingsError as error:
         said = str(error)
-        raise problem(f"{field}.{said}" if said.split(":")[0] in FIELDS else f"{field}: {said}") from None
+        raise problem(f"{field}.{said}" if said.split(":")[0] in valid else f"{field}: {said}") from None
 
 
 def _level(number: int, value: object) -> Level:

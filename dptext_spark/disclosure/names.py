@@ -13,7 +13,13 @@ from dptext_spark.text.names.search import KEEP, LOCATION, MASK, PERSON, POOL_SI
 from dptext_spark.text.names.sources import LIST_TYPES, ListSource
 
 MARK = placeholder(LIST_TYPES[0])
-
+KIND_WORDS = {PERSON: "a person", LOCATION: "a place"}
+# When pseudonyms of equal names are equal, by level.
+EQUAL = {
+    "token": "each time it stands somewhere, so that equal names are not told apart",
+    "record": "the same throughout a record and in every run with this key, these lists and the level of records",
+    "dataset": "the same throughout the dataset and in every run with this key, these lists and the level of datasets",
+}
 
 # What a name that is found in one place and not in another means, by level.
 OTHERWISE = {
@@ -46,16 +52,42 @@ def excepted(facts: RunFacts) -> Iterator[str]:
 def listed(facts: RunFacts) -> Iterator[str]:
     """Write what the place of an entry of a list tells, and which entries are in clear."""
     lists = facts.config.lists
-    if lists.mask:
+    masked = [source for source in lists.mask if not source.has_pseudonyms]
+    if masked:
         yield (
-            f"Where a word or phrase of a list stands ({_sources('policy.mask', lists.mask)}): it is replaced by {MARK}, "
+            f"Where a word or phrase of a list stands ({_sources('policy.mask', masked)}): it is replaced by {MARK}, "
             f"whatever the lexicon holds. Who knows the word that {MARK} stands for learns that a list holds it; equal and "
             "different ones are not told apart. None of it without policy.mask."
         )
+    yield from _listed_pseudonyms(facts)
     if lists.keep:
         yield (
             f"Every word and phrase of a list ({_sources('policy.keep', lists.keep)}), as it stands, like a stop word, also "
             "where it is a name. Fewer with a shorter list, none without policy.keep."
+        )
+
+
+def _listed_pseudonyms(facts: RunFacts) -> Iterator[str]:
+    """Write what the pseudonyms tell that take the place of the names of a list."""
+    told = {
+        PERSON: (
+            "For each word of a name of a person that a list holds ({sources}): that it is such a word, whether it is a given "
+            "name, surname or initial, its capitals, and what joins it to the next."
+        ),
+        LOCATION: (
+            "For each place that a list holds ({sources}): that it is one, whether it is a town or a country or state, and its "
+            "capitals."
+        ),
+    }
+    shared = ""
+    if facts.consistency != "token":
+        shared = " All text columns share it, and so does that name where policy.names puts a pseudonym in its place."
+    for kind in facts.config.lists.kinds:
+        sources = _sources("policy.mask", [one for one in facts.config.lists.mask if one.kind == kind])
+        yield (
+            f"{told[kind].format(sources=sources)} A pseudonym of the same kind from the public lists takes its place, "
+            f"{EQUAL[facts.consistency]}.{shared} Who knows the name learns that a list holds it. Less of it with replace: "
+            f"{MASK}, none without policy.mask."
         )
 
 
@@ -70,12 +102,8 @@ def searched(facts: RunFacts) -> Iterator[str]:
             "not told apart. None of it without policy.names."
         )
     if named:
-        equal = {
-            "token": "each time it stands somewhere, so that equal names are not told apart",
-            "record": "the same throughout a record and in every run with this key, these lists and the level of records",
-            "dataset": "the same throughout the dataset and in every run with this key, these lists and the level of datasets",
-        }[level]
-        kinds = " and ".join({PERSON: "a person", LOCATION: "a place"}[name] for name in named)
+        equal = EQUAL[level]
+        kinds = " and ".join(KIND_WORDS[name] for name in named)
         yield (
             f"For each word of a name of {kinds} that {search.finders} found, that it is such a word, whether it is a "
             f"given name, surname, initial, town or country, and its capitals: a pseudonym of the same kind takes its place, "
@@ -113,13 +141,18 @@ def search_not_protected(facts: RunFacts) -> Iterator[str]:
         kind = {PERSON: "persons", LOCATION: "places"}[name]
         yield f"Names of {kind} are not looked for (policy.names.{name}: keep); their words are treated like any."
     if search.wanted(PSEUDONYM):
-        given, surnames, towns, regions, _ = POOL_SIZES
-        yield (
-            "A pseudonym is a keyed choice among public names, not a draw with an ε. It may be somebody's name, or the name "
-            f"itself, and two names may share one: two given names with a chance of 1 in {given:,}, surnames of 1 in "
-            f"{surnames:,}, towns of 1 in {towns:,}, countries and states of 1 in {regions:,}. Names are the same where "
-            "their letters are, without case, accents and apostrophes: a nickname or another spelling has another pseudonym."
-        )
+        yield _pseudonyms()
+
+
+def _pseudonyms() -> str:
+    """Write what a pseudonym is, and when two names share one."""
+    given, surnames, towns, regions, _ = POOL_SIZES
+    return (
+        "A pseudonym is a keyed choice among public names, not a draw with an ε. It may be somebody's name, or the name "
+        f"itself, and two names may share one: two given names with a chance of 1 in {given:,}, surnames of 1 in "
+        f"{surnames:,}, towns of 1 in {towns:,}, countries and states of 1 in {regions:,}. Names are the same where "
+        "their letters are, without case, accents and apostrophes: a nickname or another spelling has another pseudonym."
+    )
 
 
 def _beside(facts: RunFacts) -> str:
@@ -150,15 +183,37 @@ def not_protected(facts: RunFacts) -> Iterator[str]:
     lists = facts.config.lists
     if not lists:
         return
+    done = "masks, replaces" if lists.kinds else "masks"
     yield (
-        "That a word or phrase is in a list of names, or in none: between what a list masks or keeps and a drawn word there is "
+        f"That a word or phrase is in a list of names, or in none: between what a list {done} or keeps and a drawn word there is "
         "no bound. Gone without policy.mask and policy.keep."
     )
+    if lists.kinds:
+        if not facts.policy.names.wanted(PSEUDONYM):
+            yield _pseudonyms()
+        yield from _told_apart(lists.kinds)
     if lists.mask:
         yield (
             "Names that no list holds, that are misspelt, broken over lines or shortened in another way than to initials: they "
             "are treated like other words. Lists are matched without case, accents, apostrophes, hyphens and a possessive 's; a "
             "phrase also with its last word first and a comma, with initials, and as a title and its last word. No ε covers this."
+        )
+
+
+def _told_apart(kinds: Sequence[str]) -> Iterator[str]:
+    """Write how the parts of a list's names are told, and which names are linked by that."""
+    if PERSON in kinds:
+        yield (
+            "Of a name of a person that a list holds, what stands before a comma or last is a surname, as is a single word "
+            "behind a title, and a single letter an initial; of other words the public lists tell, and one that they do not hold "
+            "counts as a surname. So a full name, a title with the surname and an initial with it share the surname's pseudonym; "
+            "a given name and its initial do not, nor does a surname with and without a particle such as van, nor a word that is "
+            "a given name in one place and a surname in another."
+        )
+    if LOCATION in kinds:
+        yield (
+            "A place that a list holds is one pseudonym, however many words it has; written in another order or with initials "
+            "it has another."
         )
 
 

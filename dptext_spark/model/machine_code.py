@@ -38,6 +38,7 @@ from dptext_spark.runtime.paths import writable_by_others
 from dptext_spark.runtime.progress import Progress, silent
 from dptext_spark.text.names.name_table import compile_names, name_key
 from dptext_spark.text.names.names import Names
+from dptext_spark.text.names.search import PERSON
 from dptext_spark.text.names.word_list import WordList
 from dptext_spark.text.selection import Texts
 from dptext_spark.text.tokens import list_words
@@ -438,7 +439,8 @@ def exercise(model: Privatizer) -> None:
         for text, other, row_ids in (arrays, tuple(map(_read_only, arrays))):
             _draw(model, text, row_ids, key)
             _draw(model, other, row_ids, key)
-    _draw(model.with_names(lists), pa.array(texts), numbers, key)
+    for kind in (None, PERSON):  # entries that are masked, and those that have pseudonyms
+        _draw(model.with_names(replace(lists, kinds=(kind,))), pa.array(texts), numbers, key)
     _draw(model.of_rows(np.arange(len(texts))), pa.array(texts), numbers, key)
 
 

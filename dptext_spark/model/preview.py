@@ -29,7 +29,7 @@ from dptext_spark.text.chunks import padded
 from dptext_spark.text.engine import Placed
 from dptext_spark.text.identifiers.types import FAKE, TYPES
 from dptext_spark.text.lookup import LOWERED, MASKED_NUMBER
-from dptext_spark.text.names.public_names import KINDS
+from dptext_spark.text.names.public_names import KINDS, LISTED_KINDS
 from dptext_spark.text.names.search import NAME_TYPES
 from dptext_spark.text.names.sources import LIST_TYPES
 from dptext_spark.text.policy import Policy
@@ -48,6 +48,7 @@ STOP_KEPT = ("kept", "stop word")
 NOT_CHOSEN = ("kept", "NOT CHOSEN, IN CLEAR")
 BEYOND_BUDGET = ("masked", "beyond the budget")
 LISTED, LISTED_KEPT = ("masked", "in a list"), ("kept", "in a list, in clear")
+LISTED_NAME = ("pseudonym", "a name in a list")
 UNIFORMLY, REMAPPED = "drawn uniformly", "drawn uniformly, then remapped"
 OOV_FATE = {
     "mask": ("masked", "unknown"),
@@ -343,7 +344,7 @@ def _identifiers(privatizer: Privatizer, raw: bytes) -> dict[int, tuple[str, str
     ]
     by = f"a name, by {' or '.join(finders)}"
     actions = [
-        LISTED_KEPT if kept else LISTED if name in LIST_TYPES else
+        LISTED_KEPT if kept else LISTED if name in LIST_TYPES else LISTED_NAME if name in LISTED_KINDS else
         ("pseudonym", by) if name in KINDS else ("masked", by) if name in NAME_TYPES and search else
         ("fake" if name in faked else "masked", f"identifier ({name}), by a {'rule' if name in TYPES else 'provider'}")
         for name, kept in zip(names, found.kept.tolist(), strict=True)

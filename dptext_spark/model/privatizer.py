@@ -45,7 +45,7 @@ from dptext_spark.text.identifiers.provider import Provider, check_providers
 from dptext_spark.text.identifiers.types import TYPES
 from dptext_spark.text.names.names import Names
 from dptext_spark.text.names.pseudonyms import KeyedNames
-from dptext_spark.text.names.public_names import KINDS
+from dptext_spark.text.names.public_names import KINDS, LISTED_KINDS
 from dptext_spark.text.names.search import PSEUDONYM
 from dptext_spark.text.names.sources import LIST_TYPES
 from dptext_spark.text.policy import Policy
@@ -292,7 +292,7 @@ class Privatizer:
         return rows, Counters(counts, counts[:, drawn].astype(np.int64)), placed
 
     def with_names(self, names: Names) -> Privatizer:
-        """Return it with lists of names that are masked, or kept. They are no part of the model: its fingerprint stays."""
+        """Return it with lists of names that are masked, have pseudonyms, or stay. They are not in the fingerprint."""
         made = copy(self)
         made.__dict__["engine"] = self.engine.with_providers((*self.engine.providers, names))
         return made
@@ -361,8 +361,9 @@ class Privatizer:
 
     def _pseudonyms(self, key: RunKey, column: str, run_id: str) -> KeyedNames | None:
         """Return what pseudonyms are drawn from: the same in every run with this key, these lists and this level."""
-        names = self.policy.names
-        if not names.wanted(PSEUDONYM):
+        names, finder = self.policy.names, self.engine.finder
+        listed = finder is not None and LISTED_KINDS[0] in finder.names
+        if not names.wanted(PSEUDONYM) and not listed:
             return None
         place = (run_id, column) if self.consistency == "token" else ()
         context = ("pseudonyms", names.version, self.consistency, *place)

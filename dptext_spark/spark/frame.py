@@ -65,7 +65,8 @@ def privatize(
             are not in the frame that is returned.
         mask: private lists of words and phrases that become `[NAME]`, whatever the lexicon holds, as `policy.mask` of the
             settings names them: `{"file": ...}`, `{"table": ..., "column": ...}`, or `{"column": ...}` of the frame. Files and
-            tables are read now.
+            tables are read now. With `"kind": "person"` or `"location"`, and `"replace": "pseudonym"`, keyed names of that kind
+            take their place.
         keep: lists of what is released as it stands, likewise.
 
     Raises:

@@ -23,7 +23,7 @@ from dptext_spark.text.identifiers.provider import OfRows, Provider
 from dptext_spark.text.identifiers.types import TYPES
 from dptext_spark.text.lookup import INVALID, OPENING, look_up
 from dptext_spark.text.names.pseudonyms import KeyedNames
-from dptext_spark.text.names.public_names import PARTS_OF_PERSONS, PARTS_OF_PLACES, PublicNames
+from dptext_spark.text.names.public_names import LISTED_KINDS, PARTS_OF_PERSONS, PARTS_OF_PLACES, PublicNames
 from dptext_spark.text.names.search import LOCATION, PERSON
 from dptext_spark.text.names.sources import LIST_TYPES
 from dptext_spark.text.policy import BEYOND_MASK, CASES, NUMBER_MASK, NUMBERS, OOV, OOV_MASK, SEGMENTS, Policy
@@ -288,7 +288,7 @@ class Engine:
         known = len(OF_IDENTIFIERS)
         return np.array(
             [
-                known if name in LIST_TYPES else
+                known if name in (*LIST_TYPES, *LISTED_KINDS) else
                 known + 2 if name in of_persons else
                 known + 3 if name in of_places else
                 min(number, len(TYPES)) + 1

@@ -30,6 +30,7 @@ OF_AUDIT = {
     "capitals_kept": "capitalised words within sentences",
 }
 _BECAME = {MASK: "replaced by {mark}", PSEUDONYM: "replaced by pseudonyms", KEEP: "not looked for"}
+NAMED = "names of kind {kind}, replaced by pseudonyms of the public lists (version {version})"
 _NOT_LOOKED_FOR = (
     "The run looked for no names: those that the lexicon holds are words like any, and the others are treated like other unknown "
     "words. policy.names looks for names, policy.mask for those of a list."
@@ -69,7 +70,9 @@ def names(facts: ReportFacts) -> Section:
     if facts.metrics is None:
         blocks.append(Text(_RESTRICTED, quiet=True))
     else:
-        blocks += _counted(facts.metrics, facts.run.settings.policy.names.finders)
+        settings = facts.run.settings
+        named_lists = any("replace" in one for one in settings.lists.get("mask", []))
+        blocks += _counted(facts.metrics, settings.policy.names.finders, named_lists)
     return Section("names", "Names", tuple(blocks), restricted=facts.metrics is not None)
 
 
@@ -92,7 +95,8 @@ def _looked(settings: ShownSettings) -> Iterator[tuple[str, str]]:
             yield said, _BECAME[getattr(search, kind)].format(mark=placeholder(kind))
     for field, became in (("mask", f"replaced by {placeholder(LIST_TYPES[0])}"), ("keep", "stay in clear")):
         for one in settings.lists.get(field, []):
-            yield f"list (policy.{field})", f"{_source(one)}; {became}"
+            found = became if one.get("replace") is None else NAMED.format(**one)
+            yield f"list (policy.{field})", f"{_source(one)}; {found}"
 
 
 def _source(one: Mapping[str, object]) -> str:
@@ -106,11 +110,13 @@ def _source(one: Mapping[str, object]) -> str:
     return f"column {one.get('column')} of the input, of each row"
 
 
-def _counted(whole: Figures, finders: str) -> Iterator[Block]:
+def _counted(whole: Figures, finders: str, named_lists: bool) -> Iterator[Block]:
     if any(whole.get(name) for name in LISTED):
         yield Listed(
             "Names of lists",
-            (f"{listed_names(whole)}; by lists, without a guarantee. They are not among the words.",),
+            (
+                f"{listed_names(whole, named=named_lists)}; by lists, without a guarantee. They are not among the words.",
+            ),
         )
     if any(whole.get(name) for name in FOUND):
         yield Listed(
@@ -130,10 +136,15 @@ def _counted(whole: Figures, finders: str) -> Iterator[Block]:
         yield Table(("", "share that stands in the table as it was"), tuple(stayed))
 
 
-def listed_names(counts: Figures) -> str:
-    """Return how many words and phrases of lists of names were masked, and how many kept; metrics leave out what is 0."""
+def listed_names(counts: Figures, *, named: bool = False) -> str:
+    """Return how many words and phrases of lists of names were masked, and how many kept; metrics leave out what is 0.
+
+    Args:
+        counts: by name.
+        named: whether some lists have pseudonyms, whose words are counted with what is masked.
+    """
     masked, kept = (counts.get(name) or 0 for name in LISTED)
-    return f"{masked:,.0f} masked, {kept:,.0f} kept in clear"
+    return f"{masked:,.0f} masked{' or replaced by pseudonyms' if named else ''}, {kept:,.0f} kept in clear"
 
 
 def found_names(counts: Figures) -> str:

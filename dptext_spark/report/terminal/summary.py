@@ -10,6 +10,7 @@ from dptext_spark.model.record import WEAK
 from dptext_spark.report.sections import names, run
 from dptext_spark.report.terminal.console import PRICE, WIDTH, hanging
 from dptext_spark.rounding import exact, percent_down, percent_up, rounded_up
+from dptext_spark.text.names.sources import ListSources
 
 LARGE = 5e12  # bytes: the 5 TB that a cost is named for
 LEAST = 1e6  # bytes: a run of fewer measures nothing but its own start
@@ -84,7 +85,7 @@ def _work(facts: RunFacts, internal: bool) -> Iterator[tuple[str, str]]:
     if internal and facts.restricted is not None:
         yield from _words(
             facts.restricted.figures,
-            lists=bool(facts.config.lists),
+            lists=facts.config.lists,
             search=facts.policy.names.finders if facts.policy.names else "",
         )
     if facts.seconds is not None:
@@ -98,7 +99,7 @@ def _work(facts: RunFacts, internal: bool) -> Iterator[tuple[str, str]]:
         yield "compiled", said
 
 
-def _words(counts: Figures, *, lists: bool, search: str) -> Iterator[tuple[str, str]]:
+def _words(counts: Figures, *, lists: ListSources, search: str) -> Iterator[tuple[str, str]]:
     words = counts.get("words")
     if words is None:
         return
@@ -119,7 +120,7 @@ def _words(counts: Figures, *, lists: bool, search: str) -> Iterator[tuple[str, 
         by = "rules and providers" if counts.get(f"{run.PREFIX}provided") else "rules"
         yield "identifiers", f"{replaced}; by {by}, no guarantee"
     if lists:
-        yield "names", f"{names.listed_names(counts)}; by lists, no guarantee"
+        yield "names", f"{names.listed_names(counts, named=bool(lists.kinds))}; by lists, no guarantee"
     if search:
         yield "names", f"{names.found_names(counts)}; by {search}, no guarantee"
 

@@ -17,6 +17,9 @@ from dptext_spark.spark.tables.paths import quoted
 from dptext_spark.spark.tables.tables import split_name
 from dptext_spark.spark.udf.names import NamesFile, ShippedNames
 from dptext_spark.text.names.compiled_lists import CompiledLists
+from dptext_spark.text.names.name_table import compile_names, name_key
+from dptext_spark.text.names.names import Names
+from dptext_spark.text.names.search import PERSON
 from dptext_spark.text.names.sources import ListSource, ListSources
 from dptext_spark.text.names.word_list import MOST_ENTRIES, WordList
 
@@ -48,6 +51,8 @@ class RunLists:
             0 if names is None else names.masking,
             compiled.columns,
             compiled.masking_columns,
+            () if names is None else names.kinds,
+            compiled.kinds_of_columns,
         )
 
     def end(self) -> None:
@@ -146,4 +151,12 @@ def compile_lists(
         return known
     made = CompiledLists.of(sources, lists, key, scope)
     made.check_shares(privatizer.vocabulary, privatizer.policy.kept_words())
+    if sources.kinds:
+        _warm_up(privatizer)
     return RunLists(made, content)
+
+
+def _warm_up(privatizer: Privatizer) -> None:
+    """Compile the loops that make pseudonyms of a list's names, so that workers find them."""
+    listed = compile_names([WordList.of("names", [b"Lovelace"])], name_key(RunKey.insecure(0), ""))
+    privatizer.with_names(Names(listed, 1, kinds=(PERSON,))).warm_up()

@@ -47,6 +47,8 @@ class ShippedNames:
         masking: how many of them mask; the others keep.
         columns: whose texts are the lists of their rows, those that mask first: an argument each.
         masking_columns: how many of them mask.
+        kinds: of what each list that masks holds names, where they have pseudonyms; None where they are masked.
+        column_kinds: the same of the columns that mask.
     """
 
     scope: str = ""
@@ -54,6 +56,8 @@ class ShippedNames:
     masking: int = 0
     columns: tuple[str, ...] = ()
     masking_columns: int = 0
+    kinds: tuple[str | None, ...] = ()
+    column_kinds: tuple[str | None, ...] = ()
 
 
 NO_NAMES = ShippedNames()
@@ -104,6 +108,7 @@ def names_of(names: ShippedNames, arrays: Sequence[pa.Array | Elements], key: Ru
     opened = _opened(
         names.file, names.masking, key.commitment(names.scope), tuple(int(one) for one in hashing)
     )
+    opened = replace(opened, kinds=names.kinds, own_kinds=names.column_kinds)
     if not names.columns:
         return opened
     lists, roots = [], []

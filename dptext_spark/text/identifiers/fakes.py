@@ -25,7 +25,7 @@ from dptext_spark.text.identifiers.normalize import FOREIGN, NOTHING, STRANGE, U
 from dptext_spark.text.identifiers.registered import labels, schemes
 from dptext_spark.text.identifiers.types import FAKE, TYPES, placeholder
 from dptext_spark.text.names.pseudonyms import KeyedNames, pseudonyms
-from dptext_spark.text.names.public_names import KINDS
+from dptext_spark.text.names.public_names import KINDS, LISTED_KINDS
 
 CHUNK = (
     8  # characters from 64 bits: 26^8 of 2^64, so that no letter is likelier than another by more than 2^-26
@@ -293,7 +293,8 @@ def replacements(finder: Finder, found: Found, keyed: Keyed) -> Replacements:
     wanted = set(finder.identifiers.wanted(FAKE))
     free = ~(found.written | found.kept)
     faked = np.array([name in wanted for name in finder.names])[found.types] & free
-    parts = np.array([KINDS.index(name) if name in KINDS else -1 for name in finder.names])[found.types]
+    of_types = {name: kind for names in (KINDS, LISTED_KINDS) for kind, name in enumerate(names)}
+    parts = np.array([of_types.get(name, -1) for name in finder.names])[found.types]
     named = (parts >= 0) & free if keyed.names is not None else np.zeros(len(parts), np.bool_)
     marks = [placeholder(name).encode() for name in finder.names]
     of_marks = np.frombuffer(b"".join(marks), np.uint8)

@@ -20,7 +20,7 @@ from dptext_spark.text.identifiers.candidates import END, KIND, ROW, START, cand
 from dptext_spark.text.identifiers.context import DAY, KINDS, NAMED, reaches
 from dptext_spark.text.identifiers.months import Months, month_skeletons, months_of
 from dptext_spark.text.identifiers.normalize import shapes, skeletons
-from dptext_spark.text.identifiers.provider import BesideRules, Provider, provided
+from dptext_spark.text.identifiers.provider import BesideRules, Provided, Provider, provided
 from dptext_spark.text.identifiers.rules import REACHES, RULES, WRITTEN, Rule, match
 from dptext_spark.text.identifiers.types import TYPES, Identifiers, placeholder
 from dptext_spark.text.spans import Spans
@@ -91,12 +91,19 @@ class Finder:
         owner = np.searchsorted(rows, starts, side="right") - 1
         clear = np.zeros(len(starts), np.bool_)
         parts: list[tuple[np.ndarray, ...]] = [(owner, starts, ends, ranks, types, written, clear)]
-        parts += [self._provided(one, n, data, rows, texts) for n, one in enumerate(self.providers)]
+        found_by = [provided(one, n, data, rows, texts) for n, one in enumerate(self.providers)]
+        parts += [self._typed(one, n, found_by[n]) for n, one in enumerate(self.providers)]
         known = len(self.providers)
         searches = (
             one.beside(starts, ends) if isinstance(one, BesideRules) else one for one in self.searches
         )
-        searched = [self._provided(one, known + n, data, rows, texts) for n, one in enumerate(searches)]
+        searched = [
+            self._typed(one, known + n, provided(one, known + n, data, rows, texts))
+            for n, one in enumerate(searches)
+        ]
+        for one in found_by if searched else ():
+            begins, stops = _wholes(one)
+            searched = [_of(part, ~_within(begins, stops, part)) for part in searched]
         if any(part[-1].any() for part in parts):
             # What is kept counts where nothing else was found, and before the policy's own searches.
             found = _merged(data, rows, [_of(part, ~part[-1]) for part in parts])
@@ -106,11 +113,9 @@ class Finder:
                 searched = [_of(part, _apart(kept, part)) for part in searched]
         return _merged(data, rows, [*parts, *searched])
 
-    def _provided(
-        self, provider: Provider, number: int, data: U8, rows: I64, texts: pa.Array
-    ) -> tuple[np.ndarray, ...]:
-        """Return what a provider finds: (text, start, end, rank, type, whether a placeholder, whether kept) of each."""
-        spans, kinds, kept = provided(provider, number, data, rows, texts)
+    def _typed(self, provider: Provider, number: int, found: Provided) -> tuple[np.ndarray, ...]:
+        """Return what a provider found: (text, start, end, rank, type, whether a placeholder, whether kept) of each."""
+        spans, kinds, kept, _ = found
         named = np.array([self.names.index(name) for name in provider.types], np.int64)[kinds]
         rank = np.full(len(kinds), len(self.rules) + number)
         return spans.owners, spans.starts, spans.ends, rank, named, np.zeros(len(kinds), np.bool_), kept
@@ -185,6 +190,22 @@ def _of_placeholder(name: str) -> Rule:
 
 def _of(part: tuple[np.ndarray, ...], some: Bools) -> tuple[np.ndarray, ...]:
     return tuple(column[some] for column in part)
+
+
+def _wholes(found: Provided) -> tuple[I64, I64]:
+    """Return where the names begin and end whose parts a provider found, int64[n] each, ascending."""
+    part = np.flatnonzero(found.wholes >= 0)
+    change = np.diff(found.wholes[part]) != 0
+    first = part[np.append(True, change)[: len(part)]]
+    last = part[np.append(change, True)[: len(part)]]
+    return found.spans.starts[first], found.spans.ends[last]
+
+
+def _within(begins: I64, stops: I64, part: tuple[np.ndarray, ...]) -> Bools:
+    """Return which stretches lie within one of begins[i]:stops[i], which are ascending and apart."""
+    _, starts, ends, *_ = part
+    place = np.searchsorted(begins, starts, side="right") - 1
+    return np.asarray((place >= 0) & (ends <= np.append(stops, 0)[place]))
 
 
 def _apart(found: Found, part: tuple[np.ndarray, ...]) -> Bools:

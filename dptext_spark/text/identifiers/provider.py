@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
@@ -92,6 +92,8 @@ class TypedSpans:
         ends: int64[n], where it ends there.
         types: int64[n], positions in the provider's `types`.
         kept: bool[n], whether it stays as it stands, in clear; what else is found there counts more.
+        wholes: int64[n], equal for the parts of one name and for no others beside them; -1: it is no part. What the policy's own
+            search finds within the name counts less.
     """
 
     def __init__(
@@ -101,6 +103,7 @@ class TypedSpans:
         ends: Sequence[int] | I64,
         types: Sequence[int] | I64,
         kept: Bools | None = None,
+        wholes: I64 | None = None,
     ) -> None:
         """Take four sequences of one length, in the order of the texts and of the spans in each.
 
@@ -109,6 +112,7 @@ class TypedSpans:
         """
         self.rows, self.starts, self.ends, self.types = map(_whole, (rows, starts, ends, types))
         self.kept = np.zeros(len(self.rows), np.bool_) if kept is None else np.asarray(kept, np.bool_)
+        self.wholes = np.full(len(self.rows), -1, np.int64) if wholes is None else wholes
 
 
 def _whole(values: Sequence[int] | I64) -> I64:
@@ -145,9 +149,23 @@ def check_providers(providers: Sequence[Provider], reserved: Sequence[str], fiel
             )
 
 
-def provided(
-    provider: Provider, number: int, data: U8, rows: I64, texts: pa.Array
-) -> tuple[Spans, I64, Bools]:
+class Provided(NamedTuple):
+    """What a provider found in a batch.
+
+    Attributes:
+        spans: in its bytes.
+        types: int64[n], positions in the provider's `types`.
+        kept: bool[n], which stay as they stand.
+        wholes: int64[n], as :class:`TypedSpans` has them.
+    """
+
+    spans: Spans
+    types: I64
+    kept: Bools
+    wholes: I64
+
+
+def provided(provider: Provider, number: int, data: U8, rows: I64, texts: pa.Array) -> Provided:
     """Ask a provider.
 
     Args:
@@ -156,9 +174,6 @@ def provided(
         data: uint8[...], the bytes of the texts.
         rows: int64[r + 1], text i is data[rows[i]:rows[i + 1]].
         texts: the same texts; one that is no UTF-8 is shown to nobody.
-
-    Returns:
-        (its spans in `data`; types int64[n] as positions in its own; bool[n], which stay as they stand).
 
     Raises:
         ProviderError: spans that overlap, are out of order or out of their texts, or of no type of its own; or it failed.
@@ -178,16 +193,15 @@ def provided(
         raise ProviderError(str(error), SPANS, number) from None
 
 
-def _checked(
-    found: object, source: str, types: tuple[str, ...], data: U8, rows: I64
-) -> tuple[Spans, I64, Bools]:
+def _checked(found: object, source: str, types: tuple[str, ...], data: U8, rows: I64) -> Provided:
     """Return what :func:`provided` does, of what a provider gave."""
     if not isinstance(found, TypedSpans):
         raise DataError(f"{source}: {type(found).__name__} given; valid: TypedSpans.")
     places = (found.rows, found.starts, found.ends, found.types)
     if any(not isinstance(one, np.ndarray) or one.dtype != np.int64 or one.ndim != 1 for one in places):
         raise DataError(f"{source}: rows, starts, ends or types that are no int64 in one dimension.")
-    if {len(values) for values in (found.starts, found.ends, found.types, found.kept)} != {len(found.rows)}:
+    others = (found.starts, found.ends, found.types, found.kept, found.wholes)
+    if {len(values) for values in others} != {len(found.rows)}:
         raise DataError(f"{source}: rows, starts, ends, types and kept of different lengths.")
     if ((found.rows < 0) | (found.rows >= len(rows) - 1)).any() or (np.diff(found.rows) < 0).any():
         raise DataError(f"{source}: rows that are out of order, or no rows of the batch.")
@@ -199,7 +213,7 @@ def _checked(
         raise DataError(f"{source}: a span is empty or lies outside its text.")
     spans = Spans(data, rows, found.starts + shift, found.ends + shift, bounds)
     check_spans(spans, source)
-    return spans, found.types, found.kept
+    return Provided(spans, found.types, found.kept, found.wholes)
 
 
 def _readable(texts: pa.Array) -> pa.Array:

@@ -16,13 +16,18 @@ from dptext_spark.text.chunks import padded
 from dptext_spark.text.names.matching import names_in
 from dptext_spark.text.names.name_table import compile_names, name_key
 from dptext_spark.text.names.names import Names
+from dptext_spark.text.names.search import VERSION
 from dptext_spark.text.names.sources import ListSource, ListSources
 from dptext_spark.text.names.word_list import WordList
 
 MOST_STOP_WORDS = 0.5  # of a list's entries
 MOST_OF_LEXICON = 0.5
 LEAST_ENTRIES = 10  # from which a list can be said to be one of stop words
-SHOWN = ("entries", "digest")  # what is shown of a list beside where it comes from
+SHOWN = (
+    "entries",
+    "digest",
+    "version",
+)  # what is shown of a list beside where it comes from, and what becomes of it
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +68,10 @@ class CompiledLists:
         masking = sum(one is not None for one in lists[: len(sources.mask)])
         bound = iter(key.commitment(f"list {scope} {digest}")[:32] for digest in table.digests)
         digests = tuple(None if one is None else next(bound) for one in lists)
-        return cls(sources, tuple(lists), Names(table, masking), scope, digests)
+        kinds = tuple(
+            source.kind for source, one in zip(sources.mask, lists, strict=False) if one is not None
+        )
+        return cls(sources, tuple(lists), Names(table, masking, kinds=kinds), scope, digests)
 
     @classmethod
     def of_files(cls, sources: ListSources, key: RunKey) -> tuple[CompiledLists, tuple[str, ...]]:
@@ -94,8 +102,16 @@ class CompiledLists:
         """How many of them mask."""
         return sum(source.of_rows for source in self.sources.mask)
 
+    @property
+    def kinds_of_columns(self) -> tuple[str | None, ...]:
+        """Of each of those that mask, of what its entries are names, where they have pseudonyms."""
+        return tuple(source.kind for source in self.sources.mask if source.of_rows)
+
     def shown(self) -> dict[str, Json]:
-        """Return `mask` and `keep` as a row for sharing holds them: where each comes from, its size, a keyed digest."""
+        """Return `mask` and `keep` as a row for sharing holds them: where each comes from, its size, a keyed digest.
+
+        A list whose entries have pseudonyms is shown with the version of the public lists that they come from.
+        """
         read = iter(zip(self.lists, self.digests, strict=True))
         shown = {
             name: [_shown(source, *next(read)) for source in getattr(self.sources, name)]
@@ -150,4 +166,5 @@ class CompiledLists:
 def _shown(source: ListSource, one: WordList | None, digest: str | None) -> dict[str, Json]:
     """Return what a row for sharing holds of one list."""
     read: dict[str, Json] = {} if one is None else {"entries": len(one), "digest": f"(by the key; {digest})"}
-    return {**source.as_dict(), **read}
+    version: dict[str, Json] = {"version": VERSION} if source.has_pseudonyms else {}
+    return {**source.as_dict(), **read, **version}

@@ -50,10 +50,13 @@ from dptext_spark.text.names.public_lists import (
 )
 from dptext_spark.text.names.search import KEEP, LOCATION, NAME_TYPES, PERSON, PSEUDONYM, NameSearch
 from dptext_spark.text.names.siphash import siphash
+from dptext_spark.text.names.sources import LIST_TYPES
 
 INITIAL = 4  # a kind beside those of the lists
 PARTS_OF_PERSONS, PARTS_OF_PLACES = ("given_name", "surname", "initial"), ("city", "region")
 KINDS = ("given_name", "surname", "city", "region", "initial")  # the types of parts, which have pseudonyms
+# The types of the same parts where a list of one's own holds the name; no provider can have such a type.
+LISTED_KINDS = tuple(f"{LIST_TYPES[0]}:{name}" for name in KINDS)
 ENDS_SENTENCE = (0x2E, 0x21, 0x3F, 0x3A, 0x3B, 0x22, 0x7C, 0x201C, 0x201D, 0x2022, 0x2026)
 MOST_WORDS = 4096  # that are looked at together; a longer line is cut
 MOST_OF_NAME = 4  # words that a name goes on over
@@ -62,7 +65,7 @@ WORD, CAPITAL, UPPER, SINGLE, BEGINS, JOINED, TELLING = (1 << n for n in range(7
 
 
 @compiled
-def _gap(data: Any, p: Int, end: Int, chars: Any, titled: bool) -> tuple[bool, bool, bool]:
+def joins(data: Any, p: Int, end: Int, chars: Any, titled: bool) -> tuple[bool, bool, bool]:
     """Return whether data[p:end] joins two words, ends a sentence, and breaks a line; after a title one stop may stand first."""
     stage, classes = chars
     joined, ended, hyphens = True, False, 0
@@ -84,7 +87,7 @@ def _gap(data: Any, p: Int, end: Int, chars: Any, titled: bool) -> tuple[bool, b
 
 
 @compiled
-def _look(data: Any, begin: Int, p: Int, end: Int, letters: Any, size: Int) -> Int:
+def look(data: Any, begin: Int, p: Int, end: Int, letters: Any, size: Int) -> Int:
     """Return how the word data[p:end], of a text that begins at `begin`, is written: `WORD`, `CAPITAL`, `UPPER`, `SINGLE`.
 
     Of no `size` in normal form it is too long for a word.
@@ -131,14 +134,14 @@ def _read_line(
         joined, ended = False, True
         if n > 0:
             titled = words[n - 1, FLAGS] & TITLE_ONLY != 0
-            joined, ended, broken = _gap(data, before, start, chars, titled)
+            joined, ended, broken = joins(data, before, start, chars, titled)
             if broken or n == words.shape[0]:
                 more = start
                 break
         if size > 0 and form[size - 1] == 0x2E:
             size -= 1  # the stop of an initial is no part of it
             stop -= 1
-        looks = _look(data, begin, start, stop, letters, size)
+        looks = look(data, begin, start, stop, letters, size)
         state = siphash(zero, zero, zero, form, size)
         flags = find_public(cells, shift, state) if looks & WORD else np.int64(0)
         if joined:
@@ -197,7 +200,7 @@ def _add_part(found: Any, m: Int, start: Int, end: Int, kind: Int, name: Int, ro
 
 
 @compiled
-def _add_person(words: Any, i: Int, j: Int, titled: bool, found: Any, m: Int, row: Int) -> Int:
+def add_person(words: Any, i: Int, j: Int, titled: bool, found: Any, m: Int, row: Int) -> Int:
     """Add the parts of the person in words i..j - 1; return how many parts are found so far."""
     name, k = words[i, START], i
     while k < j:
@@ -282,7 +285,7 @@ def _names_of_line(
         for k in range(n):
             every = every and words[k, LOOKS] & CAPITAL != 0
         if every and not words[0, FLAGS] & STOP and class_of(words[0, FLAGS], GIVEN) >= COMMON:
-            return _add_person(words, 0, n, False, found, m, row)
+            return add_person(words, 0, n, False, found, m, row)
     i = np.int64(0)
     while i < n:
         flags, looks = words[i, FLAGS], words[i, LOOKS]
@@ -304,7 +307,7 @@ def _names_of_line(
             title = behind > i + 1 and _follows(words, n, behind) and not words[behind, FLAGS] & STOP
         if title and (titled or not next_flags & ENGLISH):
             j = _tail(words, n, behind)
-            m = _add_person(words, i + 1, j, True, found, m, row)
+            m = add_person(words, i + 1, j, True, found, m, row)
             i = j
             continue
         length, likely, kind = np.int64(0), np.int64(0), np.int64(0)
@@ -340,7 +343,7 @@ def _names_of_line(
         if i == first:
             i += 1
             continue
-        m = _add_person(words, first, i, False, found, m, row)
+        m = add_person(words, first, i, False, found, m, row)
     return m
 
 

@@ -39,6 +39,31 @@ def test_they_are_no_part_of_what_a_model_is_made_from() -> None:
     assert without.as_dict() == parse_config(PLAIN).as_dict()
 
 
+A, NAMED = {"file": "a"}, {"kind": "person", "replace": "pseudonym"}
+
+
+def test_pseudonyms_are_asked_for_by_a_kind_and_what_is_masked_leaves_no_trace() -> None:
+    given = {
+        "mask": [{"file": "a", **NAMED}, {"column": "c", "kind": "location", "replace": "pseudonym"}, {"file": "b"}]
+    }  # fmt: skip
+    config = parse_config({**PLAIN, "policy": given})
+    assert config.lists.mask[:2] == (
+        ListSource("a", kind="person", replace="pseudonym"), ListSource(column="c", kind="location", replace="pseudonym"),
+    )  # fmt: skip
+    assert config.lists.kinds == ("person", "location")
+    assert config.as_dict()["policy"]["mask"] == given["mask"]
+    assert parse_config(config.as_dict()) == config
+    masked = parse_config({**PLAIN, "policy": {"mask": [{"file": "a", "replace": "mask", "kind": None}]}})
+    assert masked.as_dict() == parse_config({**PLAIN, "policy": {"mask": [{"file": "a"}]}}).as_dict()
+    assert masked.lists.kinds == ()
+    assert config.spec() == parse_config(PLAIN).spec()
+
+
+def test_what_is_kept_has_no_pseudonyms_however_it_is_built() -> None:
+    with pytest.raises(SettingsError, match=r"policy\.keep\[0\]\.replace: given"):
+        ListSources(keep=(ListSource("a", kind="person", replace="pseudonym"),))
+
+
 @pytest.mark.parametrize(
     ("policy", "said"),
     [
@@ -49,8 +74,20 @@ def test_they_are_no_part_of_what_a_model_is_made_from() -> None:
         ({"mask": [{"file": "a", "column": "b"}]}, r"policy\.mask\[0\]: file, column given"),
         ({"mask": [{"file": 5}]}, r"policy\.mask\[0\]\.file: 5 given; valid: a text"),
         ({"mask": [{"file": " "}]}, r"policy\.mask\[0\]\.file: ' ' given; valid: a text"),
-        ({"mask": [{"fiel": "a"}]}, r"policy\.mask\[0\]\.fiel: no such setting; valid here: file, table, column\. .*file"),
+        (
+            {"mask": [{"fiel": "a"}]},
+            r"policy\.mask\[0\]\.fiel: no such setting; valid here: file, table, column, kind, replace\. .*file",
+        ),
         ({"mask": [{"table": "a b", "column": "c"}]}, r"policy\.mask\[0\]\.table: 'a b' given; valid: catalog"),
+        ({"keep": [{"fiel": "a"}]}, r"policy\.keep\[0\]\.fiel: no such setting; valid here: file, table, column\. .*file"),
+        ({"mask": [{**A, "kind": "person"}]}, r"policy\.mask\[0\]\.kind: 'person' given, but .* valid: with replace: pseudonym"),
+        ({"mask": [{**A, "kind": "person", "replace": "mask"}]}, r"policy\.mask\[0\]\.kind: 'person' given, but"),
+        ({"mask": [{**A, "replace": "pseudonym"}]}, r"policy\.mask\[0\]\.replace: .*: with kind: person or location; or mask"),
+        ({"mask": [{**A, **NAMED, "kind": "peson"}]}, r"policy\.mask\[0\]\.kind: 'peson' .*valid: person, location\. .*person"),
+        ({"mask": [{**A, **NAMED, "kind": ["person"]}]}, r"policy\.mask\[0\]\.kind: \['person'\] .*valid: person, location"),
+        ({"mask": [{**A, **NAMED, "replace": "keep"}]}, r"policy\.mask\[0\]\.replace: 'keep' .*valid: mask, pseudonym"),
+        ({"keep": [{**A, "replace": "mask"}]}, r"policy\.keep\[0\]\.replace: given, but .*as it stands; valid here: file, table"),
+        ({"keep": [{**A, "kind": "person"}]}, r"policy\.keep\[0\]\.kind: given, but .*belong to lists of policy\.mask"),
     ],
 )  # fmt: skip
 def test_what_names_no_list_is_refused(policy: dict[str, Any], said: str) -> None:

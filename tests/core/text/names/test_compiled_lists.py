@@ -12,6 +12,7 @@ from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.text.names.compiled_lists import CompiledLists
 from dptext_spark.text.names.name_table import MOST_LISTS
+from dptext_spark.text.names.search import VERSION
 from dptext_spark.text.names.sources import ListSource, ListSources
 from dptext_spark.text.names.word_list import WordList
 from dptext_spark.text.policy import Policy
@@ -46,6 +47,24 @@ def test_what_is_shown_is_where_it_comes_from_its_size_and_a_keyed_digest() -> N
     assert made.names is not None
     assert (made.names.masking, made.columns, made.masking_columns) == (1, ("customer",), 1)
     assert "Zorblax" not in str(shown)
+
+
+def test_pseudonyms_are_bound_to_the_version_of_the_public_lists() -> None:
+    named = [
+        ListSource(**where, kind="person", replace="pseudonym") for where in ({"file": "/b"}, {"column": "c"})
+    ]
+    sources = ListSources(mask=(FILE, *named, TABLE))
+    lists = [list_of("Zorblax"), list_of("Ada Lovelace"), None, list_of("Oslo")]
+    made = CompiledLists.of(sources, lists, KEY, "r")
+    first, second, third, fourth = made.shown()["mask"]  # type: ignore[misc]
+    assert "version" not in first.keys() | fourth.keys()
+    assert (second["version"], second["kind"], second["replace"]) == (VERSION, "person", "pseudonym")
+    assert third == {"column": "c", "kind": "person", "replace": "pseudonym", "version": VERSION}
+    assert made.names is not None
+    assert made.names.kinds == (None, "person", None)
+    assert made.kinds_of_columns == ("person",)
+    (plain,) = compiled("Ada Lovelace").shown()["mask"]  # type: ignore[misc]
+    assert plain["digest"] == compiled("ada lovelace").shown()["mask"][0]["digest"]  # type: ignore[index, call-overload]
 
 
 def test_a_digest_depends_on_the_entries_the_key_and_the_run_alone() -> None:
