@@ -205,7 +205,7 @@ def _lists_apart(before: Binding, now: Binding, same_key: bool) -> tuple[str, Bi
         return "", before, now
     then, asked = ((one if same_key else one.without_digests()).lists for one in settings)
     found = [
-        f"policy.{name}{_then_and_now(*(_entries(lists.get(name, [])) for lists in (then, asked)))}"
+        f"policy.{name}{_then_and_now(*_told(then.get(name, []), asked.get(name, [])))}"
         for name in ListSources.NAMES
         if then.get(name) != asked.get(name)
     ]
@@ -214,6 +214,17 @@ def _lists_apart(before: Binding, now: Binding, same_key: bool) -> tuple[str, Bi
         for one, held in zip((before, now), settings, strict=True)
     )
     return " and ".join(found), first, second
+
+
+def _told(
+    then: Sequence[Mapping[str, Json]], now: Sequence[Mapping[str, Json]]
+) -> tuple[str, str]:  # fmt: skip
+    """Return in words what lists were and are: the versions of the public lists, where pseudonyms are of others, else entries."""
+    versions = [sorted({str(one["version"]) for one in lists if "version" in one}) for lists in (then, now)]
+    if all(versions) and versions[0] != versions[1]:
+        before, after = (f"public lists of version {', '.join(found)}" for found in versions)
+        return before, after
+    return _entries(then), _entries(now)
 
 
 def _entries(lists: Sequence[Mapping[str, Json]]) -> str:

@@ -113,6 +113,41 @@ def test_lists_of_names_are_stated(lists: dict[str, Any], heading: str, expected
         assert "[NAME]" not in said(**policy(**lists))
 
 
+NAMED = {"kind": "person", "replace": "pseudonym"}
+PLACES = {**NAMED, "kind": "location"}
+
+
+@pytest.mark.parametrize(
+    ("lists", "level", "heading", "expected"),
+    [
+        ([NAMED], "token", "What is protected", "stop words and what a list of names holds excepted."),
+        ([NAMED], "token", "What is released in clear", "holds (policy.mask: 1 list for all rows): that it is such a word"),
+        ([NAMED], "token", "What is released in clear", "each time it stands somewhere, so that equal names are not told apart."),
+        ([NAMED], "record", "What is released in clear", "throughout a record and in every run with this key"),
+        ([NAMED], "dataset", "What is released in clear", "datasets. All text columns share it, and so does that name"),
+        ([PLACES], "record", "What is released in clear", "For each place that a list holds (policy.mask: 1 list for all rows)"),
+        ([{}, NAMED], "record", "What is released in clear", "(policy.mask: 1 list for all rows): it is replaced by [NAME]"),
+        ([NAMED], "token", "What is not protected", "surnames of 1 in 88,799"),
+        ([NAMED], "token", "What is not protected", "between what a list masks, replaces or keeps and a drawn word"),
+        ([NAMED], "record", "What is not protected", "share the surname's pseudonym; a given name and its initial do not"),
+        ([PLACES], "record", "What is not protected", "A place that a list holds is one pseudonym"),
+        ([NAMED], "record", "What is not protected", "Names that no list holds"),
+    ],
+)  # fmt: skip
+def test_pseudonyms_of_lists_are_stated(
+    lists: list[dict[str, str]], level: str, heading: str, expected: str
+) -> None:
+    given = {**policy(mask=[FILE | one for one in lists]), "consistency": level}
+    assert expected in under(heading, **given)
+    assert "/secure" not in said(**given)
+    assert ("[NAME]" in said(**given)) is ({} in lists)
+    assert ("of a person" in under("What is released in clear", **given)) is (NAMED in lists)
+    assert ("each place" in under("What is released in clear", **given)) is (PLACES in lists)
+    assert "pseudonym" not in said(**policy(mask=[FILE], keep=[FILE]))
+    searching = policy(mask=[FILE | NAMED], names={"lists": True, "person": "pseudonym"})
+    assert said(**searching).count("A pseudonym is a keyed choice among public names") == 1
+
+
 SEARCH = {"lists": True}
 
 

@@ -31,6 +31,7 @@ MODEL: Any = SimpleNamespace(
     imported=(),
 )
 
+PERSONS = {"kind": "person", "replace": "pseudonym"}
 RELEASES: dict[str, list[Any]] = {
     "input.where": ["lang = 'en'"],
     "columns": [["title"], ["body", "title"]],
@@ -70,15 +71,24 @@ RELEASES: dict[str, list[Any]] = {
         ),
     ],
     "policy.providers": [["finders.a:A"], ["finders.a:B"], ["finders.a:A", "finders.a:B"]],
-    **{
-        f"policy.{name}": [
-            [{"file": "/names.txt"}],
-            [{"file": "/names.txt"}, {"table": "people", "column": "name"}],
-            [{"column": "customer"}],
-            [{"file": "/names.txt"}, {"column": "customer"}],
-        ]
-        for name in ("mask", "keep")
-    },
+    "policy.keep": [
+        [{"file": "/names.txt"}],
+        [{"file": "/names.txt"}, {"table": "people", "column": "name"}],
+        [{"column": "customer"}],
+        [{"file": "/names.txt"}, {"column": "customer"}],
+    ],
+    "policy.mask": [
+        [{"file": "/names.txt"}],
+        [{"file": "/names.txt"}, {"table": "people", "column": "name"}],
+        [{"column": "customer"}],
+        [{"file": "/names.txt"}, {"column": "customer"}],
+        [{"file": "/names.txt", **PERSONS}],
+        [{"file": "/names.txt", **PERSONS, "kind": "location"}],
+        [{"file": "/names.txt", **PERSONS}, {"column": "customer"}],
+        [{"file": "/names.txt"}, {"column": "customer", **PERSONS}],
+        [{"file": "/names.txt", **PERSONS}, {"column": "customer", **PERSONS}],
+        [{"file": "/names.txt", **PERSONS}, {"column": "customer", **PERSONS, "kind": "location"}],
+    ],
     "importance": [
         {"percent": 30},
         {"percent": 31},

@@ -17,6 +17,9 @@ from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import RunKey, hash_keys
 from dptext_spark.text.align_output import align
+from dptext_spark.text.names.name_table import compile_names, name_key
+from dptext_spark.text.names.names import Names
+from dptext_spark.text.names.word_list import WordList
 from dptext_spark.text.policy import Policy
 from tests.core.text.samples import NAMING, NAMING_TEXTS, WORDS, FirstLane, Step, run
 
@@ -105,6 +108,60 @@ def test_no_false_alarm(policy: Policy, level: str, texts: list[str]) -> None:
     fits, _, broken = audit(policy, level, texts, [text.decode() for text in out])
     assert all(fits)
     assert broken == 0
+
+
+LISTED = (
+    ("Ada Lovelace", "Robert", "Mary Ann", "Smith-Jones"),
+    ("New York", "Oslo"),
+    ("cat ox", "zebra"),
+    ("dog",),
+)
+
+
+@functools.cache
+def lists_of_names() -> Names:
+    lists = [WordList.of("list", [one.encode() for one in some]) for some in LISTED]
+    table = compile_names(lists, name_key(RunKey.insecure(0), "r"))
+    return Names(table, 3, kinds=("person", "location", None))
+
+
+@settings(max_examples=300)
+@given(
+    policy=NAMING,
+    level=st.sampled_from(["record", "dataset"]),
+    texts=st.lists(NAMING_TEXTS, min_size=1, max_size=3),
+)
+def test_no_false_alarm_where_lists_have_pseudonyms(policy: Policy, level: str, texts: list[str]) -> None:
+    made, plain = (one.with_names(lists_of_names()) for one in pair(policy, level))
+    out, _ = run(made, texts, record_ids=pa.array(["r"] * len(texts)))
+    output = [text.decode() for text in out]
+    shaped, _, placed = plain.privatize_with_spans(
+        pa.array(texts), column="", row_ids=pa.array(range(len(texts)), pa.int64()), key=RunKey.insecure(1)
+    )
+    groups, replacements, _, fits = align(
+        pair(policy, level)[0].engine, shaped, pa.array(output), KEYS, placed
+    )
+    assert fits.tolist() == [True] * len(texts)
+    seen: dict[Any, set[int]] = {}
+    for group, one in zip(map(tuple, groups.tolist()), replacements.tolist(), strict=True):
+        seen.setdefault(group, set()).add(one)
+    assert all(len(found) == 1 for found in seen.values())
+
+
+@pytest.mark.parametrize(("output", "fits"), [
+    ("Robert Smith met dog.", True), ("Xavier Smith met dog.", True), ("Robert Smith met cat.", False),
+    ("Robert met dog.", False), ("Robert, Smith met dog.", False),
+])  # fmt: skip
+def test_what_is_no_pseudonym_of_a_list_does_not_fit(output: str, fits: bool) -> None:
+    made, plain = (
+        one.with_names(lists_of_names()) for one in pair(Policy(stop_word_list=("met",)), "record")
+    )
+    shaped, _, placed = plain.privatize_with_spans(
+        pa.array(["Ada Lovelace met dog."]), column="", row_ids=pa.array([0]), key=RunKey.insecure(1)
+    )
+    engine = pair(Policy(stop_word_list=("met",)), "record")[0].engine
+    assert made.engine.finder is not None
+    assert align(engine, shaped, pa.array([output]), KEYS, placed)[3].tolist() == [fits]
 
 
 @pytest.mark.parametrize(

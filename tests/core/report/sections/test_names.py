@@ -83,6 +83,16 @@ def test_it_says_which_lists_and_models_looked(model: Model) -> None:
         "list (policy.keep) | column name of crm.products, 5 entries; stay in clear",
     ):  # fmt: skip
         assert line in text
+    named = {"kind": "person", "replace": "pseudonym", "version": "1"}
+    facts = facts_of(model, {"mask": [one | named for one in LISTS["mask"]]}, metrics=[*METRICS, *COUNTS])
+    text = said(names(facts))
+    for line in (
+        "list (policy.mask) | file /lists/staff.txt, 1,234 entries; names of kind person, replaced by pseudonyms of the public "
+        "lists (version 1)",
+        "column customer of the input, of each row; names of kind person, replaced by pseudonyms",
+        "31 masked or replaced by pseudonyms, 0 kept in clear",
+    ):
+        assert line in text
     masked = facts_of(model, {"names": {"lists": True}})
     assert "names of persons | replaced by [PERSON]" in said(names(masked))
 
