@@ -42,11 +42,13 @@ def config_of(folder: Path, out: str, **changes: Any) -> RunConfig:
 
 
 def lists_of(spark: Any, folder: Path) -> dict[str, list[dict[str, str]]]:
-    """Private lists of names: a file, a table and a column of the rows."""
+    """Private lists of names: a file, a table and a column of the rows, and one whose names have pseudonyms."""
     (folder / "names.txt").write_text("Hello there\nday 7\n", encoding="utf-8")
+    (folder / "persons.txt").write_text("friend\n", encoding="utf-8")
+    persons = {"file": str(folder / "persons.txt"), "kind": "person", "replace": "pseudonym"}
     spark.createDataFrame([("time",), ("the house",)], "word string").createOrReplaceTempView("kept")
     return {
-        "mask": [{"file": str(folder / "names.txt")}, {"column": "customer"}],
+        "mask": [{"file": str(folder / "names.txt")}, {"column": "customer"}, persons],
         "keep": [{"table": "kept", "column": "word"}],
     }
 

@@ -200,6 +200,7 @@ def test_lists_of_names_are_looked_for_as_on_a_classic_session(client: Client) -
     assert client.found["listed"] == [json.loads(row[0]) for row in rows]
     bodies = [row.get("body") or "" for row in client.found["listed"]]
     assert sum(body.startswith("[NAME] ") for body in bodies) > ROWS / 2
+    assert "friend" not in json.dumps(client.found["listed"])
     here = dps.run(config_of(client.folder, "listed_here", policy=lists), client.spark, key=KEY).as_dict(
         internal=True
     )

@@ -192,3 +192,18 @@ def test_runs_and_frames_replace_names_and_a_retry_wants_the_version(
             mask=settings["policy"]["mask"],
         )  # fmt: skip
         assert read(made) == expected
+
+
+def test_a_stream_keeps_a_pseudonym_from_micro_batch_to_micro_batch(
+    spark: SparkSession, settings: dict[str, Any]
+) -> None:
+    config = parse_config({**settings, "mode": "incremental", "consistency": "dataset", "run": {}})
+    for part in (ROWS[:2], [(9, "ADA LOVELACE", ["Lovelace, Ada"], None, None)]):
+        spark.createDataFrame(part, SCHEMA).coalesce(1).write.format("delta").mode("append").save(
+            settings["input"]["path"]
+        )
+        assert run(config, spark, key=KEY).facts["rows"] == len(part)
+    out = read(spark.read.format("delta").load(settings["output"]["path"]))
+    given, surname = out[0][0].split(",")[0].split(" ")
+    assert out[9] == (f"{given} {surname}".upper(), [f"{surname}, {given}"])
+    assert out[1][0].split(" ")[1] == surname
