@@ -48,8 +48,9 @@ _PROVIDERS = {  # what is said of a provider by import path; its place in the se
     "nothing in a text that it cannot read; NULL and empty texts come, too",
     "PROVIDER_SPANS": "the provider gave what are no spans of the texts; valid: rows, starts, ends and types as integers, in "
     "order, apart, in UTF-8 bytes within their texts, of its own types, none to be kept",
-    "PROVIDER_MISSING": f"the provider cannot be imported or made there; valid: {EXPECTED} (--py-files, a wheel, or the image "
-    "of the nodes)",
+    "PROVIDER_MISSING": f"the provider cannot be imported or made there; valid: {EXPECTED}. Send its module along (spark-submit "
+    "--py-files FILE, or spark.addArtifact(FILE, pyfile=True)), or have it on every node (a wheel, spark.executorEnv.PYTHONPATH; "
+    "docs/guide/cluster)",
     "PROVIDER_DIFFERS": "the provider is another there than on the driver; valid: the same name, version and types everywhere",
 }
 _OUT_OF_MEMORY = ("java.lang.OutOfMemoryError", "Cannot reserve additional contiguous bytes")

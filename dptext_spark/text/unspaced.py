@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from dptext_spark.arrays import I64, U8, Bools
 from dptext_spark.lexicon.characters import APOSTROPHE, EXTEND, HYPHEN, LETTER, MARK, cell, decode, lower_into
 from dptext_spark.runtime.jit import Int, compiled
 from dptext_spark.text.identifiers.normalize import UNSPACED_BLOCKS
@@ -25,7 +26,7 @@ _FIRST, _LAST = np.array(UNSPACED_BLOCKS, np.int64).T.copy()
 
 
 @compiled
-def _is_unspaced(code: Int) -> Any:
+def is_unspaced(code: Int) -> Any:
     """Whether a letter is of a script that is written without spaces, or joins endings to words."""
     for k in range(_FIRST.shape[0]):
         if code <= _LAST[k]:
@@ -34,14 +35,27 @@ def _is_unspaced(code: Int) -> Any:
 
 
 @compiled
-def _has_unspaced(data: Any, i: Int, end: Int) -> Any:
+def has_unspaced(data: Any, i: Int, end: Int) -> Any:
     """Whether a letter of such a script is in data[i:end], valid UTF-8."""
     while i < end:
         code, length = decode(data, i, end)
-        if code >= 128 and _is_unspaced(code):
+        if code >= 128 and is_unspaced(code):
             return True
         i += length
     return False
+
+
+@compiled
+def _fill_unspaced(data: Any, starts: Any, ends: Any, found: Any) -> None:
+    for i in range(starts.shape[0]):
+        found[i] = has_unspaced(data, starts[i], ends[i])
+
+
+def hold_unspaced(data: U8, starts: I64, ends: I64) -> Bools:
+    """Return which words data[starts[i]:ends[i]], valid UTF-8, hold a letter of such a script: bool[n]."""
+    found = np.zeros(len(starts), np.bool_)
+    _fill_unspaced(data, starts, ends, found)
+    return found
 
 
 @compiled
@@ -56,7 +70,7 @@ def _piece(data: Any, i: Int, end: Int, stage: Any, classes: Any) -> tuple[Int, 
     kind = classes[cell(code, stage)]
     if kind == APOSTROPHE or kind == HYPHEN:
         return i + length, i + length, np.int64(2)
-    spaced = not _is_unspaced(code)
+    spaced = not is_unspaced(code)
     i += length
     spelt = i
     while i < end:
@@ -64,10 +78,10 @@ def _piece(data: Any, i: Int, end: Int, stage: Any, classes: Any) -> tuple[Int, 
         kind = classes[cell(code, stage)]
         if spaced and (kind == APOSTROPHE or kind == HYPHEN):
             following, _ = decode(data, i + length, end)  # a letter: no stretch ends with a joiner
-            if _is_unspaced(following):
+            if is_unspaced(following):
                 break
         elif kind == LETTER:
-            if not spaced or _is_unspaced(code):
+            if not spaced or is_unspaced(code):
                 break
             spelt = i + length
         elif kind == MARK:
@@ -153,7 +167,7 @@ def settle_stretch(
 ) -> Int:
     """Look up the word data[i:end], list it, or what it is cut into, and return the number of tokens."""
     tokens, content, counts, options, forms, n = work
-    if options[SEGMENT] == 1 and _has_unspaced(data, i, end):
+    if options[SEGMENT] == 1 and has_unspaced(data, i, end):
         if forms.shape[1] < 4 * (end - i) + 16:
             forms = np.zeros((2, 4 * (end - i) + 16), np.uint8)
         length = lower_into(data, i, end, forms[0], chars[0], chars[2])

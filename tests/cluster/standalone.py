@@ -12,7 +12,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -255,7 +255,14 @@ class Cluster:
                     found.append(process)
         return found
 
-    def submit(self, script: str | Path, *arguments: str, conf: dict[str, str], name: str) -> Application:
+    def submit(
+        self,
+        script: str | Path,
+        *arguments: str,
+        conf: dict[str, str],
+        name: str,
+        py_files: Sequence[Path] = (),
+    ) -> Application:
         """Submit a Python application; return when it is with the master (or has ended already).
 
         Args:
@@ -263,6 +270,7 @@ class Cluster:
             arguments: its arguments.
             conf: further Spark settings.
             name: of the file with what it says.
+            py_files: modules and ZIP files of packages that go along.
         """
         port = _free_port()
         java = f"{SHORT_LIVED} -Djava.io.tmpdir={self.folder / 'tmp'}"
@@ -286,6 +294,8 @@ class Cluster:
             **conf,
         }
         options = [part for pair in settings.items() for part in ("--conf", "=".join(pair))]
+        if py_files:
+            options += ["--py-files", ",".join(map(str, py_files))]
         command = [
             str(self.home / "bin" / "spark-submit"), "--master", self.master, "--packages", self._packages,
             *options, str(script), *arguments,

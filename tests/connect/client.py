@@ -29,6 +29,9 @@ LOGGED, UNSENT = (hashlib.sha256(name).digest() for name in (b"logged", b"unsent
 # Models whose words are replaced after the draw, depend on the word before, or are masked beyond a budget.
 RELEASING = ("remap", "fluent", "budget")
 CLASSIFIED = "classified"  # a model with a classifier of names
+PROVIDED = "provided"  # a model with a provider of a module that is sent along
+FINDERS = "finders"  # the folder with the modules of providers, which are not installed
+TOY, RAISING, UNSENT_MODULE = "toy_connected", "raising_connected", "unsent_connected"
 COLUMNS = ["body", "tags", "comments.text", "attributes"]
 
 
@@ -56,6 +59,39 @@ def lists_of(spark: Any, folder: Path) -> dict[str, list[dict[str, str]]]:
 def names_of(folder: Path) -> dict[str, dict[str, str]]:
     """A policy with the classifier of names in the folder."""
     return {"names": {"model": str(folder / "classifier"), "person": "pseudonym"}}
+
+
+def provided_by(path: str) -> dict[str, Any]:
+    """A policy with a provider by its import path."""
+    return {"providers": [path], "allow_unknown": True}
+
+
+def with_providers(
+    spark: SparkSession, folder: Path, privatized: Callable[..., list[Any]]
+) -> Iterator[tuple[str, Any]]:
+    """What is done with classes of modules that this client has and sends along, and with one that it does not send."""
+    sys.path.insert(0, str(folder / FINDERS))
+    for module in (TOY, RAISING):
+        spark.addArtifact(str(folder / FINDERS / f"{module}.py"), pyfile=True)
+    path = f"{TOY}:Toy"
+    yield "provided", privatized("auto", KEY, open_model(folder / PROVIDED, verify=False, providers=(path,)))
+    config = config_of(folder, "provided_there", policy=provided_by(path), run={"id": "provided"})
+    yield "provided_facts", dps.run(config, spark, key=KEY).as_dict(internal=True)
+    alone: dict[str, Any] = {
+        "input": {"path": str(folder / "secret")},
+        "columns": ["body"],
+        "record_key": None,
+    }
+    for name, wrong in (("raising", f"{RAISING}:Wrong"), ("unsent", f"{UNSENT_MODULE}:Toy")):
+        config = config_of(
+            folder,
+            f"provided_{name}",
+            policy=provided_by(wrong),
+            consistency="token",
+            run={"id": name},
+            **alone,
+        )
+        yield f"provided_{name}", said(lambda config=config: dps.run(config, spark, key=KEY))  # type: ignore[misc]
 
 
 def failing(folder: Path) -> Iterator[tuple[str, RunConfig]]:
@@ -138,6 +174,7 @@ def main(remote: str, folder: Path) -> None:
     found["listed"] = privatized("auto", KEY, **lists)
     named_lists = config_of(folder, "listed", policy=lists, run={"id": "listed"})
     found["listed_facts"] = dps.run(named_lists, spark, key=KEY).as_dict(internal=True)
+    found |= with_providers(spark, folder, privatized)
     found |= with_executors(spark, folder, privatized)
     audit = {"shareable": str(folder / "audit/shareable"), "restricted": str(folder / "audit/restricted")}
     named = config_of(folder, "", output={"table": "default.connected"}, audit=audit)

@@ -27,15 +27,21 @@ from tests.cluster.traces import spellings, traces
 from tests.connect.client import (
     CLASSIFIED,
     COLUMNS,
+    FINDERS,
     KEY,
     LOGGED,
+    PROVIDED,
+    RAISING,
     RELEASING,
     SECRET,
+    TOY,
     UNSENT,
+    UNSENT_MODULE,
     config_of,
     failing,
     lists_of,
     names_of,
+    provided_by,
 )
 from tests.connect.conftest import CHECKOUT, Server, environment
 from tests.core.encoder.tiny_classifier import (
@@ -47,11 +53,14 @@ from tests.core.encoder.tiny_classifier import (
 )
 from tests.core.mechanisms.fluent_toys import with_pairs
 from tests.core.names import beginning
+from tests.core.toy_providers import write, write_wrong
 
 pytestmark = pytest.mark.cluster
 
 ROWS = 60
 MARKER = "zanzibarmarker"
+SHOWN_TO_PROVIDERS = "quetzalmarker"
+PATTERN = "friend|Hello there|day"  # what the toy provider finds
 SCHEMA = (
     "id long, customer string, body string, tags array<string>, "
     "comments array<struct<text:string,by:string>>, attributes map<string,string>"
@@ -83,6 +92,7 @@ def client(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     )  # fmt: skip
     try:
         _tables(spark, folder)
+        _providers(spark, folder)
         _model(folder)
         command = [sys.executable, "-m", "tests.connect.client", server.remote, str(folder)]
         done = subprocess.run(
@@ -92,8 +102,22 @@ def client(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         assert results.exists(), f"{done.stdout[-2000:]}\n{done.stderr[-4000:]}\n{server.printed()[-2000:]}"
         yield Client(spark, folder, json.loads(results.read_text("utf-8")), done.stdout + done.stderr, server)
     finally:
+        sys.path[:] = [path for path in sys.path if path != str(folder / FINDERS)]
         if before is None:
             spark.stop()
+
+
+def _providers(spark: Any, folder: Path) -> None:
+    """Write the modules of providers, for client and classic session, which bring them to their workers as a user would."""
+    finders = folder / FINDERS
+    finders.mkdir()
+    for module in (TOY, UNSENT_MODULE):
+        write(finders, module, pattern=PATTERN)
+    write_wrong(finders, RAISING, "raises")
+    sys.path.insert(0, str(finders))
+    spark.addArtifact(str(finders / f"{TOY}.py"), pyfile=True)
+    secret = spark.createDataFrame([(1, f"a secret {SHOWN_TO_PROVIDERS}")], "id long, body string")
+    secret.write.format("delta").save(str(folder / "secret"))
 
 
 def _tables(spark: Any, folder: Path) -> None:
@@ -133,6 +157,8 @@ def _model(folder: Path) -> None:
     make_tiny_classifier(folder / "classifier", tiny_graph(table=table))
     policy = Policy(names=names_of(folder)["names"])  # type: ignore[arg-type]
     save_model(compile(CusText(epsilon=2.0, k=10), words, policy, "record"), folder / CLASSIFIED)
+    provided = Policy(providers=(f"{TOY}:Toy",))
+    save_model(compile(CusText(epsilon=2.0, k=10), words, provided, "record"), folder / PROVIDED)
 
 
 def _contents(spark: Any, table: str) -> list[dict[str, Any]]:
@@ -187,6 +213,64 @@ def test_a_classifier_of_names_reads_as_on_a_classic_session_and_as_in_one_batch
     frame = json.dumps(client.found[CLASSIFIED])
     assert frame.count("[LOCATION]") > ROWS / 2
     assert "friend" not in frame
+
+
+def test_a_provider_finds_what_it_finds_on_a_classic_session(client: Client) -> None:
+    """Its module is sent along (`addArtifact`); it is installed nowhere."""
+    from dptext_spark import spark as dps
+    from dptext_spark.model.artifact import open_model
+
+    df = client.spark.read.format("delta").load(str(client.folder / "in"))
+    model = open_model(client.folder / PROVIDED, verify=False, providers=(f"{TOY}:Toy",))
+    out = dps.privatize(df, COLUMNS, model, row_key="id", record_key="customer", key=KEY, run_id="r")
+    rows = out.orderBy("id").selectExpr("to_json(struct(*))").collect()
+    assert client.found["provided"] == [json.loads(row[0]) for row in rows]
+    config = config_of(
+        client.folder, "provided_here", policy=provided_by(f"{TOY}:Toy"), run={"id": "provided"}
+    )
+    here, there = (
+        dps.run(config, client.spark, key=KEY).as_dict(internal=True),
+        client.found["provided_facts"],
+    )
+    assert there["status"] == here["status"] == "succeeded"
+    assert there["consistency_audit"]["passed"] is True
+    source, *written = (
+        _contents(client.spark, str(client.folder / name))
+        for name in ("in", "provided_there", "provided_here")
+    )
+    assert written[0] == written[1]
+    for frame in (client.found["provided"], written[0]):
+        shown, given = (
+            json.dumps([{**row, "id": 0, "customer": ""} for row in some]) for some in (frame, source)
+        )
+        assert not re.search(PATTERN, shown)
+        assert shown.count("[TICKET]") == len(re.findall(PATTERN, given)) > ROWS
+    found = there["restricted"]["identifiers_provided"]
+    assert found == here["restricted"]["identifiers_provided"] == len(re.findall(PATTERN, json.dumps(source)))
+    assert f"toy, version 1 ({TOY}:Toy) for ticket, animal" in str(there["disclosure"])
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "hint"),
+    [
+        ("raising", "PROVIDER_FAILED", "which may hold private text and is not shown"),
+        ("unsent", "PROVIDER_MISSING", "spark.addArtifact(FILE, pyfile=True)"),
+    ],
+)
+def test_a_provider_that_raises_or_is_not_sent_ends_the_run_by_a_code(
+    client: Client, name: str, code: str, hint: str
+) -> None:
+    found = client.found[f"provided_{name}"]
+    assert found["kind"] == "RunError"
+    assert found["said"].startswith("policy.providers[0]: in ")
+    assert f"({code})" in found["said"]
+    assert hint in found["said"]
+    assert not list(client.folder.glob(f"provided_{name}/_delta_log/*.json"))
+    # The module is missed before anything is written.
+    for place in (f"provided_{name}", f"provided_{name}_audit"):
+        assert (client.folder / place).exists() == (name == "raising")
+    for text in (found["said"], client.printed, client.server.printed()):
+        assert SHOWN_TO_PROVIDERS not in text
 
 
 def test_lists_of_names_are_looked_for_as_on_a_classic_session(client: Client) -> None:

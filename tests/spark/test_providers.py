@@ -210,9 +210,12 @@ def test_workers_that_have_another_say_so_by_a_code(
     _imported.cache_clear()
     config = parse_config(settings(tmp_path, path))
     assert prepare(config)[0].imported[0].record.version == "2"
-    with pytest.raises(RunError, match=r"policy\.providers\[0\]: in partition .* \(PROVIDER_DIFFERS\)"):
+    with pytest.raises(RunError, match=r"policy\.providers\[0\]: in a worker that .* \(PROVIDER_DIFFERS\)"):
         run(config, spark, key=KEY)
-    assert not list((tmp_path / "out").rglob("_delta_log/*.json"))
+    assert {one.name for one in tmp_path.iterdir() if one.is_dir()} <= {"in", "lexicon", "__pycache__"}
+    frame = spark.createDataFrame(ROWS, SCHEMA)
+    with pytest.raises(Exception, match=r"DPTEXT\[PROVIDER_DIFFERS_0\]"):
+        dps.privatize(frame, TEXTS, prepare(config)[0], row_key="id", key=KEY).collect()
 
 
 def test_workers_that_lack_it_say_so_by_a_code(
@@ -220,10 +223,17 @@ def test_workers_that_lack_it_say_so_by_a_code(
 ) -> None:
     give(spark, tmp_path, ROWS)
     config = parse_config(settings(tmp_path, module(ship=False)))
-    with pytest.raises(
-        RunError, match=r"policy\.providers\[0\]: in partition .* imported .* \(PROVIDER_MISSING\)"
-    ):
-        run(config, spark, key=KEY)
+    for input_ in (config.input, config.input.model_copy(update={"path": str(tmp_path / "none")})):
+        with pytest.raises(
+            RunError,
+            match=r"policy\.providers\[0\]: in a worker that was asked before anything was read or written the provider "
+            r"cannot be imported .* --py-files FILE, .* \(PROVIDER_MISSING\)",
+        ):
+            run(config.model_copy(update={"input": input_}), spark, key=KEY)
+    assert {one.name for one in tmp_path.iterdir() if one.is_dir()} <= {"in", "lexicon", "__pycache__"}
+    frame = spark.createDataFrame(ROWS, SCHEMA)
+    with pytest.raises(Exception, match=r"DPTEXT\[PROVIDER_MISSING_0\]"):
+        dps.privatize(frame, TEXTS, prepare(config)[0], row_key="id", key=KEY).collect()
     checks = {one.check: one for one in dps.doctor(config, spark)}
     assert checks["shared model"].status == "fail"
     assert "ProviderImportError" in checks["shared model"].message

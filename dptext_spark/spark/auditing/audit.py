@@ -28,14 +28,14 @@ from dptext_spark.audit.table.metrics import (
     row_figures,
     text_figures,
 )
-from dptext_spark.audit.table.plan import LABEL_ROWS, SAMPLE, AuditPlan
+from dptext_spark.audit.table.plan import LABEL_ROWS, SAMPLE, AuditPlan, uncut
 from dptext_spark.config.model import ModelConfig
 from dptext_spark.errors import DataError, DPTextError
 from dptext_spark.model.compile import prepare
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.runtime.progress import Steps, silent
 from dptext_spark.spark.auditing.names import labelled_findings, shipped_lists, stayed_words
-from dptext_spark.spark.auditing.pair_tables import COUNT_FIELDS, LEVELS, WHOLE, PairTables, Rows
+from dptext_spark.spark.auditing.pair_tables import COUNT_FIELDS, LEVELS, UNCUT, WHOLE, PairTables, Rows
 from dptext_spark.spark.auditing.two_tables import opened, require_matching, require_the_model, sides
 from dptext_spark.spark.auditing.utility import check_classes, use_of
 from dptext_spark.spark.errors import reduced, suppress_sensitive_logs
@@ -193,6 +193,7 @@ def _audit(plan: AuditPlan, spark: SparkSession, say: Steps, at_the_end: ExitSta
     rows = int(counts[WHOLE]["rows"]) if counts else 0
     require_matching(plan, rows, in_table, in_source)
     whole = {name: sum(int(counts[i][name]) for i in range(len(plan.columns))) for name in COUNTS}
+    stretches = sum(int(counts[i][UNCUT]) for i in range(len(plan.columns)))
     figures = [
         *row_figures(
             rows, in_table, in_source, int(counts[WHOLE]["unchanged"]), int(counts[WHOLE]["with_words"])
@@ -214,7 +215,7 @@ def _audit(plan: AuditPlan, spark: SparkSession, say: Steps, at_the_end: ExitSta
     found = Findings(
         [*figures, *named.figures, *_consistency(paired("groups", sampled))],
         [KeptWords.of(whole), *named.results],
-        [*plan.left_out, *named.left_out],
+        [*plan.left_out, *([uncut(stretches)] if stretches else []), *named.left_out],
     )
     if plan.attacked:
         say("attacking the sample")

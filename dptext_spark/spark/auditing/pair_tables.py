@@ -44,11 +44,13 @@ from dptext_spark.text.pair_tokens import (
     words_of,
 )
 from dptext_spark.text.tokens import EDGE, UNKNOWN
+from dptext_spark.text.unspaced import hold_unspaced
 
 PART_BYTES = 1 << 19
 WHOLE = -1  # the column number of what is counted over whole rows
 LEVELS = ("record", "dataset")
-COUNT_FIELDS = (*COUNTS, "unchanged", "with_words")
+UNCUT = "uncut"  # unknown words with letters of scripts without spaces, where it is not known whether a run cut them
+COUNT_FIELDS = (*COUNTS, "unchanged", "with_words", UNCUT)
 SCHEMAS = {
     "counts": ", ".join(["column int", *(f"{name} bigint" for name in COUNT_FIELDS)]),
     "groups": "level int, group binary, replacement binary, n bigint",
@@ -180,6 +182,10 @@ class PairTables:
             row |= {name: int((aligned & (kind == code)).sum()) for name, code in kinds.items()}
             row |= {f"{name}_same": int((same & (kind == code)).sum()) for name, code in kinds.items()}
             row |= found.names
+            if not self.given:
+                spans, unknown = found.source.spans, kind == UNKNOWN_WORD
+                starts, ends = spans.starts[unknown], spans.ends[unknown]
+                row[UNCUT] = int(hold_unspaced(spans.data, starts, ends).sum())
             equal &= found.equal
             drawn = np.append(0, np.cumsum(kind == DRAWN_WORD))
             with_words |= np.diff(drawn[found.source.bounds]) > 0

@@ -22,6 +22,7 @@ from dptext_spark.spark.job.checks import check_key, check_output, check_weights
 from dptext_spark.spark.job.frequencies import with_document_frequencies
 from dptext_spark.spark.job.lists import compile_lists, resolve_columns
 from dptext_spark.spark.job.plan import RunPlan
+from dptext_spark.spark.job.providers import require_in_workers
 from dptext_spark.spark.secrets import key_of
 from dptext_spark.spark.tables.identity import identify_rows
 from dptext_spark.spark.tables.layout import check_partitions
@@ -38,7 +39,7 @@ def prepare_run(spark: SparkSession, config: RunConfig, key: RunKey | None, say:
     Raises:
         SettingsError, DataError, RunError: nothing was written.
     """
-    providers_of(config.policy, tried=True)
+    require_in_workers(spark, providers_of(config.policy, tried=True), say)
     say("reading the input's schema")
     columns = list(config.columns)
     df, input_version = read_input(spark, config.input, columns)

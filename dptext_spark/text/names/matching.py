@@ -1,6 +1,8 @@
 """Find the entries of compiled lists in a batch: the longest at each word, from left to right, in one compiled pass.
 
-The words of a phrase are joined by spaces or one hyphen, never by a line break. A stop stands after initials and titles only.
+The words of a phrase are joined by spaces, one hyphen or one middle dot, never by a line break. A stop stands after initials and
+titles only. In scripts without spaces an entry may begin and end amid the letters of a word that is none as a whole: there the
+longest is taken at each piece, from left to right.
 """
 
 from __future__ import annotations
@@ -14,9 +16,11 @@ from dptext_spark.lexicon.characters import HYPHEN, SPACE, cell, decode, tables
 from dptext_spark.runtime.jit import Int, compiled, inlined, load64, trailing_zeros
 from dptext_spark.text.names.name_table import (
     AFTER_TITLE,
+    BETWEEN,
     COMMA,
     ENDS,
     GOES_ON,
+    IN_STRETCH,
     LIST_SHIFT,
     MOST_LISTS,
     QUICK,
@@ -26,9 +30,10 @@ from dptext_spark.text.names.name_table import (
     find_hash,
     mix_of,
 )
-from dptext_spark.text.names.normal_words import FORM, next_word
+from dptext_spark.text.names.normal_words import FORM, next_piece, next_word
 from dptext_spark.text.names.siphash import siphash, siphash_short
 from dptext_spark.text.tokenizer import letters_of
+from dptext_spark.text.unspaced import has_unspaced
 
 WINDOW = 57  # bytes whose bits are looked at together
 APART, JOINED, BY_COMMA = range(3)
@@ -59,7 +64,7 @@ def _gap(data: Any, p: Int, end: Int, chars: Any, titled: bool) -> Int:
         kind = classes[cell(code, stage)]
         if code == 0x2C:
             commas += 1
-        elif kind == HYPHEN:
+        elif kind == HYPHEN or code == 0xB7 or code == 0x30FB or code == 0xFF65:
             hyphens += 1
         elif kind != SPACE or 0x0A <= code <= 0x0D or code == 0x85 or 0x2028 <= code <= 0x2029:
             return APART
@@ -142,6 +147,89 @@ def _entry(
             if surname & ENDS:
                 return begin, stop, surname
     return start, ended, held
+
+
+@compiled
+def _in_stretch(
+    data: Any, p: Int, word: Any, end: Int, root: Int, names: Any, chars: Any, form: Any
+) -> tuple[Int, Int]:
+    """Return (end, flags) of the longest entry that begins at the piece at `p`, or -1.
+
+    Args:
+        data: uint8[...], the bytes of the texts.
+        p: where a piece begins.
+        word: (where its word ends, where to go on behind that).
+        end: of the text.
+        root: what the pieces of entries begin with.
+        names: the lists, as :func:`find_names` takes them.
+        chars: (stage, classes).
+        form: uint8[FORM], work space.
+    """
+    k0, k1, cells, shift, fold = names
+    stop, after = word
+    state, ended, found = root, np.int64(-1), np.int64(0)
+    while True:
+        _, spelt, p, size = next_piece(data, p, stop, chars, fold, form)
+        if size == 0:
+            break
+        state = siphash(k0, k1, state, form, size)
+        flags = find_hash(cells, shift, state)
+        if flags & ENDS:
+            ended, found = spelt, flags
+        if flags & GOES_ON == 0:
+            break
+        _, _, _, size = next_piece(data, p, stop, chars, fold, form)
+        if size == 0:
+            p, stop, behind, size = next_word(data, after, end, chars, fold, form)
+            if size < 0 or _gap(data, after, p, chars, False) != JOINED:
+                break
+            state = siphash_short(k0, k1, state, np.uint64(BETWEEN), np.uint64(0), 1)
+            after = behind
+    return ended, found
+
+
+@compiled
+def _within(
+    data: Any, word: Any, end: Int, row: Int, roots: Any, names: Any, own: Any, masking: Any, chars: Any, found: Any, n: Int
+) -> tuple[Int, Int]:  # fmt: skip
+    """Find the entries amid the letters of a word; return where to go on behind it, and how many are found by now.
+
+    Args:
+        data: uint8[...], the bytes of the texts.
+        word: (begin, end, where to go on behind it).
+        end: of the text.
+        row: the text.
+        roots: what the pieces of entries begin with, in the lists of all and in the text's own; 0: it has none.
+        names: the lists of all, as :func:`find_names` takes them.
+        own: those of the text, the same way.
+        masking: how many of each mask.
+        chars: (stage, classes).
+        found: int64[n, 4], filled as :func:`find_names` does.
+        n: how many are found before.
+    """
+    form = np.zeros(FORM, np.uint8)
+    p, stop, after = word
+    while p < stop:
+        start, _, behind, size = next_piece(data, p, stop, chars, names[4], form)
+        if behind == p:
+            break
+        p = behind
+        if size == 0:
+            continue
+        ended, held = _in_stretch(data, start, (stop, after), end, roots[0], names, chars, form)
+        list_ = held >> LIST_SHIFT
+        if roots[1] != 0:
+            longer, also = _in_stretch(data, start, (stop, after), end, roots[1], own, chars, form)
+            number = also >> LIST_SHIFT
+            if longer > ended or (0 <= longer == ended and list_ >= masking[0] and number < masking[1]):
+                ended, list_ = longer, number + OWN
+        if ended < 0:
+            continue
+        if n < found.shape[0]:
+            found[n, 0], found[n, 1], found[n, 2], found[n, 3] = start, ended, list_, row
+        n += 1
+        p = ended
+    return max(p, after), n
 
 
 @inlined
@@ -280,6 +368,9 @@ def find_names(
     own_cells, own_shift, roots, firsts = own
     form = np.zeros(FORM, np.uint8)
     zero, one = np.uint64(0), np.uint64(1)
+    # Whether an entry may stand amid the letters of a word, and what its pieces begin with.
+    pieces = siphash_short(k0, k1, zero, np.uint64(IN_STRETCH), zero, 1)
+    amid = find_hash(cells, shift, pieces) & GOES_ON != 0
     room = (data.shape[0] >> 3) + 16
     marks = np.zeros(room, np.uint8), np.zeros(room, np.uint8)
     _mark(data, rows, *marks)
@@ -294,6 +385,7 @@ def find_names(
             if start == end:
                 break
             run, quick = _word(data, start, end, marks[0])
+            stretch = False
             if quick:
                 stop = after = start + run
                 size = run
@@ -302,12 +394,15 @@ def find_names(
                 start, stop, after, size = next_word(data, start, end, chars, fold, form)
                 if size < 0:
                     break
-                if size == 0:
+                stretch = (amid or wanted != 0) and has_unspaced(data, start, stop)
+                if size == 0 and not stretch:
                     p = after
                     continue
                 first, second = _two(form, 0, min(size, QUICK - 1), zero)
-            own_flags, own_state = np.int64(0), zero
-            if size < QUICK:
+            flags, own_flags, state, own_state = np.int64(0), np.int64(0), zero, zero
+            if size == 0:
+                pass  # too long for an entry, and one may stand in it
+            elif size < QUICK:
                 flags = _flags_of(known, first, second, size, names)
                 state = siphash_short(k0, k1, zero, first, second, size) if flags & GOES_ON else zero
                 if wanted >> (mix_of(first, second) >> np.uint64(58)) & one:
@@ -320,7 +415,7 @@ def find_names(
                     own_state = siphash(k0, k1, root, form, size)
                     own_flags = find_hash(own_cells, own_shift, own_state)
             p = after
-            if flags == 0 and own_flags == 0:
+            if flags == 0 and own_flags == 0 and not stretch:
                 continue
             titled, word = flags & TITLE != 0, (start, stop, after)
             begin, ended, list_ = start, np.int64(-1), np.int64(0)
@@ -340,6 +435,14 @@ def find_names(
                     better = list_ >= masking[0] and number < masking[1]
                 if better:
                     begin, ended, list_ = also, longer, number + OWN
+            if ended < 0 and stretch:
+                own_pieces = zero
+                if wanted != 0:
+                    own_pieces = siphash_short(k0, k1, root, np.uint64(IN_STRETCH), zero, 1)
+                theirs = (k0, k1, own_cells, own_shift, fold)
+                both = (pieces, own_pieces)
+                p, n = _within(data, word, end, row, both, names, theirs, masking, chars, found, n)
+                continue
             if ended < 0:
                 continue
             if n < found.shape[0]:

@@ -2,7 +2,8 @@
 
 An entry becomes hashes, one for each beginning of the phrase, by :func:`~dptext_spark.text.names.siphash.siphash` under a subkey
 of run key and run id. A phrase of several words may also be written with its last word first and a comma, with initials before
-its last word, or as a title and its last word: "Ada Lovelace", "Lovelace, Ada", "A. Lovelace", "Dr. Lovelace".
+its last word, or as a title and its last word: "Ada Lovelace", "Lovelace, Ada", "A. Lovelace", "Dr. Lovelace". An entry with a
+letter of a script without spaces is hashed piece by piece, too, for it may stand amid other letters.
 """
 
 from __future__ import annotations
@@ -21,9 +22,10 @@ from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.lexicon.characters import tables
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.runtime.jit import Int, compiled, inlined
-from dptext_spark.text.names.normal_words import FORM, LONGEST, Folding, folding, next_word
+from dptext_spark.text.names.normal_words import FORM, LONGEST, Folding, folding, next_piece, next_word
 from dptext_spark.text.names.siphash import siphash, siphash_short
 from dptext_spark.text.names.word_list import WordList
+from dptext_spark.text.unspaced import has_unspaced
 
 MOST_LISTS = 31
 MOST_WORDS = 12  # of a phrase
@@ -35,6 +37,7 @@ REMEMBERED_BITS = 16  # words that a worker remembers, as a power of two: 1 MiB 
 MIX = np.uint64(0x9E3779B97F4A7C15)
 TAG = np.uint64(0xFFFFFFFFFFFFFF00)
 COMMA, AFTER_TITLE = 0x2C, 0x01  # stand for a word in a phrase
+IN_STRETCH, BETWEEN = 0x02, 0x20  # stand before the pieces of an entry, and between those of two of its words
 WRONG = {
     NO_WORD: "holds no letter or digit; valid: words and phrases",
     TOO_LONG: f"has more than {MOST_WORDS} words, or one of more than {LONGEST} bytes; valid: words, short phrases",
@@ -178,6 +181,33 @@ def _phrase(
 
 
 @compiled
+def _pieces(
+    keys: Any, root: Int, data: Any, p: Int, end: Int, chars: Any, fold: Any, flag: Int, out: Any
+) -> Int:
+    """List the hashes of the pieces of the entry data[p:end], the last with `flag`; return how many are listed."""
+    hashes, flags, n = out
+    form = np.zeros(FORM, np.uint8)
+    state, within = root, np.uint64(IN_STRETCH)
+    while True:
+        q, stop, p, size = next_word(data, p, end, chars, fold, form)
+        if size < 0:
+            break
+        state = siphash_short(keys[0], keys[1], state, within, np.uint64(0), 1)
+        within, size = np.uint64(BETWEEN), np.int64(0)
+        while True:
+            if n < hashes.shape[0]:
+                hashes[n], flags[n] = state, GOES_ON
+            n += 1
+            _, _, q, size = next_piece(data, q, stop, chars, fold, form)
+            if size == 0:
+                break
+            state = siphash(keys[0], keys[1], state, form, size)
+    if n <= hashes.shape[0]:
+        flags[n - 1] = flag
+    return n
+
+
+@compiled
 def _hashes(
     data: Any,
     bounds: Any,
@@ -232,6 +262,8 @@ def _hashes(
             short = _initial_of(forms[0], sizes[0], initial)
             begins = _bit_of(forms[0], sizes[0]) | _bit_of(forms[last], sizes[last]) | _bit_of(initial, short)
             firsts[root - np.uint64(1)] |= begins
+        if has_unspaced(data, bounds[entry], end):
+            n = _pieces(keys, root, data, bounds[entry], end, chars, fold, ends, (hashes, flags, n))
         if count == 1:
             continue
         # The last word first, and a comma; then the others, or their initials.

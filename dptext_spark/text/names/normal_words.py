@@ -4,6 +4,9 @@ A normal word is a run of letters, or of digits, folded: lower case, without acc
 what they stand for (`ß` as `ss`). Apostrophes between letters are dropped (O'Brien is OBrien), a possessive 's at the end is no
 part of the word, and a hyphen separates words as a space does. A single letter before a full stop is an initial, and keeps the
 stop.
+
+In scripts without spaces a name stands amid a run of letters. A *piece* of a normal word is a letter of such a script with its
+vowel signs, or a run of other letters up to an apostrophe; a name may begin and end at any of them.
 """
 
 from __future__ import annotations
@@ -27,6 +30,7 @@ from dptext_spark.lexicon.characters import (
     tables,
 )
 from dptext_spark.runtime.jit import Int, compiled
+from dptext_spark.text.unspaced import is_unspaced
 
 BLOCK = 128
 WIDEST = 4  # code points that one is folded to; what needs more stays as it is
@@ -131,6 +135,54 @@ def next_word(data: Any, p: Int, end: Int, chars: Any, fold: Any, form: Any) -> 
         form[size] = 0x2E
         return start, stop + 1, stop + 1, size + 1
     return start, stop, after, size if size <= LONGEST else np.int64(0)
+
+
+@compiled
+def next_piece(data: Any, p: Int, end: Int, chars: Any, fold: Any, form: Any) -> tuple[Int, Int, Int, Int]:
+    """Find the first piece of data[p:end], which is a normal word or the rest of one, and write it to `form`.
+
+    Of the marks of a letter of a script without spaces those count that folding leaves, vowel signs; of other letters none does.
+
+    Args:
+        data: uint8[...], UTF-8.
+        p: where to begin.
+        end: where the word ends.
+        chars: (stage, classes) of the character tables.
+        fold: (stage, cells) of the folding.
+        form: uint8[FORM].
+
+    Returns:
+        (where it begins, where its last letter or mark ends, where the next piece begins; its bytes in `form`, 0 where there is
+        none, or one that is too long).
+    """
+    stage, classes = chars
+    folds, cells = fold
+    start, stop, size = p, p, np.int64(0)
+    alone = False
+    while p < end:
+        code, length = decode(data, p, end)
+        kind = classes[cell(code, stage)] if code >= 0 else -1
+        if kind == LETTER or kind == DIGIT:
+            unspaced = kind == LETTER and is_unspaced(code)
+            if stop > start and (alone or unspaced):
+                break
+            if stop == start:
+                start, alone = p, unspaced
+        elif kind == APOSTROPHE or kind == EXTEND or (kind == MARK and stop == start):
+            p += length
+            if kind == APOSTROPHE and stop > start:
+                break
+            continue
+        elif kind != MARK:
+            break
+        if kind != MARK or alone:
+            at = np.int64(folds[code >> 7]) * 128 + (code & 127)
+            for j in range(WIDEST):
+                if size <= LONGEST and cells[at, j] != 0:
+                    size += encode(cells[at, j], form, size)
+        p += length
+        stop = p
+    return start, stop, p, size if size <= LONGEST else np.int64(0)
 
 
 def normal_words_of(text: str) -> list[str]:

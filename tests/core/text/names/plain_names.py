@@ -16,9 +16,11 @@ from dptext_spark.lexicon.characters import (
     cell,
     tables,
 )
+from dptext_spark.text.identifiers.normalize import UNSPACED_BLOCKS
 from dptext_spark.text.names.name_table import TITLES
 
 BREAKS = "\n\v\f\r\u0085\u2028\u2029"
+MIDDLE_DOTS = "\u00b7\u30fb\uff65"
 KNOWN_TITLES = set(TITLES.split())
 
 
@@ -77,9 +79,76 @@ def words(text: str) -> list[Word]:
     return found
 
 
+class Piece(NamedTuple):
+    start: int
+    stop: int
+    form: str
+
+
+def amid(char: str) -> bool:
+    """Whether it is a letter of a script without spaces."""
+    return kind(char) == LETTER and any(first <= ord(char) <= last for first, last in UNSPACED_BLOCKS)
+
+
+def pieces(text: str, word: Word) -> list[Piece]:
+    """A word cut at each letter of a script without spaces; of its marks those count that folding leaves."""
+    found: list[Piece] = []
+    parted = False  # by an apostrophe
+    for at in range(word.start, word.stop):
+        char, before = text[at], found[-1] if found else None
+        if kind(char) in (LETTER, DIGIT):
+            if before is None or parted or amid(char) or amid(text[before.start]):
+                found.append(Piece(at, at + 1, fold(char)))
+            else:
+                found[-1] = Piece(before.start, at + 1, before.form + fold(char))
+            parted = False
+        elif kind(char) == MARK and before is not None and not parted:
+            sign = fold(char) if amid(text[before.start]) else ""
+            found[-1] = Piece(before.start, at + 1, before.form + sign)
+        parted = parted or kind(char) == APOSTROPHE
+    return found
+
+
+def in_pieces(entry: str) -> tuple[str, ...] | None:
+    """The pieces of an entry with a letter of a script without spaces, a space between those of two words."""
+    if not any(map(amid, entry)):
+        return None
+    made: list[str] = []
+    for word in words(entry):
+        made += [*([" "] if made else []), *(piece.form for piece in pieces(entry, word))]
+    return tuple(made)
+
+
+def within(
+    text: str, some: list[Word], i: int, known: dict[tuple[str, ...], int]
+) -> tuple[list[tuple[int, int, int]], int]:
+    """Return the entries amid the letters of word i, and from where on to go."""
+    found: list[tuple[int, int, int]] = []
+    at = some[i].start
+    for first in pieces(text, some[i]):
+        if first.start < at:
+            continue
+        best, path = None, ()
+        for j in range(i, len(some)):
+            for piece in pieces(text, some[j]):
+                if piece.start >= first.start:
+                    path = (*path, piece.form)
+                    best = (piece.stop, known[path]) if path in known else best
+            if j + 1 == len(some) or joint(text[some[j].after : some[j + 1].start], titled=False) != "":
+                break
+            path = (*path, " ")
+            if not any(key[: len(path)] == path for key in known):
+                break
+        if best is not None:
+            found.append((first.start, *best))
+            at = best[0]
+    return found, max(at, some[i].after)
+
+
 def joint(gap: str, *, titled: bool) -> str | None:
     gap = gap[1:] if titled and gap.startswith(".") else gap
     marks = [char for char in gap if kind(char) != SPACE]
+    marks = ["-" if char in MIDDLE_DOTS else char for char in marks]
     if any(char in BREAKS for char in gap) or any(char != "," and kind(char) != HYPHEN for char in marks):
         return None
     return None if len(marks) > 1 else ("," if marks == [","] else "")
@@ -104,6 +173,12 @@ def find(text: str, lists: list[list[str]]) -> list[tuple[int, int, int]]:
         for entry in entries:
             for form in forms_of(entry):
                 known.setdefault(form, number)
+    amid_letters: dict[tuple[str, ...], int] = {}
+    for number, entries in enumerate(lists):
+        for entry in entries:
+            cut = in_pieces(entry)
+            if cut:
+                amid_letters.setdefault(cut, number)
     some, found, i = words(text), [], 0
 
     def longest(first: int) -> tuple[int, int] | None:
@@ -130,6 +205,15 @@ def find(text: str, lists: list[list[str]]) -> list[tuple[int, int, int]]:
             elif ("title", some[i + 1].form) in known:
                 best, first = (i + 1, known["title", some[i + 1].form]), i + 1
         if best is None:
+            if amid_letters and any(map(amid, text[some[i].start : some[i].stop])):
+                inside, behind = within(text, some, i, amid_letters)
+                found += inside
+                # What is left of a word that an entry ends in is read on by itself.
+                rest = [word for word in words(text[behind:])]
+                some[i + 1 :] = [
+                    Word(word.start + behind, word.stop + behind, word.after + behind, word.form)
+                    for word in rest
+                ]
             i += 1
             continue
         found.append((some[first].start, some[best[0]].stop, best[1]))

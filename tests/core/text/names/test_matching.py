@@ -124,6 +124,90 @@ def test_ways_to_write_a_name(text: str, stretches: list[str]) -> None:
     assert [text[a:b] for a, b, _ in spans] == stretches
 
 
+# Names of scripts without spaces, which stand amid other letters; one is the beginning of another, one of several words.
+AMID = (
+    (
+        "王小明",
+        "小明",
+        "王小明手",
+        "李Lei",
+        "김철수",
+        "스미스",
+        "ジョン・スミス",
+        "มานี",
+        "T恤",
+        "がく",
+        "東京 都",
+        "ｶﾅ",
+        "x" * 50 + "李雷",
+    ),
+    ("手机", "明天", "今天 天气", "สมชาย", "王.小", "เก้า"),
+)
+AMID_OWN: list[list[str]] = [[], ["王小明", "天气"], ["小明手机", "김철"], ["smith", "李雷"]]
+AMID_PIECES = (
+    *"王小明手机李雷天气今东京都都のはがか学校가은김철수",
+    *("王小明", "小明", "李lei", "ジョン", "スミス", "มานี", "มาน", "มานะ", "สมชาย", "เก้า", "เกา", "T恤", "カナ", "ｶﾅ"),
+    *("Smith", "x" * 50),
+    *("\u200b", "'", "\u2019s", "\u3099", "\u0e35", "\u0e48", "\u0301", "・", "·", "-", " ", "。", ",", ".", "3", "๓", "s", "\n"),
+)  # fmt: skip
+AMID_TEXTS = st.lists(st.sampled_from(AMID_PIECES), max_size=14).map("".join)
+
+
+@cache
+def amid() -> NameTable:
+    return compile_names([list_of(*entries) for entries in AMID], KEY)
+
+
+@settings(max_examples=3000, deadline=None)
+@given(st.lists(AMID_TEXTS, min_size=1, max_size=3))
+def test_it_finds_names_amid_the_letters_of_a_stretch(texts: list[str]) -> None:
+    assert found_in(texts, amid()) == [find(text, [list(one) for one in AMID]) for text in texts]
+
+
+@pytest.mark.parametrize(
+    ("text", "stretches"),
+    [
+        ("今天王小明的手机", ["王小明", "手机"]),
+        ("王小明手机", ["王小明手"]),  # the longest from the beginning
+        ("小明天", ["小明"]),  # whatever comes then
+        ("李LEI和李Lei's手机。李leigh", ["李LEI", "李Lei", "手机"]),
+        ("김철수가 김 철수는", ["김철수"]),
+        ("彼はジョン・スミスです", ["ジョン・スミス"]),
+        ("ฉันชื่อมานีนะ มานะ", ["มานี"]),
+        ("T恤和xT恤", ["T恤"]),
+        ("去東京 都是", ["東京 都"]),
+        ("カナダ", ["カナ"]),
+        ("这" * 100 + "小明" + "那" * 100, ["小明"]),
+    ],
+)
+def test_ways_to_write_a_name_amid_letters(text: str, stretches: list[str]) -> None:
+    (spans,) = found_in([text], amid())
+    assert [text[a:b] for a, b, _ in spans] == stretches
+
+
+@settings(max_examples=1000, deadline=None)
+@given(
+    st.lists(
+        st.tuples(AMID_TEXTS, st.sampled_from(range(4)), st.sampled_from(range(4))), min_size=1, max_size=6
+    )
+)
+def test_names_of_a_row_are_found_amid_letters_beside_those_of_all(given: list[tuple[str, int, int]]) -> None:
+    """Of all rows one list masks and one keeps, and so of each row."""
+    lists, roots = [], []
+    for which in (1, 2):
+        entries = [(entry, row) for row, one in enumerate(given) for entry in AMID_OWN[one[which]]]
+        lists.append(list_of(*(entry for entry, _ in entries)))
+        roots.append(np.array([row + 1 for _, row in entries], np.uint64))
+    own = OwnNames(compile_names(lists, KEY, roots), 1)
+    texts = [one[0] for one in given]
+    data, bounds = padded(pa.array(texts, pa.string()))
+    spans = in_characters(texts, bounds, names_in(data, bounds, amid(), 1, own))
+    for text, (_, first, second), found in zip(texts, given, spans, strict=True):
+        order = [list(AMID[0]), AMID_OWN[first], list(AMID[1]), AMID_OWN[second]]
+        numbers = [0, OWN, 1, OWN + 1]
+        assert found == [(begin, end, numbers[number]) for begin, end, number in find(text, order)]
+
+
 def test_the_first_of_two_lists_counts() -> None:
     assert found_in(["jose anne"], table()) == [[(0, 4, 0), (5, 9, 1)]]
 

@@ -1,0 +1,103 @@
+"""Providers by import path on a cluster of processes: how their modules come to executors, and what is said where none came."""
+
+from __future__ import annotations
+
+import json
+import re
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from dptext_spark.lexicon.lexicon import Lexicon
+from tests.cluster.standalone import Cluster
+from tests.core.names import beginning
+from tests.core.toy_providers import plain, write, write_wrong
+
+pytestmark = pytest.mark.cluster
+
+JOBS = Path(__file__).with_name("providing_jobs.py")
+SECRET = "quetzalmarker"
+# Words that the lexicon lacks are kept, so that a plain reading says all of what comes out.
+TEXTS = [f"xyzzy T-{i} é zebras-T-77\nzebraé {'secret ' + SECRET if i == 7 else ''}" for i in range(40)]
+
+
+@pytest.fixture(scope="module")
+def found(cluster: Cluster, base: Path) -> dict[str, Any]:
+    """What the application noted."""
+    folders = {name: base / name for name in ("sent", "installed", "driver_only")}
+    for folder in folders.values():
+        folder.mkdir()
+    write(folders["sent"], "sent_finder")
+    write_wrong(folders["sent"], "raising_finder", "raises")
+    write(folders["installed"], "installed_finder")
+    write(folders["driver_only"], "driver_only_finder")
+    with zipfile.ZipFile(base / "sent_package.zip", "w") as packed:
+        packed.writestr("sent_package/__init__.py", "")
+        packed.write(folders["sent"] / "sent_finder.py", "sent_package/finders.py")
+    beginning(Lexicon.default(), 300).save(base / "lexicon")
+    table = pa.table({"id": pa.array(range(len(TEXTS)), pa.int64()), "body": TEXTS})
+    pq.write_table(table, base / "in.parquet")
+    files = [
+        folders["sent"] / "sent_finder.py",
+        folders["sent"] / "raising_finder.py",
+        base / "sent_package.zip",
+    ]
+    application = cluster.submit(
+        JOBS, str(base), name="providers", py_files=files,
+        conf={"spark.executorEnv.PYTHONPATH": f"{cluster.installed}:{folders['installed']}"},
+    )  # fmt: skip
+    assert application.wait() == 0, application.said[-3000:]
+    assert SECRET not in application.said
+    return dict(json.loads((base / "found.json").read_text(encoding="utf-8")))
+
+
+@pytest.mark.parametrize("way", ["file", "package", "installed"])
+def test_a_module_comes_to_the_executors(
+    cluster: Cluster, base: Path, found: dict[str, Any], way: str
+) -> None:
+    """By `--py-files`, a file or a ZIP with a package, or by the PYTHONPATH of the executors."""
+    assert found[way]["ended"] == "succeeded"
+    assert found[way]["written"] == {str(i): plain(text) for i, text in enumerate(TEXTS)}
+    ends = {
+        "file": f"{cluster.folder / 'work'}/.*/sent_finder.py",
+        "package": r"\S*/sent_package.zip/sent_package/finders.py",
+        "installed": f"{base}/installed/installed_finder.py",
+    }
+    assert found[f"{way}_from"]
+    assert all(re.fullmatch(ends[way], one) for one in found[f"{way}_from"])
+
+
+def test_a_module_that_executors_lack_is_named_before_anything_is_written(found: dict[str, Any]) -> None:
+    ended, left = found["driver_only"]["ended"], found["driver_only"]["left"]
+    assert re.match(
+        r"RunError policy\.providers\[0\]: in a worker that was asked before anything was read or written",
+        ended,
+    )
+    assert "--py-files FILE" in ended
+    assert ended.endswith("(PROVIDER_MISSING).")
+    assert left == []
+    (told,) = found["doctor"]
+    assert told.startswith("fail: ")
+    assert "ProviderImportError" in told
+
+
+def test_one_that_raises_ends_by_a_code_without_its_message(cluster: Cluster, found: dict[str, Any]) -> None:
+    ended = found["raises"]["ended"]
+    assert re.match(
+        r"RunError policy\.providers\[0\]: in partition \d+, batch \d+ of its partition the provider raised",
+        ended,
+    )
+    assert "(PROVIDER_FAILED). The run failed before its commit." in ended
+    assert found["raises"]["written"] == {}
+    logs = [
+        file
+        for part in ("work", "logs", "events")
+        for file in (cluster.folder / part).rglob("*")
+        if file.is_file()
+    ]
+    assert any(file.name == "stderr" for file in logs)
+    assert all(SECRET.encode() not in file.read_bytes() for file in logs)
