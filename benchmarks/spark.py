@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 CORES = 2
 BATCH_ROWS = 50_000
 FILES = 8
+KEY = RunKey.insecure(0)
 GOALS = (Goal(1.4, 1.6, "ratio"),)
 OF_FLUENT = (Goal(1.7, 1.8, "ratio"),)
 FLUENT = {"name": "custext", "fluent": True}
@@ -51,14 +52,14 @@ def measure(sizes: Sizes, say: Callable[[str], None]) -> Section:
             return section
         try:
             say("spark: writing the input")
-            _write_input(session, folder, sizes)
+            write_input(session, folder, sizes)
             _measure_jobs(section, session, folder, sizes, say)
         finally:
             session.stop()
     return section
 
 
-def _write_input(session: SparkSession, folder: Path, sizes: Sizes) -> None:
+def write_input(session: SparkSession, folder: Path, sizes: Sizes) -> None:
     """Write the input as a Delta table: `id`, `customer`, `body`."""
     lexicon = packaged()
     raw = folder / "raw"
@@ -87,8 +88,8 @@ def _measure_jobs(
     steps: dict[str, list[float]] = {}
     for number in range(sizes.long_rounds + 1):
         say(f"spark: round {number} of {sizes.long_rounds}")
-        in_context, _, _ = _run(session, folder, mechanism=FLUENT)
-        seconds, facts, parts = _run(session, folder)
+        in_context, _, _ = run_job(session, folder, mechanism=FLUENT)
+        seconds, facts, parts = run_job(session, folder)
         passed = identity_job(session, folder / "input", folder / "output")
         shutil.rmtree(folder / "output")
         if number:
@@ -130,7 +131,7 @@ def _measure_jobs(
     }
 
 
-def _run(
+def run_job(
     session: SparkSession, folder: Path, **settings: Any
 ) -> tuple[float, dict[str, Any], dict[str, float]]:
     """Run the job; return its seconds, its report and the seconds of each step. What it wrote is removed."""
@@ -154,7 +155,7 @@ def _run(
         began.append((step.split(":")[0], time.perf_counter()))  # behind a colon stands how far it is
 
     started = time.perf_counter()
-    facts = run(config, session, key=RunKey.insecure(0), progress=note).as_dict()
+    facts = run(config, session, key=KEY, progress=note).as_dict()
     ended = time.perf_counter()
     parts: dict[str, float] = {}
     for (step, begin), (_, end) in pairwise([*began, ("", ended)]):

@@ -15,6 +15,13 @@ pytestmark = pytest.mark.cluster
 CHECKOUT = Path(__file__).resolve().parent.parent.parent
 FIGURES = {
     "spark": {"read, privatize, observe, write", "the whole run", "the whole run, fluent draws"},
+    "run_phases": {
+        "Spark's start and a run",
+        "the next run of a session",
+        "two rounds of commits",
+        "Spark jobs of a run",
+    },
+    "increment": {"new rows, with ledger and account"},
     "shapes": {
         "memory that one long text adds to a worker",
         "memory of a worker, one partition of 100,000 words",
@@ -54,7 +61,7 @@ def test_a_section_measures_its_figures(tmp_path: Path, section: str) -> None:
     measured = json.loads(record.read_text(encoding="utf-8"))["sections"][section]
     assert measured["skipped"] == []
     assert {figure["name"] for figure in measured["figures"]} == FIGURES[section]
-    assert len(measured["grids"]) == (section in ("scale", "faults", "huge"))
+    assert len(measured["grids"]) == (section in ("scale", "faults", "huge", "run_phases"))
     assert all(figure["value"]["median"] == figure["value"]["median"] for figure in measured["figures"])
 
 

@@ -53,7 +53,11 @@ CALM = {"run": "run", "named": "run", "fluent": "fluent", "stream": "stream"}  #
 
 @dataclass(frozen=True)
 class History:
-    """Where two processes end, one after the other: `before` or `after` an effect, and which effect fails before that."""
+    """Where two processes end, one after the other: `before` or `after` an effect, and which effect fails before that.
+
+    Effects that go side by side do not keep each other back: what one of them leaves where the other is not there yet is what it
+    leaves where the other failed.
+    """
 
     kind: str
     ends: tuple[tuple[str, Effect], tuple[str, Effect]]
@@ -65,6 +69,11 @@ class History:
         ends = "-".join(f"{when}-{effect.name.lower()}" for when, effect in self.ends)
         return f"{self.kind}-{ends}" + ("-failing" if self.fails else "")
 
+    @property
+    def writes(self) -> bool:
+        """Whether the data is written: no effect fails before that."""
+        return self.fails is not E.DATA_COMMIT
+
 
 def _around(kind: str, *effects: Effect) -> list[History]:
     return [History(kind, (("before", effect), ("after", effect))) for effect in effects]
@@ -75,6 +84,8 @@ HISTORIES = [
     # The account of a run that had committed writes the row that binds it once more.
     History("run", (("after", E.DATA_COMMIT), ("after", E.RUN_ROW))),
     History("run", (("before", E.SETTLEMENT), ("after", E.ACCOUNT)), fails=E.DATA_COMMIT),
+    # The settlement and the metrics go side by side: these stand, and that does not. The other way round is `before METRICS`.
+    History("run", (("after", E.METRICS), ("after", E.METRICS)), fails=E.SETTLEMENT),
     *_around("named", E.TABLE_CREATION),
     *_around("fluent", E.DATA_COMMIT),
     *_around("stream", *OF_A_STREAM),
@@ -266,12 +277,12 @@ def _done(history: History, processes: int) -> list[Effect]:
     """The effects that so many processes have had, in order."""
     order = ORDER[history.kind]
     reached = [order.index(effect) + (when == "after") for when, effect in history.ends[:processes]]
-    return list(order[: max(reached)])
+    return [effect for effect in order[: max(reached)] if effect is not history.fails]
 
 
 def _status(history: History, processes: int) -> str:
     """How a run that is finished after so many processes ended says that it ended."""
-    if history.fails:
+    if not history.writes:
         return "succeeded"
     commits, ends = ORDER[history.kind].index(E.DATA_COMMIT), []
     for when, effect in history.ends[:processes]:
@@ -335,13 +346,13 @@ def _check_finished(history: History, processes: int, left: Left, made: Made) ->
 def _finish(history: History, processes: int, made: Made) -> None:
     folder = made.base / history.name
     calm = made.calm[CALM[history.kind]]
-    if history.fails is None:
+    if history.writes:
         _check_left(history, processes, Left.of(folder), calm)
     else:
         _check_failed(processes, Left.of(folder))
     facts = made.run(history.kind, history.name)
     if history.kind != "stream":
-        accounted = E.ACCOUNT in _done(history, processes) and history.fails is None
+        accounted = E.ACCOUNT in _done(history, processes) and history.writes
         assert facts["status"] == ("unchanged" if accounted else _status(history, processes))
     _check_finished(history, processes, Left.of(folder), made)
 

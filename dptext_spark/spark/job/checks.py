@@ -19,7 +19,15 @@ from dptext_spark.spark.job import runs
 from dptext_spark.spark.job.idempotency import engine_of_commit, other_engine
 from dptext_spark.spark.job.plan import Place
 from dptext_spark.spark.tables.paths import Parts, paths_of, quoted, rebuilt
-from dptext_spark.spark.tables.tables import Target, history, is_no_table, only_created, opened, our_commits
+from dptext_spark.spark.tables.tables import (
+    DeltaDetail,
+    Target,
+    history,
+    is_no_table,
+    only_created,
+    opened,
+    our_commits,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -44,7 +52,7 @@ def place_of(config: RunConfig) -> Place:
 
 def check_output(
     spark: SparkSession, config: RunConfig, place: Place, df: DataFrame, kept: list[str], *, persistent: bool,
-    dropped: frozenset[Parts] = frozenset(),
+    dropped: frozenset[Parts] = frozenset(), source: DeltaDetail | None = None,
 ) -> None:  # fmt: skip
     """Refuse a target that would lose data, keep raw text, or release records again unasked.
 
@@ -56,6 +64,7 @@ def check_output(
         kept: the target's columns.
         persistent: whether the key outlives the run, so that equal runs draw equal noise.
         dropped: fields beside nested texts that the output leaves out.
+        source: the detail of the input's table, where it is known.
 
     Raises:
         RunError: the target exists under mode `error`.
@@ -66,7 +75,7 @@ def check_output(
     if not commits:
         _check_vacant(spark, place)
         return
-    _check_not_the_input(spark, config, df, place.target)
+    _check_not_the_input(spark, config, df, place.target, source)
     if only_created(commits):
         return
     ours = our_commits(commits)
@@ -122,10 +131,14 @@ def _check_vacant(spark: SparkSession, place: Place) -> None:
         )
 
 
-def _check_not_the_input(spark: SparkSession, config: RunConfig, df: DataFrame, target: Target) -> None:
+def _check_not_the_input(
+    spark: SparkSession, config: RunConfig, df: DataFrame, target: Target, source: DeltaDetail | None
+) -> None:
     """Refuse the input as target where names and paths did not tell: by a catalog name and by its path, or through a view."""
     there = delta_detail(spark, target)
-    source = delta_detail(spark, Target(path=config.input.path or "", name=config.input.table or ""))
+    source = source or delta_detail(
+        spark, Target(path=config.input.path or "", name=config.input.table or "")
+    )
     if source is not None and there is not None:
         same = source.id == there.id
     else:
@@ -140,8 +153,9 @@ def holds_files(spark: SparkSession, folder: str, besides: str = "") -> bool:
     listing = spark.read.format("binaryFile").option("recursiveFileLookup", "true")
     try:
         found = listing.load(folder).select("path")
-        found = found.where(~found["path"].contains(besides)) if besides else found
-        return bool(found.limit(1).count())
+        if not besides:
+            return bool(found.inputFiles())  # what was listed, without a job
+        return bool(found.where(~found["path"].contains(besides)).limit(1).count())
     except PySparkException as error:
         if str(error.getCondition()).startswith("PATH_NOT_FOUND"):
             return False
@@ -154,22 +168,6 @@ def partitions_of(spark: SparkSession, target: Target) -> list[str] | None:
     return None if found is None else found.partitions
 
 
-class DeltaDetail(NamedTuple):
-    """What tells a Delta table from others.
-
-    Attributes:
-        id: its identifier.
-        location: where it lies.
-        partitions: its partition columns.
-        reader: the version of the protocol that readers need; above 1 its files need not hold its rows by their names.
-    """
-
-    id: str
-    location: str
-    partitions: list[str]
-    reader: int
-
-
 def delta_detail(spark: SparkSession, target: Target) -> DeltaDetail | None:
     """Return the detail of a Delta table; None for a view or another format."""
     try:
@@ -180,8 +178,9 @@ def delta_detail(spark: SparkSession, target: Target) -> DeltaDetail | None:
         raise
     if row is None or row["format"] != "delta":
         return None
+    files = row.asDict().get("numFiles")
     return DeltaDetail(
-        row["id"], row["location"], list(row["partitionColumns"]), int(row["minReaderVersion"])
+        row["id"], row["location"], list(row["partitionColumns"]), int(row["minReaderVersion"]), files
     )
 
 
@@ -225,8 +224,27 @@ def check_schema(
             )
 
 
+class KeyColumn(NamedTuple):
+    """A column that tells rows or records apart.
+
+    Attributes:
+        name: of the column.
+        field: the setting that names it.
+        unique: whether it must be.
+    """
+
+    name: str
+    field: str
+    unique: bool
+
+
 def check_key(df: DataFrame, name: str, field: str, unique: bool) -> int:
-    """Refuse a key column that holds NULLs or, if it must be unique, repeats. One pass, with a shuffle of the key.
+    """Refuse a key column that holds NULLs or, if it must be unique, repeats, as :func:`check_keys`."""
+    return check_keys(df, [KeyColumn(name, field, unique)])
+
+
+def check_keys(df: DataFrame, keys: Sequence[KeyColumn]) -> int:
+    """Refuse key columns that hold NULLs or, if they must be unique, repeats. One pass, with a shuffle of those that must.
 
     Returns:
         The number of rows.
@@ -234,21 +252,21 @@ def check_key(df: DataFrame, name: str, field: str, unique: bool) -> int:
     Raises:
         DataError: with the number of rows concerned.
     """
-    aggregates = [F.count(F.lit(1)).alias("rows"), F.count(quoted(name)).alias("held")]
-    if unique:
-        aggregates.append(F.countDistinct(quoted(name)).alias("distinct"))
-    row = df.agg(*aggregates).first()
+    held = [F.count(quoted(key.name)) for key in keys]
+    distinct = [F.countDistinct(quoted(key.name)) if key.unique else F.lit(None) for key in keys]
+    row = df.agg(F.count(F.lit(1)), *held, *distinct).first()
     assert row is not None
-    if row["rows"] != row["held"]:
-        raise DataError(
-            f"{field}: column {name!r} is NULL in {row['rows'] - row['held']:,} of {row['rows']:,} rows."
-        )
-    if unique and row["distinct"] != row["rows"]:
-        raise DataError(
-            f"{field}: column {name!r} is not unique: {row['rows']:,} rows, {row['distinct']:,} distinct values. "
-            "Name a unique column, or leave row_key out."
-        )
-    return int(row["rows"])
+    rows = int(row[0])
+    for number, (name, field, unique) in enumerate(keys, start=1):
+        if row[number] != rows:
+            raise DataError(f"{field}: column {name!r} is NULL in {rows - row[number]:,} of {rows:,} rows.")
+        different = row[number + len(keys)]
+        if unique and different != rows:
+            raise DataError(
+                f"{field}: column {name!r} is not unique: {rows:,} rows, {different:,} distinct values. "
+                "Name a unique column, or leave row_key out."
+            )
+    return rows
 
 
 def check_weights(df: DataFrame, names: Sequence[str]) -> None:

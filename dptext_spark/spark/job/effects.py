@@ -3,6 +3,14 @@
 What happens outside of the process happens in one of these and nowhere else. So where a process may end is a list: between two
 effects it leaves what the one before left. A test gives the functions that have effects an observer, which ends the process at a
 point of that list; a run has none.
+
+What may stand without what, where a process ends between two effects:
+
+- the reservation without the run row: it counts, and the next attempt finds it. The row without the reservation cannot be: what
+  can be refused comes first, and a refused run has no row that says that it began. Both stand before the first data file.
+- the settlement without the metrics, and the metrics without the settlement: these two go side by side (:mod:`.beside`). The run
+  has committed and has no account, so that the next attempt writes the metrics again and settles what is not settled.
+- both without the account. The account comes alone, for it says that both stand: a run that has one is not made again.
 """
 
 from __future__ import annotations

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 
 from dptext_spark.config.model import RunConfig
 from dptext_spark.disclosure.facts import RunFacts, RunRecord, Unchanged
 from dptext_spark.errors import CountMismatchError, DPTextError, RecordingError, RunError
 from dptext_spark.ledger.entry import SPENT
+from dptext_spark.mechanisms.privacy_loss.accountant import RecordBound
 from dptext_spark.runtime.progress import Steps
 from dptext_spark.runtime.record import Json
 from dptext_spark.spark.errors import reduced, suppress_sensitive_logs
@@ -105,7 +106,9 @@ def run_once(
             if not committed and (plan.stream is None or plan.stream.is_unseen):
                 check_language(plan, say)
             say("reserving what the run spends")
-            with ledger.reserved(plan, at, committed=committed, second=record.second_release) as reservation:
+            with ledger.reserved(
+                plan, at, committed=committed, second=record.second_release, commits=commits
+            ) as reservation:
                 record = replace(record, cumulative=reservation.cumulative)
                 with announced(Effect.RUN_ROW, at):
                     runs.put(session, plan.place.runs, record, new=earlier is None)
@@ -128,15 +131,11 @@ def run_once(
             units = record_units(plan, counts)
             bound = ledger.ledger_bound(plan, units)
             record = replace(record, cumulative=reservation.found(bound))
-            with announced(Effect.SETTLEMENT, at):
-                ledger.settle(reservation, SPENT, bound=bound)
-        except Exception as error:
-            raise _not_accounted(plan, reduced(error, list(config.columns))) from None
-        try:
-            # Neither the target nor the table of runs need know of an earlier attempt any more: they may have been deleted.
-            first = earlier is None and not committed and not reservation.again
-            return RunResult(
-                reconcile(
+            settlement = _Settlement(plan, reservation, bound)
+            try:
+                # Neither the target nor the table of runs need know of an earlier attempt any more: they may have been deleted.
+                first = earlier is None and not committed and not reservation.again
+                facts = reconcile(
                     plan,
                     record,
                     commits,
@@ -148,12 +147,44 @@ def run_once(
                     recovered=committed,
                     first=first,
                     units=units,
+                    settle=settlement,
                 )
-            )
-        except (CountMismatchError, RunError) as error:  # they say themselves what was committed
+            except Exception as error:
+                # What was spent is spent, whatever the account came to.
+                with suppress(Exception):
+                    settlement.made(at)
+                raise error from None
+            settlement.made(at)
+            return RunResult(facts)
+        except (
+            CountMismatchError,
+            RunError,
+            RecordingError,
+        ) as error:  # they say themselves what was committed
             raise error from None
         except Exception as error:
             raise _not_accounted(plan, reduced(error, list(config.columns))) from None
+
+
+class _Settlement:
+    """Says in the ledger that what was reserved is spent: once, beside what the account writes, or where that failed."""
+
+    def __init__(self, plan: RunPlan, reservation: ledger.Reservation, bound: RecordBound | None) -> None:
+        self._plan, self._reservation, self._bound = plan, reservation, bound
+        self._begun = False
+
+    def __call__(self) -> None:
+        self._begun = True
+        try:
+            ledger.settle(self._reservation, SPENT, bound=self._bound)
+        except Exception as error:
+            raise _not_accounted(self._plan, reduced(error, list(self._plan.config.columns))) from None
+
+    def made(self, at: Observer) -> None:
+        """Do it now, unless it was begun."""
+        if not self._begun:
+            with announced(Effect.SETTLEMENT, at):
+                self()
 
 
 def _commit(plan: RunPlan) -> Commit | None:

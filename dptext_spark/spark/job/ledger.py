@@ -6,7 +6,7 @@ import json
 import math
 import secrets
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields, replace
 from datetime import timedelta
@@ -57,7 +57,7 @@ from dptext_spark.spark.job.entries import add, appended, entries_of
 from dptext_spark.spark.job.plan import RunPlan
 from dptext_spark.spark.job.releases import Source, metric_of, release_of, shown_mechanism, source_of
 from dptext_spark.spark.session.session import context_of, spark_session
-from dptext_spark.spark.tables.tables import leftover_files, our_commits
+from dptext_spark.spark.tables.tables import Commit, leftover_files, our_commits
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -105,8 +105,9 @@ class Reservation:
 
 
 def reserve(
-    plan: RunPlan, *, added_to: str | None = None, committed: bool = False, second: bool = False
-) -> Reservation:
+    plan: RunPlan, *, added_to: str | None = None, committed: bool = False, second: bool = False,
+    commits: Sequence[Commit] | None = None,
+) -> Reservation:  # fmt: skip
     """Reserve what a run will spend, before its first data file.
 
     Args:
@@ -115,6 +116,7 @@ def reserve(
             disjoint records, whose ε does not add up (parallel composition). None: they may have been released before.
         committed: the run committed already, and is only accounted for: nothing is refused.
         second: an attempt of the run with another key may have left files: it counts even where no entry is left of it.
+        commits: the target's, as the run has read them; None: they are read where they are needed.
 
     Raises:
         RunError: the limit would be passed and no override is given, or raised without a reason; the entries of the target's
@@ -147,9 +149,9 @@ def reserve(
                 decided, earlier_spent, None if committed else budget.limit_record, override
             )
             decisions = []
-            if wanted and _forgotten(plan, there, here):
+            if wanted and (forgotten := _forgotten(plan, there, here, commits)):
                 if override is None:
-                    raise _lost(plan)
+                    raise _lost(plan, forgotten)
                 decisions.append(_decision(asked[0], here, BEGUN, None, override))
             if wanted and keeps:  # a first limit needs no reason
                 why = None if kept is None else budget.raise_limit
@@ -266,11 +268,14 @@ def reserve_counts(
 
 @contextmanager
 def reserved(
-    plan: RunPlan, at: Observer = unobserved, *, committed: bool = False, second: bool = False
-) -> Iterator[Reservation]:
+    plan: RunPlan, at: Observer = unobserved, *, committed: bool = False, second: bool = False,
+    commits: Sequence[Commit] | None = None,
+) -> Iterator[Reservation]:  # fmt: skip
     """Reserve for what follows; what fails inside has written no data, so that its reservation is void."""
     with announced(Effect.RESERVATION, at):
-        reservation = reserve(plan, added_to=_stream_of(plan), committed=committed, second=second)
+        reservation = reserve(
+            plan, added_to=_stream_of(plan), committed=committed, second=second, commits=commits
+        )
     try:
         yield reservation
     except BaseException:
@@ -406,8 +411,10 @@ def read(path: str, spark: SparkSession | None = None, progress: Steps | None = 
     return balances(entries, path, decisions)
 
 
-def _forgotten(plan: RunPlan, there: list[Entry], here: Book) -> bool:
-    """Whether the target's history holds runs of ours, and the ledger neither knows one of them nor was begun anew for it.
+def _forgotten(
+    plan: RunPlan, there: list[Entry], here: Book, commits: Sequence[Commit] | None
+) -> Collection[str]:
+    """Return the runs of ours in the target's history, where the ledger neither knows one of them nor was begun anew for it.
 
     An empty ledger, or none, beside such a target would take what was released for nothing. The history is read only where no
     entry is of the target.
@@ -415,15 +422,14 @@ def _forgotten(plan: RunPlan, there: list[Entry], here: Book) -> bool:
     output = str(plan.place.target)
     counted = {one.run_id for one in there if one.status != VOID}
     if any(one.output == output and one.status != VOID for one in there):
-        return False
+        return ()
     if any(one.status == BEGUN and one.output == output for one in here.decisions):
-        return False
-    released = our_commits(plan.commits())
-    return bool(released) and not counted & set(released)
+        return ()
+    released = set(our_commits(plan.commits() if commits is None else commits))
+    return () if counted & released else released
 
 
-def _lost(plan: RunPlan) -> RunError:
-    released = our_commits(plan.commits())
+def _lost(plan: RunPlan, released: Collection[str]) -> RunError:
     return RunError(
         f"ledger.path: the history of {str(plan.place.target)!r} holds {len(released):,} release(s) of this tool, and the "
         f"ledger in {plan.place.ledger!r} knows none of them: it is empty or gone, or another one. Valid: the ledger that "

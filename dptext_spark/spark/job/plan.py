@@ -32,7 +32,7 @@ from dptext_spark.spark.job.lists import RunLists
 from dptext_spark.spark.tables.condition import depends_on_zone
 from dptext_spark.spark.tables.identity import Identity
 from dptext_spark.spark.tables.paths import Parts, Path, beside, paths_of
-from dptext_spark.spark.tables.tables import Commit, Target, history
+from dptext_spark.spark.tables.tables import Commit, DeltaDetail, Target, history
 from dptext_spark.spark.udf.column import UdfSpec
 from dptext_spark.spark.udf.names import NO_NAMES, ShippedNames
 from dptext_spark.spark.udf.ship import Shipped
@@ -104,14 +104,13 @@ class TextSizes(NamedTuple):
 
 
 def text_sizes(df: DataFrame, paths: Sequence[Path]) -> TextSizes:
-    """Look at the texts in the first rows of an input."""
+    """Look at the texts in the first rows of an input: Spark reads no more of its partitions than hold them."""
     sizes = [F.coalesce(path.size, F.lit(0)) for path in paths]
     total = sizes[0]
     for size in sizes[1:]:
         total = total + size
-    row = df.select(total.alias("size")).limit(SAMPLE_ROWS).agg(F.count("size"), F.avg("size"), F.max("size"))
-    rows, average, largest = row.first() or (0, 0.0, 0.0)
-    return TextSizes(int(rows), float(average or 0.0), float(largest or 0.0))
+    found = [int(row[0]) for row in df.select(total).limit(SAMPLE_ROWS).collect()]
+    return TextSizes(len(found), sum(found) / max(1, len(found)), float(max(found, default=0)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,6 +136,8 @@ class RunPlan:
     stream: MicroBatch | None = None
     bound: ShownSettings | None = None  # of a stream, which binds its micro-batches
     lists: RunLists | None = None  # of names
+    rows: int | None = None  # of the input at most, where its key was checked
+    detail: DeltaDetail | None = None  # of the input's table, where it is one and was looked at
 
     @cached_property
     def paths(self) -> tuple[Path, ...]:

@@ -18,7 +18,16 @@ from dptext_spark.model.privatizer import providers_of
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.runtime.jit import compilations
 from dptext_spark.runtime.progress import Steps
-from dptext_spark.spark.job.checks import check_key, check_output, check_weights, partitions_of, place_of
+from dptext_spark.spark.job.beside import reading
+from dptext_spark.spark.job.checks import (
+    KeyColumn,
+    check_keys,
+    check_output,
+    check_weights,
+    delta_detail,
+    partitions_of,
+    place_of,
+)
 from dptext_spark.spark.job.frequencies import with_document_frequencies
 from dptext_spark.spark.job.lists import compile_lists, resolve_columns
 from dptext_spark.spark.job.plan import RunPlan
@@ -27,7 +36,13 @@ from dptext_spark.spark.secrets import key_of
 from dptext_spark.spark.tables.identity import identify_rows
 from dptext_spark.spark.tables.layout import check_partitions
 from dptext_spark.spark.tables.paths import Parts, beside, paths_of
-from dptext_spark.spark.tables.tables import check_text_columns, corrupt_records, read_input
+from dptext_spark.spark.tables.tables import (
+    DeltaDetail,
+    Target,
+    check_text_columns,
+    corrupt_records,
+    read_input,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -49,21 +64,25 @@ def prepare_run(spark: SparkSession, config: RunConfig, key: RunKey | None, say:
     identity = identify_rows(df, config.row_key, config.record_key, ordinal=True)
     place = place_of(config)
     kept, dropped = _kept_columns(df, config)
-    check_partitions(
-        config.output.partition_by, df.schema, kept, paths_of(df.schema, columns),
-        partitions_of(spark, place.target),
-    )  # fmt: skip
-    key = key_of(spark, config.key, key)
-    check_output(spark, config, place, df, kept, persistent=key.kind != "os", dropped=dropped)
-    say("preparing the model")
-    privatizer, folder = prepare(config, lambda step, _: say(step))
-    if privatizer.chooses:
-        privatizer.warm_up()
-    if config.row_key and not config.is_stream:
-        say("checking that row_key is unique (one pass over the key)")
-        check_key(df, config.row_key, "row_key", unique=True)
-    if config.record_key and not config.is_stream:
-        check_key(df, config.record_key, "record_key", unique=False)
+    # Neither the target nor the model has to do with what is counted in the input.
+    with reading(spark, lambda: _counted(spark, df, config)) as counted:
+        partitioned = config.output.partition_by
+        check_partitions(
+            partitioned, df.schema, kept, paths_of(df.schema, columns),
+            partitions_of(spark, place.target) if partitioned else None,
+        )  # fmt: skip
+        key = key_of(spark, config.key, key)
+        detail = _detail(spark, config)
+        check_output(
+            spark, config, place, df, kept, persistent=key.kind != "os", dropped=dropped, source=detail
+        )
+        say("preparing the model")
+        privatizer, folder = prepare(config, lambda step, _: say(step))
+        if privatizer.chooses:
+            privatizer.warm_up()
+        if config.row_key and not config.is_stream:
+            say("checking that row_key is unique (one pass over the key)")
+        rows, corrupt = counted()
     plan = RunPlan(
         spark=spark,
         config=config,
@@ -74,15 +93,37 @@ def prepare_run(spark: SparkSession, config: RunConfig, key: RunKey | None, say:
         folder=str(folder),
         df=df,
         input_version=input_version,
-        corrupt=corrupt_records(spark, config.input, df),
+        corrupt=corrupt,
         identity=identity,
         place=place,
         kept=kept,
         compiled=compilations(),
         certificate=certificate_of(folder),
         dropped=dropped,
+        rows=rows,
+        detail=detail,
     )
     return with_lists(with_document_frequencies(plan, say), say)
+
+
+def _detail(spark: SparkSession, config: RunConfig) -> DeltaDetail | None:
+    """Look at the input's table once for the whole run; None for files of other formats and for views."""
+    source = config.input
+    if not source.table and source.format != "delta":
+        return None
+    return delta_detail(spark, Target(path=source.path or "", name=source.table or ""))
+
+
+def _counted(spark: SparkSession, df: DataFrame, config: RunConfig) -> tuple[int | None, int | None]:
+    """Check the keys and count records that do not fit; return (rows, None where no key is checked; such records).
+
+    Raises:
+        DataError: a key that is NULL, or not unique.
+    """
+    keys = [KeyColumn(config.row_key, "row_key", unique=True)] if config.row_key else []
+    keys += [KeyColumn(config.record_key, "record_key", unique=False)] if config.record_key else []
+    rows = check_keys(df, keys) if keys and not config.is_stream else None
+    return rows, corrupt_records(spark, config.input, df)
 
 
 def with_lists(plan: RunPlan, say: Steps) -> RunPlan:

@@ -1,9 +1,9 @@
-"""The account of a run that committed: counts against the commit, the consistency audit, metrics, and the statement."""
+"""The account of a run that committed: counts against the commit, the audit of consistency, settlement, metrics, statement."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from dptext_spark.disclosure.disclosure import disclosure
@@ -11,6 +11,7 @@ from dptext_spark.disclosure.facts import Restricted, RunFacts, RunMetric, RunRe
 from dptext_spark.errors import CountMismatchError, RunError
 from dptext_spark.runtime.progress import Steps
 from dptext_spark.spark.job import consistency, counting, runs
+from dptext_spark.spark.job.beside import side_by_side
 from dptext_spark.spark.job.counting import Counts, Units
 from dptext_spark.spark.job.effects import Effect, Observer, announced, unobserved
 from dptext_spark.spark.job.plan import RunPlan
@@ -25,11 +26,14 @@ def reconcile(
     recovered: bool,
     first: bool,
     units: Units | None = None,
+    settle: Callable[[], None],
 ) -> RunFacts:  # fmt: skip
     """Compare the counts with the commit, audit consistency, write the tables, and report.
 
     `commits` are the target's, read after the write; `seconds` of the write are None where it was an earlier process's; `first`
     says that no attempt of the run can have written metrics before. `units` are those of the records, where one has several rows.
+    `settle` settles the run's reservation, beside the metrics: neither says anything of the other. The account comes after both,
+    for a run that says that it has ended is not made again.
     """
     spark = plan.spark
     commit = our_commits(commits).get(plan.run_id)
@@ -74,8 +78,15 @@ def reconcile(
     facts = replace(facts, disclosure=disclosure(facts))
     say("writing the account")
     try:
-        with announced(Effect.METRICS, at):
-            runs.put_metrics(spark, plan.place.metrics, plan.run_id, metrics, new=first)
+        side_by_side(
+            spark,
+            at,
+            (Effect.SETTLEMENT, settle),
+            (
+                Effect.METRICS,
+                lambda: runs.put_metrics(spark, plan.place.metrics, plan.run_id, metrics, new=first),
+            ),
+        )
         with announced(Effect.ACCOUNT, at):
             runs.put(spark, plan.place.runs, record.ended(facts))
     except Exception:

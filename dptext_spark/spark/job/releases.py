@@ -45,7 +45,9 @@ def source_of(plan: RunPlan) -> Source:
     """Find what the input is: the same table by its path and by its name, at whatever time."""
     source, version = plan.config.input, plan.input_version
     target = Target(path=source.path or "", name=source.table or "")
-    found = delta_detail(plan.spark, target) if source.table or source.format == "delta" else None
+    found = plan.detail or (
+        delta_detail(plan.spark, target) if source.table or source.format == "delta" else None
+    )
     if found is not None:
         return Source(normal_path(found.location), found.id, version, found.location)
     files = plan.df.inputFiles()

@@ -72,6 +72,13 @@ def put(spark: SparkSession, folder: str, record: RunRecord, *, new: bool = Fals
     _write(spark, folder, frame, None if new else f"run_id = '{checked(record.run_id)}'", "run_id")
 
 
+def read_log(spark: SparkSession, folder: str, run_id: str) -> None:
+    """Have Delta read the log of the table of runs and keep it, as far as a run needs it that then replaces its row."""
+    table = opened_if_there(spark, folder)
+    if table is not None:
+        table.where(F.col("run_id") == run_id).inputFiles()
+
+
 def _write(
     spark: SparkSession, folder: str, frame: DataFrame, replaced: str | None, partition: str | None = None
 ) -> None:

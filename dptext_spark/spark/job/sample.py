@@ -158,6 +158,8 @@ def sample_of_files(plan: RunPlan) -> Sample | None:
     """Return the sample of a few files; None where there are no more, or rows do not know their file."""
     if plan.stream is not None or any(name.lower() == "_metadata" for name in plan.df.columns):
         return None  # a micro-batch is small, and is not all of its files; a column of the input's own hides Spark's
+    if plan.detail is not None and plan.detail.files is not None and plan.detail.files <= MOST_FILES:
+        return None  # the table's log says so, without a job
     files = few(plan.df.inputFiles())
     if not files:
         return None
@@ -197,7 +199,7 @@ def _read_directly(plan: RunPlan, files: Sequence[str]) -> DataFrame | None:
     source = plan.config.input
     if not plan.input_version.startswith("delta:") or plan.identity.kind == "file_row":
         return None
-    table = delta_detail(plan.spark, Target(path=source.path or "", name=source.table or ""))
+    table = plan.detail or delta_detail(plan.spark, Target(path=source.path or "", name=source.table or ""))
     if table is None or table.reader > PLAIN_READER:
         return None
     reader = plan.spark.read.schema(plan.df.schema).option("basePath", table.location)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import time
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -20,11 +21,12 @@ from pyspark.sql import types as T
 from dptext_spark.disclosure.facts import RunRecord
 from dptext_spark.errors import SettingsError
 from dptext_spark.runtime.progress import Steps
-from dptext_spark.spark.job import counting
+from dptext_spark.spark.job import counting, runs
+from dptext_spark.spark.job.beside import reading
 from dptext_spark.spark.job.effects import Effect, Observer, announced, unobserved
 from dptext_spark.spark.job.idempotency import SEAL, Binding
 from dptext_spark.spark.job.plan import SAMPLE_ROWS, RunPlan
-from dptext_spark.spark.session.session import cores_of, watched
+from dptext_spark.spark.session.session import context_of, cores_of, watched
 from dptext_spark.spark.tables.layout import Layout
 from dptext_spark.spark.tables.tables import CREATED, STREAM, Commit, Target, history, our_commits
 from dptext_spark.spark.udf.batches import batched
@@ -52,6 +54,23 @@ def write(
     Returns:
         (the counts, None where they did not arrive; the seconds of the write; the target's commits after it).
     """
+    spark = plan.spark
+    # The account replaces the run's row. What Delta needs for that of the table's log is read meanwhile; not by a client of Spark
+    # Connect, which is told of its tasks as if they were those of the write.
+    log: AbstractContextManager[object] = nullcontext()
+    if context_of(spark) is not None:
+        log = reading(spark, lambda: runs.read_log(spark, plan.place.runs, plan.run_id))
+    with log:
+        observation, seconds = _written(plan, record, say, at, new=new)
+    commits = plan.commits()
+    committed = plan.run_id in our_commits(commits)
+    return (counting.counts_of(observation) if committed else None), seconds, commits
+
+
+def _written(
+    plan: RunPlan, record: RunRecord, say: Steps, at: Observer, *, new: bool
+) -> tuple[Observation, float]:
+    """Write the target; return what will observe the counts, and the seconds of the write."""
     spark, config = plan.spark, plan.config
     dealt = repartition_skewed(plan, say)
     job = plan.job(ship_for(spark, plan.folder, config))
@@ -88,15 +107,13 @@ def write(
             else:
                 named = frame.writeTo(target.sql).options(**commit).option("optimizeWrite", "false")
                 named.overwrite(F.lit(True)) if config.output.mode == "overwrite" else named.append()
+            seconds = time.perf_counter() - began
     except Exception:
         if made and plan.run_id not in our_commits(history(spark, target)):
             with announced(Effect.TABLE_CREATION, at):
                 spark.sql(f"DROP TABLE IF EXISTS {target.sql}")
         raise
-    seconds = time.perf_counter() - began
-    commits = plan.commits()
-    committed = plan.run_id in our_commits(commits)
-    return (counting.counts_of(observation) if committed else None), seconds, commits
+    return observation, seconds
 
 
 def create_empty(
@@ -147,6 +164,8 @@ def _needed(plan: RunPlan) -> int | None:
     small = sizes.rows < SAMPLE_ROWS and sizes.rows * sizes.average < least
     if cores is None or small:
         return None
+    if plan.rows is not None and plan.rows * sizes.average < least:
+        return None  # no partition holds more than all of them
     counted = plan.df.groupBy(F.spark_partition_id()).count().agg(F.sum("count"), F.max("count")).first()
     assert counted is not None
     rows, largest = counted[0] or 0, counted[1] or 0

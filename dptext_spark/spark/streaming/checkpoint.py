@@ -77,7 +77,9 @@ class StreamBinding:
     def of_plan(cls, plan: RunPlan, stream: str) -> StreamBinding:
         """Return what binds a stream of this run id."""
         source = plan.config.input
-        table = delta_detail(plan.spark, Target(path=source.path or "", name=source.table or ""))
+        table = plan.detail or delta_detail(
+            plan.spark, Target(path=source.path or "", name=source.table or "")
+        )
         return cls(
             key=plan.key.commitment(stream),
             model=plan.privatizer.fingerprint,

@@ -27,10 +27,12 @@ class Admitted:
 
     Attributes:
         df: the rows.
+        rows: how many they are at most.
         dropped: how many were left out; None where rows may come again.
     """
 
     df: DataFrame
+    rows: int
     dropped: int | None
 
 
@@ -50,9 +52,9 @@ def deduplicate(plan: RunPlan, commits: Sequence[Commit]) -> Admitted:
     rows, distinct = _refuse_null(df, key, "row_key")
     ours = our_commits(commits).get(plan.run_id)
     if handling == "accept":
-        return Admitted(df, None)
+        return Admitted(df, rows, None)
     if handling == "refuse" and ours is not None:
-        return Admitted(df, 0)  # it would not have committed otherwise
+        return Admitted(df, rows, 0)  # it would not have committed otherwise
     released = _released(plan, commits, ours)
     again = 0
     if released is not None:
@@ -68,7 +70,7 @@ def deduplicate(plan: RunPlan, commits: Sequence[Commit]) -> Admitted:
         )
     if distinct < rows:
         df = _first_of_each(df, key)
-    return Admitted(df, rows - df.count() if again or distinct < rows else 0)
+    return Admitted(df, rows, rows - df.count() if again or distinct < rows else 0)
 
 
 def _refuse_null(df: DataFrame, name: str, field: str) -> tuple[int, int]:

@@ -274,7 +274,7 @@ class _Batches:
         def prepared() -> RunPlan:
             listed = self._with_lists(plan, said)
             kept = deduplicate(listed, listed.commits())
-            return replace(listed, df=kept.df, stream=replace(place, dropped=kept.dropped))
+            return replace(listed, df=kept.df, rows=kept.rows, stream=replace(place, dropped=kept.dropped))
 
         def said(step: str) -> None:
             self._say(f"micro-batch {number}: {step}")

@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 from dptext_spark.disclosure.disclosure import disclosure
 from dptext_spark.disclosure.facts import MicroBatches, Restricted, RunFacts, RunMetric
 from dptext_spark.spark.job import counting, runs
+from dptext_spark.spark.job.beside import reading
 from dptext_spark.spark.job.effects import Effect, Observer, announced, unobserved
 from dptext_spark.spark.job.ledger import standing
 from dptext_spark.spark.job.plan import RunPlan
@@ -20,7 +21,7 @@ from dptext_spark.spark.tables.tables import opened_if_there, releases
 from dptext_spark.text.engine import COUNTERS
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, Row
 
 SUMMED = (
     *(name for name in COUNTERS if name not in ("invalid", "distinct")),
@@ -44,20 +45,17 @@ def totals(
         The facts: `rows` and `seconds` are those of this process, `batches` says how many there were and what the whole stream
         came to. And the metrics of the whole stream, of which `restricted` holds those that are of no column.
     """
-    config = plan.config
-    batches = _batches(plan)
-    # The part of the source in its numbers' order: as text 10 comes before 9.
-    number = F.element_at(F.split("run_id", r"\."), -1).cast("long")
-    summed = batches.agg(
-        F.count(F.lit(1)), F.coalesce(F.sum("rows"), F.lit(0)), F.coalesce(F.sum("seconds"), F.lit(0.0)),
-        F.max("output_version"), F.max_by("input_version", number), F.sum((F.col("status") == "mismatch").cast("long")),
-        F.max(F.col("second_release").cast("int")),
-    ).first()  # fmt: skip
-    assert summed is not None
-    whole, rows, seconds, version, last, mismatched, second = summed
-    metrics = _metrics(plan)
+    config, spark = plan.config, plan.spark
+    # Four tables, which say nothing of each other.
+    with (
+        reading(spark, lambda: _metrics(plan)) as summed,
+        reading(spark, lambda: standing(plan)) as standing_now,
+        reading(spark, plan.commits) as commits,
+    ):
+        whole, rows, seconds, version, last, mismatched, second = _summed(plan)
+        metrics, spent, released = summed(), standing_now(), releases(commits())
     shares = {name: value for column, name, value in metrics if column is None}
-    spent, newest = standing(plan), done[-1] if done else None
+    newest = done[-1] if done else None
     facts = replace(
         plan.facts,
         status="mismatch" if mismatched else "failed" if failed else "succeeded",
@@ -72,7 +70,7 @@ def totals(
         other_columns=tuple(name for name in plan.kept if name not in plan.columns),
         input_version=None if last is None else f"delta:{last.rpartition('..')[2]}",
         output_version=version,
-        releases_in_history=len(releases(plan.commits())),
+        releases_in_history=len(released),
         audited="" if newest is None else f"In each micro-batch: {newest.audited}",
         second_release=bool(second),
         ledger=None if spent is None else spent.spending,
@@ -85,7 +83,9 @@ def put_totals(
     plan: RunPlan, facts: RunFacts, metrics: Sequence[RunMetric], started: float, at: Observer = unobserved
 ) -> None:
     """Write the row of `runs` and the rows of `metrics` that stand for the whole stream."""
-    with announced(Effect.STREAM_METRICS, at):
+    # The row is replaced after that: what Delta needs for it is read meanwhile.
+    log = reading(plan.spark, lambda: runs.read_log(plan.spark, plan.place.runs, plan.run_id))
+    with log, announced(Effect.STREAM_METRICS, at):
         runs.put_metrics(plan.spark, plan.place.metrics, plan.run_id, metrics)
     assert facts.batches is not None
     spent = facts.ledger
@@ -99,6 +99,19 @@ def put_totals(
     )
     with announced(Effect.STREAM_ACCOUNT, at):
         runs.put(plan.spark, plan.place.runs, record)
+
+
+def _summed(plan: RunPlan) -> Row:
+    """Add up the rows of `runs` of the micro-batches that committed."""
+    # The part of the source in its numbers' order: as text 10 comes before 9.
+    number = F.element_at(F.split("run_id", r"\."), -1).cast("long")
+    found = _batches(plan).agg(
+        F.count(F.lit(1)), F.coalesce(F.sum("rows"), F.lit(0)), F.coalesce(F.sum("seconds"), F.lit(0.0)),
+        F.max("output_version"), F.max_by("input_version", number), F.sum((F.col("status") == "mismatch").cast("long")),
+        F.max(F.col("second_release").cast("int")),
+    ).first()  # fmt: skip
+    assert found is not None  # an aggregate without groups has one row
+    return found
 
 
 def _batches(plan: RunPlan) -> DataFrame:

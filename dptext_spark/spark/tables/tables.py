@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote, urlparse
 
 from pyspark.errors import PySparkException
@@ -111,6 +111,24 @@ class Commit:
         """How many it wrote; None where it does not say."""
         counted = self.metrics.get("numOutputRows")
         return None if counted is None else int(counted)
+
+
+class DeltaDetail(NamedTuple):
+    """What tells a Delta table from others.
+
+    Attributes:
+        id: its identifier.
+        location: where it lies.
+        partitions: its partition columns.
+        reader: the version of the protocol that readers need; above 1 its files need not hold its rows by their names.
+        files: how many it has; None where that is not said.
+    """
+
+    id: str
+    location: str
+    partitions: list[str]
+    reader: int
+    files: int | None = None
 
 
 def split_name(name: str) -> list[str]:

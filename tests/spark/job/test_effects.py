@@ -94,7 +94,9 @@ def test_of_a_run_and_of_one_that_is_made_again(spark: Any, settings: Any, tmp_p
 
 
 @pytest.mark.parametrize(
-    "fails", [Effect.RUN_ROW, Effect.DATA_COMMIT, Effect.METRICS], ids=lambda one: one.name
+    "fails",
+    [Effect.RUN_ROW, Effect.DATA_COMMIT, Effect.SETTLEMENT, Effect.METRICS],
+    ids=lambda one: one.name,
 )
 def test_of_a_run_that_fails_and_of_the_next(
     spark: Any, settings: Any, tmp_path: Path, fails: Effect
@@ -112,18 +114,23 @@ def test_of_a_run_that_fails_and_of_the_next(
     noted = {
         Effect.RUN_ROW: points(Effect.SETTLEMENT),
         Effect.DATA_COMMIT: points(Effect.SETTLEMENT, Effect.ACCOUNT),
+        # The metrics go beside the settlement, which then is tried once more.
+        Effect.SETTLEMENT: [*points(Effect.METRICS), Effect.SETTLEMENT.before],
         Effect.METRICS: [],
     }
     assert watched.points == [*passed, *noted[fails]]
     assert watched.unannounced() == []
     again = Watched(tmp_path)
-    committed = fails is Effect.METRICS
+    committed = fails in (Effect.SETTLEMENT, Effect.METRICS)
     assert ran(spark, settings(), again) == ("recovered" if committed else "succeeded")
     assert again.points == points(*[one for one in OF_A_RUN if not (committed and one is Effect.DATA_COMMIT)])
     assert again.unannounced() == []
     # What its first attempt had reserved, or settled already, is not done twice.
-    done = [Effect.RESERVATION.after, Effect.SETTLEMENT.after]
-    assert again.without_effect() == (done if committed else [])
+    done = {
+        Effect.SETTLEMENT: [Effect.RESERVATION.after],
+        Effect.METRICS: [Effect.RESERVATION.after, Effect.SETTLEMENT.after],
+    }
+    assert again.without_effect() == done.get(fails, [])
 
 
 def test_of_a_table_by_name(spark: Any, settings: Any, tmp_path: Path) -> None:

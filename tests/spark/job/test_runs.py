@@ -39,6 +39,20 @@ def folder(tmp_path: Path) -> str:
     return str(tmp_path / "a `folder`" / "runs")
 
 
+def test_a_log_that_was_read_is_not_read_again_where_a_row_is_replaced(spark, folder: str) -> None:
+    jobs = spark.sparkContext._jsc.sc().dagScheduler().numTotalJobs
+    took = {}
+    runs.read_log(spark, folder, "r1")  # there is no table yet
+    for read in (False, True):
+        runs.put(spark, folder, replace(RECORD, rows=int(read)))
+        if read:
+            runs.read_log(spark, folder, "r1")
+        before = jobs()
+        runs.put(spark, folder, replace(RECORD, status="succeeded"))
+        took[read] = jobs() - before
+    assert took[True] < took[False]
+
+
 class TestRuns:
     def test_where_there_is_no_table_nothing_is_found(self, spark, folder: str) -> None:
         assert runs.find(spark, folder, "r1") is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -13,6 +14,7 @@ from dptext_spark.config.load import parse_config
 from dptext_spark.errors import SettingsError
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.spark.job import write
+from dptext_spark.spark.job.plan import SAMPLE_ROWS, TextSizes
 from dptext_spark.spark.runner import run
 
 ROWS = 400
@@ -83,6 +85,22 @@ def test_two_cores_that_one_task_keeps_busy_are_left_alone(
     _, files, said = written(spark, source, tmp_path / "out")
     assert files <= 2
     assert not [line for line in said if "dealing" in line]
+
+
+def test_rows_are_not_counted_by_partition_where_all_of_them_are_few() -> None:
+    uncounted = SimpleNamespace(groupBy=lambda *_: pytest.fail("the rows were counted"))
+    sizes = TextSizes(SAMPLE_ROWS, write.LEAST_BYTES / 3_000, 1.0)
+    known = {
+        "spark": SimpleNamespace(_sc=SimpleNamespace(defaultParallelism=2)),
+        "df": uncounted,
+        "sizes": sizes,
+    }
+    plan: Any = SimpleNamespace(**known, rows=2_999, privatizer=SimpleNamespace(samplers=()))
+    assert write._needed(plan) is None
+    for rows in (None, 3_001):
+        plan.rows = rows
+        with pytest.raises(pytest.fail.Exception, match="were counted"):
+            write._needed(plan)
 
 
 def test_a_number_is_taken_as_it_is(spark: Any, source: Path, tmp_path: Path) -> None:

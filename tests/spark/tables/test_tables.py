@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
 from dptext_spark.errors import DataError, SettingsError
-from dptext_spark.spark.job.checks import check_key, check_schema
+from dptext_spark.spark.job.checks import KeyColumn, check_key, check_keys, check_schema
 from dptext_spark.spark.job.write import create_empty
 from dptext_spark.spark.tables import tables
 from dptext_spark.spark.tables.layout import Layout
@@ -255,7 +255,22 @@ class TestKeys:
 
     def test_a_unique_key_and_no_rows_pass(self, rows: DataFrame) -> None:
         check_key(rows, "id", "row_key", unique=True)
-        check_key(rows.where("id < 0"), "id", "row_key", unique=True)
+        assert check_key(rows.where("id < 0"), "id", "row_key", unique=True) == 0
+
+    def test_two_keys_are_checked_in_one_pass(self, spark, rows: DataFrame) -> None:
+        id_, body = KeyColumn("id", "row_key", True), KeyColumn("body", "record_key", False)
+        assert check_keys(rows.where("body IS NOT NULL"), [id_, body]) == 2
+        assert check_keys(rows, [id_, id_._replace(field="record_key", unique=False)]) == 3
+        with pytest.raises(DataError, match=r"record_key: column 'body' is NULL in 1 of 3 rows"):
+            check_keys(rows, [id_, body])
+        with pytest.raises(DataError, match=r"row_key: column 'id' is not unique: 6 rows, 3 distinct values"):
+            check_keys(rows.union(rows), [id_, body])
+        jobs = spark.sparkContext._jsc.sc().dagScheduler().numTotalJobs
+        before = jobs()
+        check_keys(rows, [id_])
+        alone = jobs() - before
+        check_keys(rows, [id_, id_._replace(field="record_key", unique=False)])
+        assert jobs() - before == 2 * alone
 
 
 class TestLeftoverFiles:

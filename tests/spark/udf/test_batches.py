@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from dptext_spark.spark.job.plan import text_sizes
+from dptext_spark.spark.job.plan import SAMPLE_ROWS, text_sizes
 from dptext_spark.spark.tables.paths import paths_of
 from dptext_spark.spark.udf.batches import BATCH_BYTES, BATCH_ROWS, BYTES, ROWS, batch_rows, batched
 
@@ -45,6 +45,29 @@ def test_all_text_columns_count(spark) -> None:
     long = "repeat('0123456789', 1000)"
     df = spark.range(1000).selectExpr(f"{long} AS body", f"{long} AS `a note`")
     assert rows_of(df) == BATCH_BYTES // 20_000
+
+
+def test_sizes_are_those_of_the_first_rows(spark) -> None:
+    texts = [None if n % 7 == 0 else "\U0001f642" * (n % 40) for n in range(1200)]
+    rows = [(n, text, None if n % 3 else "ab") for n, text in enumerate(texts)]
+    df = spark.createDataFrame(rows, "id long, body string, `a note` string").coalesce(1)
+    sizes = [len((body or "").encode()) + len((note or "").encode()) for _, body, note in rows[:SAMPLE_ROWS]]
+    found = text_sizes(df, paths_of(df.schema, ["body", "a note"]))
+    assert found == (SAMPLE_ROWS, sum(sizes) / SAMPLE_ROWS, max(sizes))
+    assert text_sizes(df.where("id < 0"), paths_of(df.schema, ["body"])) == (0, 0.0, 0.0)
+
+
+def test_the_first_rows_are_taken_from_no_more_partitions_than_hold_them(spark) -> None:
+    df = spark.range(0, 10_000, 1, 8).selectExpr("id", "string(id) AS body")
+    tasks = spark.sparkContext.statusTracker()
+    spark.sparkContext.setJobGroup("the-first-rows", "")
+    try:
+        text_sizes(df, paths_of(df.schema, ["body"]))
+    finally:
+        spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)
+    jobs = [tasks.getJobInfo(job) for job in tasks.getJobIdsForGroup("the-first-rows")]
+    stages = [tasks.getStageInfo(stage) for job in jobs if job is not None for stage in job.stageIds]
+    assert [stage.numTasks for stage in stages if stage is not None] == [1]
 
 
 def test_one_row_is_the_least_and_no_row_the_most(spark) -> None:

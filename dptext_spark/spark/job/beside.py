@@ -1,0 +1,144 @@
+"""Work that goes on beside other work of a run, in a thread of its own.
+
+Spark plans, commits and reads logs in its driver, one thing after the other for whoever asks; two that ask take both cores. What
+goes side by side here depends on nothing of what it goes beside.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from pyspark.util import inheritable_thread_target
+
+from dptext_spark.spark.job.effects import Effect, Observer, announced, unobserved
+from dptext_spark.spark.session.session import context_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Done = TypeVar("Done")
+
+
+class _Thread(Generic[Done]):
+    """Does something in a thread that has the caller's Spark properties; keeps what it returns or raises."""
+
+    def __init__(self, spark: SparkSession, work: Callable[[], Done]) -> None:
+        self._work = work
+        self._done: list[Done] = []
+        self._failed: BaseException | None = None
+        # Spark's properties of a thread (job group, description, pool, tags) are copied now.
+        target: Callable[[], None] = inheritable_thread_target(spark)(self._run)
+        self._thread = threading.Thread(target=target, name="dptext-beside", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            self._done.append(self._work())
+        except BaseException as error:  # it is raised where the work is waited for
+            self._failed = error
+
+    def join(self) -> None:
+        """Wait until it has ended, however."""
+        self._thread.join()
+
+    def result(self) -> Done:
+        """Wait for what it returns, or raise what it raised."""
+        self._thread.join()
+        if self._failed is not None:
+            raise self._failed
+        return self._done[0]
+
+
+class _Jobs:
+    """The jobs of one thread, by a tag of their own."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark, self._context = spark, context_of(spark)
+        self._tag = f"dptext-reading-{secrets.token_hex(8)}"
+
+    def begin(self) -> None:
+        """Tag what this thread asks for from now on."""
+        if self._context is None:
+            self._spark.addTag(self._tag)
+        elif self._pinned:
+            self._context.addJobTag(
+                self._tag
+            )  # a session's own tags are known to the thread alone that set them
+
+    def cancel(self) -> None:
+        """Cancel what is under way."""
+        if self._context is None:
+            self._spark.interruptTag(self._tag)
+        elif self._pinned:
+            self._context.cancelJobsWithTag(self._tag)
+
+    @property
+    def _pinned(self) -> bool:
+        """Whether each thread has one of its own in the JVM; else others would get the tag, and be cancelled."""
+        return os.environ.get("PYSPARK_PIN_THREAD", "true").lower() != "false"
+
+
+@contextmanager
+def reading(spark: SparkSession, work: Callable[[], Done]) -> Iterator[Callable[[], Done]]:
+    """Read beside what the block does; nothing that has an effect.
+
+    Yields:
+        A function that waits for what `work` returns, or raises what it raised. Where the block ends by an error, Spark is asked
+        to end the reading, and how that ends is no matter.
+    """
+    jobs = _Jobs(spark)
+
+    def tagged() -> Done:
+        jobs.begin()
+        return work()
+
+    thread = _Thread(spark, tagged)
+    try:
+        yield thread.result
+    except BaseException:
+        with suppress(Exception):  # the error to report is the one that came first
+            jobs.cancel()
+        raise
+    finally:
+        thread.join()
+
+
+def side_by_side(spark: SparkSession, at: Observer, *effects: tuple[Effect, Callable[[], None]]) -> None:
+    """Have effects of which none proves another: all at once, so that they take as long as the longest one.
+
+    One that fails keeps none of the others back. A process that ends meanwhile leaves any of them and not the others. Before an
+    observer they come one after the other, as they are named, for only then a point between two is one state: with each in turn
+    failing, those are all that a process can leave.
+
+    Args:
+        spark: the session.
+        at: the observer.
+        effects: each with what it is.
+
+    Raises:
+        Exception: of the first that failed, as they are named; all have ended then.
+    """
+    failed: list[Exception] = []
+    if at is not unobserved:
+        for effect, work in effects:
+            try:
+                with announced(effect, at):
+                    work()
+            except Exception as error:
+                failed.append(error)
+    else:
+        threads = [_Thread(spark, work) for _, work in effects]
+        for thread in threads:
+            thread.join()
+        for thread in threads:
+            try:
+                thread.result()
+            except Exception as error:
+                failed.append(error)
+    if failed:
+        raise failed[0]
