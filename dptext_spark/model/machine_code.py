@@ -49,6 +49,7 @@ MOST_BYTES = 20_000_000  # of a level
 MOST_MANIFEST = 1 << 22
 OWN = "own"
 PORTABLE = "x86-64-v3"
+LISTS, NO_LISTS = "lists", "no lists"
 # What the level x86-64-v3 of the psABI has beyond the first 64-bit processors, as LLVM names it.
 V3 = frozenset(
     ("avx", "avx2", "bmi", "bmi2", "cx16", "f16c", "fma", "lzcnt", "movbe", "popcnt", "sahf", "sse3", "sse4.1", "sse4.2", "ssse3")
@@ -302,6 +303,9 @@ def make_code(
     levels: Iterable[str] | None = None,
     progress: Progress | None = None,
     providers: Sequence[str] = (),
+    *,
+    lists: bool = True,
+    into: Path | None = None,
 ) -> MachineCode:
     """Make the machine code of a model's folder, in place of what is there: each level in a process of its own, side by side.
 
@@ -310,18 +314,20 @@ def make_code(
         levels: `own` and `x86-64-v3`; None for both, where this processor can run both.
         progress: progress callback, called with each step.
         providers: the import paths that the settings name, where the model was made with some.
+        lists: whether the model is used with lists of names.
+        into: the folder beside whose files the code goes; None: the model's.
 
     Raises:
         DataError: it could not be made or written; the model is as it was.
     """
-    folder = Path(model)
+    folder = Path(model) if into is None else into
     names = tuple(_possible() if levels is None else levels)
     (progress or silent)(f"compiling the loops for {' and '.join(names)}", None)
     try:
         with tempfile.TemporaryDirectory(dir=folder, prefix=f".{FOLDER}-") as work:
             made = Path(work) / FOLDER
             made.mkdir(mode=0o755)
-            found = _recorded(folder, made, names, providers)
+            found = _recorded(Path(model), made, names, [LISTS if lists else NO_LISTS, *providers])
             manifest = {"format": FORMAT, "levels": [level.as_dict() for level in found]}
             _write(made / MANIFEST, json.dumps(manifest, indent=1, sort_keys=True).encode())
             with suppress(FileNotFoundError):
@@ -338,13 +344,13 @@ def _possible() -> tuple[str, ...]:
     return (OWN, PORTABLE) if portable else (OWN,)
 
 
-def _recorded(model: Path, made: Path, names: tuple[str, ...], providers: Sequence[str]) -> list[Level]:
+def _recorded(model: Path, made: Path, names: tuple[str, ...], given: Sequence[str]) -> list[Level]:
     """Let a process for each level record its loops into a file; return what a manifest says of them.
 
     Raises:
         DataError: a process failed, or its code is too large.
     """
-    children = [(name, _child(name, model, made / f"{name}.draft", providers)) for name in names]
+    children = [(name, _child(name, model, made / f"{name}.draft", given)) for name in names]
     try:
         ended = [(name, child.communicate()[1], child.returncode) for name, child in children]
     finally:
@@ -374,7 +380,7 @@ def _recorded(model: Path, made: Path, names: tuple[str, ...], providers: Sequen
     return found
 
 
-def _child(level: str, model: Path, draft: Path, providers: Sequence[str]) -> subprocess.Popen[str]:
+def _child(level: str, model: Path, draft: Path, given: Sequence[str]) -> subprocess.Popen[str]:
     """Start a process that compiles and records for one level."""
     package = str(Path(__file__).resolve().parents[2])
     paths = [package, *filter(None, [os.environ.get("PYTHONPATH")])]
@@ -382,7 +388,7 @@ def _child(level: str, model: Path, draft: Path, providers: Sequence[str]) -> su
     if level == PORTABLE:
         environment |= {"NUMBA_CPU_NAME": PORTABLE, "NUMBA_CPU_FEATURES": ""}
     return subprocess.Popen(
-        [sys.executable, "-c", _CHILD, str(model), str(draft), *providers],
+        [sys.executable, "-c", _CHILD, str(model), str(draft), *given],
         env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
 
@@ -393,16 +399,17 @@ def _write(file: Path, content: bytes) -> None:
     file.chmod(file.stat().st_mode & 0o755)
 
 
-def record(model: str, draft: str, *providers: str) -> None:
+def record(model: str, draft: str, lists: str, *providers: str) -> None:
     """Open a model, draw with it, and write the machine code of the loops that this took; for a process of its own.
 
     Args:
         model: the model's folder.
         draft: where the code goes; what it is goes into a file beside it, of suffix `.json`.
+        lists: `lists` where the model is used with lists of names, else `no lists`.
         *providers: the import paths that the settings name.
     """
     with recording() as found:
-        exercise(open_model(model, providers=providers))
+        exercise(open_model(model, providers=providers), lists=lists == LISTS)
     loops = [
         {"name": key.name, "digest": key.digest, "signature": key.signature, "size": len(one.code)}
         for key, one in found.items()
@@ -412,8 +419,13 @@ def record(model: str, draft: str, *providers: str) -> None:
     Path(draft).with_suffix(".json").write_text(json.dumps(written), encoding="utf-8")
 
 
-def exercise(model: Privatizer) -> None:
-    """Draw public texts as workers do, so that every loop that a run needs is called, for the types that it has there."""
+def exercise(model: Privatizer, *, lists: bool = True) -> None:
+    """Draw public texts as workers do, so that every loop that a run needs is called, for the types that it has there.
+
+    Args:
+        model: the model.
+        lists: whether it is used with lists of names.
+    """
     vocabulary = model.vocabulary.strings()
     known = vocabulary.take(pa.array(np.linspace(0, len(vocabulary) - 1, 64).astype(np.int64))).to_pylist()
     several = " ".join(known)
@@ -429,8 +441,6 @@ def exercise(model: Privatizer) -> None:
     small: list[list[str | None]] = [["zzzzz"], ["1.50"], [None], [], *([word] for word in known[1::8])]
     for few in small:
         _draw(model, pa.array(few, pa.string()), pa.array(np.arange(len(few))), key)
-    words = [WordList.of_texts(name, pa.array([name]), needed=False) for name in ("Lovelace", "Byron")]
-    lists = Names(compile_names(words, name_key(key, "")), 1)
     for kind in (pa.int64(), pa.string(), pa.binary(), pa.large_binary()):
         ids = numbers.cast(kind) if kind == pa.int64() else numbers.cast(pa.string()).cast(kind)
         arrays = (pa.array(texts), pa.array(texts).cast(pa.binary()), ids)
@@ -438,7 +448,10 @@ def exercise(model: Privatizer) -> None:
         for text, other, row_ids in (arrays, tuple(map(_read_only, arrays))):
             _draw(model, text, row_ids, key)
             _draw(model, other, row_ids, key)
-    _draw(model.with_names(lists), pa.array(texts), numbers, key)
+    if lists:
+        words = [WordList.of_texts(name, pa.array([name]), needed=False) for name in ("Lovelace", "Byron")]
+        names = Names(compile_names(words, name_key(key, "")), 1)
+        _draw(model.with_names(names), pa.array(texts), numbers, key)
     _draw(model.of_rows(np.arange(len(texts))), pa.array(texts), numbers, key)
 
 

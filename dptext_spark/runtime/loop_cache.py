@@ -277,11 +277,6 @@ def attach(loops: Mapping[LoopKey, bytes | memoryview]) -> None:
     _state.attached.update(loops)
 
 
-def detach() -> None:
-    """Forget what was attached; what was loaded stays loaded."""
-    _state.attached.clear()
-
-
 def taken() -> int:
     """Return how many loops this process took from what was attached."""
     return _state.taken
@@ -346,6 +341,15 @@ class LoopCache(FunctionCache):
             if _state.recorded is not None and not self._impl.latest:
                 self._impl.reduce(data)
         self._record(sig)
+
+    def is_in_files(self) -> bool:
+        """Whether numba's files hold the loop for some arguments, for this processor."""
+        target = cpu_target.target_context.codegen().magic_tuple()
+        try:
+            index: Any = self._cache_file._load_index()  # type: ignore[no-untyped-call]
+            return any(key[1] == target for key in index)
+        except OSError:
+            return False
 
     def _from_files(self, sig: Any, target_context: Any) -> Any:
         """Return what numba's files hold."""

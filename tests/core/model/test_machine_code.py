@@ -39,7 +39,7 @@ from dptext_spark.model.machine_code import (
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.runtime.jit import code_cache
-from dptext_spark.runtime.loop_cache import _state, detach
+from dptext_spark.runtime.loop_cache import _state
 from dptext_spark.runtime.paths import writable_by_others
 from tests.core.names import beginning
 
@@ -57,9 +57,9 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def nothing_attached() -> Iterator[None]:
-    detach()
+    _state.attached.clear()
     yield
-    detach()
+    _state.attached.clear()
 
 
 @pytest.fixture(scope="module")
@@ -399,7 +399,7 @@ class TestSettings:
         named = {"artifact": str(place / "model"), "artifact_fingerprint": text}
         prepare(parse_model_config({**given, "run": named}), lambda step, _: steps.append(step))
         assert _state.attached
-        detach()
+        _state.attached.clear()
         prepare(
             parse_model_config({**given, "run": {"artifact": named["artifact"]}}),
             lambda step, _: steps.append(step),

@@ -18,16 +18,16 @@ import pytest
 from numba.core.caching import FunctionCache
 
 from dptext_spark.runtime import jit, loop_cache
-from dptext_spark.runtime.loop_cache import LoopKey, Target, attach, detach, digest_of, recording, taken
+from dptext_spark.runtime.loop_cache import LoopKey, Target, attach, digest_of, recording, taken
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 
 
 @pytest.fixture(autouse=True)
 def nothing_attached() -> Iterator[None]:
-    detach()
+    loop_cache._state.attached.clear()
     yield
-    detach()
+    loop_cache._state.attached.clear()
 
 
 def made(source: str, **read: Any) -> Any:
