@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import runpy
 import signal
 import subprocess
 import sys
@@ -406,6 +407,16 @@ class TestSettings:
         )
         assert not _state.attached
         assert "others may write" in steps[-1]
+
+    def test_prepare_without_machine_code_names_the_model_alone(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        job = runpy.run_path(str(CHECKOUT / "jobs" / "prepare.py"))
+        settings = tmp_path / "settings.yaml"
+        settings.write_text("mechanism: {epsilon: 3}\n", encoding="utf-8")
+        assert job["main"]([str(settings), str(tmp_path / "model"), "--no-code"]) == 0
+        assert capsys.readouterr().out.split()[-1] == expected_fingerprint(tmp_path / "model")
+        assert not (tmp_path / "model" / FOLDER).exists()
 
     def test_without_code_prepare_says_so_and_names_the_model(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
