@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import os
 import pickle
 import select
@@ -38,6 +39,7 @@ from dptext_spark.runtime.record import Json
 from dptext_spark.text.tokenizer import cut_words
 
 PATIENCE = 600.0  # seconds after which a process that makes code is given up
+_log = logging.getLogger(__name__)
 _COMMAND = "from dptext_spark.model.code_ahead import main; main()"
 _MODEL = "model"
 
@@ -60,13 +62,15 @@ class _Order:
     """What a process is to make.
 
     Attributes:
-        config: the settings of the model.
-        model: its folder; None: it makes the model, too, or opens it in the cache.
+        model: the model's folder; its settings where it makes the model, too, or opens it in the cache.
+        providers: the import paths that the settings name.
+        lists: whether the model is used with lists of names.
         into: where the code goes.
     """
 
-    config: ModelConfig
-    model: Path | None
+    model: Path | ModelConfig
+    providers: tuple[str, ...]
+    lists: bool
     into: Path
 
 
@@ -114,10 +118,8 @@ def begin_code(config: ModelConfig, say: Steps, *, here: bool, model: Path | Non
     except DPTextError:  # what is wrong is said where the run prepares its model
         return
     say("making machine code for the workers meanwhile")
-    try:
-        _processes[into] = _started(_Order(_model_settings(config), model, into), say, makes_model)
-    except OSError as error:
-        say(f"no machine code: no process can be started ({error.strerror}); workers compile the loops")
+    order = _Order(model or _model_settings(config), config.policy.providers, bool(config.lists), into)
+    _start(order, say, makes_model)
 
 
 def wait_for_model(config: ModelConfig) -> None:
@@ -143,6 +145,27 @@ def finished_code(config: ModelConfig) -> RunCode | None:
     if _is_there(into):
         return RunCode(into, None)
     return RunCode(into, _made[into]) if into in _made else None
+
+
+def keep_code_beside(model: Path, providers: tuple[str, ...], *, here: bool) -> None:
+    """Have machine code made beside a model in the cache, where that takes seconds; else by a process that nobody waits for.
+
+    A frame that is defined now is computed later, and another one may be defined from the same model.
+
+    Args:
+        model: the model's folder.
+        providers: the import paths that its policy names.
+        here: whether the workers run on this machine, as this user.
+    """
+    quick = is_cached(cut_words)
+    if model not in _processes:
+        if _is_there(model) or (here and quick):
+            return
+        _start(_Order(model, providers, True, model), _log_step, False)
+    process = _processes.get(model)
+    if process is not None and (quick or process.child.poll() is not None):
+        del _processes[model]
+        _join(process, model)
 
 
 def code_place(config: ModelConfig) -> Path:
@@ -185,6 +208,19 @@ def _model_settings(config: ModelConfig) -> ModelConfig:
     )
 
 
+def _log_step(step: str) -> None:
+    """Log a step of what nobody gave a progress callback for."""
+    _log.info("%s", step)
+
+
+def _start(order: _Order, say: Steps, makes_model: bool) -> None:
+    """Start a process, or say why there is none."""
+    try:
+        _processes[order.into] = _started(order, say, makes_model)
+    except OSError as error:
+        say(f"no machine code: no process can be started ({error.strerror}); workers compile the loops")
+
+
 def _started(order: _Order, say: Steps, makes_model: bool) -> _Process:
     """Start a process; it ends when this one does."""
     package = str(Path(__file__).resolve().parents[2])
@@ -209,9 +245,8 @@ def _join(process: _Process, into: Path) -> None:
         process.say("waiting for the machine code: the loops are being compiled in a process of their own")
     try:
         told, printed = child.communicate(timeout=PATIENCE)
-        why = (printed.decode("utf-8", "replace").strip().splitlines() or [f"exit code {child.returncode}"])[
-            -1
-        ]
+        lines = printed.decode("utf-8", "replace").strip().splitlines()
+        why = lines[-1] if lines else f"exit code {child.returncode}"
     except subprocess.TimeoutExpired:
         child.terminate()
         told, _ = child.communicate()
@@ -231,16 +266,10 @@ def main() -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was begun is removed
     threading.Thread(target=_end_with_input, daemon=True).start()
     try:
-        model = order.model or prepare(order.config)[1]
+        model = order.model if isinstance(order.model, Path) else prepare(order.model)[1]
         _tell(_MODEL)
         order.into.mkdir(mode=0o700, parents=True, exist_ok=True)
-        made = make_code(
-            model,
-            (OWN,),
-            providers=order.config.policy.providers,
-            lists=bool(order.config.lists),
-            into=order.into,
-        )
+        made = make_code(model, (OWN,), providers=order.providers, lists=order.lists, into=order.into)
         _tell(made.digest)
     except DPTextError as error:
         sys.exit(str(error))

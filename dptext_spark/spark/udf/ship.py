@@ -22,11 +22,11 @@ from dptext_spark.config.model import ModelConfig
 from dptext_spark.errors import DataError, SettingsError, require_choice
 from dptext_spark.model import machine_code
 from dptext_spark.model.artifact import MANIFEST, open_model, read_manifest, save_model, seal_of
-from dptext_spark.model.code_ahead import finished_code
+from dptext_spark.model.code_ahead import finished_code, keep_code_beside
 from dptext_spark.model.machine_code import MachineCode, read_file, trusted_code
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.runtime.paths import user_cache
-from dptext_spark.spark.session.session import context_of
+from dptext_spark.spark.session.session import context_of, workers_here
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -255,7 +255,8 @@ def open_shipped(shipped: Shipped) -> Privatizer:
 
 
 def shipped_model(spark: SparkSession, privatizer: Privatizer) -> Shipped:
-    """Keep a model in the user's cache, and ship it."""
+    """Keep a model in the user's cache, and ship it, with machine code where it is at hand or made in seconds."""
     folder = Path(user_cache()) / "artifacts" / f"frame-{seal_of(privatizer)[:32]}"
     save_model(privatizer, folder)
+    keep_code_beside(folder, privatizer.policy.providers, here=workers_here(spark))
     return ship(spark, folder, providers=privatizer.policy.providers)

@@ -18,7 +18,13 @@ from dptext_spark.config.load import parse_config, parse_model_config
 from dptext_spark.config.model import ModelConfig
 from dptext_spark.errors import DataError
 from dptext_spark.model import code_ahead
-from dptext_spark.model.code_ahead import begin_code, code_place, finished_code, wait_for_model
+from dptext_spark.model.code_ahead import (
+    begin_code,
+    code_place,
+    finished_code,
+    keep_code_beside,
+    wait_for_model,
+)
 from dptext_spark.model.compile import prepare, prepared_before
 from dptext_spark.model.machine_code import FOLDER, OWN, trusted_code
 from dptext_spark.runtime.jit import code_cache, is_cached
@@ -187,6 +193,39 @@ def test_where_others_could_replace_the_cache_its_maker_alone_vouches_for_it(
         assert trusted_code(found.folder, found.vouched) is not None
         monkeypatch.setattr(code_ahead, "_made", {})  # as another process, which cannot know who wrote it
         assert finished_code(config) is None
+
+
+class TestBesideAModel:
+    """For a frame that is defined now and computed later."""
+
+    def test_it_is_there_at_once_where_the_loops_are_cached(self, config: ModelConfig) -> None:
+        privatizer, model = prepare(config)
+        privatizer.warm_up()
+        keep_code_beside(model, (), here=True)
+        assert trusted_code(model) is None  # workers find what is cached
+        keep_code_beside(model, (), here=False)
+        code = trusted_code(model)
+        assert code is not None
+        assert "dptext_spark.text.names.matching.find_names" in {key.name for key, _ in code.levels[0].loops}
+        keep_code_beside(model, (), here=False)
+        assert trusted_code(model) == code
+        assert not code_ahead._processes
+
+    def test_nobody_waits_where_it_takes_long(
+        self, config: ModelConfig, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        _, model = prepare(config)
+        monkeypatch.setattr(code_ahead, "is_cached", lambda _: False)
+        monkeypatch.setattr(code_ahead, "_COMMAND", "import time; time.sleep(600)")
+        for _ in range(2):
+            keep_code_beside(model, (), here=False)
+            assert trusted_code(model) is None
+            assert len(code_ahead._processes) == 1
+        (process,) = code_ahead._processes.values()
+        process.child.kill()
+        process.child.wait()
+        keep_code_beside(model, (), here=False)
+        assert not code_ahead._processes
 
 
 def test_the_kind_is_told_by_all_but_numbers(vectors: Path, tmp_path: Path) -> None:
