@@ -11,6 +11,8 @@ import subprocess
 import sys
 import tempfile
 import time
+import venv
+import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -167,6 +169,61 @@ class TestANewProcess:
         assert again == drawn
         assert said.count("loops are compiled here") == 1
         assert "own.code is not what its manifest says" in said
+
+
+class TestAnotherPlace:
+    """Code is known by what a loop is: not by the path of its source, nor by who runs it."""
+
+    def child(self, python: str, package: Path, model: Path, work: Path) -> list[str]:
+        """Run a process there, with no cache and no home that can be written; return what it compiled and took."""
+        left_out = ("DPTEXT_CACHE", "XDG_CACHE_HOME", "NUMBA_CACHE_DIR", "PYTHONPATH")
+        environment = {name: value for name, value in os.environ.items() if name not in left_out}
+        installed = [path for path in sys.path if path.endswith(("site-packages", "dist-packages"))]
+        environment |= {"PYTHONPATH": os.pathsep.join([str(package), *installed]), "HOME": "/proc/none"}
+        ran = subprocess.run(
+            [python, "-c", CHILD, str(model)],
+            env=environment | {"TMPDIR": str(work)}, cwd=work, check=True, capture_output=True, text=True,
+        )  # fmt: skip
+        assert "loops are compiled" not in ran.stderr
+        return ran.stdout.split(maxsplit=2)
+
+    def test_in_an_archive_of_py_files(self, model: Path, tmp_path: Path) -> None:
+        archive = tmp_path / "dptext_spark.zip"
+        with zipfile.ZipFile(archive, "w") as whole:
+            for file in package_files():
+                whole.write(file, file.relative_to(CHECKOUT))
+            metadata = "Metadata-Version: 2.1\nName: dptext-spark\nVersion: 0.1.0\n"
+            whole.writestr("dptext_spark-0.1.0.dist-info/METADATA", metadata)
+        compiled, took, _ = self.child(sys.executable, archive, model, tmp_path)
+        assert int(compiled) == 0
+        assert int(took) > 8
+
+    def test_in_an_environment_that_was_packed_and_lies_elsewhere(self, model: Path, tmp_path: Path) -> None:
+        """As `--archives` unpacks one: the package in another folder, which cannot be written, below another prefix."""
+        environment = tmp_path / "environment"
+        venv.create(environment, symlinks=True)
+        there = environment / "package"
+        for file in package_files():
+            copy = there / file.relative_to(CHECKOUT)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            copy.write_bytes(file.read_bytes())
+            copy.chmod(0o444)
+        for folder in (there, *filter(Path.is_dir, there.rglob("*"))):
+            folder.chmod(0o555)
+        python = str(environment / "bin" / "python")
+        prefix = subprocess.run(
+            [python, "-c", "import sys; print(sys.prefix)"], check=True, capture_output=True, text=True
+        )
+        assert prefix.stdout.strip() == str(environment)
+        compiled, took, _ = self.child(python, there, model, tmp_path)
+        assert int(compiled) == 0
+        assert int(took) > 8
+
+
+def package_files() -> list[Path]:
+    """The files of the package, without what Python makes of them."""
+    files = (file for file in (CHECKOUT / "dptext_spark").rglob("*") if file.is_file())
+    return [file for file in files if "__pycache__" not in file.parts]
 
 
 class TestRefused:
