@@ -91,8 +91,8 @@ def test_it_is_made_once_for_a_kind_of_model(config: ModelConfig, vectors: Path,
     code = trusted_code(found.folder)
     assert code is not None
     (level,) = code.levels
-    assert (level.name, level.target) == (OWN, Target.here())
-    names = {key.name for key, _ in level.loops}
+    assert (level.name, level.made_with) == (OWN, Target.here())
+    names = {loop.name for loop in level.loops}
     assert "dptext_spark.text.tokenizer.cut_words" in names
     assert "dptext_spark.text.names.matching.find_names" not in names  # no list of names is used
     steps.clear()
@@ -206,7 +206,7 @@ class TestBesideAModel:
         keep_code_beside(model, (), here=False)
         code = trusted_code(model)
         assert code is not None
-        assert "dptext_spark.text.names.matching.find_names" in {key.name for key, _ in code.levels[0].loops}
+        assert "dptext_spark.text.names.matching.find_names" in {loop.name for loop in code.levels[0].loops}
         keep_code_beside(model, (), here=False)
         assert trusted_code(model) == code
         assert not code_ahead._processes
