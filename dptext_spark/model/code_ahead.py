@@ -151,19 +151,19 @@ def keep_code_beside(model: Path, providers: tuple[str, ...], *, here: bool) -> 
     """Have machine code made beside a model in the cache, where that takes seconds; else by a process that nobody waits for.
 
     A frame that is defined now is computed later, and another one may be defined from the same model.
+    Nothing is made where workers share this machine, and its cache, with the driver.
 
     Args:
         model: the model's folder.
         providers: the import paths that its policy names.
         here: whether the workers run on this machine, as this user.
     """
-    quick = is_cached(cut_words)
+    if here or _is_there(model):
+        return
     if model not in _processes:
-        if _is_there(model) or (here and quick):
-            return
         _start(_Order(model, providers, True, model), _log_step, False)
     process = _processes.get(model)
-    if process is not None and (quick or process.child.poll() is not None):
+    if process is not None and (is_cached(cut_words) or process.child.poll() is not None):
         del _processes[model]
         _join(process, model)
 
