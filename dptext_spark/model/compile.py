@@ -209,6 +209,16 @@ def prepare(
     return found, folder
 
 
+def prepared_before(config: ModelConfig) -> bool:
+    """Whether the user's cache holds the model of the settings, which says nothing of whether it is sound.
+
+    Raises:
+        SettingsError, DataError: as :func:`prepare`.
+    """
+    fingerprints = _known_fingerprints(config)
+    return fingerprints is not None and _cached(config, fingerprints).exists()
+
+
 def compile_to(config: ModelConfig, folder: str | Path, progress: Progress | None = None) -> str:
     """Compile the settings into an artifact at `folder`, atomically; return what `run.artifact_fingerprint` names it by.
 
@@ -228,16 +238,26 @@ def compile_to(config: ModelConfig, folder: str | Path, progress: Progress | Non
     return artifact.expected_fingerprint(folder)
 
 
-def compile_with_code(config: ModelConfig, folder: str | Path, progress: Progress | None = None) -> str:
+def compile_with_code(
+    config: ModelConfig, folder: str | Path, progress: Progress | None = None, code: bool = True
+) -> str:
     """Do the same, and make the machine code of the model's loops; return what `run.artifact_fingerprint` names both by.
 
     Where the code cannot be made, the model is there without, and the progress callback is told why.
+
+    Args:
+        config: the settings.
+        folder: where the artifact goes.
+        progress: progress callback, called with each step.
+        code: whether machine code is made; without, the model alone is named.
 
     Raises:
         SettingsError, DataError: as :func:`compile_to`.
     """
     say = progress or silent
-    compile_to(config, folder, say)
+    fingerprint = compile_to(config, folder, say)
+    if not code:
+        return fingerprint
     try:
         make_code(folder, progress=say, providers=config.policy.providers)
     except DataError as error:

@@ -19,11 +19,11 @@ import stat
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -36,6 +36,7 @@ from dptext_spark.randomness.draws import RunKey
 from dptext_spark.runtime.loop_cache import LoopKey, Target, attach, instructions, recording
 from dptext_spark.runtime.paths import writable_by_others
 from dptext_spark.runtime.progress import Progress, silent
+from dptext_spark.runtime.record import Record
 from dptext_spark.text.names.name_table import compile_names, name_key
 from dptext_spark.text.names.names import Names
 from dptext_spark.text.names.search import PERSON
@@ -50,6 +51,7 @@ MOST_BYTES = 20_000_000  # of a level
 MOST_MANIFEST = 1 << 22
 OWN = "own"
 PORTABLE = "x86-64-v3"
+LISTS, NO_LISTS = "lists", "no lists"
 # What the level x86-64-v3 of the psABI has beyond the first 64-bit processors, as LLVM names it.
 V3 = frozenset(
     ("avx", "avx2", "bmi", "bmi2", "cx16", "f16c", "fma", "lzcnt", "movbe", "popcnt", "sahf", "sse3", "sse4.1", "sse4.2", "ssse3")
@@ -59,63 +61,56 @@ _CHILD = "import sys; from dptext_spark.model.machine_code import record; record
 
 
 @dataclass(frozen=True)
-class Level:
+class Loop(Record):
+    """A loop of a file of machine code.
+
+    Attributes:
+        name: module and name of its function.
+        digest: sha256 of its bytecode and of all that it uses, hex.
+        signature: the types of its arguments.
+        size: bytes that its code takes.
+    """
+
+    name: str
+    digest: str
+    signature: str
+    size: int
+
+    @property
+    def key(self) -> LoopKey:
+        """What it is known by."""
+        return LoopKey(self.name, self.digest, self.signature)
+
+
+@dataclass(frozen=True)
+class Level(Record):
     """The machine code for one level of processor.
 
     Attributes:
         name: `own`, for the very processor that it was made on, or `x86-64-v3`.
         size: of its file, in bytes.
         sha256: of its file, hex.
-        target: what it was made with.
-        needs: the instructions of a processor that may run it; None: only the very one that `target` names.
-        loops: which loops, and how many bytes each takes, in the order of the file.
+        made_with: what it was made with.
+        needs: the instructions of a processor that may run it; None: only the very one that `made_with` names.
+        loops: which loops, in the order of the file.
     """
 
-    name: str
+    name: Literal["own", "x86-64-v3"]
     size: int
     sha256: str
-    target: Target
-    needs: frozenset[str] | None
-    loops: tuple[tuple[LoopKey, int], ...]
+    made_with: Target
+    needs: tuple[str, ...] | None
+    loops: tuple[Loop, ...]
 
-    @classmethod
-    def of(cls, written: Mapping[str, Any]) -> Level:
-        """Read it back from a manifest.
+    def __post_init__(self) -> None:
+        """Refuse sizes that do not agree.
 
         Raises:
-            KeyError, TypeError, ValueError: it holds none.
+            DataError: they do not.
         """
-        loops = tuple(
-            (LoopKey(str(one["name"]), str(one["digest"]), str(one["signature"])), int(one["size"]))
-            for one in written["loops"]
-        )
-        size, needs = int(written["size"]), written["needs"]
-        if written["name"] not in (OWN, PORTABLE):
-            raise ValueError("an unknown level")
-        if any(one < 0 for _, one in loops) or sum(one for _, one in loops) != size or size > MOST_BYTES:
-            raise ValueError("sizes that do not agree")
-        return cls(
-            name=str(written["name"]),
-            size=size,
-            sha256=str(written["sha256"]),
-            target=Target.of(written["made_with"]),
-            needs=None if needs is None else frozenset(map(str, needs)),
-            loops=loops,
-        )
-
-    def as_dict(self) -> dict[str, object]:
-        """Return it as a manifest holds it."""
-        return {
-            "name": self.name,
-            "size": self.size,
-            "sha256": self.sha256,
-            "made_with": self.target.as_dict(),
-            "needs": None if self.needs is None else sorted(self.needs),
-            "loops": [
-                {"name": key.name, "digest": key.digest, "signature": key.signature, "size": size}
-                for key, size in self.loops
-            ],
-        }
+        sizes = [loop.size for loop in self.loops]
+        if min(sizes, default=0) < 0 or sum(sizes) != self.size or self.size > MOST_BYTES:
+            raise DataError(f"{self.name}: sizes that do not agree")
 
     @property
     def file(self) -> str:
@@ -139,15 +134,28 @@ class Level:
         """
         self.check(content)
         view, start, loops = memoryview(content), 0, {}
-        for key, size in self.loops:
-            loops[key] = view[start : start + size]
-            start += size
+        for loop in self.loops:
+            loops[loop.key] = view[start : start + loop.size]
+            start += loop.size
         attach(loops)
 
 
 @dataclass(frozen=True)
+class Manifest(Record):
+    """What the manifest of machine code holds.
+
+    Attributes:
+        format: its version.
+        levels: the code, that for one very processor first.
+    """
+
+    format: int
+    levels: tuple[Level, ...]
+
+
+@dataclass(frozen=True)
 class MachineCode:
-    """The manifest of a model's machine code.
+    """A model's machine code, as its manifest describes it.
 
     Attributes:
         levels: the code, that for one very processor first.
@@ -165,13 +173,16 @@ class MachineCode:
             DataError: it is none, or of another format.
         """
         try:
-            written = json.loads(content)
-            if written["format"] != FORMAT:
-                raise ValueError("another format")
-            levels = tuple(Level.of(one) for one in written["levels"])
-        except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+            written = Manifest.from_dict(json.loads(content), MANIFEST)
+        except (ValueError, RecursionError) as error:
             raise DataError(f"{MANIFEST} describes no machine code ({type(error).__name__})") from None
-        return cls(levels, hashlib.sha256(content).hexdigest())
+        except DataError as error:
+            raise DataError(f"{MANIFEST} describes no machine code ({error})") from None
+        if written.format != FORMAT:
+            raise DataError(
+                f"{MANIFEST} describes no machine code (format {written.format}; valid: {FORMAT})"
+            )
+        return cls(written.levels, hashlib.sha256(content).hexdigest())
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -201,7 +212,8 @@ class MachineCode:
         """
         why = []
         for level in self.levels:
-            differences = level.target.differences(level.needs)
+            needed = None if level.needs is None else frozenset(level.needs)
+            differences = level.made_with.differences(needed)
             if not differences:
                 try:
                     level.attach(read(level.file))
@@ -303,6 +315,9 @@ def make_code(
     levels: Iterable[str] | None = None,
     progress: Progress | None = None,
     providers: Sequence[str] = (),
+    *,
+    lists: bool = True,
+    into: Path | None = None,
 ) -> MachineCode:
     """Make the machine code of a model's folder, in place of what is there: each level in a process of its own, side by side.
 
@@ -311,20 +326,22 @@ def make_code(
         levels: `own` and `x86-64-v3`; None for both, where this processor can run both.
         progress: progress callback, called with each step.
         providers: the import paths that the settings name, where the model was made with some.
+        lists: whether the model is used with lists of names.
+        into: the folder beside whose files the code goes; None: the model's.
 
     Raises:
         DataError: it could not be made or written; the model is as it was.
     """
-    folder = Path(model)
+    folder = Path(model) if into is None else into
     names = tuple(_possible() if levels is None else levels)
     (progress or silent)(f"compiling the loops for {' and '.join(names)}", None)
     try:
         with tempfile.TemporaryDirectory(dir=folder, prefix=f".{FOLDER}-") as work:
             made = Path(work) / FOLDER
             made.mkdir(mode=0o755)
-            found = _recorded(folder, made, names, providers)
-            manifest = {"format": FORMAT, "levels": [level.as_dict() for level in found]}
-            _write(made / MANIFEST, json.dumps(manifest, indent=1, sort_keys=True).encode())
+            found = _recorded(Path(model), made, names, [LISTS if lists else NO_LISTS, *providers])
+            manifest = Manifest(FORMAT, tuple(found))
+            _write(made / MANIFEST, json.dumps(manifest.as_dict(), indent=1, sort_keys=True).encode())
             with suppress(FileNotFoundError):
                 os.replace(folder / FOLDER, Path(work) / "before")
             os.replace(made, folder / FOLDER)
@@ -339,13 +356,13 @@ def _possible() -> tuple[str, ...]:
     return (OWN, PORTABLE) if portable else (OWN,)
 
 
-def _recorded(model: Path, made: Path, names: tuple[str, ...], providers: Sequence[str]) -> list[Level]:
+def _recorded(model: Path, made: Path, names: tuple[str, ...], given: Sequence[str]) -> list[Level]:
     """Let a process for each level record its loops into a file; return what a manifest says of them.
 
     Raises:
         DataError: a process failed, or its code is too large.
     """
-    children = [(name, _child(name, model, made / f"{name}.draft", providers)) for name in names]
+    children = [(name, _child(name, model, made / f"{name}.draft", given)) for name in names]
     try:
         ended = [(name, child.communicate()[1], child.returncode) for name, child in children]
     finally:
@@ -365,17 +382,16 @@ def _recorded(model: Path, made: Path, names: tuple[str, ...], providers: Sequen
             raise DataError(
                 f"machine code for {name} takes {len(content):,} bytes; valid: at most {MOST_BYTES:,}."
             )
-        level = Level.of(
-            written | {"name": name, "size": len(content), "sha256": hashlib.sha256(content).hexdigest()}
-        )
+        sealed = {"name": name, "size": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+        level = Level.from_dict(written | sealed)
         _write(made / level.file, content)
         draft.unlink()
         draft.with_suffix(".json").unlink()
-        found.append(replace(level, needs=V3 if name == PORTABLE else None))
+        found.append(replace(level, needs=tuple(sorted(V3)) if name == PORTABLE else None))
     return found
 
 
-def _child(level: str, model: Path, draft: Path, providers: Sequence[str]) -> subprocess.Popen[str]:
+def _child(level: str, model: Path, draft: Path, given: Sequence[str]) -> subprocess.Popen[str]:
     """Start a process that compiles and records for one level."""
     package = str(Path(__file__).resolve().parents[2])
     paths = [package, *filter(None, [os.environ.get("PYTHONPATH")])]
@@ -383,7 +399,7 @@ def _child(level: str, model: Path, draft: Path, providers: Sequence[str]) -> su
     if level == PORTABLE:
         environment |= {"NUMBA_CPU_NAME": PORTABLE, "NUMBA_CPU_FEATURES": ""}
     return subprocess.Popen(
-        [sys.executable, "-c", _CHILD, str(model), str(draft), *providers],
+        [sys.executable, "-c", _CHILD, str(model), str(draft), *given],
         env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
 
@@ -394,27 +410,30 @@ def _write(file: Path, content: bytes) -> None:
     file.chmod(file.stat().st_mode & 0o755)
 
 
-def record(model: str, draft: str, *providers: str) -> None:
+def record(model: str, draft: str, lists: str, *providers: str) -> None:
     """Open a model, draw with it, and write the machine code of the loops that this took; for a process of its own.
 
     Args:
         model: the model's folder.
         draft: where the code goes; what it is goes into a file beside it, of suffix `.json`.
+        lists: `lists` where the model is used with lists of names, else `no lists`.
         *providers: the import paths that the settings name.
     """
     with recording() as found:
-        exercise(open_model(model, providers=providers))
-    loops = [
-        {"name": key.name, "digest": key.digest, "signature": key.signature, "size": len(one.code)}
-        for key, one in found.items()
-    ]
+        exercise(open_model(model, providers=providers), lists=lists == LISTS)
+    loops = [Loop(key.name, key.digest, key.signature, len(one.code)).as_dict() for key, one in found.items()]
     Path(draft).write_bytes(b"".join(one.code for one in found.values()))
     written = {"made_with": Target.here().as_dict(), "needs": None, "loops": loops}
     Path(draft).with_suffix(".json").write_text(json.dumps(written), encoding="utf-8")
 
 
-def exercise(model: Privatizer) -> None:
-    """Draw public texts as workers do, so that every loop that a run needs is called, for the types that it has there."""
+def exercise(model: Privatizer, *, lists: bool = True) -> None:
+    """Draw public texts as workers do, so that every loop that a run needs is called, for the types that it has there.
+
+    Args:
+        model: the model.
+        lists: whether it is used with lists of names.
+    """
     vocabulary = model.vocabulary.strings()
     known = vocabulary.take(pa.array(np.linspace(0, len(vocabulary) - 1, 64).astype(np.int64))).to_pylist()
     several = " ".join(known)
@@ -430,8 +449,6 @@ def exercise(model: Privatizer) -> None:
     small: list[list[str | None]] = [["zzzzz"], ["1.50"], [None], [], *([word] for word in known[1::8])]
     for few in small:
         _draw(model, pa.array(few, pa.string()), pa.array(np.arange(len(few))), key)
-    words = [WordList.of_texts(name, pa.array([name]), needed=False) for name in ("Lovelace", "Byron")]
-    lists = Names(compile_names(words, name_key(key, "")), 1)
     for kind in (pa.int64(), pa.string(), pa.binary(), pa.large_binary()):
         ids = numbers.cast(kind) if kind == pa.int64() else numbers.cast(pa.string()).cast(kind)
         arrays = (pa.array(texts), pa.array(texts).cast(pa.binary()), ids)
@@ -439,8 +456,11 @@ def exercise(model: Privatizer) -> None:
         for text, other, row_ids in (arrays, tuple(map(_read_only, arrays))):
             _draw(model, text, row_ids, key)
             _draw(model, other, row_ids, key)
-    for kind in (None, PERSON):  # entries that are masked, and those that have pseudonyms
-        _draw(model.with_names(replace(lists, kinds=(kind,))), pa.array(texts), numbers, key)
+    if lists:
+        words = [WordList.of_texts(name, pa.array([name]), needed=False) for name in ("Lovelace", "Byron")]
+        names = Names(compile_names(words, name_key(key, "")), 1)
+        for kind in (None, PERSON):  # entries that are masked, and those that have pseudonyms
+            _draw(model.with_names(replace(names, kinds=(kind,))), pa.array(texts), numbers, key)
     _draw(model.of_rows(np.arange(len(texts))), pa.array(texts), numbers, key)
 
 

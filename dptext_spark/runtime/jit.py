@@ -84,6 +84,13 @@ def inlined(function: F) -> F:
     return cast(F, numba.njit(inline="always", nogil=True, fastmath=False, error_model="numpy")(function))
 
 
+def is_cached(function: Callable[..., Any]) -> bool:
+    """Whether numba's files hold a :func:`compiled` function, as it is now, for this processor."""
+    loop: Any = function
+    cache: LoopCache = loop._cache
+    return cache.is_in_files()
+
+
 def compilations() -> int:
     """Return how many loops this process had to compile because the cache did not hold them."""
     return sum(sum(d.stats.cache_misses.values()) for d in _dispatchers)

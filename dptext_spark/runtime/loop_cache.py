@@ -16,7 +16,7 @@ import logging
 import pickle
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from functools import cache
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
@@ -32,6 +32,8 @@ from numba.core.registry import cpu_target
 from numba.core.serialize import dumps
 from numba.extending import is_jitted
 
+from dptext_spark.runtime.record import Record
+
 PACKAGE = "dptext_spark"
 _log = logging.getLogger(__name__)
 _config: Any = numba_config
@@ -41,7 +43,7 @@ _dumps: Any = dumps
 
 
 @dataclass(frozen=True)
-class Target:
+class Target(Record):
     """What machine code was made with, and for which processor; both must agree where it is taken.
 
     Attributes:
@@ -76,21 +78,6 @@ class Target:
             cpu=cpu,
             features=features,
         )
-
-    @classmethod
-    def of(cls, written: Mapping[str, object]) -> Target:
-        """Read it back from what :meth:`as_dict` returned.
-
-        Raises:
-            TypeError: it is none.
-        """
-        if any(not isinstance(value, str) for value in written.values()):
-            raise TypeError("a target's fields are texts")
-        return cls(**{str(name): str(value) for name, value in written.items()})
-
-    def as_dict(self) -> dict[str, str]:
-        """Return it as a manifest holds it."""
-        return asdict(self)
 
     def differences(self, needed: frozenset[str] | None = None) -> tuple[str, ...]:
         """Return what keeps its code from being run in this process, in words; empty: nothing.
@@ -277,11 +264,6 @@ def attach(loops: Mapping[LoopKey, bytes | memoryview]) -> None:
     _state.attached.update(loops)
 
 
-def detach() -> None:
-    """Forget what was attached; what was loaded stays loaded."""
-    _state.attached.clear()
-
-
 def taken() -> int:
     """Return how many loops this process took from what was attached."""
     return _state.taken
@@ -346,6 +328,15 @@ class LoopCache(FunctionCache):
             if _state.recorded is not None and not self._impl.latest:
                 self._impl.reduce(data)
         self._record(sig)
+
+    def is_in_files(self) -> bool:
+        """Whether numba's files hold the loop for some arguments, for this processor."""
+        target = cpu_target.target_context.codegen().magic_tuple()
+        try:
+            index: Any = self._cache_file._load_index()  # type: ignore[no-untyped-call]
+            return any(key[1] == target for key in index)
+        except OSError:
+            return False
 
     def _from_files(self, sig: Any, target_context: Any) -> Any:
         """Return what numba's files hold."""

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING
 
 from dptext_spark.config.keys import refuse_given, taken
 from dptext_spark.config.model import RunConfig
+from dptext_spark.model.code_ahead import begin_code
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.runtime.progress import Steps, silent
 from dptext_spark.spark.errors import suppress_sensitive_logs
 from dptext_spark.spark.job.job import RunResult, run_once
 from dptext_spark.spark.job.prepare import prepare_run
-from dptext_spark.spark.session.session import spark_session
+from dptext_spark.spark.session.session import spark_session, workers_here
 from dptext_spark.spark.streaming.stream import require_lasting, stream
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ def run(
     key = key or taken(config.key)  # before Spark starts, which would inherit a variable
     if key is None and config.is_stream:
         require_lasting(config.key.kind, config.mode)
+    begin_code(config, say, here=workers_here(spark))
     session = spark or spark_session()
     if config.is_stream:
         return RunResult(stream(session, config, key, say))

@@ -21,6 +21,7 @@ from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.spark.diagnostics.probe import server_levels
 from dptext_spark.spark.session.session import spark_session
+from dptext_spark.spark.udf.ship import open_shipped, shipped_model
 
 SECRET = hashlib.sha256(b"the key of these tests").digest()
 KEY = RunKey(SECRET)
@@ -145,6 +146,23 @@ def with_executors(
     key_file.chmod(0o600)
 
 
+def given_to_a_worker(spark: SparkSession, model: Privatizer) -> int:
+    """How many loops a worker has the machine code of, when it opened the model."""
+    shipped = shipped_model(spark, model)
+
+    def work(frames: Iterator[Any]) -> Iterator[Any]:
+        import pandas as pd
+
+        from dptext_spark.runtime import loop_cache
+
+        for _ in frames:
+            open_shipped(shipped)
+            yield pd.DataFrame({"given": [len(loop_cache._state.attached)]})
+
+    (row,) = spark.range(1).coalesce(1).mapInPandas(work, "given long").collect()
+    return int(row["given"])
+
+
 def main(remote: str, folder: Path) -> None:
     spark = SparkSession.builder.remote(remote).getOrCreate()
     # All that a client can log about a request is switched on: we have to keep it back.
@@ -165,6 +183,7 @@ def main(remote: str, folder: Path) -> None:
 
     for udf in ("auto", "pandas"):
         found[udf] = privatized(udf, KEY)
+    found["given"] = given_to_a_worker(spark, model)
     for name in RELEASING:
         found[name] = privatized("auto", KEY, open_model(folder / name, verify=False))
     found[CLASSIFIED] = privatized("auto", KEY, open_model(folder / CLASSIFIED, verify=False))

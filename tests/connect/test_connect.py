@@ -170,6 +170,11 @@ def test_the_session_is_taken_as_it_is(client: Client) -> None:
     assert client.found["same_session"] is True
 
 
+def test_a_worker_has_the_machine_code_that_the_client_made(client: Client) -> None:
+    """The client found the loops in its cache, so making it took seconds; the server may be far away."""
+    assert client.found["given"] > 8
+
+
 @pytest.mark.parametrize(
     ("found", "model"),
     [("auto", "model"), ("pandas", "model"), *((name, name) for name in (*RELEASING, CLASSIFIED))],

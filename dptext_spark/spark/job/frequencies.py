@@ -13,11 +13,13 @@ from pyspark.sql import DataFrame, functions
 
 from dptext_spark.importance.idf import Frequencies
 from dptext_spark.model.artifact import certificate_of
+from dptext_spark.model.code_ahead import begin_code
 from dptext_spark.model.compile import prepare
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.runtime.jit import compilations
 from dptext_spark.runtime.progress import Steps
 from dptext_spark.spark.errors import TaskError, code_of, suppress_sensitive_logs
+from dptext_spark.spark.session.session import workers_here
 from dptext_spark.spark.tables.paths import Path, paths_of
 from dptext_spark.spark.tables.tables import check_text_columns
 from dptext_spark.spark.udf.batches import batched
@@ -88,6 +90,7 @@ def with_document_frequencies(plan: RunPlan, say: Steps) -> RunPlan:
         shipped = ship_for(plan.spark, plan.folder, plan.config)
         found = count_documents(plan.df, plan.paths, shipped, len(plan.privatizer.engine.table.flags))
     privatizer, folder = prepare(plan.config, lambda step, _: say(step), found)
+    begin_code(plan.config, say, here=workers_here(plan.spark), model=folder)
     privatizer.warm_up()
     found_there = certificate_of(folder)
     return replace(

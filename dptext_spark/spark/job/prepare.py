@@ -13,6 +13,7 @@ from dptext_spark.config.locations import parts_of, spelled
 from dptext_spark.config.model import RunConfig
 from dptext_spark.errors import DataError
 from dptext_spark.model.artifact import certificate_of
+from dptext_spark.model.code_ahead import wait_for_model
 from dptext_spark.model.compile import prepare
 from dptext_spark.model.privatizer import providers_of
 from dptext_spark.randomness.draws import RunKey
@@ -77,6 +78,7 @@ def prepare_run(spark: SparkSession, config: RunConfig, key: RunKey | None, say:
             spark, config, place, df, kept, persistent=key.kind != "os", dropped=dropped, source=detail
         )
         say("preparing the model")
+        wait_for_model(config)
         privatizer, folder = prepare(config, lambda step, _: say(step))
         if privatizer.chooses:
             privatizer.warm_up()

@@ -12,7 +12,7 @@ import logging
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -22,10 +22,11 @@ from dptext_spark.config.model import ModelConfig
 from dptext_spark.errors import DataError, SettingsError, require_choice
 from dptext_spark.model import machine_code
 from dptext_spark.model.artifact import MANIFEST, open_model, read_manifest, save_model, seal_of
+from dptext_spark.model.code_ahead import finished_code, keep_code_beside
 from dptext_spark.model.machine_code import MachineCode, read_file, trusted_code
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.runtime.paths import user_cache
-from dptext_spark.spark.session.session import context_of
+from dptext_spark.spark.session.session import context_of, workers_here
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -47,6 +48,7 @@ class Shipped:
         providers: the import paths that the settings name, which workers may import and no others.
         code: sha256 of the manifest of its machine code, which the driver trusts: a worker takes that code, and no other; empty:
             none.
+        code_folder: the folder that every node sees and that holds the code; empty unless that of the model does.
     """
 
     folder: str
@@ -55,6 +57,7 @@ class Shipped:
     seal: str = ""
     providers: tuple[str, ...] = ()
     code: str = ""
+    code_folder: str = ""
 
     @property
     def code_prefix(self) -> str:
@@ -81,6 +84,7 @@ def ship(
     how: Literal["artifact", "path", "broadcast"] = "artifact",
     providers: tuple[str, ...] = (),
     vouched: str | None = None,
+    code_at: Path | None = None,
 ) -> Shipped:
     """Ship the artifact in `folder`, with its machine code where that is trusted; else a sentence is logged.
 
@@ -89,7 +93,8 @@ def ship(
         folder: the artifact.
         how: the way.
         providers: the import paths that the settings name.
-        vouched: the digest of machine code that `run.artifact_fingerprint` names.
+        vouched: the digest of machine code that somebody vouches for: `run.artifact_fingerprint`, or this process, which made it.
+        code_at: the folder that holds the code's; None: the model's.
 
     Raises:
         SettingsError: an unknown `how`, or a broadcast on Spark Connect.
@@ -97,36 +102,43 @@ def ship(
     """
     require_choice("run.ship", how, SHIP)
     manifest = read_manifest(folder)
-    code = _code(str(Path(folder).resolve()), vouched)
+    code_home = str(Path(folder if code_at is None else code_at).resolve())
+    code = _code(code_home, vouched)
     digest = "" if code is None else code.digest
     if how == "path":
-        return Shipped(str(Path(folder).resolve()), "", seal=manifest.seal, providers=providers, code=digest)
+        return Shipped(
+            str(Path(folder).resolve()), "", seal=manifest.seal, providers=providers, code=digest,
+            code_folder="" if code_at is None else code_home,
+        )  # fmt: skip
     if how == "broadcast":
         context = context_of(spark)
         if context is None:
             raise SettingsError(
                 "run.ship: broadcast given, but Spark Connect has no broadcasts; valid there: artifact, path."
             )
-        sent = _broadcast(context, str(Path(folder).resolve()), manifest.seal, providers, code)
+        sent = _broadcast(context, str(Path(folder).resolve()), manifest.seal, providers, code_home, code)
         return Shipped("", "", sent, providers=providers, code=digest)
     shipped = Shipped("", f"{manifest.seal[:24]}-", seal=manifest.seal, providers=providers, code=digest)
     names = (MANIFEST, *(f"{name}.npy" for name in manifest.arrays))
     files = _staged(str(Path(folder).resolve()), shipped.prefix, names)
     if code is not None:
-        there = Path(folder).resolve() / machine_code.FOLDER
-        files += _staged(str(there), shipped.code_prefix, tuple(_whole(there, code)))
+        there = Path(code_home) / machine_code.FOLDER
+        files += _staged(str(there), shipped.code_prefix, _whole_names(there, code))
     for file in files:
         spark.addArtifact(file, file=True)  # one by one: a classic session takes no more
     return shipped
 
 
 def ship_for(spark: SparkSession, folder: str | os.PathLike[str], config: ModelConfig) -> Shipped:
-    """Ship the artifact in `folder` as the settings say.
+    """Ship the artifact in `folder` as the settings say, with the machine code that the run made where it made some.
 
     Raises:
         SettingsError, DataError: as :func:`ship`.
     """
-    return ship(spark, folder, config.run.ship, config.policy.providers, config.run.expected_code)
+    made = finished_code(config)
+    if made is None:
+        return ship(spark, folder, config.run.ship, config.policy.providers, config.run.expected_code)
+    return ship(spark, folder, config.run.ship, config.policy.providers, made.vouched, made.folder)
 
 
 def _code(folder: str, vouched: str | None) -> MachineCode | None:
@@ -144,20 +156,25 @@ def _warn(text: str) -> None:
     _log.warning("%s", text)
 
 
-def _whole(folder: Path, code: MachineCode) -> dict[str, bytes]:
-    """Return the content of the files of machine code that are what the manifest says.
+def _whole(folder: Path, code: MachineCode) -> Iterator[tuple[str, bytes]]:
+    """Yield name and content of the files of machine code that are what the manifest says.
 
     Spark refuses a name that it had with other content; a worker that needs a file that was not sent compiles, and says so.
     """
-    files = {}
     for name in code.files:
         try:
             content = read_file(folder / name)
             code.check(name, content)
-            files[name] = content
         except (DataError, OSError) as error:
             _warn(f"machine code of {str(folder.parent)!r}: {error}; {name} is not sent.")
-    return files
+        else:
+            yield name, content
+
+
+@cache
+def _whole_names(folder: Path, code: MachineCode) -> tuple[str, ...]:
+    """Return their names; each code is read once, however often a run ships it."""
+    return tuple(name for name, _ in _whole(folder, code))
 
 
 @cache
@@ -182,11 +199,12 @@ def _broadcast(
     folder: str,
     seal: str,  # noqa: ARG001  (the cache tells models apart by it)
     providers: tuple[str, ...],
+    code_home: str,
     code: MachineCode | None,
 ) -> Any:
     """Broadcast a model once a session."""
-    there = Path(folder) / machine_code.FOLDER
-    files = {} if code is None else _whole(there, code)
+    there = Path(code_home) / machine_code.FOLDER
+    files = {} if code is None else dict(_whole(there, code))
     return context.broadcast(Broadcast(open_model(folder, verify=False, providers=providers), files))
 
 
@@ -202,7 +220,7 @@ def _attach(shipped: Shipped) -> None:
                 raise FileNotFoundError(f"{name} was not there")
             return sent.code[name]
         if shipped.folder:
-            return read_file(Path(shipped.folder) / machine_code.FOLDER / name)
+            return read_file(Path(shipped.code_folder or shipped.folder) / machine_code.FOLDER / name)
         from pyspark import SparkFiles
 
         return read_file(Path(SparkFiles.get(f"{shipped.code_prefix}{name}")))
@@ -237,7 +255,8 @@ def open_shipped(shipped: Shipped) -> Privatizer:
 
 
 def shipped_model(spark: SparkSession, privatizer: Privatizer) -> Shipped:
-    """Keep a model in the user's cache, and ship it."""
+    """Keep a model in the user's cache, and ship it, with machine code where it is at hand or made in seconds."""
     folder = Path(user_cache()) / "artifacts" / f"frame-{seal_of(privatizer)[:32]}"
     save_model(privatizer, folder)
+    keep_code_beside(folder, privatizer.policy.providers, here=workers_here(spark))
     return ship(spark, folder, providers=privatizer.policy.providers)

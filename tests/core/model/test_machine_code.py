@@ -5,11 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import runpy
 import signal
 import subprocess
 import sys
 import tempfile
 import time
+import venv
+import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -39,7 +42,7 @@ from dptext_spark.model.machine_code import (
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.runtime.jit import code_cache
-from dptext_spark.runtime.loop_cache import _state, detach
+from dptext_spark.runtime.loop_cache import _state
 from dptext_spark.runtime.paths import writable_by_others
 from tests.core.names import beginning
 
@@ -57,9 +60,9 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def nothing_attached() -> Iterator[None]:
-    detach()
+    _state.attached.clear()
     yield
-    detach()
+    _state.attached.clear()
 
 
 @pytest.fixture(scope="module")
@@ -166,6 +169,61 @@ class TestANewProcess:
         assert again == drawn
         assert said.count("loops are compiled here") == 1
         assert "own.code is not what its manifest says" in said
+
+
+class TestAnotherPlace:
+    """Code is known by what a loop is: not by the path of its source, nor by who runs it."""
+
+    def child(self, python: str, package: Path, model: Path, work: Path) -> list[str]:
+        """Run a process there, with no cache and no home that can be written; return what it compiled and took."""
+        left_out = ("DPTEXT_CACHE", "XDG_CACHE_HOME", "NUMBA_CACHE_DIR", "PYTHONPATH")
+        environment = {name: value for name, value in os.environ.items() if name not in left_out}
+        installed = [path for path in sys.path if path.endswith(("site-packages", "dist-packages"))]
+        environment |= {"PYTHONPATH": os.pathsep.join([str(package), *installed]), "HOME": "/proc/none"}
+        ran = subprocess.run(
+            [python, "-c", CHILD, str(model)],
+            env=environment | {"TMPDIR": str(work)}, cwd=work, check=True, capture_output=True, text=True,
+        )  # fmt: skip
+        assert "loops are compiled" not in ran.stderr
+        return ran.stdout.split(maxsplit=2)
+
+    def test_in_an_archive_of_py_files(self, model: Path, tmp_path: Path) -> None:
+        archive = tmp_path / "dptext_spark.zip"
+        with zipfile.ZipFile(archive, "w") as whole:
+            for file in package_files():
+                whole.write(file, file.relative_to(CHECKOUT))
+            metadata = "Metadata-Version: 2.1\nName: dptext-spark\nVersion: 0.1.0\n"
+            whole.writestr("dptext_spark-0.1.0.dist-info/METADATA", metadata)
+        compiled, took, _ = self.child(sys.executable, archive, model, tmp_path)
+        assert int(compiled) == 0
+        assert int(took) > 8
+
+    def test_in_an_environment_that_was_packed_and_lies_elsewhere(self, model: Path, tmp_path: Path) -> None:
+        """As `--archives` unpacks one: the package in another folder, which cannot be written, below another prefix."""
+        environment = tmp_path / "environment"
+        venv.create(environment, symlinks=True)
+        there = environment / "package"
+        for file in package_files():
+            copy = there / file.relative_to(CHECKOUT)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            copy.write_bytes(file.read_bytes())
+            copy.chmod(0o444)
+        for folder in (there, *filter(Path.is_dir, there.rglob("*"))):
+            folder.chmod(0o555)
+        python = str(environment / "bin" / "python")
+        prefix = subprocess.run(
+            [python, "-c", "import sys; print(sys.prefix)"], check=True, capture_output=True, text=True
+        )
+        assert prefix.stdout.strip() == str(environment)
+        compiled, took, _ = self.child(python, there, model, tmp_path)
+        assert int(compiled) == 0
+        assert int(took) > 8
+
+
+def package_files() -> list[Path]:
+    """The files of the package, without what Python makes of them."""
+    files = (file for file in (CHECKOUT / "dptext_spark").rglob("*") if file.is_file())
+    return [file for file in files if "__pycache__" not in file.parts]
 
 
 class TestRefused:
@@ -399,13 +457,23 @@ class TestSettings:
         named = {"artifact": str(place / "model"), "artifact_fingerprint": text}
         prepare(parse_model_config({**given, "run": named}), lambda step, _: steps.append(step))
         assert _state.attached
-        detach()
+        _state.attached.clear()
         prepare(
             parse_model_config({**given, "run": {"artifact": named["artifact"]}}),
             lambda step, _: steps.append(step),
         )
         assert not _state.attached
         assert "others may write" in steps[-1]
+
+    def test_prepare_without_machine_code_names_the_model_alone(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        job = runpy.run_path(str(CHECKOUT / "jobs" / "prepare.py"))
+        settings = tmp_path / "settings.yaml"
+        settings.write_text("mechanism: {epsilon: 3}\n", encoding="utf-8")
+        assert job["main"]([str(settings), str(tmp_path / "model"), "--no-code"]) == 0
+        assert capsys.readouterr().out.split()[-1] == expected_fingerprint(tmp_path / "model")
+        assert not (tmp_path / "model" / FOLDER).exists()
 
     def test_without_code_prepare_says_so_and_names_the_model(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -17,17 +17,18 @@ import numpy as np
 import pytest
 from numba.core.caching import FunctionCache
 
+from dptext_spark.errors import DataError
 from dptext_spark.runtime import jit, loop_cache
-from dptext_spark.runtime.loop_cache import LoopKey, Target, attach, detach, digest_of, recording, taken
+from dptext_spark.runtime.loop_cache import LoopKey, Target, attach, digest_of, recording, taken
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 
 
 @pytest.fixture(autouse=True)
 def nothing_attached() -> Iterator[None]:
-    detach()
+    loop_cache._state.attached.clear()
     yield
-    detach()
+    loop_cache._state.attached.clear()
 
 
 def made(source: str, **read: Any) -> Any:
@@ -238,11 +239,11 @@ def test_another_process_with_nothing_cached_compiles_nothing(
 
 class TestTarget:
     def test_it_reads_back(self) -> None:
-        assert Target.of(Target.here().as_dict()) == Target.here()
-        with pytest.raises(TypeError):
-            Target.of(Target.here().as_dict() | {"cpu": 3})  # type: ignore[dict-item]
-        with pytest.raises(TypeError):
-            Target.of({"cpu": "generic"})
+        assert Target.from_dict(Target.here().as_dict()) == Target.here()
+        with pytest.raises(DataError, match=r"Target\.cpu: int given; valid: a text"):
+            Target.from_dict(Target.here().as_dict() | {"cpu": 3})
+        with pytest.raises(DataError, match=r"Target\.python: missing"):
+            Target.from_dict({"cpu": "generic"})
 
     @pytest.mark.parametrize("field", list(Target.here().as_dict()))
     def test_each_difference_is_told(self, field: str) -> None:
