@@ -32,8 +32,8 @@ endef
 # What is installed has the hashes of its lock file; what comes as source is built with tools that have theirs.
 # $(call locked,ENVIRONMENT,LOCK FILE)
 define locked
-$(1)/bin/python -m $(PIP) install --require-hashes -r requirements/build.txt && \
-$(1)/bin/python -m $(PIP) install --require-hashes --no-build-isolation -r $(2) && \
+$(1)/bin/python requirements/install.py requirements/build.txt --require-hashes && \
+$(1)/bin/python requirements/install.py $(2) --require-hashes --no-build-isolation && \
 $(1)/bin/python -m $(PIP) install --no-deps --no-build-isolation -e .
 endef
 
@@ -115,11 +115,11 @@ $(VENV)/.runnable: pyproject.toml requirements/build.txt requirements/run.txt
 
 $(VENV)/.installed: $(VENV)/.runnable requirements/test.txt requirements/classifier.txt
 	@$(call locked,$(VENV),requirements/test.txt)
-	@$(VENV)/bin/python -m $(PIP) install --require-hashes --no-deps -r requirements/classifier.txt
+	@$(VENV)/bin/python requirements/install.py requirements/classifier.txt --require-hashes --no-deps
 	@touch $@
 
 $(VENV)/.documented: $(VENV)/.installed requirements/docs.txt
-	@$(VENV)/bin/python -m $(PIP) install --require-hashes -r requirements/docs.txt
+	@$(VENV)/bin/python requirements/install.py requirements/docs.txt --require-hashes
 	@touch $@
 
 $(OLDEST)/.installed: pyproject.toml requirements/build.txt requirements/oldest.txt
@@ -130,5 +130,5 @@ $(OLDEST)/.installed: pyproject.toml requirements/build.txt requirements/oldest.
 
 $(TOOLS)/.installed: requirements/tools.txt
 	@$(call environment,$(TOOLS))
-	@$(TOOLS)/bin/python -m $(PIP) install --require-hashes -r requirements/tools.txt
+	@$(TOOLS)/bin/python requirements/install.py requirements/tools.txt --require-hashes
 	@touch $@

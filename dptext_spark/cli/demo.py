@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from dptext_spark.cli.options import Json
+from dptext_spark.report.terminal.console import progress
 
 
 def demo(
@@ -18,6 +19,10 @@ def demo(
     as_json: Json = False,
 ) -> None:
     """Write a sample table of support tickets, sanitize it on local Spark, and show what came out."""
-    from dptext_spark.demo.demo import demo as run_demo
+    with progress() as say:
+        say("loading libraries", None)
+        from dptext_spark.demo.demo import demo as run_demo
+        from dptext_spark.demo.demo import show
 
-    run_demo(folder, rows, as_json)
+        made = run_demo(folder, rows, say)
+    show(made, as_json)

@@ -7,23 +7,24 @@ from __future__ import annotations
 
 import shutil
 import textwrap
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import functions as F
 
-from dptext_spark.config.load import load_model_config, parse_config
 from dptext_spark.config.model import RunConfig
+from dptext_spark.demo.ahead import ahead, demo_config
+from dptext_spark.demo.settings import Released
 from dptext_spark.demo.tickets import tickets
 from dptext_spark.errors import SettingsError, require_extra
-from dptext_spark.model.compile import prepare
-from dptext_spark.randomness.draws import RunKey
-from dptext_spark.report.terminal.console import progress, width, write, write_json
+from dptext_spark.report.terminal.console import width, write, write_json
 from dptext_spark.report.terminal.summary import summary
-from dptext_spark.runtime.paths import folder_of
+from dptext_spark.runtime.progress import Progress
+from dptext_spark.spark.job.job import RunResult
 from dptext_spark.spark.reporting.report import report
 from dptext_spark.spark.runner import run
 from dptext_spark.spark.session.session import spark_session
@@ -33,68 +34,99 @@ if TYPE_CHECKING:
 
 SEED = 20_000
 SHOWN = 3
+SIDES = ("subject", "body")  # the columns of them that are shown
 PUBLIC = 2_000  # tickets whose text the report's adversary learns from and attacks
-TEXTS = ("subject", "body", "agent_reply")
+# A Java that lives for a minute: what its second compiler and a collector of several threads would gain comes too late.
+SHORT_LIVED = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
 MADE = ("tickets.parquet", "tickets", "sanitized", "sanitized_audit", "report.html")
-SETTINGS = ("strict", "balanced", "papers")  # files of conf/, what protects most first
 
 
-def demo(folder: Path | None, rows: int, as_json: bool) -> None:
+@dataclass(frozen=True)
+class DemoResult:
+    """What a demo made.
+
+    Attributes:
+        run: what its run did.
+        examples: the first texts, before and after.
+        released: one ticket by each of the files of settings.
+        page: the file of the report; None where what it is made with is not installed.
+        place: where everything lies.
+    """
+
+    run: RunResult
+    examples: tuple[dict[str, str], ...]
+    released: tuple[Released, ...]
+    page: str | None
+    place: Path
+
+
+def demo(folder: Path | None, rows: int, say: Progress) -> DemoResult:
     """Run the demo.
 
     Args:
         folder: where to write; None is `dptext-demo`. What an earlier demo wrote there is replaced.
         rows: tickets of the sample.
-        as_json: print one JSON document in place of the lines for people.
+        say: progress callback, called with each step.
 
     Raises:
         SettingsError: `folder` holds something else.
     """
     place = (folder or Path("dptext-demo")).resolve()
     _clear(place)
-    with progress() as say:
+    source, target = str(place / MADE[1]), str(place / MADE[2])
+    config = demo_config(source, target)
+    with ahead() as beside:
         say("making sample tickets", None)
-        sample = tickets(rows, SEED)
+        say("starting Spark (the first time it downloads Delta Lake)", None)
+        with ThreadPoolExecutor(1) as another:
+            made = another.submit(tickets, rows, SEED)
+            spark = spark_session("dptext demo", settings=SHORT_LIVED)
+            sample = made.result()
+        bodies = sample.column("body").to_pylist()
+        beside.release(bodies[0])
+        say("writing the tickets as a Delta table", None)
         place.mkdir(parents=True, exist_ok=True)
         pq.write_table(sample, place / MADE[0])
-        say("starting Spark (the first time it downloads Delta Lake)", None)
-        spark = spark_session("dptext demo")
-        source = str(place / MADE[1])
         spark.read.parquet(str(place / MADE[0])).write.format("delta").save(source)
-        config = parse_config(
-            {
-                "input": {"path": source},
-                "columns": list(TEXTS),
-                "row_key": "ticket_id",
-                "record_key": "customer_id",
-                "mechanism": {"name": "custext", "epsilon": 2.0},
-                "output": {"path": str(place / MADE[2])},
-            }
-        )
+        beside.wait_for_loops(say)
         result = run(config, spark, progress=lambda step: say(step, None))
-        public = sample.column("body").to_pylist()[:PUBLIC]
-        page = _report(config, result.run_id, public, spark, place / MADE[4], say)
-        examples = list(_examples(spark, source, str(place / MADE[2])))
-        shown = side_by_side(_body(examples), RunKey.generate(), say)
+        page = _report(config, result.run_id, bodies[:PUBLIC], spark, place / MADE[4], say)
+        examples = tuple(_examples(spark, sample.slice(0, SHOWN).to_pylist(), target))
+        released = tuple(beside.released(say))
+    return DemoResult(result, examples, released, page, place)
+
+
+def show(made: DemoResult, as_json: bool) -> None:
+    """Write what a demo made to stdout.
+
+    Args:
+        made: what it made.
+        as_json: one JSON document in place of the lines for people.
+    """
     if as_json:
-        others = [one._asdict() for one in shown]
-        return write_json({**result.as_dict(), "examples": examples, "settings": others, "report": page})
-    write("\n".join(_lines(examples)))
-    write("\n".join(_settings(examples, shown)))
+        others = [one._asdict() for one in made.released]
+        document = {
+            **made.run.as_dict(),
+            "examples": list(made.examples),
+            "settings": others,
+            "report": made.page,
+        }
+        return write_json(document)
+    write("\n".join(_lines(made.examples)))
+    write("\n".join(_settings(made.examples, made.released)))
     # The tickets are invented: what depends on them may be shown.
-    write(summary(result.outcome, internal=True, columns=width()))
-    if page is not None:
-        write(f"\nThe report of this run, one file for any browser: {page}")
+    write(summary(made.run.outcome, internal=True, columns=width()))
+    if made.page is not None:
+        write(f"\nThe report of this run, one file for any browser: {made.page}")
     write(
-        f"\nThe tickets are in {source}, the sanitized ones in {place / MADE[2]}.\n"
+        f"\nThe tickets are in {made.place / MADE[1]}, the sanitized ones in {made.place / MADE[2]}.\n"
         "Next: the same for a table of yours, `dptext run conf/minimal.yaml`; what a sentence becomes, "
         '`dptext preview "Please send the parcel to my sister in London"`.'
     )
 
 
 def _report(
-    config: RunConfig, run_id: str, public: Sequence[str], spark: SparkSession, file: Path,
-    say: Callable[[str, float | None], None],
+    config: RunConfig, run_id: str, public: Sequence[str], spark: SparkSession, file: Path, say: Progress,
 ) -> str | None:  # fmt: skip
     """Write the report of the run; None where what it is made with is not installed."""
     try:
@@ -116,26 +148,22 @@ def _clear(place: Path) -> None:
     shutil.rmtree(place)
 
 
-def _examples(spark: SparkSession, source: str, target: str) -> Iterator[dict[str, str]]:
-    """Yield the first tickets before and after. The sample is invented: showing it gives nothing away."""
-    before = spark.read.format("delta").load(source).orderBy("ticket_id").limit(SHOWN)
-    after = spark.read.format("delta").load(target)
-    after = after.select("ticket_id", *[F.col(name).alias(f"{name}_after") for name in ("subject", "body")])
-    for row in before.join(after, "ticket_id").orderBy("ticket_id").collect():
-        for name in ("subject", "body"):
+def _examples(spark: SparkSession, before: Sequence[dict[str, Any]], target: str) -> Iterator[dict[str, str]]:
+    """Yield tickets before and after. The sample is invented: showing it gives nothing away."""
+    wanted = [row["ticket_id"] for row in before]
+    table = spark.read.format("delta").load(target).where(F.col("ticket_id").isin(wanted))
+    after = {row["ticket_id"]: row for row in table.select("ticket_id", *SIDES).collect()}
+    for row in before:
+        for name in SIDES:
             yield {
                 "ticket": str(row["ticket_id"]),
                 "column": name,
                 "before": row[name],
-                "after": row[f"{name}_after"],
+                "after": after[row["ticket_id"]][name],
             }
 
 
-def _body(examples: list[dict[str, str]]) -> str:
-    return next(one["before"] for one in examples if one["column"] == "body")
-
-
-def _settings(examples: list[dict[str, str]], shown: list[Released]) -> Iterator[str]:
+def _settings(examples: Sequence[dict[str, str]], shown: Sequence[Released]) -> Iterator[str]:
     """Yield one ticket as the settings of conf/ would release it."""
     yield f"The body of ticket {examples[0]['ticket']} by the settings of conf/ (docs/guide/settings)"
     for one in shown:
@@ -146,7 +174,7 @@ def _settings(examples: list[dict[str, str]], shown: list[Released]) -> Iterator
     yield ""
 
 
-def _lines(examples: list[dict[str, str]]) -> Iterator[str]:
+def _lines(examples: Sequence[dict[str, str]]) -> Iterator[str]:
     ticket = ""
     for example in examples:
         if example["ticket"] != ticket:
@@ -161,45 +189,3 @@ def _lines(examples: list[dict[str, str]]) -> Iterator[str]:
                 subsequent_indent=" " * 17,
             )
     yield ""
-
-
-class Released(NamedTuple):
-    """A text as one file of settings releases it: the file's name, what it says of the mechanism, and one draw."""
-
-    settings: str
-    mechanism: str
-    text: str
-
-
-def side_by_side(
-    text: str, key: RunKey, progress: Callable[[str, float | None], None] | None = None
-) -> list[Released]:
-    """Release a text by each of `SETTINGS`, all with the packaged lexicon.
-
-    Args:
-        text: public, such as one of a sample: it is returned in three forms.
-        key: that the draws follow from.
-        progress: progress callback, called with each step.
-
-    Raises:
-        DataError: conf/ is not installed with the package.
-    """
-    return [_released(settings, text, key, progress) for settings in SETTINGS]
-
-
-def _released(
-    settings: str, text: str, key: RunKey, progress: Callable[[str, float | None], None] | None
-) -> Released:
-    config = load_model_config(folder_of("conf") / f"{settings}.yaml", ["lexicon.source=default"])
-    privatizer, _ = prepare(config, progress)
-    out, _ = privatizer.privatize(pa.array([text]), column="text", row_ids=pa.array([0]), key=key)
-    mechanism = config.spec()["mechanism"]
-    words = "stop words drawn" if config.policy.stop_words == "draw" else "stop words in clear"
-    level = (
-        f"one replacement a word of a {config.consistency}"
-        if config.consistency != "token"
-        else "each word anew"
-    )
-    return Released(
-        settings, f"{mechanism['name']}, ε = {mechanism['epsilon']:g}, {level}, {words}", out[0].as_py()
-    )

@@ -17,6 +17,9 @@ FIXED_IN_4_0_1 = "CVE-2025-54920"
 LITTLE_SPACE, NO_SPACE = 2 << 30, 64 << 20  # bytes
 SKEW = 5.0  # seconds
 MEBIBYTE = 1 << 20
+# Where a session names Apache DataFusion Comet, and Comet's settings: whether it works, and whether for functions over Arrow.
+COMET_PLACES = ("spark.plugins", "spark.sql.extensions")
+COMET, COMET_ARROW = "spark.comet.enabled", "spark.comet.exec.pyarrowUDF.enabled"
 # OpenBLAS's kernels that use AVX-512, by the name that it gives them.
 AVX512_KERNELS = frozenset({"SkylakeX", "Cooperlake", "SapphireRapids"})
 
@@ -72,6 +75,26 @@ def check_java(driver: str | None, executors: Sequence[str], spark: str) -> Chec
     if len({_feature(one) for one in every}) > 1:
         return CheckResult("Java", "warn", seen, "Install the same version everywhere.")
     return CheckResult("Java", "ok", seen)
+
+
+def is_comet(settings: Mapping[str, str]) -> bool:
+    """Whether Apache DataFusion Comet is installed in a session, by the session's `COMET_PLACES`."""
+    return any("Comet" in settings.get(name, "") for name in COMET_PLACES)
+
+
+def check_comet(settings: Mapping[str, str]) -> CheckResult:
+    """Say what Apache DataFusion Comet does with functions over Arrow, by the settings of a session that has it."""
+    given = settings.get(COMET_ARROW, "false").lower() == "true"
+    message = (
+        f"Comet is installed; its setting for functions over Arrow, {COMET_ARROW}, is {str(given).lower()}"
+    )
+    if settings.get(COMET, "true").lower() == "false":
+        message += f", and {COMET} is false"
+    return CheckResult(
+        "Comet", "ok", message,
+        "It reaches mapInArrow and mapInPandas. A run draws by a scalar function of an iterator, which Spark goes on to execute: "
+        "what is drawn does not depend on it.",
+    )  # fmt: skip
 
 
 def check_server_log(levels: Mapping[str, str] | None, *, travels: bool) -> CheckResult:

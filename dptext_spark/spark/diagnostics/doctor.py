@@ -13,12 +13,17 @@ import numpy as np
 from dptext_spark.config.keys import read_key
 from dptext_spark.config.model import RunConfig
 from dptext_spark.doctor.checks import (
+    COMET,
+    COMET_ARROW,
+    COMET_PLACES,
     CheckResult,
+    check_comet,
     check_java,
     check_memory,
     check_server_log,
     check_spark,
     check_workers,
+    is_comet,
 )
 from dptext_spark.encoder.classifier import Classifier
 from dptext_spark.encoder.classifier_names import read_classifier
@@ -121,6 +126,7 @@ def _machines(spark: SparkSession, config: RunConfig | None, say: Steps) -> Iter
     import pyspark
 
     yield check_spark(spark.version, pyspark.__version__)
+    yield from comet_of(spark)
     if is_client(spark):
         yield check_server_log(
             server_levels(spark), travels=config is None or config.key.deliver == "closure"
@@ -165,6 +171,20 @@ def _machines(spark: SparkSession, config: RunConfig | None, say: Steps) -> Iter
                 yield _arrow(spark, slots)
     except Exception as error:
         yield CheckResult("executors", "fail", f"the probe failed. {reduced(error, [])}", _why(str(error)))
+
+
+def comet_of(spark: SparkSession) -> Iterator[CheckResult]:
+    """Yield what there is to say of Comet, where the session has it; a server may keep its settings to itself."""
+    settings: dict[str, str] = {}
+    for name in (*COMET_PLACES, COMET, COMET_ARROW):
+        try:
+            value = spark.conf.get(name, None)
+        except Exception:
+            continue
+        if value is not None:
+            settings[name] = value
+    if is_comet(settings):
+        yield check_comet(settings)
 
 
 def _arrow(spark: SparkSession, slots: int) -> CheckResult:

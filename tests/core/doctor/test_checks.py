@@ -255,3 +255,32 @@ def test_a_server_that_logs_plans(levels: dict[str, str] | None, travels: bool, 
         assert "a.SessionHolder" in found.message
         assert "Netty" not in found.message
         assert "executors" in found.hint
+
+
+@pytest.mark.parametrize(
+    ("settings", "there"),
+    [
+        ({}, False),
+        ({"spark.plugins": "org.example.OtherPlugin"}, False),
+        ({"spark.comet.exec.pyarrowUDF.enabled": "true"}, False),
+        ({"spark.plugins": "org.example.OtherPlugin,org.apache.spark.CometPlugin"}, True),
+        ({"spark.sql.extensions": "org.apache.comet.CometSparkSessionExtensions"}, True),
+    ],
+)
+def test_comet_is_known_by_its_plugin_or_extension(settings: dict[str, str], there: bool) -> None:
+    assert on.is_comet(settings) is there
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({}, "spark.comet.exec.pyarrowUDF.enabled, is false"),
+        ({"spark.comet.exec.pyarrowUDF.enabled": "TRUE"}, "spark.comet.exec.pyarrowUDF.enabled, is true"),
+        ({"spark.comet.enabled": "false"}, "is false, and spark.comet.enabled is false"),
+    ],
+)
+def test_comet_s_setting_for_functions_over_arrow_is_named(settings: dict[str, str], said: str) -> None:
+    found = on.check_comet(settings)
+    assert (found.check, found.status) == ("Comet", "ok")
+    assert found.message.endswith(said)
+    assert "does not depend on it" in found.hint
