@@ -34,7 +34,10 @@ DELTA_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 DELTA_CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 OLDEST, NEWEST = (4, 0), (4, 2)
 
-BRIEF: dict[str, Setting] = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+# A Java that lives for a minute: what its second compiler and a collector of several threads would gain comes too late.
+SHORT_LIVED: dict[str, Setting] = {
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+}
 
 WAITING = "Waiting until another process of this user has started Spark"
 PATIENCE = 600.0  # seconds that one start waits for another's; the first one fetches JARs
@@ -96,7 +99,7 @@ def brief_session() -> SparkSession:
 
     A local one compiles by the JVM's first compiler alone and collects on one thread, which halves its work up to there.
     """
-    return spark_session(settings={} if _is_submitted() else BRIEF)
+    return spark_session(settings={} if _is_submitted() else SHORT_LIVED)
 
 
 def context_of(spark: SparkSession) -> Any:

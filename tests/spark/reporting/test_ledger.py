@@ -62,4 +62,4 @@ def test_a_session_that_something_else_configures_is_not_changed(
     sessions.brief_session()
     monkeypatch.setenv(variable, "1")
     sessions.brief_session()
-    assert given == [sessions.BRIEF, {}]
+    assert given == [sessions.SHORT_LIVED, {}]
