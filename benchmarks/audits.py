@@ -1,4 +1,4 @@
-"""Audits over a lexicon: exact deniability of a table mechanism, and laws over the whole lexicon block by block.
+"""Audits over a lexicon: exact deniability of a table mechanism, and laws over the whole lexicon block by block; whole commands.
 
 The laws over the lexicon are measured in a process of their own, so that its peak of memory is theirs:
 `python -m benchmarks.audits NAME [WORDS]` prints it.
@@ -15,8 +15,9 @@ from collections.abc import Callable
 
 import numpy as np
 
+from benchmarks import audit_commands
 from benchmarks.measure import Figure, Goal, Section, Spread, in_turn, quotient, scaled
-from benchmarks.sizes import Sizes
+from benchmarks.sizes import TOY, Sizes
 from benchmarks.sources import CHECKOUT, glove, lexicons, packaged
 from dptext_spark.audit.deniability.deniability import deniability
 from dptext_spark.lexicon.lexicon import Lexicon
@@ -49,6 +50,8 @@ def measure(sizes: Sizes, say: Callable[[str], None]) -> Section:
         ),
         Figure(f"{shown}: peak memory", "GB", Spread((one["peak"] / GIGABYTE,)), goals=MEMORY_GOALS, note=note),
     ]  # fmt: skip
+    if sizes.name != TOY.name:  # each starts Spark
+        section.figures += audit_commands.figures(sizes, say)
     return section
 
 

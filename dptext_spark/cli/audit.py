@@ -117,9 +117,10 @@ def audit(
     )  # fmt: skip
     if dry_run:
         return write_json(plan.as_dict()) if as_json else write(audit_plan_text(plan, width()))
-    from dptext_spark.spark.auditing.audit import audit_table
-
     with progress() as say:
+        say("loading what reads tables", None)
+        from dptext_spark.spark.auditing.audit import audit_table
+
         found = audit_table(plan, progress=lambda step: say(step, None))
     if as_json:
         write_json(found.as_dict())

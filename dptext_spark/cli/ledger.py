@@ -20,10 +20,11 @@ def ledger(
     from dptext_spark.spark.session.session import require_pyspark
 
     require_pyspark()
-    from dptext_spark.report.terminal.ledger import spent_text
-    from dptext_spark.spark.job.ledger import read
-
     with progress() as say:
+        say("loading what reads tables", None)
+        from dptext_spark.report.terminal.ledger import spent_text
+        from dptext_spark.spark.reporting.ledger import read
+
         found = read(path, progress=lambda step: say(step, None))
     if as_json:
         return write_json({"ledger": path, "inputs": [balance.spending.as_dict() for balance in found]})

@@ -27,7 +27,7 @@ from dptext_spark.runtime.progress import Progress
 from dptext_spark.spark.job.job import RunResult
 from dptext_spark.spark.reporting.report import report
 from dptext_spark.spark.runner import run
-from dptext_spark.spark.session.session import spark_session
+from dptext_spark.spark.session.session import SHORT_LIVED, spark_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -36,8 +36,6 @@ SEED = 20_000
 SHOWN = 3
 SIDES = ("subject", "body")  # the columns of them that are shown
 PUBLIC = 2_000  # tickets whose text the report's adversary learns from and attacks
-# A Java that lives for a minute: what its second compiler and a collector of several threads would gain comes too late.
-SHORT_LIVED = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
 MADE = ("tickets.parquet", "tickets", "sanitized", "sanitized_audit", "report.html")
 
 

@@ -5,11 +5,13 @@ Capitalised words within sentences are counted as well: names that no list holds
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dptext_spark.arrays import I64, Bools
+from dptext_spark.arrays import I64, U8, Bools
 from dptext_spark.text.chunks import padded
 from dptext_spark.text.names.names import Names
 from dptext_spark.text.names.public_lists import CITY, REGION
@@ -28,11 +30,31 @@ NAME_COUNTS = (
 )  # fmt: skip
 
 
-def name_counts(texts: pa.Array, source: Words, aligned: Bools, same: Bools) -> dict[str, int]:
+class FoundNames(NamedTuple):
+    """Names and capitalised words of texts, searched once for all that is counted of them.
+
+    Attributes:
+        data: uint8[...], the bytes of the texts, padded.
+        parts: int64[n, 5], of each part of a name, as :func:`parts_of_names` returns them.
+        capitals: int64[m, 3], of each capitalised word within a sentence.
+    """
+
+    data: U8
+    parts: I64
+    capitals: I64
+
+    @classmethod
+    def of(cls, texts: pa.Array) -> FoundNames:
+        """Search texts, string [rows]."""
+        data, bounds = padded(texts)
+        return cls(data, parts_of_names(data, bounds), capitalised_words(data, bounds))
+
+
+def name_counts(names: FoundNames, source: Words, aligned: Bools, same: Bools) -> dict[str, int]:
     """Count the names of texts.
 
     Args:
-        texts: string [rows], of the source.
+        names: of the texts of the source.
         source: their words.
         aligned: bool[n], which of these words could be aligned with the table's.
         same: bool[n], which stand there as they were.
@@ -40,13 +62,12 @@ def name_counts(texts: pa.Array, source: Words, aligned: Bools, same: Bools) -> 
     Returns:
         Each of `NAME_COUNTS`; words and names that could not be aligned are left out.
     """
-    data, bounds = padded(texts)
-    parts = parts_of_names(data, bounds)
-    starts, ends, kinds, names, rows = parts.T
+    parts = names.parts
+    starts, ends, kinds, whole, rows = parts.T
     compared, kept = stretches_in(source, starts, ends, aligned, same)
     place = np.isin(kinds, (CITY, REGION))
     begins = np.ones(len(parts), np.bool_)
-    begins[1:] = (names[1:] != names[:-1]) | (rows[1:] != rows[:-1])
+    begins[1:] = (whole[1:] != whole[:-1]) | (rows[1:] != rows[:-1])
     mentions = np.flatnonzero(begins)
     all_compared, all_kept = (
         np.logical_and.reduceat(flags, mentions) if len(mentions) else flags for flags in (compared, kept)
@@ -57,8 +78,7 @@ def name_counts(texts: pa.Array, source: Words, aligned: Bools, same: Bools) -> 
         found[f"{kind}_same"] = int((kept & of_kind).sum())
         found[f"{kind}_whole"] = int((all_compared & of_kind[mentions]).sum())
         found[f"{kind}_whole_same"] = int((all_kept & of_kind[mentions]).sum())
-    capitals = capitalised_words(data, bounds)
-    compared, kept = stretches_in(source, capitals[:, 0], capitals[:, 1], aligned, same)
+    compared, kept = stretches_in(source, names.capitals[:, 0], names.capitals[:, 1], aligned, same)
     return found | {"capitals": int(compared.sum()), "capitals_same": int(kept.sum())}
 
 
@@ -69,11 +89,11 @@ def names_of_rows(texts: pa.Array, source: Words, aligned: Bools, same: Bools) -
     return np.stack([np.bincount(parts[:, 4], flag, len(texts)).astype(np.int64) for flag in flags], axis=1)
 
 
-def kept_words(texts: pa.Array, source: Words, aligned: Bools, same: Bools) -> tuple[pa.Array, pa.Array]:
+def kept_words(names: FoundNames, source: Words, aligned: Bools, same: Bools) -> tuple[pa.Array, pa.Array]:
     """Return the words of names and the capitalised words within sentences that stand in the table as they were: private text.
 
     Args:
-        texts: string [rows], of the source.
+        names: of the texts of the source.
         source: their words.
         aligned: bool[n], which of these words could be aligned with the table's.
         same: bool[n], which stand there as they were.
@@ -81,8 +101,7 @@ def kept_words(texts: pa.Array, source: Words, aligned: Bools, same: Bools) -> t
     Returns:
         (string [k], each in lower case, once; int64[k], how often).
     """
-    data, bounds = padded(texts)
-    found = np.concatenate([parts_of_names(data, bounds)[:, :2], capitalised_words(data, bounds)[:, :2]])
+    found = np.concatenate([names.parts[:, :2], names.capitals[:, :2]])
     found = np.unique(found, axis=0)  # a word may be both
     # What stands within a longer part of a name is counted with that.
     found = found[np.lexsort((-found[:, 1], found[:, 0]))]
@@ -92,7 +111,7 @@ def kept_words(texts: pa.Array, source: Words, aligned: Bools, same: Bools) -> t
     sizes = (ends - starts)[kept]
     offsets = np.append(0, np.cumsum(sizes))
     taken = np.repeat(starts[kept] - offsets[:-1], sizes) + np.arange(offsets[-1])
-    buffers = [None, pa.py_buffer(offsets.astype(np.int64)), pa.py_buffer(data[taken].tobytes())]
+    buffers = [None, pa.py_buffer(offsets.astype(np.int64)), pa.py_buffer(names.data[taken].tobytes())]
     words = pc.utf8_lower(pa.Array.from_buffers(pa.large_string(), len(sizes), buffers))
     counted = words.value_counts()
     return counted.field("values"), counted.field("counts")

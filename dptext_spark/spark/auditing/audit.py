@@ -1,7 +1,8 @@
 """Audit a written table, ours or anyone's, against its source: what it keeps, whether it is consistent, how well it is attacked.
 
-Rows are joined by their key; texts are paired in workers (:mod:`dptext_spark.spark.auditing.pair_tables`) and counts summed by
-aggregates. Consistency and attacks look at a keyed sample of records.
+The keys of both are matched first, which says how many rows are in both. Then rows are joined by their key, and one pass in
+workers (:mod:`dptext_spark.spark.auditing.pair_tables`) pairs texts and gives all that is counted or looked at; consistency and
+attacks look at a keyed sample of records.
 """
 
 from __future__ import annotations
@@ -10,10 +11,8 @@ import secrets
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import TYPE_CHECKING
-
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from dptext_spark.audit.estimates import Metric
 from dptext_spark.audit.table.annotations import Annotations
@@ -30,19 +29,20 @@ from dptext_spark.audit.table.metrics import (
 )
 from dptext_spark.audit.table.plan import LABEL_ROWS, SAMPLE, AuditPlan, uncut
 from dptext_spark.config.model import ModelConfig
-from dptext_spark.errors import DataError, DPTextError
+from dptext_spark.errors import DPTextError
 from dptext_spark.model.compile import prepare
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.runtime.progress import Steps, silent
-from dptext_spark.spark.auditing.names import labelled_findings, shipped_lists, stayed_words
-from dptext_spark.spark.auditing.pair_tables import COUNT_FIELDS, LEVELS, UNCUT, WHOLE, PairTables, Rows
-from dptext_spark.spark.auditing.two_tables import opened, require_matching, require_the_model, sides
-from dptext_spark.spark.auditing.utility import check_classes, use_of
+from dptext_spark.spark.auditing.keys import counted_keys, require_matching
+from dptext_spark.spark.auditing.names import labelled_findings, shipped_lists
+from dptext_spark.spark.auditing.pair_tables import UNCUT, WHOLE, PairTables, limit_of
+from dptext_spark.spark.auditing.steps import step
+from dptext_spark.spark.auditing.tallies import Tallies, summed
+from dptext_spark.spark.auditing.two_tables import opened, require_the_model, sides
+from dptext_spark.spark.auditing.utility import check_classes, use_of, wanted_texts
 from dptext_spark.spark.errors import reduced, suppress_sensitive_logs
 from dptext_spark.spark.job import runs
-from dptext_spark.spark.job.checks import check_key
-from dptext_spark.spark.job.consistency import sample_of
-from dptext_spark.spark.session.session import spark_session, watched
+from dptext_spark.spark.session.session import spark_session
 from dptext_spark.spark.udf.names import NO_NAMES, NamesFile, ShippedNames
 from dptext_spark.spark.udf.ship import ship_for
 from dptext_spark.text.names.name_table import compile_names, name_key
@@ -141,6 +141,8 @@ def audit_table(
         RunError: Spark failed.
     """
     say = progress or silent
+    if spark is None:
+        say("starting Spark")
     session = spark or spark_session()
     with suppress_sensitive_logs(session):
         try:
@@ -156,17 +158,15 @@ def _audit(plan: AuditPlan, spark: SparkSession, say: Steps, at_the_end: ExitSta
     began = time.time()
     wanted_names = None if plan.names is None else WordList.read("names", plan.names)
     labelled = None if plan.annotations is None else Annotations.read(plan.annotations, plan.columns)
-    say("reading both schemas")
-    tables = opened(spark, plan)
+    with step(spark, say, "reading both schemas"):
+        tables = opened(spark, plan)
     say("preparing the model")
     privatizer, folder = prepare(plan.model, lambda step, _: say(step))
     require_the_model(plan, privatizer, tables)
-    classes = check_classes(plan, tables.source, say)
-    say("checking that row_key is unique in both (a pass over each key)")
-    in_table = _rows_of(plan, "table", tables.table)
-    in_source = _rows_of(plan, "against", tables.source)
-    if plan.record_key:
-        check_key(tables.source, plan.record_key, "record_key", unique=False)
+    classes = check_classes(plan, spark, tables.source, say)
+    with step(spark, say, "checking and matching the keys of both tables", "a pass over them"):
+        keys = counted_keys(plan, tables)
+    require_matching(plan, keys)
     key = RunKey.generate()
     names = shipped_lists(spark, tables.source, plan, privatizer, key, say, at_the_end)
     counted = NO_NAMES
@@ -174,54 +174,43 @@ def _audit(plan: AuditPlan, spark: SparkSession, say: Steps, at_the_end: ExitSta
         file = NamesFile(spark, compile_names([wanted_names], name_key(key, NAMES_SCOPE)))
         at_the_end.callback(file.empty)
         counted = ShippedNames(NAMES_SCOPE, file.name, 1)
-    left, right = sides(plan, tables, names.columns)
-    shipped = ship_for(spark, str(folder), plan.model)
-    labels = None if labelled is None else Labels.of(labelled, plan.columns, key)
-
-    def paired(wanted: Rows, frame: DataFrame) -> DataFrame:
-        job = PairTables(shipped, key, len(plan.columns), wanted, names, counted, labels, plan.given)
-        return job.over(frame)
-
-    say("comparing the texts")
-    with watched(spark, lambda line: say(line.replace("writing", "comparing"))):
-        summed = (
-            paired("counts", left.join(right, "row_key"))
-            .groupBy("column")
-            .agg(*[F.sum(name).alias(name) for name in COUNT_FIELDS])
-        )
-        counts = {row["column"]: row.asDict() for row in summed.collect()}
-    rows = int(counts[WHOLE]["rows"]) if counts else 0
-    require_matching(plan, rows, in_table, in_source)
-    whole = {name: sum(int(counts[i][name]) for i in range(len(plan.columns))) for name in COUNTS}
-    stretches = sum(int(counts[i][UNCUT]) for i in range(len(plan.columns)))
+    both = sides(plan, tables, names.columns)
+    share = min(1.0, plan.sample / keys.both)
+    wanted = replace(
+        wanted_texts(plan, keys.both),
+        sample=limit_of(share),
+        tokens=plan.attacked,
+        stayed=plan.internal,
+        labels=None if labelled is None else Labels.of(labelled, plan.columns, key),
+        given=plan.given,
+    )
+    job = PairTables(
+        ship_for(spark, str(folder), plan.model), key, len(plan.columns), "audit", names, counted, wanted
+    )
+    how = f"one pass; a sample of about {100 * share:.3g} % of the records is looked at"
+    with step(spark, say, "comparing the texts", how):
+        gathered = Tallies(summed(job.over(both[0].join(both[1], "row_key")), plan.internal).toArrow())
+    counts = {i: gathered.counts(i) for i in (WHOLE, *range(len(plan.columns)))}
+    rows = counts[WHOLE]["rows"]
+    require_matching(plan, keys._replace(both=rows))  # files may have changed since
+    whole = {name: sum(counts[i][name] for i in range(len(plan.columns))) for name in COUNTS}
+    stretches = sum(counts[i][UNCUT] for i in range(len(plan.columns)))
     figures = [
-        *row_figures(
-            rows, in_table, in_source, int(counts[WHOLE]["unchanged"]), int(counts[WHOLE]["with_words"])
-        ),
+        *row_figures(rows, keys.table, keys.source, counts[WHOLE]["unchanged"], counts[WHOLE]["with_words"]),
         *text_figures(whole),
         *(listed_figures(whole) if plan.names else []),
     ]
-    named = Findings()
-    if labelled is not None:
-        say("counting the labelled names")
-        named = labelled_findings(labelled, paired("labelled", left.join(right, "row_key")))
-    stayed = None
-    if plan.internal:
-        say("looking for the words that stayed most")
-        stayed = stayed_words(paired("stayed", left.join(right, "row_key")))
-    share = min(1.0, plan.sample / rows)
-    say(f"looking at a sample of about {100 * share:.3g} % of the records")
-    sampled = sample_of(left, key, share).join(right, "row_key")
+    named = Findings() if labelled is None else labelled_findings(labelled, gathered)
     found = Findings(
-        [*figures, *named.figures, *_consistency(paired("groups", sampled))],
+        [*figures, *named.figures, *_consistency(gathered)],
         [KeptWords.of(whole), *named.results],
         [*plan.left_out, *([uncut(stretches)] if stretches else []), *named.left_out],
     )
     if plan.attacked:
         say("attacking the sample")
-        found += attack_sample(privatizer, paired("tokens", sampled).toPandas(), plan.level)
+        found += attack_sample(privatizer, gathered.tokens, plan.level)
     if plan.looks_at_texts:
-        found += use_of(plan, privatizer, (left, right), rows, key, classes, say)
+        found += use_of(plan, privatizer, gathered, both, rows, key, classes, say)
     figures = found.figures + [
         figure
         for i, name in enumerate(plan.columns)
@@ -231,44 +220,26 @@ def _audit(plan: AuditPlan, spark: SparkSession, say: Steps, at_the_end: ExitSta
         )
     ]
     audit_id = tables.made_by[0] if tables.made_by else _new_id()
-    say("writing the metrics")
-    runs.put_metrics(spark, plan.metrics, audit_id, _rows(figures), prefix=PREFIX)
+    with step(spark, say, "writing the metrics"):
+        runs.put_metrics(spark, plan.metrics, audit_id, _rows(figures), prefix=PREFIX)
     return TableAudit(
         audit_id, plan.table, tables.version, plan.source, tables.source_version, plan.metrics, tuple(figures),
         tuple(found.results), plan.limits, tuple(found.left_out), round(time.time() - began, 3),
-        stayed=stayed,
+        stayed=gathered.stayed if plan.internal else None,
     )  # fmt: skip
-
-
-def _rows_of(plan: AuditPlan, field: str, frame: DataFrame) -> int:
-    """Check the row key of one of the two tables and return how many rows it has."""
-    try:
-        return check_key(frame, plan.row_key, "row_key", unique=True)
-    except DataError as error:
-        raise DataError(f"{field}: {error}") from None
 
 
 def _new_id() -> str:
     return f"audit-{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{secrets.token_hex(4)}"
 
 
-def _consistency(pairs: DataFrame) -> list[Metric]:
-    """Group equal words and count the groups that have more than one replacement."""
-    grouped = (
-        pairs.groupBy("level", "group")
-        .agg(F.sum("n").alias("n"), F.countDistinct("replacement").alias("replacements"))
-        .where("n > 1")
-        .groupBy("level")
-        .agg(
-            F.count(F.lit(1)).alias("groups"), F.sum((F.col("replacements") > 1).cast("long")).alias("broken")
-        )
-    )
-    found = {int(row["level"]): (int(row["groups"]), int(row["broken"])) for row in grouped.collect()}
-    figures = []
-    for level, name in enumerate(LEVELS):
-        groups, broken = found.get(level, (0, 0))
-        figures += [Metric(f"{name}_groups", groups), Metric(f"{name}_broken_groups", broken)]
-    return figures
+def _consistency(found: Tallies) -> list[Metric]:
+    """Return how many groups of equal words there are, and how many of them have more than one replacement."""
+    return [
+        Metric(name, value)
+        for level, (groups, broken) in found.groups.items()
+        for name, value in ((f"{level}_groups", groups), (f"{level}_broken_groups", broken))
+    ]
 
 
 def _rows(figures: Sequence[Metric]) -> list[tuple[str | None, str, float | None]]:

@@ -1,4 +1,4 @@
-"""What became of names, gathered from workers: of a labelled sample, and which words of names stayed most."""
+"""What became of the names of a labelled sample, and the lists of names of the run that wrote a table."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from dptext_spark.arrays import I64
 from dptext_spark.audit.table.annotations import FIELD, Annotations
-from dptext_spark.audit.table.findings import Findings, StayedWord
+from dptext_spark.audit.table.findings import Findings
 from dptext_spark.audit.table.labelled import (
     FOUND_COUNTS,
     LABEL_COUNTS,
@@ -24,6 +23,7 @@ from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.runtime.progress import Steps
 from dptext_spark.spark.auditing.pair_tables import BY_LABEL, BY_TYPE, OUTSIDE, SEEN
+from dptext_spark.spark.auditing.tallies import Tallies
 from dptext_spark.spark.job.lists import compile_lists, resolve_columns
 from dptext_spark.spark.udf.names import NO_NAMES, ShippedNames
 from dptext_spark.text.names.search import NAME_TYPES
@@ -31,24 +31,20 @@ from dptext_spark.text.names.search import NAME_TYPES
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-MOST_STAYED = 20
 SHOWN_LINES = 5  # that a message names
 
 
-def labelled_findings(given: Annotations, rows: DataFrame) -> Findings:
+def labelled_findings(given: Annotations, found: Tallies) -> Findings:
     """Return what was found of a labelled sample.
 
     Args:
         given: the sample.
-        rows: of `labelled`, see :mod:`dptext_spark.spark.auditing.pair_tables`.
+        found: what was counted.
 
     Raises:
         DataError: texts of the sample are not in the source, or a label stands outside its text; lines are named, no words.
     """
-    sums = [F.sum(name).alias(name) for name in LABEL_COUNTS]
-    found = np.array(rows.groupBy("what", "number").agg(*sums).collect(), np.int64)
-    found = found.reshape(-1, 2 + len(LABEL_COUNTS))
-    seen, outside = (found[found[:, 0] == what, 1] for what in (SEEN, OUTSIDE))
+    seen, outside = found.numbered(SEEN), found.numbered(OUTSIDE)
     missing = np.setdiff1d(np.arange(len(given)), seen)
     if len(missing):
         what = "rows" if given.by_row else "texts"
@@ -61,13 +57,8 @@ def labelled_findings(given: Annotations, rows: DataFrame) -> Findings:
             f"{FIELD}: {given.path} has spans outside their texts: {_lines(given, outside)}; valid: start and end in characters "
             "of the text of that row, of a list of texts each on a line of its own."
         )
-    by_label, by_type = (
-        _summed(found[found[:, 0] == what], size, width)
-        for what, size, width in (
-            (BY_LABEL, len(given.kinds), len(LABEL_COUNTS)),
-            (BY_TYPE, len(NAME_TYPES), len(FOUND_COUNTS)),
-        )
-    )
+    by_label = found.table(BY_LABEL, len(given.kinds), len(LABEL_COUNTS))
+    by_type = found.table(BY_TYPE, len(NAME_TYPES), len(FOUND_COUNTS))
     left_out = []
     if given.others:
         left_out.append(
@@ -100,23 +91,6 @@ def shipped_lists(
         return NO_NAMES
     at_the_end.callback(lists.end)
     return lists.shipped(spark)
-
-
-def stayed_words(rows: DataFrame) -> tuple[StayedWord, ...]:
-    """Return the words that stayed most, at most `MOST_STAYED`, the most frequent first: private text.
-
-    Args:
-        rows: of `stayed`.
-    """
-    summed = rows.groupBy("word").agg(F.sum("n").alias("n")).orderBy(F.desc("n"), "word").limit(MOST_STAYED)
-    return tuple(StayedWord(str(row["word"]), int(row["n"])) for row in summed.collect())
-
-
-def _summed(found: I64, size: int, width: int) -> I64:
-    """Return the counts of each number, int64[size, width]."""
-    counts = np.zeros((size, width), np.int64)
-    counts[found[:, 1]] = found[:, 2 : 2 + width]
-    return counts
 
 
 def _lines(given: Annotations, texts: I64) -> str:

@@ -1,11 +1,26 @@
 """Pair the texts of two tables in workers, which return counts, keyed hashes and, of a sample, word ids.
 
-Words leave a worker only where somebody asked to see which names stayed (`--internal`).
+An audit takes one pass: whatever it wants of a batch leaves as rows of one form, told apart by `what`, of which equal ones are
+summed (:mod:`dptext_spark.spark.auditing.tallies`):
+
+| what | number | field | values | n |
+|---|---|---|---|---|
+| COUNT | column, `WHOLE` of rows | place in `COUNT_FIELDS` | | what was counted |
+| SEEN, OUTSIDE | labelled text | | | 1 |
+| BY_LABEL | kind of the file | place in `LABEL_COUNTS` | | words or names |
+| BY_TYPE | kind of the search | place in `FOUND_COUNTS` | | words |
+| STAYED | | | a: word | how often |
+| GROUP | place in `LEVELS` | | a: group of equal words; low, high: its replacement | words |
+| TOKENS | column | | a: record, b: words, c: outputs, d: drawn | 1 |
+| TEXT | `COMPARED`, `LEARNT`, both | tried on | a: source, b: table, c: record, d: label, f: attribute | 1 |
+
+TOKENS and TEXT have the key of their row: in `key` where it is a number, else in `e`. Texts, and words that stayed, leave a
+worker only where somebody asked for what needs them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -13,11 +28,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark import TaskContext
-from pyspark.sql import DataFrame, functions
+from pyspark.sql import Column, DataFrame, functions
 
-from dptext_spark.arrays import I64, U64, Bools, Ids
+from dptext_spark.arrays import I32, I64, U64, Bools, Ids
 from dptext_spark.audit.table.labelled import (
-    LABEL_COUNTS,
     Labels,
     key_ids,
     labelled_counts,
@@ -26,7 +40,7 @@ from dptext_spark.audit.table.labelled import (
     text_ids,
 )
 from dptext_spark.audit.table.metrics import COUNTS
-from dptext_spark.audit.table.names import kept_words, listed_counts, name_counts, names_of_rows
+from dptext_spark.audit.table.names import FoundNames, kept_words, listed_counts, name_counts, names_of_rows
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import RunKey, hash_keys, identify
 from dptext_spark.spark.errors import INVALID_UTF8, TaskError, code_of
@@ -51,17 +65,56 @@ WHOLE = -1  # the column number of what is counted over whole rows
 LEVELS = ("record", "dataset")
 UNCUT = "uncut"  # unknown words with letters of scripts without spaces, where it is not known whether a run cut them
 COUNT_FIELDS = (*COUNTS, "unchanged", "with_words", UNCUT)
+COUNT, SEEN, OUTSIDE, BY_LABEL, BY_TYPE, STAYED, GROUP, TOKENS, TEXT = range(9)
+VALUES = ("a", "b", "c", "d", "e", "f")
+COMPARED, LEARNT = 1, 2  # what a text is for
+EVERY = 1 << 63  # as a limit: every scope
 SCHEMAS = {
-    "counts": ", ".join(["column int", *(f"{name} bigint" for name in COUNT_FIELDS)]),
-    "groups": "level int, group binary, replacement binary, n bigint",
-    "tokens": "record binary, words binary, outputs binary, drawn binary",
-    "labelled": ", ".join(["what int, number int", *(f"{name} bigint" for name in LABEL_COUNTS)]),
-    "stayed": "word string, n bigint",
+    "audit": ", ".join(
+        [
+            "what int, number int, field int, key bigint",
+            *(f"{name} binary" for name in VALUES),
+            "low bigint, high bigint, n bigint",
+        ]
+    ),
     "names": "scope binary, found bigint, kept bigint",
 }
-Rows = Literal["counts", "groups", "tokens", "labelled", "stayed", "names"]
-# What a row of `labelled` is of: a text that was found, one of which a label stands outside; a kind of the file, of the search.
-SEEN, OUTSIDE, BY_LABEL, BY_TYPE = range(4)
+Rows = Literal["audit", "names"]
+
+
+def limit_of(share: float) -> int:
+    """Return how far a keyed share of all scopes goes, of `EVERY`."""
+    return EVERY if share >= 1.0 else int(share * EVERY)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What an audit wants beside its counts. Each limit is one of :func:`limit_of`; samples of one key hold each other.
+
+    Attributes:
+        sample: of the records whose words are grouped.
+        tokens: whether the tokens of these are wanted.
+        compared: of those whose texts are compared; 0 for none.
+        learnt: of those whose texts are learnt from.
+        values: the columns of the label and the attribute, by the option that names them.
+        stayed: whether the words of names that stayed are wanted.
+        labels: of a labelled sample.
+        given: whether the model is of settings that were given, whose search for names then counts.
+    """
+
+    sample: int = 0
+    tokens: bool = False
+    compared: int = 0
+    learnt: int = 0
+    values: tuple[str, ...] = ()
+    stayed: bool = False
+    labels: Labels | None = None
+    given: bool = False
+
+    @property
+    def texts(self) -> int:
+        """Of the records whose texts leave a worker."""
+        return max(self.compared, self.learnt)
 
 
 class _InvalidTextError(Exception):
@@ -82,35 +135,31 @@ class Paired:
     pairing: Pairing
     aligned: Bools  # bool[n], of the source's words
     same: Bools  # bool[n], aligned with an equal word
-    names: Mapping[str, int]  # of `NAME_COUNTS` and `LISTED_COUNTS`; empty where only words are wanted
     rows: Bools  # bool[rows], which texts are aligned
     equal: Bools  # bool[rows], byte for byte
 
 
 @dataclass(frozen=True)
 class PairTables:
-    """Maps batches of (scope, s0, o0, s1, o1, ..., n0, ...) to rows of one of `SCHEMAS`; those of `labelled` have `key`, too.
+    """Maps batches of (scope, s0, o0, s1, o1, ..., n0, ...) to rows of one of `SCHEMAS`; :meth:`over` adds what else they need.
 
     Attributes:
         shipped: where the model is, whose tokenizer, words and policy count.
         key: of the hashes; it is made for this audit alone.
         columns: how many text columns there are.
-        wanted: counts of everything; groups of equal words with their replacements; the tokens of each text; counts of labelled
-            names; words of names that stayed; or how many words of names each row has.
+        rows: what an audit gathers; or how many words of names each row has.
         names: the lists of names that the run was given; their entries are no words.
         counted: a list of names that are counted.
-        labels: of a labelled sample.
-        given: whether the model is of settings that were given, whose search for names then counts.
+        wanted: what the audit wants.
     """
 
     shipped: Shipped
     key: RunKey
     columns: int
-    wanted: Rows
+    rows: Rows
     names: ShippedNames = NO_NAMES
     counted: ShippedNames = NO_NAMES
-    labels: Labels | None = None
-    given: bool = False
+    wanted: Wanted = Wanted()
 
     def __call__(self, stream: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Map the batches of a task; what goes wrong leaves as a code."""
@@ -120,7 +169,7 @@ class PairTables:
             privatizer = open_shipped(self.shipped)
             for batch in stream:
                 for part in _parts_of(batch):
-                    yield from getattr(self, f"_{self.wanted}")(privatizer, part)
+                    yield from getattr(self, f"_{self.rows}")(privatizer, part)
                 number += 1
         except GeneratorExit:
             raise
@@ -130,20 +179,30 @@ class PairTables:
             raise TaskError(code_of(error, "AUDIT_"), partition, number, 0) from None
 
     def over(self, frame: DataFrame) -> DataFrame:
-        """Map the rows of both tables, joined: (scope, row_key, s0, o0, ..., n0, ...)."""
-        texts = [f"{side}{i}" for i in range(self.columns) for side in "so"]
-        texts += [f"n{i}" for i in range(len(self.names.columns))]
-        key = [functions.col("row_key").cast("string").alias("key")] if self.wanted == "labelled" else []
-        return frame.select("scope", *key, *texts).mapInArrow(self, SCHEMAS[self.wanted])
+        """Map the rows of both tables, joined: (scope, row_key, s0, o0, ..., n0, ..., label, attribute)."""
+        columns = [functions.col(f"{side}{i}") for i in range(self.columns) for side in "so"]
+        columns += [functions.col(f"n{i}") for i in range(len(self.names.columns))]
+        record = functions.col("scope").cast("string")
+        if self.rows == "audit":
+            columns.append(functions.col("row_key"))
+        if self.wanted.labels is not None:
+            columns.append(functions.col("row_key").cast("string").alias("key"))
+        if self.wanted.texts:
+            columns += [record.alias("record"), tried_on(record).alias("test")]
+            columns += [functions.col(name) for name in self.wanted.values]
+        return frame.select("scope", *columns).mapInArrow(self, SCHEMAS[self.rows])
 
-    def _paired(self, privatizer: Privatizer, batch: pa.RecordBatch) -> Iterator[Paired]:
+    def _paired(
+        self, privatizer: Privatizer, batch: pa.RecordBatch, columns: Sequence[int] | None = None
+    ) -> Iterator[Paired]:
+        """Pair the texts of some columns, or of all."""
         keys = hash_keys(self.key.derive("table audit words", length=16))
         held = [batch.column(f"n{i}") for i in range(len(self.names.columns))]
         names = names_of(self.names, held, self.key)
         engines = [privatizer.engine] * 2
         if names is not None:
             engines = [privatizer.with_names(one).engine for one in (names, replace(names, masked=True))]
-        for i in range(self.columns):
+        for i in range(self.columns) if columns is None else columns:
             texts, written = batch.column(f"s{i}"), batch.column(f"o{i}")
             source, output = (
                 words_of(engine, side, keys) for engine, side in zip(engines, (texts, written), strict=True)
@@ -158,88 +217,106 @@ class PairTables:
             same = np.zeros(len(aligned), np.bool_)
             same[aligned] = (source.form[aligned] == output.form[pairing.partner[aligned]]).all(axis=1)
             equal = np.asarray(pc.equal(texts, written).fill_null(False)) | (~_held(texts) & both)
-            found: dict[str, int] = {}
-            if self.wanted == "counts":
-                found = name_counts(texts, source, aligned, same)
-                listed = names_of(self.counted, [], self.key)
-                if listed is not None:
-                    found |= listed_counts(listed, texts, source, aligned, same)
-            yield Paired(source, output, texts, pairing, aligned, same, found, pairing.rows & both, equal)
+            yield Paired(source, output, texts, pairing, aligned, same, pairing.rows & both, equal)
+
+    def _audit(self, privatizer: Privatizer, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        yield from self._counts(privatizer, batch)
+        if self.wanted.labels is not None:
+            yield from self._labelled(privatizer, batch, self.wanted.labels)
+        # 63 of the bits that `sample_of` looks at.
+        place = identify(batch.column("scope"), self.key, "audit sample")[:, 0] >> np.uint64(1)
+        chosen = place < np.uint64(self.wanted.sample)
+        if chosen.any():
+            yield from self._sampled(privatizer, batch.filter(pa.array(chosen)))
+        uses = np.zeros(len(batch), np.int32)
+        for use, limit in ((COMPARED, self.wanted.compared), (LEARNT, self.wanted.learnt)):
+            uses[place < np.uint64(limit)] |= use
+        if uses.any():
+            yield self._texts(batch.filter(pa.array(uses > 0)), uses[uses > 0])
 
     def _counts(self, privatizer: Privatizer, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        rows = [dict.fromkeys(COUNT_FIELDS, 0) | {"column": i} for i in range(WHOLE, self.columns)]
         equal, with_words = np.ones(len(batch), np.bool_), np.zeros(len(batch), np.bool_)
-        for row, found in zip(rows[1:], self._paired(privatizer, batch), strict=True):
+        listed = names_of(self.counted, [], self.key)
+        for i, found in enumerate(self._paired(privatizer, batch)):
             kind, aligned, same = found.source.kind, found.aligned, found.same
             word = kind != NO_WORD
             kinds = {"drawn": DRAWN_WORD, "unknown": UNKNOWN_WORD, "numbers": NUMBER}
-            row |= {"rows": len(batch), "rows_not_aligned": int((~found.rows).sum())}
-            row |= {
+            names = FoundNames.of(found.texts)
+            counts = {
+                "rows": len(batch),
+                "rows_not_aligned": int((~found.rows).sum()),
                 "words": int((aligned & word).sum()),
                 "words_not_aligned": int((~aligned & word).sum()),
                 "same": int((same & word).sum()),
+                **{name: int((aligned & (kind == code)).sum()) for name, code in kinds.items()},
+                **{f"{name}_same": int((same & (kind == code)).sum()) for name, code in kinds.items()},
+                **name_counts(names, found.source, aligned, same),
             }
-            row |= {name: int((aligned & (kind == code)).sum()) for name, code in kinds.items()}
-            row |= {f"{name}_same": int((same & (kind == code)).sum()) for name, code in kinds.items()}
-            row |= found.names
-            if not self.given:
+            if listed is not None:
+                counts |= listed_counts(listed, found.texts, found.source, aligned, same)
+            if not self.wanted.given:
                 spans, unknown = found.source.spans, kind == UNKNOWN_WORD
                 starts, ends = spans.starts[unknown], spans.ends[unknown]
-                row[UNCUT] = int(hold_unspaced(spans.data, starts, ends).sum())
+                counts[UNCUT] = int(hold_unspaced(spans.data, starts, ends).sum())
+            yield _count_rows(i, counts)
+            if self.wanted.stayed:
+                words, n = kept_words(names, found.source, aligned, same)
+                yield _tagged(STAYED, n, a=words)
             equal &= found.equal
             drawn = np.append(0, np.cumsum(kind == DRAWN_WORD))
             with_words |= np.diff(drawn[found.source.bounds]) > 0
-        rows[0] |= {
+        whole = {
             "rows": len(batch),
             "unchanged": int((equal & with_words).sum()),
             "with_words": int(with_words.sum()),
         }
-        yield pa.RecordBatch.from_pylist(rows, _arrow("counts"))
+        yield _count_rows(WHOLE, whole)
 
-    def _groups(self, privatizer: Privatizer, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        scope = identify(batch.column("scope"), self.key, "table audit scope")
-        for found in self._paired(privatizer, batch):
-            row = np.repeat(np.arange(len(batch)), np.diff(found.source.bounds))
-            # Words that a hyphen or an apostrophe joins to others may end elsewhere in the output.
-            at = np.flatnonzero(
-                found.aligned & found.pairing.alone & np.isin(found.source.kind, (DRAWN_WORD, UNKNOWN_WORD))
-            )
-            replacement = found.output.form[found.pairing.partner[at]]
-            form = found.source.form[at]
-            for level, groups in enumerate((form ^ scope[row[at]], form)):
-                # Equal pairs of a batch leave once, with their number.
-                pairs, n = np.unique(
-                    np.concatenate([groups, replacement], axis=1), axis=0, return_counts=True
-                )
-                yield pa.RecordBatch.from_arrays(
-                    [pa.array(np.full(len(n), level, np.int32)), _hashes(pairs[:, :2]), _hashes(pairs[:, 2:]), pa.array(n)],
-                    schema=_arrow("groups"),
-                )  # fmt: skip
-
-    def _labelled(self, privatizer: Privatizer, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        labels = self.labels
-        assert labels is not None  # whoever wants the rows has them
-        engine, finder = plain_engine(privatizer.engine), name_finder(privatizer, self.given)
-        for i, found in enumerate(self._paired(privatizer, batch)):
-            data, rows = padded(found.texts)
-            ids = (
-                key_ids(batch.column("key"), i, self.key) if labels.by_row else text_ids(data, rows, self.key)
-            )
-            at = np.where(_held(found.texts), labels.texts_of(ids), -1)
-            if not (at >= 0).any():
+    def _labelled(
+        self, privatizer: Privatizer, batch: pa.RecordBatch, labels: Labels
+    ) -> Iterator[pa.RecordBatch]:
+        engine, finder = plain_engine(privatizer.engine), name_finder(privatizer, self.wanted.given)
+        for i in range(self.columns):
+            texts = batch.column(f"s{i}")
+            by_key = labels.by_row
+            ids = key_ids(batch.column("key"), i, self.key) if by_key else text_ids(*padded(texts), self.key)
+            at = np.where(_held(texts), labels.texts_of(ids), -1)
+            there = at >= 0
+            if not there.any():
                 continue
-            pair = (found.source, found.aligned, found.same)
-            counts = labelled_counts(labels, at, found.texts, data, rows, pair, finder, engine)
-            for what, numbers in ((SEEN, counts.seen), (OUTSIDE, counts.outside)):
-                yield _labelled_rows(what, numbers, np.ones((len(numbers), 1), np.int64))
-            for what, held in ((BY_LABEL, counts.by_label), (BY_TYPE, counts.by_type)):
-                yield _labelled_rows(what, np.arange(len(held)), held)
+            for found in self._paired(privatizer, batch.filter(pa.array(there)), [i]):
+                pair = (found.source, found.aligned, found.same)
+                data, rows = padded(found.texts)
+                counts = labelled_counts(labels, at[there], found.texts, data, rows, pair, finder, engine)
+                for what, numbers in ((SEEN, counts.seen), (OUTSIDE, counts.outside)):
+                    yield _tagged(what, np.ones(len(numbers), np.int64), number=numbers)
+                for what, held in ((BY_LABEL, counts.by_label), (BY_TYPE, counts.by_type)):
+                    number, field = np.nonzero(held)
+                    yield _tagged(what, held[number, field], number=number, field=field)
 
-    def _stayed(self, privatizer: Privatizer, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        for found in self._paired(privatizer, batch):
-            words, n = kept_words(found.texts, found.source, found.aligned, found.same)
-            columns = [words.cast(pa.string()), n.cast(pa.int64())]
-            yield pa.RecordBatch.from_arrays(columns, schema=_arrow("stayed"))
+    def _sampled(self, privatizer: Privatizer, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        scope = identify(batch.column("scope"), self.key, "table audit scope")
+        for i, found in enumerate(self._paired(privatizer, batch)):
+            yield from _groups(scope, found)
+            if self.wanted.tokens:
+                yield _tokens(_hashes(scope), _key_of(batch), i, found, len(privatizer.vocabulary))
+
+    def _texts(self, batch: pa.RecordBatch, uses: I32) -> pa.RecordBatch:
+        """Return the texts of rows, of all columns as one, beside what is known of them."""
+        kind = pa.large_string()
+        plain, private = (
+            pc.binary_join_element_wise(
+                *(batch.column(f"{side}{i}").cast(kind) for i in range(self.columns)), pa.scalar("\n", kind),
+                null_handling="skip",
+            )
+            for side in "so"
+        )  # fmt: skip
+        values = {place: batch.column(n) for place, n in _PLACES.items() if n in self.wanted.values}
+        tried = np.asarray(batch.column("test").to_numpy(zero_copy_only=False), np.int32)
+        return _tagged(
+            TEXT, np.ones(len(batch), np.int64), number=uses, field=tried, a=plain, b=private, c=batch.column("record"),
+            **_key_of(batch), **values,
+        )  # fmt: skip
 
     def _names(self, privatizer: Privatizer, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         scope = _hashes(identify(batch.column("scope"), self.key, "table audit scope"))
@@ -249,29 +326,62 @@ class PairTables:
         columns = [scope, *(pa.array(np.ascontiguousarray(column)) for column in total.T)]
         yield pa.RecordBatch.from_arrays(columns, schema=_arrow("names"))
 
-    def _tokens(self, privatizer: Privatizer, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        scope = _hashes(identify(batch.column("scope"), self.key, "table audit scope"))
-        for found in self._paired(privatizer, batch):
-            source, partner = found.source, found.pairing.partner
-            released = found.output.numbers[np.maximum(partner, 0)] if len(found.output.ids) else EDGE
-            outputs = np.where(found.aligned, released, EDGE)
-            drawn = found.aligned & (source.kind == DRAWN_WORD) & (outputs >= 0)
-            drawn &= outputs < len(privatizer.vocabulary)
-            # A text begins with an edge, and so does what follows punctuation.
-            bounds = source.bounds
-            edge = source.marked.copy()
-            edge[bounds[:-1][np.diff(bounds) > 0]] = True
-            place = np.arange(len(edge)) + np.cumsum(edge)
-            size = len(edge) + int(edge.sum())
-            words, out = np.full(size, EDGE, np.int32), np.full(size, EDGE, np.int32)
-            flags = np.zeros(size, np.bool_)
-            # A word that did not stay and was not drawn, or could not be aligned, is not to be seen in the table.
-            seen = np.where(drawn | found.same, source.ids, UNKNOWN)
-            words[place], out[place], flags[place] = seen, outputs, drawn
-            ends = np.append(0, np.cumsum(edge))[bounds] + bounds
-            yield pa.RecordBatch.from_arrays(
-                [scope, _parts(words, ends), _parts(out, ends), _parts(flags, ends)], schema=_arrow("tokens")
-            )
+
+_PLACES = {"d": "label", "f": "attribute"}
+TEST = 5  # records of every so many-th hash are tried on
+
+
+def tried_on(record: Column) -> Column:
+    """Whether classifiers are tried on a record, and do not learn from it; by its key as text."""
+    return functions.pmod(functions.xxhash64(record), functions.lit(TEST)) == 0
+
+
+def _groups(scope: U64, found: Paired) -> Iterator[pa.RecordBatch]:
+    """Yield the groups of equal words of each level with their replacements, equal pairs of a batch once."""
+    row = np.repeat(np.arange(len(scope)), np.diff(found.source.bounds))
+    # Words that a hyphen or an apostrophe joins to others may end elsewhere in the output.
+    at = np.flatnonzero(
+        found.aligned & found.pairing.alone & np.isin(found.source.kind, (DRAWN_WORD, UNKNOWN_WORD))
+    )
+    replacement = found.output.form[found.pairing.partner[at]]
+    form = found.source.form[at]
+    for level, groups in enumerate((form ^ scope[row[at]], form)):
+        pairs, n = np.unique(np.concatenate([groups, replacement], axis=1), axis=0, return_counts=True)
+        low, high = (np.ascontiguousarray(half).view(np.int64) for half in pairs[:, 2:].T)
+        yield _tagged(GROUP, n, number=level, a=_hashes(pairs[:, :2]), low=low, high=high)
+
+
+def _key_of(batch: pa.RecordBatch) -> dict[str, pa.Array]:
+    """Return the keys of rows in the column that holds them."""
+    key = batch.column("row_key")
+    return {"key" if pa.types.is_integer(key.type) else "e": key}
+
+
+def _tokens(
+    scope: pa.Array, key: dict[str, pa.Array], column: int, found: Paired, words_of_model: int
+) -> pa.RecordBatch:
+    """Return the tokens of texts, each with its record and its key."""
+    source, partner = found.source, found.pairing.partner
+    released = found.output.numbers[np.maximum(partner, 0)] if len(found.output.ids) else EDGE
+    outputs = np.where(found.aligned, released, EDGE)
+    drawn = found.aligned & (source.kind == DRAWN_WORD) & (outputs >= 0)
+    drawn &= outputs < words_of_model
+    # A text begins with an edge, and so does what follows punctuation.
+    bounds = source.bounds
+    edge = source.marked.copy()
+    edge[bounds[:-1][np.diff(bounds) > 0]] = True
+    place = np.arange(len(edge)) + np.cumsum(edge)
+    size = len(edge) + int(edge.sum())
+    words, out = np.full(size, EDGE, np.int32), np.full(size, EDGE, np.int32)
+    flags = np.zeros(size, np.bool_)
+    # A word that did not stay and was not drawn, or could not be aligned, is not to be seen in the table.
+    seen = np.where(drawn | found.same, source.ids, UNKNOWN)
+    words[place], out[place], flags[place] = seen, outputs, drawn
+    ends = np.append(0, np.cumsum(edge))[bounds] + bounds
+    return _tagged(
+        TOKENS, np.ones(len(scope), np.int64), number=column, a=scope, b=_parts(words, ends), c=_parts(out, ends),
+        d=_parts(flags, ends), **key,
+    )  # fmt: skip
 
 
 def _parts_of(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
@@ -281,13 +391,31 @@ def _parts_of(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         yield batch.slice(start, step)
 
 
-def _labelled_rows(what: int, numbers: I64, counts: I64) -> pa.RecordBatch:
-    """Return rows of `labelled`: int64[n] numbers, int64[n, k] counts; what of them is not given is 0."""
-    wide = np.zeros((len(numbers), len(LABEL_COUNTS)), np.int64)
-    wide[:, : counts.shape[1]] = counts
-    columns = [np.full(len(numbers), what, np.int32), numbers.astype(np.int32), *wide.T]
+def _count_rows(column: int, counts: Mapping[str, int]) -> pa.RecordBatch:
+    held = {COUNT_FIELDS.index(name): n for name, n in counts.items() if n}
+    return _tagged(
+        COUNT, np.array([*held.values()], np.int64), number=column, field=np.array([*held], np.int64)
+    )
+
+
+def _tagged(
+    what: int, n: I64 | pa.Array, *, number: int | I64 | I32 = 0, field: int | I64 | I32 = 0, **values: pa.Array | I64
+) -> pa.RecordBatch:  # fmt: skip
+    """Return rows of an audit: int64[rows] `n`, and what else they hold; what is not named is 0 or NULL."""
+    size, schema = len(n), _arrow("audit")
+    held = {
+        "what": np.full(size, what, np.int32),
+        "number": np.broadcast_to(number, size).astype(np.int32),
+        "field": np.broadcast_to(field, size).astype(np.int32),
+        "n": n,
+        **values,
+    }
     return pa.RecordBatch.from_arrays(
-        [pa.array(np.ascontiguousarray(one)) for one in columns], schema=_arrow("labelled")
+        [
+            pa.array(held[one.name]).cast(one.type) if one.name in held else pa.nulls(size, one.type)
+            for one in schema
+        ],
+        schema=schema,
     )
 
 
@@ -296,11 +424,10 @@ def _held(texts: pa.Array) -> Bools:
 
 
 def _hashes(hashes: U64) -> pa.Array:
-    raw = np.ascontiguousarray(hashes).view("V16").reshape(-1)
-    return pa.array([bytes(item) for item in raw], pa.binary())
+    return _parts(np.ascontiguousarray(hashes).reshape(-1), np.arange(len(hashes) + 1, dtype=np.int64) * 2)
 
 
-def _parts(values: Ids | Bools, ends: I64) -> pa.Array:
+def _parts(values: Ids | Bools | U64, ends: I64) -> pa.Array:
     """Cut the bytes of an array into those of each row."""
     raw = np.ascontiguousarray(values)
     offsets = pa.py_buffer((ends * raw.itemsize).astype(np.int32))

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, functions
 from pyspark.sql import types as T
 
@@ -18,11 +19,11 @@ from dptext_spark.spark.tables.tables import (
     Commit,
     Target,
     check_text_columns,
-    delta_version,
     history,
     our_commits,
     read_input,
 )
+from dptext_spark.spark.tables.tables import opened as opened_at
 from dptext_spark.spark.udf.column import key_column
 
 if TYPE_CHECKING:
@@ -49,13 +50,8 @@ def opened(spark: SparkSession, plan: AuditPlan) -> TwoTables:
     """Open both tables and check their columns; messages say which of the two is meant."""
     frames = []
     for field, place in (("table", plan.table), ("against", plan.source)):
-        target = plan.target(place)
         try:
-            is_delta = bool(target.path) and delta_version(spark, Target(path=target.path)) is not None
-            named = Input(
-                path=target.path or None, table=target.name or None, format="delta" if is_delta else "parquet"
-            )
-            df, version = read_input(spark, named, list(plan.columns))
+            df, version, commits = _opened(spark, plan, place, whole=field == "table")
             check_text_columns(df, list(plan.columns))
         except DataError as error:
             raise DataError(f"{field}: {_OF_THE_INPUT.sub('', str(error))}") from None
@@ -67,11 +63,38 @@ def opened(spark: SparkSession, plan: AuditPlan) -> TwoTables:
                 raise DataError(
                     f"{name}: {key!r} is not in {place!r}; columns there: {', '.join(df.columns)}."
                 )
-        frames.append((df, version))
-    target = plan.target(plan.table)
-    commits = our_commits(history(spark, Target(path=target.path, name=target.name)))
-    newest = next(iter(commits.items()), None)  # the history has the newest first
-    return TwoTables(frames[0][0], frames[1][0], frames[0][1], frames[1][1], newest)
+        frames.append((df, version, commits))
+    (table, version, commits), (source, source_version, _) = frames
+    newest = next(iter(our_commits(commits).items()), None)  # the history has the newest first
+    return TwoTables(table, source, version, source_version, newest)
+
+
+def _opened(
+    spark: SparkSession, plan: AuditPlan, place: str, *, whole: bool
+) -> tuple[DataFrame, str, list[Commit]]:
+    """Open a table at its newest version, by one reading of its log: (the frame, its version, its commits).
+
+    Args:
+        spark: the session.
+        plan: of the audit.
+        place: a path or a catalog name.
+        whole: whether all commits are wanted, or the newest alone.
+    """
+    target = plan.target(place)
+    is_table = Target(path=target.path, name=target.name)
+    commits = history(spark, is_table, None if whole else 1)
+    if commits:
+        version = commits[0].version
+        try:
+            df = opened_at(spark, is_table, version)
+            df.schema  # noqa: B018  (makes Spark look for it now)
+            return df, f"delta:{version}", commits
+        except PySparkException:  # what reads inputs says what is wrong
+            pass
+    named = Input(
+        path=target.path or None, table=target.name or None, format="delta" if commits else "parquet"
+    )
+    return *read_input(spark, named, list(plan.columns)), commits
 
 
 def require_the_model(plan: AuditPlan, privatizer: Privatizer, tables: TwoTables) -> None:
@@ -92,28 +115,39 @@ def sides(plan: AuditPlan, tables: TwoTables, names: tuple[str, ...] = ()) -> tu
 
     `names` are the columns of the source that hold names, n0 and so on.
     """
-    keys = [key_column(frame, plan.row_key, "row_key") for frame in (tables.source, tables.table)]
-    kinds = [
-        frame.select(column.alias("k")).schema["k"].dataType.simpleString()
-        for frame, column in zip((tables.source, tables.table), keys, strict=True)
-    ]
-    if kinds[0] != kinds[1]:
-        raise DataError(
-            f"row_key: column {plan.row_key!r} is {kinds[1]} in the table and {kinds[0]} in its source; valid: one type."
-        )
-    scope = key_column(tables.source, plan.record_key, "record_key") if plan.record_key else keys[0]
+    of_table, of_source = row_keys(plan, tables)
+    scope = key_column(tables.source, plan.record_key, "record_key") if plan.record_key else of_source
     source = tables.source.select(
         scope.alias("scope"),
-        keys[0].alias("row_key"),
+        of_source.alias("row_key"),
         *[path.joined.cast("string").alias(f"s{i}") for i, path in enumerate(_texts(tables.source, plan))],
         *[quoted(name).alias(f"n{i}") for i, name in enumerate(names)],
         *[value_of(tables.source, name, field) for field, name in plan.values.items()],
     )
     table = tables.table.select(
-        keys[1].alias("row_key"),
+        of_table.alias("row_key"),
         *[path.joined.cast("string").alias(f"o{i}") for i, path in enumerate(_texts(tables.table, plan))],
     )
     return source, table
+
+
+def row_keys(plan: AuditPlan, tables: TwoTables) -> tuple[Column, Column]:
+    """Return the row key of the table and of its source, by which their rows are joined.
+
+    Raises:
+        DataError: they have two types.
+    """
+    frames = (tables.table, tables.source)
+    keys = [key_column(frame, plan.row_key, "row_key") for frame in frames]
+    kinds = [
+        frame.select(column.alias("k")).schema["k"].dataType.simpleString()
+        for frame, column in zip(frames, keys, strict=True)
+    ]
+    if kinds[0] != kinds[1]:
+        raise DataError(
+            f"row_key: column {plan.row_key!r} is {kinds[0]} in the table and {kinds[1]} in its source; valid: one type."
+        )
+    return keys[0], keys[1]
 
 
 def _texts(frame: DataFrame, plan: AuditPlan) -> list[Path]:
@@ -136,15 +170,3 @@ def value_of(source: DataFrame, name: str, field: str) -> Column:
     if isinstance(kind, T.FloatType | T.DoubleType):
         value = F.when(~F.isnan(value), value)
     return value.cast("string").alias(field)
-
-
-def require_matching(plan: AuditPlan, rows: int, in_table: int, in_source: int) -> None:
-    """Refuse tables whose rows do not match; the message holds counts, never a key."""
-    said = (
-        f"row_key: {rows:,} rows are in both; of the table's {in_table:,} rows {in_table - rows:,} are not in the source, and "
-        f"of the source's {in_source:,} rows {in_source - rows:,} are not in the table."
-    )
-    if not rows:
-        raise DataError(f"{said} Name the source of this table, and a key that both have.")
-    if (rows != in_table or rows != in_source) and not plan.partial:
-        raise DataError(f"{said} With --partial the rows that are in both are audited.")

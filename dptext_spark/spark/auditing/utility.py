@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from importlib.util import find_spec
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -38,16 +38,21 @@ from dptext_spark.model.compile import load_lexicon
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.runtime.progress import Steps
+from dptext_spark.spark.auditing.pair_tables import COMPARED, LEARNT, Wanted, limit_of, tried_on
+from dptext_spark.spark.auditing.steps import step
+from dptext_spark.spark.auditing.tallies import Tallies
 from dptext_spark.spark.auditing.two_tables import value_of
 from dptext_spark.spark.job.consistency import sample_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 F: Any = functions  # its stubs leave out what Spark adds at run time
 LOCAL = LABEL_ROWS  # rows that come to the driver at most, about
 Part = tuple[str, Callable[[], Findings]]
-TEST = 5  # records of every so many-th hash are tried on
 
 
-def check_classes(plan: AuditPlan, source: DataFrame, say: Steps) -> dict[str, int]:
+def check_classes(plan: AuditPlan, spark: SparkSession, source: DataFrame, say: Steps) -> dict[str, int]:
     """Refuse columns that are no labels, before anything else is read; return how many classes each has, by option.
 
     Raises:
@@ -55,21 +60,35 @@ def check_classes(plan: AuditPlan, source: DataFrame, say: Steps) -> dict[str, i
     """
     found = {}
     for option, name in plan.values.items():
-        say(f"counting the classes of the {option} (a pass over the column)")
-        counted = source.select(value_of(source, name, option)).groupBy(option).count()
-        row = source.agg(
-            F.count(F.lit(1)), F.count(F.lit(1)) - F.count(value_of(source, name, option))
-        ).first()
+        value, n = F.col(option), F.col("count")
+        of_values = source.select(value_of(source, name, option)).groupBy(option).count()
+        with step(spark, say, f"counting the classes of the {option}", "a pass over the column"):
+            row = of_values.agg(
+                F.coalesce(F.sum(n), F.lit(0)),
+                F.coalesce(F.sum(F.when(value.isNull(), n)), F.lit(0)),
+                F.count_if(value.isNotNull()),
+            ).first()
         assert row is not None  # an aggregate without groups has one row
-        rows, missing = row
-        found[option] = counted.where(F.col(option).isNotNull()).limit(MOST_CLASSES + 1).count()
-        require_labels(option, name, int(rows), int(missing), found[option])
+        rows, missing, classes = (int(one) for one in row)
+        found[option] = min(classes, MOST_CLASSES + 1)
+        require_labels(option, name, rows, missing, found[option])
     return found
+
+
+def wanted_texts(plan: AuditPlan, rows: int) -> Wanted:
+    """Return which texts the driver is to look at, of `rows` that are in both tables."""
+    compares = plan.similarity or plan.encoder or plan.masked_model
+    return Wanted(
+        compared=limit_of(plan.sample / rows) if compares else 0,
+        learnt=limit_of(min(plan.label_rows, LOCAL) / rows) if plan.values else 0,
+        values=tuple(plan.values),
+    )
 
 
 def use_of(
     plan: AuditPlan,
     privatizer: Privatizer,
+    found: Tallies,
     sides: tuple[DataFrame, DataFrame],
     rows: int,
     key: RunKey,
@@ -81,6 +100,7 @@ def use_of(
     Args:
         plan: with the label, the attribute and whether texts are compared.
         privatizer: whose engine cuts texts.
+        found: with the texts that :func:`wanted_texts` names.
         sides: source and table, as :func:`dptext_spark.spark.auditing.two_tables.sides` returns them.
         rows: that are in both.
         key: of the sample.
@@ -91,40 +111,39 @@ def use_of(
     def sampled(wanted: int) -> DataFrame:
         source, table = sides
         parts = [F.concat_ws("\n", *(f"{side}{i}" for i in range(len(plan.columns)))) for side in "so"]
+        record = F.col("scope").cast("string")
         return (
             sample_of(source, key, min(1.0, wanted / rows))
             .join(table, "row_key")
             .select(
                 "row_key",
-                F.col("scope").cast("string").alias("record"),
+                record.alias("record"),
                 parts[0].alias("plain"),
                 parts[1].alias("private"),
                 *plan.values,
-                (F.pmod(F.xxhash64(F.col("scope").cast("string")), F.lit(TEST)) == 0).alias("test"),
+                tried_on(record).alias("test"),
             )
             .orderBy("row_key")
         )
 
-    parts = [_compared(plan, privatizer, sampled, say)]
+    parts = [_compared(plan, privatizer, found, say)]
     if plan.values:
-        parts.append(_learnt(plan, rows, sampled, classes, say))
-    found = Findings()
+        local = found.texts(LEARNT)
+        parts.append(_parts(plan, local, min(rows, plan.label_rows), sampled, classes, say))
+    measured = Findings()
     for option, part in chain.from_iterable(parts):
         try:
-            found += part()
+            measured += part()
         except (DataError, SettingsError) as error:  # the other figures are worth their time
-            found += Findings(left_out=[f"{option}: {error}"])
-    return found
+            measured += Findings(left_out=[f"{option}: {error}"])
+    return measured
 
 
-def _compared(
-    plan: AuditPlan, privatizer: Privatizer, sampled: Callable[[int], DataFrame], say: Steps
-) -> Iterator[Part]:
+def _compared(plan: AuditPlan, privatizer: Privatizer, found: Tallies, say: Steps) -> Iterator[Part]:
     """Yield how texts of the sample are compared, each with a name for what is left out."""
     if not (plan.similarity or plan.encoder or plan.masked_model):
         return
-    say("reading the texts of a sample")
-    texts = _both(sampled(plan.sample).toArrow())
+    texts = _both(found.texts(COMPARED))
     if plan.similarity:
         say("comparing the texts of a sample")
         yield "similarity", lambda: similarity(privatizer.engine, _vectors(plan, privatizer), texts)
@@ -139,19 +158,6 @@ def _compared(
 
 def _tell(say: Steps, done: int, whole: int) -> None:
     say(f"asking a masked language model for words ({100 * done / whole:.0f} %)")
-
-
-def _learnt(
-    plan: AuditPlan,
-    rows: int,
-    sampled: Callable[[int], DataFrame],
-    classes: dict[str, int],
-    say: Steps,
-) -> Iterator[Part]:
-    """Read rows with their classes, and yield what is to be learnt of them."""
-    say(f"reading about {min(rows, plan.label_rows, LOCAL):,} rows to learn from")
-    local = sampled(min(plan.label_rows, LOCAL)).toArrow()
-    yield from _parts(plan, local, min(rows, plan.label_rows), sampled, classes, say)
 
 
 def _parts(

@@ -258,15 +258,30 @@ def check_keys(df: DataFrame, keys: Sequence[KeyColumn]) -> int:
     assert row is not None
     rows = int(row[0])
     for number, (name, field, unique) in enumerate(keys, start=1):
-        if row[number] != rows:
-            raise DataError(f"{field}: column {name!r} is NULL in {rows - row[number]:,} of {rows:,} rows.")
-        different = row[number + len(keys)]
-        if unique and different != rows:
-            raise DataError(
-                f"{field}: column {name!r} is not unique: {rows:,} rows, {different:,} distinct values. "
-                "Name a unique column, or leave row_key out."
-            )
+        require_key(field, name, rows, row[number], row[number + len(keys)] if unique else None)
     return rows
+
+
+def require_key(field: str, name: str, rows: int, held: int, distinct: int | None = None) -> None:
+    """Refuse what was counted of a key column.
+
+    Args:
+        field: that names the column.
+        name: of the column.
+        rows: all of them.
+        held: those with a value.
+        distinct: different values; None where they may repeat.
+
+    Raises:
+        DataError: with the number of rows concerned.
+    """
+    if rows != held:
+        raise DataError(f"{field}: column {name!r} is NULL in {rows - held:,} of {rows:,} rows.")
+    if distinct is not None and distinct != rows:
+        raise DataError(
+            f"{field}: column {name!r} is not unique: {rows:,} rows, {distinct:,} distinct values. "
+            "Name a unique column, or leave row_key out."
+        )
 
 
 def check_weights(df: DataFrame, names: Sequence[str]) -> None:

@@ -50,7 +50,20 @@ def entries_of(spark: SparkSession, path: str) -> Book:
         if holds_files(spark, path):
             raise DataError(f"ledger.path: {path!r} holds files and is no ledger; name another folder.")
         return Book(-1, [], [])
-    table = opened(spark, Target(path=path), version)
+    return book_of(opened(spark, Target(path=path), version), path, version)
+
+
+def book_of(table: DataFrame, path: str, version: int) -> Book:
+    """Return what the table of a ledger holds.
+
+    Args:
+        table: opened, at its newest version.
+        path: of the ledger; for messages.
+        version: that the book names.
+
+    Raises:
+        DataError: it is no ledger, a damaged one, or one of a newer version.
+    """
     columns = _columns(table)
     newest = max((one or 0 for one in columns.get("format_version", ())), default=0)
     if newest > FORMAT:

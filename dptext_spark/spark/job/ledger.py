@@ -12,10 +12,9 @@ from dataclasses import dataclass, fields, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from dptext_spark.config.locations import absolute
 from dptext_spark.config.sections import Ledger
 from dptext_spark.disclosure.facts import RunRecord
-from dptext_spark.errors import DPTextError, RunError, SettingsError
+from dptext_spark.errors import DPTextError, RunError
 from dptext_spark.ledger.balance import (
     Balance,
     allowed,
@@ -48,15 +47,14 @@ from dptext_spark.ledger.sums import spent_on_record
 from dptext_spark.mechanisms.privacy_loss.accountant import RecordBound, quarter_power
 from dptext_spark.model.artifact import read_manifest
 from dptext_spark.report.sections.published import Published
-from dptext_spark.runtime.progress import Steps, silent
-from dptext_spark.spark.errors import reduced, suppress_sensitive_logs
+from dptext_spark.spark.errors import reduced
 from dptext_spark.spark.job import runs
 from dptext_spark.spark.job.counting import Units, counted_before
 from dptext_spark.spark.job.effects import Effect, Observer, announced, unobserved
 from dptext_spark.spark.job.entries import add, appended, entries_of
 from dptext_spark.spark.job.plan import RunPlan
 from dptext_spark.spark.job.releases import Source, metric_of, release_of, shown_mechanism, source_of
-from dptext_spark.spark.session.session import context_of, spark_session
+from dptext_spark.spark.session.session import context_of
 from dptext_spark.spark.tables.tables import Commit, leftover_files, our_commits
 
 if TYPE_CHECKING:
@@ -383,32 +381,6 @@ def failed(reservation: Reservation, plan: RunPlan, left: list[str], started: fl
     if not _quiet(plan.spark) or leftover_files(plan.spark, plan.place.target, started):
         return settle(reservation, RESERVED, "failed; its tasks may have left files behind")
     settle(reservation, VOID, "failed before its commit, and no file is left of it")
-
-
-def read(path: str, spark: SparkSession | None = None, progress: Steps | None = None) -> list[Balance]:
-    """Return what a ledger says of each of its inputs.
-
-    Raises:
-        SettingsError: there is none.
-        DataError: what is there is no ledger, or one of a newer version.
-    """
-    say = progress or silent
-    path = absolute(path)
-    session = spark or spark_session()
-    say("reading the ledger")
-    with suppress_sensitive_logs(session):
-        try:
-            version, entries, decisions = entries_of(session, path)
-        except DPTextError as error:
-            raise error from None
-        except Exception as error:
-            raise reduced(error, []) from None
-    if version < 0:
-        raise SettingsError(
-            f"ledger: there is none in {path!r}; valid: the folder that a run named, <target>_audit/shareable/ledger unless "
-            "ledger.path says otherwise."
-        )
-    return balances(entries, path, decisions)
 
 
 def _forgotten(

@@ -34,6 +34,11 @@ DELTA_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 DELTA_CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 OLDEST, NEWEST = (4, 0), (4, 2)
 
+# A Java that lives for a minute: what its second compiler and a collector of several threads would gain comes too late.
+SHORT_LIVED: dict[str, Setting] = {
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+}
+
 WAITING = "Waiting until another process of this user has started Spark"
 PATIENCE = 600.0  # seconds that one start waits for another's; the first one fetches JARs
 POLL = 0.1
@@ -81,12 +86,20 @@ def spark_session(
     require_pyspark()
     given = _spelled(settings or {})
     session = _active()
-    if session is None and (os.environ.get("SPARK_REMOTE") or "PYSPARK_GATEWAY_PORT" in os.environ):
+    if session is None and _is_submitted():
         session = _submitted(given)
     if session is not None:
         _require_delta(session)
         return session
     return _local(app_name, master or "local[*]", given, warehouse)
+
+
+def brief_session() -> SparkSession:
+    """Return the active session, or start one that reads a small table and ends; see :func:`spark_session`.
+
+    A local one compiles by the JVM's first compiler alone and collects on one thread, which halves its work up to there.
+    """
+    return spark_session(settings={} if _is_submitted() else SHORT_LIVED)
 
 
 def context_of(spark: SparkSession) -> Any:
@@ -133,6 +146,11 @@ def _active() -> SparkSession | None:
         return SparkSession.active()
     except PySparkException:
         return None
+
+
+def _is_submitted() -> bool:
+    """Whether something else configures the session that this process would start."""
+    return bool(os.environ.get("SPARK_REMOTE")) or "PYSPARK_GATEWAY_PORT" in os.environ
 
 
 def _submitted(given: Mapping[str, str]) -> SparkSession:

@@ -18,7 +18,7 @@ from dptext_spark.config.load import parse_config
 from dptext_spark.errors import DataError
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.randomness.draws import RunKey
-from dptext_spark.spark.auditing import names as gathered
+from dptext_spark.spark.auditing import tallies
 from dptext_spark.spark.runner import run
 from tests.core.names import beginning
 
@@ -125,7 +125,7 @@ def test_the_words_that_stayed_most_are_shown_to_who_asks(places, monkeypatch, c
     place, source = places[0], places[2]
     found = dps.audit(place, against=source, columns=["body"], row_key="id", internal=True)
     assert found.stayed == (StayedWord("ada", 2), StayedWord("oslo", 1), StayedWord("zorblax", 1))
-    monkeypatch.setattr(gathered, "MOST_STAYED", 1)
+    monkeypatch.setattr(tallies, "MOST_STAYED", 1)
     assert main(["audit", *places, "--internal"]) == 0
     out = capsys.readouterr().out
     assert "PRIVATE TEXT  words of names and capitalised words that stayed most: ada 2" in out

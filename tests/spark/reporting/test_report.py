@@ -19,8 +19,8 @@ from dptext_spark.config.model import RunConfig
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.ledger.entry import COUNTS
 from dptext_spark.randomness.draws import RunKey
-from dptext_spark.spark.job.ledger import read
 from dptext_spark.spark.reporting import report as reporting
+from dptext_spark.spark.reporting.ledger import read
 from dptext_spark.spark.reporting.report import Account, Wanted, report_facts, write_page
 from dptext_spark.spark.runner import run
 

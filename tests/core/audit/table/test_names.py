@@ -10,7 +10,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dptext_spark.audit.table.names import NAME_COUNTS, kept_words, listed_counts, name_counts, names_of_rows
+from dptext_spark.audit.table.names import (
+    NAME_COUNTS,
+    FoundNames,
+    kept_words,
+    listed_counts,
+    name_counts,
+    names_of_rows,
+)
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.randomness.draws import RunKey, hash_keys
 from dptext_spark.text.chunks import padded
@@ -57,7 +64,11 @@ def counted(
     same[aligned] = (before.form[aligned] == after.form[pairing.partner[aligned]]).all(axis=1)
     if names is not None:
         return listed_counts(names, texts, before, aligned, same)
-    return {name: value for name, value in name_counts(texts, before, aligned, same).items() if value}
+    return {
+        name: value
+        for name, value in name_counts(FoundNames.of(texts), before, aligned, same).items()
+        if value
+    }
 
 
 SEARCH: Any = {"lists": True}

@@ -1,0 +1,65 @@
+"""A ledger read for people: what its table says, by one reading of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from dptext_spark.errors import DataError, SettingsError
+from dptext_spark.ledger.balance import balances
+from dptext_spark.spark.job import entries
+from dptext_spark.spark.reporting.ledger import read
+from dptext_spark.spark.session import session as sessions
+from dptext_spark.spark.tables import tables
+from tests.spark.job.test_ledger import entry_of
+
+
+def test_says_what_the_entries_say_and_reads_no_history(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = str(tmp_path / "ledger")
+    written = [entry_of("a"), entry_of("b", epsilon=2.0), entry_of("c", input="/data/other", input_id="id-2")]
+    for one in written:
+        entries.add(spark, path, [one])
+    book = entries.entries_of(spark, path)
+    expected = balances(book.entries, path, book.decisions)
+    monkeypatch.setattr(tables, "history", lambda *args: pytest.fail("the history was read"))
+    group = "reading a ledger"
+    spark.sparkContext.setJobGroup(group, group)
+    said: list[str] = []
+    try:
+        found = read(path, spark, said.append)
+    finally:
+        spark.sparkContext._jsc.clearJobGroup()
+    assert found == expected
+    assert sorted(one.columns[0].total for one in found) == [1.0, 3.0]
+    assert said[0] == "reading the ledger"
+    jobs = spark.sparkContext.statusTracker().getJobIdsForGroup(group)
+    assert 1 <= len(jobs) <= 3  # the table, and what Delta asks of its log
+
+
+def test_a_folder_without_a_ledger(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(
+        SettingsError, match=r"ledger: there is none in .*; valid: the folder that a run named"
+    ):
+        read(str(tmp_path / "nothing"), spark)
+    (tmp_path / "files").mkdir()
+    (tmp_path / "files" / "notes.txt").write_text("no table")
+    with pytest.raises(DataError, match="holds files and is no ledger; name another folder"):
+        read(str(tmp_path / "files"), spark)
+
+
+@pytest.mark.parametrize("variable", ["SPARK_REMOTE", "PYSPARK_GATEWAY_PORT"])
+def test_a_session_that_something_else_configures_is_not_changed(
+    monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    given: list[object] = []
+    monkeypatch.setattr(sessions, "spark_session", lambda *, settings: given.append(settings))
+    for name in ("SPARK_REMOTE", "PYSPARK_GATEWAY_PORT"):
+        monkeypatch.delenv(name, raising=False)
+    sessions.brief_session()
+    monkeypatch.setenv(variable, "1")
+    sessions.brief_session()
+    assert given == [sessions.SHORT_LIVED, {}]
