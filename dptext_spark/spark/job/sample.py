@@ -158,8 +158,10 @@ def sample_of_files(plan: RunPlan) -> Sample | None:
     """Return the sample of a few files; None where there are no more, or rows do not know their file."""
     if plan.stream is not None or any(name.lower() == "_metadata" for name in plan.df.columns):
         return None  # a micro-batch is small, and is not all of its files; a column of the input's own hides Spark's
-    if plan.detail is not None and plan.detail.files is not None and plan.detail.files <= MOST_FILES:
-        return None  # the table's log says so, without a job
+    files_now = None if plan.detail is None else plan.detail.files
+    # The table's log says so, without a job; of an older version, which an option may ask for, it does not.
+    if files_now is not None and files_now <= MOST_FILES and not plan.config.input.options:
+        return None
     files = few(plan.df.inputFiles())
     if not files:
         return None

@@ -479,12 +479,16 @@ class TestWhatARunSpends:
         spark.sql("CREATE VIEW only_some AS SELECT * FROM tickets WHERE id > 1")
         by_path = ledger.reserve(setup_of(spark, here, run={"id": "a"}))
         setup = setup_of(spark, here, run={"id": "b"})
-        named = replace(setup, config=parse_config({**config(here).as_dict(), "input": {"table": "tickets"}}))
+        named = replace(
+            setup, detail=None, config=parse_config({**config(here).as_dict(), "input": {"table": "tickets"}})
+        )
         by_name = ledger.reserve(named)
         assert total(by_path) == total(by_name) == 1.0
         assert {one.input for one in memory} == {place}
         view = replace(
-            setup, config=parse_config({**config(here).as_dict(), "input": {"table": "only_some"}})
+            setup,
+            detail=None,
+            config=parse_config({**config(here).as_dict(), "input": {"table": "only_some"}}),
         )
         seen = ledger.reserve(view)
         assert seen.balance.input == "table:spark_catalog.default.only_some"
