@@ -151,12 +151,14 @@ def test_words_that_stayed_are_those_of_names_and_capitals() -> None:
         None,
     ]
     tables = ["I met Ada cat in Paris", "so ada met zorblax. Mary-Ann", "the dog", "Dr. van Helsing", None]
-    words, n = kept_words(*paired(sources, tables))
+    texts, *pairing = paired(sources, tables)
+    words, n = kept_words(FoundNames.of(texts), *pairing)
     # "ada" is found in lower case, "Mary" though it begins a sentence; "Ann" has a capital within it; "van Helsing" is one part.
     assert dict(zip(words.to_pylist(), n.to_pylist(), strict=True)) == {
         "ada": 2, "zorblax": 1, "mary": 1, "ann": 1, "van helsing": 1,
     }  # fmt: skip
-    none, _ = kept_words(*paired(["the dog"], ["the dog"]))
+    texts, *pairing = paired(["the dog"], ["the dog"])
+    none, _ = kept_words(FoundNames.of(texts), *pairing)
     assert none.to_pylist() == []
 
 
