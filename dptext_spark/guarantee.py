@@ -9,6 +9,7 @@ from typing import Literal, get_args
 
 from dptext_spark.errors import DPTextError
 from dptext_spark.rounding import exact
+from dptext_spark.runtime.display import line, table
 from dptext_spark.runtime.record import Record
 
 Kind = Literal["epsilon_dp", "epsilon_dp_within_group", "metric_dp", "approx_dp"]
@@ -50,6 +51,23 @@ class Guarantee(Record):
     def __str__(self) -> str:
         """Return the sentence with its status."""
         return f"{self.sentence} [{self.status}]"
+
+    def __repr__(self) -> str:
+        """Return kind, bounds, unit and status; the sentence is what `str` returns."""
+        delta = f"δ = {exact(self.delta)}" if self.delta else ""
+        return line("Guarantee", self.kind, f"ε = {exact(self.epsilon)}", delta, self.unit, self.status)
+
+    def _repr_html_(self) -> str:
+        """Return it for a notebook."""
+        rows = [
+            ("kind", self.kind),
+            ("ε", exact(self.epsilon)),
+            *([("δ", exact(self.delta))] if self.delta else []),
+            *([] if self.metric is None else [("distance", self.metric)]),
+            ("unit", self.unit),
+            ("status", self.status),
+        ]
+        return table("Guarantee", rows, note=self.sentence)
 
     @property
     def is_sound(self) -> bool:

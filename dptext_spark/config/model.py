@@ -41,6 +41,7 @@ from dptext_spark.importance.budget import Budget
 from dptext_spark.importance.selection import Importance
 from dptext_spark.lexicon.lexicon import PACKAGED
 from dptext_spark.mechanisms import Mechanism
+from dptext_spark.runtime.display import cut, line
 from dptext_spark.text.names.sources import ListSources
 from dptext_spark.text.policy import Policy
 
@@ -87,6 +88,12 @@ class ModelConfig(Section):
     allow_unknown: Annotated[bool, BeforeValidator(parse_allow_unknown)] = False
     run: Annotated[Run, BeforeValidator(parse_section)] = Run()
     key: Annotated[Key, BeforeValidator(parse_section)] = Key()
+
+    def __repr__(self) -> str:
+        """Return mechanism, policy and level; neither places nor lists."""
+        return line(
+            type(self).__name__, cut(repr(self.mechanism), 80), cut(repr(self.policy), 60), self.consistency
+        )
 
     @model_validator(mode="before")
     @classmethod

@@ -11,6 +11,7 @@ from typing import Any, Literal
 from dptext_spark.errors import SettingsError, unknown
 from dptext_spark.mechanisms import MECHANISMS, Mechanism
 from dptext_spark.mechanisms.base import present_name
+from dptext_spark.runtime.display import settings_line
 from dptext_spark.runtime.record import Json
 
 PROVIDERS = ("idf", "column", "attention", "random")
@@ -45,6 +46,10 @@ class Level:
     share: float | None
     epsilon: float | None = None
     mechanism: Mechanism | None = None
+
+    def __repr__(self) -> str:
+        """Return share and ε or mechanism."""
+        return settings_line(self, always=("share",))
 
     def drawn_by(self, mechanism: Mechanism) -> Mechanism:
         """Return the mechanism of this level, where the settings name `mechanism`.
@@ -107,6 +112,10 @@ class Importance:
             )
         if found:
             raise SettingsError("\n".join(found))
+
+    def __repr__(self) -> str:
+        """Return the provider and what is not as by default."""
+        return settings_line(self, always=("provider",))
 
     def _choices(self) -> Iterator[str]:
         for name, valid in (

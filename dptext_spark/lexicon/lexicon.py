@@ -26,6 +26,7 @@ from dptext_spark.lexicon.neighbors import METRICS, Metric
 from dptext_spark.lexicon.prior import PairModel, Prior, of_drawn
 from dptext_spark.lexicon.readers.builder import ReadCounts
 from dptext_spark.lexicon.vocabulary import Vocabulary
+from dptext_spark.runtime.display import cut, line, table
 from dptext_spark.runtime.npy import Traversable, read_array
 
 MANIFEST_FILE = "manifest.json"
@@ -34,6 +35,7 @@ PRIOR_FILE = "prior.{}.npy"
 FORMAT = "dptext-lexicon"
 FORMAT_VERSION = 1
 ROWS = 1 << 14  # rows checked at once
+FIRST_WORDS = 8  # that a notebook shows
 PACKAGED = "default"  # what settings call the packaged lexicon
 PACKAGED_VERSION = 2  # 1: with remainders of words; what was made with it does not name a version
 
@@ -108,7 +110,20 @@ class Lexicon:
 
     def __repr__(self) -> str:
         """Return the name and the sizes."""
-        return f"Lexicon({self.name!r}, {len(self):,} words, {self.dimensions} dimensions, {self.metric})"
+        sizes = f"{len(self):,} words", f"{self.dimensions} dimensions"
+        return line("Lexicon", cut(repr(self.name), 120), *sizes, self.metric)
+
+    def _repr_html_(self) -> str:
+        """Return name, sizes and the first words, which are public, for a notebook."""
+        words = self.vocabulary.strings().slice(0, FIRST_WORDS).to_pylist()
+        rows = [
+            ("name", self.name),
+            ("words", f"{len(self):,}"),
+            ("dimensions", str(self.dimensions)),
+            ("metric", self.metric),
+            ("first words", ", ".join(map(cut, words))),
+        ]
+        return table("Lexicon", rows)
 
     def require_cut_by(self, tokenizer: Literal["words", "whitespace"], field: str = "lexicon") -> None:
         """Refuse words that a tokenizer never cuts out of a text: drawn, they would be read as numbers, or as several words.

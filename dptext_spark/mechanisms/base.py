@@ -20,6 +20,7 @@ from dptext_spark.mechanisms.parameters import documented, parameters_of
 from dptext_spark.mechanisms.summary import Summary
 from dptext_spark.randomness.draws import Draws
 from dptext_spark.runtime.array_checks import Arrays
+from dptext_spark.runtime.display import brief, settings_line, table
 from dptext_spark.runtime.progress import Counted
 from dptext_spark.runtime.record import Json
 
@@ -287,9 +288,13 @@ class Mechanism(ABC):
     )
 
     def __init_subclass__(cls) -> None:
-        """Explain the parameters in the docstring, as `dptext mechanisms` does."""
+        """Explain the parameters in the docstring, as `dptext mechanisms` does, and keep the short `repr`."""
         super().__init_subclass__()
         cls.__doc__ = documented(cls)
+        if (
+            "__repr__" not in cls.__dict__
+        ):  # else `dataclass` gives each subclass one with whole lists of words
+            cls.__repr__ = Mechanism.__repr__  # type: ignore[method-assign]
 
     def __post_init__(self) -> None:
         """Take present names, and check every parameter.
@@ -307,6 +312,17 @@ class Mechanism(ABC):
         )
         if found := [*filter(None, checked)]:
             raise SettingsError("\n".join(found))
+
+    def __repr__(self) -> str:
+        """Return ε and the parameters that are not as by default; of a list of words, its length."""
+        return settings_line(self, always=("epsilon",))
+
+    def _repr_html_(self) -> str:
+        """Return paper, guarantee and parameters for a notebook; how words come out needs a lexicon, and so a model."""
+        rows = [("paper", self.paper), ("protects", self.protects)]
+        for name, parameter in parameters_of(self).items():
+            rows.append((f"{name} = {brief(getattr(self, name))}", parameter.meaning))
+        return table(f"Mechanism {self.name}", rows)
 
     def as_dict(self, *, recorded: bool = False) -> dict[str, Json]:
         """Return the name and the parameters, JSON-able.

@@ -16,6 +16,7 @@ from dptext_spark.mechanisms.base import Sampler
 from dptext_spark.mechanisms.privacy_loss import Loss, vector_loss, worst_loss
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.rounding import digits_up, exact, rounded_down
+from dptext_spark.runtime.display import line, table
 from dptext_spark.runtime.progress import Counted
 from dptext_spark.runtime.record import Json, Record
 
@@ -66,6 +67,18 @@ class Certificate:
     vector: LossFigure | None = None
     seconds: float | None = None
     before: LossFigure | None = None
+
+    def __repr__(self) -> str:
+        """Return verdict and claim, and of a confirmed pure ε the largest loss."""
+        claimed, found = self.guarantee, ""
+        if self.verdict == "confirmed" and self.loss is not None and claimed.kind != "approx_dp":
+            found = f"loss at most {digits_up(self.loss.value, 6)}"
+        return line("Certificate", self.verdict, claimed.kind, f"claimed ε = {exact(claimed.epsilon)}", found)
+
+    def _repr_html_(self) -> str:
+        """Return it for a notebook."""
+        rows = [("verdict", self.verdict), ("finding", self.sentence), ("claimed", str(self.guarantee))]
+        return table("Certificate", rows)
 
     @classmethod
     def of(cls, written: Mapping[str, Any]) -> Certificate:

@@ -24,6 +24,7 @@ from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.model.record import record_account
 from dptext_spark.randomness.draws import Draws, RunKey
 from dptext_spark.rounding import rounded_up
+from dptext_spark.runtime.display import line, table
 from dptext_spark.runtime.record import Json
 from dptext_spark.text.chunks import padded
 from dptext_spark.text.engine import Placed
@@ -118,6 +119,19 @@ class Preview:
     remapped: str | None = None
     plain: str | None = None
     lists_left_out: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        """Return how many words it has, and how many are drawn; not the sentence, which may be private."""
+        drawn = sum(word.action == "drawn" for word in self.words)
+        return line("Preview", f"{len(self.words):,} words", f"{drawn:,} drawn", f"{self.guarantee!r}")
+
+    def _repr_html_(self) -> str:
+        """Return the sentence before and after, with what happened to each word, for a notebook."""
+        rows = [
+            (word.text, f"{word.became}: {word.action}{f', {word.reason}' if word.reason else ''}")
+            for word in self.words
+        ]
+        return table("Preview", rows, pair=(self.text, self.output), note=str(self.guarantee))
 
     def as_dict(self) -> dict[str, Json]:
         """Return everything, JSON-able."""

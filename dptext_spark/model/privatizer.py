@@ -32,6 +32,8 @@ from dptext_spark.lexicon.prior import Prior
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms.base import Sampler, check_context
 from dptext_spark.randomness.draws import Draws, RunKey, encrypt, hash_keys, identify, is_bytes
+from dptext_spark.rounding import exact
+from dptext_spark.runtime.display import line, table
 from dptext_spark.runtime.record import Json
 from dptext_spark.text.counters import Counters
 from dptext_spark.text.engine import COUNTERS, Engine, Noise, Placed
@@ -60,6 +62,7 @@ WARM = (
     "a x@y.zz www.y.zz +1 555 123 4567, DE89370400440532013000 4111111111111111 10.0.0.1 ::1 1234567, @x 1.2.1999, "
     "Dr. A. Lovelace"
 )
+SHOWN = "Please send the parcel to my sister in London."  # ours, and so public: a notebook shows a draw of it
 UNDRAWN = -1  # in the place of a word that was not drawn yet
 CONSISTENCY = ("token", "record", "dataset")
 Consistency = Literal["token", "record", "dataset"]
@@ -161,6 +164,52 @@ class Privatizer:
             records = tuple(one.record for one in self.imported)
             made = fingerprint_of(self.arrays(), self.policy, self.consistency, bound, names, records)
             object.__setattr__(self, "fingerprint", made)
+
+    def __repr__(self) -> str:
+        """Return level, guarantee and number of words, and what the fingerprint begins with."""
+        claimed = self.guarantee()
+        words, law = f"{len(self.vocabulary):,} words", f"{claimed.kind}, ε = {exact(claimed.epsilon)}"
+        levels = f"{len(self.samplers)} laws" if len(self.samplers) > 1 else ""
+        return line(
+            "Privatizer", words, law, levels, self.consistency, f"fingerprint {self.fingerprint[:12]}…"
+        )
+
+    def _repr_html_(self) -> str:
+        """Return settings, guarantee and one draw of `SHOWN` for a notebook.
+
+        The draw is under a fresh key that nobody keeps. There is none where importance chooses words by what a run counts or
+        by a column.
+        """
+        claimed = self.guarantee()
+        rows = [
+            ("lexicon", repr(self.lexicon)),
+            ("law", f"{claimed.kind}, ε = {exact(claimed.epsilon)}"),
+            ("level", self.consistency),
+            ("policy", repr(self.policy)),
+            ("words are chosen by", "policy" if self.selector is None else type(self.selector).__name__),
+            ("guarantee", str(claimed)),
+            ("fingerprint", self.fingerprint),
+        ]
+        after = self._drawn_once(SHOWN)
+        if after is None:
+            return table(
+                "Privatizer",
+                rows,
+                note="No example: which words are drawn depends on a run's texts or weights.",
+            )
+        note = "One draw of a public sentence, under a fresh key that is thrown away."
+        return table("Privatizer", rows, pair=(SHOWN, after), note=note)
+
+    def _drawn_once(self, text: str) -> str | None:
+        """Draw a public text under a fresh key; None where importance cannot choose in it. Nothing of the draw is kept."""
+        if self.selector is not None and (self.selector.reads_weights or not self.chooses):
+            return None
+        model = copy(self)
+        model.__dict__.update(engine=self.engine, _draws={})
+        texts, _ = model.privatize(
+            pa.array([text]), column="text", row_ids=pa.array([0]), key=RunKey.generate()
+        )
+        return str(texts[0].as_py())
 
     def __getstate__(self) -> object:
         """Travel without what was drawn so far: no table of substitutions is shipped."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dptext_spark.arrays import I32, I64
+from dptext_spark.runtime.display import line
 from dptext_spark.text.engine import COUNTERS
 
 
@@ -31,6 +32,10 @@ class Counters:
 
     rows: I32
     units: I64
+
+    def __repr__(self) -> str:
+        """Return how many rows; what was counted in them depends on their text."""
+        return line("Counters", f"{len(self.rows):,} rows")
 
     def column(self, name: str) -> I32:
         """Return one counter, int32[n]."""

@@ -10,6 +10,7 @@ from typing import Literal
 
 from dptext_spark.errors import SettingsError, unknown
 from dptext_spark.lexicon.characters import TOKENIZERS, look_up_form
+from dptext_spark.runtime.display import settings_line
 from dptext_spark.runtime.record import Json
 from dptext_spark.text.identifiers.imported import check_paths
 from dptext_spark.text.identifiers.types import Identifiers
@@ -118,6 +119,10 @@ class Policy:
             raise SettingsError("\n".join(found))
         if words is not None:
             object.__setattr__(self, "stop_word_list", tuple(words))
+
+    def __repr__(self) -> str:
+        """Return what is not as by default; of a list of words, its length."""
+        return settings_line(self)
 
     def as_dict(self) -> dict[str, Json]:
         """Return it JSON-able; a search for names, a segmentation and providers that are not used leave no trace."""

@@ -32,6 +32,10 @@ class Records:
     texts: pa.StringArray
     labels: tuple[str, ...] | None
 
+    def __repr__(self) -> str:
+        """Return how many texts; none of them."""
+        return f"Records({len(self.texts):,} texts{'' if self.labels is None else ', labelled'})"
+
     def spaced(self, most: int) -> Records:
         """Return at most so many of them, evenly spaced."""
         if most >= len(self.texts):

@@ -23,6 +23,7 @@ from dptext_spark.lexicon.lexicon import with_shared_words
 from dptext_spark.mechanisms.base import check_context
 from dptext_spark.mechanisms.remap import remap_of
 from dptext_spark.model.compile import in_table_order, load_lexicons
+from dptext_spark.runtime.display import line, table
 from dptext_spark.runtime.progress import Progress, silent
 from dptext_spark.runtime.record import Json
 from dptext_spark.text.records import Records
@@ -51,6 +52,25 @@ class Comparison:
     unprotected: dict[str, Estimate]
     settings: CorpusSettings
     remapped: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        """Return how much was measured; the figures depend on the private text."""
+        points, frontiers = f"{len(self.points):,} points", f"{len(self.frontiers):,} frontiers"
+        return line("Comparison", points, frontiers, f"{len(self.refused):,} refused")
+
+    def _repr_html_(self) -> str:
+        """Return what was compared, without a figure, for a notebook."""
+        curves = dict.fromkeys(point.mechanism for point in self.points)
+        rows = [
+            ("mechanisms", ", ".join(curves)),
+            ("points", f"{len(self.points):,}"),
+            ("refused", f"{len(self.refused):,}"),
+            ("risks", ", ".join(dict.fromkeys(one.risk for one in self.frontiers))),
+            ("utilities", ", ".join(dict.fromkeys(one.utility for one in self.frontiers))),
+        ]
+        return table(
+            "Comparison", rows, note="The figures depend on the private text: `as_dict` returns them."
+        )
 
     def as_dict(self) -> dict[str, Json]:
         """Return everything, JSON-able."""

@@ -16,6 +16,7 @@ from dptext_spark.config.values import parse_mechanism
 from dptext_spark.encoder.folder import require_encoders
 from dptext_spark.errors import SettingsError, require_choice
 from dptext_spark.mechanisms import Mechanism, mechanism_named
+from dptext_spark.runtime.display import cut, line
 
 RECORDS = 4_000  # of the private text that are replaced: noise takes its time for each word
 ATTACKED = 1_000  # of those, that are attacked in context
@@ -49,6 +50,11 @@ class ComparisonSpec:
     attacked: int = ATTACKED
     records: int = RECORDS
     encoder: str | None = None
+
+    def __repr__(self) -> str:
+        """Return the curves and how many ε there are."""
+        epsilons = sum(len(grid) for grid in self.epsilons.values())
+        return line("ComparisonSpec", cut(", ".join(self.curves), 120), f"{epsilons:,} ε")
 
     @classmethod
     def of(

@@ -25,7 +25,8 @@ from dptext_spark.lexicon.characters import look_up_form
 from dptext_spark.lexicon.lexicon import Lexicon, with_shared_words
 from dptext_spark.lexicon.prior import of_drawn
 from dptext_spark.model.compile import for_policy, load_lexicons
-from dptext_spark.rounding import round_conservatively
+from dptext_spark.rounding import exact, round_conservatively
+from dptext_spark.runtime.display import line
 from dptext_spark.runtime.progress import Progress, silent
 from dptext_spark.runtime.record import Json
 from dptext_spark.text.engine import Engine
@@ -55,6 +56,10 @@ class FoundEpsilon:
     calibration: Calibration
     lexicon: Lexicon
     settings: Mapping[str, Json]
+
+    def __repr__(self) -> str:
+        """Return ε and the lexicon."""
+        return line("FoundEpsilon", f"ε = {exact(self.epsilon)}", repr(self.lexicon))
 
     @property
     def epsilon(self) -> float:

@@ -9,6 +9,7 @@ from dptext_spark.audit.estimates import Metric
 from dptext_spark.audit.requirements import Requirement
 from dptext_spark.audit.results import AuditResult
 from dptext_spark.audit.table.metrics import described, holds
+from dptext_spark.runtime.display import cut, line
 from dptext_spark.runtime.record import Json
 
 
@@ -80,6 +81,10 @@ class TableAudit:
     seconds: float
     restricted: bool = True
     stayed: tuple[StayedWord, ...] | None = None
+
+    def __repr__(self) -> str:
+        """Return what was audited; the figures depend on the private text."""
+        return line("TableAudit", cut(repr(self.audit_id), 80), f"{len(self.figures):,} figures, not shown")
 
     @property
     def requirements(self) -> list[tuple[str, bool]]:

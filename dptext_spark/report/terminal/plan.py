@@ -16,6 +16,7 @@ from dptext_spark.model.artifact import certificate_of
 from dptext_spark.model.compile import prepare
 from dptext_spark.model.record import record_account
 from dptext_spark.report.terminal.console import WIDTH, hanging
+from dptext_spark.runtime.display import line
 from dptext_spark.runtime.progress import Progress
 from dptext_spark.runtime.record import Json
 
@@ -62,6 +63,12 @@ class Plan:
     writes: tuple[Written, ...]
     artifact: str
     fingerprint: str
+
+    def __repr__(self) -> str:
+        """Return how much it plans; printed, it is the text."""
+        return line(
+            "Plan", f"{len(self.steps)} steps", f"{len(self.writes)} places written", "print it for the text"
+        )
 
     def __str__(self) -> str:
         """Return the text, in lines of the usual width."""

@@ -12,6 +12,7 @@ from dptext_spark.disclosure.facts import RunFacts, RunRecord, Unchanged
 from dptext_spark.errors import CountMismatchError, DPTextError, RecordingError, RunError
 from dptext_spark.ledger.entry import SPENT
 from dptext_spark.mechanisms.privacy_loss.accountant import RecordBound
+from dptext_spark.runtime.display import cut, line
 from dptext_spark.runtime.progress import Steps
 from dptext_spark.runtime.record import Json
 from dptext_spark.spark.errors import reduced, suppress_sensitive_logs
@@ -41,6 +42,10 @@ class RunResult:
     """
 
     outcome: RunFacts | Unchanged
+
+    def __repr__(self) -> str:
+        """Return id and status; figures of the private text are in `facts`."""
+        return line("RunResult", cut(repr(self.run_id), 120), self.status)
 
     @property
     def run_id(self) -> str:

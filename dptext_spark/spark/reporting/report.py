@@ -35,6 +35,7 @@ from dptext_spark.report.sections.published import (
     wanted,
 )
 from dptext_spark.runtime.atomic import PRIVATE, write_atomically
+from dptext_spark.runtime.display import cut, line
 from dptext_spark.runtime.progress import Progress, silent
 from dptext_spark.runtime.record import Json
 from dptext_spark.spark.errors import reduced, suppress_sensitive_logs
@@ -136,6 +137,10 @@ class RunReport:
     """
 
     facts: ReportFacts
+
+    def __repr__(self) -> str:
+        """Return the id of the run; what it holds may depend on the private text."""
+        return line("RunReport", cut(repr(self.facts.run.run_id), 120))
 
     def save(self, path: str | os.PathLike[str] | None = None) -> Path:
         """Write one offline HTML file, atomically, and return where.

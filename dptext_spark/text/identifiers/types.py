@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 from dptext_spark.errors import SettingsError, did_you_mean, unknown
+from dptext_spark.runtime.display import settings_line
 from dptext_spark.runtime.record import Json
 
 MASK, FAKE, KEEP = ACTIONS = ("mask", "fake", "keep")
@@ -77,6 +78,10 @@ class Identifiers:
         if found:
             raise SettingsError("\n".join(found))
         object.__setattr__(self, IN_LANGUAGES, tuple(sorted(set(languages))))
+
+    def __repr__(self) -> str:
+        """Return the types whose action is not that by default."""
+        return settings_line(self)
 
     @classmethod
     def of(cls, value: object) -> Identifiers:

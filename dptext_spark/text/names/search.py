@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Literal
 
 from dptext_spark.errors import SettingsError, did_you_mean, unknown
+from dptext_spark.runtime.display import settings_line
 from dptext_spark.runtime.record import Json
 
 FIELD = "policy.names"
@@ -56,6 +57,10 @@ class NameSearch:
     version: str = VERSION
     model: str | None = None
     threshold: float = THRESHOLD
+
+    def __repr__(self) -> str:
+        """Return what is not as by default."""
+        return settings_line(self)
 
     def __post_init__(self) -> None:
         """Check every choice.

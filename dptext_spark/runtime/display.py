@@ -1,0 +1,90 @@
+"""How values show themselves: in one line as a `repr`, and in a notebook as a small table whose texts are all escaped.
+
+Neither shows arrays, keys, entries of lists, or figures of private text. What a sentence was and became is shown in HTML only.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import MISSING, Field, fields
+from difflib import SequenceMatcher
+from html import escape
+from typing import Any
+
+MOST = 180  # characters of a line
+MOST_VALUE = 80  # characters of a value in it
+_PIECES = re.compile(r"\w+|\W")
+_LEFT = ' style="text-align:left"'
+
+
+def line(name: str, *parts: str) -> str:
+    """Return the `repr` of a value in at most `MOST` characters.
+
+    Args:
+        name: of its class.
+        parts: in words; empty ones are left out.
+    """
+    return f"{name}({cut(', '.join(filter(None, parts)), MOST - len(name) - 2)})"
+
+
+def cut(text: str, most: int = MOST_VALUE) -> str:
+    """Return a text in at most so many characters."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def brief(value: object) -> str:
+    """Return a setting in a few characters: of a list, its length alone."""
+    if isinstance(value, list | tuple):
+        return f"<{len(value):,} {'entry' if len(value) == 1 else 'entries'}>"
+    return cut(repr(value))
+
+
+def settings_line(value: Any, always: Sequence[str] = ()) -> str:
+    """Return the `repr` of a dataclass of settings: what differs from its defaults.
+
+    Args:
+        value: the dataclass.
+        always: fields that are named also where they are as by default.
+    """
+    given = ((one, getattr(value, one.name)) for one in fields(value) if one.repr)
+    parts = [
+        f"{one.name}={brief(found)}" for one, found in given if one.name in always or found != _default(one)
+    ]
+    return line(type(value).__name__, *parts)
+
+
+def _default(one: Field[Any]) -> object:
+    return one.default if one.default_factory is MISSING else one.default_factory()
+
+
+def table(
+    title: str, rows: Sequence[tuple[str, str]], *, pair: tuple[str, str] | None = None, note: str = ""
+) -> str:
+    """Return HTML for a notebook: a title over names and values. Every text is escaped.
+
+    Args:
+        title: what it is.
+        rows: (name, value), as plain text.
+        pair: a text before and after, whose differing words are marked; None for none.
+        note: a sentence below; empty for none.
+    """
+    cells = [(escape(name), escape(value)) for name, value in rows]
+    if pair is not None:
+        cells += zip(("before", "after"), marked(*pair), strict=True)
+    body = "".join(
+        f'<tr><th scope="row"{_LEFT}>{name}</th><td{_LEFT}>{value}</td></tr>' for name, value in cells
+    )
+    below = f"<p>{escape(note)}</p>" if note else ""
+    return f"<div><strong>{escape(title)}</strong><table><tbody>{body}</tbody></table>{below}</div>"
+
+
+def marked(before: str, after: str) -> tuple[str, str]:
+    """Return two texts as HTML, escaped, with the words in which they differ in `<mark>`."""
+    first, second = _PIECES.findall(before), _PIECES.findall(after)
+    shown: tuple[list[str], list[str]] = ([], [])
+    for action, i, j, k, m in SequenceMatcher(None, first, second, autojunk=False).get_opcodes():
+        for out, pieces in zip(shown, (first[i:j], second[k:m]), strict=True):
+            text = escape("".join(pieces))
+            out.append(text if action == "equal" or not text else f"<mark>{text}</mark>")
+    return "".join(shown[0]), "".join(shown[1])
