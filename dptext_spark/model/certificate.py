@@ -69,11 +69,13 @@ class Certificate:
     before: LossFigure | None = None
 
     def __repr__(self) -> str:
-        """Return verdict and claim, and of a confirmed pure ε the largest loss."""
+        """Return verdict and claim, and the largest loss where it is confirmed and one number bounds it."""
         claimed, found = self.guarantee, ""
-        if self.verdict == "confirmed" and self.loss is not None and claimed.kind != "approx_dp":
-            found = f"loss at most {digits_up(self.loss.value, 6)}"
-        return line("Certificate", self.verdict, claimed.kind, f"claimed ε = {exact(claimed.epsilon)}", found)
+        claim = f"ε = {exact(claimed.epsilon)}" + (f", δ = {exact(claimed.delta)}" if claimed.delta else "")
+        loss = self.loss if self.verdict == "confirmed" and claimed.kind != "approx_dp" else None
+        if loss is not None and not loss.additive:
+            found = f"loss at most {digits_up(loss.value, 6)}"
+        return line("Certificate", self.verdict, claimed.kind, f"claimed {claim}", found)
 
     def _repr_html_(self) -> str:
         """Return it for a notebook."""

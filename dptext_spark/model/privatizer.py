@@ -186,7 +186,6 @@ class Privatizer:
             ("law", f"{claimed.kind}, ε = {exact(claimed.epsilon)}"),
             ("level", self.consistency),
             ("policy", repr(self.policy)),
-            ("words are chosen by", "policy" if self.selector is None else type(self.selector).__name__),
             ("guarantee", str(claimed)),
             ("fingerprint", self.fingerprint),
         ]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import dataclass
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,7 @@ import dptext_spark as dp
 from dptext_spark import audit
 from dptext_spark.audit.comparison.corpus import CorpusSettings
 from dptext_spark.audit.comparison.frontier import Frontier
+from dptext_spark.audit.estimates import Metric
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms.parameters import parameters_of
 from dptext_spark.model.privatizer import SHOWN, Privatizer
@@ -55,6 +58,17 @@ class Cells(HTMLParser):
             self.rows[self.head] += data
             if "mark" in self.open:
                 self.marked.append(data)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The facts of a run, as far as its result reads them."""
+
+    status: str = "succeeded"
+    restricted: float = 0.123456
+
+    def as_dict(self, *, internal: bool) -> dict[str, Any]:
+        return {"run_id": "run-1", **({"restricted": self.restricted} if internal else {})}
 
 
 @pytest.fixture(scope="module")
@@ -123,6 +137,8 @@ def test_a_guarantee_and_a_certificate(model: Privatizer) -> None:
     )
     assert shown(found).rows["verdict"] == "confirmed"
     assert shown(found).rows["finding"] == found.sentence
+    approximate = dp.Certificate("not refuted", dp.Guarantee("approx_dp", 1.0, 1e-6), None, "x")
+    assert repr(approximate) == "Certificate(not refuted, approx_dp, claimed ε = 1, δ = 1e-06)"
     assert repr(dp.Guarantee("approx_dp", 1.0, 1e-6, sentence="x")) == (
         "Guarantee(approx_dp, ε = 1, δ = 1e-06, word, proved)"
     )
@@ -180,6 +196,21 @@ def test_a_comparison_shows_no_figure() -> None:
     assert repr(found) == "Comparison(0 points, 1 frontiers, 1 refused)"
     assert shown(found).rows["risks"] == "word <alone>"
     assert "word &lt;alone&gt;" in found._repr_html_()
+
+
+def test_what_a_run_or_an_audit_returns_shows_no_figure(tmp_path: Path) -> None:
+    pytest.importorskip("pyspark", reason="the extra [spark] is not installed")
+    from dptext_spark import spark as dps
+
+    figures = (Metric("original_share", 0.123456),)
+    audited = dps.TableAudit("id", "/secret", "1", "/secret", "1", "m", figures, (), (), (), 1.0)
+    assert repr(audited) == "TableAudit('id', 1 figures, not shown)"
+    result = dps.RunResult(Outcome())  # type: ignore[arg-type]
+    assert repr(result) == "RunResult('run-1', succeeded)"
+    settings = tmp_path / "secret.yaml"
+    settings.write_text("input: {path: /secret}\ncolumns: [secret]\noutput: {path: /out}\n", encoding="utf-8")
+    config = dp.load_config(settings)
+    assert repr(config) == f"RunConfig({config.mechanism!r}, Policy(), {config.consistency})"
 
 
 def test_no_repr_is_long_or_private(lexicon: dp.Lexicon, model: Privatizer) -> None:
