@@ -177,8 +177,8 @@ class Privatizer:
     def _repr_html_(self) -> str:
         """Return settings, guarantee and one draw of `SHOWN` for a notebook.
 
-        The draw is under a fresh key that nobody keeps. There is none where importance chooses words by what a run counts or
-        by a column.
+        The draw is under a fresh key that nobody keeps, and without lists of names. There is none where importance chooses
+        words by what a run counts or by a column.
         """
         claimed = self.guarantee()
         rows = [
@@ -204,7 +204,8 @@ class Privatizer:
         if self.selector is not None and (self.selector.reads_weights or not self.chooses):
             return None
         model = copy(self)
-        model.__dict__.update(engine=self.engine, _draws={})
+        model.__dict__["_draws"] = {}
+        model.__dict__.pop("engine", None)  # it may know lists of names, and what they hold is not to be seen
         texts, _ = model.privatize(
             pa.array([text]), column="text", row_ids=pa.array([0]), key=RunKey.generate()
         )

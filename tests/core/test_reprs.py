@@ -21,6 +21,9 @@ from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms.parameters import parameters_of
 from dptext_spark.model.privatizer import SHOWN, Privatizer
 from dptext_spark.runtime.display import MOST
+from dptext_spark.text.names.name_table import compile_names, name_key
+from dptext_spark.text.names.names import Names
+from dptext_spark.text.names.word_list import WordList
 
 # Cut at spaces, so that a word may be markup.
 POLICY = dp.Policy(oov="keep", tokenizer="whitespace", identifiers="none")
@@ -174,6 +177,16 @@ def test_a_model_keeps_nothing_of_what_it_shows(lexicon: dp.Lexicon) -> None:
         for one in (model, copy.copy(model))
     ]
     assert drawn[0] == drawn[1]
+
+
+def test_a_model_does_not_show_what_a_private_list_holds(model: Privatizer) -> None:
+    key = dp.RunKey.insecure(5)
+    listed = compile_names([WordList.of("names", [b"Please", b"London"])], name_key(key, "r"))
+    knows = model.with_names(Names(listed, 1))
+    (masked,) = knows.privatize(pa.array([SHOWN]), column="a", row_ids=pa.array([1]), key=key)[0].to_pylist()
+    assert masked.count("[NAME]") == 2
+    assert "[NAME]" not in shown(knows).rows["after"]
+    assert knows.engine is not model.engine  # and what was shown has not taken its lists
 
 
 def test_a_model_whose_words_hang_on_a_run_has_no_example(lexicon: dp.Lexicon) -> None:
