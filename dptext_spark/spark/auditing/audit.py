@@ -36,13 +36,12 @@ from dptext_spark.runtime.progress import Steps, silent
 from dptext_spark.spark.auditing.keys import counted_keys, require_matching
 from dptext_spark.spark.auditing.names import labelled_findings, shipped_lists
 from dptext_spark.spark.auditing.pair_tables import UNCUT, WHOLE, PairTables, limit_of
-from dptext_spark.spark.auditing.steps import step
 from dptext_spark.spark.auditing.tallies import Tallies, summed
 from dptext_spark.spark.auditing.two_tables import opened, require_the_model, sides
 from dptext_spark.spark.auditing.utility import check_classes, use_of, wanted_texts
 from dptext_spark.spark.errors import reduced, suppress_sensitive_logs
 from dptext_spark.spark.job import runs
-from dptext_spark.spark.session.session import spark_session
+from dptext_spark.spark.session.session import spark_session, step
 from dptext_spark.spark.udf.names import NO_NAMES, NamesFile, ShippedNames
 from dptext_spark.spark.udf.ship import ship_for
 from dptext_spark.text.names.name_table import compile_names, name_key

@@ -39,10 +39,10 @@ from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.runtime.progress import Steps
 from dptext_spark.spark.auditing.pair_tables import COMPARED, LEARNT, Wanted, limit_of, tried_on
-from dptext_spark.spark.auditing.steps import step
 from dptext_spark.spark.auditing.tallies import Tallies
 from dptext_spark.spark.auditing.two_tables import value_of
 from dptext_spark.spark.job.consistency import sample_of
+from dptext_spark.spark.session.session import step
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

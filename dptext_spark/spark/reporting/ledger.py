@@ -12,7 +12,7 @@ from dptext_spark.runtime.progress import Steps, silent
 from dptext_spark.spark.errors import reduced, suppress_sensitive_logs
 from dptext_spark.spark.job.checks import holds_files
 from dptext_spark.spark.job.entries import book_of
-from dptext_spark.spark.session.session import brief_session, watched
+from dptext_spark.spark.session.session import brief_session, step
 from dptext_spark.spark.tables.tables import opened_if_there
 
 if TYPE_CHECKING:
@@ -38,10 +38,9 @@ def read(path: str, spark: SparkSession | None = None, progress: Steps | None = 
     if spark is None:
         say("starting Spark")
     session = spark or brief_session()
-    say("reading the ledger")
     with suppress_sensitive_logs(session):
         try:
-            with watched(session, lambda line: say(line.replace("writing", "reading the ledger", 1))):
+            with step(session, say, "reading the ledger"):
                 book = _read(session, path)
         except DPTextError as error:
             raise error from None

@@ -411,6 +411,21 @@ def watched(spark: SparkSession, say: Steps) -> Iterator[None]:
 
 
 @contextmanager
+def step(spark: SparkSession, say: Steps, what: str, how: str = "") -> Iterator[None]:
+    """Say what Spark is about to do, and every two seconds how many of its tasks are done.
+
+    Args:
+        spark: the session.
+        say: progress callback, called with each step.
+        what: it does.
+        how: is said beside it once.
+    """
+    say(f"{what} ({how})" if how else what)
+    with watched(spark, lambda line: say(line.replace("writing", what, 1))):
+        yield
+
+
+@contextmanager
 def _server_progress(spark: Any, say: Steps) -> Iterator[None]:
     line = _Line(say)
 
