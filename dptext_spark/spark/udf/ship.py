@@ -178,19 +178,31 @@ def _whole_names(folder: Path, code: MachineCode) -> tuple[str, ...]:
 
 
 @cache
-def _staged(folder: str, prefix: str, names: tuple[str, ...]) -> tuple[str, ...]:
-    """Copy files under their shipped names to a folder that lives as long as this process.
-
-    Executors fetch them from the driver when their first task needs them, which may be any time later.
-    """
+def _stage() -> Path:
+    """Make the folder of the files that are shipped, which lives as long as this process."""
     stage = Path(tempfile.mkdtemp(prefix="dptext-ship-"))
     atexit.register(shutil.rmtree, stage, ignore_errors=True)
+    return stage
+
+
+def _staged(folder: str, prefix: str, names: tuple[str, ...]) -> tuple[str, ...]:
+    """Copy files under their shipped names to the stage, where they are not there.
+
+    Executors fetch them from the driver when their first task needs them, which may be any time later. A name has a digest of
+    what it holds. Spark refuses one that it had from another place, even with the same content: two folders may hold the same code.
+    """
+    found = []
     for name in names:
-        try:
-            os.link(Path(folder) / name, stage / f"{prefix}{name}")
-        except OSError:  # another file system, or one without links
-            shutil.copyfile(Path(folder) / name, stage / f"{prefix}{name}")
-    return tuple(str(stage / f"{prefix}{name}") for name in names)
+        staged = _stage() / f"{prefix}{name}"
+        if not staged.exists():
+            try:
+                os.link(Path(folder) / name, staged)
+            except OSError:  # another file system, or one without links
+                part = staged.with_suffix(".part")
+                shutil.copyfile(Path(folder) / name, part)
+                part.replace(staged)
+        found.append(str(staged))
+    return tuple(found)
 
 
 @cache
