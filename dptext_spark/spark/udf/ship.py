@@ -189,7 +189,7 @@ def _staged(folder: str, prefix: str, names: tuple[str, ...]) -> tuple[str, ...]
     """Copy files under their shipped names to the stage, where they are not there.
 
     Executors fetch them from the driver when their first task needs them, which may be any time later. A name has a digest of
-    what it holds. Spark refuses one that it had from another place, even with the same content: two folders may hold the same code.
+    what it holds. Spark refuses one that it had from another place, even with the same content: two folders may hold one code.
     """
     found = []
     for name in names:
