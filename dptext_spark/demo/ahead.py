@@ -16,7 +16,6 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import IO
 
 import pyarrow as pa
@@ -28,6 +27,7 @@ from dptext_spark.demo.tickets import tickets
 from dptext_spark.model.compile import prepare
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import RunKey
+from dptext_spark.runtime.paths import python_path
 from dptext_spark.runtime.progress import Progress
 
 TEXTS = ("subject", "body", "agent_reply")
@@ -118,13 +118,11 @@ class Ahead:
 def ahead() -> Iterator[Ahead]:
     """Start the process; it ends with the block, whatever it is at."""
     running = Ahead()
-    package = str(Path(__file__).resolve().parents[2])
-    paths = [package, *filter(None, [os.environ.get("PYTHONPATH")])]
     with running.printed:
         try:
             running.child = subprocess.Popen(
                 [sys.executable, "-c", _COMMAND],
-                env=os.environ | {"PYTHONPATH": os.pathsep.join(paths), "PYTHONIOENCODING": "utf-8"},
+                env=os.environ | {"PYTHONPATH": python_path(), "PYTHONIOENCODING": "utf-8"},
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=running.printed, text=True, encoding="utf-8",
             )  # fmt: skip
         except OSError:  # no process can be had: everything is done here

@@ -33,7 +33,7 @@ from dptext_spark.model.compile import prepare, prepared_before
 from dptext_spark.model.machine_code import OWN, make_code, trusted_code
 from dptext_spark.runtime.jit import build, is_cached
 from dptext_spark.runtime.loop_cache import Target
-from dptext_spark.runtime.paths import user_cache
+from dptext_spark.runtime.paths import python_path, user_cache
 from dptext_spark.runtime.progress import Steps
 from dptext_spark.runtime.record import Json
 from dptext_spark.text.tokenizer import cut_words
@@ -223,11 +223,9 @@ def _start(order: _Order, say: Steps, makes_model: bool) -> None:
 
 def _started(order: _Order, say: Steps, makes_model: bool) -> _Process:
     """Start a process; it ends when this one does."""
-    package = str(Path(__file__).resolve().parents[2])
-    paths = dict.fromkeys([package, *filter(None, sys.path)])
     child = subprocess.Popen(
         [sys.executable, "-c", _COMMAND],
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
+        env=os.environ | {"PYTHONPATH": python_path()},
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     )  # fmt: skip
     lifeline, child.stdin = child.stdin, None  # it stays open while the output is read

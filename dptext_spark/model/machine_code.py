@@ -34,7 +34,7 @@ from dptext_spark.model.artifact import expected_fingerprint, open_model
 from dptext_spark.model.privatizer import WARM, Privatizer
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.runtime.loop_cache import LoopKey, Target, attach, instructions, recording
-from dptext_spark.runtime.paths import writable_by_others
+from dptext_spark.runtime.paths import python_path, writable_by_others
 from dptext_spark.runtime.progress import Progress, silent
 from dptext_spark.runtime.record import Record
 from dptext_spark.text.names.name_table import compile_names, name_key
@@ -393,9 +393,7 @@ def _recorded(model: Path, made: Path, names: tuple[str, ...], given: Sequence[s
 
 def _child(level: str, model: Path, draft: Path, given: Sequence[str]) -> subprocess.Popen[str]:
     """Start a process that compiles and records for one level."""
-    package = str(Path(__file__).resolve().parents[2])
-    paths = [package, *filter(None, [os.environ.get("PYTHONPATH")])]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
+    environment = os.environ | {"PYTHONPATH": python_path()}
     if level == PORTABLE:
         environment |= {"NUMBA_CPU_NAME": PORTABLE, "NUMBA_CPU_FEATURES": ""}
     return subprocess.Popen(

@@ -11,12 +11,19 @@ import ast
 import logging
 import os
 import stat
+import sys
 import tempfile
 from pathlib import Path
 
 from dptext_spark.errors import DataError, SettingsError, unknown
 
 _log = logging.getLogger(__name__)
+
+
+def python_path() -> str:
+    """Return the PYTHONPATH by which another process imports what this one does: this very package first."""
+    package = str(Path(__file__).resolve().parents[2])
+    return os.pathsep.join(dict.fromkeys([package, *filter(None, sys.path)]))
 
 
 def writable(folder: Path) -> bool:
