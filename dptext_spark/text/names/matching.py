@@ -188,6 +188,12 @@ def _in_stretch(
     return ended, found
 
 
+@inlined
+def _masks_alone(list_: Int, number: Int, masking: Any) -> Any:
+    """Whether of two equal entries that of the text's own list `number` masks, and that of list `list_` of all texts keeps."""
+    return (list_ >= masking[0]) & (number < masking[1])
+
+
 @compiled
 def _within(
     data: Any, word: Any, end: Int, row: Int, roots: Any, names: Any, own: Any, masking: Any, chars: Any, found: Any, n: Int
@@ -221,7 +227,7 @@ def _within(
         if roots[1] != 0:
             longer, also = _in_stretch(data, start, (stop, after), end, roots[1], own, chars, form)
             number = also >> LIST_SHIFT
-            if longer > ended or (0 <= longer == ended and list_ >= masking[0] and number < masking[1]):
+            if longer > ended or (0 <= longer == ended and _masks_alone(list_, number, masking)):
                 ended, list_ = longer, number + OWN
         if ended < 0:
             continue
@@ -432,7 +438,7 @@ def find_names(
                 number = held >> LIST_SHIFT
                 better: Any = longer > ended or (longer == ended and also < begin)
                 if longer == ended and also == begin and longer >= 0:
-                    better = list_ >= masking[0] and number < masking[1]
+                    better = _masks_alone(list_, number, masking)
                 if better:
                     begin, ended, list_ = also, longer, number + OWN
             if ended < 0 and stretch:
