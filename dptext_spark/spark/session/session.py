@@ -379,17 +379,23 @@ def held_stderr() -> Iterator[Callable[[], str]]:
 
 
 @contextmanager
-def watched(spark: SparkSession, say: Steps) -> Iterator[None]:
-    """Tell `say` the tasks done of the stages that run, every two seconds, or as a server of Spark Connect tells them."""
+def watched(spark: SparkSession, say: Steps, what: str = "writing") -> Iterator[None]:
+    """Tell `say` the tasks done of the stages that run, every two seconds, or as a server of Spark Connect tells them.
+
+    Args:
+        spark: the session.
+        say: progress callback.
+        what: the stages do.
+    """
     context = context_of(spark)
+    line = _Line(say, what)
     if context is None:
-        with _server_progress(spark, say):
+        with _server_progress(spark, line):
             yield
         return
     from py4j.protocol import Py4JError
 
     done = threading.Event()
-    line = _Line(say)
 
     def watch() -> None:
         tracker = context.statusTracker()
@@ -421,14 +427,12 @@ def step(spark: SparkSession, say: Steps, what: str, how: str = "") -> Iterator[
         how: is said beside it once.
     """
     say(f"{what} ({how})" if how else what)
-    with watched(spark, lambda line: say(line.replace("writing", what, 1))):
+    with watched(spark, say, what):
         yield
 
 
 @contextmanager
-def _server_progress(spark: Any, say: Steps) -> Iterator[None]:
-    line = _Line(say)
-
+def _server_progress(spark: Any, line: _Line) -> Iterator[None]:
     def on_progress(stages: Any, inflight_tasks: int, operation_id: str | None, done: bool) -> None:  # noqa: ARG001  (Spark passes them)
         known = list(stages or ())
         line.show(sum(stage.num_completed_tasks for stage in known), sum(stage.num_tasks for stage in known))
@@ -443,11 +447,11 @@ def _server_progress(spark: Any, say: Steps) -> Iterator[None]:
 class _Line:
     """Says how many tasks are done, and nothing twice."""
 
-    def __init__(self, say: Steps) -> None:
-        self._say, self._last = say, ""
+    def __init__(self, say: Steps, what: str) -> None:
+        self._say, self._what, self._last = say, what, ""
 
     def show(self, done: int, total: int) -> None:
-        line = f"writing: {done} of {total} tasks done"
+        line = f"{self._what}: {done} of {total} tasks done"
         if total and line != self._last:
             self._say(line)
             self._last = line
