@@ -13,6 +13,7 @@ from pyspark.sql import types as T
 
 from dptext_spark.config.locations import inside
 from dptext_spark.config.model import RunConfig
+from dptext_spark.config.sections import Input
 from dptext_spark.errors import DataError, RunError, SettingsError
 from dptext_spark.model.privatizer import ENGINE_VERSION
 from dptext_spark.spark.job import runs
@@ -136,9 +137,7 @@ def _check_not_the_input(
 ) -> None:
     """Refuse the input as target where names and paths did not tell: by a catalog name and by its path, or through a view."""
     there = delta_detail(spark, target)
-    source = source or delta_detail(
-        spark, Target(path=config.input.path or "", name=config.input.table or "")
-    )
+    source = source or detail_of_input(spark, config.input)
     if source is not None and there is not None:
         same = source.id == there.id
     else:
@@ -182,6 +181,11 @@ def delta_detail(spark: SparkSession, target: Target) -> DeltaDetail | None:
     return DeltaDetail(
         row["id"], row["location"], list(row["partitionColumns"]), int(row["minReaderVersion"]), files
     )
+
+
+def detail_of_input(spark: SparkSession, source: Input) -> DeltaDetail | None:
+    """Return the detail of what is read; None where it is no Delta table."""
+    return delta_detail(spark, Target(path=source.path or "", name=source.table or ""))
 
 
 def check_schema(

@@ -25,7 +25,7 @@ from dptext_spark.spark.job.checks import (
     check_keys,
     check_output,
     check_weights,
-    delta_detail,
+    detail_of_input,
     partitions_of,
     place_of,
 )
@@ -39,7 +39,6 @@ from dptext_spark.spark.tables.layout import check_partitions
 from dptext_spark.spark.tables.paths import Parts, beside, paths_of
 from dptext_spark.spark.tables.tables import (
     DeltaDetail,
-    Target,
     check_text_columns,
     corrupt_records,
     read_input,
@@ -113,7 +112,7 @@ def _detail(spark: SparkSession, config: RunConfig) -> DeltaDetail | None:
     source = config.input
     if not source.table and source.format != "delta":
         return None
-    return delta_detail(spark, Target(path=source.path or "", name=source.table or ""))
+    return detail_of_input(spark, source)
 
 
 def _counted(spark: SparkSession, df: DataFrame, config: RunConfig) -> tuple[int | None, int | None]:

@@ -19,7 +19,7 @@ from dptext_spark.ledger.entry import TABLE
 from dptext_spark.mechanisms import Mechanism
 from dptext_spark.model.artifact import Manifest
 from dptext_spark.model.privatizer import ENGINE_VERSION
-from dptext_spark.spark.job.checks import delta_detail
+from dptext_spark.spark.job.checks import detail_of_input
 from dptext_spark.spark.job.plan import RunPlan
 from dptext_spark.spark.tables.tables import Target
 
@@ -44,10 +44,9 @@ class Source:
 def source_of(plan: RunPlan) -> Source:
     """Find what the input is: the same table by its path and by its name, at whatever time."""
     source, version = plan.config.input, plan.input_version
-    target = Target(path=source.path or "", name=source.table or "")
-    found = plan.detail or (
-        delta_detail(plan.spark, target) if source.table or source.format == "delta" else None
-    )
+    found = plan.detail
+    if found is None and (source.table or source.format == "delta"):
+        found = detail_of_input(plan.spark, source)
     if found is not None:
         return Source(normal_path(found.location), found.id, version, found.location)
     files = plan.df.inputFiles()
@@ -56,7 +55,7 @@ def source_of(plan: RunPlan) -> Source:
     if source.path:
         place = _whole(source.path, files[0] if files else "")
         return Source(normal_path(place), None, version if local else unsure, source.path)
-    location = _location(plan, target)
+    location = _location(plan, Target(name=str(source.table)))
     if location is None:  # a view: what it selects may change without a new version
         name = normal_table(str(source.table))
         return Source(f"{TABLE}{name}", None, unsure, name)

@@ -20,11 +20,10 @@ from pyspark.sql import Column, DataFrame, functions
 from dptext_spark.arrays import I64
 from dptext_spark.runtime.progress import Steps
 from dptext_spark.spark.errors import provider_error
-from dptext_spark.spark.job.checks import delta_detail
+from dptext_spark.spark.job.checks import detail_of_input
 from dptext_spark.spark.job.plan import SAMPLE_ROWS, RunPlan
 from dptext_spark.spark.tables.condition import selected
 from dptext_spark.spark.tables.paths import Path
-from dptext_spark.spark.tables.tables import Target
 from dptext_spark.spark.udf.column import key_column
 from dptext_spark.spark.udf.elements import Elements, is_list
 from dptext_spark.text.engine import Engine
@@ -201,7 +200,7 @@ def _read_directly(plan: RunPlan, files: Sequence[str]) -> DataFrame | None:
     source = plan.config.input
     if not plan.input_version.startswith("delta:") or plan.identity.kind == "file_row":
         return None
-    table = plan.detail or delta_detail(plan.spark, Target(path=source.path or "", name=source.table or ""))
+    table = plan.detail or detail_of_input(plan.spark, source)
     if table is None or table.reader > PLAIN_READER:
         return None
     reader = plan.spark.read.schema(plan.df.schema).option("basePath", table.location)

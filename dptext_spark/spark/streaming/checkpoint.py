@@ -19,7 +19,7 @@ from dptext_spark.disclosure.facts import ShownSettings
 from dptext_spark.errors import RunError, SettingsError
 from dptext_spark.model.privatizer import ENGINE_VERSION
 from dptext_spark.spark.job import runs
-from dptext_spark.spark.job.checks import delta_detail, holds_files
+from dptext_spark.spark.job.checks import detail_of_input, holds_files
 from dptext_spark.spark.job.effects import Effect, Observer, announced, unobserved
 from dptext_spark.spark.job.idempotency import DECIDED, differences, other_engine, version_of_lexicon
 from dptext_spark.spark.tables.tables import Target, delta_version, our_commits
@@ -76,10 +76,7 @@ class StreamBinding:
     @classmethod
     def of_plan(cls, plan: RunPlan, stream: str) -> StreamBinding:
         """Return what binds a stream of this run id."""
-        source = plan.config.input
-        table = plan.detail or delta_detail(
-            plan.spark, Target(path=source.path or "", name=source.table or "")
-        )
+        table = plan.detail or detail_of_input(plan.spark, plan.config.input)
         return cls(
             key=plan.key.commitment(stream),
             model=plan.privatizer.fingerprint,
