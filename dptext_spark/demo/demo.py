@@ -11,8 +11,9 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import functions as F
 
@@ -89,7 +90,7 @@ def demo(folder: Path | None, rows: int, say: Progress) -> DemoResult:
         beside.wait_for_loops(say)
         result = run(config, spark, progress=lambda step: say(step, None))
         page = _report(config, result.run_id, bodies[:PUBLIC], spark, place / MADE[4], say)
-        examples = tuple(_examples(spark, sample.slice(0, SHOWN).to_pylist(), target))
+        examples = tuple(_examples(spark, sample.slice(0, SHOWN), target))
         released = tuple(beside.released(say))
     return DemoResult(result, examples, released, page, place)
 
@@ -146,12 +147,12 @@ def _clear(place: Path) -> None:
     shutil.rmtree(place)
 
 
-def _examples(spark: SparkSession, before: Sequence[dict[str, Any]], target: str) -> Iterator[dict[str, str]]:
+def _examples(spark: SparkSession, before: pa.Table, target: str) -> Iterator[dict[str, str]]:
     """Yield tickets before and after. The sample is invented: showing it gives nothing away."""
-    wanted = [row["ticket_id"] for row in before]
+    wanted = before.column("ticket_id").to_pylist()
     table = spark.read.format("delta").load(target).where(F.col("ticket_id").isin(wanted))
     after = {row["ticket_id"]: row for row in table.select("ticket_id", *SIDES).collect()}
-    for row in before:
+    for row in before.to_pylist():
         for name in SIDES:
             yield {
                 "ticket": str(row["ticket_id"]),

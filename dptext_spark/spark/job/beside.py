@@ -66,9 +66,8 @@ class _Jobs:
         if self._context is None:
             self._spark.addTag(self._tag)
         elif self._pinned:
-            self._context.addJobTag(
-                self._tag
-            )  # a session's own tags are known to the thread alone that set them
+            # A session's own tags are known to the thread alone that set them.
+            self._context.addJobTag(self._tag)
 
     def cancel(self) -> None:
         """Cancel what is under way."""

@@ -216,9 +216,7 @@ def _lists_apart(before: Binding, now: Binding, same_key: bool) -> tuple[str, Bi
     return " and ".join(found), first, second
 
 
-def _told(
-    then: Sequence[Mapping[str, Json]], now: Sequence[Mapping[str, Json]]
-) -> tuple[str, str]:  # fmt: skip
+def _told(then: Sequence[Mapping[str, Json]], now: Sequence[Mapping[str, Json]]) -> tuple[str, str]:
     """Return in words what lists were and are: the versions of the public lists, where pseudonyms are of others, else entries."""
     versions = [sorted({str(one["version"]) for one in lists if "version" in one}) for lists in (then, now)]
     if all(versions) and versions[0] != versions[1]:

@@ -161,12 +161,8 @@ def run_once(
                 raise error from None
             settlement.made(at)
             return RunResult(facts)
-        except (
-            CountMismatchError,
-            RunError,
-            RecordingError,
-        ) as error:  # they say themselves what was committed
-            raise error from None
+        except (CountMismatchError, RunError, RecordingError) as error:
+            raise error from None  # they say themselves what was committed
         except Exception as error:
             raise _not_accounted(plan, reduced(error, list(config.columns))) from None
 

@@ -23,11 +23,8 @@ from dptext_spark.text.names.word_list import WordList
 MOST_STOP_WORDS = 0.5  # of a list's entries
 MOST_OF_LEXICON = 0.5
 LEAST_ENTRIES = 10  # from which a list can be said to be one of stop words
-SHOWN = (
-    "entries",
-    "digest",
-    "version",
-)  # what is shown of a list beside where it comes from, and what becomes of it
+# What is shown of a list beside where it comes from, and what becomes of it.
+SHOWN = ("entries", "digest", "version")
 
 
 @dataclass(frozen=True, eq=False)
