@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from dptext_spark.arrays import I32, I64, U8, U64, Bools, Ids, read_only
 from dptext_spark.errors import DataError
 from dptext_spark.lexicon.characters import tables
+from dptext_spark.runtime.jit import Int, compiled
 from dptext_spark.text.chunks import Strips, padded, strips, summed, validity
 from dptext_spark.text.context import NO_WORD, PREVIOUS, words_before
 from dptext_spark.text.identifiers.fakes import Keyed, replacements
@@ -317,10 +318,16 @@ def _count(found: Found, columns: I64, counts: I32) -> None:
     known = len(OF_IDENTIFIERS)
     kind = columns[found.types]
     kind[found.kept] = known + 1
-    width = counts.shape[1]
-    places, times = np.unique(found.spans.owners * width + kind, return_counts=True)
-    counts[places // width, places % width] = times
-    counts[:, 0] = np.bincount(found.spans.owners[kind < known], minlength=len(counts))
+    _add(found.spans.bounds, kind, known, counts)
+
+
+@compiled
+def _add(bounds: Any, kinds: Any, known: Int, counts: Any) -> None:
+    """Add what stands in each row to its counts by kind; the kinds below `known` count in the first column, too."""
+    for row in range(bounds.shape[0] - 1):
+        for i in range(bounds[row], bounds[row + 1]):
+            counts[row, kinds[i]] += 1
+            counts[row, 0] += kinds[i] < known
 
 
 def _text_array(texts: pa.Array, out: U8, bounds: I64, size: int) -> pa.Array:

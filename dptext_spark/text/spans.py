@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from dptext_spark.arrays import I64, U8
 from dptext_spark.errors import DataError
+from dptext_spark.runtime.jit import Int, compiled
+
+_WRONG = (
+    "is empty or lies outside its text",
+    "stands before the one listed ahead of it",
+    "overlaps another",
+    "cuts a character in two",
+)
 
 
 class Spans(NamedTuple):
@@ -59,22 +67,22 @@ def check_spans(spans: Spans, source: str) -> None:
         )
     if bounds[0] != 0 or bounds[-1] != len(starts) or (np.diff(bounds) < 0).any():
         raise DataError(f"{source}: the bounds do not rise from 0 to the number of spans.")
-    if not len(starts):
-        return
-    owner = spans.owners
-    inside = (starts >= rows[owner]) & (starts < ends) & (ends <= rows[owner + 1])
-    _refuse(source, owner[~inside], "is empty or lies outside its text")
-    follows = owner[1:] == owner[:-1]
-    _refuse(
-        source, owner[1:][follows & (starts[1:] < starts[:-1])], "stands before the one listed ahead of it"
-    )
-    _refuse(source, owner[1:][follows & (starts[1:] < ends[:-1])], "overlaps another")
-    cut = (spans.data[starts] & 0xC0) == 0x80
-    last = np.minimum(ends, len(spans.data) - 1)
-    cut |= (ends < rows[owner + 1]) & ((spans.data[last] & 0xC0) == 0x80)
-    _refuse(source, owner[cut], "cuts a character in two")
+    wrong, text = _first_wrong(spans.data, rows, starts, ends, bounds)
+    if text >= 0:
+        raise DataError(f"{source}: a span of text {text} of the batch {_WRONG[wrong]}.")
 
 
-def _refuse(source: str, owners: I64, what: str) -> None:
-    if len(owners):
-        raise DataError(f"{source}: a span of text {int(owners[0])} of the batch {what}.")
+@compiled
+def _first_wrong(data: Any, rows: Any, starts: Any, ends: Any, bounds: Any) -> tuple[Int, Int]:
+    """Return what is wrong with the first span that is, a place in `_WRONG`, and its text; of none: text -1."""
+    for row in range(bounds.shape[0] - 1):
+        begin, end = rows[row], rows[row + 1]
+        for i in range(bounds[row], bounds[row + 1]):
+            start, stop = starts[i], ends[i]
+            if not begin <= start < stop <= end:
+                return 0, row
+            if i > bounds[row] and start < ends[i - 1]:
+                return 1 if start < starts[i - 1] else 2, row
+            if data[start] & 0xC0 == 0x80 or (stop < end and data[stop] & 0xC0 == 0x80):
+                return 3, row
+    return 0, -1

@@ -28,6 +28,7 @@ from dptext_spark.text.names.name_table import (
     TITLE,
     NameTable,
     find_hash,
+    may_begin,
     mix_of,
 )
 from dptext_spark.text.names.normal_words import FORM, next_piece, next_word
@@ -294,6 +295,17 @@ def _two(data: Any, start: Int, size: Int, case: Int) -> tuple[Int, Int]:
     return first & _FIRST[np.uint64(size)], second & _SECOND[np.uint64(size)]
 
 
+@inlined
+def _elsewhere(known: Any, place: Int, first: Int, second: Int) -> Int:
+    """Return which of the other three places of a word, whose first is `place`, holds it, with whatever flags; `place`: none."""
+    held = place
+    for step in (2, 4, 6):
+        way = place ^ np.uint64(step)
+        same = (known[way] == first) & (known[way + np.uint64(1)] & _LOW7 == second)
+        held ^= np.uint64(step) * np.uint64(same)
+    return held
+
+
 @compiled
 def _skip(data: Any, p: Int, end: Int, marks: Any, known: Any, wanted: Int) -> Int:
     """Pass over words that are known to begin no entry; return where the first other word of data[p:end] begins, or `end`.
@@ -304,7 +316,7 @@ def _skip(data: Any, p: Int, end: Int, marks: Any, known: Any, wanted: Int) -> I
         end: of the text.
         marks: (letters, begins), as :func:`_mark` fills them.
         known: as :func:`find_names` takes it.
-        wanted: the first words of the row's own entries, a bit each.
+        wanted: the first words of the row's own entries, see :func:`may_begin`.
     """
     letters, begins = marks
     one = np.uint64(1)
@@ -321,12 +333,12 @@ def _skip(data: Any, p: Int, end: Int, marks: Any, known: Any, wanted: Int) -> I
             place = mixed >> np.uint64(64 - REMEMBERED_BITS) << one
             # Nothing beside the letters: no flags.
             if (known[place] != first) | (known[place + one] != second):
-                other = place ^ np.uint64(2)
-                if (known[other] != first) | (known[other + one] != second):
+                other = _elsewhere(known, place, first, second)
+                if (other == place) | (known[other + one] != second):
                     return start
                 known[other], known[other + one] = known[place], known[place + one]
                 known[place], known[place + one] = first, second
-            if wanted >> (mixed >> np.uint64(58)) & one:
+            if wanted != 0 and may_begin(wanted, mixed):
                 return start
         p += WINDOW
     return end
@@ -336,21 +348,26 @@ def _skip(data: Any, p: Int, end: Int, marks: Any, known: Any, wanted: Int) -> I
 def _flags_of(known: Any, first: Int, second: Int, size: Int, names: Any) -> Int:
     """Return the flags of a short word: from where it is remembered, else from the lists, and it is remembered then.
 
-    There are two places for a word, the first of which is looked at before; what stood there moves to the other.
+    There are four places for a word, side by side, the first of which is looked at before the others. What stood there moves to
+    where the word was; of a new word, to one that is free, or the last of them.
     """
     k0, k1, cells, shift, _ = names
     one = np.uint64(1)
     place = mix_of(first, second) >> np.uint64(64 - REMEMBERED_BITS) << one
-    other = place ^ np.uint64(2)
-    held, also = known[place + one], known[other + one]
-    if known[place] == first and held & _LOW7 == second:
-        return np.int64(held >> np.uint64(56))
-    if known[other] != first or also & _LOW7 != second:
+    if known[place] == first and known[place + one] & _LOW7 == second:
+        return np.int64(known[place + one] >> np.uint64(56))
+    other = _elsewhere(known, place, first, second)
+    held = known[other + one]
+    if other == place:
         flags = find_hash(cells, shift, siphash_short(k0, k1, np.uint64(0), first, second, size))
-        also = second | (np.uint64(flags) << np.uint64(56))
-    known[other], known[other + one] = known[place], held
-    known[place], known[place + one] = first, also
-    return np.int64(also >> np.uint64(56))
+        held = second | (np.uint64(flags) << np.uint64(56))
+        other = place ^ np.uint64(2)
+        for step in (4, 6):
+            if known[other] != 0:
+                other = place ^ np.uint64(step)
+    known[other], known[other + one] = known[place], known[place + one]
+    known[place], known[place + one] = first, held
+    return np.int64(held >> np.uint64(56))
 
 
 @compiled
@@ -383,7 +400,7 @@ def find_names(
     n = np.int64(0)
     for row in range(rows.shape[0] - 1):
         p, end = rows[row], rows[row + 1]
-        # The first words of the row's own entries, a bit each; 0: it has none.
+        # Of the first words of the row's own entries; 0: it has none.
         root = roots[row] if roots.shape[0] > 0 else zero
         wanted = firsts[root - one] if zero < root <= firsts.shape[0] else zero
         while p < end:
@@ -411,7 +428,7 @@ def find_names(
             elif size < QUICK:
                 flags = _flags_of(known, first, second, size, names)
                 state = siphash_short(k0, k1, zero, first, second, size) if flags & GOES_ON else zero
-                if wanted >> (mix_of(first, second) >> np.uint64(58)) & one:
+                if may_begin(wanted, mix_of(first, second)):
                     own_state = siphash_short(k0, k1, root, first, second, size)
                     own_flags = find_hash(own_cells, own_shift, own_state)
             else:

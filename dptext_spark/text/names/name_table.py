@@ -56,15 +56,23 @@ def mix_of(first: Int, second: Int) -> Int:
     return ((first + second) * MIX ^ (first >> np.uint64(29))) * MIX
 
 
+@inlined
+def may_begin(wanted: Int, mixed: Int) -> Int:
+    """Return 1 where a word of :func:`mix_of` `mixed` may be one that a row looks for, whose bits are `wanted`; else 0."""
+    one = np.uint64(1)
+    return wanted >> (mixed >> np.uint64(58)) & wanted >> (mixed >> np.uint64(36) & np.uint64(63)) & one
+
+
 @compiled
-def _bit_of(form: Any, size: Int) -> Int:
-    """Return the bit of a word among the first words that a row looks for, uint64."""
+def _bits_of(form: Any, size: Int) -> Int:
+    """Return the two bits of a word among those of the first words that a row looks for, uint64; see :func:`may_begin`."""
     first, second = np.uint64(0), np.uint64(0)
     for i in range(min(size, 8)):
         first |= np.uint64(form[i]) << np.uint64(8 * i)
     for i in range(8, min(size, QUICK - 1)):
         second |= np.uint64(form[i]) << np.uint64(8 * (i - 8))
-    return np.uint64(1) << (mix_of(first, second) >> np.uint64(58))
+    mixed, one = mix_of(first, second), np.uint64(1)
+    return one << (mixed >> np.uint64(58)) | one << (mixed >> np.uint64(36) & np.uint64(63))
 
 
 @inlined
@@ -123,7 +131,11 @@ class NameTable:
         try:
             held = self._spare.pop()
         except IndexError:
-            held = np.zeros(2 << REMEMBERED_BITS, np.uint64)
+            size = 2 << REMEMBERED_BITS
+            held = np.zeros(size + 8, np.uint64)
+            # The four places of a word lie in one line of the cache.
+            first = -held.ctypes.data % 64 // 8
+            held = held[first : first + size]
         yield held
         self._spare.append(held)
 
@@ -260,7 +272,9 @@ def _hashes(
         _, n = _phrase(keys, root, held, 0, count, False, ends, (hashes, flags, n))
         if root > 0:
             short = _initial_of(forms[0], sizes[0], initial)
-            begins = _bit_of(forms[0], sizes[0]) | _bit_of(forms[last], sizes[last]) | _bit_of(initial, short)
+            begins = (
+                _bits_of(forms[0], sizes[0]) | _bits_of(forms[last], sizes[last]) | _bits_of(initial, short)
+            )
             firsts[root - np.uint64(1)] |= begins
         if has_unspaced(data, bounds[entry], end):
             n = _pieces(keys, root, data, bounds[entry], end, chars, fold, ends, (hashes, flags, n))

@@ -104,6 +104,16 @@ def next_word(data: Any, p: Int, end: Int, chars: Any, fold: Any, form: Any) -> 
     apostrophe, before, since = np.int64(-1), np.int64(0), np.int64(0)
     stop = p
     while p < end:
+        byte = data[p]
+        if first == LETTER and 0x61 <= byte | 0x20 <= 0x7A:  # of ASCII: most are
+            if size <= LONGEST:
+                form[size] = byte | 0x20
+                size += 1
+            letters += 1
+            since += 1
+            p += 1
+            stop = p
+            continue
         code, length = decode(data, p, end)
         kind = classes[cell(code, stage)] if code >= 0 else -1
         if kind == first:
