@@ -86,6 +86,8 @@ HISTORIES = [
     History("run", (("before", E.SETTLEMENT), ("after", E.ACCOUNT)), fails=E.DATA_COMMIT),
     # The settlement and the metrics go side by side: these stand, and that does not. The other way round is `before METRICS`.
     History("run", (("after", E.METRICS), ("after", E.METRICS)), fails=E.SETTLEMENT),
+    # So do the metrics and the account of a stream.
+    History("stream", (("after", E.STREAM_ACCOUNT), ("after", E.STREAM_ACCOUNT)), fails=E.STREAM_METRICS),
     *_around("named", E.TABLE_CREATION),
     *_around("fluent", E.DATA_COMMIT),
     *_around("stream", *OF_A_STREAM),

@@ -41,7 +41,7 @@ from dptext_spark.spark.job.idempotency import SEAL, Binding
 from dptext_spark.spark.job.job import run_once
 from dptext_spark.spark.job.plan import RunPlan
 from dptext_spark.spark.tables.identity import Identity
-from dptext_spark.spark.tables.tables import Commit
+from dptext_spark.spark.tables.tables import Commit, history
 from dptext_spark.text.engine import COUNTERS
 from tests.spark.delta_in_memory import Died, Frame, Functions, Memory
 
@@ -294,7 +294,8 @@ class Histories(RuleBasedStateMachine):
         )  # fmt: skip
 
         def prepared() -> RunPlan:
-            check_output(memory, config, setup.place, df, setup.kept, persistent=True)
+            commits = history(memory, setup.place.target)
+            check_output(memory, config, setup.place, df, setup.kept, commits, persistent=True)
             return setup
 
         def at(passed: str) -> None:

@@ -21,9 +21,9 @@ from dptext_spark.spark.job.idempotency import engine_of_commit, other_engine
 from dptext_spark.spark.job.plan import Place
 from dptext_spark.spark.tables.paths import Parts, paths_of, quoted, rebuilt
 from dptext_spark.spark.tables.tables import (
+    Commit,
     DeltaDetail,
     Target,
-    history,
     is_no_table,
     only_created,
     opened,
@@ -52,8 +52,8 @@ def place_of(config: RunConfig) -> Place:
 
 
 def check_output(
-    spark: SparkSession, config: RunConfig, place: Place, df: DataFrame, kept: list[str], *, persistent: bool,
-    dropped: frozenset[Parts] = frozenset(), source: DeltaDetail | None = None,
+    spark: SparkSession, config: RunConfig, place: Place, df: DataFrame, kept: list[str], commits: Sequence[Commit], *,
+    persistent: bool, dropped: frozenset[Parts] = frozenset(), source: DeltaDetail | None = None,
 ) -> None:  # fmt: skip
     """Refuse a target that would lose data, keep raw text, or release records again unasked.
 
@@ -63,6 +63,7 @@ def check_output(
         place: where the run writes.
         df: the input.
         kept: the target's columns.
+        commits: of the target.
         persistent: whether the key outlives the run, so that equal runs draw equal noise.
         dropped: fields beside nested texts that the output leaves out.
         source: the detail of the input's table, where it is known.
@@ -72,7 +73,6 @@ def check_output(
         SettingsError: what the settings must name first; the target is the input, or something else than a Delta table.
         DataError: the target's schema does not take the output.
     """
-    commits = history(spark, place.target)
     if not commits:
         _check_vacant(spark, place)
         return

@@ -11,6 +11,8 @@ What may stand without what, where a process ends between two effects:
 - the settlement without the metrics, and the metrics without the settlement: these two go side by side (:mod:`.beside`). The run
   has committed and has no account, so that the next attempt writes the metrics again and settles what is not settled.
 - both without the account. The account comes alone, for it says that both stand: a run that has one is not made again.
+- a stream's metrics without its account, and the account without the metrics: side by side as well. They are sums over its
+  micro-batches, and each start of the stream writes both anew.
 """
 
 from __future__ import annotations

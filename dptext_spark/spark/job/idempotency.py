@@ -258,6 +258,19 @@ def _check_lexicon(before: str, now: str, said: str, valid: str) -> None:
         raise RunError(f"{said} {version_of_lexicon(found)}. Nothing was written; valid: {valid}.")
 
 
+def check_same_part(plan: RunPlan, earlier: RunRecord | None) -> None:
+    """Refuse a micro-batch whose number was another part of the source.
+
+    Raises:
+        RunError: Spark's own files of the stream are missing.
+    """
+    if earlier is not None and earlier.input_version != plan.input_version:
+        raise RunError(
+            f"run {plan.run_id} was another part of the source ({earlier.input_version}, now {plan.input_version}): Spark's own "
+            f"files are missing in {plan.config.checkpoint!r}. Begin a new stream: another checkpoint and another run id."
+        )
+
+
 def check_finished(record: RunRecord, earlier: RunRecord, *, of_stream: bool = False) -> None:
     """Refuse a run id that finished as another release than the one that is asked for.
 

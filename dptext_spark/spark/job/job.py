@@ -19,7 +19,7 @@ from dptext_spark.spark.errors import reduced, suppress_sensitive_logs
 from dptext_spark.spark.job import ledger, runs
 from dptext_spark.spark.job.counting import record_units, recounted
 from dptext_spark.spark.job.effects import Effect, Observer, announced, unobserved
-from dptext_spark.spark.job.idempotency import bind_run, check_finished, check_still_there
+from dptext_spark.spark.job.idempotency import bind_run, check_finished, check_same_part, check_still_there
 from dptext_spark.spark.job.plan import RunPlan
 from dptext_spark.spark.job.reconcile import reconcile
 from dptext_spark.spark.job.sample import check_language
@@ -88,6 +88,8 @@ def run_once(
             if plan.lists is not None and plan.stream is None:
                 at_the_end.callback(plan.lists.end)
             earlier = runs.find(session, plan.place.runs, plan.run_id)
+            if plan.stream is not None:
+                check_same_part(plan, earlier)
             if earlier is not None and earlier.status == "mismatch":
                 # Not "unchanged": whoever tries again must not take it for sound.
                 raise CountMismatchError(

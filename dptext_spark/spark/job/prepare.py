@@ -41,6 +41,7 @@ from dptext_spark.spark.tables.tables import (
     DeltaDetail,
     check_text_columns,
     corrupt_records,
+    history,
     read_input,
 )
 
@@ -72,10 +73,13 @@ def prepare_run(spark: SparkSession, config: RunConfig, key: RunKey | None, say:
             partitions_of(spark, place.target) if partitioned else None,
         )  # fmt: skip
         key = key_of(spark, config.key, key)
-        detail = _detail(spark, config)
+        # The log of the target is read beside that of the input.
+        with reading(spark, lambda: history(spark, place.target)) as commits:
+            detail = _detail(spark, config)
         check_output(
-            spark, config, place, df, kept, persistent=key.kind != "os", dropped=dropped, source=detail
-        )
+            spark, config, place, df, kept, commits(), persistent=key.kind != "os", dropped=dropped,
+            source=detail,
+        )  # fmt: skip
         say("preparing the model")
         wait_for_model(config)
         privatizer, folder = prepare(config, lambda step, _: say(step))

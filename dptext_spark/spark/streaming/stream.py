@@ -264,12 +264,6 @@ class _Batches:
             stream=place,
             bound=self._bound,
         )
-        earlier = runs.find(plan.spark, plan.place.runs, plan.run_id) if first else None
-        if earlier is not None and earlier.input_version != part:
-            raise RunError(
-                f"run {plan.run_id} was another part of the source ({earlier.input_version}, now {part}): Spark's own files "
-                f"are missing in {config.checkpoint!r}. Begin a new stream: another checkpoint and another run id."
-            )
 
         def prepared() -> RunPlan:
             listed = self._with_lists(plan, said)

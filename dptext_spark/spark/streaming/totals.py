@@ -13,8 +13,8 @@ from pyspark.sql import functions as F
 from dptext_spark.disclosure.disclosure import disclosure
 from dptext_spark.disclosure.facts import MicroBatches, Restricted, RunFacts, RunMetric
 from dptext_spark.spark.job import counting, runs
-from dptext_spark.spark.job.beside import reading
-from dptext_spark.spark.job.effects import Effect, Observer, announced, unobserved
+from dptext_spark.spark.job.beside import reading, side_by_side
+from dptext_spark.spark.job.effects import Effect, Observer, unobserved
 from dptext_spark.spark.job.ledger import standing
 from dptext_spark.spark.job.plan import RunPlan
 from dptext_spark.spark.tables.tables import opened_if_there, releases
@@ -82,11 +82,10 @@ def totals(
 def put_totals(
     plan: RunPlan, facts: RunFacts, metrics: Sequence[RunMetric], started: float, at: Observer = unobserved
 ) -> None:
-    """Write the row of `runs` and the rows of `metrics` that stand for the whole stream."""
-    # The row is replaced after that: what Delta needs for it is read meanwhile.
-    log = reading(plan.spark, lambda: runs.read_log(plan.spark, plan.place.runs, plan.run_id))
-    with log, announced(Effect.STREAM_METRICS, at):
-        runs.put_metrics(plan.spark, plan.place.metrics, plan.run_id, metrics)
+    """Write the row of `runs` and the rows of `metrics` that stand for the whole stream, side by side.
+
+    Neither proves the other: the next start of the stream adds up its micro-batches anew, and writes both.
+    """
     assert facts.batches is not None
     spent = facts.ledger
     record = replace(
@@ -97,8 +96,15 @@ def put_totals(
         input_version=facts.input_version,
         cumulative=None if spent is None else json.dumps(spent.as_dict(), ensure_ascii=False),
     )
-    with announced(Effect.STREAM_ACCOUNT, at):
-        runs.put(plan.spark, plan.place.runs, record)
+    side_by_side(
+        plan.spark,
+        at,
+        (
+            Effect.STREAM_METRICS,
+            lambda: runs.put_metrics(plan.spark, plan.place.metrics, plan.run_id, metrics),
+        ),
+        (Effect.STREAM_ACCOUNT, lambda: runs.put(plan.spark, plan.place.runs, record)),
+    )
 
 
 def _summed(plan: RunPlan) -> Row:
