@@ -1,0 +1,204 @@
+"""The cookbook's queries on the tables of two tiny runs: columns, the runs' rows, and what is found when something is wrong."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from dptext_spark.config.load import parse_config
+from dptext_spark.lexicon.lexicon import Lexicon
+from dptext_spark.randomness.draws import RunKey
+from dptext_spark.runtime.progress import silent
+from dptext_spark.spark.runner import run
+from tests.core.names import beginning
+from tests.docs.pages import DOCS, FENCE, blocks
+
+if TYPE_CHECKING:
+    from pyspark.sql import Row, SparkSession
+
+PAGE = DOCS / "guide" / "cookbook.md"
+QUERIES = {
+    section.partition("\n")[0]: FENCE.search(section)[2]  # type: ignore[index]
+    for section in re.split(r"^## ", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]
+}
+COLUMNS = {
+    "Which runs wrote this table": "run_id started_at status output_version input input_version mechanism consistency "
+    "kind epsilon unit proved_or_not verdict key_kind",
+    "What an input has spent, and what is left": "input last_run status at column total limit left_of_limit",
+    "Runs that are not accounted for": "run_id what",
+    "What replaced names": "run_id started_at output list entries digest kind replaced_by public_lists "
+    "lists_version person location classifier providers",
+    "Second releases": "input column releases outputs run_ids",
+    "The share of changed words over time": "started_at run_id output column changed_share oov_share",
+    "Throughput": "started_at run_id input rows seconds rows_per_second tokens_per_second version pyspark",
+    "What each commit of the target says": "version timestamp operation run_id mechanism status said_epsilon epsilon same_model",
+}
+# The lexicon's words, one that it lacks, one of the list's.
+WORDS = 300
+ROWS = [(1, "time people zorblax"), (2, "people qwxyz"), (3, "")]
+
+
+def make_views(folder: Path) -> None:
+    """Run the page's Python with `folder` in the place of /data."""
+    (code,) = blocks(PAGE, "python")
+    exec(compile(code.replace("/data/", f"{folder}/"), PAGE.name, "exec"), {})
+
+
+@pytest.fixture(scope="module")
+def house(session: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two runs of one input and ledger with keys of their own, into two targets that share their tables of runs and metrics."""
+    folder = tmp_path_factory.mktemp("cookbook")
+    session.createDataFrame(ROWS, "id long, body string").write.format("delta").save(str(folder / "in"))
+    beginning(Lexicon.default(), WORDS).save(folder / "lexicon")
+    (folder / "mask.txt").write_text("zorblax\nvantarok\n", encoding="utf-8")
+    audit = folder / "reviews_sanitized_audit"
+    for number, name in enumerate(("reviews_sanitized", "again"), start=1):
+        settings: dict[str, Any] = {
+            "input": {"path": str(folder / "in")},
+            "columns": ["body"],
+            "row_key": "id",
+            "consistency": "record",
+            "lexicon": {"source": str(folder / "lexicon")},
+            "mechanism": {"name": "custext", "epsilon": 2.0, "k": 5},
+            "policy": {
+                "stop_words": "draw",
+                "mask": [{"file": str(folder / "mask.txt")}],
+                "names": {"lists": True, "person": "pseudonym"},
+            },
+            "output": {"path": str(folder / name)},
+            "ledger": {"path": str(audit / "shareable" / "ledger"), "limit": 10.0},
+            "audit": {
+                "consistency_scopes": 0,
+                "shareable": str(audit / "shareable"),
+                "restricted": str(audit / "restricted"),
+            },
+            "run": {"id": f"run{number}"},
+        }
+        run(parse_config(settings), session, key=RunKey.generate(), progress=silent)
+    return folder
+
+
+def asked(spark: SparkSession, house: Path, title: str) -> list[Row]:
+    """Return what a query of the page says now."""
+    make_views(house)
+    found = spark.sql(QUERIES[title].replace("/data/", f"{house}/"))
+    assert found.columns == COLUMNS[title].split()
+    return found.collect()
+
+
+def test_every_query_of_the_page_is_tested() -> None:
+    assert list(QUERIES) == list(COLUMNS)
+    assert len(blocks(PAGE, "sql")) == len(QUERIES)
+
+
+def test_the_run_that_wrote_the_table(spark: SparkSession, house: Path) -> None:
+    (row,) = asked(spark, house, "Which runs wrote this table")
+    assert (row.run_id, row.status, row.output_version, row.key_kind) == ("run1", "succeeded", 0, "given")
+    assert (row.mechanism, row.consistency, row.epsilon) == ("custext", "record", 2.0)
+    assert (row.kind, row.proved_or_not, row.verdict) == ("epsilon_dp_within_group", "proved", "confirmed")
+    assert row.unit == "all occurrences of a word in a record"
+    assert (row.input, row.input_version) == (str(house / "in"), "delta:0")
+
+
+def test_what_the_input_has_spent(spark: SparkSession, house: Path) -> None:
+    (row,) = asked(spark, house, "What an input has spent, and what is left")
+    assert (row.input, row.last_run, row.status, row.column) == (
+        str(house / "in"),
+        "run2",
+        "succeeded",
+        "body",
+    )
+    # Two keys draw twice.
+    assert (row.total, row["limit"], row.left_of_limit) == (4.0, 10.0, 6.0)
+
+
+def test_what_replaced_names(spark: SparkSession, house: Path) -> None:
+    rows = asked(spark, house, "What replaced names")
+    assert [row.run_id for row in rows] == ["run1", "run2"]
+    for row in rows:
+        assert (row.list, row.entries, row.kind, row.replaced_by) == (
+            str(house / "mask.txt"),
+            2,
+            "any",
+            "mask",
+        )
+        assert (row.public_lists, row.lists_version, row.person, row.location) == (
+            True,
+            "1",
+            "pseudonym",
+            "mask",
+        )
+        assert (row.classifier, row.providers) == (None, None)
+    # The digest is by the key, and each run has its own.
+    assert len({row.digest for row in rows}) == 2
+
+
+def test_second_releases(spark: SparkSession, house: Path) -> None:
+    (row,) = asked(spark, house, "Second releases")
+    assert (row.input, row.column, row.releases) == (str(house / "in"), "body", 2)
+    assert row.outputs == [str(house / "again"), str(house / "reviews_sanitized")]
+    assert row.run_ids == ["run1", "run2"]
+
+
+def test_the_share_of_changed_words(spark: SparkSession, house: Path) -> None:
+    rows = asked(spark, house, "The share of changed words over time")
+    assert [(row.run_id, row.column) for row in rows] == [("run1", "body"), ("run2", "body")]
+    metrics = spark.table("metrics").where("`column` = 'body'").collect()
+    for row in rows:
+        of_run = {one.metric: one.value for one in metrics if one.run_id == row.run_id}
+        assert row.changed_share == of_run["changed"] / of_run["words"]
+        # One unknown word: the list's own is none of the words.
+        assert row.oov_share == 1 / of_run["words"]
+
+
+def test_throughput(spark: SparkSession, house: Path) -> None:
+    rows = asked(spark, house, "Throughput")
+    assert [(row.run_id, row["rows"]) for row in rows] == [("run1", len(ROWS)), ("run2", len(ROWS))]
+    for row in rows:
+        assert row.rows_per_second == pytest.approx(len(ROWS) / row.seconds, abs=0.051)
+        assert row.tokens_per_second > 0
+        assert row.version
+        assert row.pyspark == spark.version
+
+
+def test_what_each_commit_says(spark: SparkSession, house: Path) -> None:
+    (row,) = asked(spark, house, "What each commit of the target says")
+    assert (row.version, row.operation, row.run_id, row.mechanism, row.status) == (
+        0,
+        "WRITE",
+        "run1",
+        "custext",
+        "succeeded",
+    )
+    assert (row.said_epsilon, row.epsilon, row.same_model) == (2.0, 2.0, True)
+
+
+def test_what_is_wrong_is_found(spark: SparkSession, house: Path) -> None:
+    """Last, for it breaks the tables: a row that is gone, a run that began, an entry that stays reserved, a commit of others."""
+    title = "Runs that are not accounted for"
+    assert asked(spark, house, title) == []
+    shareable = house / "reviews_sanitized_audit" / "shareable"
+    # What a run that was killed leaves: the ledger takes rows only.
+    reserved = spark.table("ledger").where("run_id = 'run2' AND status = 'reserved'").collect()
+    killed = [{**row.asDict(), "entry": "killed.0", "run_id": "run3"} for row in reserved]
+    rows = spark.createDataFrame([tuple(row.values()) for row in killed], spark.table("ledger").schema)
+    rows.write.format("delta").mode("append").save(f"{shareable}/ledger")
+    spark.sql(
+        f"UPDATE delta.`{shareable}/runs` SET status = 'started', second_release = true WHERE run_id = 'run2'"
+    )
+    spark.sql(f"DELETE FROM delta.`{shareable}/runs` WHERE run_id = 'run1'")
+    target = str(house / "reviews_sanitized")
+    spark.read.format("delta").load(target).write.format("delta").mode("append").save(target)
+    assert [tuple(row) for row in asked(spark, house, title)] == [
+        ("run1", "commit 0 has no row"),
+        ("run2", "status started"),
+        ("run3", "its entry in the ledger is still reserved"),
+    ]
+    commits = asked(spark, house, "What each commit of the target says")
+    assert [(row.version, row.run_id, row.status) for row in commits] == [(0, "run1", None), (1, None, None)]
+    in_a_run, in_the_ledger = asked(spark, house, "Second releases")
+    assert (in_a_run.column, in_a_run.run_ids, in_a_run.outputs) == (None, ["run2"], [str(house / "again")])
+    assert (in_the_ledger.column, in_the_ledger.releases) == ("body", 2)
