@@ -1,8 +1,8 @@
 """Find the entries of compiled lists in a batch: the longest at each word, from left to right, in one compiled pass.
 
-The words of a phrase are joined by spaces, one hyphen or one middle dot, never by a line break. A stop stands after initials and
-titles only. In scripts without spaces an entry may begin and end amid the letters of a word that is none as a whole: there the
-longest is taken at each piece, from left to right.
+The words of a phrase are joined by spaces, one hyphen or one middle dot, or by the marks that stand between them in its entry,
+never by a line break. A stop that the entry lacks stands after initials and titles only. In scripts without spaces an entry may
+begin and end amid the letters of a word that is none as a whole: there the longest is taken at each piece, from left to right.
 """
 
 from __future__ import annotations
@@ -12,12 +12,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dptext_spark.arrays import I64, U8, read_only
-from dptext_spark.lexicon.characters import HYPHEN, SPACE, cell, decode, tables
+from dptext_spark.lexicon.characters import tables
 from dptext_spark.runtime.jit import Int, compiled, inlined, load64, trailing_zeros
 from dptext_spark.text.names.name_table import (
     AFTER_TITLE,
     BETWEEN,
-    COMMA,
     ENDS,
     GOES_ON,
     IN_STRETCH,
@@ -31,13 +30,12 @@ from dptext_spark.text.names.name_table import (
     may_begin,
     mix_of,
 )
-from dptext_spark.text.names.normal_words import FORM, next_piece, next_word
+from dptext_spark.text.names.normal_words import APART, FORM, JOINED, joint, next_piece, next_word
 from dptext_spark.text.names.siphash import siphash, siphash_short
 from dptext_spark.text.tokenizer import letters_of
 from dptext_spark.text.unspaced import has_unspaced
 
 WINDOW = 57  # bytes whose bits are looked at together
-APART, JOINED, BY_COMMA = range(3)
 OWN = MOST_LISTS + 1  # the number of the first list of a row
 _CASE = np.uint64(0x2020202020202020)
 _TOP = np.uint64(0x8080808080808080)
@@ -52,53 +50,33 @@ _GATHER = np.uint64(0x0102040810204080)
 
 
 @compiled
-def _gap(data: Any, p: Int, end: Int, chars: Any, titled: bool) -> Int:
-    """Return how data[p:end] joins two words: `APART`, `JOINED` or `BY_COMMA`; after a title one stop may stand first."""
-    stage, classes = chars
-    commas, hyphens = 0, 0
-    if titled and p < end and data[p] == 0x2E:
-        p += 1
-    while p < end:
-        code, length = decode(data, p, end)
-        if code < 0:
-            return APART
-        kind = classes[cell(code, stage)]
-        if code == 0x2C:
-            commas += 1
-        elif kind == HYPHEN or code == 0xB7 or code == 0x30FB or code == 0xFF65:
-            hyphens += 1
-        elif kind != SPACE or 0x0A <= code <= 0x0D or code == 0x85 or 0x2028 <= code <= 0x2029:
-            return APART
-        p += length
-    if commas + hyphens > 1:
-        return APART
-    return BY_COMMA if commas else JOINED
-
-
-@compiled
 def _longest(
     data: Any, p: Int, end: Int, state: Int, flags: Int, names: Any, chars: Any, form: Any
-) -> tuple[Int, Int]:
-    """Follow the entries that begin with the words before `p`, of hash `state`; return (end, flags) of the longest, or -1."""
+) -> tuple[Int, Int, Int]:
+    """Follow the entries that begin with the words before `p`, of hash `state`.
+
+    Returns:
+        (end, flags, where to go on behind it) of the longest; -1 where there is none.
+    """
     k0, k1, cells, shift, fold = names
-    ended, found = np.int64(-1), np.int64(0)
+    ended, found, behind = np.int64(-1), np.int64(0), p
     while flags & GOES_ON:
         start, stop, after, size = next_word(data, p, end, chars, fold, form)
         if size <= 0:
             break
-        joined = _gap(data, p, start, chars, False)
-        if joined == APART:
+        between = joint(data, p, start, chars, False)
+        if between == APART:
             break
-        if joined == BY_COMMA:
-            state = siphash_short(k0, k1, state, np.uint64(COMMA), np.uint64(0), 1)
+        if between != JOINED:
+            state = siphash_short(k0, k1, state, np.uint64(between), np.uint64(0), 1)
             if find_hash(cells, shift, state) & GOES_ON == 0:
                 break
         state = siphash(k0, k1, state, form, size)
         flags = find_hash(cells, shift, state)
         if flags & ENDS:
-            ended, found = stop, flags
+            ended, found, behind = stop, flags, after
         p = after
-    return ended, found
+    return ended, found, behind
 
 
 @compiled
@@ -113,8 +91,8 @@ def _entry(
     names: Any,
     chars: Any,
     form: Any,
-) -> tuple[Int, Int, Int]:
-    """Return (begin, end, flags) of the longest entry at a word, or at the word behind it, where it is a title; end -1: none.
+) -> tuple[Int, Int, Int, Int]:
+    """Find the longest entry at a word, or at the word behind it, where it is a title.
 
     Args:
         data: uint8[...], the bytes of the texts.
@@ -127,27 +105,30 @@ def _entry(
         names: the lists, as :func:`find_names` takes them.
         chars: (stage, classes).
         form: uint8[FORM], work space.
+
+    Returns:
+        (begin, end, flags, where to go on behind it); end -1: none.
     """
     k0, k1, cells, shift, fold = names
     start, stop, after = word
     ended, held = (stop, flags) if flags & ENDS else (np.int64(-1), np.int64(0))
-    longer, longest = _longest(data, after, end, state, flags, names, chars, form)
+    longer, longest, behind = _longest(data, after, end, state, flags, names, chars, form)
     if longer >= 0:
-        return start, longer, longest
+        return start, longer, longest, behind
     if titled:
-        begin, stop, behind, size = next_word(data, after, end, chars, fold, form)
-        if size > 0 and _gap(data, after, begin, chars, True) == JOINED:
+        begin, stop, then, size = next_word(data, after, end, chars, fold, form)
+        if size > 0 and joint(data, after, begin, chars, True) == JOINED:
             title = siphash_short(k0, k1, root, np.uint64(AFTER_TITLE), np.uint64(0), 1)
             surname = find_hash(cells, shift, siphash(k0, k1, title, form, size))
             state = siphash(k0, k1, root, form, size)
-            longer, longest = _longest(
-                data, behind, end, state, find_hash(cells, shift, state), names, chars, form
+            longer, longest, behind = _longest(
+                data, then, end, state, find_hash(cells, shift, state), names, chars, form
             )
             if longer >= 0:
-                return begin, longer, longest
+                return begin, longer, longest, behind
             if surname & ENDS:
-                return begin, stop, surname
-    return start, ended, held
+                return begin, stop, surname, then
+    return start, ended, held, after
 
 
 @compiled
@@ -182,9 +163,16 @@ def _in_stretch(
         _, _, _, size = next_piece(data, p, stop, chars, fold, form)
         if size == 0:
             p, stop, behind, size = next_word(data, after, end, chars, fold, form)
-            if size < 0 or _gap(data, after, p, chars, False) != JOINED:
+            if size < 0:
+                break
+            between = joint(data, after, p, chars, False)
+            if between == APART:
                 break
             state = siphash_short(k0, k1, state, np.uint64(BETWEEN), np.uint64(0), 1)
+            if between != JOINED:
+                state = siphash_short(k0, k1, state, np.uint64(between), np.uint64(0), 1)
+                if find_hash(cells, shift, state) & GOES_ON == 0:
+                    break
             after = behind
     return ended, found
 
@@ -443,13 +431,15 @@ def find_names(
             titled, word = flags & TITLE != 0, (start, stop, after)
             begin, ended, list_ = start, np.int64(-1), np.int64(0)
             if flags & (GOES_ON | TITLE):
-                begin, ended, held = _entry(data, word, end, zero, state, flags, titled, names, chars, form)
+                begin, ended, held, after = _entry(
+                    data, word, end, zero, state, flags, titled, names, chars, form
+                )
                 list_ = held >> LIST_SHIFT
             elif flags & ENDS:
                 ended, list_ = stop, flags >> LIST_SHIFT
             if wanted != 0 and (own_flags != 0 or titled):
                 theirs = (k0, k1, own_cells, own_shift, fold)
-                also, longer, held = _entry(
+                also, longer, held, then = _entry(
                     data, word, end, root, own_state, own_flags, titled, theirs, chars, form
                 )
                 number = held >> LIST_SHIFT
@@ -457,7 +447,7 @@ def find_names(
                 if longer == ended and also == begin and longer >= 0:
                     better = _masks_alone(list_, number, masking)
                 if better:
-                    begin, ended, list_ = also, longer, number + OWN
+                    begin, ended, list_, after = also, longer, number + OWN, then
             if ended < 0 and stretch:
                 own_pieces = zero
                 if wanted != 0:
@@ -471,7 +461,7 @@ def find_names(
             if n < found.shape[0]:
                 found[n, 0], found[n, 1], found[n, 2], found[n, 3] = begin, ended, list_, row
             n += 1
-            p = ended
+            p = after
     return n
 
 

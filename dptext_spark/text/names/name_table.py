@@ -2,8 +2,9 @@
 
 An entry becomes hashes, one for each beginning of the phrase, by :func:`~dptext_spark.text.names.siphash.siphash` under a subkey
 of run key and run id. A phrase of several words may also be written with its last word first and a comma, with initials before
-its last word, or as a title and its last word: "Ada Lovelace", "Lovelace, Ada", "A. Lovelace", "Dr. Lovelace". An entry with a
-letter of a script without spaces is hashed piece by piece, too, for it may stand amid other letters.
+its last word, or as a title and its last word: "Ada Lovelace", "Lovelace, Ada", "A. Lovelace", "Dr. Lovelace". An entry with one
+comma is the same name the other way round. Marks between words, as in "Smith & Sons", are hashed as words are: an entry is found
+with them and without. One with a letter of a script without spaces is hashed piece by piece, too: it may stand amid others.
 """
 
 from __future__ import annotations
@@ -22,7 +23,17 @@ from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.lexicon.characters import tables
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.runtime.jit import Int, compiled, inlined
-from dptext_spark.text.names.normal_words import FORM, LONGEST, Folding, folding, next_piece, next_word
+from dptext_spark.text.names.normal_words import (
+    APART,
+    FORM,
+    JOINED,
+    LONGEST,
+    Folding,
+    folding,
+    joint,
+    next_piece,
+    next_word,
+)
 from dptext_spark.text.names.siphash import siphash, siphash_short
 from dptext_spark.text.names.word_list import WordList
 from dptext_spark.text.unspaced import has_unspaced
@@ -193,18 +204,48 @@ def _phrase(
 
 
 @compiled
+def _as_written(keys: Any, state: Int, words: Any, gaps: Any, count: Int, flag: Int, out: Any) -> Int:
+    """List the hashes of a phrase with the marks between its words, the last with `flag`; return how many are listed."""
+    forms, sizes = words
+    hashes, flags, n = out
+    for i in range(count):
+        if gaps[i] != JOINED:
+            state = siphash_short(keys[0], keys[1], state, np.uint64(gaps[i]), np.uint64(0), 1)
+            if n < hashes.shape[0]:
+                hashes[n], flags[n] = state, GOES_ON
+            n += 1
+        state = siphash(keys[0], keys[1], state, forms[i], sizes[i])
+        if n < hashes.shape[0]:
+            hashes[n], flags[n] = state, flag if i == count - 1 else GOES_ON
+        n += 1
+    return n
+
+
+@compiled
 def _pieces(
-    keys: Any, root: Int, data: Any, p: Int, end: Int, chars: Any, fold: Any, flag: Int, out: Any
+    keys: Any, root: Int, data: Any, p: Int, end: Int, chars: Any, fold: Any, marks: bool, flag: Int, out: Any
 ) -> Int:
-    """List the hashes of the pieces of the entry data[p:end], the last with `flag`; return how many are listed."""
+    """List the hashes of the pieces of the entry data[p:end], with the marks between its words or without, the last with `flag`.
+
+    Returns:
+        How many are listed.
+    """
     hashes, flags, n = out
     form = np.zeros(FORM, np.uint8)
     state, within = root, np.uint64(IN_STRETCH)
     while True:
+        before = p
         q, stop, p, size = next_word(data, p, end, chars, fold, form)
         if size < 0:
             break
         state = siphash_short(keys[0], keys[1], state, within, np.uint64(0), 1)
+        if marks and within == BETWEEN:
+            between = joint(data, before, q, chars, False)
+            if between != JOINED:
+                if n < hashes.shape[0]:
+                    hashes[n], flags[n] = state, GOES_ON
+                n += 1
+                state = siphash_short(keys[0], keys[1], state, np.uint64(between), np.uint64(0), 1)
         within, size = np.uint64(BETWEEN), np.int64(0)
         while True:
             if n < hashes.shape[0]:
@@ -247,21 +288,30 @@ def _hashes(
         firsts: uint64[rows], as :class:`NameTable` has it, filled where there are roots.
     """
     forms, sizes = np.zeros((MOST_WORDS, FORM), np.uint8), np.zeros(MOST_WORDS, np.int64)
+    turned, theirs, gaps = np.zeros_like(forms), np.zeros_like(sizes), np.zeros_like(sizes)
     hashes, flags = out
     ends = np.int64(ENDS) | (number << LIST_SHIFT)
     initial = np.zeros(8, np.uint8)
     n = np.int64(0)
     for entry in range(bounds.shape[0] - 1):
         p, end, count = bounds[entry], bounds[entry + 1], np.int64(0)
+        marked, comma, apart = 0, np.int64(0), False
         while True:
             place: Int = min(count, MOST_WORDS - 1)
-            _, _, p, size = next_word(data, p, end, chars, fold, forms[place])
+            before = p
+            begin, _, p, size = next_word(data, p, end, chars, fold, forms[place])
             if size < 0:
                 break
             if size == 0 or count == MOST_WORDS:
                 count = np.int64(TOO_LONG)
                 break
-            sizes[count] = size
+            sizes[count], gaps[count] = size, np.int64(JOINED)
+            if count > 0:
+                gaps[count] = joint(data, before, begin, chars, False)
+                marked += gaps[count] != JOINED
+                apart |= gaps[count] == APART
+                if gaps[count] == COMMA:
+                    comma = count
             count += 1
         if count == 1 and (sizes[0] == 1 or forms[0, sizes[0] - 1] == 0x2E):
             count = np.int64(ONE_LETTER)
@@ -270,14 +320,27 @@ def _hashes(
             continue
         root, last, held = roots[entry] if roots.shape[0] else np.uint64(0), count - 1, (forms, sizes)
         _, n = _phrase(keys, root, held, 0, count, False, ends, (hashes, flags, n))
+        spelt = marked > 0 and not apart
+        if spelt:
+            n = _as_written(keys, root, held, gaps, count, ends, (hashes, flags, n))
         if root > 0:
-            short = _initial_of(forms[0], sizes[0], initial)
-            begins = (
-                _bits_of(forms[0], sizes[0]) | _bits_of(forms[last], sizes[last]) | _bits_of(initial, short)
-            )
+            firsts[root - np.uint64(1)] |= _bits_of(forms[0], sizes[0])
+        if marked == 1 and comma > 0:
+            # The surname first, and the others behind its comma: it is found as if it were written the other way round, too.
+            for i in range(count):
+                of: Int = (i + comma) % count
+                turned[i], theirs[i] = forms[of], sizes[of]
+            held = (turned, theirs)
+            _, n = _phrase(keys, root, held, 0, count, False, ends, (hashes, flags, n))
+        if root > 0:
+            short = _initial_of(held[0][0], held[1][0], initial)
+            begins = _bits_of(held[0][0], held[1][0]) | _bits_of(held[0][last], held[1][last])
+            begins |= _bits_of(initial, short)
             firsts[root - np.uint64(1)] |= begins
         if has_unspaced(data, bounds[entry], end):
-            n = _pieces(keys, root, data, bounds[entry], end, chars, fold, ends, (hashes, flags, n))
+            n = _pieces(keys, root, data, bounds[entry], end, chars, fold, False, ends, (hashes, flags, n))
+            if spelt:
+                n = _pieces(keys, root, data, bounds[entry], end, chars, fold, True, ends, (hashes, flags, n))
         if count == 1:
             continue
         # The last word first, and a comma; then the others, or their initials.

@@ -22,8 +22,10 @@ from dptext_spark.lexicon.characters import (
     APOSTROPHE,
     DIGIT,
     EXTEND,
+    HYPHEN,
     LETTER,
     MARK,
+    SPACE,
     cell,
     decode,
     encode,
@@ -36,6 +38,10 @@ BLOCK = 128
 WIDEST = 4  # code points that one is folded to; what needs more stays as it is
 LONGEST = 64  # bytes of a normal word; a longer one is no name
 FORM = LONGEST + 16 * WIDEST  # bytes of room for one
+APART, JOINED = -1, 0
+MOST_MARKS = 2  # between two words of an entry that is found as it is written
+_BITS = 21  # of a code point
+_HYPHEN = 0x2D
 
 
 class Folding(NamedTuple):
@@ -145,6 +151,42 @@ def next_word(data: Any, p: Int, end: Int, chars: Any, fold: Any, form: Any) -> 
         form[size] = 0x2E
         return start, stop + 1, stop + 1, size + 1
     return start, stop, after, size if size <= LONGEST else np.int64(0)
+
+
+@compiled
+def joint(data: Any, p: Int, end: Int, chars: Any, titled: bool) -> Int:
+    """Return how the gap data[p:end] joins two words.
+
+    Args:
+        data: uint8[...], UTF-8.
+        p: where the gap begins.
+        end: where it ends.
+        chars: (stage, classes) of the character tables.
+        titled: whether the first word is a title, behind which a stop may stand.
+
+    Returns:
+        `JOINED` by spaces, a hyphen or a middle dot; `APART` by a line break, more than `MOST_MARKS` marks or what is no UTF-8;
+        else the marks that stand there, as a number above 0.
+    """
+    stage, classes = chars
+    marks, count, hyphens = np.int64(0), 0, 0
+    if titled and p < end and data[p] == 0x2E:
+        p += 1
+    while p < end:
+        code, length = decode(data, p, end)
+        if code < 0 or 0x0A <= code <= 0x0D or code == 0x85 or 0x2028 <= code <= 0x2029:
+            return np.int64(APART)
+        kind = classes[cell(code, stage)]
+        if kind != SPACE:
+            if count == MOST_MARKS:
+                return np.int64(APART)
+            if kind == HYPHEN or code == 0xB7 or code == 0x30FB or code == 0xFF65:
+                code = np.int64(_HYPHEN)
+                hyphens += 1
+            marks |= np.int64(code) << (_BITS * count)
+            count += 1
+        p += length
+    return np.int64(JOINED) if count == hyphens <= 1 else marks
 
 
 @compiled

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from itertools import pairwise
 from typing import NamedTuple
 
 from dptext_spark.lexicon.characters import (
@@ -109,14 +110,19 @@ def pieces(text: str, word: Word) -> list[Piece]:
     return found
 
 
-def in_pieces(entry: str) -> tuple[str, ...] | None:
-    """The pieces of an entry with a letter of a script without spaces, a space between those of two words."""
+def in_pieces(entry: str) -> set[tuple[str, ...]]:
+    """The pieces of an entry with a letter of a script without spaces, a space between those of two words; with marks, too."""
     if not any(map(amid, entry)):
-        return None
-    made: list[str] = []
-    for word in words(entry):
-        made += [*([" "] if made else []), *(piece.form for piece in pieces(entry, word))]
-    return tuple(made)
+        return set()
+    plain: list[str] = []
+    written: list[str] = []
+    between = joints(entry)
+    for place, word in enumerate(words(entry)):
+        forms = [piece.form for piece in pieces(entry, word)]
+        marks = between[place - 1] if place else ""
+        plain += [*([" "] if place else []), *forms]
+        written += [*([" "] if place else []), *([str(marks)] if marks else []), *forms]
+    return {tuple(plain)} if None in between else {tuple(plain), tuple(written)}
 
 
 def within(
@@ -134,9 +140,12 @@ def within(
                 if piece.start >= first.start:
                     path = (*path, piece.form)
                     best = (piece.stop, known[path]) if path in known else best
-            if j + 1 == len(some) or joint(text[some[j].after : some[j + 1].start], titled=False) != "":
+            between = (
+                None if j + 1 == len(some) else joint(text[some[j].after : some[j + 1].start], titled=False)
+            )
+            if between is None:
                 break
-            path = (*path, " ")
+            path = (*path, " ", *([between] if between else []))
             if not any(key[: len(path)] == path for key in known):
                 break
         if best is not None:
@@ -146,18 +155,33 @@ def within(
 
 
 def joint(gap: str, *, titled: bool) -> str | None:
+    """Return the marks between two words, "" for what joins them and None for what parts them."""
     gap = gap[1:] if titled and gap.startswith(".") else gap
     marks = [char for char in gap if kind(char) != SPACE]
-    marks = ["-" if char in MIDDLE_DOTS else char for char in marks]
-    if any(char in BREAKS for char in gap) or any(char != "," and kind(char) != HYPHEN for char in marks):
+    marks = ["-" if char in MIDDLE_DOTS or kind(char) == HYPHEN else char for char in marks]
+    if any(char in BREAKS for char in gap) or len(marks) > 2:
         return None
-    return None if len(marks) > 1 else ("," if marks == [","] else "")
+    return "" if marks == ["-"] else "".join(marks)
+
+
+def joints(entry: str) -> list[str | None]:
+    some = words(entry)
+    return [joint(entry[a.after : b.start], titled=False) for a, b in pairwise(some)]
 
 
 def forms_of(entry: str) -> set[tuple[str, ...]]:
-    """All ways to write an entry, as words, `,` and `title`."""
+    """All ways to write an entry, as words, marks and `title`."""
     own = tuple(word.form for word in words(entry))
-    made = {own}
+    made, between = {own}, joints(entry)
+    marked = [place for place, marks in enumerate(between) if marks != ""]
+    if marked and None not in between:
+        written = [own[0]]
+        for marks, word in zip(between, own[1:], strict=True):
+            written += [str(marks)] * (marks != "") + [word]
+        made.add(tuple(written))
+    if len(marked) == 1 and between[marked[0]] == ",":
+        own = (*own[marked[0] + 1 :], *own[: marked[0] + 1])
+        made.add(own)
     if len(own) > 1:
         *others, last = own
         initials = [f"{form[0]}." for form in others]
@@ -176,8 +200,7 @@ def find(text: str, lists: list[list[str]]) -> list[tuple[int, int, int]]:
     amid_letters: dict[tuple[str, ...], int] = {}
     for number, entries in enumerate(lists):
         for entry in entries:
-            cut = in_pieces(entry)
-            if cut:
+            for cut in in_pieces(entry):
                 amid_letters.setdefault(cut, number)
     some, found, i = words(text), [], 0
 

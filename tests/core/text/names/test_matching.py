@@ -37,11 +37,13 @@ LISTS = (
         "Smith",
     ),
     ("Acme Corp", "Studio 54", "josé", "Bartholomew-Featherstonehaugh", "李小龍", "Anne"),
+    ("Smith & Sons", "Byron, Augusta", "A/B Corp", "St. Mary's", "Acme, Inc.", "Ann (Nancy) de Vries"),
 )
 WRITTEN = (
     "Ada ada A. M. M Lovelace LOVELACE O'Brien OBrien o\u2019brien Jose José jose\u0301 JOSÉ'S Jean Luc Picard Strasse "
     "STRASSE Straße Mary Anne Smith Smith's Dr dr Dr. mrs Pepper de la Cruz Acme Corp Studio 54 545 a I the 李小龍 x\u0345y ﬁn "
-    "bartholomew Featherstonehaugh Ms. prof"
+    "bartholomew Featherstonehaugh Ms. prof & Sons Byron, Augusta, Byron A/B Corp St. Mary Mary's Acme Inc. Ann (Nancy) "
+    "Nancy Vries Byron Augusta"
 )
 PIECES = (*WRITTEN.split(), "")
 JOINTS = (
@@ -63,6 +65,10 @@ JOINTS = (
     "--",
     ", , ",
     "\t",
+    " & ",
+    "/",
+    " (",
+    ") ",
     "",
 )
 
@@ -117,6 +123,21 @@ def test_it_finds_what_the_rules_say(texts: list[str]) -> None:
         ("M. A. Smith, Mary Smith and M. Smith", ["M. A. Smith", "Mary Smith", "M. Smith"]),
         ("Dr Pepper and Dr. Pepper", ["Dr Pepper", "Pepper"]),
         ("studio 54 but not studio 545", ["studio 54"]),
+        # With the marks of its entry, and without.
+        (
+            "Smith & Sons, Smith&Sons, smith sons, Smith and Sons",
+            ["Smith & Sons", "Smith&Sons", "smith sons", "Smith"],
+        ),
+        ("A/B Corp, A B Corp; A-B Corp", ["A/B Corp", "A B Corp", "A-B Corp"]),
+        ("St. Mary's and St Mary", ["St. Mary", "St Mary"]),
+        ("Ann (Nancy) de Vries", ["Ann (Nancy) de Vries"]),
+        # One comma: a surname stands before it.
+        (
+            "Byron, Augusta; Augusta Byron; Byron Augusta",
+            ["Byron, Augusta", "Augusta Byron", "Byron Augusta"],
+        ),
+        ("A. Byron and Byron, A. and Dr. Byron, not Dr. Augusta", ["A. Byron", "Byron, A.", "Byron"]),
+        ("Acme, Inc. and Acme Inc.", ["Acme, Inc", "Acme Inc"]),
     ],
 )
 def test_ways_to_write_a_name(text: str, stretches: list[str]) -> None:
@@ -338,7 +359,7 @@ def test_digests_are_those_of_what_is_listed() -> None:
 def test_the_guide_tells_how_names_are_found() -> None:
     guide = (Path(__file__).resolve().parents[4] / "docs" / "guide" / "names.md").read_text(encoding="utf-8")
     rows = [line.split("|")[1:3] for line in guide.splitlines() if line.startswith("| `")]
-    assert len(rows) == 3
+    assert len(rows) == 6
     for listed, too in rows:
         (entry,) = re.findall("`([^`]+)`", listed)
         ways = re.findall("`([^`]+)`", too)
