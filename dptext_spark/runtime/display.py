@@ -16,6 +16,10 @@ MOST = 180  # characters of a line
 MOST_VALUE = 80  # characters of a value in it
 _PIECES = re.compile(r"\w+|\W")
 _LEFT = ' style="text-align:left"'
+_TEXT = ' style="text-align:left;vertical-align:top;white-space:pre-wrap"'
+_NULL = "<em>NULL</em>"
+MOST_TEXT = 1_000  # characters of a text beside another
+MOST_TEXTS = 20  # such pairs
 
 
 def line(name: str, *parts: str) -> str:
@@ -77,6 +81,36 @@ def table(
     )
     below = f"<p>{escape(note)}</p>" if note else ""
     return f"<div><strong>{escape(title)}</strong><table><tbody>{body}</tbody></table>{below}</div>"
+
+
+def side_by_side(title: str, rows: Sequence[tuple[str, str | None, str | None]], *, note: str = "") -> str:
+    """Return HTML for a notebook: texts beside what they became, with the words marked that differ. Every text is escaped.
+
+    Args:
+        title: what it is.
+        rows: (name, before, after); None is a NULL. Of more than `MOST_TEXTS` the first are shown, of a text `MOST_TEXT`
+            characters; a sentence below says so.
+        note: a sentence below; empty for none.
+    """
+    body = "".join(
+        f'<tr><th scope="row"{_LEFT}>{escape(name)}</th><td{_TEXT}>{first}</td><td{_TEXT}>{second}</td></tr>'
+        for name, (first, second) in ((one[0], _pair(*one[1:])) for one in rows[:MOST_TEXTS])
+    )
+    heads = "".join(f'<th scope="col"{_LEFT}>{head}</th>' for head in ("", "before", "after"))
+    few = f"The first {MOST_TEXTS:,} of {len(rows):,} are shown." if len(rows) > MOST_TEXTS else ""
+    long = any(len(text or "") > MOST_TEXT for one in rows[:MOST_TEXTS] for text in one[1:])
+    short = f"Texts end after {MOST_TEXT:,} characters (…); words are marked up to there." if long else ""
+    below = "".join(f"<p>{escape(sentence)}</p>" for sentence in (few, short, note) if sentence)
+    inner = f"<thead><tr>{heads}</tr></thead><tbody>{body}</tbody>"
+    return f"<div><strong>{escape(title)}</strong><table>{inner}</table>{below}</div>"
+
+
+def _pair(before: str | None, after: str | None) -> tuple[str, str]:
+    """Return two texts as HTML, or what stands for a NULL."""
+    if before is None or after is None:
+        first, second = (_NULL if text is None else escape(cut(text, MOST_TEXT)) for text in (before, after))
+        return first, second
+    return marked(cut(before, MOST_TEXT), cut(after, MOST_TEXT))
 
 
 def marked(before: str, after: str) -> tuple[str, str]:

@@ -2,7 +2,8 @@
 
 `privatize(df, ...)` is the lazy DataFrame function and `run(config)` the whole job; `report(run_id, config)` shows a run,
 `audit(table, against=...)` compares a written table with its source, `doctor(config)` looks at a cluster before a run,
-`document_frequencies(df, ...)` counts what importance may be measured by, and `spark_session()` is a session with Delta.
+`document_frequencies(df, ...)` counts what importance may be measured by, `compare_rows(before, after)` shows texts beside what
+they became, and `spark_session()` is a session with Delta.
 Names are looked up on first use, so that a worker that only needs the column function imports no more than that.
 
 Examples:
@@ -21,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from dptext_spark.audit.table.findings import TableAudit
     from dptext_spark.doctor.checks import CheckResult
+    from dptext_spark.report.rows import RowComparison, compare_rows
     from dptext_spark.spark.auditing.audit import audit
     from dptext_spark.spark.diagnostics.doctor import doctor
     from dptext_spark.spark.frame import privatize
@@ -32,10 +34,12 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "CheckResult": "doctor.checks",
+    "RowComparison": "report.rows",
     "RunReport": "spark.reporting.report",
     "RunResult": "spark.job.job",
     "TableAudit": "audit.table.findings",
     "audit": "spark.auditing.audit",
+    "compare_rows": "report.rows",
     "doctor": "spark.diagnostics.doctor",
     "document_frequencies": "spark.job.frequencies",
     "privatize": "spark.frame",
@@ -46,10 +50,12 @@ _HOMES = {
 
 __all__ = [
     "CheckResult",
+    "RowComparison",
     "RunReport",
     "RunResult",
     "TableAudit",
     "audit",
+    "compare_rows",
     "doctor",
     "document_frequencies",
     "privatize",

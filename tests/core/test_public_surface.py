@@ -59,6 +59,7 @@ SIGNATURES = {
     "dp.tickets": "(rows, seed)",
     "dps.audit": "(table, against, *, config, columns, row_key, record_key, label, attribute, similarity, encoder, "
     "masked_model, label_rows, require, sample, partial, out, names, annotations, internal, spark, progress)",
+    "dps.compare_rows": "(before, after)",
     "dps.doctor": "(config, spark, *, progress)",
     "dps.document_frequencies": "(df, columns, model)",
     "dps.privatize": "(df, columns, model, *, row_key, record_key, key, run_id, udf, weights, mask, keep)",
@@ -101,7 +102,8 @@ DOORS = {"dp": dp, "dps": dps, "audit": audit}
 SURFACE = {
     "dp": {name.split(".")[1] for name in SIGNATURES if name.startswith("dp.")}
     | {"MECHANISMS", "__version__", "errors"},
-    "dps": {name.split(".")[1] for name in SIGNATURES if name.startswith("dps.")} | {"CheckResult"},
+    "dps": {name.split(".")[1] for name in SIGNATURES if name.startswith("dps.")}
+    | {"CheckResult", "RowComparison"},
     "audit": {name.split(".")[1] for name in SIGNATURES if name.startswith("audit.")},
 }
 ERRORS = {

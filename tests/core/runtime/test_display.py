@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from dptext_spark.runtime.display import MOST, MOST_VALUE, brief, cut, line, marked, settings_line, table
+from dptext_spark.runtime.display import (
+    MOST,
+    MOST_TEXT,
+    MOST_TEXTS,
+    MOST_VALUE,
+    brief,
+    cut,
+    line,
+    marked,
+    settings_line,
+    side_by_side,
+    table,
+)
 
 
 @dataclass(frozen=True, repr=False)
@@ -64,3 +76,40 @@ def test_words_that_differ_are_marked_on_both_sides() -> None:
         "to <mark>Ada L</mark> now",
         "to <mark>[NAME]</mark> now",
     )
+
+
+def test_texts_side_by_side_are_this_html_and_escaped() -> None:
+    left, text = (
+        f' style="text-align:left{more}"' for more in ("", ";vertical-align:top;white-space:pre-wrap")
+    )
+    heads = "".join(f'<th scope="col"{left}>{head}</th>' for head in ("", "before", "after"))
+    shown = [
+        ("1 & 2", "a\n<script>", "a\n<b>"),
+        ("null", None, None),
+        ("lost", "a <i>", None),
+        ("empty", "", ""),
+    ]
+    cells = [
+        ("1 &amp; 2", "a\n&lt;<mark>script</mark>&gt;", "a\n&lt;<mark>b</mark>&gt;"),
+        ("null", "<em>NULL</em>", "<em>NULL</em>"),
+        ("lost", "a &lt;i&gt;", "<em>NULL</em>"),
+        ("empty", "", ""),
+    ]
+    body = "".join(
+        f'<tr><th scope="row"{left}>{a}</th><td{text}>{b}</td><td{text}>{c}</td></tr>' for a, b, c in cells
+    )
+    assert side_by_side("A & B", shown, note="1 < 2") == (
+        f"<div><strong>A &amp; B</strong><table><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table><p>1 &lt; 2</p></div>"
+    )
+
+
+def test_of_many_and_long_texts_the_first_is_shown_and_said() -> None:
+    whole = side_by_side("A", [(f"row {i}", "x" * MOST_TEXT, "y") for i in range(MOST_TEXTS)])
+    assert "<p>" not in whole
+    assert "…" not in whole
+    many = side_by_side("A", [(f"row {i}", "x", "y") for i in range(MOST_TEXTS + 1)])
+    assert many.count('<th scope="row"') == MOST_TEXTS
+    assert f"<p>The first {MOST_TEXTS} of {MOST_TEXTS + 1} are shown.</p>" in many
+    long = side_by_side("A", [("row", None, "y" * (MOST_TEXT + 1))])
+    assert f">{'y' * (MOST_TEXT - 1)}…</td>" in long
+    assert "<p>Texts end after 1,000 characters (…); words are marked up to there.</p>" in long
