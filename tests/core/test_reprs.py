@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 from dataclasses import dataclass
 from html.parser import HTMLParser
 from pathlib import Path
@@ -17,6 +18,8 @@ from dptext_spark import audit
 from dptext_spark.audit.comparison.corpus import CorpusSettings
 from dptext_spark.audit.comparison.frontier import Frontier
 from dptext_spark.audit.estimates import Metric
+from dptext_spark.config.load import parse_config
+from dptext_spark.disclosure.facts import Restricted, RunFacts
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms.parameters import parameters_of
 from dptext_spark.model.privatizer import SHOWN, Privatizer
@@ -220,6 +223,26 @@ def test_what_a_run_or_an_audit_returns_shows_no_figure(tmp_path: Path) -> None:
     assert repr(audited) == "TableAudit('id', 1 figures, not shown)"
     result = dps.RunResult(Outcome())  # type: ignore[arg-type]
     assert repr(result) == "RunResult('run-1', succeeded)"
+    facts = RunFacts(
+        config=parse_config(
+            {
+                "input": {"path": "/in"},
+                "columns": ["body"],
+                "output": {"path": "/out", "other_columns": ["id"]},
+            }
+        ),
+        guarantee=dp.Guarantee("epsilon_dp", 1.0, sentence="A <bound> holds."),
+        status="succeeded",
+        run_id="<script>",
+        rows=7,
+        other_columns=("id",),
+        restricted=Restricted({"words": 987_654.0, "drawn": 123_456.0, "changed_share": 0.123456}),
+    )
+    cells = shown(dps.RunResult(facts))
+    assert cells.rows == {"rows": "7", "guarantee": "A <bound> holds. [proved]", "in clear": "columns id"}
+    html = dps.RunResult(facts)._repr_html_()
+    assert html.startswith("<div><strong>run &lt;script&gt;: succeeded</strong>")
+    assert not re.search(r"987|123|12\.3|0\.1", html)
     settings = tmp_path / "secret.yaml"
     settings.write_text("input: {path: /secret}\ncolumns: [secret]\noutput: {path: /out}\n", encoding="utf-8")
     config = dp.load_config(settings)

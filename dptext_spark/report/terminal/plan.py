@@ -16,11 +16,13 @@ from dptext_spark.model.artifact import certificate_of
 from dptext_spark.model.compile import prepare
 from dptext_spark.model.record import record_account
 from dptext_spark.report.terminal.console import WIDTH, hanging
-from dptext_spark.runtime.display import line
+from dptext_spark.runtime.display import line, table
 from dptext_spark.runtime.progress import Progress
 from dptext_spark.runtime.record import Json
 
 _NOT_SHOWN = "(hidden: it names a text column)"
+_NOT_READ = "No data was read, so columns, keys and target were not checked."
+_UNCERTIFIED = "none was made; `dptext certify` makes one"
 _LOOK = "look at a sample of 1,000 rows; refused where most of their words are not in the lexicon"
 
 
@@ -69,6 +71,17 @@ class Plan:
         return line(
             "Plan", f"{len(self.steps)} steps", f"{len(self.writes)} places written", "print it for the text"
         )
+
+    def _repr_html_(self) -> str:
+        """Return steps, places, guarantee and certificate, for a notebook; settings and statement are in the text."""
+        steps = [(f"step {number}", step) for number, step in enumerate(self.steps, start=1)]
+        writes = [(place.where, f"{place.what} (to be shared: {place.share})") for place in self.writes]
+        certificate = self.facts.certificate
+        promise = [
+            ("guarantee", str(self.facts.guarantee)),
+            ("certificate", _UNCERTIFIED if certificate is None else certificate.sentence),
+        ]
+        return table("What a run would do", [*steps, *writes, *promise], note=_NOT_READ)
 
     def __str__(self) -> str:
         """Return the text, in lines of the usual width."""
@@ -208,14 +221,14 @@ def plan_text(planned: Plan, columns: int = WIDTH) -> str:
         parts.append(hanging("    ", f"{place.what} (to be shared: {place.share})", columns))
     certificate, statement = planned.facts.certificate, planned.facts.disclosure
     promise = hanging("  ", str(planned.facts.guarantee), columns)
-    found = "none was made; `dptext certify` makes one" if certificate is None else certificate.sentence
+    found = _UNCERTIFIED if certificate is None else certificate.sentence
     parts += ["", "GUARANTEE", promise, hanging("  certificate: ", found, columns), "", "DISCLOSURE"]
     for heading, sentences in () if statement is None else statement.sections:
         parts.append(f"  {heading}")
         parts += [hanging("    - ", sentence, columns) for sentence in sentences]
     parts += [
         "",
-        hanging("", "No data was read, so columns, keys and target were not checked.", columns),
+        hanging("", _NOT_READ, columns),
         "Nothing was written but the model:",
         planned.artifact,
     ]

@@ -47,25 +47,45 @@ def summary(
         Lines of text without a final newline.
     """
     if isinstance(outcome, Unchanged):
-        lines = [f"run {outcome.run_id}: {_STATUS['unchanged']}"]
-        if outcome.input_version_now is not None:
-            now, then = outcome.input_version_now, outcome.record.input_version
-            note = f"It read {then}; the input is at {now} now, which takes a new run id."
-            lines.append(hanging("  ", note, columns))
-        return "\n".join(lines)
+        return "\n".join([_heading(outcome), *(hanging("  ", note, columns) for note in _gone_on(outcome))])
     facts = outcome
-    counted = "its counts by a second pass" if facts.counted else "without its counts"
-    said = _STATUS.get(facts.status, facts.status).format(counted=counted)
-    lines = [f"run {facts.run_id}: {said}", *(hanging("  ", problem, columns) for problem in facts.problems)]
+    lines = [_heading(facts), *(hanging("  ", problem, columns) for problem in facts.problems)]
     # Whoever reads no further must have seen the warnings.
-    warnings = () if facts.disclosure is None else facts.disclosure.under("Warnings")
-    lines += [hanging("  WARNING: ", warning, columns) for warning in warnings]
+    lines += [hanging("  WARNING: ", warning, columns) for warning in _warnings(facts)]
     rows = [*_work(facts, internal), *_promise(facts, internal), *_places(facts), *_cost(facts, price)]
     width = max((len(name) for name, _ in rows), default=0)
     lines += [hanging(f"  {name:<{width}}  ", value, columns) for name, value in rows]
     if internal:
         lines.append("These figures depend on the private text: not for sharing.")
     return "\n".join(lines)
+
+
+def shareable_summary(outcome: RunFacts | Unchanged) -> tuple[str, list[tuple[str, str]]]:
+    """Return a heading, and (name, value) of what may be shared: what the summary has without `internal`, but for its cost."""
+    if isinstance(outcome, Unchanged):
+        return _heading(outcome), [("input", note) for note in _gone_on(outcome)]
+    facts = outcome
+    first = [("problem", problem) for problem in facts.problems]
+    first += [("WARNING", warning) for warning in _warnings(facts)]
+    return _heading(facts), [*first, *_work(facts, False), *_promise(facts, False), *_places(facts)]
+
+
+def _heading(outcome: RunFacts | Unchanged) -> str:
+    if isinstance(outcome, Unchanged):
+        return f"run {outcome.run_id}: {_STATUS['unchanged']}"
+    counted = "its counts by a second pass" if outcome.counted else "without its counts"
+    return f"run {outcome.run_id}: {_STATUS.get(outcome.status, outcome.status).format(counted=counted)}"
+
+
+def _gone_on(outcome: Unchanged) -> Iterator[str]:
+    """Say that the input has gone on since the run, where it has."""
+    if outcome.input_version_now is not None:
+        now, then = outcome.input_version_now, outcome.record.input_version
+        yield f"It read {then}; the input is at {now} now, which takes a new run id."
+
+
+def _warnings(facts: RunFacts) -> tuple[str, ...]:
+    return () if facts.disclosure is None else tuple(facts.disclosure.under("Warnings"))
 
 
 def _work(facts: RunFacts, internal: bool) -> Iterator[tuple[str, str]]:

@@ -12,7 +12,8 @@ from dptext_spark.disclosure.facts import RunFacts, RunRecord, Unchanged
 from dptext_spark.errors import CountMismatchError, DPTextError, RecordingError, RunError
 from dptext_spark.ledger.entry import SPENT
 from dptext_spark.mechanisms.privacy_loss.accountant import RecordBound
-from dptext_spark.runtime.display import cut, line
+from dptext_spark.report.terminal.summary import shareable_summary
+from dptext_spark.runtime.display import cut, line, table
 from dptext_spark.runtime.progress import Steps
 from dptext_spark.runtime.record import Json
 from dptext_spark.spark.errors import reduced, suppress_sensitive_logs
@@ -46,6 +47,11 @@ class RunResult:
     def __repr__(self) -> str:
         """Return id and status; figures of the private text are in `facts`."""
         return line("RunResult", cut(repr(self.run_id), 120), self.status)
+
+    def _repr_html_(self) -> str:
+        """Return what may be shared of the run, for a notebook; figures of the private text are in `facts`."""
+        heading, rows = shareable_summary(self.outcome)
+        return table(heading, rows, note="Figures of the private text are not shown: `facts` has them.")
 
     @property
     def run_id(self) -> str:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
+from dataclasses import replace
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -123,3 +126,26 @@ def test_a_condition_on_the_text_is_not_shown() -> None:
     assert found.steps[0] == "read /none/in (delta) where (hidden: it names a text column)"
     assert "MARKER" not in json.dumps(found.as_dict())
     assert "MARKER" not in plan_text(found)
+
+
+def test_a_notebook_shows_steps_places_and_promises_escaped() -> None:
+    found = plan_of(
+        input={"path": "/none/<b>in", "where": "body LIKE '%secret%' AND lang = '<script>'"},
+        output={"path": "/none/out"},
+    )
+    html = found._repr_html_()
+    assert "secret" not in html
+    assert "<script" not in html
+    assert "<b>" not in html
+    said = [unescape(cell) for cell in re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", html)]
+    cells = list(zip(said[::2], said[1::2], strict=True))
+    assert cells == [
+        *((f"step {number}", step) for number, step in enumerate(found.steps, start=1)),
+        *((place.where, f"{place.what} (to be shared: {place.share})") for place in found.writes),
+        ("guarantee", str(found.facts.guarantee)),
+        ("certificate", found.as_dict()["certificate"]["sentence"]),
+    ]
+    assert cells[0][1].startswith("read /none/<b>in (delta) where (hidden")
+    assert html.endswith("<p>No data was read, so columns, keys and target were not checked.</p></div>")
+    uncertified = replace(found, facts=replace(found.facts, certificate=None))._repr_html_()
+    assert "none was made; `dptext certify` makes one" in uncertified

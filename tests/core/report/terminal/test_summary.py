@@ -19,7 +19,7 @@ from dptext_spark.disclosure.facts import (
 from dptext_spark.disclosure.statement import Statement
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.ledger.balance import Spending
-from dptext_spark.report.terminal.summary import core_hours, summary
+from dptext_spark.report.terminal.summary import core_hours, shareable_summary, summary
 
 SENTENCE = "One drawn word is private against every other word of its set, and against no other word. " * 3
 
@@ -209,3 +209,37 @@ def test_a_stream_counts_its_micro_batches() -> None:
     assert "none now: nothing was added to the source" in summary(
         replace(FACTS, batches=replace(held, now=0))
     )
+
+
+def test_what_a_notebook_shows_is_what_may_be_shared() -> None:
+    epsilon = RecordEpsilon("ε times the drawn words", 5.0, 4.0, 9.0, 31.0)
+    facts = replace(
+        FACTS,
+        restricted=Restricted(FIGURES, epsilon),
+        problems=("It does not agree.",),
+        disclosure=Statement((("Warnings", ("Look here.",)),)),
+    )
+    heading, rows = shareable_summary(facts)
+    assert heading == "run r1: succeeded"
+    assert rows == [
+        ("problem", "It does not agree."),
+        ("WARNING", "Look here."),
+        ("rows", "20,000"),
+        ("seconds", "12.0, of which writing 10.0; 123,457 words/s"),
+        ("compiled", "3 loops; the cache holds them now"),
+        ("guarantee", "A bound holds. [proved]"),
+        ("ε a record", "ε times the drawn words (figures: --internal)"),
+        ("consistency", "Consistency was audited."),
+        ("input", "/in"),
+        ("output", "/out (version 0)"),
+        ("account", "/share/runs (may be shared: settings, guarantee, disclosure)"),
+        ("metrics", "/keep/metrics (restricted: depends on the private text)"),
+        ("in clear", "columns ticket"),
+    ]
+    assert rows == shareable_summary(replace(facts, restricted=None))[1]
+    gone_on = shareable_summary(Unchanged(RECORD, "delta:4"))
+    assert gone_on == (
+        "run r1: unchanged: this run id had committed before, and nothing was done",
+        [("input", "It read delta:3; the input is at delta:4 now, which takes a new run id.")],
+    )
+    assert shareable_summary(Unchanged(RECORD))[1] == []
