@@ -82,6 +82,7 @@ SIGNATURES = {
     "dp.RunConfig.as_dict": "(self)",
     "dps.RunReport.as_dict": "(self)",
     "dps.RunReport.save": "(self, path)",
+    "dps.RunReport.show": "(self)",
     "dps.RunReport.statement": "(self, form)",
     "dps.RunResult.as_dict": "(self, internal)",
     "dps.TableAudit.as_dict": "(self)",

@@ -34,8 +34,10 @@ from dptext_spark.report.sections.published import (
     publish,
     wanted,
 )
+from dptext_spark.report.terminal.console import write
 from dptext_spark.runtime.atomic import PRIVATE, write_atomically
 from dptext_spark.runtime.display import cut, line
+from dptext_spark.runtime.notebook import frame, in_notebook, show_html
 from dptext_spark.runtime.progress import Progress, silent
 from dptext_spark.runtime.record import Json
 from dptext_spark.spark.errors import reduced, suppress_sensitive_logs
@@ -64,6 +66,7 @@ _SEVERAL_LAWS = (
     "a budget chose the law of each record by the number of its drawn words, and figures of one law would mislead; those of the "
     "largest, at which least is protected, are what `dptext calibrate` finds without the budget"
 )
+_KEPT = "This report depends on the private text, and this notebook holds it now: clear the output before you share the notebook."
 EXAMPLES = 3
 LONGEST = 600  # characters of an example
 
@@ -152,6 +155,23 @@ class RunReport:
             DataError: it cannot be written there.
         """
         return write_page(self.facts, None if path is None else Path(path))
+
+    def show(self) -> None:
+        """Show the page below the cell of a notebook; elsewhere write it, as :meth:`save` does, and print where it is.
+
+        A notebook that is kept with its outputs holds the page. One with `internal` or `with_examples` is not for sharing, and a
+        sentence above it says so.
+
+        Raises:
+            DataError: the file cannot be written.
+        """
+        if not in_notebook():
+            write(f"No notebook shows it here. The report is in {self.save().resolve()}")
+            return
+        warning = ""
+        if self.facts.internal or self.facts.examples:
+            warning = f"<p><strong>{_KEPT}</strong></p>"
+        show_html(warning + frame(page(self.facts), f"Report of run {self.facts.run.run_id}"))
 
     def statement(self, form: str = "md") -> str:
         """Return the disclosure statement alone: `md`, `html` or `json`.
