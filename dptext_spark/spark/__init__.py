@@ -2,8 +2,8 @@
 
 `privatize(df, ...)` is the lazy DataFrame function and `run(config)` the whole job; `report(run_id, config)` shows a run,
 `audit(table, against=...)` compares a written table with its source, `doctor(config)` looks at a cluster before a run,
-`document_frequencies(df, ...)` counts what importance may be measured by, `compare_rows(before, after)` shows texts beside what
-they became, and `spark_session()` is a session with Delta.
+`document_frequencies(df, ...)` counts what importance may be measured by, `preview(df, ...)` shows a few rows before and after,
+`compare_rows(before, after)` texts beside what they became, and `spark_session()` is a session with Delta.
 Names are looked up on first use, so that a worker that only needs the column function imports no more than that.
 
 Examples:
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from dptext_spark.spark.reporting.report import RunReport, report
     from dptext_spark.spark.runner import run
     from dptext_spark.spark.session.session import spark_session
+    from dptext_spark.spark.table_preview import TablePreview, preview
 
 _HOMES = {
     "CheckResult": "doctor.checks",
@@ -38,10 +39,12 @@ _HOMES = {
     "RunReport": "spark.reporting.report",
     "RunResult": "spark.job.job",
     "TableAudit": "audit.table.findings",
+    "TablePreview": "spark.table_preview",
     "audit": "spark.auditing.audit",
     "compare_rows": "report.rows",
     "doctor": "spark.diagnostics.doctor",
     "document_frequencies": "spark.job.frequencies",
+    "preview": "spark.table_preview",
     "privatize": "spark.frame",
     "report": "spark.reporting.report",
     "run": "spark.runner",
@@ -54,10 +57,12 @@ __all__ = [
     "RunReport",
     "RunResult",
     "TableAudit",
+    "TablePreview",
     "audit",
     "compare_rows",
     "doctor",
     "document_frequencies",
+    "preview",
     "privatize",
     "report",
     "run",

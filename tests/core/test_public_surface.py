@@ -62,6 +62,7 @@ SIGNATURES = {
     "dps.compare_rows": "(before, after)",
     "dps.doctor": "(config, spark, *, progress)",
     "dps.document_frequencies": "(df, columns, model)",
+    "dps.preview": "(df, columns, model, *, rows)",
     "dps.privatize": "(df, columns, model, *, row_key, record_key, key, run_id, udf, weights, mask, keep)",
     "dps.report": "(run_id, config, *, audit, internal, with_examples, publish, most_words, most_names, figures, "
     "public_text, examine, spark, progress)",
@@ -104,7 +105,7 @@ SURFACE = {
     "dp": {name.split(".")[1] for name in SIGNATURES if name.startswith("dp.")}
     | {"MECHANISMS", "__version__", "errors"},
     "dps": {name.split(".")[1] for name in SIGNATURES if name.startswith("dps.")}
-    | {"CheckResult", "RowComparison"},
+    | {"CheckResult", "RowComparison", "TablePreview"},
     "audit": {name.split(".")[1] for name in SIGNATURES if name.startswith("audit.")},
 }
 ERRORS = {
@@ -124,6 +125,13 @@ def test_the_surface_is_this_and_no_more(door: str) -> None:
     assert set(dir(DOORS[door])) >= SURFACE[door]
     for name in SURFACE[door]:
         assert getattr(DOORS[door], name) is not None
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_no_module_takes_the_place_of_a_name(door: str) -> None:
+    # Importing a module sets it in its package, whichever public name stood there.
+    beside = {place.stem for place in Path(str(DOORS[door].__file__)).parent.iterdir()}
+    assert (beside & SURFACE[door]) - {"errors"} == set()
 
 
 def test_the_errors_are_these_with_their_exit_codes() -> None:

@@ -1,0 +1,173 @@
+"""A few rows are drawn as a run would draw them, under a key of their own, and nothing of the draw stays."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+import dptext_spark as dp
+from dptext_spark.errors import DataError, SettingsError
+from dptext_spark.lexicon.vocabulary import Vocabulary
+from dptext_spark.model.privatizer import Privatizer
+from dptext_spark.model.rows import THROWN_AWAY, draw_rows
+
+pytest.importorskip("pyspark", reason="the extra [spark] is not installed")
+
+from dptext_spark import spark as dps
+
+WORDS = ["<script>", "a&b", "parcel", "letter", "sister", "brother", "send", "give"]
+POLICY = dp.Policy(oov="mask", tokenizer="whitespace", identifiers="none")
+BODIES = ["send parcel secret", None, "", "send parcel secret", "give letter"]
+NOTES = ["sister", "brother", None, "parcel parcel", "<script> <script>"]
+TABLE = pa.table({"id": [1, 2, 3, 4, 5], "body": BODIES, "note": NOTES})
+KEY = dp.RunKey.insecure(5)
+
+
+@pytest.fixture(scope="module")
+def lexicon() -> dp.Lexicon:
+    vectors = np.random.default_rng(5).standard_normal((len(WORDS), 4)).astype(np.float32)
+    return dp.Lexicon(Vocabulary.of(WORDS), vectors, "euclidean")
+
+
+def model_at(lexicon: dp.Lexicon, level: str, importance: dp.Importance | None = None) -> Privatizer:
+    return dp.compile(dp.CusText(epsilon=1.0, k=8), lexicon, POLICY, consistency=level, importance=importance)
+
+
+@pytest.mark.parametrize("level", ["token", "record", "dataset"])
+def test_rows_are_drawn_as_by_the_model(
+    lexicon: dp.Lexicon, level: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dptext_spark.model.rows.RunKey.generate", lambda: KEY)
+    model = model_at(lexicon, level)
+    ids = pa.array([0, 1, 2, 3, 4])
+    expected = {
+        name: model.privatize(pa.array(texts), column=name, row_ids=ids, key=KEY)[0].to_pylist()
+        for name, texts in (("body", BODIES), ("note", NOTES))
+    }
+    drawn = draw_rows(model, {"body": pa.array(BODIES), "note": pa.array(NOTES)})
+    assert {name: texts.to_pylist() for name, texts in drawn.items()} == expected
+    assert expected["body"][1:3] == [None, ""]
+    assert expected["body"][0].endswith(" [OOV]")
+
+
+def test_each_has_a_key_of_its_own_and_leaves_nothing(lexicon: dp.Lexicon) -> None:
+    model = model_at(lexicon, "dataset")
+    # 8 words to 8 outputs each: that ten substitutions are one has a probability below 1e-9.
+    words = {"body": pa.array([" ".join(WORDS)])}
+    assert len({draw_rows(model, words)["body"][0].as_py() for _ in range(10)}) > 1
+    assert model._draws == {}
+
+
+def test_importance_chooses_in_all_texts_of_a_row(
+    lexicon: dp.Lexicon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chosen = dp.Importance(provider="random", percent=50)
+    model = model_at(lexicon, "record", chosen)
+    asked: list[int] = []
+    choose = Privatizer.choose
+
+    def noted(self: Privatizer, columns: list) -> object:
+        asked.append(len(columns))
+        return choose(self, columns)
+
+    monkeypatch.setattr(Privatizer, "choose", noted)
+    drawn = draw_rows(model, {"body": pa.array(["send parcel"]), "note": pa.array(["give letter"])})
+    assert asked == [2]
+    # Two of four words are drawn; a drawn word may come out as itself.
+    kept = sum(
+        a == b
+        for before, after in (("send parcel", "body"), ("give letter", "note"))
+        for a, b in zip(before.split(), drawn[after][0].as_py().split(), strict=True)
+    )
+    assert kept >= 2
+    weighed = model_at(lexicon, "token", dp.Importance(provider="column", percent=50, weights=("w",)))
+    with pytest.raises(SettingsError, match="model: which words it draws depends on a column of weights"):
+        draw_rows(weighed, {"body": pa.array(["send"])})
+
+
+@pytest.mark.parametrize("kind", ["arrow", "pandas", "chunks", "dictionary", "large"])
+def test_a_table_is_previewed_whatever_holds_it(lexicon: dp.Lexicon, kind: str) -> None:
+    held = {
+        "arrow": lambda: TABLE,
+        "pandas": TABLE.to_pandas,
+        "chunks": lambda: pa.concat_tables([TABLE.slice(0, 1), TABLE.slice(1)]),
+        "dictionary": lambda: TABLE.set_column(1, "body", TABLE["body"].dictionary_encode()),
+        "large": lambda: TABLE.set_column(1, "body", TABLE["body"].cast(pa.large_string())),
+    }[kind]()
+    shown = dps.preview(held, ["body", "note"], model_at(lexicon, "record"), rows=4)
+    assert list(shown.columns) == ["body", "note"]
+    assert shown.columns["body"].before == tuple(BODIES[:4])
+    assert shown.columns["note"].before == tuple(NOTES[:4])
+    for before, after in zip(NOTES[:4], shown.columns["note"].after, strict=True):
+        assert (before is None) == (after is None)
+        assert set((after or "").split()) <= set(WORDS)
+    body = shown.columns["body"].after
+    assert body[1:3] == (None, "")
+    assert repr(shown) == ("TablePreview(4 rows, 2 columns, not shown, key thrown away, not for sharing)")
+    assert shown.guarantee == model_at(lexicon, "record").guarantee(of_rows=True)
+
+
+def test_a_notebook_shows_rows_escaped_and_says_why_nothing_is_spent(lexicon: dp.Lexicon) -> None:
+    model = model_at(lexicon, "record")
+    shown = dps.preview(TABLE, ["body", "note"], model)
+    html = shown._repr_html_()
+    assert "<script" not in html
+    assert "&lt;script&gt;" in html
+    assert re.findall(r'<th scope="row"[^>]*>(.*?)</th>', html) == [
+        f"row {number}, {name}" for number in range(1, 6) for name in ("body", "note")
+    ]
+    assert "<mark>[OOV]</mark>" in html
+    assert THROWN_AWAY in html
+    assert "only while nobody shares what is shown here" in THROWN_AWAY
+    assert "the ledger counts nothing" in THROWN_AWAY
+
+
+def test_no_rows_are_no_rows(lexicon: dp.Lexicon) -> None:
+    shown = dps.preview(TABLE.slice(0, 0), ["body"], model_at(lexicon, "record"))
+    assert repr(shown).startswith("TablePreview(0 rows, 1 column,")
+    one = dps.preview(TABLE, ["body"], model_at(lexicon, "record"), rows=1)
+    assert one.columns["body"].before == (BODIES[0],)
+
+
+@pytest.mark.parametrize(
+    ("table", "columns", "rows", "kind", "said"),
+    [
+        (TABLE, ["body"], 0, SettingsError, "rows: 0 given; valid: 1 to 20"),
+        (TABLE, ["body"], 21, SettingsError, "rows: 21 given"),
+        (TABLE, ["body"], True, SettingsError, "rows: True given"),
+        (TABLE, [], 5, SettingsError, "columns: a list with at least one text column"),
+        (TABLE, "body", 5, SettingsError, "columns: a list with at least one text column"),
+        (TABLE, ["boddy"], 5, DataError, "columns: 'boddy' is not once .*; columns there: id, body, note"),
+        (TABLE, ["body", "body"], 5, DataError, "columns: 'body' is not once"),
+        (TABLE.append_column("body", TABLE["note"]), ["body"], 5, DataError, "columns: 'body' is not once"),
+        (TABLE, ["id"], 5, DataError, "id: a column of type int64; valid: a text column"),
+        (pa.table({"b": [b"secret"]}), ["b"], 5, DataError, "b: a column of type binary"),
+        (pd.DataFrame({"b": ["secret", 7]}), ["b"], 5, DataError, "columns b: no column of texts"),
+        ({"b": ["secret"]}, ["b"], 5, DataError, "columns: 'b' is not once"),
+        (
+            pa.table(
+                {
+                    "b": pa.Array.from_buffers(
+                        pa.string(),
+                        1,
+                        [None, pa.py_buffer(b"\0\0\0\0\x07\0\0\0"), pa.py_buffer(b"secret\xff")],
+                    )
+                }
+            ),
+            ["b"],
+            5,
+            DataError,
+            "b: a text is no valid Unicode",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_named_without_a_word_of_it(
+    lexicon: dp.Lexicon, table: object, columns: list[str], rows: int, kind: type[Exception], said: str
+) -> None:
+    with pytest.raises(kind, match=said) as caught:
+        dps.preview(table, columns, model_at(lexicon, "record"), rows=rows)  # type: ignore[arg-type]
+    assert "secret" not in str(caught.value)
