@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable
+
+from dptext_spark.runtime.notebook import in_notebook
 
 Progress = Callable[[str, float | None], None]
 """Called with each step, and the share of it that is done, 0 to 1; None where that is not known."""
@@ -16,3 +20,31 @@ Counted = Callable[[int, int], None]
 
 def silent(*_: object) -> None:
     """Tell nobody."""
+
+
+VARIABLE = "DPTEXT_PROGRESS"
+
+
+class OnStderr:
+    """Tells each new step in a line of its own on stderr."""
+
+    _last = ""
+
+    def __call__(self, step: str, share: float | None = None) -> None:  # noqa: ARG002  (a line for each share is too many)
+        """Tell a step, unless it goes on."""
+        if step != self._last:
+            self._last = step
+            sys.stderr.write(f"{step}\n")
+            sys.stderr.flush()
+
+
+def by_default() -> Callable[..., None]:
+    """Return what long work tells its steps where no callback is given.
+
+    Returns:
+        :class:`OnStderr` in a notebook, and where stderr is a terminal; else, and where the variable `DPTEXT_PROGRESS` is `off`,
+        :func:`silent`.
+    """
+    if os.environ.get(VARIABLE) == "off":
+        return silent
+    return OnStderr() if in_notebook() or sys.stderr.isatty() else silent

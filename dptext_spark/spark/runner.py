@@ -8,7 +8,7 @@ from dptext_spark.config.keys import refuse_given, taken
 from dptext_spark.config.model import RunConfig
 from dptext_spark.model.code_ahead import begin_code
 from dptext_spark.randomness.draws import RunKey
-from dptext_spark.runtime.progress import Steps, silent
+from dptext_spark.runtime.progress import Steps, by_default
 from dptext_spark.spark.errors import suppress_sensitive_logs
 from dptext_spark.spark.job.job import RunResult, run_once
 from dptext_spark.spark.job.prepare import prepare_run
@@ -34,6 +34,7 @@ def run(
         key: the run key; None takes the source that the settings name, or 32 bytes of the operating system. Refused with
             `key.deliver: executors`, where each worker reads that source.
         progress: progress callback, called with each step; what it is told holds nothing of the data.
+            None tells them on stderr in a notebook or terminal.
 
     Returns:
         What a run that committed did.
@@ -50,7 +51,7 @@ def run(
         >>> result.run_id, result.status
         ('first', 'succeeded')
     """
-    say = progress or silent
+    say = progress or by_default()
     refuse_given(config.key, key)
     key = key or taken(config.key)  # before Spark starts, which would inherit a variable
     if key is None and config.is_stream:

@@ -66,6 +66,7 @@ def execute(notebook: NotebookNode, folder: Path) -> NotebookNode:
     environment = os.environ | {
         "PYTHONPATH": os.pathsep.join(paths),
         "IPYTHONDIR": str(own / "ipython"),
+        "DPTEXT_PROGRESS": "off",  # the outputs that are kept hold results only
         "SPARK_LOCAL_DIRS": str(folder / "spark"),
         "SPARK_SUBMIT_OPTS": " ".join(filter(None, [os.environ.get("SPARK_SUBMIT_OPTS"), *SHORT_LIVED])),
     }

@@ -24,7 +24,7 @@ from dptext_spark.mechanisms.base import check_context
 from dptext_spark.mechanisms.remap import remap_of
 from dptext_spark.model.compile import in_table_order, load_lexicons
 from dptext_spark.runtime.display import line, table
-from dptext_spark.runtime.progress import Progress, silent
+from dptext_spark.runtime.progress import Progress, by_default
 from dptext_spark.runtime.record import Json
 from dptext_spark.text.records import Records
 
@@ -102,7 +102,8 @@ def compare(
         public: what the adversary knows of the language.
         private: what is replaced; its labels, where it has any, give an accuracy.
         language: a third text, public and of the same language, whose word pairs judge the word order; None leaves that out.
-        progress: progress callback, called with each step.
+        progress: progress callback, called with each step. None
+            tells them on stderr in a notebook or terminal.
 
     Raises:
         SettingsError: run.artifact or importance is set; two of the texts are the same; a mechanism accepts fewer than two
@@ -117,7 +118,7 @@ def compare(
         >>> [(point.mechanism, point.epsilon) for point in found.points]
         [('custext', 2.0), ('custext', 8.0)]
     """
-    say = progress or silent
+    say = progress or by_default()
     if config.run.artifact is not None:
         raise SettingsError(
             f"run.artifact: {config.run.artifact!r} given, but a comparison compiles several mechanisms; valid: null."

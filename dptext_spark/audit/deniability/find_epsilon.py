@@ -27,7 +27,7 @@ from dptext_spark.lexicon.prior import of_drawn
 from dptext_spark.model.compile import for_policy, load_lexicons
 from dptext_spark.rounding import exact, round_conservatively
 from dptext_spark.runtime.display import line
-from dptext_spark.runtime.progress import Progress, silent
+from dptext_spark.runtime.progress import Progress, by_default
 from dptext_spark.runtime.record import Json
 from dptext_spark.text.engine import Engine
 from dptext_spark.text.names.public_lists import listed_names
@@ -98,7 +98,8 @@ def calibrate(
         sample: words that are drawn from, where the mechanism has no law.
         words: those that `bayes words` is about, such as names that matter; those that the lexicon lacks are never guessed and
             play no part.
-        progress: progress callback, called with each step.
+        progress: progress callback, called with each step. None
+            tells them on stderr in a notebook or terminal.
 
     Raises:
         SettingsError: an invalid requirement or range, or requirements that no ε satisfies: the message names the closest.
@@ -129,7 +130,7 @@ def calibrate(
             "budget: given, but a search looks for one ε, and a budget takes one for each number of words; valid: null (--set "
             "budget=null)."
         )
-    say = progress or silent
+    say = progress or by_default()
     lexicons = with_shared_words(load_lexicons(config, say))
     lexicons = for_policy(config.mechanism, lexicons, config.policy)
     say(f"preparing {config.mechanism.name} for {len(lexicons[0]):,} words", None)

@@ -17,7 +17,7 @@ from dptext_spark.model.compile import prepare
 from dptext_spark.model.record import record_account
 from dptext_spark.report.terminal.console import WIDTH, hanging
 from dptext_spark.runtime.display import line, table
-from dptext_spark.runtime.progress import Progress
+from dptext_spark.runtime.progress import Progress, by_default
 from dptext_spark.runtime.record import Json
 
 _NOT_SHOWN = "(hidden: it names a text column)"
@@ -106,7 +106,8 @@ def plan(config: RunConfig, progress: Progress | None = None) -> Plan:
 
     Args:
         config: the settings; the key that they name is read and checked, except a platform's secret.
-        progress: progress callback, called with each step.
+        progress: progress callback, called with each step. None
+            tells them on stderr in a notebook or terminal.
 
     Raises:
         SettingsError: a parameter does not fit the lexicon; the key cannot be read or is too short, or others may read its file.
@@ -118,7 +119,7 @@ def plan(config: RunConfig, progress: Progress | None = None) -> Plan:
         read /data/reviews (delta)
         check that id is unique and never NULL (a pass over that column)
     """
-    privatizer, artifact = prepare(config, progress)
+    privatizer, artifact = prepare(config, progress or by_default())
     read_key(config.key)
     facts = RunFacts.planned(config, privatizer, certificate_of(artifact), record_account(privatizer))
     facts = replace(facts, disclosure=disclosure(facts))

@@ -32,7 +32,7 @@ from dptext_spark.config.model import ModelConfig
 from dptext_spark.errors import DPTextError
 from dptext_spark.model.compile import prepare
 from dptext_spark.randomness.draws import RunKey
-from dptext_spark.runtime.progress import Steps, silent
+from dptext_spark.runtime.progress import Steps, by_default
 from dptext_spark.spark.auditing.keys import counted_keys, require_matching
 from dptext_spark.spark.auditing.names import labelled_findings, shipped_lists
 from dptext_spark.spark.auditing.pair_tables import UNCUT, WHOLE, PairTables, limit_of
@@ -102,6 +102,7 @@ def audit(
         internal: also `stayed`, the words of names that stayed most: private text.
         spark: a session; None takes the active one, or starts a local one.
         progress: progress callback, called with each step; what it is told holds nothing of the data.
+            None tells them on stderr in a notebook or terminal.
 
     Raises:
         SettingsError: the settings are not those that the table was made with, a key cannot be compared, or an entry of
@@ -133,13 +134,14 @@ def audit_table(
         plan: what is compared, and how.
         spark: a session; None takes the active one, or starts a local one.
         progress: progress callback, called with each step; what it is told holds nothing of the data.
+            None tells them on stderr in a notebook or terminal.
 
     Raises:
         SettingsError: the settings are not those that the table was made with, or a key cannot be compared.
         DataError: a table or a column is missing, a key is NULL or repeats, or the rows do not match.
         RunError: Spark failed.
     """
-    say = progress or silent
+    say = progress or by_default()
     if spark is None:
         say("starting Spark")
     session = spark or spark_session()

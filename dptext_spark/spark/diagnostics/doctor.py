@@ -35,7 +35,7 @@ from dptext_spark.model import artifact
 from dptext_spark.model.privatizer import Privatizer, providers_of
 from dptext_spark.randomness.draws import KeyReference
 from dptext_spark.runtime.paths import user_cache
-from dptext_spark.runtime.progress import Steps, silent
+from dptext_spark.runtime.progress import Steps, by_default
 from dptext_spark.spark.diagnostics.probe import (
     arrow_slots,
     driver_facts,
@@ -100,7 +100,8 @@ def doctor(
     Args:
         config: the settings of a run; without, what they name is not checked.
         spark: a session; None takes the active one, or starts a local one.
-        progress: progress callback, called with each step.
+        progress: progress callback, called with each step. None
+            tells them on stderr in a notebook or terminal.
 
     Returns:
         What each check found. Without a session there is nothing more to check.
@@ -110,7 +111,7 @@ def doctor(
         >>> [check.check for check in checks if check.status == "fail"]
         []
     """
-    say = progress or silent
+    say = progress or by_default()
     say("starting Spark")
     try:
         session = spark or spark_session()

@@ -38,7 +38,7 @@ from dptext_spark.report.terminal.console import write
 from dptext_spark.runtime.atomic import PRIVATE, write_atomically
 from dptext_spark.runtime.display import cut, line
 from dptext_spark.runtime.notebook import frame, in_notebook, show_html
-from dptext_spark.runtime.progress import Progress, silent
+from dptext_spark.runtime.progress import Progress, by_default
 from dptext_spark.runtime.record import Json
 from dptext_spark.spark.errors import reduced, suppress_sensitive_logs
 from dptext_spark.spark.job import ledger, runs
@@ -219,7 +219,8 @@ def report(
         public_text: lines of a public text, for the contextual adversary.
         examine: whether the model is opened and attacked; without, only the account is read.
         spark: a session; None takes the active one, or starts a local one.
-        progress: progress callback, called with each step.
+        progress: progress callback, called with each step. None
+            tells them on stderr in a notebook or terminal.
 
     Raises:
         SettingsError: no such run, neither settings nor folder, or what is asked for needs a setting that is not there.
@@ -253,7 +254,8 @@ def report_facts(
         asked: what it should hold beside what may be shared.
         spark: a session; None takes the active one, or starts a local one.
         examine: whether the model is opened and examined; without, only the account is read.
-        progress: progress callback, called with each step.
+        progress: progress callback, called with each step. None
+            tells them on stderr in a notebook or terminal.
 
     Returns:
         What :func:`dptext_spark.report.page.page` takes.
@@ -262,7 +264,7 @@ def report_facts(
         SettingsError: no such run, or what is asked for needs a setting that is not there.
         DataError: the tables are not those of an account, or hold no such metric, or an audit is of another run.
     """
-    say, asked = progress or silent, asked or Wanted()
+    say, asked = progress or by_default(), asked or Wanted()
     require_extra("audit", "jinja2", "matplotlib")
     noisy, results = wanted(asked.publish), read_results(asked.figures)
     say("reading the account", None)
