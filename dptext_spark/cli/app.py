@@ -23,6 +23,7 @@ from dptext_spark.cli.mechanisms import mechanisms
 from dptext_spark.cli.preview import preview
 from dptext_spark.cli.report import report
 from dptext_spark.cli.run import run
+from dptext_spark.cli.start import start
 from dptext_spark.report.terminal.console import write
 
 app = typer.Typer(
@@ -35,7 +36,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for command in (
-    demo, run, preview, certify, audit, report, ledger, calibrate, compare, mechanisms, doctor, jobs,
+    demo, start, run, preview, certify, audit, report, ledger, calibrate, compare, mechanisms, doctor, jobs,
 ):  # fmt: skip
     app.command()(command)
 app.add_typer(lexicon_app, name="lexicon")

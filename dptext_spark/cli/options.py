@@ -11,3 +11,15 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on s
 _SET = typer.Option("--set", "-s", metavar="A.B=VALUE", help="Override a setting; never the key.")
 Override = Annotated[list[str] | None, _SET]
 Config = Annotated[Path | None, typer.Option("--config", "-c", help="A YAML file of settings.")]
+# How a table of files is written, where Spark does not read it.
+Format = Annotated[
+    str | None, typer.Option(help="delta, parquet, csv, tsv or json. Default: by the files' names.")
+]
+Separator = Annotated[str | None, typer.Option(help="Of a CSV file's fields. Default: looked for.")]
+Header = Annotated[
+    bool | None,
+    typer.Option(
+        "--header/--no-header", help="Whether a CSV file's first line names columns. Default: looked for."
+    ),
+]
+Encoding = Annotated[str | None, typer.Option(help="Of a CSV file, such as windows-1252. Default: UTF-8.")]

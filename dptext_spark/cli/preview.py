@@ -1,23 +1,45 @@
-"""`dptext preview`: one sentence, without Spark."""
+"""`dptext preview`: one sentence, or rows of a file, without Spark."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dptext_spark.cli.options import Config, Json, Override
-from dptext_spark.report.terminal.console import progress, show, write_json
+from dptext_spark.cli.options import Config, Encoding, Format, Header, Json, Override, Separator
+from dptext_spark.errors import SettingsError
+from dptext_spark.report.terminal.console import progress, show, write, write_json
+
+if TYPE_CHECKING:
+    from dptext_spark.config.model import ModelConfig
+    from dptext_spark.model.privatizer import Privatizer
+    from dptext_spark.model.table_files import TableSample
+
+MOST_ROWS = 100
 
 
 def preview(
-    text: Annotated[str, typer.Argument(help="A sentence, in quotes.")],
+    text: Annotated[str | None, typer.Argument(help="A sentence, in quotes.")] = None,
     config: Config = None,
     overrides: Override = None,
     top: Annotated[int, typer.Option(min=1, help="Candidates listed for each word.")] = 4,
+    source: Annotated[
+        Path | None, typer.Option("--input", help="Rows of this file or folder instead. RESTRICTED output.")
+    ] = None,
+    rows: Annotated[int, typer.Option(min=1, max=MOST_ROWS, help="How many rows of it.")] = 20,
+    columns: Annotated[
+        list[str] | None,
+        typer.Option("--column", help="A text column of it; repeat it. Default: looked for."),
+    ] = None,
+    format: Format = None,
+    separator: Separator = None,
+    header: Header = None,
+    encoding: Encoding = None,
     as_json: Json = False,
 ) -> None:
-    """Draw one sentence without Spark, with a fresh key: what becomes of each word, and why."""
+    """Draw one sentence, or rows of a file, without Spark and with a fresh key: what becomes of each word, and why."""
     from dataclasses import replace
 
     from dptext_spark.config.load import load_model_config
@@ -27,9 +49,12 @@ def preview(
     from dptext_spark.randomness.draws import RunKey
     from dptext_spark.text.names.compiled_lists import CompiledLists
 
+    if (text is None) == (source is None):
+        raise SettingsError("preview: a sentence or --input is needed, and not both; valid: one of them.")
     settings = load_model_config(config, overrides or ())
+    sample = None if source is None else _sample(source, format, separator, header, encoding)
     # With fluent draws the sentence is also drawn without, at the same ε.
-    both = settings.mechanism.reads_context and settings.run.artifact is None
+    both = text is not None and settings.mechanism.reads_context and settings.run.artifact is None
     with progress() as say:
         privatizer, _ = prepare(settings, say)
         plain = prepare(settings.without_context(), say)[0] if both else None
@@ -40,6 +65,9 @@ def preview(
         if lists.names is not None:
             privatizer = privatizer.with_names(lists.names)
             plain = None if plain is None else plain.with_names(lists.names)
+    if sample is not None:
+        return _rows(sample, columns or _columns(settings), privatizer, rows, left, as_json)
+    assert text is not None
     result = replace(draw(privatizer, text, top=top), lists_left_out=left)
     if plain is not None:
         result = replace(result, plain=draw(plain, text, top=top).output)
@@ -47,3 +75,49 @@ def preview(
         write_json(result.as_dict())
     else:
         show(shown(result))
+
+
+def _sample(
+    source: Path, format: str | None, separator: str | None, header: bool | None, encoding: str | None
+) -> TableSample:
+    """Read a sample of a file, as it is written."""
+    from dptext_spark.model.table_files import AsText, read_sample
+
+    return read_sample(source, format, AsText(separator, header, encoding))
+
+
+def _rows(
+    sample: TableSample,
+    named: Sequence[str],
+    privatizer: Privatizer,
+    rows: int,
+    left: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Show rows of a file before and after."""
+    from dptext_spark.model.first_look import WHY_UNCOUNTED, columns_of, shown_rows
+    from dptext_spark.report.terminal.start import RESTRICTED, rows_record, rows_shown
+
+    made = shown_rows(sample, columns_of(sample, named).texts, {"after": privatizer}, rows)
+    not_read = f"Not looked for here, for only a run reads them: {', '.join(left)}." if left else ""
+    if as_json:
+        return write_json(
+            {
+                "restricted": RESTRICTED,
+                "assumed": list(sample.assumed),
+                "rows": rows_record(made),
+                "note": WHY_UNCOUNTED,
+                **({"lists_left_out": list(left)} if left else {}),
+            }
+        )
+    write(
+        "\n".join([RESTRICTED, *(f"Assumed: {one}" for one in sample.assumed), *filter(None, [not_read]), ""])
+    )
+    show(rows_shown(made))
+
+
+def _columns(settings: ModelConfig) -> Sequence[str]:
+    """Return the columns that the settings of a run name; none where they are a privatizer's only."""
+    from dptext_spark.config.model import RunConfig
+
+    return settings.columns if isinstance(settings, RunConfig) else ()

@@ -6,7 +6,7 @@ Neither shows arrays, keys, entries of lists, or figures of private text. What a
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import MISSING, Field, fields
 from difflib import SequenceMatcher
 from html import escape
@@ -115,10 +115,16 @@ def _pair(before: str | None, after: str | None) -> tuple[str, str]:
 
 def marked(before: str, after: str) -> tuple[str, str]:
     """Return two texts as HTML, escaped, with the words in which they differ in `<mark>`."""
-    first, second = _PIECES.findall(before), _PIECES.findall(after)
     shown: tuple[list[str], list[str]] = ([], [])
-    for action, i, j, k, m in SequenceMatcher(None, first, second, autojunk=False).get_opcodes():
-        for out, pieces in zip(shown, (first[i:j], second[k:m]), strict=True):
-            text = escape("".join(pieces))
-            out.append(text if action == "equal" or not text else f"<mark>{text}</mark>")
+    for same, *pieces in differences(before, after):
+        for out, piece in zip(shown, pieces, strict=True):
+            text = escape(piece)
+            out.append(text if same or not text else f"<mark>{text}</mark>")
     return "".join(shown[0]), "".join(shown[1])
+
+
+def differences(before: str, after: str) -> Iterator[tuple[bool, str, str]]:
+    """Yield two texts in stretches of words and marks: (whether both have it, what the one has, what the other has)."""
+    first, second = _PIECES.findall(before), _PIECES.findall(after)
+    for action, i, j, k, m in SequenceMatcher(None, first, second, autojunk=False).get_opcodes():
+        yield action == "equal", "".join(first[i:j]), "".join(second[k:m])

@@ -59,7 +59,7 @@ PARAMETERS: dict[str, dict[str, object]] = {
 }
 COMMANDS = (
     "", "audit", "calibrate", "certify", "compare", "demo", "doctor", "jobs", "ledger", "lexicon", "lexicon build-default",
-    "lexicon import", "lexicon info", "mechanisms", "preview", "report", "run",
+    "lexicon import", "lexicon info", "mechanisms", "preview", "report", "run", "start",
 )  # fmt: skip
 CUSTEXT = MECHANISMS["custext"](**PARAMETERS["custext"])
 

@@ -115,7 +115,7 @@ def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
     [
         ([], "Commands"),
         (["runn"], "Did you mean 'run'?"),
-        (["preview"], "Missing argument"),
+        (["preview"], "a sentence or --input"),
         (["preview", "x", "--seed", "1"], "No such option"),
         (["preview", "x", "--top", "0"], "--top"),
         (["run"], "Missing argument"),

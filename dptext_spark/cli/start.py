@@ -1,0 +1,74 @@
+"""`dptext start`: from a table to settings, without Spark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dptext_spark.cli.options import Encoding, Format, Header, Json, Separator
+from dptext_spark.report.terminal.console import progress, show, width, write, write_json
+
+ROWS = 5  # shown
+FINDER = "strict"  # the style that looks for dates and for names, too, and masks them
+
+
+def start(
+    table: Annotated[
+        str,
+        typer.Argument(help="A Parquet, CSV or JSON-lines file, a folder of them, or a plain Delta table."),
+    ],
+    style: Annotated[
+        str, typer.Option(help="What the settings protect like: strict, balanced or default.")
+    ] = "balanced",
+    to: Annotated[
+        Path | None,
+        typer.Option(help="Where the settings go; never overwritten. Default: TABLE's name.yaml here."),
+    ] = None,
+    columns: Annotated[
+        list[str] | None, typer.Option("--column", help="A text column; repeat it. Default: looked for.")
+    ] = None,
+    format: Format = None,
+    separator: Separator = None,
+    header: Header = None,
+    encoding: Encoding = None,
+    as_json: Json = False,
+) -> None:
+    """Look at a sample of a table, show five rows by three styles, write settings for `dptext run`. RESTRICTED output."""
+    from dptext_spark.config.styles import (
+        STYLES,
+        TableSettings,
+        model_of_style,
+        refuse_existing,
+        settings_file,
+        write_new,
+    )
+    from dptext_spark.errors import require_choice
+    from dptext_spark.model.compile import prepare
+    from dptext_spark.model.first_look import columns_of, look
+    from dptext_spark.model.table_files import AsText, read_sample
+    from dptext_spark.report.terminal.start import look_record, look_text, rows_shown
+
+    require_choice("--style", style, STYLES)
+    file = Path(f"{Path(table).resolve().name.split('.')[0] or 'table'}.yaml") if to is None else to
+    refuse_existing(file)
+    with progress() as say:
+        say("reading a sample", None)
+        sample = read_sample(table, format, AsText(separator, header, encoding))
+        of = columns_of(sample, columns or ())
+        key = of.row_keys[0] if of.row_keys else None
+        named = TableSettings(
+            sample.path, sample.format, of.texts, key, of.record_keys, of.others + of.nested, sample.options
+        )
+        text, _ = settings_file(named, style)
+        models = {one: prepare(model_of_style(one), say)[0] for one in STYLES}
+        say("looking at it", None)
+        found = look(sample, of, models, style, FINDER, ROWS)
+    write_new(file, text)
+    if as_json:
+        return write_json({**look_record(sample, found), "style": style, "settings": str(file)})
+    write(look_text(sample, found, width()))
+    write("")
+    show(rows_shown(found.rows))
+    write(f"\nWrote {file} in the style {style}. Next: dptext run {file} --dry-run")

@@ -1,0 +1,173 @@
+"""The settings of a table by a style: what protects comes from a file in conf/, what is read and written from the table.
+
+The file that is written holds names of columns, and no other word of the data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from dptext_spark.config.file import read_settings
+from dptext_spark.config.load import parse_config, parse_model_config
+from dptext_spark.config.locations import spelled
+from dptext_spark.config.model import ModelConfig, RunConfig
+from dptext_spark.errors import SettingsError, require_choice
+from dptext_spark.runtime.paths import folder_of
+
+STYLES = ("strict", "balanced", "default")
+SECTIONS = ("consistency", "mechanism", "policy")  # what a style decides
+SAID = {
+    "strict": "every word is drawn or masked, for tables that are shared outside the organisation",
+    "balanced": "words that carry meaning are drawn among 20 like them, for people and programs that you know",
+    "default": "the package's defaults; stop words stay in clear",
+}
+
+
+@dataclass(frozen=True)
+class TableSettings:
+    """What the settings of a run say of its table.
+
+    Attributes:
+        path: of the table.
+        format: as `input.format`.
+        columns: text columns at the top level, by their names.
+        row_key: a candidate; None for none.
+        record_keys: candidates, which are named in a comment only.
+        others: further columns, named in a comment: they are not released.
+        options: as `input.options`.
+    """
+
+    path: str
+    format: str
+    columns: tuple[str, ...]
+    row_key: str | None = None
+    record_keys: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()
+    options: Mapping[str, str | bool] = field(default_factory=dict)
+
+    @property
+    def target(self) -> str:
+        """Where the sanitized table goes: beside the table."""
+        source = Path(self.path)
+        return str(source.parent / f"{source.name.split('.')[0] if source.suffix else source.name}_sanitized")
+
+    def settings(self, style: str) -> dict[str, Any]:
+        """Return the settings by a style.
+
+        Raises:
+            SettingsError: an unknown style.
+            DataError: conf/ is not installed with the package.
+        """
+        made: dict[str, Any] = {"input": {"path": self.path, "format": self.format}}
+        if self.options:
+            made["input"]["options"] = dict(self.options)
+        made["columns"] = [spelled((name,)) for name in self.columns]
+        if self.row_key is not None:
+            made["row_key"] = self.row_key
+        made |= of_style(style)
+        others = "drop" if self.row_key is None else [self.row_key]
+        return {**made, "output": {"path": self.target, "other_columns": others}}
+
+
+def of_style(style: str) -> dict[str, Any]:
+    """Return the sections that a style decides; none for the defaults."""
+    require_choice("style", style, STYLES)
+    if style == "default":
+        return {}
+    given = read_settings(folder_of("conf") / f"{style}.yaml")
+    return {name: given[name] for name in SECTIONS if name in given}
+
+
+def model_of_style(style: str) -> ModelConfig:
+    """Return what the privatizer of a style is made of."""
+    return parse_model_config(of_style(style))
+
+
+def settings_file(table: TableSettings, style: str) -> tuple[str, RunConfig]:
+    """Return a commented YAML file for a table, and the settings that it holds.
+
+    Raises:
+        SettingsError: an unknown style, or names that no settings can have.
+        DataError: conf/ is not installed with the package.
+    """
+    settings = table.settings(style)
+    config = parse_config(settings)
+    said = {
+        "input": "What is read.",
+        "columns": "Columns whose text is replaced. Look whether one is missing: the others are not looked at.",
+        "row_key": "Unique and never NULL in a sample only: the run checks all rows.",
+        "consistency": "Which occurrences of a word are drawn together: record means those of a record_key, else of a row.",
+        "mechanism": f"Style {style}: {SAID[style]}.",
+        "policy": "Words that are kept or masked, identifiers and names; rules find these, without a guarantee.",
+        "output": "What is written. The other columns are released in clear where they are named here.",
+    }
+    lines = [
+        f"# Settings for one table in the style {style!r}. They hold names of its columns, and no other word of it.",
+        "# Every other setting has a default: docs/reference/settings lists them, docs/guide/settings says which to take.",
+        "",
+    ]
+    for name, value in settings.items():
+        lines += [f"# {said[name]}", *_dumped({name: value})]
+        if name == "columns" and table.row_key is None:
+            lines.append(
+                "# row_key:       no column was unique in the sample: the place in the files tells rows apart"
+            )
+        if name in ("columns", "row_key") and table.record_keys and name == _last_key(table):
+            lines.append(
+                "# Rows that share one of these may be of one person or thing; as a record their draws are added up:"
+            )
+            lines += [f"# {one}" for key in table.record_keys for one in _dumped({"record_key": key})]
+    if style == "default":
+        lines += ["# mechanism, policy, consistency: by default, " + SAID[style] + "."]
+    if table.others:
+        lines.append(
+            "# Not released, for some may tell who is meant; add to other_columns what may be seen by all:"
+        )
+        lines += [f"# {one}" for one in _dumped(list(table.others))]
+    return "\n".join(lines) + "\n", config
+
+
+def _last_key(table: TableSettings) -> str:
+    return "columns" if table.row_key is None else "row_key"
+
+
+def _dumped(value: Mapping[str, Any] | Sequence[str]) -> list[str]:
+    """Write a value as YAML, long lines as they are: a comment may hold each."""
+    plain = dict(value) if isinstance(value, Mapping) else list(value)
+    return yaml.safe_dump(plain, sort_keys=False, allow_unicode=True, width=10_000).splitlines()
+
+
+def refuse_existing(file: Path) -> None:
+    """Refuse a file that is there, or whose folder is not, before anything is read.
+
+    Raises:
+        SettingsError: so.
+    """
+    if file.exists() or file.is_symlink():
+        raise SettingsError(
+            f"--to: {str(file)!r} is there already; valid: another name, for nothing is overwritten."
+        )
+    if not file.parent.is_dir():
+        raise SettingsError(
+            f"--to: the folder {str(file.parent)!r} is not there; valid: a file in a folder that is."
+        )
+
+
+def write_new(file: Path, text: str) -> None:
+    """Write a file that is not there yet.
+
+    Raises:
+        SettingsError: it is there, or cannot be written.
+    """
+    try:
+        with file.open("x", encoding="utf-8") as out:
+            out.write(text)
+    except FileExistsError:
+        refuse_existing(file)
+    except OSError as error:
+        raise SettingsError(f"--to: {str(file)!r} cannot be written ({error.strerror}).") from None

@@ -1,0 +1,261 @@
+"""A first look at a table: what a sample of it holds, and how some of its rows come out.
+
+All draws are under fresh keys that are thrown away, and nothing is charged to a ledger: that holds as long as nobody shares what
+is shown. A whole look is restricted.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dptext_spark.errors import DataError, SettingsError, did_you_mean
+from dptext_spark.model.privatizer import Privatizer
+from dptext_spark.model.table_files import TableSample
+from dptext_spark.randomness.draws import RunKey
+from dptext_spark.text.engine import OF_IDENTIFIERS
+from dptext_spark.text.language import likely_language
+from dptext_spark.text.unknown import UnknownWords, count_unknown
+
+CHARACTERS = 4_000  # of a text that is looked at
+SHOWN = 300  # characters of a text that is shown
+LEAST_WORDS, LEAST_LETTERS = 3.0, 12.0  # of a text, on average; letters in scripts without spaces
+LONGEST_KEY = 64  # characters
+START_MINUTES, READ_AND_WRITE = 1.0, 2.0  # Spark's start; a job's work, as a multiple of the drawing alone
+WHY_UNCOUNTED = (
+    "Drawn under fresh keys that are thrown away. Nothing is charged to the ledger, which is right only while nobody shares what "
+    "is shown here: whoever gets it has a release that no ledger knows."
+)
+_OF_RECORDS = re.compile(
+    r"(?i)(^|[^a-z])(id|ids|key|no|nr|user|customer|author|account|client|patient|member|conversation|thread|session|case)([^a-z]|$)"
+)
+_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
+
+
+@dataclass(frozen=True)
+class ShownRow:
+    """One text of a row, before and after.
+
+    Attributes:
+        column: its name.
+        before: what the table has, cut at `SHOWN` characters.
+        after: (style, what came out) for each.
+    """
+
+    column: str
+    before: str
+    after: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Columns:
+    """What the columns of a sample may be.
+
+    Attributes:
+        texts: columns of text.
+        row_keys: those that are unique and never NULL in the sample.
+        record_keys: those that several rows of the sample share, and whose names say so.
+        nested: structs, lists and maps, into which nobody looked.
+        others: all others.
+    """
+
+    texts: tuple[str, ...]
+    row_keys: tuple[str, ...]
+    record_keys: tuple[str, ...]
+    nested: tuple[str, ...]
+    others: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class FirstLook:
+    """What a sample holds.
+
+    Attributes:
+        columns: what they may be.
+        unknown: words that the lexicon does not hold.
+        language: the likely one; None where none is, or the package that tells is not installed.
+        found: (what, how many in the sample), of identifiers and names, by kind; none that was not found.
+        minutes: that a run may take on this machine.
+        rows: some, before and after.
+    """
+
+    columns: Columns
+    unknown: UnknownWords
+    language: str | None
+    found: tuple[tuple[str, int], ...]
+    minutes: float
+    rows: tuple[ShownRow, ...]
+
+    def __repr__(self) -> str:
+        """Return how many columns of text there are; the rest is restricted."""
+        return f"FirstLook({len(self.columns.texts)} text columns)"
+
+
+def columns_of(sample: TableSample, named: Sequence[str] = ()) -> Columns:
+    """Say what the columns of a sample may be.
+
+    Args:
+        sample: of the table.
+        named: the text columns, where the user says so; else they are looked for.
+
+    Raises:
+        SettingsError: a named column is not there.
+        DataError: it is no text column, or there is none.
+    """
+    table = sample.rows
+    lowered = [name.lower() for name in table.column_names]
+    if len(set(lowered)) < len(lowered):
+        raise DataError(
+            "columns: two differ in case only, which Spark does not tell apart; valid: names that differ."
+        )
+    for name in named:
+        if name not in table.column_names:
+            raise SettingsError(
+                f"column: {name!r} is not there; valid: {', '.join(table.column_names[:50])}."
+                f"{did_you_mean(name, table.column_names)}"
+            )
+        if not _is_string(table[name].type):
+            raise DataError(f"column: {name!r} is of type {table[name].type}; valid: a text column.")
+    texts = tuple(named) or tuple(
+        name for name in table.column_names if _is_string(table[name].type) and _is_text(table[name])
+    )
+    if not texts:
+        raise DataError(
+            f"columns: none of {len(table.column_names)} holds text in the sample of {table.num_rows:,} rows (three words or "
+            "more in a value, on average); valid: a table with text, or --column NAME. Nothing was written."
+        )
+    rest = [name for name in table.column_names if name not in texts]
+    nested = tuple(name for name in rest if pa.types.is_nested(table[name].type))
+    keys = [name for name in rest if _may_be_key(table[name])]
+    distinct = {name: pc.count_distinct(table[name]).as_py() for name in keys}
+    unique = [name for name in keys if table.num_rows > 1 and distinct[name] == table.num_rows]
+    unique.sort(key=lambda name: not _says_key(name))
+    shared = tuple(n for n in keys if 1 < distinct[n] < table.num_rows and _says_key(n))
+    others = tuple(name for name in rest if name not in nested and name not in unique[:1])
+    return Columns(texts, tuple(unique), shared, nested, others)
+
+
+def _is_string(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _is_text(column: pa.ChunkedArray) -> bool:
+    """Whether the values of a column have words enough to be sentences."""
+    values = [one for one in column.drop_null().to_pylist() if one.strip()]
+    if not values:
+        return False
+    words = sum(any(map(str.isalpha, word)) for one in values for word in one[:CHARACTERS].split())
+    unspaced = sum(char.isalpha() and char >= "\u0e00" for one in values for char in one[:CHARACTERS])
+    return words >= LEAST_WORDS * len(values) or unspaced >= LEAST_LETTERS * len(values)
+
+
+def _may_be_key(column: pa.ChunkedArray) -> bool:
+    """Whether a column has a type that keys have, no NULL and no long value."""
+    kind = column.type
+    if column.null_count:
+        return False
+    if _is_string(kind):
+        return bool(pc.max(pc.utf8_length(column)).as_py() <= LONGEST_KEY)
+    of_keys = (pa.types.is_signed_integer, pa.types.is_decimal, pa.types.is_date, pa.types.is_timestamp)
+    return any(one(kind) for one in of_keys)
+
+
+def _says_key(name: str) -> bool:
+    return _OF_RECORDS.search(_CAMEL.sub("_", name)) is not None
+
+
+def look(
+    sample: TableSample,
+    columns: Columns,
+    styles: Mapping[str, Privatizer],
+    chosen: str,
+    finder: str,
+    rows: int,
+) -> FirstLook:
+    """Look at a sample.
+
+    Args:
+        sample: of the table.
+        columns: what its columns are.
+        styles: the models whose rows are shown, by name.
+        chosen: the one that a run would use: whose lexicon counts, and how fast it draws.
+        finder: the one that looks for all kinds of identifiers and for names, and masks them.
+        rows: how many are shown.
+    """
+    table, n = sample.rows, sample.rows.num_rows
+    words, unknown, found, seconds = np.zeros(n, np.int64), np.zeros(n, np.int64), dict[str, int](), 0.0
+    texts = {name: _beginnings(table[name]) for name in columns.texts}
+    model = styles[chosen]
+    model.warm_up()
+    for name, column in texts.items():
+        began = time.perf_counter()
+        _drawn(model, name, column)
+        seconds += time.perf_counter() - began
+        _, counters = _drawn(styles[finder], name, column)
+        for one in (*OF_IDENTIFIERS[1:], "persons_found", "locations_found"):
+            found[one] = found.get(one, 0) + counters[one]
+        looked_up, missing = count_unknown(model.engine, column)
+        words, unknown = words + looked_up, unknown + missing
+    kinds = tuple((_kind(one), count) for one, count in found.items() if count)
+    cores = os.cpu_count() or 1
+    minutes = START_MINUTES + READ_AND_WRITE * seconds * sample.total / n / cores / 60
+    language = likely_language(
+        text for column in texts.values() for text in column.cast(pa.binary()).to_pylist()
+    )
+    return FirstLook(
+        columns, UnknownWords.of_rows(words, unknown), language, kinds, minutes,
+        shown_rows(sample, columns.texts, styles, rows),
+    )  # fmt: skip
+
+
+def shown_rows(
+    sample: TableSample, columns: Sequence[str], styles: Mapping[str, Privatizer], rows: int
+) -> tuple[ShownRow, ...]:
+    """Draw some rows of a sample, evenly spaced, by each model: each under a fresh key that is thrown away."""
+    n = sample.rows.num_rows
+    chosen = pa.array(np.unique(np.linspace(0, n - 1, min(rows, n)).astype(np.int64)))
+    made: list[ShownRow] = []
+    taken = {
+        name: pc.utf8_slice_codeunits(_beginnings(sample.rows[name]).take(chosen), 0, SHOWN)
+        for name in columns
+    }
+    out = {
+        style: {name: _drawn(model, name, taken[name])[0].to_pylist() for name in columns}
+        for style, model in styles.items()
+    }
+    for place in range(len(chosen)):
+        for name in columns:
+            before = taken[name][place].as_py()
+            if before:
+                after = tuple((style, str(drawn[name][place])) for style, drawn in out.items())
+                made.append(ShownRow(name, before, after))
+    return tuple(made)
+
+
+def _drawn(model: Privatizer, column: str, texts: pa.Array) -> tuple[pa.Array, dict[str, int]]:
+    identities = pa.array(np.arange(len(texts)))
+    drawn, counters = model.privatize(texts, column=column, row_ids=identities, key=RunKey.generate())
+    return drawn, counters.totals()
+
+
+def _beginnings(column: pa.ChunkedArray) -> pa.Array:
+    """Return what texts begin with, as one array."""
+    whole = column.combine_chunks()
+    if isinstance(whole, pa.ChunkedArray):
+        whole = whole.chunk(0) if whole.num_chunks else pa.array([], column.type)
+    return pc.utf8_slice_codeunits(whole, 0, CHARACTERS)
+
+
+def _kind(counter: str) -> str:
+    """Return what a counter counts, in words."""
+    names = {
+        "persons_found": "names of persons", "locations_found": "names of places", "identifiers_provided": "of providers",
+    }  # fmt: skip
+    return names.get(counter, counter.removeprefix("identifiers_"))

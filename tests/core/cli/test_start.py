@@ -1,0 +1,327 @@
+"""`dptext start` and `dptext preview --input`: from a table of files to settings that a run takes, without Spark."""
+
+from __future__ import annotations
+
+import codecs
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from dptext_spark.cli.app import main
+from dptext_spark.config.load import load_config
+from dptext_spark.config.styles import STYLES, TableSettings, of_style, settings_file
+from dptext_spark.errors import DataError, SettingsError
+from dptext_spark.model.first_look import columns_of
+from dptext_spark.model.table_files import MOST_FILES, SAMPLE_ROWS, AsText, read_sample
+
+PRIVATE = "Zebedee"
+BODIES = [
+    f"Please send the parcel to {PRIVATE} before Friday",
+    "My mail is anna@example.net and my phone is +1 555 123 4567",
+    "The app crashed again and I lost all of my notes",
+    "I cannot log in on my phone since last week",
+]
+HEAD = ["ticket_id", "customer_id", "body", "stars"]
+
+
+def lines(separator: str = ",", header: bool = True) -> str:
+    rows = [[str(n), "c7" if n < 2 else "c8", body, "5"] for n, body in enumerate(BODIES)]
+    return "".join(separator.join(row) + "\n" for row in ([HEAD] if header else []) + rows)
+
+
+def table(rows: int = len(BODIES)) -> pa.Table:
+    return pa.table(
+        {
+            "ticket_id": pa.array(range(rows)),
+            "customer_id": pa.array([n // 2 for n in range(rows)]),
+            "body": pa.array([BODIES[n % len(BODIES)] for n in range(rows)]),
+            "stars": pa.array([0.5] * rows),
+        }
+    )
+
+
+def dptext(*arguments: object) -> int:
+    return main([str(one) for one in arguments])
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "here"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def test_a_csv_file_becomes_settings_that_a_run_takes(
+    here: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = tmp_path / "tickets.csv"
+    source.write_text(lines(";"))
+    assert dptext("start", source) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith("RESTRICTED")
+    for said in (
+        BODIES[0],
+        "strict",
+        "balanced",
+        "default",
+        "candidates: ticket_id",
+        "a candidate is one in the sample only",
+    ):
+        assert said in shown
+    assert "only while nobody shares" in " ".join(shown.split())
+    written = (here / "tickets.yaml").read_text()
+    assert not any(word in written for body in BODIES for word in body.split() if len(word) > 5)
+    config = load_config(here / "tickets.yaml")
+    assert config.columns == ("body",)
+    assert (config.row_key, config.record_key) == ("ticket_id", None)
+    assert config.input.options == {"header": "true", "multiLine": "true", "sep": ";"}
+    assert config.output.other_columns == ("ticket_id",)
+    assert config.mechanism == load_config(Path(__file__).parents[3] / "conf" / "balanced.yaml").mechanism
+    assert dptext("run", here / "tickets.yaml", "--dry-run") == 0
+    capsys.readouterr()
+    # It is not written over.
+    assert dptext("start", source) == 2
+    assert "is there already" in capsys.readouterr().err
+    assert (here / "tickets.yaml").read_text() == written
+
+
+def test_its_json_counts_what_stands_in_the_sample(
+    here: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pq.write_table(table(), tmp_path / "t.parquet")
+    assert dptext("start", tmp_path / "t.parquet", "--style", "default", "--to", "s.yaml", "--json") == 0
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    assert (found["rows"], found["rows_are_exact"], found["sampled_rows"]) == (4, True, 4)
+    assert found["text_columns"] == ["body"]
+    assert found["row_key_candidates"] == ["ticket_id"]
+    assert found["record_key_candidates"] == ["customer_id"]
+    assert found["found"]["email"] == found["found"]["phone"] == 1
+    assert found["unknown_words"] == 1  # the name that no list holds
+    assert [row["before"] for row in found["shown"]] == BODIES
+    assert all(set(row["after"]) == set(STYLES) for row in found["shown"])
+    assert all("anna@" not in after for row in found["shown"] for after in row["after"].values())
+    assert load_config(here / "s.yaml").columns == ("body",)
+
+
+def test_preview_shows_rows_with_changed_words_marked(
+    here: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = tmp_path / "t.jsonl"
+    source.write_text("".join(json.dumps(row) + "\n" for row in table().to_pylist()))
+    assert dptext("preview", "--input", source, "--rows", 2) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith("RESTRICTED")
+    assert shown.count("\nbefore  ") == 2
+    assert "«[EMAIL]»" not in shown  # the rows are the first and the last
+    assert "«" in shown
+    assert dptext("preview", "--input", source, "--json") == 0
+    rows = json.loads(capsys.readouterr().out)["rows"]
+    assert [row["before"] for row in rows] == BODIES
+    assert "[EMAIL]" in rows[1]["after"]["after"]
+    assert list(here.iterdir()) == []
+    assert dptext("preview") == dptext("preview", "a b", "--input", source) == 2
+
+
+@pytest.mark.parametrize("style", STYLES)
+@pytest.mark.parametrize("name", ["a.b", 'it\'s "so"', "`tick`", "text: # {x}", "ünï", "null", "1"])
+def test_odd_names_of_columns_survive_the_file(style: str, name: str, tmp_path: Path) -> None:
+    made = TableSettings(
+        "/data/in.csv", "csv", (name,), f"{name} key", (f"{name} user",), (f"{name} x", "line\nbreak")
+    )
+    text, config = settings_file(made, style)
+    file = tmp_path / "s.yaml"
+    file.write_text(text, encoding="utf-8")
+    read = load_config(file)
+    assert read == config
+    assert read.row_key == f"{name} key"
+    assert read.output.path == "/data/in_sanitized"
+
+
+def test_a_style_has_no_table() -> None:
+    assert of_style("default") == {}
+    for style in ("strict", "balanced"):
+        assert set(of_style(style)) <= {"mechanism", "policy", "consistency"}
+        assert "mechanism" in of_style(style)
+    with pytest.raises(SettingsError, match=r"valid: strict, balanced, default\. Did you mean 'strict'"):
+        of_style("strickt")
+
+
+def test_a_sample_is_spread_over_files_and_row_groups(tmp_path: Path) -> None:
+    for n in range(25):
+        pq.write_table(
+            pa.table({"f": [n] * 400, "at": list(range(400))}),
+            tmp_path / f"{n:02}.parquet",
+            row_group_size=100,
+        )
+    sample = read_sample(tmp_path)
+    assert (sample.total, sample.files, sample.read) == (10_000, 25, MOST_FILES)
+    assert sample.rows.num_rows == SAMPLE_ROWS
+    assert len(set(sample.rows["f"].to_pylist())) == MOST_FILES
+    assert {at // 100 for at in sample.rows["at"].to_pylist()} == {0, 1, 2, 3}
+
+
+def test_a_large_csv_is_counted_by_its_bytes(tmp_path: Path) -> None:
+    row = f"1,{BODIES[2]}\n"
+    (tmp_path / "t.csv").write_text("n,body\n" + row * 20_000)
+    sample = read_sample(tmp_path / "t.csv")
+    assert not sample.is_exact
+    assert abs(sample.total - 20_000) < 100
+    assert sample.rows.num_rows == SAMPLE_ROWS
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
+@pytest.mark.parametrize("header", [True, False])
+def test_separator_and_header_are_found(separator: str, header: bool, tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text(lines(separator, header))
+    sample = read_sample(tmp_path / "t.csv")
+    assert sample.rows.column_names == (HEAD if header else ["_c0", "_c1", "_c2", "_c3"])
+    assert sample.rows.column(2).to_pylist() == BODIES
+    assert sample.options["header"] is header
+    assert any("first line" in one for one in sample.assumed)
+
+
+def test_where_no_header_can_be_told_no_row_becomes_names(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("Anna,ok\nBert,fine\nCleo,good\n")
+    sample = read_sample(tmp_path / "t.csv")
+    assert sample.rows.column_names == ["_c0", "_c1"]
+    assert read_sample(tmp_path / "t.csv", as_text=AsText(header=True)).rows.column_names == ["Anna", "ok"]
+
+
+def test_quotes_encodings_and_packed_files_are_read(tmp_path: Path) -> None:
+    (tmp_path / "q.csv").write_text('id,body\n1,"a ""b"",\nc d e"\n2,f g h i\n3,f g h i\n')
+    quoted = read_sample(tmp_path / "q.csv")
+    assert quoted.rows["body"].to_pylist()[0] == 'a "b",\nc d e'
+    assert quoted.options["escape"] == '"'
+    (tmp_path / "u.csv").write_bytes(codecs.BOM_UTF16_LE + lines().encode("utf-16-le"))
+    assert read_sample(tmp_path / "u.csv").options["encoding"] == "UTF-16"
+    (tmp_path / "b.csv").write_bytes(codecs.BOM_UTF8 + lines().encode())
+    assert read_sample(tmp_path / "b.csv").rows.column_names == HEAD
+    (tmp_path / "z.csv.gz").write_bytes(gzip.compress(lines().encode()))
+    assert read_sample(tmp_path / "z.csv.gz").rows.column_names == HEAD
+    latin = tmp_path / "l.csv"
+    latin.write_bytes(f"id,body\n1,{PRIVATE} ging über die Straße\n2,a b c d\n3,a b c d\n".encode("latin-1"))
+    with pytest.raises(DataError, match="--encoding") as refused:
+        read_sample(latin)
+    assert PRIVATE not in str(refused.value)
+    assert "über" in str(read_sample(latin, as_text=AsText(encoding="latin-1")).rows["body"][0])
+
+
+def delta(folder: Path, *commits: list[dict[str, Any]]) -> Path:
+    (folder / "_delta_log").mkdir(parents=True)
+    for n, actions in enumerate(commits):
+        (folder / "_delta_log" / f"{n:020}.json").write_text("\n".join(json.dumps(one) for one in actions))
+    return folder
+
+
+def test_a_plain_delta_table_is_its_live_files(tmp_path: Path) -> None:
+    folder = delta(
+        tmp_path / "t",
+        [
+            {"protocol": {"minReaderVersion": 1}},
+            {"add": {"path": "a%20b.parquet"}},
+            {"add": {"path": "old.parquet"}},
+        ],
+        [{"remove": {"path": "old.parquet"}}],
+    )
+    pq.write_table(table(), folder / "a b.parquet")
+    pq.write_table(table(9), folder / "old.parquet")
+    sample = read_sample(folder)
+    assert (sample.format, sample.total) == ("delta", 4)
+
+
+@pytest.mark.parametrize(
+    "action",
+    [
+        {"protocol": {"minReaderVersion": 3}},
+        {"metaData": {"partitionColumns": ["day"]}},
+    ],
+)
+def test_other_delta_tables_need_spark(action: dict[str, Any], tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="without Spark"):
+        read_sample(delta(tmp_path / "t", [action]))
+    with pytest.raises(SettingsError, match="first commit"):
+        read_sample(delta(tmp_path / "none"))
+
+
+BAD: dict[str, tuple[str, bytes, int, str]] = {
+    "nothing there": ("", b"", 2, "is not there"),
+    "no ending": ("t.bin", b"a", 2, "no known ending"),
+    "empty": ("t.csv", b"", 3, "no row"),
+    "a header alone": ("t.csv", b"id,body\n", 3, "none of 2 holds text"),
+    "numbers": ("t.csv", b"n\n1\n2\n3\n", 3, "none of 1 holds text"),
+    "no parquet": ("t.parquet", f"{PRIVATE} is here".encode(), 3, "no valid parquet"),
+    "no json": ("t.json", f"{PRIVATE} is here\n".encode(), 3, "not one JSON record a line"),
+    "mixed json": ("t.json", f'{{"a": 1}}\n{{"a": "{PRIVATE} a b c"}}\n'.encode(), 3, "no valid json"),
+    "binary": ("t.csv", b"a,b\0c\n", 3, "zero bytes"),
+    "names twice": ("t.csv", f"a,A\n1,{PRIVATE} b c d\n".encode(), 3, "stand there twice"),
+    "ragged": (
+        "t.csv",
+        f"id,x\n{PRIVATE} a\n{PRIVATE} b\n{PRIVATE} c\n".encode(),
+        3,
+        "another number of fields",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_is_named_and_nothing_is_written(
+    case: str, here: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name, content, code, said = BAD[case]
+    if name:
+        (tmp_path / name).write_bytes(content)
+    header = ["--header"] if case == "names twice" else []
+    more = ["--separator", ",", "--header"] if case == "ragged" else []
+    assert dptext("start", tmp_path / (name or "none.csv"), *header, *more) == code
+    out, error = capsys.readouterr()
+    assert said in error
+    assert PRIVATE not in error + out
+    assert list(here.iterdir()) == []
+
+
+def test_what_is_no_table_is_refused(here: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "mixed"
+    folder.mkdir()
+    assert dptext("start", folder) == 2
+    (folder / "a.csv").write_text(lines())
+    (folder / "b.json").write_text("{}\n")
+    assert dptext("start", folder) == 2
+    assert "files of csv, json" in capsys.readouterr().err
+    pq.write_table(table(), folder / "c.parquet")
+    assert dptext("start", folder / "c.parquet", "--column", "bodi") == 2
+    assert "Did you mean 'body'" in capsys.readouterr().err
+    assert dptext("start", folder / "c.parquet", "--column", "stars") == 3
+    assert dptext("start", folder / "c.parquet", "--style", "stric") == 2
+    assert dptext("start", folder / "c.parquet", "--to", tmp_path / "no" / "s.yaml") == 2
+    assert list(here.iterdir()) == []
+
+
+def test_columns_are_told_apart(tmp_path: Path) -> None:
+    rows = (
+        table()
+        .append_column("tags", pa.array([["a"]] * 4))
+        .append_column("note", pa.array([None] * 4, pa.string()))
+    )
+    pq.write_table(rows, tmp_path / "t.parquet")
+    found = columns_of(read_sample(tmp_path / "t.parquet"))
+    assert found.texts == ("body",)
+    assert found.row_keys == ("ticket_id",)
+    assert found.record_keys == ("customer_id",)
+    assert found.nested == ("tags",)
+    assert found.others == ("customer_id", "stars", "note")
+
+
+def test_dictionaries_are_their_values_and_bad_text_is_refused(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"body": pa.array(BODIES).dictionary_encode()}), tmp_path / "t.parquet")
+    assert columns_of(read_sample(tmp_path / "t.parquet")).texts == ("body",)
+    wrong = pa.array([f"{PRIVATE} a b ".encode() + b"\xff"]).cast(pa.string(), safe=False)
+    pq.write_table(pa.table({"body": wrong}), tmp_path / "w.parquet")
+    with pytest.raises(DataError, match="no valid parquet") as refused:
+        read_sample(tmp_path / "w.parquet")
+    assert PRIVATE not in str(refused.value)
