@@ -57,10 +57,10 @@ def start(
         say("reading a sample", None)
         sample = read_sample(table, format, AsText(separator, header, encoding))
         of = columns_of(sample, columns or ())
-        key = of.row_keys[0] if of.row_keys else None
         named = TableSettings(
-            sample.path, sample.format, of.texts, key, of.record_keys, of.others + of.nested, sample.options
-        )
+            sample.path, sample.format, of.texts, of.row_key, of.row_keys, of.record_keys, of.others + of.nested,
+            sample.options,
+        )  # fmt: skip
         text, _ = settings_file(named, style)
         models = {one: prepare(model_of_style(one), say)[0] for one in STYLES}
         say("looking at it", None)

@@ -36,7 +36,8 @@ class TableSettings:
         path: of the table.
         format: as `input.format`.
         columns: text columns at the top level, by their names.
-        row_key: a candidate; None for none.
+        row_key: the one that the run takes; None for none.
+        row_keys: candidates; where the run takes none they are named in a comment.
         record_keys: candidates, which are named in a comment only.
         others: further columns, named in a comment: they are not released.
         options: as `input.options`.
@@ -46,6 +47,7 @@ class TableSettings:
     format: str
     columns: tuple[str, ...]
     row_key: str | None = None
+    row_keys: tuple[str, ...] = ()
     record_keys: tuple[str, ...] = ()
     others: tuple[str, ...] = ()
     options: Mapping[str, str | bool] = field(default_factory=dict)
@@ -115,8 +117,11 @@ def settings_file(table: TableSettings, style: str) -> tuple[str, RunConfig]:
         lines += [f"# {said[name]}", *_dumped({name: value})]
         if name == "columns" and table.row_key is None:
             lines.append(
-                "# row_key:       no column was unique in the sample: the place in the files tells rows apart"
+                "# No row_key: the place in the files tells rows apart. Unique in the sample, if it is a key:"
             )
+            lines += [f"# {one}" for key in table.row_keys for one in _dumped({"row_key": key})] or [
+                "# nothing"
+            ]
         if name in ("columns", "row_key") and table.record_keys and name == _last_key(table):
             lines.append(
                 "# Rows that share one of these may be of one person or thing; as a record their draws are added up:"

@@ -34,7 +34,7 @@ WHY_UNCOUNTED = (
     "is shown here: whoever gets it has a release that no ledger knows."
 )
 _OF_RECORDS = re.compile(
-    r"(?i)(^|[^a-z])(id|ids|key|no|nr|user|customer|author|account|client|patient|member|conversation|thread|session|case)([^a-z]|$)"
+    r"(?i)(^|[^a-z])(id|ids|uuid|guid|pk|key|no|nr|user|customer|author|account|client|patient|member|conversation|thread|session|case)([^a-z]|$)"
 )
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
@@ -71,6 +71,11 @@ class Columns:
     record_keys: tuple[str, ...]
     nested: tuple[str, ...]
     others: tuple[str, ...]
+
+    @property
+    def row_key(self) -> str | None:
+        """The first candidate whose name says that it is a key; None where none does: a date may be unique in a sample, too."""
+        return next((name for name in self.row_keys if _says_key(name)), None)
 
 
 @dataclass(frozen=True)
@@ -138,7 +143,8 @@ def columns_of(sample: TableSample, named: Sequence[str] = ()) -> Columns:
     unique = [name for name in keys if table.num_rows > 1 and distinct[name] == table.num_rows]
     unique.sort(key=lambda name: not _says_key(name))
     shared = tuple(n for n in keys if 1 < distinct[n] < table.num_rows and _says_key(n))
-    others = tuple(name for name in rest if name not in nested and name not in unique[:1])
+    key = unique[0] if unique and _says_key(unique[0]) else None
+    others = tuple(name for name in rest if name not in nested and name != key)
     return Columns(texts, tuple(unique), shared, nested, others)
 
 

@@ -27,7 +27,7 @@ def look_text(sample: TableSample, found: FirstLook, columns: int) -> str:
     """Return what a sample holds, as lines of at most so many columns."""
     of = found.columns
     about = "" if sample.is_exact else "about "
-    unknown = found.unknown
+    unknown, refused = found.unknown, _refused(found)
     share = f"{unknown.unknown / max(unknown.words, 1):.0%} of {unknown.words:,} words"
     heads = [
         ("table", f"{sample.path} ({sample.format})"),
@@ -38,7 +38,7 @@ def look_text(sample: TableSample, found: FirstLook, columns: int) -> str:
         ("not looked at", f"nested: {', '.join(of.nested)}" if of.nested else ""),
         ("language", found.language or ("not told" if can_tell() else f"not told: it takes the extra [{EXTRA}]")),
         ("unknown", f"{share} of the sample are not in the lexicon"),
-        ("", str(_refused(found) or "")),
+        ("", f"a run would end here: {refused}" if refused is not None else ""),
         ("found", ", ".join(f"{kind} {count:,}" for kind, count in found.found) or "no identifiers or names"),
         ("", "in the sample, by rules and public lists, which miss some and take others for one"),
         ("row key", _candidates(of.row_keys, "none: the place in the files tells rows apart")),

@@ -132,7 +132,7 @@ def test_preview_shows_rows_with_changed_words_marked(
 @pytest.mark.parametrize("name", ["a.b", 'it\'s "so"', "`tick`", "text: # {x}", "ünï", "null", "1"])
 def test_odd_names_of_columns_survive_the_file(style: str, name: str, tmp_path: Path) -> None:
     made = TableSettings(
-        "/data/in.csv", "csv", (name,), f"{name} key", (f"{name} user",), (f"{name} x", "line\nbreak")
+        "/data/in.csv", "csv", (name,), f"{name} key", (), (f"{name} user",), (f"{name} x", "line\nbreak")
     )
     text, config = settings_file(made, style)
     file = tmp_path / "s.yaml"
@@ -315,6 +315,18 @@ def test_columns_are_told_apart(tmp_path: Path) -> None:
     assert found.record_keys == ("customer_id",)
     assert found.nested == ("tags",)
     assert found.others == ("customer_id", "stars", "note")
+    assert found.row_key == "ticket_id"
+
+
+def test_a_unique_column_whose_name_says_nothing_is_no_key_of_the_settings(tmp_path: Path) -> None:
+    days = pa.array(range(4), pa.int32()).cast(pa.date32())
+    pq.write_table(pa.table({"body": BODIES, "day": days}), tmp_path / "t.parquet")
+    found = columns_of(read_sample(tmp_path / "t.parquet"))
+    assert (found.row_keys, found.row_key, found.others) == (("day",), None, ("day",))
+    named = TableSettings("/in.csv", "csv", found.texts, found.row_key, found.row_keys)
+    text, config = settings_file(named, "strict")
+    assert "# row_key: day" in text
+    assert (config.row_key, config.output.other_columns) == (None, "drop")
 
 
 def test_dictionaries_are_their_values_and_bad_text_is_refused(tmp_path: Path) -> None:
