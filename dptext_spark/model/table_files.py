@@ -6,8 +6,10 @@ groups that are evenly spaced; of a text file those of its first `MOST_BYTES` by
 
 from __future__ import annotations
 
+import bz2
 import codecs
 import csv
+import gzip
 import io
 import json
 import os
@@ -228,7 +230,7 @@ def _of_groups(file: pq.ParquetFile, most: int) -> pa.Table:
 
 
 def _beginning(file: Path, encoding: str | None) -> tuple[str, int, bool, str]:
-    """Return the whole lines that a file begins with, their bytes, whether that is all, and the encoding."""
+    """Return the whole lines that a file begins with, their bytes in the file, whether that is all, and the encoding."""
     with pa.OSFile(str(file)) as plain, pa.input_stream(plain, compression=_packing(file)) as stream:
         raw = stream.read(MOST_BYTES + 1)
     whole = len(raw) <= MOST_BYTES
@@ -251,7 +253,15 @@ def _beginning(file: Path, encoding: str | None) -> tuple[str, int, bool, str]:
             f"{FIELD}: {file.name!r} holds zero bytes, as files of another encoding or kind do; valid: a text file, or "
             "--encoding."
         )
-    return text, min(len(raw), MOST_BYTES), whole, name
+    return text, _packed_size(raw[:MOST_BYTES], file), whole, name
+
+
+def _packed_size(raw: bytes, file: Path) -> int:
+    """Return about how many bytes of a file these are; a stream that unpacks reads far ahead, and does not tell."""
+    packing = _packing(file)
+    if packing is None:
+        return len(raw)
+    return len(gzip.compress(raw) if packing == "gzip" else bz2.compress(raw))
 
 
 def _packing(file: Path) -> str | None:
@@ -260,10 +270,11 @@ def _packing(file: Path) -> str | None:
 
 def _json(place: Path, files: list[Path], some: list[Path], each: int, size: int) -> TableSample:
     """Sample files of JSON records, one a line."""
-    parts, read, used = [], 0, 0
+    parts, read, used, all_of_it = [], 0, 0, True
     for file in some:
         text, length, whole, _ = _beginning(file, "UTF-8")
-        lines = text.splitlines() if whole else text.split("\n")[:-1]
+        lines, all_of_it = text.split("\n"), all_of_it and whole
+        lines = lines if whole else lines[:-1]
         lines = [one for one in lines if one.strip()]
         try:
             records = [json.loads(one) for one in lines[:each]]
@@ -273,7 +284,7 @@ def _json(place: Path, files: list[Path], some: list[Path], each: int, size: int
             raise DataError(f"{FIELD}: {file.name!r} is not one JSON record a line; valid: JSON lines.")
         read, used = read + len(lines), used + length
         parts.append(pa.Table.from_pylist(records) if records else pa.table({}))
-    total, exact = _estimate(read, used, size, some, files)
+    total, exact = _estimate(read, used, size, all_of_it and len(some) == len(files))
     return _sample(place, "json", parts, total, exact, files, some)
 
 
@@ -320,8 +331,8 @@ def _csv(
         for rows in kept
     ]
     used = sum(length for _, length, _, _ in texts)
-    total, exact = _estimate(count, used, size, some, files)
-    exact = exact and all(whole for _, _, whole, _ in texts)
+    read_all = len(some) == len(files) and all(whole for _, _, whole, _ in texts)
+    total, exact = _estimate(count, used, size, read_all)
     if odd:
         assumed.append(
             f"{odd:,} lines of the sample have another number of fields than the first, and are left out."
@@ -380,11 +391,9 @@ def _names_columns(rows: Sequence[Sequence[str]]) -> bool:
     return False
 
 
-def _estimate(count: int, used: int, size: int, some: list[Path], files: list[Path]) -> tuple[int, bool]:
+def _estimate(count: int, used: int, size: int, read_all: bool) -> tuple[int, bool]:
     """Return how many rows a table of text files has, and whether that was counted."""
-    if used >= size and len(some) == len(files):
-        return count, True
-    return round(count * size / max(used, 1)), False
+    return (count, True) if read_all else (round(count * size / max(used, 1)), False)
 
 
 def _plain(schema: pa.Schema) -> pa.Schema:

@@ -173,6 +173,11 @@ def test_a_large_csv_is_counted_by_its_bytes(tmp_path: Path) -> None:
     assert not sample.is_exact
     assert abs(sample.total - 20_000) < 100
     assert sample.rows.num_rows == SAMPLE_ROWS
+    records = "".join(f'{{"n": {n}, "body": "{BODIES[n % 4]}\u2028"}}\n' for n in range(20_000))
+    (tmp_path / "t.json.gz").write_bytes(gzip.compress(records.encode()))
+    packed = read_sample(tmp_path / "t.json.gz")
+    assert not packed.is_exact
+    assert abs(packed.total - 20_000) < 2_000
 
 
 @pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
