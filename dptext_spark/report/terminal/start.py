@@ -31,7 +31,7 @@ def look_text(sample: TableSample, found: FirstLook, columns: int) -> str:
     share = f"{unknown.unknown / max(unknown.words, 1):.0%} of {unknown.words:,} words"
     heads = [
         ("table", f"{sample.path} ({sample.format})"),
-        ("rows", f"{about}{sample.total:,}; looked at {sample.rows.num_rows:,} of {sample.read} of {sample.files} files (at "
+        ("rows", f"{about}{sample.total:,}; looked at {sample.rows.num_rows:,}, in {sample.read} of {sample.files} files (at "
          f"most {SAMPLE_ROWS:,} rows of {MOST_FILES} files)"),
         *(("assumed", one) for one in sample.assumed),
         ("text columns", ", ".join(of.texts)),

@@ -120,7 +120,9 @@ def test_a_notebook_shows_rows_escaped_and_says_why_nothing_is_spent(lexicon: dp
     assert re.findall(r'<th scope="row"[^>]*>(.*?)</th>', html) == [
         f"row {number}, {name}" for number in range(1, 6) for name in ("body", "note")
     ]
-    assert re.search(r"<mark>[^<]*\[OOV\][^<]*</mark>", html)  # with changed words beside it, as they were drawn
+    assert re.search(
+        r"<mark>[^<]*\[OOV\][^<]*</mark>", html
+    )  # with changed words beside it, as they were drawn
     assert THROWN_AWAY in html
     assert "only while nobody shares what is shown here" in THROWN_AWAY
     assert "the ledger counts nothing" in THROWN_AWAY
