@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from dptext_spark.errors import DataError, SettingsError, did_you_mean
 from dptext_spark.model.privatizer import Privatizer
+from dptext_spark.model.rows import draw_rows
 from dptext_spark.model.table_files import TableSample
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.text.engine import OF_IDENTIFIERS
@@ -29,10 +30,6 @@ SHOWN = 300  # characters of a text that is shown
 LEAST_WORDS, LEAST_LETTERS = 3.0, 12.0  # of a text, on average; letters in scripts without spaces
 LONGEST_KEY = 64  # characters
 START_MINUTES, READ_AND_WRITE = 1.0, 2.0  # Spark's start; a job's work, as a multiple of the drawing alone
-WHY_UNCOUNTED = (
-    "Drawn under fresh keys that are thrown away. Nothing is charged to the ledger, which is right only while nobody shares what "
-    "is shown here: whoever gets it has a release that no ledger knows."
-)
 _OF_RECORDS = re.compile(
     r"(?i)(^|[^a-z])(id|ids|uuid|guid|pk|key|no|nr|user|customer|author|account|client|patient|member|conversation|thread|session|case)([^a-z]|$)"
 )
@@ -224,7 +221,11 @@ def look(
 def shown_rows(
     sample: TableSample, columns: Sequence[str], styles: Mapping[str, Privatizer], rows: int
 ) -> tuple[ShownRow, ...]:
-    """Draw some rows of a sample, evenly spaced, by each model: each under a fresh key that is thrown away."""
+    """Draw some rows of a sample, evenly spaced, by each model: each under a fresh key that is thrown away.
+
+    Raises:
+        SettingsError: importance of a model needs weights, or counts of a whole table.
+    """
     n = sample.rows.num_rows
     chosen = pa.array(np.unique(np.linspace(0, n - 1, min(rows, n)).astype(np.int64)))
     made: list[ShownRow] = []
@@ -233,7 +234,7 @@ def shown_rows(
         for name in columns
     }
     out = {
-        style: {name: _drawn(model, name, taken[name])[0].to_pylist() for name in columns}
+        style: {name: drawn.to_pylist() for name, drawn in draw_rows(model, taken).items()}
         for style, model in styles.items()
     }
     for place in range(len(chosen)):

@@ -14,7 +14,7 @@ from dptext_spark.randomness.draws import RunKey
 from dptext_spark.text.selection import Texts
 
 THROWN_AWAY = (
-    "One draw under a fresh key that is thrown away: nothing was written, and the ledger counts nothing. That holds only while "
+    "Drawn under a fresh key that is thrown away: none of it was written, and the ledger counts nothing. That holds only while "
     "nobody shares what is shown here: for whoever sees it, it is one more release of these rows, which no ledger counts."
 )
 

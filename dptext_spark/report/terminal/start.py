@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from dptext_spark.errors import DataError
-from dptext_spark.model.first_look import WHY_UNCOUNTED, FirstLook, ShownRow
+from dptext_spark.model.first_look import FirstLook, ShownRow
+from dptext_spark.model.rows import THROWN_AWAY
 from dptext_spark.model.table_files import MOST_FILES, SAMPLE_ROWS, TableSample
 from dptext_spark.report.terminal.console import hanging
 from dptext_spark.runtime.display import differences
@@ -74,7 +75,7 @@ def rows_shown(rows: Sequence[ShownRow]) -> RenderableType:
         lines += [Text(row.column, "bold"), Text(f"{'before':{width}}").append(_flat(row.before))]
         lines += [Text(f"{style:{width}}").append(_marked(row.before, after)) for style, after in row.after]
         lines.append(Text(""))
-    return Group(*lines, Text(f"Words in {OPEN}{CLOSE} were changed. {WHY_UNCOUNTED}", "dim"))
+    return Group(*lines, Text(f"Words in {OPEN}{CLOSE} were changed. {THROWN_AWAY}", "dim"))
 
 
 def _marked(before: str, after: str) -> Text:
@@ -121,5 +122,5 @@ def look_record(sample: TableSample, found: FirstLook) -> dict[str, Json]:
         "found": dict(found.found),
         "minutes": round(found.minutes, 1),
         "shown": rows_record(found.rows),
-        "note": WHY_UNCOUNTED,
+        "note": THROWN_AWAY,
     }
