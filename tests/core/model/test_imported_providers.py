@@ -54,6 +54,8 @@ def modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     folder = tmp_path / "modules"
     folder.mkdir()
     monkeypatch.syspath_prepend(str(folder))
+    # Bytecode is known by the second and the size of its source: one written anew within a second would not be read.
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
     before = set(sys.modules)
     imported._imported.cache_clear()
     yield folder
