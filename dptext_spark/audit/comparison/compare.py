@@ -102,8 +102,7 @@ def compare(
         public: what the adversary knows of the language.
         private: what is replaced; its labels, where it has any, give an accuracy.
         language: a third text, public and of the same language, whose word pairs judge the word order; None leaves that out.
-        progress: progress callback, called with each step. None
-            tells them on stderr in a notebook or terminal.
+        progress: progress callback, called with each step. None tells them on stderr in a notebook or terminal.
 
     Raises:
         SettingsError: run.artifact or importance is set; two of the texts are the same; a mechanism accepts fewer than two

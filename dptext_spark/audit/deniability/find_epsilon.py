@@ -98,8 +98,7 @@ def calibrate(
         sample: words that are drawn from, where the mechanism has no law.
         words: those that `bayes words` is about, such as names that matter; those that the lexicon lacks are never guessed and
             play no part.
-        progress: progress callback, called with each step. None
-            tells them on stderr in a notebook or terminal.
+        progress: progress callback, called with each step. None tells them on stderr in a notebook or terminal.
 
     Raises:
         SettingsError: an invalid requirement or range, or requirements that no ε satisfies: the message names the closest.

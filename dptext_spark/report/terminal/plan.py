@@ -106,8 +106,7 @@ def plan(config: RunConfig, progress: Progress | None = None) -> Plan:
 
     Args:
         config: the settings; the key that they name is read and checked, except a platform's secret.
-        progress: progress callback, called with each step. None
-            tells them on stderr in a notebook or terminal.
+        progress: progress callback, called with each step. None tells them on stderr in a notebook or terminal.
 
     Raises:
         SettingsError: a parameter does not fit the lexicon; the key cannot be read or is too short, or others may read its file.

@@ -100,8 +100,7 @@ def doctor(
     Args:
         config: the settings of a run; without, what they name is not checked.
         spark: a session; None takes the active one, or starts a local one.
-        progress: progress callback, called with each step. None
-            tells them on stderr in a notebook or terminal.
+        progress: progress callback, called with each step. None tells them on stderr in a notebook or terminal.
 
     Returns:
         What each check found. Without a session there is nothing more to check.

@@ -219,8 +219,7 @@ def report(
         public_text: lines of a public text, for the contextual adversary.
         examine: whether the model is opened and attacked; without, only the account is read.
         spark: a session; None takes the active one, or starts a local one.
-        progress: progress callback, called with each step. None
-            tells them on stderr in a notebook or terminal.
+        progress: progress callback, called with each step. None tells them on stderr in a notebook or terminal.
 
     Raises:
         SettingsError: no such run, neither settings nor folder, or what is asked for needs a setting that is not there.
@@ -254,8 +253,7 @@ def report_facts(
         asked: what it should hold beside what may be shared.
         spark: a session; None takes the active one, or starts a local one.
         examine: whether the model is opened and examined; without, only the account is read.
-        progress: progress callback, called with each step. None
-            tells them on stderr in a notebook or terminal.
+        progress: progress callback, called with each step. None tells them on stderr in a notebook or terminal.
 
     Returns:
         What :func:`dptext_spark.report.page.page` takes.

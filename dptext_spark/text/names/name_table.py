@@ -323,8 +323,6 @@ def _hashes(
         spelt = marked > 0 and not apart
         if spelt:
             n = _as_written(keys, root, held, gaps, count, ends, (hashes, flags, n))
-        if root > 0:
-            firsts[root - np.uint64(1)] |= _bits_of(forms[0], sizes[0])
         if marked == 1 and comma > 0:
             # The surname first, and the others behind its comma: it is found as if it were written the other way round, too.
             for i in range(count):
@@ -335,7 +333,7 @@ def _hashes(
         if root > 0:
             short = _initial_of(held[0][0], held[1][0], initial)
             begins = _bits_of(held[0][0], held[1][0]) | _bits_of(held[0][last], held[1][last])
-            begins |= _bits_of(initial, short)
+            begins |= _bits_of(initial, short) | _bits_of(forms[0], sizes[0])
             firsts[root - np.uint64(1)] |= begins
         if has_unspaced(data, bounds[entry], end):
             n = _pieces(keys, root, data, bounds[entry], end, chars, fold, False, ends, (hashes, flags, n))
