@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from datetime import timezone
+from datetime import datetime, timezone
 from itertools import count
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
@@ -114,6 +114,8 @@ class Memory:
         table.files = {number: content for number, content in table.files.items() if number in kept}
 
     # A session.
+    conf: ClassVar[dict[str, str]] = {"spark.sql.execution.arrow.maxRecordsPerBatch": "10000"}
+
     def sql(self, query: str) -> Frame:
         """Answer DESCRIBE HISTORY and DESCRIBE DETAIL."""
         found = re.fullmatch(r"DESCRIBE (HISTORY|DETAIL) delta\.`([^`]+)`(?: LIMIT (\d+))?", query)
@@ -148,9 +150,15 @@ class Memory:
         """Return a reader."""
         return Reader(self)
 
-    def createDataFrame(self, rows: list[tuple[Any, ...]], schema: T.StructType) -> Frame:
-        """Return rows that can be written."""
-        named = [dict(zip(schema.fieldNames(), row, strict=True)) for row in rows]
+    def createDataFrame(self, rows: pa.Table, schema: T.StructType) -> Frame:
+        """Return rows that can be written, times in the zone of this machine."""
+        named = [
+            {
+                name: value.astimezone().replace(tzinfo=None) if isinstance(value, datetime) else value
+                for name, value in row.items()
+            }
+            for row in rows.to_pylist()
+        ]
         return Frame(named, schema, self)
 
 

@@ -25,7 +25,7 @@ from dptext_spark.errors import DataError, RunError
 from dptext_spark.ledger.entry import FORMAT, OF_RECORD, Book, Decision, Entry
 from dptext_spark.spark.errors import condition_of
 from dptext_spark.spark.job.checks import holds_files
-from dptext_spark.spark.tables.schemas import LEDGER, PROPERTIES
+from dptext_spark.spark.tables.schemas import LEDGER, PROPERTIES, frame_of
 from dptext_spark.spark.tables.tables import Target, delta_version, history, opened
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ def _append(spark: SparkSession, path: str, wanted: Sequence[Entry | Decision], 
 
 def _writer(spark: SparkSession, rows: Sequence[Entry | Decision]) -> DataFrameWriter:
     values = [tuple(vars(one).get(name) for name in LEDGER.fieldNames()) for one in rows]
-    frame = spark.createDataFrame(values, LEDGER).coalesce(1)
+    frame = frame_of(spark, values, LEDGER)
     # The table's first commit makes it one that nobody can change a row of by mistake.
     writer = (
         frame.write.format("delta").mode("append").options(**PROPERTIES).option("delta.appendOnly", "true")

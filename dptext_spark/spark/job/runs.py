@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from dptext_spark.disclosure.facts import RunMetric, RunRecord
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.report.sections.published import Published
-from dptext_spark.spark.tables.schemas import METRICS, PROPERTIES, PUBLISHED, RUNS
+from dptext_spark.spark.tables.schemas import METRICS, PROPERTIES, PUBLISHED, RUNS, frame_of
 from dptext_spark.spark.tables.tables import opened_if_there
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def put(spark: SparkSession, folder: str, record: RunRecord, *, new: bool = Fals
     Each run is a partition: replacing its row is a commit without a scan, and runs beside it do not conflict.
     """
     values = tuple(getattr(record, name) for name in RUNS.fieldNames())
-    frame = spark.createDataFrame([values], RUNS).coalesce(1)
+    frame = frame_of(spark, [values], RUNS)
     _write(spark, folder, frame, None if new else f"run_id = '{checked(record.run_id)}'", "run_id")
 
 
@@ -104,7 +104,7 @@ def put_metrics(
     rows = [
         (run_id, column, name, None if value is None else float(value)) for column, name, value in metrics
     ]
-    frame = spark.createDataFrame(rows, METRICS).coalesce(1)
+    frame = frame_of(spark, rows, METRICS)
     replaced = f"run_id = '{checked(run_id)}'" + (f" AND startswith(metric, '{prefix}')" if prefix else "")
     _write(spark, folder, frame, None if new else replaced)
 
@@ -122,7 +122,7 @@ def put_published(spark: SparkSession, folder: str, run_id: str, figures: Iterab
     """Append figures that were published with noise."""
     names = PUBLISHED.fieldNames()
     rows = [tuple(run_id if name == "run_id" else getattr(one, name) for name in names) for one in figures]
-    _write(spark, folder, spark.createDataFrame(rows, PUBLISHED).coalesce(1), None)
+    _write(spark, folder, frame_of(spark, rows, PUBLISHED), None)
 
 
 def published_of(spark: SparkSession, folder: str, run_id: str) -> list[Published]:

@@ -22,6 +22,7 @@ from dptext_spark.spark.job import runs
 from dptext_spark.spark.job.checks import detail_of_input, holds_files
 from dptext_spark.spark.job.effects import Effect, Observer, announced, unobserved
 from dptext_spark.spark.job.idempotency import DECIDED, differences, other_engine, version_of_lexicon
+from dptext_spark.spark.tables.schemas import frame_of
 from dptext_spark.spark.tables.tables import Target, delta_version, our_commits
 
 if TYPE_CHECKING:
@@ -139,7 +140,7 @@ def begin(plan: RunPlan, at: Observer = unobserved) -> str:
             "its checkpoint."
         )
     bound = StreamBinding.of_plan(plan, plan.run_id).text
-    frame = plan.spark.createDataFrame([(FORMAT, plan.run_id, bound)], SCHEMA).coalesce(1)
+    frame = frame_of(plan.spark, [(FORMAT, plan.run_id, bound)], SCHEMA)
     with announced(Effect.CHECKPOINT_BINDING, at):
         frame.write.format("delta").mode("error").save(place.path)
     return plan.run_id

@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
 from pyspark.sql import types as T
 
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
 _S, _L, _D = T.StringType(), T.LongType(), T.DoubleType()
+_ARROW: dict[T.DataType, pa.DataType] = {
+    _S: pa.string(), _L: pa.int64(), _D: pa.float64(), T.IntegerType(): pa.int32(), T.BooleanType(): pa.bool_(),
+    T.TimestampType(): pa.timestamp("us", "UTC"),
+}  # fmt: skip
+_BATCH = "spark.sql.execution.arrow.maxRecordsPerBatch"
 # Of a table when it is made. They are small and read whole: bounds of each file's values would be computed in vain.
 PROPERTIES = {"delta.dataSkippingNumIndexedCols": "0"}
 
@@ -116,3 +128,23 @@ LEDGER = _table(
     ),
     ("record_delta", _D, "up to which probability"),
 )
+
+
+def frame_of(spark: SparkSession, rows: Sequence[Sequence[object]], schema: T.StructType) -> DataFrame:
+    """Return a few rows as a frame of one partition, so that they are written as one file.
+
+    They go to Spark as an Arrow table, which its driver holds as values. Rows as such would be turned by a worker of Python, in
+    each write anew.
+
+    Args:
+        spark: the session.
+        rows: values in the order of the schema's fields; times as `datetime`, without a zone in that of this machine.
+        schema: flat, of strings, numbers, booleans and timestamps.
+    """
+    if int(spark.conf.get(_BATCH) or 0) < 1:  # PySpark cuts a table by that setting, and not where it sets no bound
+        return spark.createDataFrame(rows, schema).coalesce(1)
+    columns = [
+        pa.array([one.dataType.toInternal(row[place]) for row in rows], _ARROW[one.dataType])
+        for place, one in enumerate(schema.fields)
+    ]
+    return spark.createDataFrame(pa.table(columns, names=schema.fieldNames()), schema).coalesce(1)

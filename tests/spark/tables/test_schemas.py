@@ -1,0 +1,47 @@
+"""Rows of the tables beside a target, on their way to Spark."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from datetime import datetime, timezone
+from typing import Any
+
+import pytest
+from pyspark.sql import types as T
+
+from dptext_spark.spark.tables.schemas import LEDGER, METRICS, PUBLISHED, RUNS, frame_of
+
+BATCH = "spark.sql.execution.arrow.maxRecordsPerBatch"
+VALUES: dict[str, list[Any]] = {
+    "string": ["a word, and \u00e9", "", None],
+    "long": [2**40, -1, None],
+    "integer": [2**31 - 1, 0, None],
+    "double": [0.1, math.inf, None],
+    "boolean": [True, False, None],
+    "timestamp": [
+        datetime(2026, 3, 29, 2, 30, 0, 123456),
+        datetime(2026, 7, 1, tzinfo=timezone.utc),
+        None,
+    ],
+}
+
+
+@pytest.fixture
+def batches(spark: Any) -> Iterator[Any]:
+    before = spark.conf.get(BATCH)
+    yield lambda bound: spark.conf.set(BATCH, bound)
+    spark.conf.set(BATCH, before)
+
+
+@pytest.mark.parametrize("bound", ["1", "50000", "0", "-1"])
+@pytest.mark.parametrize("schema", [RUNS, METRICS, LEDGER, PUBLISHED])
+def test_a_frame_is_what_spark_makes_of_the_rows_whatever_bounds_its_batches(
+    spark: Any, batches: Any, schema: T.StructType, bound: str
+) -> None:
+    batches(bound)
+    rows = [tuple(VALUES[field.dataType.typeName()][n] for field in schema.fields) for n in range(3)]
+    found = frame_of(spark, rows, schema)
+    assert found.schema.json() == schema.json()
+    assert found.collect() == spark.createDataFrame(rows, schema).collect()
+    assert found.rdd.getNumPartitions() == 1
