@@ -93,7 +93,8 @@ def run_once(
             session = plan.spark
             if plan.lists is not None and plan.stream is None:
                 at_the_end.callback(plan.lists.end)
-            earlier = runs.find(session, plan.place.runs, plan.run_id)
+            known = plan.stream is None or plan.stream.is_begun
+            earlier = runs.find(session, plan.place.runs, plan.run_id) if known else None
             if plan.stream is not None:
                 check_same_part(plan, earlier)
             if earlier is not None and earlier.status == "mismatch":

@@ -58,6 +58,7 @@ class MicroBatch:
         recent: how many of the target's newest commits to read; None: all. Reading a long history costs more than a batch.
         dropped: rows left out because their key came again; None where none are.
         is_unseen: it is the first, and where the stream began there was too little text to tell its language.
+        is_begun: it was in the table of runs when this start of the stream began. Spark lets no other process begin one since.
     """
 
     stream: str
@@ -65,6 +66,7 @@ class MicroBatch:
     recent: int | None = None
     dropped: int | None = None
     is_unseen: bool = False
+    is_begun: bool = False
 
     @property
     def run_id(self) -> str:

@@ -30,6 +30,19 @@ def find(spark: SparkSession, folder: str, run_id: str) -> RunRecord | None:
     return RunRecord.of(rows[0].asDict()) if rows else None
 
 
+def micro_batches(spark: SparkSession, folder: str, stream: str) -> dict[str, int | None]:
+    """Return the run ids of a stream's micro-batches, each with the version that it committed; None of one that did not.
+
+    Raises:
+        DataError: the table there is not one of runs.
+    """
+    table = _table(spark, folder)
+    if table is None:
+        return {}
+    rows = table.where(F.col("run_id").startswith(f"{stream}.")).select("run_id", "output_version").collect()
+    return {row["run_id"]: row["output_version"] for row in rows}
+
+
 def newest(spark: SparkSession, folder: str, count: int, status: str | None = None) -> list[RunRecord]:
     """Return the newest runs, of one status or of any, newest first; none where there is no such table."""
     table = _table(spark, folder)

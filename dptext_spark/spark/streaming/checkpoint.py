@@ -19,15 +19,16 @@ from dptext_spark.disclosure.facts import ShownSettings
 from dptext_spark.errors import RunError, SettingsError
 from dptext_spark.model.privatizer import ENGINE_VERSION
 from dptext_spark.spark.job import runs
-from dptext_spark.spark.job.checks import detail_of_input, holds_files
+from dptext_spark.spark.job.checks import detail_of_input, holds_files, place_of
 from dptext_spark.spark.job.effects import Effect, Observer, announced, unobserved
 from dptext_spark.spark.job.idempotency import DECIDED, differences, other_engine, version_of_lexicon
 from dptext_spark.spark.tables.schemas import frame_of
-from dptext_spark.spark.tables.tables import Target, delta_version, our_commits
+from dptext_spark.spark.tables.tables import Target, opened_if_there, our_commits
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from dptext_spark.config.model import RunConfig
     from dptext_spark.spark.job.plan import RunPlan
 
 FORMAT = 1
@@ -103,31 +104,65 @@ class StreamBinding:
         return json.dumps({name: value for name, value in found.items() if name != "engine"}, sort_keys=True)
 
 
-def is_begun(plan: RunPlan) -> bool:
-    """Whether a stream is bound to the checkpoint already."""
-    return delta_version(plan.spark, _binding(plan)) is not None
+@dataclass(frozen=True)
+class Begun:
+    """A stream that is bound to a checkpoint already.
+
+    Attributes:
+        stream: its run id.
+        bound: what it is bound to.
+        batches: its micro-batches in the table of runs, as :func:`.runs.micro_batches` returns them.
+    """
+
+    stream: str
+    bound: StreamBinding
+    batches: Mapping[str, int | None]
 
 
-def _binding(plan: RunPlan) -> Target:
-    return Target(path=f"{plan.config.checkpoint}/{OWN}")
+def begun(spark: SparkSession, config: RunConfig) -> Begun | None:
+    """Return the stream that is bound to the checkpoint of these settings, and what it has done; None where there is none.
+
+    Raises:
+        SettingsError: another version of the package wrote what binds it.
+        DataError: the table of runs is none.
+    """
+    table = opened_if_there(spark, _binding(config).path)
+    if table is None:
+        return None
+    row = table.first()
+    if row is None or row["format_version"] != FORMAT:
+        raise SettingsError(
+            f"stream.checkpoint: {config.checkpoint!r} was written by another version of this package; valid: format {FORMAT}."
+        )
+    stream = str(row["stream"])
+    batches = runs.micro_batches(spark, place_of(config).runs, stream)
+    return Begun(stream, StreamBinding.read(row["bound"]), batches)
 
 
-def begin(plan: RunPlan, at: Observer = unobserved) -> str:
+def _binding(config: RunConfig) -> Target:
+    return Target(path=f"{config.checkpoint}/{OWN}")
+
+
+def begin(plan: RunPlan, begun: Begun | None, at: Observer = unobserved) -> str:
     """Bind a new checkpoint, or compare an old one; return the run id of its stream.
+
+    Args:
+        plan: of the stream.
+        begun: what is bound to the checkpoint; None where nothing is.
+        at: is told each point that is passed.
 
     Raises:
         SettingsError: another key, model, configuration or source; a checkpoint of something else; or none where the target
             holds a release already.
     """
     config, checkpoint = plan.config, str(plan.config.checkpoint)
-    place = _binding(plan)
     named = config.run.id
     if named is not None and len(named) > LONGEST:
         raise SettingsError(
             f"run.id: {len(named)} characters given; valid with mode {config.mode}: {LONGEST} or fewer."
         )
-    if delta_version(plan.spark, place) is not None:
-        return _compared(plan, place)
+    if begun is not None:
+        return _compared(plan, begun)
     if holds_files(plan.spark, checkpoint, besides=f"/{checkpoint.rstrip('/').rpartition('/')[2]}/{OWN}/"):
         raise SettingsError(
             f"stream.checkpoint: {checkpoint!r} is the checkpoint of something else, or holds other files; valid: a new folder, "
@@ -142,18 +177,12 @@ def begin(plan: RunPlan, at: Observer = unobserved) -> str:
     bound = StreamBinding.of_plan(plan, plan.run_id).text
     frame = frame_of(plan.spark, [(FORMAT, plan.run_id, bound)], SCHEMA)
     with announced(Effect.CHECKPOINT_BINDING, at):
-        frame.write.format("delta").mode("error").save(place.path)
+        frame.write.format("delta").mode("error").save(_binding(config).path)
     return plan.run_id
 
 
-def _compared(plan: RunPlan, place: Target) -> str:
-    row = plan.spark.read.format("delta").load(place.path).first()
-    checkpoint = plan.config.checkpoint
-    if row is None or row["format_version"] != FORMAT:
-        raise SettingsError(
-            f"stream.checkpoint: {checkpoint!r} was written by another version of this package; valid: format {FORMAT}."
-        )
-    stream, before = str(row["stream"]), StreamBinding.read(row["bound"])
+def _compared(plan: RunPlan, begun: Begun) -> str:
+    stream, before, checkpoint = begun.stream, begun.bound, plan.config.checkpoint
     if plan.config.run.id not in (None, stream):
         raise SettingsError(
             f"run.id: {plan.config.run.id!r} given, but {checkpoint!r} is the checkpoint of {stream!r}; valid: that, or null."

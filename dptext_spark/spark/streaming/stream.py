@@ -11,12 +11,10 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
-
-from pyspark.sql import functions as F
 
 from dptext_spark.config.model import TRIGGER, RunConfig
 from dptext_spark.disclosure.facts import RunFacts
@@ -25,6 +23,7 @@ from dptext_spark.randomness.draws import RunKey
 from dptext_spark.runtime.progress import Steps
 from dptext_spark.spark.errors import condition_of, reduced, suppress_sensitive_logs
 from dptext_spark.spark.job import runs
+from dptext_spark.spark.job.beside import reading
 from dptext_spark.spark.job.effects import Effect, Observer, announced, unobserved
 from dptext_spark.spark.job.idempotency import check_still_there
 from dptext_spark.spark.job.job import run_once
@@ -32,11 +31,10 @@ from dptext_spark.spark.job.plan import MicroBatch, RunPlan
 from dptext_spark.spark.job.prepare import prepare_run, with_lists
 from dptext_spark.spark.job.sample import check_language
 from dptext_spark.spark.session.session import context_of
-from dptext_spark.spark.streaming.checkpoint import begin, is_begun, part_of_source, settings_of
+from dptext_spark.spark.streaming.checkpoint import begin, begun, part_of_source, settings_of
 from dptext_spark.spark.streaming.duplicates import deduplicate
 from dptext_spark.spark.streaming.totals import put_totals, totals
 from dptext_spark.spark.tables.condition import selected
-from dptext_spark.spark.tables.tables import opened_if_there
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -77,14 +75,14 @@ def stream(
     started = time.time()
     with suppress_sensitive_logs(session):
         try:
-            plan, unseen = _prepared(session, config, key, say, at)
+            plan, unseen, known = _prepared(session, config, key, say, at)
             with announced(Effect.STREAM_ROW, at):
                 runs.put(session, plan.place.runs, plan.record("started", started))
         except DPTextError as error:
             raise error from None
         except Exception as error:
             raise _reduced(error, config, "Nothing was written to the target.") from None
-        batches = _Batches(plan, unseen, say, at)
+        batches = _Batches(plan, unseen, known, say, at)
         failure: DPTextError | None = None
         try:
             with announced(Effect.CHECKPOINT, at):  # each micro-batch ends it, and begins it again
@@ -126,42 +124,43 @@ def require_lasting(kind: str, mode: str) -> None:
 
 def _prepared(
     session: SparkSession, config: RunConfig, key: RunKey | None, say: Steps, at: Observer
-) -> tuple[RunPlan, bool]:
+) -> tuple[RunPlan, bool, Collection[str]]:
     """Check everything that can be checked before the first micro-batch, and bind the checkpoint.
 
     Returns:
-        (the plan, whether the stream is new and its source did not tell what language it is in).
+        (the plan, whether the stream is new and its source did not tell what language it is in, the run ids of its micro-batches
+        that are in the table of runs).
     """
     if context_of(session) is None:
         raise SettingsError(
             f"mode: {config.mode!r} needs a classic Spark session, for each micro-batch is a run in the driver; valid on Spark "
             "Connect: mode batch, or a job of spark-submit."
         )
-    plan = prepare_run(session, config, key, say)
+    with reading(session, lambda: begun(session, config)) as found:
+        plan = prepare_run(session, config, key, say)
+        earlier = found()
     if not plan.input_version.startswith("delta:"):
         raise DataError(
             f"input.table: {config.input.table!r} is a view or no Delta table; mode {config.mode} reads what was added to a "
             "Delta table."
         )
     # Before anything is bound to the settings: with another lexicon the stream may begin anew in the same place.
-    unseen = not is_begun(plan)
+    unseen = earlier is None
     if unseen and not config.stream.starting_version:
         unseen = not check_language(plan, say)
-    plan = with_lists(replace(plan, run_id=begin(plan, at)), say)
-    _check_target(plan)
-    return plan, unseen
+    plan = with_lists(replace(plan, run_id=begin(plan, earlier, at)), say)
+    known = runs.micro_batches(session, plan.place.runs, plan.run_id) if earlier is None else earlier.batches
+    _check_target(plan, known)
+    return plan, unseen, known
 
 
-def _check_target(plan: RunPlan) -> None:
+def _check_target(plan: RunPlan, known: Mapping[str, int | None]) -> None:
     """Refuse to go on with a stream whose target lost what was written: the source's rows before would be missing."""
-    table = opened_if_there(plan.spark, plan.place.runs)
-    if table is None:
-        return
-    done = table.where(F.col("run_id").startswith(f"{plan.run_id}.") & F.col("output_version").isNotNull())
-    newest = done.agg(F.max_by("run_id", "output_version"), F.max("output_version")).first()
-    if newest is not None and newest[1] is not None:
+    done = {version: run_id for run_id, version in known.items() if version is not None}
+    if done:
+        newest = max(done)
         valid = "the target as it was, or a new target with a new checkpoint and a new run id"
-        check_still_there(plan.place.target, newest[0], int(newest[1]), plan.commits(), valid)
+        check_still_there(plan.place.target, done[newest], newest, plan.commits(), valid)
 
 
 def _carried(plan: RunPlan, batches: _Batches) -> None:
@@ -205,7 +204,7 @@ def _source(plan: RunPlan) -> DataFrame:
 class _Batches:
     """What Spark calls for each micro-batch, in a thread of its own."""
 
-    def __init__(self, plan: RunPlan, unseen: bool, say: Steps, at: Observer) -> None:
+    def __init__(self, plan: RunPlan, unseen: bool, known: Collection[str], say: Steps, at: Observer) -> None:
         self.facts: list[RunFacts] = []
         self._done = 0
         self.failure: DPTextError | None = None
@@ -214,7 +213,7 @@ class _Batches:
         self._busy = threading.Lock()
         self._bound = settings_of(plan, plan.run_id)
         self._lists = plan.lists
-        self._unseen = unseen
+        self._unseen, self._known = unseen, known
 
     def end(self) -> None:
         """Let go of what the workers needed."""
@@ -254,6 +253,7 @@ class _Batches:
         first = not self._done  # only that one can have been begun by another process before
         unseen = self._unseen and number == 0
         place = MicroBatch(base.run_id, number, None if first else RECENT, is_unseen=unseen)
+        place = replace(place, is_begun=place.run_id in self._known)
         part = part_of_source(df.sparkSession, str(config.checkpoint), number)
         plan = replace(
             base,

@@ -141,7 +141,9 @@ def frame_of(spark: SparkSession, rows: Sequence[Sequence[object]], schema: T.St
         rows: values in the order of the schema's fields; times as `datetime`, without a zone in that of this machine.
         schema: flat, of strings, numbers, booleans and timestamps.
     """
-    if int(spark.conf.get(_BATCH) or 0) < 1:  # PySpark cuts a table by that setting, and not where it sets no bound
+    if (
+        int(spark.conf.get(_BATCH) or 0) < 1
+    ):  # PySpark cuts a table by that setting, and not where it sets no bound
         return spark.createDataFrame(rows, schema).coalesce(1)
     columns = [
         pa.array([one.dataType.toInternal(row[place]) for row in rows], _ARROW[one.dataType])
