@@ -93,8 +93,7 @@ def run_once(
             session = plan.spark
             if plan.lists is not None and plan.stream is None:
                 at_the_end.callback(plan.lists.end)
-            known = plan.stream is None or plan.stream.is_begun
-            earlier = runs.find(session, plan.place.runs, plan.run_id) if known else None
+            earlier = _earlier(plan)
             if plan.stream is not None:
                 check_same_part(plan, earlier)
             if earlier is not None and earlier.status == "mismatch":
@@ -174,6 +173,15 @@ def run_once(
             raise error from None  # they say themselves what was committed
         except Exception as error:
             raise _not_accounted(plan, reduced(error, list(config.columns))) from None
+
+
+def _earlier(plan: RunPlan) -> RunRecord | None:
+    """Return the row of an earlier attempt; the table is read only where there can be one."""
+    is_new = plan.config.run.id is None if plan.stream is None else not plan.stream.is_begun
+    if is_new:
+        runs.require(plan.spark, plan.place.runs)
+        return None
+    return runs.find(plan.spark, plan.place.runs, plan.run_id)
 
 
 class _Settlement:

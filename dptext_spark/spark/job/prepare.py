@@ -29,6 +29,7 @@ from dptext_spark.spark.job.checks import (
     partitions_of,
     place_of,
 )
+from dptext_spark.spark.job.entries import entries_of
 from dptext_spark.spark.job.frequencies import with_document_frequencies
 from dptext_spark.spark.job.lists import compile_lists, resolve_columns
 from dptext_spark.spark.job.plan import RunPlan
@@ -65,8 +66,12 @@ def prepare_run(spark: SparkSession, config: RunConfig, key: RunKey | None, say:
     identity = identify_rows(df, config.row_key, config.record_key, ordinal=True)
     place = place_of(config)
     kept, dropped = _kept_columns(df, config)
-    # Neither the target nor the model has to do with what is counted in the input.
-    with reading(spark, lambda: _counted(spark, df, config)) as counted:
+    # Neither the target nor the model has to do with what is counted in the input. Nor has the ledger: what Delta needs of its
+    # log is read meanwhile, and a reservation decides on what is there then.
+    with (
+        reading(spark, lambda: _counted(spark, df, config)) as counted,
+        reading(spark, lambda: entries_of(spark, place.ledger)),
+    ):
         partitioned = config.output.partition_by
         check_partitions(
             partitioned, df.schema, kept, paths_of(df.schema, columns),

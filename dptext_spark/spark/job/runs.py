@@ -53,6 +53,15 @@ def newest(spark: SparkSession, folder: str, count: int, status: str | None = No
     return [RunRecord.of(row.asDict()) for row in rows]
 
 
+def require(spark: SparkSession, folder: str) -> None:
+    """Refuse a folder that holds another table: only its schema is looked at.
+
+    Raises:
+        DataError: the table there is not one of runs.
+    """
+    _table(spark, folder)
+
+
 def _table(spark: SparkSession, folder: str) -> DataFrame | None:
     """Open the table of runs, or return None."""
     table = opened_if_there(spark, folder)

@@ -8,6 +8,7 @@ are the rows of least hash of all: one pass over the texts.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
@@ -20,6 +21,7 @@ from pyspark.sql import Column, DataFrame, functions
 from dptext_spark.arrays import I64
 from dptext_spark.runtime.progress import Steps
 from dptext_spark.spark.errors import provider_error
+from dptext_spark.spark.job.beside import reading
 from dptext_spark.spark.job.checks import detail_of_input
 from dptext_spark.spark.job.plan import SAMPLE_ROWS, RunPlan
 from dptext_spark.spark.tables.condition import selected
@@ -91,12 +93,17 @@ def check_language(plan: RunPlan, say: Steps) -> bool:
         return True
     say(f"looking at {SAMPLE_ROWS:,} rows for words that the lexicon does not hold")
     engine = _engine(plan)
-    sample = sample_of_files(plan)
+    # The write asks how large the first texts are: another small job over the same files.
+    sizes: AbstractContextManager[object] = nullcontext()
+    if not plan.config.is_stream:
+        sizes = reading(plan.spark, lambda: plan.sizes)
     try:
-        found = UnknownWords() if sample is None else sample.count(engine)
-        if not found.is_enough:
-            sample = sampled(plan.df, plan)
-            found = sample.count(engine)
+        with sizes:
+            sample = sample_of_files(plan)
+            found = UnknownWords() if sample is None else sample.count(engine)
+            if not found.is_enough:
+                sample = sampled(plan.df, plan)
+                found = sample.count(engine)
     except ProviderError as error:
         where = f"a sample of {SAMPLE_ROWS:,} rows, which the driver looks at,"
         raise provider_error(error.code, where) from None
