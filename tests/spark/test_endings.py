@@ -17,9 +17,12 @@ from dptext_spark.model.privatizer import ENGINE_VERSION
 from dptext_spark.spark import runner
 from dptext_spark.spark.job import job
 from dptext_spark.spark.job.idempotency import SETTINGS
+from dptext_spark.spark.job.plan import MicroBatch
 from dptext_spark.spark.tables.tables import Commit
 
-CONFIG = parse_config({"input": {"path": "/in"}, "columns": ["body"], "output": {"path": "/out"}})
+CONFIG = parse_config({
+    "input": {"path": "/in"}, "columns": ["body"], "output": {"path": "/out"}, "run": {"id": "r1"},
+})  # fmt: skip
 BAD_ROW = ValueError("DPTEXT[INVALID_UTF8] partition=1 batch=2 rows=3")
 AUDIT = ValueError("DPTEXT[AUDIT_KeyError] partition=0 batch=0 rows=0")
 MARKER = KeyError("marker")
@@ -203,3 +206,27 @@ def test_a_second_count_that_failed(stage: Stage) -> None:
     ended = stage.ended()
     assert type(ended) is RecordingError
     assert "run again with run.id=r1" in str(ended)
+
+
+@pytest.mark.parametrize(
+    ("named", "stream", "read"),
+    [
+        ("r1", None, "find"),
+        (None, None, "require"),
+        (None, MicroBatch("s", 3, is_begun=True), "find"),
+        ("s", MicroBatch("s", 3), "require"),
+    ],
+)
+def test_a_row_is_looked_for_where_there_can_be_one_and_the_table_is_checked_in_any_case(
+    monkeypatch: pytest.MonkeyPatch, named: str | None, stream: MicroBatch | None, read: str
+) -> None:
+    asked: list[tuple[str, ...]] = []
+    monkeypatch.setattr(job.runs, "find", lambda spark, *place: asked.append(("find", *place)))
+    monkeypatch.setattr(job.runs, "require", lambda spark, *place: asked.append(("require", *place)))
+    run_id = named if stream is None else stream.run_id
+    plan = SimpleNamespace(
+        spark=None, stream=stream, run_id=run_id, place=SimpleNamespace(runs="/runs"),
+        config=replace(CONFIG, run=replace(CONFIG.run, id=named)),
+    )  # fmt: skip
+    assert job._earlier(plan) is None  # type: ignore[arg-type]
+    assert asked == [(read, "/runs", *([run_id] if read == "find" else []))]
