@@ -66,11 +66,13 @@ class Privatize(Transformer, HasInputCols, MLReadable["Privatize"], MLWritable):
         SettingsError: this pyspark has no `pyspark.ml`.
 
     Examples:
-        >>> stage = dps.Privatize(model).setInputCols(["body"]).setRowKey("id").setRunId("first").setKeyFile("/secure/run.key")
+        >>> stage = dps.Privatize(model).setInputCols(["body"]).setRowKey("id").setRunId("first")
+        >>> stage = stage.setKeyEnv("DPTEXT_KEY")  # a variable with 32 random bytes in hex
         >>> stage.transform(df).columns
         ['id', 'body']
-        >>> stage.save(folder)
-        >>> dps.Privatize.load(folder).transform(df).collect() == stage.transform(df).collect()
+        >>> stage.save(f"{config.input.path}_stage")
+        >>> loaded = dps.Privatize.load(f"{config.input.path}_stage")
+        >>> loaded.transform(df).collect() == stage.transform(df).collect()
         True
     """
 
@@ -115,45 +117,45 @@ class Privatize(Transformer, HasInputCols, MLReadable["Privatize"], MLWritable):
         """Set the text columns, which are replaced; text in nested ones by a path with dots."""
         if isinstance(value, str):
             raise SettingsError(f"inputCols: {value!r} given; valid: a list with at least one text column.")
-        return self._with(inputCols=list(value))
+        return self._setting(inputCols=list(value))
 
     def setRowKey(self, value: str) -> Privatize:
         """Set the unique column."""
-        return self._with(rowKey=value)
+        return self._setting(rowKey=value)
 
     def setRecordKey(self, value: str) -> Privatize:
         """Set the column that says what a record is."""
-        return self._with(recordKey=value)
+        return self._setting(recordKey=value)
 
     def setRunId(self, value: str) -> Privatize:
         """Set what token-level draws are for."""
-        return self._with(runId=value)
+        return self._setting(runId=value)
 
     def setUdf(self, value: str) -> Privatize:
         """Set the kind of function: auto, arrow or pandas."""
-        return self._with(udf=value)
+        return self._setting(udf=value)
 
     def setWeights(self, value: Sequence[str]) -> Privatize:
         """Set the columns that weigh the words of each text column, for a model with importance from the user."""
-        return self._with(weights=list(value))
+        return self._setting(weights=list(value))
 
     def setKeyFile(self, value: str) -> Privatize:
         """Set the file of the run key, which is read at each transformation and never saved."""
-        return self._with(keyFile=value)
+        return self._setting(keyFile=value)
 
     def setKeyEnv(self, value: str) -> Privatize:
         """Set the environment variable of the run key, which is read at each transformation and never saved."""
-        return self._with(keyEnv=value)
+        return self._setting(keyEnv=value)
 
     def setKeyDeliver(self, value: str) -> Privatize:
         """Set `closure`, or `executors` for workers that read the key for themselves."""
-        return self._with(keyDeliver=value)
+        return self._setting(keyDeliver=value)
 
-    def _with(self, **values: Any) -> Privatize:
+    def _setting(self, **values: Any) -> Privatize:
         self._set(**values)
         return self
 
-    def _given(self, param: Param[str]) -> str | None:
+    def _value(self, param: Param[str]) -> str | None:
         return str(self.getOrDefault(param)) if self.isDefined(param) else None
 
     def _key(self) -> Key:
@@ -162,8 +164,8 @@ class Privatize(Transformer, HasInputCols, MLReadable["Privatize"], MLWritable):
         Raises:
             SettingsError: nowhere, or in two places; a value that is no name of a variable, so that no key is saved by mistake.
         """
-        place = {"file": self._given(self.keyFile), "env": self._given(self.keyEnv)}
-        deliver = self._given(self.keyDeliver)
+        place = {"file": self._value(self.keyFile), "env": self._value(self.keyEnv)}
+        deliver = self._value(self.keyDeliver)
         if not any(place.values()):
             raise SettingsError(
                 "keyFile: none set, nor keyEnv; valid: the file or the variable of the run key, so that each transformation "
@@ -171,7 +173,7 @@ class Privatize(Transformer, HasInputCols, MLReadable["Privatize"], MLWritable):
             )
         return parse_model_config({"key": {**place, "deliver": deliver}}).key
 
-    def _checked(self) -> tuple[Privatizer, Key]:
+    def _validated(self) -> tuple[Privatizer, Key]:
         """Return the model and where the key is.
 
         Raises:
@@ -180,24 +182,24 @@ class Privatize(Transformer, HasInputCols, MLReadable["Privatize"], MLWritable):
         model, key = self.getModel(), self._key()
         if not self.isDefined(self.inputCols) or not self.getInputCols():
             raise SettingsError("inputCols: none set; valid: a list with at least one text column.")
-        if model.consistency == "token" and self._given(self.runId) is None:
+        if model.consistency == "token" and self._value(self.runId) is None:
             raise SettingsError(
                 "runId: none set, and token-level draws hang on it; valid: a name of this release, so that each transformation "
                 "draws the same noise."
             )
-        parse_model_config({"run": {"id": self._given(self.runId), "udf": self._given(self.udf)}})
+        parse_model_config({"run": {"id": self._value(self.runId), "udf": self._value(self.udf)}})
         return model, key
 
     def _transform(self, dataset: DataFrame) -> DataFrame:
-        model, key = self._checked()
+        model, key = self._validated()
         return privatize(
             dataset,
             self.getInputCols(),
             model,
-            row_key=self._given(self.rowKey),
-            record_key=self._given(self.recordKey),
+            row_key=self._value(self.rowKey),
+            record_key=self._value(self.recordKey),
             key=read_key(key),
-            run_id=self._given(self.runId),
+            run_id=self._value(self.runId),
             udf=str(self.getOrDefault(self.udf)),
             weights=self.getOrDefault(self.weights),
         )
@@ -228,7 +230,7 @@ class _Writer(MLWriter):
             RunError: Spark cannot write there.
         """
         stage, spark = self._stage, self.sparkSession
-        model, _ = stage._checked()
+        model, _ = stage._validated()
         if model.selector is not None and model.selector.is_private:
             raise SettingsError(
                 "model: it holds counts of private texts, and a saved stage is not its owner's alone; valid: importance.corpus, "

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import runpy
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -172,3 +174,11 @@ def test_what_is_missing_or_wrong_is_neither_saved_nor_used(
 def test_columns_are_a_list(stage: dps.Privatize) -> None:
     with pytest.raises(SettingsError, match="inputCols: 'body' given; valid: a list"):
         stage.setInputCols("body")
+
+
+def test_a_pyspark_without_ml_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyspark.ml", None)
+    with pytest.raises(
+        SettingsError, match=r"Privatize: this pyspark has no pyspark\.ml .*valid here: dps\.privatize"
+    ):
+        runpy.run_path(pipeline.__file__)

@@ -49,11 +49,11 @@ class Source:
 
 
 def source_of(plan: RunPlan) -> Source:
-    """Find what the input of a run is; see :func:`located`."""
-    return located(plan.spark, plan.config.input, plan.df, plan.input_version, plan.run_id, plan.detail)
+    """Find what the input of a run is; see :func:`source_at`."""
+    return source_at(plan.spark, plan.config.input, plan.df, plan.input_version, plan.run_id, plan.detail)
 
 
-def located(
+def source_at(
     spark: SparkSession, source: Input, df: DataFrame, version: str, run_id: str, detail: DeltaDetail | None
 ) -> Source:
     """Find what an input is: the same table by its path and by its name, at whatever time.
@@ -95,7 +95,7 @@ def release_of(plan: RunPlan, source: Source, column: str, run_id: str) -> str:
         run_id: that the draws of token level are for: of the run, or of the stream that the records are added to.
     """
     config = plan.config
-    drawn = Drawn(
+    drawn = ReleaseSpec(
         model=plan.privatizer,
         column=column,
         run_id=run_id,
@@ -106,7 +106,7 @@ def release_of(plan: RunPlan, source: Source, column: str, run_id: str) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class Drawn:
+class ReleaseSpec:
     """What the draws of a text column hang on, beside the key.
 
     Attributes:
@@ -144,17 +144,17 @@ def metric_of(guarantee: Guarantee, mechanism: Mechanism, made: Manifest) -> str
     if guarantee.metric != "euclidean":
         parameters = mechanism.as_dict(recorded=True).items()
         made_from.append({name: value for name, value in parameters if name not in NOT_OF_THE_DISTANCE})
-    return _spaced(guarantee, made_from)
+    return _metric_name(guarantee, made_from)
 
 
 def metric_of_model(guarantee: Guarantee, model: Privatizer) -> str:
     """Name the distance of a model whose settings are not known: as a run does where that is by the lexicon, else its own."""
     if guarantee.metric == "euclidean" and isinstance(model.lexicon, Lexicon):
-        return _spaced(guarantee, [model.lexicon.fingerprint])
-    return _spaced(guarantee, [model.fingerprint])
+        return _metric_name(guarantee, [model.lexicon.fingerprint])
+    return _metric_name(guarantee, [model.fingerprint])
 
 
-def _spaced(guarantee: Guarantee, made_from: list[Any]) -> str:
+def _metric_name(guarantee: Guarantee, made_from: list[Any]) -> str:
     digest = hashlib.sha256(json.dumps(made_from, sort_keys=True).encode()).hexdigest()[:12]
     return f"{guarantee.metric}, space {digest}"
 

@@ -26,7 +26,7 @@ from dptext_spark.spark.errors import reduced
 from dptext_spark.spark.job import runs
 from dptext_spark.spark.job.entries import appended
 from dptext_spark.spark.job.ledger import Reservation, decision, labelled, own_entries, settle
-from dptext_spark.spark.job.releases import Drawn, Source, located, metric_of_model
+from dptext_spark.spark.job.releases import ReleaseSpec, Source, metric_of_model, source_at
 from dptext_spark.spark.tables.paths import paths_of
 from dptext_spark.spark.tables.tables import read_input
 from dptext_spark.spark.udf.column import key_column
@@ -35,14 +35,14 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-class Counted(Section):
+class ChargeSettings(Section):
     """Where a registration is counted, and for what: two sections of the settings."""
 
     input: Input
     ledger: Ledger
 
     @classmethod
-    def of(cls, ledger: str | Mapping[str, str | float], source: Mapping[str, str]) -> Counted:
+    def of(cls, ledger: str | Mapping[str, str | float], source: Mapping[str, str]) -> ChargeSettings:
         """Read what the caller gave.
 
         Raises:
@@ -64,7 +64,7 @@ class Counted(Section):
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
+class RegistrationSpec:
     """What a registration asks for.
 
     Attributes:
@@ -91,14 +91,14 @@ class Asked:
         return f"function {self.name}"
 
     @property
-    def drawn(self) -> Drawn:
+    def release_spec(self) -> ReleaseSpec:
         """What the draws hang on; the same as of a run over this column alone."""
         by_record = self.model.consistency == "record" and self.record_key is not None
         identity = ("record_key", self.record_key) if by_record else ("row_key", self.row_key)
         chosen_in = () if self.model.selector is None else (self.column,)
-        return Drawn(self.model, self.column, self.run_id, identity, chosen_in)
+        return ReleaseSpec(self.model, self.column, self.run_id, identity, chosen_in)
 
-    def entry(self, counted: Counted, source: Source) -> Entry:
+    def entry(self, charge: ChargeSettings, source: Source) -> Entry:
         """Return what is written into the ledger; what its longest record costs is not known."""
         guarantee, attempt = self.model.guarantee(), secrets.token_hex(8)
         return Entry(
@@ -113,14 +113,14 @@ class Asked:
             record_key=self.record_key or self.row_key or "row",
             unit=guarantee.unit,
             consistency=self.model.consistency,
-            mechanism=_made_by(self.model),
+            mechanism=_mechanism_json(self.model),
             kind=guarantee.kind,
             metric=metric_of_model(guarantee, self.model) if guarantee.kind == METRIC else None,
             epsilon=float(guarantee.epsilon),
             delta=float(guarantee.delta),
             holds=guarantee.status != "refuted" and not self.key.is_insecure,
             records=ALL,
-            release=self.drawn.release(self.key, counted.input, source),
+            release=self.release_spec.release(self.key, charge.input, source),
             status=RESERVED,
             why=None,
             limit=None,
@@ -130,7 +130,7 @@ class Asked:
         )
 
 
-def _made_by(model: Privatizer) -> str:
+def _mechanism_json(model: Privatizer) -> str:
     """Return what draws, as JSON: a compiled model does not say which settings it was made from, so by its fingerprint."""
     described = Manifest.of_privatizer(model)
     made: dict[str, Json] = {"sampler": described.sampler.sampler, "model": model.fingerprint}
@@ -141,48 +141,53 @@ def _made_by(model: Privatizer) -> str:
     return json.dumps({**made, "engine": ENGINE_VERSION}, ensure_ascii=False)
 
 
-def located_input(spark: SparkSession, asked: Asked, counted: Counted) -> Source:
+def checked_source(spark: SparkSession, spec: RegistrationSpec, charge: ChargeSettings) -> Source:
     """Find the input that a registration is charged for; its schema is looked at, no row of it.
 
     Raises:
         DataError: it cannot be read, or lacks one of the columns that are named; the text is no text, or one of a list.
         SettingsError: an identity of a type that identifies nothing.
     """
-    df, version = read_input(spark, counted.input, [asked.column])
-    (path,) = paths_of(df.schema, [asked.column])
+    df, version = read_input(spark, charge.input, [spec.column])
+    (path,) = paths_of(df.schema, [spec.column])
+    if path.name != spec.column:
+        raise DataError(
+            f"column: {spec.column!r} given, but the input spells it {path.name!r}, and token-level draws hang on that; valid: "
+            f"{path.name!r}."
+        )
     if path.over:
         raise DataError(
-            f"column: {asked.column!r} holds several texts a row; valid: a column with one, or dps.privatize and `dptext run`, "
+            f"column: {spec.column!r} holds several texts a row; valid: a column with one, or dps.privatize and `dptext run`, "
             "which draw those of lists, too."
         )
-    for field, name in (("row_key", asked.row_key), ("record_key", asked.record_key)):
+    for field, name in (("row_key", spec.row_key), ("record_key", spec.record_key)):
         if name is not None:
             if name not in df.columns:
                 raise DataError(
                     f"{field}: {name!r} is not in the input; columns there: {', '.join(df.columns)}."
                 )
             key_column(df, name, field)
-    return located(spark, counted.input, df, version, asked.run_id, None)
+    return source_at(spark, charge.input, df, version, spec.run_id, None)
 
 
 @contextmanager
-def charged(spark: SparkSession, asked: Asked, counted: Counted) -> Iterator[Balance]:
+def charged(spark: SparkSession, spec: RegistrationSpec, charge: ChargeSettings) -> Iterator[Balance]:
     """Charge a registration before what follows, which makes the function: spent where that succeeds, else void.
 
     Raises:
         RunError: the limit would be passed, or the ledger cannot be written; nothing was charged.
         DataError: what is there is no ledger, or a damaged one.
     """
-    path = str(counted.ledger.path)
+    path = str(charge.ledger.path)
     try:
-        entry = asked.entry(counted, located_input(spark, asked, counted))
+        entry = spec.entry(charge, checked_source(spark, spec, charge))
         reservation = appended(
-            spark, path, lambda book: _decided(spark, path, book, entry, counted.ledger, asked)
+            spark, path, lambda book: _decide(spark, path, book, entry, charge.ledger, spec)
         )
     except DPTextError:
         raise
     except Exception as error:
-        said = reduced(error, [asked.column])
+        said = reduced(error, [spec.column])
         raise RunError(
             f"ledger: {path!r} cannot be written, and nothing is registered without it. {said}"
         ) from None
@@ -196,8 +201,8 @@ def charged(spark: SparkSession, asked: Asked, counted: Counted) -> Iterator[Bal
     settle(reservation, SPENT, "charged when the function was registered")
 
 
-def _decided(
-    spark: SparkSession, path: str, book: Book, entry: Entry, settings: Ledger, asked: Asked
+def _decide(
+    spark: SparkSession, path: str, book: Book, entry: Entry, settings: Ledger, spec: RegistrationSpec
 ) -> tuple[list[Entry | Decision], Reservation]:
     """Decide on the entries that are there whether a registration may be charged."""
     here = book.of_input(entry.input, entry.input_id)
@@ -212,7 +217,7 @@ def _decided(
     if keeps:
         why = None if kept is None else settings.raise_limit
         decisions.append(decision(entry, here, LIMIT, limit, why))
-    told_apart = asked.model.consistency == "dataset" or bool(asked.row_key or asked.record_key)
+    told_apart = spec.model.consistency == "dataset" or bool(spec.row_key or spec.record_key)
     wanted = labelled(book.entries, [entry], told_apart=told_apart)
     wanted = [replace(one, limit=limit, override=balance.override) for one in wanted]
     reservation = Reservation(spark, path, tuple(wanted), (), balance, bool(mine), ours=tuple(wanted))

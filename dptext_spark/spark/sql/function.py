@@ -86,7 +86,7 @@ def arguments(call: Call, arrays: tuple[pa.Array, ...]) -> tuple[pa.Array, pa.Ar
 _BYTES = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
 
 
-def answers(call: Call, stream: Iterator[Any]) -> Iterator[pa.Array]:
+def draw_batches(call: Call, stream: Iterator[Any]) -> Iterator[pa.Array]:
     """Sanitize the batches of a task.
 
     Raises:
@@ -100,14 +100,14 @@ def answers(call: Call, stream: Iterator[Any]) -> Iterator[pa.Array]:
     except GeneratorExit:
         raise
     except TaskError as error:
-        raise _told(call, error) from None
+        raise _task_error(call, error) from None
     except DPTextError:
         raise
     except BaseException as error:
-        raise _told(call, TaskError(code_of(error, ""), 0, 0, 0)) from None
+        raise _task_error(call, TaskError(code_of(error, ""), 0, 0, 0)) from None
 
 
-def _told(call: Call, error: TaskError) -> DPTextError:
+def _task_error(call: Call, error: TaskError) -> DPTextError:
     """Return the sentence for a worker's code, as a driver of the job says it."""
     said = reduced(RuntimeError(str(error)), list(call.spec.columns))
     return type(said)(f"{call.name}: {said}")
@@ -126,6 +126,6 @@ def function_of(call: Call) -> Any:
         )
 
     def over_arrow(stream: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
-        return answers(call, stream)
+        return draw_batches(call, stream)
 
     return F.arrow_udf(over_arrow, T.StringType())

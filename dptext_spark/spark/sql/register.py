@@ -24,7 +24,7 @@ from dptext_spark.runtime.progress import Steps, by_default
 from dptext_spark.spark.errors import reduced, suppress_sensitive_logs
 from dptext_spark.spark.secrets import require_no_setting
 from dptext_spark.spark.session.session import context_of, is_stopped
-from dptext_spark.spark.sql.charge import Asked, Counted, charged
+from dptext_spark.spark.sql.charge import ChargeSettings, RegistrationSpec, charged
 from dptext_spark.spark.sql.function import Call, function_of
 from dptext_spark.spark.udf.column import UdfSpec
 from dptext_spark.spark.udf.ship import shipped_model
@@ -51,7 +51,7 @@ _WHOLE = (
 _UNCOUNTED = (
     "Nothing is counted: no ledger knows what this function releases. With ledger and input it is charged."
 )
-_ORACLE = (
+_CALLERS = (
     "Whoever may call the function can draw for texts and identities of their own, and compare: keep the session to those who "
     "may read the texts."
 )
@@ -77,8 +77,9 @@ class Registration:
         notes: what is to be known of it, in sentences.
 
     Examples:
-        >>> made = dps.register(spark, "dptext", model, column="body", key=key, run_id="first")
-        >>> spark.sql("SELECT dptext(body, id) AS body FROM reviews").columns
+        >>> made = dps.register(spark, "dptext", model, column="body", key=dp.RunKey.generate(), run_id="first")
+        >>> df.createOrReplaceTempView("letters")
+        >>> spark.sql("SELECT dptext(body, id) AS body FROM letters").columns
         ['body']
         >>> made.run_id
         'first'
@@ -143,7 +144,8 @@ def register(
         spark: a session, classic or of Spark Connect, of Spark 4.1 or later.
         name: of the function, in this session only: letters, digits and `_`.
         model: the compiled model.
-        column: the text column, as `columns` of the settings spells it; at token level, and with a ledger, it must be named.
+        column: the text column, as `columns` of the settings spells it, a name with dots in back-ticks; at token level and with a
+            ledger, it must be named.
         key: the run key; None takes 32 bytes of the operating system, which nobody has again. One that was read with
             `deliver="executors"` does not travel: each worker reads it for itself.
         run_id: what token-level draws are for; None makes one.
@@ -165,12 +167,12 @@ def register(
         RunError: the ledger's limit would be passed, or it cannot be written; Spark refused the function. It does not exist then.
 
     Examples:
-        >>> key = dp.RunKey.generate()
-        >>> counted = {"ledger": folder, "input": {"path": reviews}, "row_key": "id"}
-        >>> dps.register(spark, "dptext", model, column="body", key=key, **counted)
-        Registration(dptext(text, identity), token, column 'body', run id '...', counted in the ledger)
-        >>> spark.sql(f"SELECT id, dptext(body, id) AS body FROM delta.`{reviews}`").columns
-        ['id', 'body']
+        >>> key, path = dp.RunKey.generate(), config.input.path
+        >>> charge = {"ledger": "reviews_ledger", "input": {"path": path}, "row_key": "ticket_id"}
+        >>> dps.register(spark, "sanitized", model, column="body", key=key, run_id="spring", **charge)
+        Registration(sanitized(text, identity), token, column 'body', run id 'spring', counted in the ledger)
+        >>> spark.sql(f"SELECT ticket_id, sanitized(body, ticket_id) AS body FROM delta.`{path}`").columns
+        ['ticket_id', 'body']
     """
     if is_stopped(spark):
         raise SettingsError(
@@ -188,18 +190,18 @@ def register(
             "column: none given, and at token level draws hang on its name; valid: the text column, as `columns` of the settings "
             "spells it."
         )
-    counted = _counted(ledger, input, column, model.consistency, row_key, record_key)
+    charge = _charge_settings(ledger, input, column, model.consistency, row_key, record_key)
     run_id = parse_model_config({"run": {"id": run_id}}).run.id or secrets.token_hex(8)
     key = key or RunKey.generate()
     if key.source is not None and key.source.kind == "env":
         require_no_setting(spark, key.source.place)
     for one in model.imported:
         one.try_out()
-    asked = Asked(name, model, column or "", run_id, key, row_key, record_key)
-    notes = _notes(spark, asked, counted)
+    spec = RegistrationSpec(name, model, column or "", run_id, key, row_key, record_key)
+    notes = _notes(spark, spec, charge)
     with suppress_sensitive_logs(spark):
         try:
-            balance = _registered(spark, asked, counted, replaces=replace is not None)
+            balance = _registered(spark, spec, charge, replaces=replace is not None)
         except DPTextError:
             raise
         except Exception as error:
@@ -245,14 +247,14 @@ def _spelled(column: str) -> str:
     return spelled(parts)
 
 
-def _counted(
+def _charge_settings(
     ledger: str | Mapping[str, str | float] | None,
     source: Mapping[str, str] | None,
     column: str | None,
     level: str,
     row_key: str | None,
     record_key: str | None,
-) -> Counted | None:
+) -> ChargeSettings | None:
     """Read where a registration is counted; None where it is not."""
     if row_key is not None and record_key is not None:
         raise SettingsError(
@@ -277,71 +279,73 @@ def _counted(
         raise SettingsError(
             f"row_key: none given, and the ledger names draws by what tells rows apart; valid: {which}."
         )
-    return Counted.of(ledger, source)
+    return ChargeSettings.of(ledger, source)
 
 
 def _key_travels(spark: SparkSession, key: RunKey) -> bool:
     return context_of(spark) is None and key.source is None
 
 
-def _notes(spark: SparkSession, asked: Asked, counted: Counted | None) -> tuple[str, ...]:
+def _notes(spark: SparkSession, spec: RegistrationSpec, charge: ChargeSettings | None) -> tuple[str, ...]:
     """Say what a registration cannot see or does not do."""
-    model = asked.model
+    model = spec.model
     notes = [_WHOLE if model.chooses_in_records else _UNSEEN[model.consistency]]
-    if counted is None:
+    if charge is None:
         notes.append(_UNCOUNTED)
     else:
-        place = counted.input.table or counted.input.path
+        place = charge.input.table or charge.input.path
         notes.append(
-            f"The ledger {counted.ledger.path} was charged for {place} as it is now, whatever is selected. Another version is "
+            f"The ledger {charge.ledger.path} was charged for {place} as it is now, whatever is selected. Another version is "
             "charged when the function is registered again."
         )
-    if asked.key.is_insecure:
+    if spec.key.is_insecure:
         notes.append("The key is no secret, so that no guarantee holds.")
-    if _key_travels(spark, asked.key):
+    if _key_travels(spark, spec.key):
         notes.append(_TRAVELS)
-    return (*notes, _ORACLE)
+    return (*notes, _CALLERS)
 
 
-def _release(asked: Asked) -> str:
+def _release(spec: RegistrationSpec) -> str:
     """Name what a function draws, so that equal names are equal draws; nothing of the key."""
-    model = asked.model
+    model = spec.model
     parts = ["function", model.fingerprint, ENGINE_VERSION, model.consistency]
-    parts += [asked.run_id, asked.column] if model.consistency == "token" else []
-    return asked.key.commitment(json.dumps(parts))
+    parts += [spec.run_id, spec.column] if model.consistency == "token" else []
+    return spec.key.commitment(json.dumps(parts))
 
 
 def _registered(
-    spark: SparkSession, asked: Asked, counted: Counted | None, *, replaces: bool
+    spark: SparkSession, spec: RegistrationSpec, charge: ChargeSettings | None, *, replaces: bool
 ) -> Balance | None:
     """Charge the ledger, and make the function."""
-    known, release = _RELEASES.setdefault(spark, {}), _release(asked)
-    taken = asked.name.lower()
-    if not replaces and known.get(taken) != release and spark.catalog.functionExists(asked.name):
+    known, release = _RELEASES.setdefault(spark, {}), _release(spec)
+    taken = spec.name.lower()
+    if not replaces and known.get(taken) != release and spark.catalog.functionExists(spec.name):
         raise SettingsError(
-            f"name: {asked.name!r} stands for another function of this session, and one name is one release: it has another "
+            f"name: {spec.name!r} stands for another function of this session, and one name is one release: it has another "
             "model, key, run id or column, or was not registered by this function. Valid: another name; "
-            f"replace={asked.name!r}; or the same again. Nothing was registered or charged."
+            f"replace={spec.name!r}; or the same again. Nothing was registered or charged."
         )
-    spec = UdfSpec(
-        columns=(asked.column,),
-        shipped=shipped_model(spark, asked.model),
-        key=asked.key.delivered(),
-        run_id=asked.run_id,
+    job = UdfSpec(
+        columns=(spec.column,),
+        shipped=shipped_model(spark, spec.model),
+        key=spec.key.delivered(),
+        run_id=spec.run_id,
         has_row_id=True,
         has_record_id=False,
     )
-    function = function_of(Call(asked.name, _IDENTITY[asked.model.consistency], spec))
-    with _charged(spark, asked, counted) as balance:
-        spark.udf.register(asked.name, function)
+    function = function_of(Call(spec.name, _IDENTITY[spec.model.consistency], job))
+    with _charged(spark, spec, charge) as balance:
+        spark.udf.register(spec.name, function)
     known[taken] = release
     return balance
 
 
 @contextmanager
-def _charged(spark: SparkSession, asked: Asked, counted: Counted | None) -> Iterator[Balance | None]:
-    if counted is None:
+def _charged(
+    spark: SparkSession, spec: RegistrationSpec, charge: ChargeSettings | None
+) -> Iterator[Balance | None]:
+    if charge is None:
         yield None
         return
-    with charged(spark, asked, counted) as balance:
+    with charged(spark, spec, charge) as balance:
         yield balance

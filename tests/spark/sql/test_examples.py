@@ -18,6 +18,7 @@ import pytest
 pytest.importorskip("pyspark", reason="the extra [spark] is not installed")
 
 import yaml
+from pyspark.sql import functions
 
 from dptext_spark.cli.app import main
 from dptext_spark.ledger.entry import SPENT
@@ -81,6 +82,7 @@ class Dbt:
         return self.tables[f"{schema}.{name}"]
 
 
+@pytest.mark.skipif(not hasattr(functions, "arrow_udf"), reason="this Spark has no functions over Arrow")
 def test_the_dbt_model_returns_what_a_run_writes(
     spark: Any, reviews: Any, privatizer: Privatizer, key: Path, tmp_path: Path
 ) -> None:

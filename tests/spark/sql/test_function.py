@@ -17,7 +17,7 @@ from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.randomness.key_sources import KeySource
 from dptext_spark.spark.sql import function
-from dptext_spark.spark.sql.function import Call, answers, arguments
+from dptext_spark.spark.sql.function import Call, arguments, draw_batches, function_of
 from dptext_spark.spark.udf.column import UdfSpec
 from dptext_spark.spark.udf.ship import Shipped
 
@@ -102,21 +102,21 @@ def test_batches_of_any_size_draw_what_the_core_draws(opened: Privatizer, size: 
         for start in range(0, 3, size):
             yield TEXTS.slice(start, size), IDS.slice(start, size)
 
-    found = [one for array in answers(call_of(), stream()) for one in array.to_pylist()]
+    found = [one for array in draw_batches(call_of(), stream()) for one in array.to_pylist()]
     expected, _ = opened.privatize(TEXTS, column="body", row_ids=IDS, key=KEY, run_id="r")
     assert found == expected.to_pylist()
     assert found[1:] == [None, ""]
 
 
 def test_no_rows_are_no_error(opened: Privatizer) -> None:
-    (found,) = answers(call_of(), iter([(TEXTS.slice(0, 0), IDS.slice(0, 0))]))
+    (found,) = draw_batches(call_of(), iter([(TEXTS.slice(0, 0), IDS.slice(0, 0))]))
     assert found.to_pylist() == []
 
 
 def test_invalid_utf8_is_told_without_the_text(opened: Privatizer) -> None:
     broken = pa.array([b"zanzibar \xff"]).view(pa.string())
     with pytest.raises(DataError, match=r"^dptext: columns body: 1 rows with invalid UTF-8") as error:
-        list(answers(call_of(), iter([(broken, pa.array([1]))])))
+        list(draw_batches(call_of(), iter([(broken, pa.array([1]))])))
     assert "zanzibar" not in str(error.value)
     assert error.value.__suppress_context__
 
@@ -126,7 +126,7 @@ def test_a_key_that_is_not_here_says_what_to_do(opened: Privatizer, tmp_path) ->
         hashlib.sha256(b"key").digest(), source=KeySource("file", str(tmp_path / "none"))
     ).delivered()
     with pytest.raises(RunError, match=r"^dptext: key.deliver: executors given, but .*KEY_MISSING"):
-        list(answers(call_of(reference), iter([(TEXTS, IDS)])))
+        list(draw_batches(call_of(reference), iter([(TEXTS, IDS)])))
 
 
 def test_what_nobody_foresaw_leaves_as_its_class(opened: Privatizer) -> None:
@@ -135,6 +135,15 @@ def test_what_nobody_foresaw_leaves_as_its_class(opened: Privatizer) -> None:
         yield
 
     with pytest.raises(DPTextError, match=r"^dptext: a worker failed with ValueError") as error:
-        list(answers(call_of(), broken()))
+        list(draw_batches(call_of(), broken()))
     assert "zanzibar" not in str(error.value)
     assert error.value.__suppress_context__
+
+
+def test_a_spark_without_functions_over_arrow_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(function.F, "arrow_udf", raising=False)
+    with pytest.raises(
+        SettingsError,
+        match=r"^dptext: a function of SQL needs Spark 4\.1 or later; valid here: dps\.privatize",
+    ):
+        function_of(call_of())

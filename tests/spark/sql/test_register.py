@@ -13,6 +13,7 @@ import pytest
 pytest.importorskip("pyspark", reason="the extra [spark] is not installed")
 
 from pyspark.errors import PySparkException
+from pyspark.sql import functions
 
 from dptext_spark import spark as dps
 from dptext_spark.config.load import parse_config
@@ -28,6 +29,9 @@ from dptext_spark.spark.runner import run
 from dptext_spark.spark.sql import register as registering
 from tests.core.names import beginning
 
+pytestmark = pytest.mark.skipif(
+    not hasattr(functions, "arrow_udf"), reason="this Spark has no functions over Arrow"
+)
 KEY, OTHER = (RunKey(hashlib.sha256(name).digest()) for name in (b"one", b"another"))
 WORD = "zorblax"  # that no lexicon has: an error that held a text would show it
 TEXTS = (f"good news about the time {WORD}", "", None, "the people of the day said: what, NOW?")
@@ -38,7 +42,9 @@ ROWS = [(i, f"c{i % 3}", TEXTS[i % 4]) for i in range(24)]
 def house(session: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An input, and a lexicon of 600 words."""
     folder = tmp_path_factory.mktemp("sql")
-    frame = session.createDataFrame(ROWS, "id long, customer string, body string")
+    frame = session.createDataFrame(ROWS, "id long, customer string, body string").selectExpr(
+        "*", "'a' AS `the.note`"
+    )
     frame.repartition(3).write.format("delta").save(str(folder / "in"))
     beginning(Lexicon.default(), 600).save(folder / "lexicon")
     return folder
@@ -366,11 +372,17 @@ class TestTheLedger:
             (
                 {"row_key": "nr"},
                 DataError,
-                "row_key: 'nr' is not in the input; columns there: id, customer, body",
+                "row_key: 'nr' is not in the input; columns there: id, customer, body, the.note",
             ),
             ({"record_key": "customer"}, SettingsError, "row_key and record_key: both given"),
             ({"column": None}, SettingsError, "column: none given, and the ledger"),
             ({"column": "text"}, DataError, "'text'"),
+            ({"column": "BODY"}, DataError, "'BODY'"),
+            (
+                {"column": "the.note"},
+                DataError,
+                "column: 'the.note' given, but the input spells it '`the.note`'",
+            ),
             ({"input": {"path": "/nowhere/at/all", "format": "parquet"}}, DataError, "there is nothing in"),
         ],
     )
