@@ -3,7 +3,8 @@
 `privatize(df, ...)` is the lazy DataFrame function and `run(config)` the whole job; `report(run_id, config)` shows a run,
 `audit(table, against=...)` compares a written table with its source, `doctor(config)` looks at a cluster before a run,
 `document_frequencies(df, ...)` counts what importance may be measured by, `preview(df, ...)` shows a few rows before and after,
-`compare_rows(before, after)` texts beside what they became, and `spark_session()` is a session with Delta.
+`compare_rows(before, after)` texts beside what they became, `register(spark, name, model)` makes a function of SQL, `Privatize`
+is a stage of a `pyspark.ml` pipeline, and `spark_session()` is a session with Delta.
 Names are looked up on first use, so that a worker that only needs the column function imports no more than that.
 
 Examples:
@@ -28,13 +29,17 @@ if TYPE_CHECKING:
     from dptext_spark.spark.frame import privatize
     from dptext_spark.spark.job.frequencies import document_frequencies
     from dptext_spark.spark.job.job import RunResult
+    from dptext_spark.spark.pipeline import Privatize
     from dptext_spark.spark.reporting.report import RunReport, report
     from dptext_spark.spark.runner import run
     from dptext_spark.spark.session.session import spark_session
+    from dptext_spark.spark.sql.register import Registration, register
     from dptext_spark.spark.table_preview import TablePreview, preview
 
 _HOMES = {
     "CheckResult": "doctor.checks",
+    "Privatize": "spark.pipeline",
+    "Registration": "spark.sql.register",
     "RowComparison": "report.rows",
     "RunReport": "spark.reporting.report",
     "RunResult": "spark.job.job",
@@ -46,6 +51,7 @@ _HOMES = {
     "document_frequencies": "spark.job.frequencies",
     "preview": "spark.table_preview",
     "privatize": "spark.frame",
+    "register": "spark.sql.register",
     "report": "spark.reporting.report",
     "run": "spark.runner",
     "spark_session": "spark.session.session",
@@ -53,6 +59,8 @@ _HOMES = {
 
 __all__ = [
     "CheckResult",
+    "Privatize",
+    "Registration",
     "RowComparison",
     "RunReport",
     "RunResult",
@@ -64,6 +72,7 @@ __all__ = [
     "document_frequencies",
     "preview",
     "privatize",
+    "register",
     "report",
     "run",
     "spark_session",

@@ -29,12 +29,14 @@ def documented(door: str) -> Iterator[tuple[str, str]]:
         yield f"{door}.{name}", inspect.getdoc(found) or ""
 
 
-def failures(door: str, names: dict[str, Any]) -> str:
+def failures(door: str, names: dict[str, Any], left_out: tuple[str, ...] = ()) -> str:
     """Run the examples of a door, one after the other with the same names; return what went wrong, if anything."""
     flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
     runner = doctest.DocTestRunner(optionflags=flags)
     said: list[str] = []
     for name, text in documented(door):
+        if name in left_out:
+            continue
         found = doctest.DocTestParser().get_doctest(text, {}, name, name, 0)
         found.globs = names  # not a copy
         runner.run(found, out=said.append, clear_globs=False)

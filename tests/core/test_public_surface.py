@@ -57,6 +57,7 @@ SIGNATURES = {
     "dp.read_prior": "(corpus, lexicon, policy)",
     "dp.save_model": "(model, folder, *, spec)",
     "dp.tickets": "(rows, seed)",
+    "dps.Privatize": "(model)",
     "dps.audit": "(table, against, *, config, columns, row_key, record_key, label, attribute, similarity, encoder, "
     "masked_model, label_rows, require, sample, partial, out, names, annotations, internal, spark, progress)",
     "dps.compare_rows": "(before, after)",
@@ -64,6 +65,7 @@ SIGNATURES = {
     "dps.document_frequencies": "(df, columns, model)",
     "dps.preview": "(df, columns, model, *, rows)",
     "dps.privatize": "(df, columns, model, *, row_key, record_key, key, run_id, udf, weights, mask, keep)",
+    "dps.register": "(spark, name, model, *, column, key, run_id, ledger, input, row_key, record_key, replace, progress)",
     "dps.report": "(run_id, config, *, audit, internal, with_examples, publish, most_words, most_names, figures, "
     "public_text, examine, spark, progress)",
     "dps.run": "(config, spark, *, key, progress)",
@@ -81,6 +83,19 @@ SIGNATURES = {
     "dp.Privatizer.guarantee": "(self, *, of_rows)",
     "dp.Privatizer.privatize": "(self, texts, *, column, row_ids, record_ids, key, run_id, weights, chosen)",
     "dp.RunConfig.as_dict": "(self)",
+    "dps.Privatize.read": "()",
+    "dps.Privatize.setInputCols": "(self, value)",
+    "dps.Privatize.setKeyDeliver": "(self, value)",
+    "dps.Privatize.setKeyEnv": "(self, value)",
+    "dps.Privatize.setKeyFile": "(self, value)",
+    "dps.Privatize.setModel": "(self, model)",
+    "dps.Privatize.setRecordKey": "(self, value)",
+    "dps.Privatize.setRowKey": "(self, value)",
+    "dps.Privatize.setRunId": "(self, value)",
+    "dps.Privatize.setUdf": "(self, value)",
+    "dps.Privatize.setWeights": "(self, value)",
+    "dps.Privatize.transform": "(self, dataset, params)",
+    "dps.Privatize.write": "(self)",
     "dps.RunReport.as_dict": "(self)",
     "dps.RunReport.save": "(self, path)",
     "dps.RunReport.show": "(self)",
@@ -105,7 +120,7 @@ SURFACE = {
     "dp": {name.split(".")[1] for name in SIGNATURES if name.startswith("dp.")}
     | {"MECHANISMS", "__version__", "errors"},
     "dps": {name.split(".")[1] for name in SIGNATURES if name.startswith("dps.")}
-    | {"CheckResult", "RowComparison", "TablePreview"},
+    | {"CheckResult", "Registration", "RowComparison", "TablePreview"},
     "audit": {name.split(".")[1] for name in SIGNATURES if name.startswith("audit.")},
 }
 ERRORS = {

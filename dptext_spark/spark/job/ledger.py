@@ -132,7 +132,7 @@ def reserve(
 
         def decide(book: Book) -> tuple[list[Entry | Decision], Reservation]:
             there, here = book.entries, book.of_input(source.place, source.table_id)
-            mine = _mine(there, asked)
+            mine = own_entries(there, asked)
             wanted = [] if committed and mine else [*_earlier_attempt(mine, asked, plan, second), *asked]
             budget = plan.config.ledger
             override = budget.override or ("the run had committed before" if committed else None)
@@ -150,10 +150,10 @@ def reserve(
             if wanted and (forgotten := _forgotten(plan, there, here, commits)):
                 if override is None:
                     raise _lost(plan, forgotten)
-                decisions.append(_decision(asked[0], here, BEGUN, None, override))
+                decisions.append(decision(asked[0], here, BEGUN, None, override))
             if wanted and keeps:  # a first limit needs no reason
                 why = None if kept is None else budget.raise_limit
-                decisions.append(_decision(asked[0], here, LIMIT, limit, why))
+                decisions.append(decision(asked[0], here, LIMIT, limit, why))
             # What is said of the run is what all of its attempts have spent, and why they might.
             reasons = [one.override for one in mine if one.override] + [decided.override]
             if mine:
@@ -167,8 +167,11 @@ def reserve(
                 kept=kept_limit(here._replace(decisions=[*here.decisions, *decisions])),
                 decisions=(*here.decisions, *decisions),
             )
+            keyed = plan.config.row_key or plan.config.record_key
+            told_apart = bool(keyed) or plan.config.consistency == "dataset"
             wanted = [
-                replace(one, limit=limit, override=decided.override) for one in _labelled(there, wanted, plan)
+                replace(one, limit=limit, override=decided.override)
+                for one in labelled(there, wanted, told_apart=told_apart)
             ]
             # Draws of an earlier key were not committed: what was reserved for them stays so.
             releases = {one.release for one in (asked if wanted else mine)}
@@ -255,7 +258,7 @@ def reserve_counts(
         decisions = []
         if keeps:
             why = None if kept is None else settings.raise_limit
-            decisions.append(_decision(asked[0], here, LIMIT, limit, why))
+            decisions.append(decision(asked[0], here, LIMIT, limit, why))
         wanted = [replace(one, limit=limit, override=balance.override) for one in asked]
         return [*wanted, *decisions], Reservation(
             spark, path, tuple(wanted), (), balance, False, figures=shown
@@ -409,7 +412,7 @@ def _lost(plan: RunPlan, released: Collection[str]) -> RunError:
     )
 
 
-def _decision(asked: Entry, here: Book, status: str, limit: float | None, why: str | None) -> Decision:
+def decision(asked: Entry, here: Book, status: str, limit: float | None, why: str | None) -> Decision:
     """Return the row for what a run's settings decide; it comes after those that are there, whatever the clocks say."""
     latest = [one.at + timedelta(microseconds=1) for one in here.decisions]
     return Decision(
@@ -479,12 +482,13 @@ def _asked(plan: RunPlan, source: Source, added_to: str | None) -> list[Entry]:
     ]
 
 
-def _labelled(there: list[Entry], wanted: list[Entry], plan: RunPlan) -> list[Entry]:
+def labelled(there: list[Entry], wanted: list[Entry], *, told_apart: bool) -> list[Entry]:
     """Say of entries which records they draw anew: those that changed, where the same draws were made of another version.
 
-    That is known only where records are told apart by their keys: a place in a file is another one in the next version.
+    That is known only where records are `told_apart` by their keys, or not at all: a place in a file is another one in the next
+    version.
     """
-    if plan.config.consistency != "dataset" and not (plan.config.row_key or plan.config.record_key):
+    if not told_apart:
         return wanted
     here = (
         [one for one in of_input(there, wanted[0].input, wanted[0].input_id) if one.status != VOID]
@@ -499,7 +503,7 @@ def _labelled(there: list[Entry], wanted: list[Entry], plan: RunPlan) -> list[En
     ]
 
 
-def _mine(there: list[Entry], asked: list[Entry]) -> list[Entry]:
+def own_entries(there: list[Entry], asked: list[Entry]) -> list[Entry]:
     """Return the entries of this run and target that count; void ones and those of published counts are left out."""
     here = of_input(there, asked[0].input, asked[0].input_id)
     named = (asked[0].run_id, asked[0].output)

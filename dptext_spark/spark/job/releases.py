@@ -5,23 +5,30 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlparse
 
 from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
 
 from dptext_spark.config.locations import normal_path, normal_table
 from dptext_spark.config.messages import briefly
 from dptext_spark.config.model import RunConfig
+from dptext_spark.config.sections import Input
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.importance.composition import NOT_OF_THE_DISTANCE
 from dptext_spark.ledger.entry import TABLE
+from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import Mechanism
 from dptext_spark.model.artifact import Manifest
-from dptext_spark.model.privatizer import ENGINE_VERSION
+from dptext_spark.model.privatizer import ENGINE_VERSION, Privatizer
+from dptext_spark.randomness.draws import RunKey
 from dptext_spark.spark.job.checks import detail_of_input
 from dptext_spark.spark.job.plan import RunPlan
-from dptext_spark.spark.tables.tables import Target
+from dptext_spark.spark.tables.tables import DeltaDetail, Target
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 @dataclass(frozen=True)
@@ -42,20 +49,35 @@ class Source:
 
 
 def source_of(plan: RunPlan) -> Source:
-    """Find what the input is: the same table by its path and by its name, at whatever time."""
-    source, version = plan.config.input, plan.input_version
-    found = plan.detail
+    """Find what the input of a run is; see :func:`source_at`."""
+    return source_at(plan.spark, plan.config.input, plan.df, plan.input_version, plan.run_id, plan.detail)
+
+
+def source_at(
+    spark: SparkSession, source: Input, df: DataFrame, version: str, run_id: str, detail: DeltaDetail | None
+) -> Source:
+    """Find what an input is: the same table by its path and by its name, at whatever time.
+
+    Args:
+        spark: the session.
+        source: the input as the settings name it.
+        df: the frame that it was opened as.
+        version: that was opened.
+        run_id: of whoever releases it; stands in the place of a version that is not known.
+        detail: of the table, where it is one and was looked at.
+    """
+    found = detail
     if found is None and (source.table or source.format == "delta"):
-        found = detail_of_input(plan.spark, source)
+        found = detail_of_input(spark, source)
     if found is not None:
         return Source(normal_path(found.location), found.id, version, found.location)
-    files = plan.df.inputFiles()
+    files = df.inputFiles()
     local = bool(files) and all(urlparse(name).scheme in ("", "file") for name in files)
-    unsure = f"{version} ({plan.run_id})"
+    unsure = f"{version} ({run_id})"
     if source.path:
         place = _whole(source.path, files[0] if files else "")
         return Source(normal_path(place), None, version if local else unsure, source.path)
-    location = _location(plan, Target(name=str(source.table)))
+    location = _location(spark, Target(name=str(source.table)))
     if location is None:  # a view: what it selects may change without a new version
         name = normal_table(str(source.table))
         return Source(f"{TABLE}{name}", None, unsure, name)
@@ -72,17 +94,48 @@ def release_of(plan: RunPlan, source: Source, column: str, run_id: str) -> str:
             chooses words, which are drawn depends on all columns.
         run_id: that the draws of token level are for: of the run, or of the stream that the records are added to.
     """
-    config, level = plan.config, plan.config.consistency
-    parts: list[Any] = ["release", plan.privatizer.fingerprint, ENGINE_VERSION, level]
-    if level == "token":
-        parts += [run_id, column]
-    if level != "dataset":
-        parts.append(_identity(plan, source, record=level == "record"))
-    if config.importance is not None or config.budget is not None:  # words are chosen in all of them together
-        parts.append(["columns", *plan.columns])
-    if source.table_id is None:  # options decide how files are read, so that the text may be another
-        parts += [config.input.format, dict(sorted(config.input.options.items()))]
-    return plan.key.commitment(json.dumps(parts, sort_keys=True))
+    config = plan.config
+    drawn = ReleaseSpec(
+        model=plan.privatizer,
+        column=column,
+        run_id=run_id,
+        identity=tuple(_identity(plan, source, record=config.consistency == "record")),
+        chosen_in=plan.columns if config.importance is not None or config.budget is not None else (),
+    )
+    return drawn.release(plan.key, config.input, source)
+
+
+@dataclass(frozen=True, eq=False)
+class ReleaseSpec:
+    """What the draws of a text column hang on, beside the key.
+
+    Attributes:
+        model: that draws; of it the level and the fingerprint.
+        column: the text column.
+        run_id: that the draws of token level are for.
+        identity: what tells rows or records apart.
+        chosen_in: the columns in which importance chooses words together; none where all words are drawn.
+    """
+
+    model: Privatizer
+    column: str
+    run_id: str
+    identity: tuple[str | None, ...]
+    chosen_in: tuple[str, ...] = ()
+
+    def release(self, key: RunKey, read: Input, source: Source) -> str:
+        """Name the draws under a key, of an input that is read so, and lies there."""
+        level = self.model.consistency
+        parts: list[Any] = ["release", self.model.fingerprint, ENGINE_VERSION, level]
+        if level == "token":
+            parts += [self.run_id, self.column]
+        if level != "dataset":
+            parts.append(list(self.identity))
+        if self.chosen_in:  # words are chosen in all of them together
+            parts.append(["columns", *self.chosen_in])
+        if source.table_id is None:  # options decide how files are read, so that the text may be another
+            parts += [read.format, dict(sorted(read.options.items()))]
+        return key.commitment(json.dumps(parts, sort_keys=True))
 
 
 def metric_of(guarantee: Guarantee, mechanism: Mechanism, made: Manifest) -> str:
@@ -91,6 +144,17 @@ def metric_of(guarantee: Guarantee, mechanism: Mechanism, made: Manifest) -> str
     if guarantee.metric != "euclidean":
         parameters = mechanism.as_dict(recorded=True).items()
         made_from.append({name: value for name, value in parameters if name not in NOT_OF_THE_DISTANCE})
+    return _metric_name(guarantee, made_from)
+
+
+def metric_of_model(guarantee: Guarantee, model: Privatizer) -> str:
+    """Name the distance of a model whose settings are not known: as a run does where that is by the lexicon, else its own."""
+    if guarantee.metric == "euclidean" and isinstance(model.lexicon, Lexicon):
+        return _metric_name(guarantee, [model.lexicon.fingerprint])
+    return _metric_name(guarantee, [model.fingerprint])
+
+
+def _metric_name(guarantee: Guarantee, made_from: list[Any]) -> str:
     digest = hashlib.sha256(json.dumps(made_from, sort_keys=True).encode()).hexdigest()[:12]
     return f"{guarantee.metric}, space {digest}"
 
@@ -135,10 +199,10 @@ def _whole(path: str, file: str) -> str:
     return path or "/"
 
 
-def _location(plan: RunPlan, target: Target) -> str | None:
+def _location(spark: SparkSession, target: Target) -> str | None:
     """Return where a table of another format lies; None for a view."""
     try:
-        row = plan.spark.sql(f"DESCRIBE DETAIL {target.sql}").select("location").first()
+        row = spark.sql(f"DESCRIBE DETAIL {target.sql}").select("location").first()
     except PySparkException:
         return None
     return None if row is None or not row[0] else str(row[0])

@@ -107,6 +107,14 @@ def context_of(spark: SparkSession) -> Any:
     return getattr(spark, "_sc", None)
 
 
+def is_stopped(spark: SparkSession) -> bool:
+    """Whether a session was stopped. A classic one is not asked for anything then: it would start another Spark."""
+    context = context_of(spark)
+    if context is None:
+        return bool(getattr(spark, "is_stopped", False))
+    return context._jsc is None or bool(context._jsc.sc().isStopped())
+
+
 def cores_of(spark: SparkSession) -> int | None:
     """Return how many tasks run at once (classic sessions)."""
     context = context_of(spark)

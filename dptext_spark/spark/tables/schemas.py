@@ -114,7 +114,7 @@ LEDGER = _table(
     ("why", _S, "it has that status, where that is not plain"),
     ("limit", _D, "that bound the run when it was reserved; of a row limit, the one that is kept"),
     ("override", _S, "the reason for which the limit was passed"),
-    ("output", _S, "where the release is"),
+    ("output", _S, "where the release is; `function NAME` of a function of SQL"),
     ("format_version", T.IntegerType(), "of the row"),
     (
         "record_words",

@@ -1,0 +1,351 @@
+"""`register`: a model as a function of SQL, under a name that stands for one release."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import secrets
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+from dptext_spark.config.load import parse_model_config
+from dptext_spark.config.locations import parts_of, spelled
+from dptext_spark.errors import DPTextError, SettingsError
+from dptext_spark.guarantee import Guarantee
+from dptext_spark.ledger.balance import Balance
+from dptext_spark.model.privatizer import ENGINE_VERSION, Privatizer
+from dptext_spark.randomness.draws import RunKey
+from dptext_spark.runtime.display import line
+from dptext_spark.runtime.progress import Steps, by_default
+from dptext_spark.spark.errors import reduced, suppress_sensitive_logs
+from dptext_spark.spark.secrets import require_no_setting
+from dptext_spark.spark.session.session import context_of, is_stopped
+from dptext_spark.spark.sql.charge import ChargeSettings, RegistrationSpec, charged
+from dptext_spark.spark.sql.function import Call, function_of
+from dptext_spark.spark.udf.column import UdfSpec
+from dptext_spark.spark.udf.ship import shipped_model
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
+_IDENTITY = {
+    "token": "the row's: unique, an integer, a string or binary",
+    "record": "the record's: equal in all rows of a record, an integer, a string or binary",
+    "dataset": "the row's: an integer, a string or binary",
+}
+_UNSEEN = {
+    "token": "Whether identities are unique cannot be seen from here: rows with one identity draw alike.",
+    "record": "Whether the identity is that of the record cannot be seen from here: a finer one draws a word of a record more "
+    "than once, and its ε is spent each time; a coarser one shows which words records share.",
+    "dataset": "At dataset level no draw depends on the identity; it is asked for all the same, and never NULL.",
+}
+_WHOLE = (
+    "Whether an identity is unique cannot be seen from here: words are chosen in one text, so that the stated ε does not hold "
+    "for a record of several rows or columns."
+)
+_UNCOUNTED = (
+    "Nothing is counted: no ledger knows what this function releases. With ledger and input it is charged."
+)
+_CALLERS = (
+    "Whoever may call the function can draw for texts and identities of their own, and compare: keep the session to those who "
+    "may read the texts."
+)
+_TRAVELS = (
+    "The key travels inside the function to the server of Spark Connect, and stays there as long as the function does. Valid, "
+    "too: a key of RunKey.from_file or RunKey.from_env with deliver='executors', which each worker reads for itself."
+)
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Registration:
+    """A function of SQL that draws by one model, under one key.
+
+    Attributes:
+        name: of the function.
+        consistency: the level: token, record or dataset.
+        column: that token-level draws hang on; None where none was named.
+        run_id: likewise. A run of the job with the same key, model, column and run id writes the same bytes.
+        fingerprint: of the model.
+        guarantee: of a drawn word.
+        balance: what the input that was named comes to, this registration with it; None where nothing is counted.
+        notes: what is to be known of it, in sentences.
+
+    Examples:
+        >>> made = dps.register(spark, "dptext", model, column="body", key=dp.RunKey.generate(), run_id="first")
+        >>> df.createOrReplaceTempView("letters")
+        >>> spark.sql("SELECT dptext(body, id) AS body FROM letters").columns
+        ['body']
+        >>> made.run_id
+        'first'
+    """
+
+    name: str
+    consistency: str
+    column: str | None
+    run_id: str
+    fingerprint: str
+    guarantee: Guarantee
+    balance: Balance | None
+    notes: tuple[str, ...]
+
+    def __str__(self) -> str:
+        """Return what is to be known of it."""
+        return " ".join((f"{self.name}(text, identity).", str(self.guarantee), *self.notes))
+
+    def __repr__(self) -> str:
+        """Return name, level, column, run id, and whether it is counted."""
+        counted = "not counted" if self.balance is None else "counted in the ledger"
+        column = "" if self.column is None else f"column {self.column!r}"
+        return line(
+            "Registration",
+            f"{self.name}(text, identity)",
+            self.consistency,
+            column,
+            f"run id {self.run_id!r}",
+            counted,
+        )
+
+
+# Which release each name of a session stands for. A function that was dropped is told by Spark's own catalog.
+_RELEASES: WeakKeyDictionary[SparkSession, dict[str, str]] = WeakKeyDictionary()
+
+
+def register(
+    spark: SparkSession,
+    name: str,
+    model: Privatizer,
+    *,
+    column: str | None = None,
+    key: RunKey | None = None,
+    run_id: str | None = None,
+    ledger: str | Mapping[str, str | float] | None = None,
+    input: Mapping[str, str] | None = None,
+    row_key: str | None = None,
+    record_key: str | None = None,
+    replace: str | None = None,
+    progress: Steps | None = None,
+) -> Registration:
+    """Make a model a function of this session's SQL: `SELECT dptext(body, id) FROM reviews`.
+
+    A call draws what a run of the job with the same key and model draws for that text and identity, at token level with the same
+    column and run id; private lists (`policy.mask`, `policy.keep`) are a run's own, and not in it. NULL stays NULL. The identity
+    is that of `row_key` of a run; at record level of its `record_key`. It must not be NULL; whether it is unique cannot be seen.
+
+    A function has one text column. Several columns are several functions, each with its name and its entry in the ledger; words
+    that importance chooses are chosen in one text then.
+
+    Args:
+        spark: a session, classic or of Spark Connect, of Spark 4.1 or later.
+        name: of the function, in this session only: letters, digits and `_`.
+        model: the compiled model.
+        column: the text column, as `columns` of the settings spells it, a name with dots in back-ticks; at token level and with a
+            ledger, it must be named.
+        key: the run key; None takes 32 bytes of the operating system, which nobody has again. One that was read with
+            `deliver="executors"` does not travel: each worker reads it for itself.
+        run_id: what token-level draws are for; None makes one.
+        ledger: the folder of the ledger, or its section of the settings: `{"path": ..., "limit": 4.0}`, with `raise_limit` and
+            `override`. It is charged now, once, for the version of `input` that is there now, whatever is selected later. None:
+            nothing is counted.
+        input: what is charged, as the section of the settings: `{"path": ...}` or `{"table": ...}`, with `format`. Of what
+            queries read nothing is known.
+        row_key: the column of `input` that the identity comes from; at token level, with a ledger, it must be named.
+        record_key: likewise, where the identity is a record's; at record level, with a ledger, one of the two must be named.
+        replace: the name again, where a function of that name is to make way for this one.
+        progress: progress callback, called with what is to be known: the sentences of :attr:`Registration.notes`.
+
+    Raises:
+        SettingsError: the session was stopped, or has Spark 4.0; a name that is none, or stands for another release; a column,
+            key, ledger or input that is missing or given wrongly; a model whose importance needs weights or counts; a provider of
+            the model that fails on texts of our own.
+        DataError: the input cannot be read, or lacks a column.
+        RunError: the ledger's limit would be passed, or it cannot be written; Spark refused the function. It does not exist then.
+
+    Examples:
+        >>> key, path = dp.RunKey.generate(), config.input.path
+        >>> charge = {"ledger": "reviews_ledger", "input": {"path": path}, "row_key": "ticket_id"}
+        >>> dps.register(spark, "sanitized", model, column="body", key=key, run_id="spring", **charge)
+        Registration(sanitized(text, identity), token, column 'body', run id 'spring', counted in the ledger)
+        >>> spark.sql(f"SELECT ticket_id, sanitized(body, ticket_id) AS body FROM delta.`{path}`").columns
+        ['ticket_id', 'body']
+    """
+    if is_stopped(spark):
+        raise SettingsError(
+            "spark: a session that was stopped; valid: one that runs, as dps.spark_session() returns it. Nothing was registered "
+            "or charged."
+        )
+    if not _NAME.fullmatch(name):
+        raise SettingsError(f"name: {name!r} given; valid: 1 to 64 letters, digits and _, no digit first.")
+    if replace is not None and replace.lower() != name.lower():
+        raise SettingsError(f"replace: {replace!r} given; valid: {name!r}, the name itself, or None.")
+    _check_model(model)
+    column = None if column is None else _spelled(column)
+    if column is None and model.consistency == "token":
+        raise SettingsError(
+            "column: none given, and at token level draws hang on its name; valid: the text column, as `columns` of the settings "
+            "spells it."
+        )
+    charge = _charge_settings(ledger, input, column, model.consistency, row_key, record_key)
+    run_id = parse_model_config({"run": {"id": run_id}}).run.id or secrets.token_hex(8)
+    key = key or RunKey.generate()
+    if key.source is not None and key.source.kind == "env":
+        require_no_setting(spark, key.source.place)
+    for one in model.imported:
+        one.try_out()
+    spec = RegistrationSpec(name, model, column or "", run_id, key, row_key, record_key)
+    notes = _notes(spark, spec, charge)
+    with suppress_sensitive_logs(spark):
+        try:
+            balance = _registered(spark, spec, charge, replaces=replace is not None)
+        except DPTextError:
+            raise
+        except Exception as error:
+            raise reduced(error, [column or name]) from None
+    say = progress or by_default()
+    for note in notes:
+        say(f"{name}: {note}")
+    if _key_travels(spark, key):
+        _log.warning("%s: %s", name, _TRAVELS)
+    return Registration(
+        name,
+        model.consistency,
+        column,
+        run_id,
+        model.fingerprint,
+        model.guarantee(),
+        balance,
+        notes,
+    )
+
+
+def _check_model(model: Privatizer) -> None:
+    selector = model.selector
+    if selector is not None and selector.reads_weights:
+        raise SettingsError(
+            "model: its importance takes weights from a column, and a function of SQL has a text and an identity; valid: "
+            "dps.privatize with weights, or another provider of importance."
+        )
+    if not model.chooses:
+        raise SettingsError(
+            "model: it chooses words by document frequencies that were not counted; valid: importance.corpus, or "
+            "a model compiled with `frequencies` (spark.document_frequencies counts them)."
+        )
+
+
+def _spelled(column: str) -> str:
+    parts = parts_of(column)
+    if parts is None:
+        raise SettingsError(
+            f"column: {column!r} is no path; valid: a column, or parts of nested ones with dots between them, a part with a dot "
+            "in back-ticks."
+        )
+    return spelled(parts)
+
+
+def _charge_settings(
+    ledger: str | Mapping[str, str | float] | None,
+    source: Mapping[str, str] | None,
+    column: str | None,
+    level: str,
+    row_key: str | None,
+    record_key: str | None,
+) -> ChargeSettings | None:
+    """Read where a registration is counted; None where it is not."""
+    if row_key is not None and record_key is not None:
+        raise SettingsError(
+            "row_key and record_key: both given, and a call has one identity; valid: the one that it is."
+        )
+    if record_key is not None and level == "token":
+        raise SettingsError(
+            f"record_key: {record_key!r} given, but at token level the identity is the row's; valid: row_key."
+        )
+    if ledger is None and source is None:
+        return None
+    if ledger is None or source is None:
+        lacking, given = ("ledger", "input") if ledger is None else ("input", "ledger")
+        raise SettingsError(
+            f"{lacking}: none given beside {given}; valid: both, so that the ledger is charged for that input, or neither, so "
+            "that nothing is counted."
+        )
+    if column is None:
+        raise SettingsError("column: none given, and the ledger counts by columns; valid: the text column.")
+    if level != "dataset" and row_key is None and record_key is None:
+        which = "row_key" if level == "token" else "record_key, or row_key where each row is a record"
+        raise SettingsError(
+            f"row_key: none given, and the ledger names draws by what tells rows apart; valid: {which}."
+        )
+    return ChargeSettings.of(ledger, source)
+
+
+def _key_travels(spark: SparkSession, key: RunKey) -> bool:
+    return context_of(spark) is None and key.source is None
+
+
+def _notes(spark: SparkSession, spec: RegistrationSpec, charge: ChargeSettings | None) -> tuple[str, ...]:
+    """Say what a registration cannot see or does not do."""
+    model = spec.model
+    notes = [_WHOLE if model.chooses_in_records else _UNSEEN[model.consistency]]
+    if charge is None:
+        notes.append(_UNCOUNTED)
+    else:
+        place = charge.input.table or charge.input.path
+        notes.append(
+            f"The ledger {charge.ledger.path} was charged for {place} as it is now, whatever is selected. Another version is "
+            "charged when the function is registered again."
+        )
+    if spec.key.is_insecure:
+        notes.append("The key is no secret, so that no guarantee holds.")
+    if _key_travels(spark, spec.key):
+        notes.append(_TRAVELS)
+    return (*notes, _CALLERS)
+
+
+def _release(spec: RegistrationSpec) -> str:
+    """Name what a function draws, so that equal names are equal draws; nothing of the key."""
+    model = spec.model
+    parts = ["function", model.fingerprint, ENGINE_VERSION, model.consistency]
+    parts += [spec.run_id, spec.column] if model.consistency == "token" else []
+    return spec.key.commitment(json.dumps(parts))
+
+
+def _registered(
+    spark: SparkSession, spec: RegistrationSpec, charge: ChargeSettings | None, *, replaces: bool
+) -> Balance | None:
+    """Charge the ledger, and make the function."""
+    known, release = _RELEASES.setdefault(spark, {}), _release(spec)
+    taken = spec.name.lower()
+    if not replaces and known.get(taken) != release and spark.catalog.functionExists(spec.name):
+        raise SettingsError(
+            f"name: {spec.name!r} stands for another function of this session, and one name is one release: it has another "
+            "model, key, run id or column, or was not registered by this function. Valid: another name; "
+            f"replace={spec.name!r}; or the same again. Nothing was registered or charged."
+        )
+    job = UdfSpec(
+        columns=(spec.column,),
+        shipped=shipped_model(spark, spec.model),
+        key=spec.key.delivered(),
+        run_id=spec.run_id,
+        has_row_id=True,
+        has_record_id=False,
+    )
+    function = function_of(Call(spec.name, _IDENTITY[spec.model.consistency], job))
+    with _charged(spark, spec, charge) as balance:
+        spark.udf.register(spec.name, function)
+    known[taken] = release
+    return balance
+
+
+@contextmanager
+def _charged(
+    spark: SparkSession, spec: RegistrationSpec, charge: ChargeSettings | None
+) -> Iterator[Balance | None]:
+    if charge is None:
+        yield None
+        return
+    with charged(spark, spec, charge) as balance:
+        yield balance

@@ -1,0 +1,85 @@
+"""A client of Spark Connect that registers functions and runs a pipeline, a process of its own; results in FOLDER/sql.json."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from pyspark.ml import Pipeline, PipelineModel
+from pyspark.ml.feature import Tokenizer
+from pyspark.sql import SparkSession
+
+from dptext_spark import spark as dps
+from dptext_spark.errors import DPTextError
+from dptext_spark.model.artifact import open_model
+from dptext_spark.randomness.draws import RunKey
+from dptext_spark.spark.job.entries import entries_of
+
+ROWS = [(1, "good news zanzibarmarker"), (2, ""), (3, None), (4, "the people of the day, NOW?")]
+
+
+def failing(what: Callable[[], Any]) -> str:
+    """Return what an error of ours, or of a query, says."""
+    try:
+        what()
+    except DPTextError as error:
+        return str(error)
+    except Exception as error:  # the client's own, which is what a user sees
+        return f"{type(error).__name__}: {error}"
+    return "nothing"
+
+
+def main(remote: str, folder: Path) -> None:
+    """Register, select, transform, save and load."""
+    warned: list[str] = []
+    handler = logging.Handler()
+    handler.emit = lambda record: warned.append(record.getMessage())  # type: ignore[method-assign]
+    logging.getLogger("dptext_spark").addHandler(handler)
+    spark = SparkSession.builder.remote(remote).getOrCreate()
+    model, key = open_model(folder / "model"), RunKey.from_file(folder / "run.key", deliver="executors")
+    frame = spark.createDataFrame(ROWS, "id long, body string").repartition(2)
+    frame.write.format("delta").save(str(folder / "in"))
+    spark.read.format("delta").load(str(folder / "in")).createOrReplaceTempView("t")
+    counted = {"ledger": str(folder / "ledger"), "input": {"path": str(folder / "in")}, "row_key": "id"}
+
+    def selected(call: str) -> list[Any]:
+        return [tuple(row) for row in spark.sql(f"SELECT id, {call} FROM t ORDER BY id").collect()]
+
+    def register(name: str, with_key: RunKey, **more: Any) -> dps.Registration:
+        return dps.register(spark, name, model, column="body", run_id="first", key=with_key, **more)
+
+    said: list[str] = []
+    made = register("dptext", key, progress=said.append, **counted)
+    found: dict[str, Any] = {"dptext": selected("dptext(body, id)"), "notes": list(made.notes), "said": said}
+    found["warned_of_executors"] = list(warned)
+    travels = register("travels", RunKey.from_file(folder / "run.key"))
+    found |= {
+        "travels": selected("travels(body, id)"),
+        "warned": list(warned),
+        "travel_notes": list(travels.notes),
+    }
+    found["entries"] = [(one.status, one.output) for one in entries_of(spark, str(folder / "ledger")).entries]
+    for call in ("dptext(body)", "dptext(body, NULL)", "dptext(body, id, 1)"):
+        found[call] = failing(lambda call=call: selected(call))
+    found["taken"] = failing(lambda: register("dptext", RunKey.generate()))
+    stage = dps.Privatize(model).setInputCols(["body"]).setRowKey("id").setRunId("first")
+    stage.setKeyFile(str(folder / "run.key")).setKeyDeliver("executors")
+    words = Tokenizer(inputCol="body", outputCol="words")
+    rows = spark.table("t").na.fill("").orderBy("id")
+    fitted = Pipeline(stages=[stage, words]).fit(rows)
+    found["pipeline"] = [row["body"] for row in fitted.transform(rows).collect()]
+    fitted.write().save(str(folder / "pipeline"))
+    loaded = PipelineModel.load(str(folder / "pipeline"))
+    found["loaded"] = [row["body"] for row in loaded.transform(rows).collect()]
+    found["overwrite"] = failing(lambda: stage.write().overwrite().save(str(folder / "stage")))
+    spark.stop()
+    found["stopped"] = failing(lambda: register("late", key))
+    (folder / "sql.json").write_text(json.dumps(found), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], Path(sys.argv[2]))

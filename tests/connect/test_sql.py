@@ -1,0 +1,102 @@
+"""Functions of SQL and pipelines by a client of Spark Connect: the bytes of the core, the key's way, and clear errors."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from dptext_spark.lexicon.lexicon import Lexicon
+from dptext_spark.mechanisms import CusText
+from dptext_spark.model.artifact import open_model, save_model
+from dptext_spark.model.compile import compile
+from dptext_spark.randomness.draws import RunKey
+from tests.connect.conftest import CHECKOUT, Server, environment
+from tests.connect.sql_client import ROWS
+from tests.core.names import beginning
+
+pytestmark = pytest.mark.cluster
+
+MARKER = "zanzibarmarker"
+
+
+@pytest.fixture(scope="module")
+def folder(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What the client was given and has left."""
+    folder = tmp_path_factory.mktemp("sql")
+    save_model(compile(CusText(epsilon=2.0, k=10), beginning(Lexicon.default(), 600)), folder / "model")
+    key = folder / "run.key"
+    key.write_bytes(os.urandom(32))
+    key.chmod(0o600)
+    command = [sys.executable, "-m", "tests.connect.sql_client", server.remote, str(folder)]
+    ended = subprocess.run(
+        command, cwd=CHECKOUT, env=environment(), capture_output=True, text=True, timeout=500, check=False
+    )
+    assert ended.returncode == 0, ended.stderr[-3000:]
+    assert MARKER not in ended.stdout + ended.stderr
+    return folder
+
+
+@pytest.fixture(scope="module")
+def found(folder: Path) -> dict[str, Any]:
+    read: dict[str, Any] = json.loads((folder / "sql.json").read_text(encoding="utf-8"))
+    return read
+
+
+def by_the_core(folder: Path) -> list[str | None]:
+    ids, texts = zip(*ROWS, strict=True)
+    drawn, _ = open_model(folder / "model").privatize(
+        pa.array(texts),
+        column="body",
+        row_ids=pa.array(ids),
+        key=RunKey.from_file(folder / "run.key"),
+        run_id="first",
+    )
+    return list(drawn.to_pylist())
+
+
+@pytest.mark.parametrize("name", ["dptext", "travels"])
+def test_a_select_has_the_bytes_of_the_core(found: dict[str, Any], folder: Path, name: str) -> None:
+    assert [text for _, text in found[name]] == by_the_core(folder)
+
+
+def test_a_key_that_travels_is_warned_of(found: dict[str, Any]) -> None:
+    assert found["warned_of_executors"] == []
+    (said,) = found["warned"]
+    assert said.startswith("travels: The key travels inside the function to the server of Spark Connect")
+    assert not any("Connect" in note for note in found["notes"])
+    assert any("Connect" in note for note in found["travel_notes"])
+
+
+def test_what_is_known_is_said_and_the_ledger_is_charged(found: dict[str, Any]) -> None:
+    assert found["said"] == [f"dptext: {note}" for note in found["notes"]]
+    assert found["entries"] == [["spent", "function dptext"]]
+    assert any(note.startswith("Nothing is counted") for note in found["travel_notes"])
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        ("dptext(body)", "dptext: one argument given; valid: dptext(text, identity)"),
+        ("dptext(body, NULL)", "rows of a batch with a NULL identity"),
+        ("dptext(body, id, 1)", "dptext: 3 arguments given; valid: dptext(text, identity)"),
+        ("taken", "name: 'dptext' stands for another function of this session"),
+        ("overwrite", "Spark Connect cannot replace a saved stage"),
+        ("stopped", "spark: a session that was stopped; valid: one that runs"),
+    ],
+)
+def test_errors_are_clear_and_show_no_text(found: dict[str, Any], call: str, said: str) -> None:
+    assert said in found[call]
+    assert MARKER not in found[call]
+
+
+def test_a_pipeline_is_transformed_saved_and_loaded(found: dict[str, Any], folder: Path) -> None:
+    expected = [text or "" for text in by_the_core(folder)]
+    assert found["pipeline"] == expected
+    assert found["loaded"] == expected
