@@ -226,7 +226,7 @@ def test_a_row_is_looked_for_where_there_can_be_one_and_the_table_is_checked_in_
     run_id = named if stream is None else stream.run_id
     plan = SimpleNamespace(
         spark=None, stream=stream, run_id=run_id, place=SimpleNamespace(runs="/runs"),
-        config=replace(CONFIG, run=replace(CONFIG.run, id=named)),
+        config=SimpleNamespace(run=SimpleNamespace(id=named)),
     )  # fmt: skip
     assert job._earlier(plan) is None  # type: ignore[arg-type]
     assert asked == [(read, "/runs", *([run_id] if read == "find" else []))]
