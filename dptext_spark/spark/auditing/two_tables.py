@@ -51,7 +51,12 @@ def opened(spark: SparkSession, plan: AuditPlan) -> TwoTables:
     frames = []
     for field, place in (("table", plan.table), ("against", plan.source)):
         try:
-            df, version, commits = _opened(spark, plan, place, whole=field == "table")
+            read_as = plan.read_as if field == "against" else None
+            if read_as is None:
+                df, version, commits = _opened(spark, plan, place, whole=field == "table")
+            else:
+                df, version = read_input(spark, read_as, list(plan.columns))
+                commits = []
             check_text_columns(df, list(plan.columns))
         except DataError as error:
             raise DataError(f"{field}: {_OF_THE_INPUT.sub('', str(error))}") from None
