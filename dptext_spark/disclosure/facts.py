@@ -156,8 +156,8 @@ class RunFacts:
         audited: what the consistency audit found, in a sentence; `passed` where it ran.
         classifier: the beginning of the digest of the classifier of names; None where there is none.
         providers: by import path, in the order of the settings.
-        expected_change: the share of drawn words that comes out as others, by the law alone: over words as common as in public,
-            and over words all alike; None where no law tells.
+        expected_change: between what shares a drawn word comes out as another one, by the law alone, for the middle 90 % of words
+            as they are common in public; None where no law tells.
         restricted: what depends on the private text.
     """
 

@@ -10,13 +10,15 @@ from dptext_spark.lexicon.prior import of_drawn
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.text.tokens import drawn_words
 
+ENDS = (0.05, 0.95)  # of the probability of words
+
 
 def expected_change(privatizer: Privatizer) -> tuple[float, float] | None:
-    """Return Σ q(w)·(1 - P(w|w)) over the drawn words: with q as common as words are in public, and with q alike for all.
+    """Return where 1 - P(w|w) of the drawn words lies: its 5 % and 95 % quantiles, words being as common as they are in public.
 
-    A text of common words is nearer to the first, one of rare words to the second; both are means over the lexicon and hold for
-    no text in particular. Where the law has no such figure without searches or sums over whole rows, None; and where importance,
-    levels or a budget choose the law, for then there is none of one word.
+    The expected share of a text is the mean of 1 - P(w|w) over its words, whatever they are: it lies in this band unless the text
+    leans on the words at its ends. Where the law has no such figure without searches or sums over whole rows, None; and where
+    importance or levels choose the law, or the word before, for then there is none of one word.
 
     Args:
         privatizer: the model.
@@ -32,6 +34,8 @@ def expected_change(privatizer: Privatizer) -> tuple[float, float] | None:
     if not sampler.has_short_laws and (sampler.before is not None or sampler.unchanged(words[:1]) is None):
         return None
     (stays,) = measure(sampler, words, len(privatizer.vocabulary), (Unchanged(),))
-    unchanged = stays.of.values
-    public = of_drawn(privatizer.prior.words, drawn)[words]
-    return float(1.0 - public @ unchanged), float(1.0 - unchanged.mean())
+    changes = 1.0 - stays.of.values
+    order = np.argsort(changes, kind="stable")
+    mass = np.cumsum(of_drawn(privatizer.prior.words, drawn)[words][order])
+    low, high = (changes[order[min(int(np.searchsorted(mass, at)), len(words) - 1)]] for at in ENDS)
+    return float(low), float(high)

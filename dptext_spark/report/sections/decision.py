@@ -76,6 +76,7 @@ _GLOSSARY = (
     ("lexicon", "the words that can be drawn; any other is an unknown word"),
     ("metric", "a figure of the run or of an audit"),
     ("N_w", "the probability that a word comes out as itself"),
+    ("output set", "the words that a word can become; some mechanisms draw within it only"),
     (
         "record",
         "what belongs to one person or event: a row, or all rows with one key. Its ε is that of all its words together",
@@ -197,7 +198,9 @@ def joined(facts: ReportFacts) -> str:
     if strongest is None:
         return "" if found is None else f"{about}; no attack was made here."
     worst = max(one.worst_at_most for one in facts.attacks if isinstance(one, WordAttack))
-    among = f", and {percent_up(worst)} of those that are easiest to guess" if worst else ""
+    among = (
+        f", and {percent_up(worst)} of those that are easiest to guess" if worst > strongest.at_most else ""
+    )
     most = "a better one may find more" if strongest.open else "at most"
     return (
         f"{about}: the strongest attack that was tried finds {percent_up(strongest.at_most)} of the drawn words ({most}){among}, "
@@ -299,8 +302,9 @@ def _released(facts: ReportFacts) -> str:
     if not bits:
         return ""
     which = "One of these answers depends" if bits == 1 else f"{bits:,} of these answers depend"
+    each = "It" if bits == 1 else "Each"
     return (
-        f"{which} on the private text. Each is one bit of it, which this page releases; no guarantee covers it, and a report "
+        f"{which} on the private text. {each} is one bit of it, which this page releases; no guarantee covers it, and a report "
         "with another limit releases another."
     )
 
@@ -320,7 +324,7 @@ def _names(facts: ReportFacts) -> Iterator[str]:
     shown: list[Published] = names.named(facts.published)
     for one in shown:
         yield f"About {one.value:,} {one.counts}: published with noise, within ± {one.accuracy:,.0f}."
-    if not shown and facts.metrics is None:
+    if looked and not shown and facts.metrics is None:
         yield "How many were found, and how many stayed, is restricted and was not published."
 
 
