@@ -29,7 +29,8 @@ def audit(
         typer.Option("--columns", help="A text column; may be repeated. Default: the settings'."),
     ] = None,
     row_key: Annotated[
-        str | None, typer.Option(help="What identifies a row in both. Default: the settings'.")
+        str | None,
+        typer.Option(help="What identifies a row in both. Default: the settings', else file and place."),
     ] = None,
     record_key: Annotated[
         str | None, typer.Option(help="Source column whose equal values form one record.")

@@ -39,6 +39,12 @@ NO_SETTINGS = (
 )
 
 
+BY_PLACE = (
+    "whether rows belong together: without a row_key they are paired by the name of their file and their place in it, and a "
+    "table that was sorted or shuffled since is paired wrongly; aligned_share is small then"
+)
+
+
 def uncut(words: int) -> str:
     """Return what is said where the source holds unknown words of scripts without spaces, and no settings were given."""
     return (
@@ -69,7 +75,7 @@ class AuditPlan:
         table: that is audited, a path or a catalog name.
         source: that it was made from.
         columns: the text columns, by the same names in both.
-        row_key: of both.
+        row_key: of both; None joins rows by the name of their file and their place in it, where both tables keep them.
         record_key: of the source; None where each row is a record.
         model: the settings of the model; those of the packaged lexicon where none were given.
         given: whether settings were given.
@@ -94,7 +100,7 @@ class AuditPlan:
     table: str
     source: str
     columns: tuple[str, ...]
-    row_key: str
+    row_key: str | None
     record_key: str | None
     model: ModelConfig
     given: bool
@@ -128,9 +134,10 @@ class AuditPlan:
     @property
     def left_out(self) -> tuple[str, ...]:
         """What is not measured, and why."""
+        by_place = () if self.row_key else (BY_PLACE,)
         if self.chosen:
-            return (CHOSEN,)
-        return () if self.given else (NO_SETTINGS,)
+            return (CHOSEN, *by_place)
+        return by_place if self.given else (NO_SETTINGS, *by_place)
 
     @property
     def values(self) -> dict[str, str]:
@@ -203,7 +210,7 @@ class AuditPlan:
             table: the written table, a folder or a name.
             source: what it was made from, the same way.
             columns: the text columns.
-            row_key: the column that identifies a row in both.
+            row_key: the column that identifies a row in both; None, in the settings too, joins them by file and place.
             record_key: the column of the source whose equal values form one record.
             config: the settings of the model that wrote the table, or a file of them; without them nothing is attacked.
             overrides: settings of that file that are changed, each as `name=value`.
@@ -224,7 +231,7 @@ class AuditPlan:
                 is their input (with its options and its condition), else Delta or Parquet, whichever it is.
 
         Raises:
-            SettingsError: no columns, no row_key, a label that is a text or a key, an invalid requirement, or no place for
+            SettingsError: no columns, a label that is a text or a key, an invalid requirement, or no place for
                 the metrics; overrides of settings that are not read from a file; an encoder that is neither folder nor package,
                 or whose extra is not installed.
             DataError: a folder that holds no encoder that is supported.
@@ -245,8 +252,6 @@ class AuditPlan:
             raise SettingsError(
                 "columns: none given; valid: --columns NAME for each text column, or --config."
             )
-        if row_key is None:
-            raise SettingsError("row_key: none given; valid: a column that identifies a row in both tables.")
         keys = {"row_key": row_key, "record_key": record_key or (run.record_key if run else None)}
         for name, key in keys.items():
             if key in columns:

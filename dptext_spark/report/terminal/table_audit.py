@@ -30,7 +30,7 @@ def audit_plan_text(plan: AuditPlan, columns: int = WIDTH) -> str:
     rows = [
         ("table", plan.table),
         ("against", plan.source),
-        ("compared", f"{', '.join(plan.columns)}; rows joined by {plan.row_key}{record}"),
+        ("compared", f"{', '.join(plan.columns)}; rows joined by {plan.row_key or 'file and place'}{record}"),
         ("made with", model if plan.given else "not known"),
         ("sampled", f"about {plan.sample:,} rows, for consistency, similarity and attacks"),
         *((option, f"{column}, {learnt}") for option, column in plan.values.items()),

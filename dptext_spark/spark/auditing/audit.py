@@ -86,7 +86,7 @@ def audit(
         against: the table that it was made from.
         config: the settings of the run that wrote it; None for a table of somebody else's, whose attacks are left out.
         columns: the text columns, by the same names in both; none for those of the settings.
-        row_key: what identifies a row in both; None for that of the settings.
+        row_key: what identifies a row in both; None for that of the settings, else file and place where both tables keep them.
         record_key: of the source; None for that of the settings, or the row.
         label: a column of the source that a classifier should still predict.
         attribute: a column of the source that nobody should read in the text.
