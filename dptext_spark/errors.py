@@ -68,7 +68,7 @@ class RecordingError(DPTextError):
 
 
 class BrokenRequirementError(DPTextError):
-    """A written table was audited, and a figure breaks what is required of it."""
+    """A figure of a run or of a written table breaks what is required of it."""
 
     exit_code = 7
 

@@ -20,7 +20,7 @@ from dptext_spark.cli.app import app
 from dptext_spark.cli.exit_codes import EXIT_CODES, INTERRUPTED
 from dptext_spark.config.load import parse_config
 from dptext_spark.config.model import RunConfig
-from dptext_spark.config.sections import Secret, Section
+from dptext_spark.config.sections import Approval, Secret, Section
 from dptext_spark.importance.selection import Importance, Level
 from dptext_spark.report.terminal.catalogue import catalogue
 from dptext_spark.text.identifiers.types import Identifiers
@@ -121,7 +121,8 @@ def defaults() -> dict[str, Any]:
         "policy.providers": [],
         "policy.identifiers.languages": list(Identifiers().languages),
     }
-    untraced = {"lexicon.prior": None, **flat(search, "policy.names."), **lists}
+    approval = {f"approval.{name}": value for name, value in Approval().model_dump().items()}
+    untraced = {"require": [], **approval, "lexicon.prior": None, **flat(search, "policy.names."), **lists}
     return flat(parse_config(LEAST).as_dict()) | untraced
 
 

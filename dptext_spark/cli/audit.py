@@ -17,12 +17,20 @@ def audit(
         str, typer.Argument(help="A written table, ours or anyone's: Delta or Parquet folder, or name.")
     ],
     against: Annotated[str, typer.Option("--against", help="The table that it was made from.")],
+    against_format: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FORMAT",
+            help="Of that table: delta, parquet, csv, tsv, json or text. Default: the settings' where it is their input.",
+        ),
+    ] = None,
     columns: Annotated[
         list[str] | None,
         typer.Option("--columns", help="A text column; may be repeated. Default: the settings'."),
     ] = None,
     row_key: Annotated[
-        str | None, typer.Option(help="What identifies a row in both. Default: the settings'.")
+        str | None,
+        typer.Option(help="What identifies a row in both. Default: the settings', else file and place."),
     ] = None,
     record_key: Annotated[
         str | None, typer.Option(help="Source column whose equal values form one record.")
@@ -113,7 +121,7 @@ def audit(
         overrides=overrides or (), label=label, attribute=attribute, similarity=similarity, encoder=encoder,
         masked_model=masked_model, label_rows=label_rows, require=require or (), sample=sample, partial=partial, out=out,
         names=None if names is None else str(names), annotations=None if annotations is None else str(annotations),
-        internal=internal,
+        internal=internal, against_format=against_format,
     )  # fmt: skip
     if dry_run:
         return write_json(plan.as_dict()) if as_json else write(audit_plan_text(plan, width()))

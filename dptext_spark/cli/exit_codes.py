@@ -27,7 +27,7 @@ EXIT_CODES = {
     RunError.exit_code: "the run failed or was refused before its commit",
     CountMismatchError.exit_code: "the run committed, but its counts or its consistency audit do not agree: do not share",
     RecordingError.exit_code: "the run committed, but its account failed: run again with the same run.id",
-    BrokenRequirementError.exit_code: "the audited table breaks a requirement: do not publish it",
+    BrokenRequirementError.exit_code: "a requirement is broken, of the settings or of the audit: do not publish the table",
 }
 _KINDS = {
     SettingsError.exit_code: "bad settings",

@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from dptext_spark.cli.options import Json, Override
-from dptext_spark.report.terminal.console import progress, write, write_json
+from dptext_spark.errors import BrokenRequirementError
+from dptext_spark.report.terminal.console import progress, write, write_error, write_json
 
 
 def report(
@@ -53,7 +54,7 @@ def report(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Write one offline HTML file about a run: guarantee, disclosure, attacks, deniability, utility, counters."""
+    """Write one offline HTML file about a run: verdict, guarantee, disclosure, attacks, deniability, utility, counters."""
     from dptext_spark.config.load import load_config
     from dptext_spark.errors import require_choice
     from dptext_spark.report.results import STATEMENTS
@@ -79,3 +80,6 @@ def report(
         write_json({"file": str(file), **found.as_dict()})
     else:
         write(f"{file}")
+    if found.broken:
+        write_error(f"requirement broken: {'; '.join(found.broken)}. Do not publish the table of this run.")
+        raise typer.Exit(BrokenRequirementError.exit_code)

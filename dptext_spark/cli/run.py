@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dptext_spark.cli.options import Json, Override
-from dptext_spark.report.terminal.console import PRICE, progress, width, write, write_json
+from dptext_spark.errors import BrokenRequirementError, DPTextError
+from dptext_spark.report.terminal.console import PRICE, progress, width, write, write_error, write_json
 
 if TYPE_CHECKING:
     from dptext_spark.config.model import RunConfig
+    from dptext_spark.report.terminal.summary import Pair
+    from dptext_spark.spark.job.job import RunResult
 
 
 def run(
@@ -42,7 +45,32 @@ def run(
     if as_json:
         write_json(report.as_dict(internal=internal))
     else:
-        write(summary(report.outcome, internal=internal, price=price, columns=width()))
+        pair = _pair(settings, report) if internal else None
+        write(
+            summary(
+                report.outcome, internal=internal, price=price, columns=width(), verdict=report.verdict,
+                pair=pair, settings=str(config),
+            )
+        )  # fmt: skip
+    if report.broken:
+        write_error(
+            f"requirement broken: {'; '.join(report.broken)}. Do not publish the table of run {report.run_id}."
+        )
+        raise typer.Exit(BrokenRequirementError.exit_code)
+
+
+def _pair(settings: RunConfig, result: RunResult) -> Pair | str | None:
+    """Return a row before and after, or why there is none; None where nothing was written now."""
+    from dptext_spark.report.terminal.summary import Pair
+    from dptext_spark.spark.reporting.report import first_pair
+
+    if result.status not in ("succeeded", "recovered") or settings.is_stream:
+        return None
+    try:
+        found = first_pair(settings, result.run_id)
+    except DPTextError as error:
+        return str(error)
+    return None if found is None else Pair(*found)
 
 
 def _plan(settings: RunConfig, as_json: bool) -> None:

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from dptext_spark.config.figures import ATTACKS, FREQUENCY
 from dptext_spark.config.locations import holds_credentials, inside, parts_of, same_path, same_table, spelled
 from dptext_spark.config.model import ModelConfig, RunConfig
+from dptext_spark.config.requirements import contradictions
 from dptext_spark.config.sections import Stream
 from dptext_spark.errors import SettingsError
 from dptext_spark.importance.budget import check_budget, check_whole_records
@@ -239,3 +241,20 @@ def check_rows(config: RunConfig) -> Iterable[str]:
     for name in selection.weights:
         if name.lower() in lowered:
             yield f"importance.weights: {name!r} is a text column; valid: a column of lists of numbers."
+
+
+def check_required(config: RunConfig) -> Iterable[str]:
+    """Yield requirements that no table can meet, and those of a figure that nobody measures with these settings."""
+    for cap, floor in contradictions(config.require):
+        yield f"require: {cap!r} and {floor!r} given, which nothing can meet together; valid: limits that leave a value."
+    figures = dict.fromkeys(one.subject for one in config.require)
+    for name in figures:
+        if name in ATTACKS and config.importance is not None:
+            yield (
+                f"require: {name!r} is not measured with importance, for nobody knows which words were drawn; valid: leave it "
+                "out."
+            )
+        if name in FREQUENCY and config.consistency != "dataset":
+            yield f"require: {name!r} is measured at level dataset only; valid: leave it out, or consistency: dataset."
+        if name == "record_epsilon" and config.consistency == "dataset":
+            yield f"require: {name!r} is not defined at level dataset, where all records share the draws; valid: leave it out."

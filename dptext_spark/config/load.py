@@ -87,6 +87,7 @@ def _agreeing(config: C) -> C:
             *checks.check_places(config),
             *checks.check_stream(config),
             *checks.check_ledger(config),
+            *checks.check_required(config),
         ]
     if problems:
         raise refusal(problems) from None

@@ -10,11 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, InstanceOf, model_validator
+from pydantic import BeforeValidator, Field, InstanceOf, PlainValidator, model_validator
 
 from dptext_spark.config.file import is_harmless
 from dptext_spark.config.limits import MOST_COLUMNS
+from dptext_spark.config.requirements import Requirement
 from dptext_spark.config.sections import (
+    Approval,
     Audit,
     Input,
     Key,
@@ -34,6 +36,7 @@ from dptext_spark.config.values import (
     parse_lists,
     parse_mechanism,
     parse_policy,
+    parse_requirements,
     parse_section,
     parse_selection,
 )
@@ -165,6 +168,11 @@ class RunConfig(ModelConfig):
     ledger: Annotated[Ledger, BeforeValidator(parse_section)] = Ledger()
     mode: Literal["batch", "incremental", "streaming"] = "batch"
     stream: Annotated[Stream, BeforeValidator(parse_section)] = Stream()
+    # Both change nothing that is drawn, written or bound, and stand in no account: `as_dict` leaves them out.
+    require: Annotated[tuple[Requirement[str], ...], PlainValidator(parse_requirements)] = Field(
+        (), exclude=True
+    )
+    approval: Annotated[Approval, BeforeValidator(parse_section)] = Field(Approval(), exclude=True)
 
     @model_validator(mode="before")
     @classmethod
@@ -204,7 +212,10 @@ class RunConfig(ModelConfig):
         return f"{self.output.path.rstrip('/')}_audit/{name}"
 
     def as_dict(self) -> dict[str, Any]:
-        """Return all settings with their defaults, JSON-able, without secrets: of the reader's options only harmless values."""
+        """Return all settings with their defaults, JSON-able, without secrets: of the reader's options only harmless values.
+
+        What is required and approved is left out: it is no part of what a run is.
+        """
         values = super().as_dict()
         options = values["input"]["options"]
         values["input"]["options"] = {

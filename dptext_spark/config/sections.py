@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -9,9 +10,10 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from dptext_spark.config.limits import MOST_COLUMNS
 from dptext_spark.config.locations import absolute
-from dptext_spark.config.messages import problem
+from dptext_spark.config.messages import invalid, problem
 from dptext_spark.config.values import (
     check_one_place,
+    parse_day,
     parse_interval,
     parse_limit,
     parse_options,
@@ -24,6 +26,7 @@ from dptext_spark.config.values import (
 )
 from dptext_spark.lexicon.lexicon import PACKAGED, PACKAGED_VERSION
 
+LONGEST_SAID = 300  # characters of what a report says of purpose and people
 Name = Annotated[str, Field(min_length=1)]
 Place = Annotated[str, Field(min_length=1)]
 Folder = Annotated[Place, AfterValidator(absolute)]  # a relative path becomes absolute
@@ -200,6 +203,45 @@ class Audit(Section):
     shareable: Folder | None = None
     restricted: Folder | None = None
     consistency_scopes: Annotated[int, Field(ge=0)] = 1000
+
+
+def _of_one_line(value: str) -> str:
+    if not value.strip() or len(value) > LONGEST_SAID or not value.isprintable():
+        raise invalid(f"a text of at most {LONGEST_SAID} characters, on one line")
+    return value
+
+
+Said = Annotated[str, AfterValidator(_of_one_line)]
+Day = Annotated[date | None, BeforeValidator(parse_day)]
+
+
+class Approval(Section):
+    """What is signed: what the table is for, who answers for it, who approved it, and until when. It changes nothing of a run.
+
+    It is no part of a model, of what binds a run, or of the account: a report takes it from the settings that it is given.
+    """
+
+    purpose: Said | None = None
+    owner: Said | None = None
+    approver: Said | None = None
+    date: Day = None
+    expires: Day = None
+
+    @model_validator(mode="after")
+    def _is_in_force(self) -> Approval:
+        today = datetime.now(UTC).date()
+        if self.expires is None:
+            return self
+        if self.expires < today:
+            raise problem(
+                f"approval.expires: {self.expires} given, and it is {today} (UTC): the approval has expired; valid: a day that "
+                "is not over, or null."
+            )
+        if self.date is not None and self.date > self.expires:
+            raise problem(
+                f"approval.date: {self.date} given, after approval.expires {self.expires}; valid: that day or one before."
+            )
+        return self
 
 
 class Stream(Section):

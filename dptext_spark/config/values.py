@@ -5,14 +5,19 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import fields
+from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from dptext_spark.config.condition import parsed
+from dptext_spark.config.figures import FIGURES
 from dptext_spark.config.limits import MOST_SHOWN
 from dptext_spark.config.locations import TABLE
 from dptext_spark.config.messages import LONGEST, invalid, problem, shown
+from dptext_spark.config.requirements import Requirement, named_requirement
 from dptext_spark.errors import SettingsError, did_you_mean
 from dptext_spark.importance.budget import Budget
 from dptext_spark.importance.selection import Importance, Level
@@ -292,6 +297,30 @@ def parse_interval(value: object) -> object:
     ):
         return value
     raise invalid("null, or an interval such as 10 seconds, 1 minute, 2 hours")
+
+
+def parse_day(value: object) -> object:
+    """Read a day."""
+    if value is None or type(value) is date:
+        return value
+    if isinstance(value, str) and re.fullmatch(r"\d{4}-\d{2}-\d{2}", value):
+        with suppress(ValueError):
+            return date.fromisoformat(value)
+    raise invalid("a day such as 2027-12-31")
+
+
+def parse_requirements(value: object) -> tuple[Requirement[str], ...]:
+    """Read what is required of a run and of its table."""
+    if value is None:
+        return ()
+    if not isinstance(value, list | tuple) or not all(isinstance(one, str) for one in value):
+        raise problem(
+            f"require: {shown(value)} given; valid: a list of requirements, such as 'names_kept <= 0.02'."
+        )
+    return tuple(
+        _safely(partial(named_requirement, text, FIGURES, "a run or of its table", f"require[{n}]"))
+        for n, text in enumerate(value)
+    )
 
 
 def parse_limit(value: object) -> object:

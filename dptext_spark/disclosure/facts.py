@@ -156,6 +156,8 @@ class RunFacts:
         audited: what the consistency audit found, in a sentence; `passed` where it ran.
         classifier: the beginning of the digest of the classifier of names; None where there is none.
         providers: by import path, in the order of the settings.
+        expected_change: between what shares a drawn word comes out as another one, by the law alone, for the middle 90 % of words
+            as they are common in public; None where no law tells.
         restricted: what depends on the private text.
     """
 
@@ -198,6 +200,7 @@ class RunFacts:
     versions: Mapping[str, str] = field(default_factory=dict)
     classifier: str | None = None
     providers: tuple[ProviderRecord, ...] = ()
+    expected_change: tuple[float, float] | None = None
     restricted: Restricted | None = None
 
     @classmethod

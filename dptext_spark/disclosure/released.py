@@ -12,6 +12,7 @@ from dptext_spark.config.condition import parsed
 from dptext_spark.disclosure import names
 from dptext_spark.disclosure.facts import RunFacts
 from dptext_spark.disclosure.importance import clear
+from dptext_spark.disclosure.required import bits
 from dptext_spark.errors import SettingsError
 from dptext_spark.importance.budget import Budget
 from dptext_spark.mechanisms import SanText
@@ -83,6 +84,7 @@ def released(facts: RunFacts) -> Iterator[str]:
         )
     yield from _ruled_out(facts)
     yield _others(facts)
+    yield from bits(facts.config.require, bounded=facts.budget is not None)
     yield (
         "The order of the rows and how they lie in files, as far as the engine keeps them. No setting hides that; sort or "
         "shuffle the table where the order tells something."

@@ -555,3 +555,9 @@ def fingerprint_of(
         digest.update(f"{name}|{array.dtype.str}|{array.shape}|".encode())
         digest.update(array.reshape(-1).view(np.uint8).data)
     return digest.hexdigest()
+
+
+def public_example(privatizer: Privatizer) -> tuple[str, str] | None:
+    """Return a public sentence and one draw of it under a fresh key that is thrown away; None where none can be made."""
+    after = privatizer._drawn_once(SHOWN)
+    return None if after is None else (SHOWN, after)

@@ -99,6 +99,8 @@ def comparison_page(found: Comparison) -> str:
     return template.render(
         title="Which mechanism keeps most of the text at equal risk",
         restricted=RESTRICTED,
+        decision=None,
+        joined="",
         lead=f"{', '.join(names)}: what is left of the private text, where an attack is as successful against each of them. ε "
         "means another thing for each mechanism and is not compared.",
         tiles=_tiles(found),

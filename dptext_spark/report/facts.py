@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from dptext_spark._version import __version__
 from dptext_spark.audit.results import AuditResult
+from dptext_spark.audit.verdict import Verdict
+from dptext_spark.config.sections import Approval
 from dptext_spark.disclosure.facts import Figures, RunRecord
 from dptext_spark.disclosure.statement import Statement
 from dptext_spark.model.certificate import Certificate
@@ -41,6 +43,9 @@ class ReportFacts:
         metrics_by_column: the same of each text column.
         published: figures that were published with noise.
         examples: for a report that holds private text.
+        verdict: how the requirements of the settings stand.
+        approval: what the settings say of purpose and people.
+        example: a public text, and what one draw under a fresh key made of it; None where there is none.
     """
 
     run: RunRecord
@@ -57,6 +62,9 @@ class ReportFacts:
     metrics_by_column: Mapping[str, Figures]
     published: Sequence[Published]
     examples: Sequence[Example]
+    verdict: Verdict = field(default_factory=Verdict)
+    approval: Approval = field(default_factory=Approval)
+    example: tuple[str, str] | None = None
 
     @property
     def internal(self) -> bool:
@@ -78,4 +86,7 @@ class ReportFacts:
             "utility": [one.as_dict() for one in self.utility],
             "published": [one.as_dict() for one in self.published],
             "examples": [one._asdict() for one in self.examples],
+            "verdict": self.verdict.as_dict(),
+            "approval": self.approval.model_dump(mode="json"),
+            "example": None if self.example is None else list(self.example),
         }

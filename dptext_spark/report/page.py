@@ -7,6 +7,7 @@ from importlib.resources import files
 from dptext_spark._version import __version__
 from dptext_spark.report.facts import ReportFacts
 from dptext_spark.report.sections.attacks import attacks
+from dptext_spark.report.sections.decision import decision, glossary, joined
 from dptext_spark.report.sections.deniability import deniability
 from dptext_spark.report.sections.measured import utility
 from dptext_spark.report.sections.names import names
@@ -41,12 +42,14 @@ def page(facts: ReportFacts) -> str:
     written = (
         guarantee(facts), disclosure(facts), attacks(facts.attacks, facts.attacks_missing),
         deniability(facts.deniability, facts.run.promised.epsilon), utility(facts.utility, facts.utility_missing),
-        names(facts), quality(facts), configuration(facts), examples(facts),
+        names(facts), quality(facts), configuration(facts), examples(facts), glossary(),
     )  # fmt: skip
     sections = [section for section in written if section is not None]
     return template.render(
         title=f"What run {facts.run.run_id} released",
         restricted=None if why is None else _WHY[why],
+        decision=decision(facts),
+        joined=joined(facts),
         lead=lead(facts),
         tiles=tiles(facts),
         warnings=facts.statement.under("Warnings"),

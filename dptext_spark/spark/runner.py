@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dptext_spark.config.keys import refuse_given, taken
 from dptext_spark.config.model import RunConfig
+from dptext_spark.disclosure.required import not_audited
+from dptext_spark.errors import DPTextError, RecordingError
 from dptext_spark.model.code_ahead import begin_code
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.runtime.progress import Steps, by_default
-from dptext_spark.spark.errors import suppress_sensitive_logs
+from dptext_spark.spark.errors import reduced, suppress_sensitive_logs
 from dptext_spark.spark.job.job import RunResult, run_once
 from dptext_spark.spark.job.prepare import prepare_run
+from dptext_spark.spark.job.required import after_run
 from dptext_spark.spark.session.session import spark_session, workers_here
 from dptext_spark.spark.streaming.stream import require_lasting, stream
 
@@ -57,8 +61,27 @@ def run(
     if key is None and config.is_stream:
         require_lasting(config.key.kind, config.mode)
     begin_code(config, say, here=workers_here(spark))
+    unaudited = not_audited(config)
+    if unaudited:
+        say(unaudited)
     session = spark or spark_session()
     if config.is_stream:
-        return RunResult(stream(session, config, key, say))
+        result = RunResult(stream(session, config, key, say))
+    else:
+        with suppress_sensitive_logs(session):
+            result = run_once(lambda: prepare_run(session, config, key, say), config, say)
+    return _required(session, config, result) if config.require else result
+
+
+def _required(session: SparkSession, config: RunConfig, result: RunResult) -> RunResult:
+    """Return what a run did with how the requirements stand; it has committed and is accounted for."""
     with suppress_sensitive_logs(session):
-        return run_once(lambda: prepare_run(session, config, key, say), config, say)
+        try:
+            return replace(result, verdict=after_run(session, config, result.outcome))
+        except DPTextError as error:
+            raise error from None
+        except Exception as error:
+            raise RecordingError(
+                f"{reduced(error, list(config.columns))} The run {result.run_id} was committed and accounted for; how its "
+                "requirements stand is not known. Run again with that run.id, or see `dptext report`. Do not share it before."
+            ) from None

@@ -20,7 +20,7 @@ from dptext_spark.audit.deniability.deniability import CONFIDENCE, EVERY, Measur
 from dptext_spark.audit.deniability.outcomes import DRAWS
 from dptext_spark.audit.deniability.requirement import WordRequirement, described, figures_of, judge
 from dptext_spark.audit.deniability.word_figures import WordFigure
-from dptext_spark.audit.requirements import RequirementResult
+from dptext_spark.config.requirements import RequirementResult
 from dptext_spark.errors import SettingsError
 from dptext_spark.lexicon.neighbors import nearest
 from dptext_spark.lexicon.prior import ZIPF, zipf

@@ -49,6 +49,7 @@ class Measured:
         draws: of each word; None where the values are exact.
         confidence: that the bounds of all these words hold; None where the values are exact.
         chosen: how the words were chosen, as a phrase.
+        pool: of how many words they were chosen; None for all of the lexicon.
     """
 
     figure: WordFigure
@@ -58,6 +59,7 @@ class Measured:
     draws: int | None
     confidence: float | None
     chosen: str
+    pool: int | None = None
 
     @property
     def exact(self) -> bool:
@@ -71,8 +73,8 @@ class Measured:
 
     @property
     def is_whole(self) -> bool:
-        """Whether these are all words of the lexicon."""
-        return len(self.words) == self.total
+        """Whether these are all words that could be looked at: those of the lexicon, or those of them that are drawn."""
+        return len(self.words) == (self.pool or self.total)
 
     def distribution(self, side: str = "values") -> Distribution:
         """Return how `values`, `lower` or `upper` are spread over the words."""

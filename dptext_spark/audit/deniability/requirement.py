@@ -16,7 +16,7 @@ from dptext_spark.audit.deniability.word_figures import (
     Unchanged,
     WordFigure,
 )
-from dptext_spark.audit.requirements import FORM, Requirement, RequirementResult
+from dptext_spark.config.requirements import FORM, Requirement, RequirementResult
 from dptext_spark.runtime.record import Json
 
 MOST_DRAWS = 1_000_000

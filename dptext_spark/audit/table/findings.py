@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from dptext_spark.audit.estimates import Metric
-from dptext_spark.audit.requirements import Requirement
 from dptext_spark.audit.results import AuditResult
 from dptext_spark.audit.table.metrics import described, holds
+from dptext_spark.audit.verdict import Verdict, verdict
+from dptext_spark.config.requirements import Requirement
 from dptext_spark.runtime.display import cut, line
 from dptext_spark.runtime.record import Json
 
@@ -60,6 +61,7 @@ class TableAudit:
         restricted: the figures depend on the private text.
         stayed: words of names, and capitalised words within sentences, that stayed most, with how often each did: private text;
             None where nobody asked for them.
+        required: what the settings of the run require; such a figure may not have been measured.
 
     Examples:
         >>> found.broken
@@ -81,6 +83,7 @@ class TableAudit:
     seconds: float
     restricted: bool = True
     stayed: tuple[StayedWord, ...] | None = None
+    required: tuple[Requirement[str], ...] = ()
 
     def __repr__(self) -> str:
         """Return what was audited; the figures depend on the private text."""
@@ -93,8 +96,13 @@ class TableAudit:
 
     @property
     def broken(self) -> list[str]:
-        """The requirements that do not hold."""
-        return [requirement for requirement, held in self.requirements if not held]
+        """The requirements that do not hold; of those of the settings, what was not measured is not among them."""
+        return [*(one for one, held in self.requirements if not held), *self.verdict.broken]
+
+    @property
+    def verdict(self) -> Verdict:
+        """How the requirements of the settings stand by this audit."""
+        return verdict(self.required, self.figures)
 
     def as_dict(self) -> dict[str, Json]:
         """Return everything, JSON-able."""
@@ -111,5 +119,6 @@ class TableAudit:
             "results": [one.as_dict() for one in self.results],
             "requirements": [{"requirement": one, "holds": held} for one, held in self.requirements],
             "left_out": list(self.left_out),
+            **({"verdict": self.verdict.as_dict()} if self.required else {}),
             **({} if self.stayed is None else {"stayed": [one._asdict() for one in self.stayed]}),
         }

@@ -20,6 +20,7 @@ from dptext_spark.audit.estimates import Metric
 from dptext_spark.audit.results import AuditResult, Group, Shown
 from dptext_spark.audit.table.annotations import GROUPS, Annotations
 from dptext_spark.audit.table.names import stretches_in
+from dptext_spark.config.figures import LABELLED as MEANING
 from dptext_spark.encoder.classifier_names import searches_of
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import RunKey, identify
@@ -36,34 +37,6 @@ LABEL_COUNTS = (
 )  # fmt: skip
 # Of what the search takes for a kind: words; those labelled as that kind; those labelled at all.
 FOUND_COUNTS = ("taken", "right", "labelled")
-_OF_GROUP = {
-    "recall": "share of these words that the search finds: that of --config, else public lists and rules",
-    "recall_whole": "share of these names of which every word is found",
-    "precision": "share of the words that the search takes for this kind with such a label",
-    "kept": "share of these words that are in the table as they were, of those that were aligned",
-    "kept_whole": "share of these names of which every word is in the table as it was",
-}
-_WHOSE = {"persons": "names of persons", "locations": "names of places", "others": "names of other kinds"}
-
-
-def _meanings() -> dict[str, str]:
-    found = {
-        "annotated_texts": "labelled texts of --annotations that were found in the source",
-        "annotated_words": "words of labelled names in them",
-        "annotated_recall": _OF_GROUP["recall"],
-        "annotated_recall_whole": "share of the labelled names of which every word is found",
-        "annotated_precision": "share of the words that the search finds in labelled texts that have a label, of whatever kind",
-        "annotated_kept": "share of the labelled words that are in the table as they were, of those that were aligned",
-        "annotated_kept_whole": "share of the labelled names of which every word is in the table as it was",
-    }
-    for group in GROUPS:
-        for name, said in _OF_GROUP.items():
-            if group != "others" or name != "precision":  # the search takes nothing for another kind
-                found[f"annotated_{group}_{name}"] = f"of labelled {_WHOSE[group]}: {said}"
-    return found
-
-
-MEANING = _meanings()
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,31 +10,38 @@ from pathlib import Path
 from typing import NamedTuple
 
 from dptext_spark.audit.deniability.simulated import Level
-from dptext_spark.audit.requirements import Requirement
 from dptext_spark.audit.table.metrics import (
     ANNOTATED,
-    ATTACKS,
     ATTRIBUTE,
     ENCODED,
-    FREQUENCY,
     LABEL,
     LISTED,
     MASKED,
-    MEANING,
     SIMILARITY,
     table_requirement,
 )
+from dptext_spark.config.figures import ATTACKS, FREQUENCY, MEANING
 from dptext_spark.config.load import load_model_config, parse_model_config
 from dptext_spark.config.locations import TABLE, holds_credentials, inside, same_path, same_table
 from dptext_spark.config.model import ModelConfig, RunConfig
+from dptext_spark.config.requirements import Requirement
+from dptext_spark.config.sections import Input
 from dptext_spark.encoder.folder import require_encoders
-from dptext_spark.errors import SettingsError
+from dptext_spark.errors import SettingsError, require_choice
 from dptext_spark.runtime.record import Json
 
 SAMPLE, LABEL_ROWS = 2_000, 10_000
+FORMATS = ("delta", "parquet", "csv", "tsv", "json", "text")  # of a source, as `input.format` has them
+TABLES = ("delta", "parquet")
 NO_SETTINGS = (
     "attacks, and which words the policy draws: without --config nothing is known of how the table was made; all words of the "
     "packaged lexicon count as words to draw"
+)
+
+
+BY_PLACE = (
+    "whether rows belong together: without a row_key they are paired by the name of their file and their place in it, and a "
+    "table that was sorted or shuffled since is paired wrongly; aligned_share is small then"
 )
 
 
@@ -68,7 +75,7 @@ class AuditPlan:
         table: that is audited, a path or a catalog name.
         source: that it was made from.
         columns: the text columns, by the same names in both.
-        row_key: of both.
+        row_key: of both; None joins rows by the name of their file and their place in it, where both tables keep them.
         record_key: of the source; None where each row is a record.
         model: the settings of the model; those of the packaged lexicon where none were given.
         given: whether settings were given.
@@ -86,12 +93,14 @@ class AuditPlan:
         names: a file of names, an entry a line, that are counted; None leaves it out.
         annotations: a file of labelled texts, whose names are counted; None leaves it out.
         internal: whether the words of names that stayed most are shown, which are private text.
+        required: what the settings require of the table beside `limits`: such a figure may go without being measured.
+        read_as: how the source is read, where it is no Delta or Parquet table; None for such a one.
     """
 
     table: str
     source: str
     columns: tuple[str, ...]
-    row_key: str
+    row_key: str | None
     record_key: str | None
     model: ModelConfig
     given: bool
@@ -109,6 +118,8 @@ class AuditPlan:
     names: str | None = None
     annotations: str | None = None
     internal: bool = False
+    required: tuple[Requirement[str], ...] = ()
+    read_as: Input | None = None
 
     @property
     def level(self) -> Level:
@@ -123,9 +134,10 @@ class AuditPlan:
     @property
     def left_out(self) -> tuple[str, ...]:
         """What is not measured, and why."""
+        by_place = () if self.row_key else (BY_PLACE,)
         if self.chosen:
-            return (CHOSEN,)
-        return () if self.given else (NO_SETTINGS,)
+            return (CHOSEN, *by_place)
+        return by_place if self.given else (NO_SETTINGS, *by_place)
 
     @property
     def values(self) -> dict[str, str]:
@@ -190,6 +202,7 @@ class AuditPlan:
         names: str | None = None,
         annotations: str | None = None,
         internal: bool = False,
+        against_format: str | None = None,
     ) -> AuditPlan:
         """Settle what is compared; what is not given is taken from the settings: a file with overrides, or those of a run.
 
@@ -197,7 +210,7 @@ class AuditPlan:
             table: the written table, a folder or a name.
             source: what it was made from, the same way.
             columns: the text columns.
-            row_key: the column that identifies a row in both.
+            row_key: the column that identifies a row in both; None, in the settings too, joins them by file and place.
             record_key: the column of the source whose equal values form one record.
             config: the settings of the model that wrote the table, or a file of them; without them nothing is attacked.
             overrides: settings of that file that are changed, each as `name=value`.
@@ -214,9 +227,11 @@ class AuditPlan:
             names: a file of names, an entry a line, that are counted in both tables.
             annotations: a file of labelled texts of the source (:mod:`dptext_spark.audit.table.annotations`).
             internal: whether the words of names that stayed most are shown.
+            against_format: the format of the source, as `input.format` names it; None for that of the settings where the source
+                is their input (with its options and its condition), else Delta or Parquet, whichever it is.
 
         Raises:
-            SettingsError: no columns, no row_key, a label that is a text or a key, an invalid requirement, or no place for
+            SettingsError: no columns, a label that is a text or a key, an invalid requirement, or no place for
                 the metrics; overrides of settings that are not read from a file; an encoder that is neither folder nor package,
                 or whose extra is not installed.
             DataError: a folder that holds no encoder that is supported.
@@ -237,8 +252,6 @@ class AuditPlan:
             raise SettingsError(
                 "columns: none given; valid: --columns NAME for each text column, or --config."
             )
-        if row_key is None:
-            raise SettingsError("row_key: none given; valid: a column that identifies a row in both tables.")
         keys = {"row_key": row_key, "record_key": record_key or (run.record_key if run else None)}
         for name, key in keys.items():
             if key in columns:
@@ -259,10 +272,13 @@ class AuditPlan:
             similarity or label is not None, encoder, masked_model, label_rows, sample, partial, (), metrics, chosen, names,
             annotations, internal,
         )  # fmt: skip
+        read_as = _read_as(cls.target(source), against_format, run)
         limits = [table_requirement(text, made.figures) for text in require]
         if level != "token" and not chosen:  # what the settings promise is required without being asked
             limits.append(Requirement(f"{level}_broken_groups", "<=", 0.0))
-        return replace(made, limits=tuple(limits))
+        settled = () if run is None else run.require
+        required = tuple(one for one in settled if one.subject in MEANING and one not in limits)
+        return replace(made, limits=tuple(limits), required=required, read_as=read_as)
 
     def as_dict(self) -> dict[str, Json]:
         """Return what a dry run shows, JSON-able."""
@@ -285,6 +301,7 @@ class AuditPlan:
             "partial": self.partial,
             "figures": {name: MEANING[name] for name in self.figures},
             "requirements": [str(limit) for limit in self.limits],
+            **({"required": [str(one) for one in self.required]} if self.required else {}),
             "metrics": self.metrics,
             "left_out": list(self.left_out),
         }
@@ -302,6 +319,28 @@ def _metrics(table: str, out: str | None, run: RunConfig | None) -> str:
             "out: none given, and a table by name has no folder beside it; valid: --out FOLDER, for restricted figures."
         )
     return f"{place.path.rstrip('/')}_audit/restricted/metrics"
+
+
+def _read_as(place: Place, given: str | None, run: RunConfig | None) -> Input | None:
+    """Return how the source is read: as its format says, or as the settings say whose input it is."""
+    if given is not None:
+        if place.name:
+            raise SettingsError(
+                f"against_format: {given!r} given with the catalog name {place.name!r}; valid: none, for the catalog knows it."
+            )
+        require_choice("against_format", given, FORMATS)
+        of_run = run is not None and run.input.path is not None and same_path(run.input.path, place.path)
+        if run is not None and of_run and run.input.format == given:
+            return run.input
+        return Input.model_validate({"path": place.path, "format": given})
+    if run is None:
+        return None
+    if place.name:
+        is_input = run.input.table is not None and same_table(run.input.table, place.name)
+    else:
+        is_input = run.input.path is not None and same_path(run.input.path, place.path)
+    # Only what the formats of tables do not tell is taken from the settings.
+    return run.input if is_input and run.input.format not in TABLES else None
 
 
 def _writes(run: RunConfig, place: Place) -> bool:

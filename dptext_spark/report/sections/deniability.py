@@ -50,7 +50,7 @@ def deniability(found: Deniability, epsilon: float) -> Section:
     blocks += _curves(found.by_epsilon, exact(epsilon), found.basis_of_curves)
     if found.why_missing:
         blocks.append(Text(found.why_missing, quiet=True))
-    blocks.append(Listed("All figures, over the lexicon", ()))
+    blocks.append(Listed("All figures, over the drawn words", ()))
     blocks.append(_percentiles(found.figures))
     blocks += _worst(found)
     return Section("deniability", "Plausible deniability", tuple(blocks))
@@ -72,7 +72,7 @@ def _histogram(one: Measured) -> Chart:
     if name == "S_w" and not one.exact:
         read += f" Counted from draws it is too small: no word can show more outputs than its {one.draws:,} draws."
     shows = shows.format(
-        "The words of the lexicon" if one.is_whole else f"{len(one.words):,} words of the lexicon"
+        "The drawn words of the lexicon" if one.is_whole else f"{len(one.words):,} words of the lexicon"
     )
     rows = tuple(
         (f"{low:g} to {high:g}", f"{count:,}")
@@ -163,7 +163,7 @@ def _worst(found: Deniability) -> Iterator[Block]:
             said.append(f"{one.figure.name}: {listed}.")
     if said:
         which = (
-            "The worst words of the lexicon"
+            "The worst drawn words of the lexicon"
             if all(one.is_whole for one in found.figures)
             else "The worst of these words"
         )

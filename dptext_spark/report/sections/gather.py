@@ -9,14 +9,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dptext_spark.audit.results import AuditResult
+from dptext_spark.audit.verdict import Verdict
+from dptext_spark.config.requirements import Requirement
+from dptext_spark.config.sections import Approval
 from dptext_spark.disclosure.facts import Figures, RunRecord
+from dptext_spark.disclosure.required import HEADING, bits
 from dptext_spark.disclosure.statement import Statement
 from dptext_spark.model.certificate import certify
+from dptext_spark.model.privatizer import public_example
 from dptext_spark.report.facts import Example, ReportFacts
 from dptext_spark.report.sections.model_attacks import attacks_on
 from dptext_spark.report.sections.model_figures import Deniability, Model, deniability_of
 from dptext_spark.report.sections.published import Published, published_section
 from dptext_spark.runtime.progress import Progress, silent
+from dptext_spark.text.tokens import drawn_words
 
 _NO_UTILITY = (
     "What the text is still good for depends on the text and on its use, and was not measured in this run; results of audits "
@@ -34,6 +40,9 @@ def gathered(
     examples: Sequence[Example] = (),
     results: Sequence[AuditResult] = (),
     public: Sequence[str] = (),
+    verdict: Verdict | None = None,
+    approval: Approval | None = None,
+    require: Sequence[Requirement[str]] = (),
     progress: Progress | None = None,
 ) -> ReportFacts:
     """Gather the facts.
@@ -47,6 +56,9 @@ def gathered(
         examples: for a report that holds private text.
         results: of other audits, as :func:`dptext_spark.report.results.read_results` returns them.
         public: lines of a public text, for the attacks that need one.
+        verdict: how the requirements of the settings stand.
+        approval: what the settings say of purpose and people.
+        require: of the settings; the statement says what the answers release.
         progress: progress callback, called with each step.
     """
     say = progress or silent
@@ -59,7 +71,10 @@ def gathered(
             )
         worst = None if certificate.loss is None else certificate.loss.worst
         words = model.privatizer.vocabulary.strings()
-        pair = None if worst is None else tuple(words[int(word)].as_py() for word in worst)
+        # What the policy keeps is never drawn, and so loses nothing.
+        drawn = drawn_words(model.privatizer.engine)
+        if worst is not None and all(drawn[int(word)] for word in worst):
+            pair = tuple(words[int(word)].as_py() for word in worst)
     whole = None if metrics is None else {name: value for column, name, value in metrics if column is None}
     attacks: Sequence[AuditResult] = ()
     unattacked = missing
@@ -74,7 +89,7 @@ def gathered(
     )
     return ReportFacts(
         run=run,
-        statement=_statement(run, whole, published),
+        statement=_statement(run, whole, published, require),
         certificate=certificate,
         worst_pair=pair,
         model_missing=missing,
@@ -87,6 +102,9 @@ def gathered(
         metrics_by_column=_by_column(metrics or ()),
         published=published,
         examples=examples,
+        verdict=verdict or Verdict(),
+        approval=approval or Approval(),
+        example=None if model is None else public_example(model.privatizer),
     )
 
 
@@ -98,9 +116,17 @@ def _held_back(count: int) -> str:
     )
 
 
-def _statement(run: RunRecord, metrics: Figures | None, published: Sequence[Published]) -> Statement:
-    """Return the run's statement, with what was published since, and for --internal what ε came to."""
+def _statement(
+    run: RunRecord,
+    metrics: Figures | None,
+    published: Sequence[Published],
+    require: Sequence[Requirement[str]],
+) -> Statement:
+    """Return the run's statement, with what was published and required since, and for --internal what ε came to."""
     statement = run.statement
+    for sentence in bits(require, bounded=run.settings.budget is not None):
+        if statement.sections and sentence not in statement.under(HEADING):
+            statement = statement.extended(HEADING, sentence)
     composed = {name: (metrics or {}).get(f"record_epsilon_{name}") for name in ("mean", "p95", "max")}
     known = {name: value for name, value in composed.items() if value is not None}
     if len(known) == len(composed):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from dptext_spark.mechanisms.base import Sampler
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.runtime.progress import Progress
 from dptext_spark.runtime.record import Json
+from dptext_spark.text.tokens import drawn_words
 
 SAMPLED = 200  # words that are looked at where a law is as long as the lexicon
 DRAWN = 50  # where there is none, and each word takes a thousand draws
@@ -77,8 +78,13 @@ class Deniability:
 def deniability_of(epsilon: float, model: Model, say: Progress) -> Deniability:
     """Measure plausible deniability at the run's ε and around it."""
     sampler, total = model.privatizer.sampler, len(model.privatizer.vocabulary)
-    words = _looked_at(model.privatizer)
-    found = _measured(sampler, words, total, STANDARD, lambda done, whole: say("deniability", done / whole))
+    # What the policy keeps in clear is never drawn: no word of it can be the worst.
+    drawn = np.flatnonzero(drawn_words(model.privatizer.engine)[:total]).astype(np.int32)
+    drawn = drawn if len(drawn) else np.arange(total, dtype=np.int32)
+    words = _looked_at(model.privatizer, drawn)
+    found = _measured(
+        sampler, words, drawn, total, STANDARD, lambda done, whole: say("deniability", done / whole)
+    )
     grid: dict[float, list[Measured]] = {}
     why = basis = ""
     if model.compile_at is None:
@@ -86,7 +92,7 @@ def deniability_of(epsilon: float, model: Model, say: Progress) -> Deniability:
     else:
         at = [epsilon * times for times in TIMES] if epsilon else [0.0, 0.5, 1.0, 2.0, 4.0]
         some = words if found[-1].exact or len(words) <= CURVES else words[:: -(-len(words) // CURVES)]
-        grid, refused = _over(model.compile_at, at, total, some, say)
+        grid, refused = _over(model.compile_at, at, total, some, drawn, say)
         why = f"The mechanism refuses {', '.join(f'ε = {each:g}' for each in refused)}." if refused else ""
         basis = "" if found[-1].exact else _of_curves(found[-1], len(some))
     strings = model.privatizer.vocabulary.strings()
@@ -96,7 +102,12 @@ def deniability_of(epsilon: float, model: Model, say: Progress) -> Deniability:
 
 
 def _over(
-    compile_at: Callable[[float], Sampler], epsilons: Sequence[float], total: int, words: Ids, say: Progress
+    compile_at: Callable[[float], Sampler],
+    epsilons: Sequence[float],
+    total: int,
+    words: Ids,
+    drawn: Ids,
+    say: Progress,
 ) -> tuple[dict[float, list[Measured]], list[float]]:
     """Return (the figures of the curves by ε, the ε that the mechanism refuses)."""
     grid: dict[float, list[Measured]] = {}
@@ -110,25 +121,27 @@ def _over(
             refused.append(epsilon)
             continue
         say(step, None)
-        grid[epsilon] = _measured(sampler, words, total, (Unchanged(), SmallestSet()))
+        grid[epsilon] = _measured(sampler, words, drawn, total, (Unchanged(), SmallestSet()))
     return grid, refused
 
 
 def _measured(
     sampler: Sampler,
     words: Ids,
+    drawn: Ids,
     total: int,
     figures: Sequence[WordFigure],
     progress: Callable[[int, int], None] | None = None,
 ) -> list[Measured]:
-    """Return figures of some words; of every word of the lexicon where a figure has a short cut, for the worst may be any."""
+    """Return figures of some words; of every drawn word where a figure has a short cut, for the worst may be any."""
     found: list[Measured] = []
     for figure in figures:
         if figure.shortcut(sampler, words[:1]) is not None:
-            found += deniability(sampler, total, [figure], words=np.arange(total, dtype=np.int32))
+            found += deniability(sampler, total, [figure], words=drawn)
     whole = [one.figure for one in found]
     rest = [figure for figure in figures if figure not in whole]
-    return [*found, *deniability(sampler, total, rest, words=words, progress=progress)]
+    found += deniability(sampler, total, rest, words=words, progress=progress)
+    return [replace(one, pool=len(drawn)) for one in found]
 
 
 def _of_curves(one: Measured, words: int) -> str:
@@ -138,29 +151,32 @@ def _of_curves(one: Measured, words: int) -> str:
     )
 
 
-def _looked_at(privatizer: Privatizer) -> Ids:
-    """Return all words where that is quick, else some, evenly spaced over the lexicon: int32[n]."""
-    total = len(privatizer.vocabulary)
+def _looked_at(privatizer: Privatizer, drawn: Ids) -> Ids:
+    """Return all drawn words where that is quick, else some, evenly spaced over them: int32[n]."""
     if privatizer.sampler.has_short_laws:
-        return np.arange(total, dtype=np.int32)
+        return drawn
     some = SAMPLED if privatizer.sampler.law(0) is not None else DRAWN
-    return np.unique(np.linspace(0, total - 1, min(some, total)).astype(np.int32))
+    places = np.unique(np.linspace(0, len(drawn) - 1, min(some, len(drawn))).astype(np.int64))
+    return np.asarray(drawn[places])
 
 
-def _basis(found: Sequence[Measured], total: int) -> str:
+def _basis(found: Sequence[Measured], lexicon: int) -> str:
     one = found[-1]
-    words = len(one.words)
+    words, total = len(one.words), one.pool or lexicon
+    of = (
+        "words of the lexicon"
+        if total == lexicon
+        else f"drawn words of the lexicon ({lexicon - total:,} are kept in clear)"
+    )
     if not one.exact:
         return (
             f"Estimated from {one.draws:,} draws of each of {words:,} words of {total:,}, evenly spaced; the bounds of all of "
             f"them hold together with a confidence of {one.confidence}. Other words may be worse."
         )
     if words == total:
-        return f"Exact, over all {total:,} words of the lexicon."
+        return f"Exact, over all {total:,} {of}."
     some = f"xact for {words:,} words of {total:,}, evenly spaced; other words may be worse."
     every = [each.figure.name for each in found if len(each.words) == total]
     return (
-        f"{' and '.join(every)}: exact, over all {total:,} words of the lexicon. The rest: e{some}"
-        if every
-        else f"E{some}"
+        f"{' and '.join(every)}: exact, over all {total:,} {of}. The rest: e{some}" if every else f"E{some}"
     )

@@ -31,7 +31,7 @@ OF_AUDIT = {
 }
 _BECAME = {MASK: "replaced by {mark}", PSEUDONYM: "replaced by pseudonyms", KEEP: "not looked for"}
 NAMED = "names of kind {kind}, replaced by pseudonyms of the public lists (version {version})"
-_NOT_LOOKED_FOR = (
+NOT_LOOKED_FOR = (
     "The run looked for no names: those that the lexicon holds are words like any, and the others are treated like other unknown "
     "words. policy.names looks for names, policy.mask for those of a list."
 )
@@ -58,8 +58,8 @@ def tile(facts: ReportFacts) -> Iterator[Tile]:
 
 def names(facts: ReportFacts) -> Section:
     """Write how names were looked for, and what may be shown of what was found."""
-    rows = list(_looked(facts.run.settings))
-    blocks: list[Block] = [pairs(rows)] if rows else [Text(_NOT_LOOKED_FOR)]
+    rows = looked(facts.run.settings)
+    blocks: list[Block] = [pairs(rows)] if rows else [Text(NOT_LOOKED_FOR)]
     shown = named(facts.published)
     if shown:
         blocks.append(Listed("Published with noise", ("The disclosure says what these figures cost.",)))
@@ -79,6 +79,11 @@ def names(facts: ReportFacts) -> Section:
 def named(published: Sequence[Published]) -> list[Published]:
     """Return the published counts of names."""
     return [one for one in published if one.is_capped]
+
+
+def looked(settings: ShownSettings) -> list[tuple[str, str]]:
+    """Return who looked for names, and what became of them; nothing where nobody did."""
+    return list(_looked(settings))
 
 
 def _looked(settings: ShownSettings) -> Iterator[tuple[str, str]]:

@@ -153,9 +153,10 @@ def _found(facts: ReportFacts) -> Iterator[Tile]:
         )  # fmt: skip
 
 
-def _clear(facts: ReportFacts) -> Iterator[Tile]:
+def parts_in_clear(facts: ReportFacts) -> list[str]:
+    """Return what the output shows of the input, each in a word or two."""
     settings, policy = facts.run.settings, facts.run.settings.policy
-    parts = [
+    return [
         name
         for name, there in (
             ("stop words", policy.stop_words == "keep"),
@@ -171,6 +172,10 @@ def _clear(facts: ReportFacts) -> Iterator[Tile]:
         )
         if there
     ]
+
+
+def _clear(facts: ReportFacts) -> Iterator[Tile]:
+    parts = parts_in_clear(facts)
     yield Tile("In clear", f"{len(parts)} things", ", ".join(parts))
     yield from names.tile(facts)
     total = sum(one.epsilon for one in facts.published)

@@ -12,6 +12,7 @@ from dptext_spark.config.model import TRIGGER, RunConfig
 from dptext_spark.disclosure.disclosure import disclosure
 from dptext_spark.disclosure.facts import RunFacts
 from dptext_spark.disclosure.released import filters_on_text
+from dptext_spark.disclosure.required import not_audited
 from dptext_spark.model.artifact import certificate_of
 from dptext_spark.model.compile import prepare
 from dptext_spark.model.record import record_account
@@ -189,7 +190,12 @@ def _steps(config: RunConfig) -> list[str]:
         )
         joined = "" if config.row_key else "; not possible without a row_key"
         steps.append(f"check on {scopes} that equal words have equal replacements{joined}")
-    return [*steps, "compare the counts with the commit, and write the account"]
+    steps.append("compare the counts with the commit, and write the account")
+    if config.require:
+        limits = ", ".join(map(str, config.require))
+        steps.append(f"hold what was measured against {limits}; broken, it ends with exit code 7")
+    unaudited = not_audited(config)
+    return [*steps, *([f"(after it) {unaudited}"] if unaudited else [])]
 
 
 def _micro_batches(config: RunConfig) -> str:

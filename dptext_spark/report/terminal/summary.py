@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
+from typing import NamedTuple
 
+from dptext_spark.audit.verdict import BROKEN, HOLDS, NOT_MEASURED, Verdict
+from dptext_spark.config.figures import MEANING
 from dptext_spark.disclosure.facts import Figures, RunFacts, Unchanged
 from dptext_spark.guarantee import counted as word_count
 from dptext_spark.model.record import WEAK
@@ -23,6 +27,8 @@ _STATUS = {
     "recovered": "recovered: it had committed before; only the account was made now, {counted}",
     "unchanged": "unchanged: this run id had committed before, and nothing was done",
 }
+_STANDINGS = {HOLDS: "holds", BROKEN: "BROKEN", NOT_MEASURED: "not measured"}
+_AUDIT = "`dptext audit`"
 _PARTS = (
     ("drawn", ("drawn",)),
     ("kept: stop words", ("stop_kept",)),
@@ -32,9 +38,18 @@ _PARTS = (
 )
 
 
+class Pair(NamedTuple):
+    """A text before and after: private."""
+
+    column: str
+    before: str
+    after: str
+
+
 def summary(
-    outcome: RunFacts | Unchanged, *, internal: bool = False, price: float = PRICE, columns: int = WIDTH
-) -> str:
+    outcome: RunFacts | Unchanged, *, internal: bool = False, price: float = PRICE, columns: int = WIDTH,
+    verdict: Verdict | None = None, pair: Pair | str | None = None, settings: str | None = None,
+) -> str:  # fmt: skip
     """Write the summary.
 
     Args:
@@ -42,17 +57,35 @@ def summary(
         internal: also show what depends on the private text; such a summary is not for sharing.
         price: of a core-hour.
         columns: how long a line may be.
+        verdict: how the requirements of the settings stand; None where there are none.
+        pair: a row before and after, private text, shown with `internal` only; or why there is none. None says nothing of it.
+        settings: the file of the settings, for the command that comes next; None where there is none.
 
     Returns:
         Lines of text without a final newline.
     """
     if isinstance(outcome, Unchanged):
-        return "\n".join([_heading(outcome), *(hanging("  ", note, columns) for note in _gone_on(outcome))])
+        rows = [("input", note) for note in _gone_on(outcome)]
+        return "\n".join(
+            [
+                _heading(outcome),
+                *(hanging("  ", note, columns) for _, note in rows),
+                *(hanging(f"  {name}  ", value, columns) for name, value in _required(verdict)),
+            ]
+        )
     facts = outcome
     lines = [_heading(facts), *(hanging("  ", problem, columns) for problem in facts.problems)]
     # Whoever reads no further must have seen the warnings.
     lines += [hanging("  WARNING: ", warning, columns) for warning in _warnings(facts)]
-    rows = [*_work(facts, internal), *_promise(facts, internal), *_places(facts), *_cost(facts, price)]
+    rows = [
+        *_required(verdict),
+        *_work(facts, internal),
+        *_shown(facts, internal, pair),
+        *_promise(facts, internal),
+        *_places(facts),
+        *_cost(facts, price),
+        *_next(facts, verdict, settings),
+    ]
     width = max((len(name) for name, _ in rows), default=0)
     lines += [hanging(f"  {name:<{width}}  ", value, columns) for name, value in rows]
     if internal:
@@ -60,14 +93,18 @@ def summary(
     return "\n".join(lines)
 
 
-def shareable_summary(outcome: RunFacts | Unchanged) -> tuple[str, list[tuple[str, str]]]:
+def shareable_summary(
+    outcome: RunFacts | Unchanged, verdict: Verdict | None = None
+) -> tuple[str, list[tuple[str, str]]]:
     """Return a heading, and (name, value) of what may be shared: what the summary has without `internal`, but for its cost."""
+    required = list(_required(verdict))
     if isinstance(outcome, Unchanged):
-        return _heading(outcome), [("input", note) for note in _gone_on(outcome)]
+        return _heading(outcome), [*(("input", note) for note in _gone_on(outcome)), *required]
     facts = outcome
     first = [("problem", problem) for problem in facts.problems]
     first += [("WARNING", warning) for warning in _warnings(facts)]
-    return _heading(facts), [*first, *_work(facts, False), *_promise(facts, False), *_places(facts)]
+    shown = [*required, *_work(facts, False), *_shown(facts, False, None), *_promise(facts, False)]
+    return _heading(facts), [*first, *shown, *_places(facts)]
 
 
 def _heading(outcome: RunFacts | Unchanged) -> str:
@@ -75,6 +112,77 @@ def _heading(outcome: RunFacts | Unchanged) -> str:
         return f"run {outcome.run_id}: {_STATUS['unchanged']}"
     counted = "its counts by a second pass" if outcome.counted else "without its counts"
     return f"run {outcome.run_id}: {_STATUS.get(outcome.status, outcome.status).format(counted=counted)}"
+
+
+def _required(verdict: Verdict | None) -> Iterator[tuple[str, str]]:
+    """Say how the requirements of the settings stand; their figures are not shown."""
+    if verdict is None:
+        return
+    for one in verdict.judged:
+        yield "required", f"{one.requirement}: {_STANDINGS[one.standing]}"
+    for reason in verdict.against:
+        yield "required", f"BROKEN whatever is required: {reason}"
+    said = verdict.standing if verdict.standing != BROKEN else "BROKEN: do not publish this table"
+    bits = verdict.bits
+    released = f" ({bits:,} of these answers depend on the private text, a bit each)" if bits else ""
+    yield "verdict", f"{said}{released}"
+
+
+def _shown(facts: RunFacts, internal: bool, pair: Pair | str | None) -> Iterator[tuple[str, str]]:
+    """Say what became of the text: by the law alone, and to those inside by the text itself."""
+    band = facts.expected_change
+    if band is not None and not internal:
+        low, high = percent_down(min(band)), percent_up(max(band))
+        yield (
+            "changed",
+            f"{low} to {high} of the drawn words are to be expected: by the law and by how common words are in public, so "
+            "that it tells nothing of this table (its figure: --internal)",
+        )
+    if facts.status != "planned" and facts.metrics and not internal:
+        yield "names", _finders(facts)
+    if internal and facts.metrics:
+        yield "names kept", f"not counted by a run; {_AUDIT} counts them"
+    if not internal or pair is None:
+        return
+    if isinstance(pair, str):
+        yield "a row", f"none can be shown: {pair}"
+        return
+    yield "before", f"PRIVATE TEXT, {pair.column}: {pair.before}"
+    yield "after", f"PRIVATE TEXT, {pair.column}: {pair.after}"
+
+
+def _finders(facts: RunFacts) -> str:
+    """Say who looked for names."""
+    search, lists = facts.policy.names, facts.config.lists
+    found = [
+        *([search.finders] if search else []),
+        *(["lists of your own"] if lists else []),
+        *(["providers"] if facts.providers else []),
+    ]
+    if not found:
+        return "nobody looked for them (policy.names and policy.mask do)"
+    return f"looked for by {' and '.join(found)}; no guarantee covers them (how many: --internal)"
+
+
+def _next(facts: RunFacts, verdict: Verdict | None, settings: str | None) -> Iterator[tuple[str, str]]:
+    """Name the command that comes next."""
+    if settings is None or not facts.output or facts.status not in ("succeeded", "recovered"):
+        return
+    report = f"dptext report {facts.run_id} --config {shlex.quote(settings)}"
+    waiting = [] if verdict is None else [one for one in verdict.not_measured if one.split()[0] in MEANING]
+    if waiting:
+        place = facts.config.input
+        table, source = facts.config.output, str(place.path or place.table)
+        form = (
+            "" if place.table is not None or place.format == "delta" else f" --against-format {place.format}"
+        )
+        written = shlex.quote(str(table.path or table.table))
+        yield (
+            "next",
+            f"dptext audit {written} --against {shlex.quote(source)}{form} --config {shlex.quote(settings)}; then {report}",
+        )
+    else:
+        yield "next", report
 
 
 def _gone_on(outcome: Unchanged) -> Iterator[str]:
@@ -208,13 +316,8 @@ def _cost(facts: RunFacts, price: float) -> Iterator[tuple[str, str]]:
     seconds = facts.write_seconds or facts.seconds
     if not text_bytes or not cores or not seconds or facts.status == "recovered":
         return  # the seconds of a write are gone with the driver that wrote
-    if text_bytes < LEAST:
-        yield "5 TB like it", f"{text_bytes:,} bytes are too few to say what it would cost"
-        return
-    if seconds < LEAST_SECONDS:
-        why = f"{seconds:,.1f} s of writing are mostly the start of the workers"
-        yield "5 TB like it", f"{why}, and say nothing of a large table (docs/scale.md works one out)"
-        return
+    if text_bytes < LEAST or seconds < LEAST_SECONDS:
+        return  # it would say nothing of a large table; docs/scale.md works one out
     speed = text_bytes / (seconds * cores)
     hours = core_hours(text_bytes, seconds, cores)
     yield (

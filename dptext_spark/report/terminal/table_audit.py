@@ -5,11 +5,14 @@ from __future__ import annotations
 from dptext_spark.audit.attacks.masked_inference import MOST
 from dptext_spark.audit.estimates import Metric
 from dptext_spark.audit.table.findings import TableAudit
-from dptext_spark.audit.table.metrics import ATTRIBUTE, LABEL, MASKED, MEANING
+from dptext_spark.audit.table.metrics import ATTRIBUTE, LABEL, MASKED
 from dptext_spark.audit.table.plan import AuditPlan
+from dptext_spark.audit.verdict import BROKEN, HOLDS, NOT_MEASURED
+from dptext_spark.config.figures import MEANING
 from dptext_spark.report.terminal.console import WIDTH, hanging
 from dptext_spark.rounding import percent_down, percent_up
 
+_STANDINGS = {HOLDS: "holds", BROKEN: "BROKEN", NOT_MEASURED: "not measured"}
 _SCORES = ("cosine", "rouge_", "bleu", "embedding_", "bert_", "membership_")
 _COUNTS = ("_rows", "_missing", "_words")
 _SHARES = {name for name in (*LABEL, *ATTRIBUTE, *MASKED) if not name.endswith(_COUNTS)}
@@ -27,7 +30,7 @@ def audit_plan_text(plan: AuditPlan, columns: int = WIDTH) -> str:
     rows = [
         ("table", plan.table),
         ("against", plan.source),
-        ("compared", f"{', '.join(plan.columns)}; rows joined by {plan.row_key}{record}"),
+        ("compared", f"{', '.join(plan.columns)}; rows joined by {plan.row_key or 'file and place'}{record}"),
         ("made with", model if plan.given else "not known"),
         ("sampled", f"about {plan.sample:,} rows, for consistency, similarity and attacks"),
         *((option, f"{column}, {learnt}") for option, column in plan.values.items()),
@@ -37,6 +40,7 @@ def audit_plan_text(plan: AuditPlan, columns: int = WIDTH) -> str:
         *([("masked model", f"{plan.masked_model}, {named}")] if plan.masked_model else []),
         ("figures", ", ".join(plan.figures)),
         *(("required", str(limit)) for limit in plan.limits),
+        *(("required", f"{limit} (settings)") for limit in plan.required),
         *(("left out", reason) for reason in plan.left_out),
         ("metrics to", f"{plan.metrics} (restricted)"),
     ]
@@ -63,6 +67,10 @@ def table_audit_text(found: TableAudit, columns: int = WIDTH) -> str:
     lines += [
         hanging("  required  ", f"{requirement}: {'holds' if held else 'BROKEN'}", columns)
         for requirement, held in found.requirements
+    ]
+    lines += [
+        hanging("  required  ", f"{one.requirement} (settings): {_STANDINGS[one.standing]}", columns)
+        for one in found.verdict.judged
     ]
     lines += [hanging("  left out  ", reason, columns) for reason in found.left_out]
     if found.stayed is not None:

@@ -21,13 +21,13 @@ from dptext_spark.audit.table.findings import Findings, TableAudit
 from dptext_spark.audit.table.labelled import Labels
 from dptext_spark.audit.table.metrics import (
     COUNTS,
-    MEANING,
     KeptWords,
     listed_figures,
     row_figures,
     text_figures,
 )
 from dptext_spark.audit.table.plan import LABEL_ROWS, SAMPLE, AuditPlan, uncut
+from dptext_spark.config.figures import MEANING
 from dptext_spark.config.model import ModelConfig
 from dptext_spark.errors import DPTextError
 from dptext_spark.model.compile import prepare
@@ -75,6 +75,7 @@ def audit(
     names: str | None = None,
     annotations: str | None = None,
     internal: bool = False,
+    against_format: str | None = None,
     spark: SparkSession | None = None,
     progress: Steps | None = None,
 ) -> TableAudit:
@@ -85,7 +86,7 @@ def audit(
         against: the table that it was made from.
         config: the settings of the run that wrote it; None for a table of somebody else's, whose attacks are left out.
         columns: the text columns, by the same names in both; none for those of the settings.
-        row_key: what identifies a row in both; None for that of the settings.
+        row_key: what identifies a row in both; None for that of the settings, else file and place where both tables keep them.
         record_key: of the source; None for that of the settings, or the row.
         label: a column of the source that a classifier should still predict.
         attribute: a column of the source that nobody should read in the text.
@@ -100,6 +101,8 @@ def audit(
         names: a file of names, an entry a line: how many of them stand in the table as they were.
         annotations: a file of labelled texts of the source, CoNLL or spans: how many names are found, how many stay.
         internal: also `stayed`, the words of names that stayed most: private text.
+        against_format: the format of the source, as `input.format` names it. None takes that of the settings where it is their
+            input, else Delta or Parquet, whichever it is.
         spark: a session; None takes the active one, or starts a local one.
         progress: progress callback, called with each step; what it is told holds nothing of the data.
             None tells them on stderr in a notebook or terminal.
@@ -120,7 +123,7 @@ def audit(
         table, against, columns=columns, row_key=row_key, record_key=record_key, config=config, label=label,
         attribute=attribute, similarity=similarity, encoder=encoder, masked_model=masked_model, label_rows=label_rows,
         require=require, sample=sample, partial=partial, out=out, names=names,
-        annotations=annotations, internal=internal,
+        annotations=annotations, internal=internal, against_format=against_format,
     )  # fmt: skip
     return audit_table(plan, spark, progress)
 
@@ -226,7 +229,7 @@ def _audit(plan: AuditPlan, spark: SparkSession, say: Steps, at_the_end: ExitSta
     return TableAudit(
         audit_id, plan.table, tables.version, plan.source, tables.source_version, plan.metrics, tuple(figures),
         tuple(found.results), plan.limits, tuple(found.left_out), round(time.time() - began, 3),
-        stayed=gathered.stayed if plan.internal else None,
+        stayed=gathered.stayed if plan.internal else None, required=plan.required,
     )  # fmt: skip
 
 

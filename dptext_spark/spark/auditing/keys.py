@@ -12,6 +12,7 @@ from dptext_spark.spark.auditing.two_tables import TwoTables, row_keys
 from dptext_spark.spark.job.checks import require_key
 from dptext_spark.spark.tables.paths import quoted
 
+PLACE = "file and place"  # what identifies rows where no column does
 F: Any = functions  # its stubs leave out what Spark adds at run time
 
 
@@ -40,7 +41,7 @@ def counted_keys(plan: AuditPlan, tables: TwoTables) -> KeyCounts:
     for side, field in (("table", "table"), ("source", "against")):
         rows, held, distinct = (int(row[f"{side}_{name}"] or 0) for name in ("rows", "held", "distinct"))
         try:
-            require_key("row_key", plan.row_key, rows, held, distinct)
+            require_key("row_key", plan.row_key or PLACE, rows, held, distinct)
         except DataError as error:
             raise DataError(f"{field}: {error}") from None
     in_table, in_source = int(row["table_rows"] or 0), int(row["source_rows"] or 0)
@@ -56,6 +57,11 @@ def require_matching(plan: AuditPlan, counts: KeyCounts) -> None:
         f"row_key: {rows:,} rows are in both; of the table's {in_table:,} rows {in_table - rows:,} are not in the source, and "
         f"of the source's {in_source:,} rows {in_source - rows:,} are not in the table."
     )
+    if not rows and plan.row_key is None:
+        raise DataError(
+            "row_key: none given, and no row has its file and its place in both tables, for files were written anew; valid: "
+            "--row-key, a column that identifies a row in both."
+        )
     if not rows:
         raise DataError(f"{said} Name the source of this table, and a key that both have.")
     if (rows != in_table or rows != in_source) and not plan.partial:

@@ -14,6 +14,7 @@ from dptext_spark.audit.table.plan import AuditPlan
 from dptext_spark.config.sections import Input
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.model.privatizer import Privatizer
+from dptext_spark.spark.tables.identity import has_row_index
 from dptext_spark.spark.tables.paths import Path, paths_of, quoted
 from dptext_spark.spark.tables.tables import (
     Commit,
@@ -51,11 +52,21 @@ def opened(spark: SparkSession, plan: AuditPlan) -> TwoTables:
     frames = []
     for field, place in (("table", plan.table), ("against", plan.source)):
         try:
-            df, version, commits = _opened(spark, plan, place, whole=field == "table")
+            read_as = plan.read_as if field == "against" else None
+            if read_as is None:
+                df, version, commits = _opened(spark, plan, place, whole=field == "table")
+            else:
+                df, version = read_input(spark, read_as, list(plan.columns))
+                commits = []
             check_text_columns(df, list(plan.columns))
         except DataError as error:
             raise DataError(f"{field}: {_OF_THE_INPUT.sub('', str(error))}") from None
-        keys = [("row_key", plan.row_key)]
+        keys = [("row_key", plan.row_key)] if plan.row_key else []
+        if plan.row_key is None and not has_row_index(df):
+            raise SettingsError(
+                f"row_key: none given, and {place!r} ({field}) does not keep the file and the place of a row; valid: --row-key, "
+                "a column that identifies a row in both tables, or Parquet files of the same names in both."
+            )
         if field == "against":
             keys += [(name, key) for name, key in plan.of_source.items() if key is not None]
         for name, key in keys:
@@ -132,11 +143,14 @@ def sides(plan: AuditPlan, tables: TwoTables, names: tuple[str, ...] = ()) -> tu
 
 
 def row_keys(plan: AuditPlan, tables: TwoTables) -> tuple[Column, Column]:
-    """Return the row key of the table and of its source, by which their rows are joined.
+    """Return the row key of the table and of its source, by which their rows are joined; file and place where there is none.
 
     Raises:
         DataError: they have two types.
     """
+    if plan.row_key is None:
+        place = F.concat_ws("|", F.col("_metadata.file_name"), F.col("_metadata.row_index").cast("string"))
+        return place, place
     frames = (tables.table, tables.source)
     keys = [key_column(frame, plan.row_key, "row_key") for frame in frames]
     kinds = [

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 
+from dptext_spark.audit.verdict import Verdict
 from dptext_spark.config.model import RunConfig
 from dptext_spark.disclosure.facts import RunFacts, RunRecord, Unchanged
 from dptext_spark.errors import CountMismatchError, DPTextError, RecordingError, RunError
@@ -36,6 +37,7 @@ class RunResult:
 
     Attributes:
         outcome: its facts, or that nothing was done.
+        verdict: how the requirements of the settings stand; None where there are none.
 
     Examples:
         >>> dps.run(dp.load_config("reviews.yaml", ["run.id=first"])).status  # again: nothing is written twice
@@ -43,6 +45,7 @@ class RunResult:
     """
 
     outcome: RunFacts | Unchanged
+    verdict: Verdict | None = None
 
     def __repr__(self) -> str:
         """Return id and status; figures of the private text are in `facts`."""
@@ -50,7 +53,7 @@ class RunResult:
 
     def _repr_html_(self) -> str:
         """Return what may be shared of the run, for a notebook; figures of the private text are in `facts`."""
-        heading, rows = shareable_summary(self.outcome)
+        heading, rows = shareable_summary(self.outcome, self.verdict)
         return table(heading, rows, note="Figures of the private text are not shown: `facts` has them.")
 
     @property
@@ -64,13 +67,19 @@ class RunResult:
         return self.outcome.status
 
     @property
+    def broken(self) -> list[str]:
+        """What breaks the requirements of the settings; nothing where there are none. What was not measured is not among it."""
+        return [] if self.verdict is None else self.verdict.why
+
+    @property
     def facts(self) -> dict[str, Json]:
         """Everything, JSON-able; `restricted` holds what depends on the private text."""
         return self.as_dict(internal=True)
 
     def as_dict(self, internal: bool = False) -> dict[str, Json]:
         """Return the facts, JSON-able, without the restricted ones unless `internal`."""
-        return self.outcome.as_dict(internal=internal)
+        found = self.outcome.as_dict(internal=internal)
+        return found if self.verdict is None else {**found, "verdict": self.verdict.as_dict()}
 
 
 def run_once(

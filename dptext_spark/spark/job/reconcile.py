@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from dptext_spark.audit.deniability.expected import expected_change
 from dptext_spark.disclosure.disclosure import disclosure
 from dptext_spark.disclosure.facts import Restricted, RunFacts, RunMetric, RunRecord
 from dptext_spark.errors import CountMismatchError, RunError
@@ -73,6 +74,7 @@ def reconcile(
         key_kind=record.key_kind,
         second_release=record.second_release,
         ledger=record.spent,
+        expected_change=None if plan.config.budget is not None else expected_change(plan.privatizer),
         restricted=restricted,
     )
     facts = replace(facts, disclosure=disclosure(facts))

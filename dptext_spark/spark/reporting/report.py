@@ -43,6 +43,7 @@ from dptext_spark.runtime.record import Json
 from dptext_spark.spark.errors import reduced, suppress_sensitive_logs
 from dptext_spark.spark.job import ledger, runs
 from dptext_spark.spark.job.checks import place_of
+from dptext_spark.spark.job.required import of_account
 from dptext_spark.spark.reporting.names import capped_names
 from dptext_spark.spark.reporting.own_tables import own_tables
 from dptext_spark.spark.session.session import spark_session
@@ -145,6 +146,11 @@ class RunReport:
         """Return the id of the run; what it holds may depend on the private text."""
         return line("RunReport", cut(repr(self.facts.run.run_id), 120))
 
+    @property
+    def broken(self) -> list[str]:
+        """What breaks the requirements of the settings; nothing where there are none. What was not measured is not among it."""
+        return self.facts.verdict.why if self.facts.verdict.judged else []
+
     def save(self, path: str | os.PathLike[str] | None = None) -> Path:
         """Write one offline HTML file, atomically, and return where.
 
@@ -203,7 +209,10 @@ def report(
     spark: SparkSession | None = None,
     progress: Progress | None = None,
 ) -> RunReport:
-    """Report on a run: guarantee, disclosure, attacks, deniability, utility, counters; needs the extra [audit].
+    """Report on a run: verdict, guarantee, disclosure, attacks, deniability, utility, counters; needs the extra [audit].
+
+    It opens with two pages for whoever has to sign; `require` and `approval` of the settings stand there. Only settings have
+    them: the account keeps neither.
 
     Args:
         run_id: of the run; `latest` is the newest that succeeded.
@@ -276,6 +285,9 @@ def report_facts(
             if asked.internal or set(noisy) - set(NAMES):
                 metrics = runs.metrics_of(session, f"{account.restricted}/metrics", record.run_id)
             published = _published(session, account, record, noisy, metrics, asked, say)
+            settings = account.config
+            require = () if settings is None else settings.require
+            verdict = of_account(session, require, record, f"{account.restricted}/metrics")
         except DPTextError as error:
             raise error from None
         except Exception as error:
@@ -295,6 +307,9 @@ def report_facts(
         examples=examples,
         results=results,
         public=asked.public,
+        verdict=verdict,
+        approval=None if settings is None else settings.approval,
+        require=require,
         progress=say,
     )
 
@@ -414,6 +429,29 @@ def _model(record: RunRecord, account: Account, say: Progress) -> tuple[Model | 
         lexicons = ()
     lexicons = for_policy(config.mechanism, lexicons, config.policy)
     return Model(privatizer, config.mechanism.over_epsilons(*lexicons) if lexicons else None), ""
+
+
+def first_pair(config: RunConfig, run_id: str, spark: SparkSession | None = None) -> Example | None:
+    """Return the first text of the first row by row key, as a run read and wrote it: private text. None where there is no row.
+
+    Args:
+        config: the settings of the run.
+        run_id: of the run.
+        spark: a session; None takes the active one, or starts a local one.
+
+    Raises:
+        SettingsError: no such run, no row key, or settings of another run.
+        DataError: the input has changed since.
+    """
+    session = spark or spark_session()
+    with suppress_sensitive_logs(session):
+        try:
+            record = _found(session, Account.of(config, None), run_id)
+            return next(iter(pairs(session, config, record)), None)
+        except DPTextError as error:
+            raise error from None
+        except Exception as error:
+            raise reduced(error, []) from None
 
 
 def pairs(spark: SparkSession, config: RunConfig | None, record: RunRecord) -> Iterator[Example]:

@@ -71,7 +71,7 @@ def identify_rows(df: DataFrame, row_key: str | None, record_key: str | None, or
     record = key_column(df, record_key, "record_key") if record_key else None
     if row_key:
         return Identity("row_key", key_column(df, row_key, "row_key"), record)
-    if _has_row_index(df):
+    if has_row_index(df):
         place = F.concat_ws("|", F.col("_metadata.file_path"), F.col("_metadata.row_index").cast("string"))
         return Identity("file_row", place, record)
     if ordinal and is_bare_scan(df):
@@ -81,7 +81,7 @@ def identify_rows(df: DataFrame, row_key: str | None, record_key: str | None, or
     )
 
 
-def _has_row_index(df: DataFrame) -> bool:
+def has_row_index(df: DataFrame) -> bool:
     """Whether every row knows its file and its place in it (Parquet, and Delta with deletion vectors), once only."""
     if any(name.lower() == "_metadata" for name in df.columns):
         return False  # the input's own column, which hides Spark's

@@ -98,6 +98,8 @@ def test_as_dict_is_json_and_makes_the_same_settings_again() -> None:
         "allow_unknown",
         "budget",
         "lists",
+        "require",
+        "approval",
     }  # what is not used leaves no trace
 
 

@@ -78,6 +78,39 @@ def test_nothing_is_fetched_and_nothing_overflows(browser: Browser, either: Path
     assert complaints == []
 
 
+# Words of tiles and of the verdict that stand in two lines.
+BROKEN_WORDS = """[...document.querySelectorAll('.tile p, .verdict p')].flatMap(one => {
+  const found = [];
+  const walker = document.createTreeWalker(one, NodeFilter.SHOW_TEXT);
+  for (let text = walker.nextNode(); text; text = walker.nextNode()) {
+    for (const word of text.data.matchAll(/[\\p{L}\\p{N}]+/gu)) {
+      const range = document.createRange();
+      range.setStart(text, word.index);
+      range.setEnd(text, word.index + word[0].length);
+      if (new Set([...range.getClientRects()].map(box => Math.round(box.top))).size > 1) found.push(word[0]);
+    }
+  }
+  return found;
+})"""
+
+
+@pytest.mark.parametrize("width", [360, 390, 800, 1280])
+def test_no_tile_breaks_a_word(browser: Browser, either: Path, width: int) -> None:
+    browser.open(either.as_uri(), width)
+    assert browser.evaluate("document.querySelectorAll('.tile').length") > 1
+    assert browser.evaluate(BROKEN_WORDS) == []
+
+
+def test_the_probe_of_broken_words_sees_one(browser: Browser, tmp_path: Path) -> None:
+    bad = tmp_path / "bad.html"
+    bad.write_text(
+        "<!doctype html><div class='tile'><p style='width: 3em; overflow-wrap: anywhere'>confirmed beyond</p></div>",
+        encoding="utf-8",
+    )
+    browser.open(bad.as_uri(), 360)
+    assert "confirmed" in browser.evaluate(BROKEN_WORDS)
+
+
 def test_the_probe_sees_what_it_looks_for(browser: Browser, tmp_path: Path) -> None:
     bad = tmp_path / "bad.html"
     viewport = "<meta name='viewport' content='width=device-width, initial-scale=1, minimum-scale=1'>"
@@ -92,7 +125,10 @@ def test_the_probe_sees_what_it_looks_for(browser: Browser, tmp_path: Path) -> N
 def test_the_summary_stands_on_one_screen(browser: Browser, either: Path) -> None:
     for width, height in ((360, 800), (1400, 900)):
         browser.open(either.as_uri(), width, height)
-        assert browser.evaluate("document.querySelector('.tiles').getBoundingClientRect().bottom") <= height
+        assert (
+            browser.evaluate("document.querySelector('.verdict, .tiles').getBoundingClientRect().bottom")
+            <= height
+        )
 
 
 def test_text_in_charts_is_large_enough_on_a_phone(browser: Browser, either: Path) -> None:

@@ -22,9 +22,11 @@ from dptext_spark.report.sections.published import Published
 from tests.core.report.accounts import METRICS, row, small_model
 
 EXAMPLES = [Example("body", "marker <b>before</b>", "marker after")]
+OPENING = ["What that means", "An example, of public text", "What it rests on", "To sign"]
 HEADINGS = [
-    "Guarantee and certificate", "What is disclosed", "Attacks", "Plausible deniability", "Utility", "Names", "Data quality",
-    "Configuration and fingerprints",
+    *OPENING, "Annex: what was released, in figures", "Guarantee and certificate",
+    "What is disclosed", "Attacks", "Plausible deniability", "Utility", "Names", "Data quality",
+    "Configuration and fingerprints", "Glossary",
 ]  # fmt: skip
 
 

@@ -127,7 +127,6 @@ def test_a_folder_here_is_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ("change", "said"),
     [
         ({"columns": []}, "columns: none given"),
-        ({"row_key": None}, "row_key: none given"),
         ({"row_key": "body"}, "row_key: 'body' is a text column"),
         ({"record_key": "body"}, "record_key: 'body' is a text column"),
         ({"source": "/data/../data/out/"}, "against: .* is the table itself"),
@@ -204,3 +203,34 @@ def test_encoders_need_their_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dptext_spark.errors.find_spec", lambda name: None)
     with pytest.raises(SettingsError, match=r"pip install 'dptext-spark\[encoder\]'"):
         plan(encoder="anything")
+
+
+def test_without_a_key_rows_are_joined_by_file_and_place_and_it_says_what_that_leaves_open() -> None:
+    found = plan(row_key=None)
+    assert found.row_key is None
+    assert "paired by the name of their file and their place in it" in " ".join(found.left_out)
+    assert "paired by the name" not in " ".join(plan().left_out)
+
+
+def test_a_source_is_read_as_it_is_said_or_as_the_settings_read_their_input(tmp_path: Path) -> None:
+    file = tmp_path / "csv.yaml"
+    file.write_text(
+        "input: {path: /data/in, format: csv, options: {header: true}}\ncolumns: [body]\nrow_key: id\noutput: {path: /data/out}\n"
+        "require: [names_kept <= 0.5, ledger_epsilon <= 3, cosine >= 0.5]\n",
+        encoding="utf-8",
+    )
+    assert plan().read_as is None
+    by_settings = plan(config=file)
+    assert by_settings.read_as is not None
+    assert (by_settings.read_as.format, by_settings.read_as.options) == ("csv", {"header": "true"})
+    # The ledger's figure is none of an audit; that of the cosine is, and waits for its option.
+    assert [str(one) for one in by_settings.required] == ["names_kept <= 0.5", "cosine >= 0.5"]
+    assert plan(source="/data/other", config=file).read_as is None
+    other = plan(source="/data/other", config=file, against_format="json").read_as
+    assert other is not None
+    assert (other.path, other.format, other.options) == ("/data/other", "json", {})
+    assert plan(config=file, against_format="csv").read_as == by_settings.read_as
+    with pytest.raises(SettingsError, match="against_format: 'xml' is not known; valid: delta, parquet, csv"):
+        plan(against_format="xml")
+    with pytest.raises(SettingsError, match=r"against_format: 'csv' given with the catalog name 'a\.table'"):
+        plan(source="a.table", against_format="csv", out="/m")

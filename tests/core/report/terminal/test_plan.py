@@ -43,6 +43,8 @@ def test_the_steps_follow_the_settings() -> None:
         "reserve in the ledger what the release spends; refused past the limit that it keeps, where it keeps one",
         "write /none/out in one commit (mode error), counting on the way",
         "compare the counts with the commit, and write the account",
+        "(after it) the table cannot be audited against its source afterwards: there is no row_key, and nothing else joins their "
+        "rows; a unique column that is named as row_key and kept lets it",
     ]
     steps = planned(
         input={"table": "s.t", "where": "lang = 'en'"},
@@ -149,3 +151,15 @@ def test_a_notebook_shows_steps_places_and_promises_escaped() -> None:
     assert html.endswith("<p>No data was read, so columns, keys and target were not checked.</p></div>")
     uncertified = replace(found, facts=replace(found.facts, certificate=None))._repr_html_()
     assert "none was made; `dptext certify` makes one" in uncertified
+
+
+def test_what_is_required_is_a_step_and_a_key_that_is_kept_can_be_audited() -> None:
+    steps = planned(row_key="id", require=["names_kept <= 0.02", "bleu >= 5"])["steps"]
+    assert (
+        steps[-1]
+        == "hold what was measured against names_kept <= 0.02, bleu >= 5; broken, it ends with exit code 7"
+    )
+    dropped = planned(row_key="id", output={"path": "/none/out", "other_columns": "drop"})["steps"]
+    assert "output.other_columns drops the row_key" in dropped[-1]
+    kept = planned(row_key="id", output={"path": "/none/out", "other_columns": ["id"]})["steps"]
+    assert kept[-1] == "compare the counts with the commit, and write the account"

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from dptext_spark.audit.estimates import Metric
-from dptext_spark.audit.requirements import Requirement
 from dptext_spark.audit.table.findings import TableAudit
 from dptext_spark.cli.app import main
+from dptext_spark.config.requirements import Requirement
 from dptext_spark.report.terminal.table_audit import table_audit_text
 
 FOUND = TableAudit(

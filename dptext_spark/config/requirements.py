@@ -1,7 +1,7 @@
 """What is required of an audit, as a user writes it: what is limited, a relation and a number, as in `original_share <= 0.6`.
 
 The grammar is one, the vocabularies are two: statistics over the words of a lexicon
-(:mod:`dptext_spark.audit.deniability.requirement`), and the metrics of a written table (:mod:`dptext_spark.audit.table.metrics`).
+(:mod:`dptext_spark.audit.deniability.requirement`), and figures of a run and of its table (:mod:`dptext_spark.config.figures`).
 An estimate is judged by its bound on the cautious side.
 """
 
@@ -10,11 +10,11 @@ from __future__ import annotations
 import math
 import operator
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from dptext_spark.errors import SettingsError
+from dptext_spark.errors import SettingsError, did_you_mean
 
 Subject = TypeVar("Subject")
 RELATIONS: dict[str, Callable[[float, float], bool]] = {
@@ -98,6 +98,43 @@ class Requirement(Generic[Subject]):
     def shortfall(self, found: RequirementResult) -> float:
         """Return by how much the limit is missed, relative to it; 0 where it holds."""
         return 0.0 if found.holds else abs(found.judged - self.limit) / (abs(self.limit) or 1.0)
+
+
+def named_requirement(
+    text: str, names: Collection[str], whose: str, field: str = "require"
+) -> Requirement[str]:
+    """Read a requirement of a figure that has a name.
+
+    Args:
+        text: such as `original_share <= 0.6`.
+        names: of the figures that there are.
+        whose: they are, for the error message.
+        field: the setting that the error message names.
+
+    Raises:
+        SettingsError: another form, or a figure that there is not.
+    """
+
+    def read(name: str) -> str | None:
+        if name in names:
+            return name
+        if re.fullmatch(r"\w+", name) is None:
+            return None
+        raise SettingsError(
+            f"{field}: {name!r} is no figure of {whose}; valid: {', '.join(names)}.{did_you_mean(name, names)}"
+        )
+
+    return Requirement.parse(text, read, f"a figure, {FORM}, as in 'original_share <= 0.6'", field)
+
+
+def contradictions(requirements: Sequence[Requirement[str]]) -> Iterator[tuple[str, str]]:
+    """Yield (a limit from above, a limit from below) of one figure that no value meets both."""
+    for cap in requirements:
+        for floor in requirements:
+            if cap.caps and not floor.caps and cap.subject == floor.subject:
+                strict = not (cap.relation == "<=" and floor.relation == ">=")
+                if floor.limit > cap.limit or (strict and floor.limit == cap.limit):
+                    yield str(cap), str(floor)
 
 
 def _number(text: str) -> float | None:

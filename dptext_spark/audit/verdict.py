@@ -1,0 +1,165 @@
+"""The verdict on a run: each requirement of its settings holds, is broken, or was not measured.
+
+A figure that depends on the private text is compared here and not kept: a verdict holds the answer alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from dptext_spark.audit.estimates import Metric
+from dptext_spark.config.figures import is_restricted
+from dptext_spark.config.requirements import Requirement
+from dptext_spark.rounding import exact
+from dptext_spark.runtime.record import Json
+
+Standing = Literal["holds", "broken", "not measured"]
+HOLDS: Standing = "holds"
+BROKEN: Standing = "broken"
+NOT_MEASURED: Standing = "not measured"
+UNDECIDED = "not decided"
+AUDITED = "audit_"  # before the names of the figures of an audit, in the table of metrics
+
+
+@dataclass(frozen=True)
+class Judged:
+    """How a requirement stands.
+
+    Attributes:
+        requirement: as the settings name it.
+        standing: holds, broken, or not measured.
+        restricted: whether its figure depends on the private text; the standing is then one bit of it.
+        shown: the figure, where it does not; empty otherwise.
+    """
+
+    requirement: str
+    standing: Standing
+    restricted: bool
+    shown: str = ""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the requirements come to.
+
+    Attributes:
+        judged: each of them, in the order of the settings.
+        against: what breaks the run whatever was required: its counts do not agree, its guarantee is refuted.
+        unfinished: whether it has not come to its account, so that nothing is decided.
+    """
+
+    judged: tuple[Judged, ...] = ()
+    against: tuple[str, ...] = ()
+    unfinished: bool = False
+
+    @property
+    def standing(self) -> str:
+        """`broken` where one is, `holds` where all do, else `not decided`; without requirements nothing is."""
+        if self.against or self.broken:
+            return BROKEN
+        if self.unfinished or not self.judged or self.not_measured:
+            return UNDECIDED
+        return HOLDS
+
+    @property
+    def broken(self) -> list[str]:
+        """The requirements that are broken."""
+        return self._of(BROKEN)
+
+    @property
+    def why(self) -> list[str]:
+        """All that makes it broken."""
+        return [*self.broken, *self.against]
+
+    @property
+    def not_measured(self) -> list[str]:
+        """Those that nobody has measured yet."""
+        return self._of(NOT_MEASURED)
+
+    @property
+    def bits(self) -> int:
+        """How many answers depend on the private text."""
+        return sum(one.restricted and one.standing != NOT_MEASURED for one in self.judged)
+
+    def _of(self, standing: Standing) -> list[str]:
+        return [one.requirement for one in self.judged if one.standing == standing]
+
+    def as_dict(self) -> dict[str, Json]:
+        """Return it, JSON-able; no restricted figure is among it."""
+        return {
+            "standing": self.standing,
+            "requirements": [
+                {"requirement": one.requirement, "standing": one.standing, "restricted": one.restricted}
+                for one in self.judged
+            ],
+            "against": list(self.against),
+        }
+
+
+def judge(requirement: Requirement[str], found: Iterable[Metric]) -> Standing:
+    """Compare what was measured of a figure with its limit: broken where one of the measurements is, by its cautious bound.
+
+    Args:
+        requirement: the limit.
+        found: what was measured of the whole table, under whatever name; one without a value was not measured.
+    """
+    standing = NOT_MEASURED
+    for one in found:
+        if one.name != requirement.subject or one.column is not None or one.value is None:
+            continue
+        bound = one.upper if requirement.caps else one.lower
+        if not requirement.holds(one.value if bound is None else bound):
+            return BROKEN
+        standing = HOLDS
+    return standing
+
+
+def verdict(
+    require: Sequence[Requirement[str]],
+    found: Sequence[Metric],
+    *,
+    bounded: bool = False,
+    against: Sequence[str] = (),
+    unfinished: bool = False,
+) -> Verdict:
+    """Judge every requirement.
+
+    Args:
+        require: of the settings.
+        found: what was measured; of one figure there may be several measurements.
+        bounded: whether a budget bounds ε of a record, which is then known without the text.
+        against: see :class:`Verdict`.
+        unfinished: likewise.
+    """
+    judged = []
+    for one in require:
+        restricted = is_restricted(one.subject, bounded=bounded)
+        values = [
+            each.value
+            for each in found
+            if each.name == one.subject and each.column is None and each.value is not None
+        ]
+        shown = exact(max(values)) if values and not restricted else ""
+        judged.append(Judged(str(one), judge(one, found), restricted, shown))
+    return Verdict(tuple(judged), tuple(against), unfinished)
+
+
+def of_metrics(figures: Mapping[str, float | None], counted: Sequence[str]) -> list[Metric]:
+    """Return what the restricted metrics of a run hold: figures of its own, and those of the newest audit of its table.
+
+    Args:
+        figures: of the whole run, by their names in the table of metrics.
+        counted: names of the run's own figures that are taken.
+    """
+    own = [Metric(name, figures[name]) for name in counted if name in figures]
+    audited = [name.removeprefix(AUDITED) for name in figures if name.startswith(AUDITED)]
+    named = {name: figures[AUDITED + name] for name in audited}
+    # A bound stands beside its figure: context_success, context_success_lower, context_success_upper.
+    bounds = {f"{name}_{side}" for name in named for side in ("lower", "upper")}
+    return own + [
+        Metric(name, value, named.get(f"{name}_lower"), named.get(f"{name}_upper"))
+        for name, value in named.items()
+        if name not in bounds
+    ]

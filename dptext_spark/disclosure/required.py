@@ -1,0 +1,42 @@
+"""What is released by saying that a requirement holds or is broken."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from dptext_spark.config.figures import is_restricted
+from dptext_spark.config.model import RunConfig
+from dptext_spark.config.requirements import Requirement
+
+HEADING = "What is released in clear"
+
+
+def not_audited(config: RunConfig) -> str:
+    """Say before a run that its table cannot be audited against its source; empty where it can."""
+    others = config.output.other_columns
+    if config.row_key is None:
+        why = "there is no row_key"
+    elif others != "keep" and config.row_key not in others:
+        why = "output.other_columns drops the row_key"
+    else:
+        return ""
+    return (
+        f"the table cannot be audited against its source afterwards: {why}, and nothing else joins their rows; a unique column "
+        "that is named as row_key and kept lets it"
+    )
+
+
+def bits(require: Sequence[Requirement[str]], *, bounded: bool) -> Iterator[str]:
+    """Yield the sentence on requirements of figures that depend on the private text, where there are any.
+
+    Args:
+        require: of the settings.
+        bounded: whether a budget bounds ε of a record.
+    """
+    some = [str(one) for one in require if is_restricted(one.subject, bounded=bounded)]
+    if some:
+        yield (
+            f"Whether each of these requirements holds, is broken or was not measured: {'; '.join(some)}. The figures depend on "
+            "the private text and stay restricted; each answer is one bit of it, which the exit code, the summary and the report "
+            "release, and no guarantee covers it. Another limit asks for another bit."
+        )

@@ -1,0 +1,389 @@
+"""The first two pages of a report, for whoever has to sign: verdict, what it means, what it rests on, a block to sign.
+
+Nothing here weakens what the annex says: figures that depend on the private text are compared, and not shown.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from dptext_spark.audit.results import WordAttack
+from dptext_spark.audit.verdict import BROKEN, HOLDS, NOT_MEASURED, UNDECIDED, Judged
+from dptext_spark.config.figures import ALONE, FIGURES, MEANING
+from dptext_spark.guarantee import counted
+from dptext_spark.ledger.entry import COUNTS
+from dptext_spark.report.blocks import Section, pairs
+from dptext_spark.report.facts import ReportFacts
+from dptext_spark.report.sections import names
+from dptext_spark.report.sections.overview import parts_in_clear
+from dptext_spark.report.sections.published import Published
+from dptext_spark.rounding import digits_up, exact, percent_up
+from dptext_spark.runtime.display import differences
+
+MARKS = {HOLDS: "✔", BROKEN: "✖", NOT_MEASURED: "?", UNDECIDED: "?"}
+WORDS = {HOLDS: "holds", BROKEN: "IS BROKEN", NOT_MEASURED: "was not measured"}
+CLASSES = {HOLDS: "holds", BROKEN: "broken", NOT_MEASURED: "open", UNDECIDED: "open"}
+_BLANK = "to be filled in"
+_NO_EXAMPLE = "There is no example: {}"
+_FACTOR = 1e6  # a factor that is larger is written as a power
+# What helps where a requirement is broken, by what the figure's name begins with.
+_HELPS = (
+    (
+        ("names_", "persons_", "locations_", "listed_", "annotated_", "capitals_"),
+        "policy.names looks for more names, and lists of your own (policy.mask) mask those that are known",
+    ),
+    (
+        ("bayes_", "context_", "frequency_", "masked_", "attribute_", "membership_"),
+        "a smaller ε (`dptext calibrate` finds the largest that keeps to a limit), or policy.stop_words: draw",
+    ),
+    (("record_epsilon",), "a smaller ε, or a budget for each record (budget.record)"),
+    (("ledger_epsilon",), "fewer releases: nothing takes back what was spent on this input"),
+    (
+        ("original_share", "unchanged_", "changed_share"),
+        "a smaller ε, policy.stop_words: draw, or policy.oov: mask",
+    ),
+    (("oov_", "numbers_"), "policy.oov: mask, policy.numbers: mask, or a lexicon of the text's language"),
+)
+_GLOSSARY = (
+    ("annex", "all that follows the first two pages; it is what they rest on"),
+    (
+        "approval",
+        "what the settings say of purpose, owner, approver, date and expiry; it changes nothing of the table",
+    ),
+    ("attack", "a guess at the words that stood in the text, made from what was released"),
+    (
+        "certificate",
+        "a check of the law that is really sampled against the promised ε; it says nothing of how often words are guessed",
+    ),
+    ("consistency", "whether equal words get equal replacements: never, within a record, or everywhere"),
+    (
+        "δ (delta)",
+        "the probability up to which an ε may fail; 0 where there is none, and it should be far below 1 / records",
+    ),
+    (
+        "drawn word",
+        "a word that was replaced by a random one; only such words have the guarantee. It may come out as itself",
+    ),
+    (
+        "ε (epsilon)",
+        "how much one output may tell two words apart: probabilities differ by a factor of at most e^ε. Smaller is safer",
+    ),
+    ("identifier", "an e-mail address, a number, a date and the like, found by rules and replaced whole"),
+    ("in clear", "as it stands in the source"),
+    ("ledger", "the account of what all releases of an input have spent together"),
+    ("lexicon", "the words that can be drawn; any other is an unknown word"),
+    ("metric", "a figure of the run or of an audit"),
+    ("N_w", "the probability that a word comes out as itself"),
+    ("output set", "the words that a word can become; some mechanisms draw within it only"),
+    (
+        "record",
+        "what belongs to one person or event: a row, or all rows with one key. Its ε is that of all its words together",
+    ),
+    ("requirement", "a limit that the settings set beforehand (require)"),
+    (
+        "restricted",
+        "depends on the private text and is not for sharing; whether such a figure keeps to a limit is one bit of it",
+    ),
+    ("S_w", "among how many outputs a word hides"),
+    ("stop word", "a very frequent word such as 'the'; kept in clear unless policy.stop_words is draw"),
+    (
+        "verdict",
+        "holds: every requirement does; broken: one is not met; not decided: one was not measured, or none was set",
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Row:
+    """A requirement as the page shows it: its mark, how it is coloured, itself, and what is said of it."""
+
+    mark: str
+    look: str
+    requirement: str
+    standing: str
+    said: str
+
+
+@dataclass(frozen=True)
+class Heading:
+    """Sentences under a heading of the second page."""
+
+    heading: str
+    sentences: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What stands on the first two pages.
+
+    Attributes:
+        about: purpose, owner and what was released.
+        look: how the verdict is coloured; `mark` and `words` say the same.
+        mark: a sign.
+        words: the verdict.
+        why: a sentence.
+        rows: each requirement.
+        released: what the answers themselves release; empty where that is nothing.
+        meaning: three sentences.
+        before: a public text, and `after` what one draw made of it, in stretches (differs, text).
+        after: as that.
+        no_example: why there is none.
+        rests: what is in clear, names, spent and left, what would change it.
+        sign: (what, value) of the block to sign; an empty value is a line to write on.
+    """
+
+    about: tuple[tuple[str, str], ...]
+    look: str
+    mark: str
+    words: str
+    why: str
+    rows: tuple[Row, ...]
+    released: str
+    meaning: tuple[str, ...]
+    before: tuple[tuple[bool, str], ...]
+    after: tuple[tuple[bool, str], ...]
+    no_example: str
+    rests: tuple[Heading, ...]
+    sign: tuple[tuple[str, str], ...]
+
+
+def decision(facts: ReportFacts) -> Decision:
+    """Write the first two pages."""
+    standing = facts.verdict.standing
+    pieces = [] if facts.example is None else list(differences(*facts.example))
+    return Decision(
+        about=tuple(_about(facts)),
+        look=CLASSES[standing],
+        mark=MARKS[standing],
+        words=_words(facts),
+        why=_why(facts),
+        rows=tuple(map(_row, facts.verdict.judged)),
+        released=_released(facts),
+        meaning=tuple(meaning(facts)),
+        before=tuple((not same, text) for same, text, _ in pieces if text),
+        after=tuple((not same, text) for same, _, text in pieces if text),
+        no_example=""
+        if pieces
+        else _NO_EXAMPLE.format(
+            facts.model_missing or "which words are drawn depends on a run's texts or weights."
+        ),
+        rests=(
+            Heading("In clear", tuple(_clear(facts))),
+            Heading("Names", tuple(_names(facts))),
+            Heading("Spent, and what is left", tuple(_spent(facts))),
+            Heading("What would change it", tuple(_changes(facts))),
+        ),
+        sign=tuple(_sign(facts)),
+    )
+
+
+def glossary() -> Section:
+    """Write what the words of a report mean."""
+    return Section("glossary", "Glossary", (pairs(_GLOSSARY),))
+
+
+def joined(facts: ReportFacts) -> str:
+    """Return the sentence that joins what the certificate says with what attacks find; empty where there are no attacks."""
+    strongest = max(
+        (one for one in facts.attacks if isinstance(one, WordAttack)),
+        key=lambda one: one.at_most,
+        default=None,
+    )
+    found = None if facts.certificate is None else facts.certificate.verdict
+    about = "ε says how much one output tells, not how often a word is guessed"
+    if found is not None:
+        about = f"The certificate ({found}) is about how much one output tells, not about how often a word is guessed"
+    if strongest is None:
+        return "" if found is None else f"{about}; no attack was made here."
+    worst = max(one.worst_at_most for one in facts.attacks if isinstance(one, WordAttack))
+    among = (
+        f", and {percent_up(worst)} of those that are easiest to guess" if worst > strongest.at_most else ""
+    )
+    most = "a better one may find more" if strongest.open else "at most"
+    return (
+        f"{about}: the strongest attack that was tried finds {percent_up(strongest.at_most)} of the drawn words ({most}){among}, "
+        "for much is known from how common words are, and an ε that holds may be large."
+    )
+
+
+def meaning(facts: ReportFacts) -> Iterator[str]:
+    """Yield three sentences: what one word has, how often it is guessed all the same, and what has no guarantee."""
+    promised, settings = facts.run.promised, facts.run.settings
+    refuted = "refuted" in (promised.status, "" if facts.certificate is None else facts.certificate.verdict)
+    if refuted or facts.run.key_kind == "insecure":
+        yield "The promise does not hold: it was refuted, or the key was no secret, so that nothing here is protected."
+    else:
+        factor = math.exp(min(promised.epsilon, 700.0))
+        times = (
+            digits_up(factor, 3) if factor < _FACTOR else f"10^{math.ceil(promised.epsilon / math.log(10)):,}"
+        )
+        between = {
+            "metric_dp": "for each unit of distance between them",
+            "epsilon_dp_within_group": "and nothing bounds it for other words",
+            "approx_dp": f"up to a probability δ = {exact(promised.delta)}",
+        }.get(promised.kind, "whatever the two are")
+        yield (
+            f"Whoever sees what one drawn word became can tell two {promised.compared} apart by a factor of at most {times} "
+            f"(ε = {exact(promised.epsilon)}; {promised.status}), {between}."
+        )
+    yield (
+        joined(facts)
+        or "How often a word is guessed all the same was not measured here, for no attack was made."
+    )
+    record = (
+        f"a record has ε = {exact(settings.budget.record)} at most (δ = {exact(settings.budget.delta)})"
+        if settings.budget is not None
+        else "records have no ε, for all share the draws"
+        if settings.consistency == "dataset"
+        else f"the ε of a record grows with the {counted(settings.consistency)} that it has"
+    )
+    yield (
+        f"No guarantee covers what stays in clear, nor names and identifiers that no search found, and {record}."
+    )
+
+
+def _about(facts: ReportFacts) -> Iterator[tuple[str, str]]:
+    run, approval = facts.run, facts.approval
+    version = "" if run.output_version is None else f", version {run.output_version}"
+    yield "purpose", approval.purpose or f"{_BLANK} (approval.purpose)"
+    yield "owner", approval.owner or f"{_BLANK} (approval.owner)"
+    yield "table", f"{run.output}{version}"
+    yield "made from", f"{run.input}: {', '.join(run.settings.columns)}, by run {run.run_id} of {run.began}"
+
+
+def _words(facts: ReportFacts) -> str:
+    verdict = facts.verdict
+    if verdict.standing == HOLDS:
+        return "Every requirement holds"
+    if verdict.standing == BROKEN:
+        return "Broken: do not publish this table"
+    return "Not decided"
+
+
+def _why(facts: ReportFacts) -> str:
+    verdict = facts.verdict
+    if verdict.standing == BROKEN:
+        count = len(verdict.broken)
+        said = [*verdict.against]
+        if count:
+            said.append("a requirement is not met" if count == 1 else f"{count:,} requirements are not met")
+        return f"{_capital('; '.join(said))}."
+    if verdict.standing == HOLDS:
+        return (
+            f"All {len(verdict.judged):,} that the settings set are met."
+            if len(verdict.judged) > 1
+            else "The one that the settings set is met."
+        )
+    if verdict.unfinished:
+        return "The run has not come to its account."
+    if not verdict.judged:
+        return "No requirement was set (require), so that nothing was held against the table."
+    missing = len(verdict.not_measured)
+    return (
+        f"{missing:,} of {len(verdict.judged):,} requirements {'was' if missing == 1 else 'were'} not measured, which is neither "
+        "held nor broken."
+    )
+
+
+def _row(one: Judged) -> Row:
+    name = one.requirement.split()[0]
+    said = _capital(ALONE.get(name) or FIGURES[name])
+    if one.shown:
+        said += f"; it came to {one.shown}"
+    elif one.restricted and one.standing != NOT_MEASURED:
+        said += "; the figure is restricted"
+    return Row(MARKS[one.standing], CLASSES[one.standing], one.requirement, WORDS[one.standing], f"{said}.")
+
+
+def _released(facts: ReportFacts) -> str:
+    bits = facts.verdict.bits
+    if not bits:
+        return ""
+    which = "One of these answers depends" if bits == 1 else f"{bits:,} of these answers depend"
+    each = "It" if bits == 1 else "Each"
+    return (
+        f"{which} on the private text. {each} is one bit of it, which this page releases; no guarantee covers it, and a report "
+        "with another limit releases another."
+    )
+
+
+def _clear(facts: ReportFacts) -> Iterator[str]:
+    parts = parts_in_clear(facts)
+    yield f"{_capital(', '.join(parts))}. What is disclosed (annex) says of each what it tells."
+
+
+def _names(facts: ReportFacts) -> Iterator[str]:
+    looked = names.looked(facts.run.settings)
+    if looked:
+        yield f"They were looked for: {'; '.join(f'{what} ({how})' for what, how in looked)}."
+        yield "No guarantee covers them: a name that nobody found is treated like other words."
+    else:
+        yield names.NOT_LOOKED_FOR
+    shown: list[Published] = names.named(facts.published)
+    for one in shown:
+        yield f"About {one.value:,} {one.counts}: published with noise, within ± {one.accuracy:,.0f}."
+    if looked and not shown and facts.metrics is None:
+        yield "How many were found, and how many stayed, is restricted and was not published."
+
+
+def _spent(facts: ReportFacts) -> Iterator[str]:
+    spent = facts.run.spent
+    if spent is None:
+        yield "The account of the run does not say; a run of this version enters what it spends in a ledger."
+        return
+    yield spent.sentence or "Nothing was spent."
+    worst = max((one.total for one in spent.columns if one.column != COUNTS), default=0.0)
+    if spent.limit is None:
+        yield "There is no limit (ledger.limit), so that nothing ends further releases of this input."
+    elif spent.left is not None:
+        yield f"The limit is ε = {exact(spent.limit)}; ε = {exact(spent.left)} of it is left."
+    if math.isinf(worst):
+        yield "No ε stands for the sum: a guarantee was refuted, or a key was no secret."
+    if spent.record is not None and (spent.record.times or spent.record.without):
+        yield f"On one record: {spent.record}."
+    total = sum(one.epsilon for one in facts.published)
+    if total:
+        yield f"Published counts cost ε = {digits_up(total, 4)} beside that."
+
+
+def _changes(facts: ReportFacts) -> Iterator[str]:
+    verdict, expires = facts.verdict, facts.approval.expires
+    for requirement in verdict.broken:
+        yield f"{requirement} (broken): {_help(requirement)}. Then a new run."
+    audited = [one for one in verdict.not_measured if one.split()[0] in MEANING]
+    if audited:
+        yield (
+            f"Not measured: {'; '.join(audited)}. `dptext audit TABLE --against SOURCE --config FILE` measures it (options "
+            "name labels, lists of names and models), and this report made again shows it."
+        )
+    others = [one for one in verdict.not_measured if one not in audited]
+    if others:
+        yield f"Not measured: {'; '.join(others)}. This run has no such figure."
+    if not verdict.judged:
+        yield "Requirements in the settings (require), and this report made again with them."
+    yield "A further release of the same input adds its ε to what was spent, and takes a report of its own."
+    if expires is not None:
+        yield f"The approval ends with {expires}."
+
+
+def _help(requirement: str) -> str:
+    name = requirement.split()[0]
+    return next(
+        (said for starts, said in _HELPS if any(name.startswith(start) or name == start for start in starts)),
+        "other settings, or another limit with a reason",
+    )
+
+
+def _sign(facts: ReportFacts) -> Iterator[tuple[str, str]]:
+    approval = facts.approval
+    yield "approver", approval.approver or ""
+    yield "date", "" if approval.date is None else str(approval.date)
+    yield "valid until", "" if approval.expires is None else str(approval.expires)
+    yield "decision", "☐ release   ☐ do not release"
+    yield "signature", ""
+
+
+def _capital(text: str) -> str:
+    return text if text.startswith("ε") else text[:1].upper() + text[1:]

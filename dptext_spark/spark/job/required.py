@@ -1,0 +1,70 @@
+"""How the requirements of the settings stand after a run: by its counts, its ledger, and the newest audit of its table."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from dptext_spark.audit.estimates import Metric
+from dptext_spark.audit.verdict import Verdict, of_metrics, verdict
+from dptext_spark.config.figures import COUNTED, is_restricted
+from dptext_spark.config.model import RunConfig
+from dptext_spark.config.requirements import Requirement
+from dptext_spark.disclosure.facts import RunFacts, RunRecord, Unchanged
+from dptext_spark.importance.budget import Budget
+from dptext_spark.ledger.balance import Spending
+from dptext_spark.spark.job import runs
+from dptext_spark.spark.job.checks import place_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+REFUTED = "its guarantee is refuted, or its key was no secret: no ε stands for it"
+MISMATCH = "its counts or its consistency audit do not agree with what was written"
+DONE = ("succeeded", "recovered", "unchanged")
+
+
+def after_run(spark: SparkSession, config: RunConfig, outcome: RunFacts | Unchanged) -> Verdict:
+    """Judge a run that has just ended. One that was made before is judged by its account, with the newest audit of its table."""
+    if isinstance(outcome, Unchanged):
+        return of_account(spark, config.require, outcome.record, place_of(config).metrics)
+    figures = {} if outcome.restricted is None else dict(outcome.restricted.figures)
+    epsilon = None if outcome.restricted is None else outcome.restricted.record_epsilon
+    if epsilon is not None:
+        figures["record_epsilon_max"] = epsilon.max
+    sound = not outcome.is_refuted and outcome.key_kind != "insecure"
+    return _judged(config.require, figures, outcome.ledger, config.budget, sound=sound, status=outcome.status)
+
+
+def of_account(
+    spark: SparkSession, require: Sequence[Requirement[str]], record: RunRecord, metrics: str
+) -> Verdict:
+    """Judge a run by its account; its metrics are read only where a requirement needs them.
+
+    Args:
+        spark: the session.
+        require: of the settings; all else is the run's own.
+        record: of the run.
+        metrics: the folder of its metrics. One that is not there measured nothing.
+    """
+    budget = record.settings.budget
+    needed = any(is_restricted(one.subject, bounded=budget is not None) for one in require)
+    found = runs.metrics_of(spark, metrics, record.run_id) if needed else None
+    figures = {name: value for column, name, value in found or () if column is None}
+    verdicts = (record.promised.status, "" if record.certified is None else record.certified.verdict)
+    sound = "refuted" not in verdicts and record.key_kind != "insecure"
+    return _judged(require, figures, record.spent, budget, sound=sound, status=record.status)
+
+
+def _judged(
+    require: Sequence[Requirement[str]], figures: Mapping[str, float | None], spent: Spending | None,
+    budget: Budget | None, *, sound: bool, status: str,
+) -> Verdict:  # fmt: skip
+    found = of_metrics(figures, COUNTED)
+    largest = figures.get("record_epsilon_max") if budget is None else budget.record
+    found.append(Metric("record_epsilon", largest if sound or largest is None else math.inf))
+    if spent is not None and spent.columns:
+        found.append(Metric("ledger_epsilon", max(one.total for one in spent.columns)))
+    against = [*([] if sound else [REFUTED]), *([MISMATCH] if status == "mismatch" else [])]
+    return verdict(require, found, bounded=budget is not None, against=against, unfinished=status not in DONE)

@@ -1,0 +1,110 @@
+"""What is required and approved: refused where it cannot be met or is over, and in nothing that a run is bound by."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from dptext_spark.config.load import load_config, parse_config
+from dptext_spark.config.model import RunConfig
+from dptext_spark.disclosure.disclosure import disclosure
+from dptext_spark.disclosure.facts import RunFacts
+from dptext_spark.errors import SettingsError
+from dptext_spark.guarantee import Guarantee
+
+LEAST = {"input": {"path": "/in"}, "columns": ["body"], "output": {"path": "/out"}}
+
+
+def accepted(**settings: Any) -> RunConfig:
+    return parse_config({**LEAST, **settings})
+
+
+def refused(**settings: Any) -> str:
+    with pytest.raises(SettingsError) as found:
+        accepted(**settings)
+    return str(found.value)
+
+
+def days(number: int) -> str:
+    return str(datetime.now(UTC).date() + timedelta(days=number))
+
+
+def test_they_are_read() -> None:
+    config = accepted(
+        require=["names_kept <= 0.02", "ledger_epsilon<20"],
+        approval={
+            "purpose": "Search",
+            "owner": "Care",
+            "approver": "DPO",
+            "date": days(-1),
+            "expires": days(0),
+        },
+    )
+    assert [str(one) for one in config.require] == ["names_kept <= 0.02", "ledger_epsilon < 20"]
+    assert config.approval.purpose == "Search"
+    assert config.approval.expires == date.fromisoformat(days(0))
+    assert accepted(require=None, approval=None) == accepted()
+
+
+def test_they_are_no_part_of_what_a_run_is() -> None:
+    bare, full = (
+        accepted(),
+        accepted(require=["names_kept <= 0"], approval={"purpose": "x", "expires": days(9)}),
+    )
+    assert full.as_dict() == bare.as_dict()
+    assert full.spec() == bare.spec()
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"require": "names_kept <= 0"}, "require: 'names_kept <= 0' given; valid: a list of requirements"),
+        ({"require": [1]}, "require: [1] given; valid: a list of requirements"),
+        ({"require": ["names_kep <= 0"]}, "'names_kep' is no figure of a run or of its table; valid: rows,"),
+        ({"require": ["names_kep <= 0"]}, "Did you mean 'names_kept'?"),
+        ({"require": ["bleu > 1", "names_kept = 0"]}, "require[1]: 'names_kept = 0' given; valid: a figure, one of"),
+        ({"require": ["bleu <= 0.1", "bleu >= 0.2"]}, "'bleu <= 0.1' and 'bleu >= 0.2' given, which nothing"),
+        ({"require": ["frequency_success <= 0.3"]}, "measured at level dataset only"),
+        ({"require": ["record_epsilon <= 3"], "consistency": "dataset"}, "not defined at level dataset"),
+        ({"require": ["bayes_success <= 3"], "importance": {"percent": 30, "provider": "random"}}, "not measured with"),
+        ({"approval": {"expires": days(-1)}}, f"approval.expires: {days(-1)} given, and it is {days(0)} (UTC): the approval has"),
+        ({"approval": {"date": days(8), "expires": days(7)}}, f"approval.date: {days(8)} given, after approval.expires"),
+        ({"approval": {"expires": "2027-02-30"}}, "approval.expires: '2027-02-30' given; valid: a day such as 2027-12-31."),
+        ({"approval": {"date": 20270101}}, "approval.date: 20270101 given; valid: a day such as 2027-12-31."),
+        ({"approval": {"owner": "two\nlines"}}, "approval.owner: 'two\\nlines' given; valid: a text of at most 300 characters"),
+        ({"approval": {"purpose": " "}}, "valid: a text of at most 300 characters, on one line."),
+        ({"approval": {"signed": "x"}}, "approval.signed: no such setting; valid here: purpose, owner, approver, date, expires."),
+    ],
+)  # fmt: skip
+def test_refusals(settings: dict[str, Any], said: str) -> None:
+    assert said in refused(**settings)
+
+
+def test_a_file_and_overrides_name_them(tmp_path: Any) -> None:
+    file = tmp_path / "s.yaml"
+    file.write_text(
+        f"input: {{path: /in}}\ncolumns: [body]\noutput: {{path: /out}}\nrequire:\n  - names_kept <= 0.02\n"
+        f"approval:\n  expires: {days(3)}\n",
+        encoding="utf-8",
+    )
+    config = load_config(file, ["approval.owner=Care", "require=[bleu >= 5]"])
+    assert (config.approval.owner, str(config.approval.expires)) == ("Care", days(3))
+    assert [str(one) for one in config.require] == ["bleu >= 5"]
+
+
+def test_the_statement_says_what_the_answers_release() -> None:
+    def released(**settings: Any) -> str:
+        facts = RunFacts(config=accepted(**settings), guarantee=Guarantee("epsilon_dp", 1.0))
+        return " ".join(disclosure(facts).under("What is released in clear"))
+
+    said = released(require=["names_kept <= 0.02", "ledger_epsilon <= 3", "record_epsilon <= 9"])
+    assert (
+        "holds, is broken or was not measured: names_kept <= 0.02; record_epsilon <= 9. The figures" in said
+    )
+    assert "each answer is one bit of it" in said
+    assert "holds, is broken" not in released(require=["ledger_epsilon <= 3"])
+    bounded = released(require=["record_epsilon <= 9"], budget={"record": 5, "delta": 1e-6}, row_key="id")
+    assert "holds, is broken" not in bounded
+    assert released() == released(approval={"purpose": "x"})

@@ -1,0 +1,262 @@
+"""The first two pages: what a signer reads, for every standing, level and kind of promise; and that all of it is escaped."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+pytest.importorskip("matplotlib", reason="the extra [audit] is not installed")
+pytest.importorskip("jinja2", reason="the extra [audit] is not installed")
+
+from dptext_spark.audit.estimates import Metric
+from dptext_spark.audit.verdict import Verdict, verdict
+from dptext_spark.config.figures import FIGURES
+from dptext_spark.config.requirements import named_requirement
+from dptext_spark.config.sections import Approval
+from dptext_spark.report.facts import ReportFacts
+from dptext_spark.report.page import page
+from dptext_spark.report.sections.decision import decision, joined, meaning
+from dptext_spark.report.sections.gather import gathered
+from tests.core.report.accounts import METRICS, row, small_model
+
+VALUES = {"holds": 0.125, "broken": 0.875, "not measured": None}
+WORDS = {"holds": "holds", "broken": "IS BROKEN", "not measured": "was not measured"}
+
+
+@pytest.fixture(scope="module")
+def facts() -> ReportFacts:
+    model = small_model(words=60)
+    return gathered(row(model), model=model)
+
+
+def of(name: str, standing: str, *, bounded: bool = False) -> Verdict:
+    limit = named_requirement(f"{name} <= 0.5", FIGURES, "a run")
+    return verdict([limit], [Metric(name, VALUES[standing])], bounded=bounded)
+
+
+def with_settings(facts: ReportFacts, **changes: Any) -> ReportFacts:
+    settings = {**facts.run.settings.values, **changes}
+    return replace(facts, run=replace(facts.run, config=json.dumps(settings)))
+
+
+@pytest.mark.parametrize("level", ["token", "record", "dataset"])
+@pytest.mark.parametrize("standing", VALUES)
+@pytest.mark.parametrize("name", ["names_kept", "ledger_epsilon"])
+def test_every_standing_restricted_or_not_at_every_level(
+    facts: ReportFacts, name: str, standing: str, level: str
+) -> None:
+    found = replace(with_settings(facts, consistency=level), verdict=of(name, standing))
+    made = decision(found)
+    (one,) = made.rows
+    look = {"holds": "holds", "broken": "broken", "not measured": "open"}[standing]
+    assert (one.requirement, one.standing, one.look, made.look) == (
+        f"{name} <= 0.5",
+        WORDS[standing],
+        look,
+        look,
+    )
+    assert (
+        made.words
+        == {
+            "holds": "Every requirement holds",
+            "broken": "Broken: do not publish this table",
+            "not measured": "Not decided",
+        }[standing]
+    )
+    restricted = name == "names_kept"
+    value = VALUES[standing]
+    assert ("it came to" in one.said) == (not restricted and value is not None)
+    assert bool(made.released) == (restricted and value is not None)
+    text = page(found)
+    if restricted and value is not None:
+        assert str(value) not in re.sub("<svg.*?</svg>|<style.*?</style>", "", text, flags=re.DOTALL)
+    assert text.count(f'<div class="verdict {look}">') == 1
+    assert len(made.meaning) == 3
+    record = {
+        "token": "grows with the drawn words",
+        "record": "grows with the distinct drawn words",
+        "dataset": "no ε",
+    }[level]
+    assert record in made.meaning[2]
+
+
+def test_confirmed_never_stands_beside_a_success_without_the_sentence_that_joins_them(
+    facts: ReportFacts,
+) -> None:
+    assert facts.certificate is not None
+    said = joined(facts)
+    assert said.startswith(
+        "The certificate (confirmed) is about how much one output tells, not about how often"
+    )
+    assert said.count(". ") == 0
+    text = page(facts)
+    assert text.count(said) == 2  # on the first page, and below the tiles
+    assert joined(replace(facts, attacks=[])).endswith("no attack was made here.")
+    assert joined(replace(facts, attacks=[], certificate=None)) == ""
+    assert "certificate" not in joined(replace(facts, certificate=None))
+    assert "a better one may find more" in joined(
+        replace(facts, attacks=[replace(facts.attacks[0], open=True)])
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        ("epsilon_dp", "whatever the two are"),
+        ("epsilon_dp_within_group", "nothing bounds it for other words"),
+        ("metric_dp", "for each unit of distance"),
+        ("approx_dp", "up to a probability δ = 0.001"),
+    ],
+)
+def test_the_promise_in_a_sentence(facts: ReportFacts, kind: Any, expected: str) -> None:
+    delta, metric = (
+        (0.001, None) if kind == "approx_dp" else (0.0, "euclidean" if kind == "metric_dp" else None)
+    )
+    promised = replace(facts.run.promised, kind=kind, delta=delta, metric=metric, epsilon=2.0)
+    found = replace(facts, run=replace(facts.run, guarantee=json.dumps(promised.as_dict())))
+    first = next(meaning(found))
+    assert "a factor of at most 7.39 (ε = 2" in first
+    assert expected in first
+    large = replace(promised, epsilon=100.0)
+    huge = replace(facts, run=replace(facts.run, guarantee=json.dumps(large.as_dict())))
+    assert "at most 10^44 (ε = 100" in next(meaning(huge))
+
+
+def test_what_is_refuted_or_insecure_promises_nothing(facts: ReportFacts) -> None:
+    assert facts.certificate is not None
+    for found in (
+        replace(facts, certificate=replace(facts.certificate, verdict="refuted")),
+        replace(facts, run=replace(facts.run, key_kind="insecure")),
+    ):
+        assert next(meaning(found)).startswith("The promise does not hold")
+
+
+def test_without_requirements_it_says_so_and_what_is_to_be_filled_in(facts: ReportFacts) -> None:
+    made = decision(facts)
+    assert (made.words, made.rows) == ("Not decided", ())
+    assert "No requirement was set (require)" in made.why
+    assert dict(made.about)["purpose"] == "to be filled in (approval.purpose)"
+    assert dict(made.sign)["approver"] == ""
+    wrong = decision(replace(facts, verdict=Verdict(against=("its counts do not agree",))))
+    assert (wrong.words, wrong.why) == ("Broken: do not publish this table", "Its counts do not agree.")
+    begun = decision(replace(facts, verdict=Verdict(unfinished=True)))
+    assert begun.why == "The run has not come to its account."
+
+
+def test_what_the_settings_say_stands_there_escaped(facts: ReportFacts) -> None:
+    approval = Approval.model_validate(
+        {
+            "purpose": "<b>purpose</b>",
+            "owner": "<i>owner",
+            "approver": '"><script>x',
+            "date": "2026-01-02",
+            "expires": "9999-01-02",
+        }
+    )
+    example = ("<u>before</u>", "<u>after</u>")
+    text = page(replace(facts, approval=approval, example=example))
+    for tag in ("<b>purpose", "<i>owner", "<script", "<u>"):
+        assert tag not in text
+    for shown in (
+        "&lt;b&gt;purpose&lt;/b&gt;",
+        "&lt;i&gt;owner",
+        "&lt;script&gt;x",
+        "2026-01-02",
+        "9999-01-02",
+        "&lt;u&gt;",
+    ):
+        assert shown in text
+    assert "The approval ends with 9999-01-02." in text
+
+
+def test_the_example_is_public_and_its_changed_words_are_marked(facts: ReportFacts) -> None:
+    made = decision(replace(facts, example=("Send the parcel.", "Send the letter.")))
+    assert [text for differs, text in made.before if differs] == ["parcel"]
+    assert [text for differs, text in made.after if differs] == ["letter"]
+    assert "".join(text for _, text in made.before) == "Send the parcel."
+    none = decision(replace(facts, example=None, model_missing="the lexicon is gone."))
+    assert none.no_example == "There is no example: the lexicon is gone."
+    assert facts.example is not None
+    assert facts.example[0] == "Please send the parcel to my sister in London."
+
+
+def test_each_broken_requirement_has_something_that_helps(facts: ReportFacts) -> None:
+    helps = {
+        "names_kept": "policy.mask", "bayes_success": "a smaller ε", "record_epsilon": "budget",
+        "ledger_epsilon": "nothing takes back", "original_share": "stop_words: draw", "oov_kept_share": "policy.oov: mask",
+        "bleu": "other settings",
+    }  # fmt: skip
+    for name, expected in helps.items():
+        (change, *_) = dict(
+            (part.heading, part.sentences)
+            for part in decision(replace(facts, verdict=of(name, "broken"))).rests
+        )["What would change it"]
+        assert expected in change
+    waiting = decision(replace(facts, verdict=of("names_kept", "not measured"))).rests[-1].sentences
+    assert "`dptext audit TABLE" in waiting[0]
+    never = decision(replace(facts, verdict=of("record_epsilon", "not measured"))).rests[-1].sentences
+    assert never[0].endswith("This run has no such figure.")
+
+
+def test_words_that_the_policy_keeps_are_no_worst_words(facts: ReportFacts) -> None:
+    model = small_model(words=60)
+    engine = model.privatizer.engine
+    kept = {
+        word for word in map(model.privatizer.vocabulary.word, range(60)) if word in set(engine.policy.stop_list() or ())
+    }  # fmt: skip
+    assert kept
+    worst = [facts.deniability.words[word] for one in facts.deniability.figures for word, _ in one.worst()]
+    assert worst
+    assert kept.isdisjoint(worst)
+    assert "are kept in clear" in facts.deniability.basis
+    drawn = gathered(row(model), model=small_model(words=60))
+    assert {len(one.words) for one in drawn.deniability.figures} == {60 - len(kept)}
+
+
+def test_a_glossary_ends_the_annex_and_shows_what_the_page_says(facts: ReportFacts) -> None:
+    text = page(facts)
+    glossary = text[text.index('id="glossary"') :]
+    for term in ("ε (epsilon)", "certificate", "restricted", "lexicon", "verdict"):
+        assert f'<th scope="row">{term}</th>' in glossary
+
+
+def test_a_restricted_page_stays_marked(facts: ReportFacts) -> None:
+    model = small_model(words=60)
+    internal = gathered(
+        row(model), model=None, missing="x", metrics=METRICS, verdict=of("names_kept", "holds")
+    )
+    assert page(internal).startswith("<!doctype html><!-- RESTRICTED")
+    assert not page(replace(facts, verdict=of("names_kept", "holds"))).startswith("<!doctype html><!--")
+
+
+def test_the_statement_says_what_was_asked_since(facts: ReportFacts) -> None:
+    model = small_model(words=60)
+    require = [named_requirement("names_kept <= 0.5", FIGURES, "a run")]
+    for asked in ([], ["names_kept <= 0.5"]):
+        found = gathered(row(model, {"require": asked}), model=None, missing="x", require=require)
+        said = [
+            one for one in found.statement.under("What is released in clear") if "names_kept <= 0.5" in one
+        ]
+        assert len(said) == 1
+
+
+@pytest.mark.parametrize("standings", list(itertools.product(VALUES, repeat=2)))
+def test_why_counts(facts: ReportFacts, standings: tuple[str, str]) -> None:
+    names = ("names_kept", "bayes_success")
+    limits = [named_requirement(f"{name} <= 0.5", FIGURES, "a run") for name in names]
+    found = [Metric(name, VALUES[standing]) for name, standing in zip(names, standings, strict=True)]
+    said = decision(replace(facts, verdict=verdict(limits, found))).why
+    broken, missing = standings.count("broken"), standings.count("not measured")
+    if broken:
+        assert said == ("A requirement is not met." if broken == 1 else "2 requirements are not met.")
+    elif missing:
+        assert said.startswith(
+            f"{missing} of 2 requirements {'was' if missing == 1 else 'were'} not measured, which is neither"
+        )
+    else:
+        assert said == "All 2 that the settings set are met."
