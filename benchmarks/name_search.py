@@ -19,7 +19,7 @@ from benchmarks.sizes import Sizes
 from benchmarks.sources import shared_file, sst2
 from dptext_spark.arrays import Bools
 from dptext_spark.audit.table.annotations import ConllText, conll_texts
-from dptext_spark.config.load import load_config
+from dptext_spark.config.load import load_model_config
 from dptext_spark.demo.tickets import tickets
 from dptext_spark.lexicon.characters import look_up_form
 from dptext_spark.lexicon.vocabulary import Vocabulary
@@ -202,7 +202,7 @@ def stays_grid(texts: Sequence[Labelled], say: Callable[[str], None]) -> Grid:
     rows: list[tuple[str | float | None, ...]] = []
     for settings in SETTINGS:
         say(f"name_search: {settings}")
-        model = prepare(load_config(folder_of("conf") / f"{settings}.yaml"))[0]
+        model = prepare(load_model_config(folder_of("conf") / f"{settings}.yaml"))[0]
         stay = Stay.of(model, words)
         marks = covered_by_rules([one.text for one in texts])
         for searched in (False, True):

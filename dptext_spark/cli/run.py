@@ -1,4 +1,4 @@
-"""`dptext run`: the job, or its plan."""
+"""`dptext run`: the job, or what it would do."""
 
 from __future__ import annotations
 
@@ -13,15 +13,26 @@ from dptext_spark.report.terminal.console import PRICE, progress, width, write, 
 
 if TYPE_CHECKING:
     from dptext_spark.config.model import RunConfig
+    from dptext_spark.model.dry_run import Checked
     from dptext_spark.report.terminal.summary import Pair
+    from dptext_spark.runtime.progress import Progress
     from dptext_spark.spark.job.job import RunResult
 
 
 def run(
-    config: Annotated[Path, typer.Argument(help="The settings, a YAML file; conf/ holds examples.")],
+    config: Annotated[
+        Path,
+        typer.Argument(
+            help="The settings, a YAML file; conf/ holds examples. Or a style, strict, balanced or papers, with --set."
+        ),
+    ],
     overrides: Override = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show plan, guarantee and disclosure; read no data.")
+        bool,
+        typer.Option("--dry-run", help="Check schemas, keys and targets, and show the plan; write nothing."),
+    ] = False,
+    full: Annotated[
+        bool, typer.Option("--full", help="With --dry-run: all settings, steps and the whole disclosure.")
     ] = False,
     as_json: Json = False,
     internal: Annotated[
@@ -33,10 +44,16 @@ def run(
 ) -> None:
     """Run the job: read a table, sanitize its text columns, write a Delta table and the account."""
     from dptext_spark.config.load import load_config
+    from dptext_spark.config.styles import file_of_style
+    from dptext_spark.errors import SettingsError
 
-    settings = load_config(config, overrides or ())
+    if full and not dry_run:
+        raise SettingsError(
+            "--full: given without --dry-run, whose output it completes; valid: both, or neither."
+        )
+    settings = load_config(file_of_style(config), overrides or ())
     if dry_run:
-        return _plan(settings, as_json)
+        return _plan(settings, full, as_json)
     from dptext_spark.report.terminal.summary import summary
     from dptext_spark.spark import run as run_job
 
@@ -73,12 +90,34 @@ def _pair(settings: RunConfig, result: RunResult) -> Pair | str | None:
     return None if found is None else Pair(*found)
 
 
-def _plan(settings: RunConfig, as_json: bool) -> None:
-    from dptext_spark.report.terminal.plan import plan, plan_text
+def _plan(settings: RunConfig, full: bool, as_json: bool) -> None:
+    from dptext_spark.report.terminal import dry_run
+    from dptext_spark.report.terminal.plan import plan
 
     with progress() as say:
+        checked = _checked(settings, say)
         planned = plan(settings, say)
     if as_json:
-        write_json(planned.as_dict())
+        write_json(dry_run.as_record(planned, checked))
+    elif full:
+        write(dry_run.full(planned, checked, width()))
     else:
-        write(plan_text(planned, width()))
+        write(dry_run.screen(planned, checked, width()))
+
+
+def _checked(settings: RunConfig, say: Progress) -> Checked:
+    """Check the run by its files, or by Spark where these do not tell."""
+    from dptext_spark.errors import DataError
+    from dptext_spark.model.delta_log import NeedsSparkError
+    from dptext_spark.model.dry_run import check_here
+
+    say("reading schemas", None)
+    try:
+        return check_here(settings)
+    except OSError as error:
+        raise DataError(f"a file of the input or the target cannot be read ({error.strerror}).") from None
+    except NeedsSparkError as why:
+        say(f"asking Spark, for the input or the target {why}", None)
+    from dptext_spark.spark.job.dry_run import check_by_spark
+
+    return check_by_spark(settings, lambda step: say(step, None))

@@ -25,6 +25,13 @@ _NEEDED = {
     "too_short": "a list that is not empty",
     "tuple_type": "a list",
 }
+# What has no default: how it is given in the file, and on the command line.
+_EXAMPLES = {
+    "input": ("input: {path: tickets, format: delta}", "input.path=tickets"),
+    "columns": ("columns: [body]", "columns=[body]"),
+    "output": ("output: {path: tickets_sanitized}", "output.path=tickets_sanitized"),
+}
+_NO_PLACE = "no_place"
 IN_POLICY = ("lists", "allow_unknown")  # fields that settings name in the section `policy`
 LONGEST = 200  # characters of a name that is shown
 _HIDDEN = re.compile(r"^(key|input\.options)(\.|$)")
@@ -33,6 +40,11 @@ _HIDDEN = re.compile(r"^(key|input\.options)(\.|$)")
 def problem(message: str) -> PydanticCustomError:
     """Return an error for a validator to raise; `message` names the field already."""
     return PydanticCustomError("settings", "{message}", {"message": message})
+
+
+def no_place(message: str) -> PydanticCustomError:
+    """Return an error for a section that names no place, as if it were not there."""
+    return PydanticCustomError(_NO_PLACE, "{message}", {"message": message})
 
 
 def invalid(valid: str) -> PydanticCustomError:
@@ -59,8 +71,17 @@ def as_settings_error(error: ValidationError, model: type[BaseModel]) -> Setting
     problems = error.errors(include_url=False)
     # A list with a wrong entry is also reported as too short, for the entry does not count.
     problems = [found for found in problems if found["type"] != "too_short" or not found["input"]]
+    absent = _absent(problems)
+    first: list[str] = []
+    if len(absent) > 1:
+        first = [_all_absent(absent)]
+        problems = [
+            one
+            for one in problems
+            if one["type"] not in ("missing", _NO_PLACE) or one["loc"][0] not in absent
+        ]
     named, left = problems[:MOST_SHOWN], len(problems) - MOST_SHOWN
-    return refusal([line for found in named for line in _message(found, model).split("\n")], left)
+    return refusal([*first, *(line for found in named for line in _message(found, model).split("\n"))], left)
 
 
 def refusal(lines: Sequence[str], left: int = 0) -> SettingsError:
@@ -78,7 +99,7 @@ def refusal(lines: Sequence[str], left: int = 0) -> SettingsError:
 def _message(found: ErrorDetails, model: type[BaseModel]) -> str:
     kind = found["type"]
     context = found.get("ctx", {})
-    if kind == "settings":
+    if kind in ("settings", _NO_PLACE):
         return str(context["message"])
     path = [part for part in found["loc"] if not str(part).startswith(("literal[", "tuple[", "function-"))]
     field = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")
@@ -86,7 +107,7 @@ def _message(found: ErrorDetails, model: type[BaseModel]) -> str:
     if kind == "too_long":
         return f"{field}: {context['actual_length']:,} given; valid: at most {context['max_length']:,}."
     if kind == "missing":
-        return f"{field}: missing; it has no default.{_example(field)}"
+        return f"{field}: missing; it has no default.{example_of(field)}"
     if kind == "extra_forbidden":
         names = _fields(model, [str(part) for part in path[:-1]])
         return f"{field}: no such setting; valid here: {', '.join(names)}.{did_you_mean(path[-1], names)}"
@@ -111,13 +132,33 @@ def _message(found: ErrorDetails, model: type[BaseModel]) -> str:
     return f"{field}: {given} given; {f'valid: {needed}' if needed else found['msg']}."
 
 
-def _example(field: str) -> str:
-    examples = {
-        "input": " For example `input: {path: tickets, format: delta}`.",
-        "columns": " For example `columns: [body]`.",
-        "output": " For example `output: {path: tickets_sanitized}`.",
+def example_of(field: str) -> str:
+    """Return how a setting is given that has no default; an empty text for others."""
+    if field not in _EXAMPLES:
+        return ""
+    in_file, on_line = _EXAMPLES[field]
+    return f" For example `{in_file}`, or --set {on_line}."
+
+
+def _absent(problems: Sequence[ErrorDetails]) -> list[str]:
+    """Return which of what has no default is missing."""
+    of_these = {
+        str(one["loc"][0])
+        for one in problems
+        if one["type"] in ("missing", _NO_PLACE) and len(one["loc"]) == 1
     }
-    return examples.get(field, "")
+    return [name for name in _EXAMPLES if name in of_these]
+
+
+def _all_absent(names: Sequence[str]) -> str:
+    """Say all that is missing at once, and how to give it."""
+    settings = [_EXAMPLES[name][1].partition("=")[0] for name in names]
+    said = f"{', '.join(settings[:-1])} and {settings[-1]}"
+    given = " ".join(f"--set {_EXAMPLES[name][1]}" for name in names)
+    return (
+        f"{said}: missing; they have no default. For example {given}, or the same in the file; `dptext start TABLE` writes one "
+        "for a table, in a style."
+    )
 
 
 def _fields(model: type[BaseModel], path: list[str]) -> list[str]:

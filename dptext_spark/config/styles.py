@@ -20,6 +20,7 @@ from dptext_spark.errors import SettingsError, require_choice
 from dptext_spark.runtime.paths import folder_of
 
 STYLES = ("strict", "balanced", "default")
+FILES = ("strict", "balanced", "papers")  # of conf/ that say how, and of no table
 SECTIONS = ("consistency", "mechanism", "policy")  # what a style decides
 SAID = {
     "strict": "every word is drawn or masked, for tables that are shared outside the organisation",
@@ -176,3 +177,14 @@ def write_new(file: Path, text: str) -> None:
         refuse_existing(file)
     except OSError as error:
         raise SettingsError(f"--to: {str(file)!r} cannot be written ({error.strerror}).") from None
+
+
+def file_of_style(given: Path) -> Path:
+    """Return the file of settings that is meant: a name of a style is its file in conf/, where no file has that name.
+
+    Raises:
+        DataError: conf/ is not installed with the package.
+    """
+    if str(given) not in FILES or given.exists():
+        return given
+    return folder_of("conf") / f"{given}.yaml"

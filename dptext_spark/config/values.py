@@ -16,7 +16,7 @@ from dptext_spark.config.condition import parsed
 from dptext_spark.config.figures import FIGURES
 from dptext_spark.config.limits import MOST_SHOWN
 from dptext_spark.config.locations import TABLE
-from dptext_spark.config.messages import LONGEST, invalid, problem, shown
+from dptext_spark.config.messages import LONGEST, example_of, invalid, no_place, problem, shown
 from dptext_spark.config.requirements import Requirement, named_requirement
 from dptext_spark.errors import SettingsError, did_you_mean
 from dptext_spark.importance.budget import Budget
@@ -353,6 +353,9 @@ def parse_sources(value: object) -> object:
 
 def check_one_place(section: str, path: object, table: object) -> None:
     """Refuse a place that is named twice or not at all."""
-    if (path is None) == (table is None):
-        given = "neither" if path is None else "both"
-        raise problem(f"{section}: {given} of path and table given; valid: exactly one.")
+    if path is None and table is None:
+        raise no_place(
+            f"{section}: neither of path and table given; valid: exactly one.{example_of(section)}"
+        )
+    if path is not None and table is not None:
+        raise problem(f"{section}: both of path and table given; valid: exactly one.")

@@ -24,15 +24,20 @@ from dptext_spark.text.identifiers.imported import EXPECTED, ProviderImportError
 from dptext_spark.text.identifiers.provider import ProviderError
 
 try:
-    from py4j.protocol import Py4JError, Py4JNetworkError
+    from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 except ImportError:  # a client of Spark Connect may come without it
 
     class Py4JError(Exception):  # type: ignore[no-redef]  # stands in for it
         """Never raised there."""
 
+    class Py4JJavaError(Exception):  # type: ignore[no-redef]  # likewise
+        """Never raised."""
+
     class Py4JNetworkError(Exception):  # type: ignore[no-redef]  # likewise
         """Nor is this."""
 
+
+JAVA_ERROR: type[Exception] = Py4JJavaError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -15,17 +15,17 @@ from dptext_spark.errors import SettingsError
 from dptext_spark.importance.budget import check_whole_records
 from dptext_spark.importance.selection import check_record_key
 from dptext_spark.model.privatizer import Privatizer
+from dptext_spark.model.table_checks import RESULT, check_weights
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.runtime.progress import silent
 from dptext_spark.spark.errors import CLIENT_LOGGER, suppress_sensitive_logs
-from dptext_spark.spark.job.checks import check_weights
 from dptext_spark.spark.job.lists import compile_lists, resolve_columns
 from dptext_spark.spark.secrets import require_no_setting
 from dptext_spark.spark.session.session import context_of
 from dptext_spark.spark.tables.identity import identify_rows
-from dptext_spark.spark.tables.paths import paths_of
+from dptext_spark.spark.tables.paths import paths_of, schema_of
 from dptext_spark.spark.tables.tables import check_text_columns
-from dptext_spark.spark.udf.column import RESULT, UdfSpec, applied, replaced
+from dptext_spark.spark.udf.column import UdfSpec, applied, replaced
 from dptext_spark.spark.udf.names import NO_NAMES
 from dptext_spark.spark.udf.ship import shipped_model
 
@@ -109,7 +109,7 @@ def privatize(
     _keep_plans_out_of_logs(df.sparkSession)
     with suppress_sensitive_logs(df.sparkSession):
         check_text_columns(df, list(columns))
-        check_weights(df, weights)
+        check_weights(schema_of(df.schema), weights)
         paths = paths_of(df.schema, columns)
         identity = identify_rows(df, row_key, record_key, ordinal=False)
         sources = resolve_columns(df, sources)

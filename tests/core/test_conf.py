@@ -10,7 +10,10 @@ import pytest
 
 from docs.generate.references import defaults, flat
 from dptext_spark.config.file import read_settings
-from dptext_spark.config.load import load_config
+from dptext_spark.config.load import load_config, load_model_config
+from dptext_spark.config.styles import FILES as STYLES
+from dptext_spark.config.styles import SECTIONS
+from dptext_spark.errors import SettingsError
 from dptext_spark.importance.selection import Importance
 from dptext_spark.mechanisms import CusText
 
@@ -39,7 +42,7 @@ def test_there_is_one_for_each_use() -> None:
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_each_file_is_valid_and_begins_with_what_it_is_for(file: Path) -> None:
-    load_config(file)
+    (load_model_config if file.stem in STYLES else load_config)(file)
     assert file.read_text(encoding="utf-8").startswith("# ")
 
 
@@ -52,7 +55,7 @@ def test_the_examples_are_what_they_say() -> None:
     assert ledger.path is not None
     assert ledger.limit == 4.0
     assert ledger.override is None
-    papers = load_config(CONF / "papers.yaml")
+    papers = load_model_config(CONF / "papers.yaml")
     assert papers.policy.tokenizer == "whitespace"
     assert papers.policy.stop_words == "draw"
     assert papers.mechanism == CusText(mapping="conservative", metric="euclidean", remainder="own")
@@ -76,15 +79,32 @@ def test_the_examples_are_what_they_say() -> None:
     }
 
 
+@pytest.mark.parametrize("name", STYLES)
+def test_a_style_says_how_and_of_no_table(name: str) -> None:
+    assert set(read_settings(CONF / f"{name}.yaml")) <= set(SECTIONS)
+    with pytest.raises(SettingsError, match=r"^input\.path, columns and output\.path: missing"):
+        load_config(CONF / f"{name}.yaml")
+    given = ["input.path=/in", "columns=[body]", "output.path=/out"]
+    assert load_config(CONF / f"{name}.yaml", given).columns == ("body",)
+
+
+@pytest.mark.parametrize("name", STYLES)
+def test_the_command_in_a_style_is_one_that_runs(name: str) -> None:
+    said = (CONF / f"{name}.yaml").read_text(encoding="utf-8").replace("\\\n#", " ")
+    (line,) = re.findall(r"^#   dptext run (.*)$", said, flags=re.MULTILINE)
+    assert line.startswith(f"conf/{name}.yaml ")
+    assert load_config(CONF / f"{name}.yaml", re.findall(r"--set (\S+)", line)).output.path is not None
+
+
 def test_settings_that_share_a_ledger_agree_on_its_limit() -> None:
     """The ledger keeps one limit for an input: a second file that named another would be refused, or bound itself by less."""
     named: dict[tuple[str, str], set[float]] = {}
-    for file in FILES:
+    for file in (one for one in FILES if one.stem not in STYLES):
         config = load_config(file)
         if config.ledger.path is not None and config.ledger.limit is not None:
             place = (config.ledger.path, str(config.input.path or config.input.table))
             named.setdefault(place, set()).add(config.ledger.limit)
-    assert len(named) >= 2
+    assert named
     assert all(len(limits) == 1 for limits in named.values()), named
 
 

@@ -42,9 +42,21 @@ def test_prepare_refuses_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert not (tmp_path / "model").exists()
 
 
-def test_privatize_is_the_run_command(capsys: pytest.CaptureFixture[str]) -> None:
+def test_privatize_is_the_run_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     minimal = JOBS.parent / "conf" / "minimal.yaml"
-    assert job("privatize").main([str(minimal), "--dry-run", "--set", "mechanism.epsilon=2"]) == 0
+    (tmp_path / "in.csv").write_text("id,body\n1,the man\n")
+    given = [
+        f"input.path={tmp_path / 'in.csv'}",
+        "input.format=csv",
+        f"output.path={tmp_path / 'out'}",
+        "mechanism.epsilon=2",
+    ]
+    assert (
+        job("privatize").main(
+            [str(minimal), "--dry-run", *(word for one in given for word in ("--set", one))]
+        )
+        == 0
+    )
     assert "ε = 2" in capsys.readouterr().out
     assert job("privatize").main(["/none.yaml"]) == 2
 

@@ -6,6 +6,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import yaml
 
@@ -117,7 +119,19 @@ def test_targets_scripts_extras_and_sections_exist() -> None:
 def test_the_job_can_be_planned(settings: Path, capsys: pytest.CaptureFixture[str]) -> None:
     dry = [words for page, words in commands("dptext") if page == "README.md" and "--dry-run" in words]
     assert dry == [["run", "reviews.yaml", "--dry-run"]]
-    assert main(["run", str(settings), "--dry-run"]) == 0
+    given = yaml.safe_load(settings.read_text(encoding="utf-8"))
+    names = [*given["columns"], given["row_key"]]
+    source, target = settings.parent / "in.parquet", settings.parent / "out"
+    pq.write_table(pa.table({name: ["the man"] for name in names}), source)
+    here = [
+        "--set",
+        f"input.path={source}",
+        "--set",
+        "input.format=parquet",
+        "--set",
+        f"output.path={target}",
+    ]
+    assert main(["run", str(settings), "--dry-run", *here]) == 0
     assert "output set" in capsys.readouterr().out
 
 

@@ -13,12 +13,12 @@ import pytest
 from dptext_spark.config.load import parse_config
 from dptext_spark.disclosure.facts import RunRecord
 from dptext_spark.errors import CountMismatchError, DataError, DPTextError, RecordingError, RunError
+from dptext_spark.model.delta_log import Commit
 from dptext_spark.model.privatizer import ENGINE_VERSION
 from dptext_spark.spark import runner
 from dptext_spark.spark.job import job
 from dptext_spark.spark.job.idempotency import SETTINGS
 from dptext_spark.spark.job.plan import MicroBatch
-from dptext_spark.spark.tables.tables import Commit
 
 CONFIG = parse_config({
     "input": {"path": "/in"}, "columns": ["body"], "output": {"path": "/out"}, "run": {"id": "r1"},

@@ -31,17 +31,18 @@ from dptext_spark.disclosure.facts import RunRecord
 from dptext_spark.errors import DPTextError
 from dptext_spark.ledger.entry import RESERVED, Entry, of_input
 from dptext_spark.ledger.sums import spent_on
+from dptext_spark.model.delta_log import SEAL, Commit
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.spark.job import checks, entries, job, ledger, reconcile, runs
 from dptext_spark.spark.job.checks import check_output, place_of
 from dptext_spark.spark.job.counting import Counts
 from dptext_spark.spark.job.effects import Effect, announced
-from dptext_spark.spark.job.idempotency import SEAL, Binding
+from dptext_spark.spark.job.idempotency import Binding
 from dptext_spark.spark.job.job import run_once
 from dptext_spark.spark.job.plan import RunPlan
 from dptext_spark.spark.tables.identity import Identity
-from dptext_spark.spark.tables.tables import Commit, history
+from dptext_spark.spark.tables.tables import history
 from dptext_spark.text.engine import COUNTERS
 from tests.spark.delta_in_memory import Died, Frame, Functions, Memory
 

@@ -24,9 +24,11 @@ from dptext_spark.errors import (
     SettingsError,
 )
 from dptext_spark.lexicon.lexicon import Lexicon
+from dptext_spark.model.target_checks import check_schema
 from dptext_spark.randomness.draws import RunKey
-from dptext_spark.spark.job import checks, counting, reconcile, runs, write
+from dptext_spark.spark.job import counting, reconcile, runs, write
 from dptext_spark.spark.runner import run
+from dptext_spark.spark.tables.paths import schema_of
 from dptext_spark.spark.tables.schemas import METRICS, RUNS
 from dptext_spark.spark.tables.tables import Target, history
 from tests.core.names import beginning
@@ -438,9 +440,10 @@ class TestWhatIsRefused:
     def test_a_collated_target(self) -> None:
         plain = T.StructType([T.StructField("body", T.StringType())])
         collated = T.StructType([T.StructField("body", T.StringType("UTF8_LCASE"))])
-        checks.check_schema(plain, plain, ["body"], ["body"], "append")
+        plain, collated = schema_of(plain), schema_of(collated)
+        check_schema(plain, plain, ["body"], ["body"], "append")
         with pytest.raises(DataError, match="'body' of the target is string collate UTF8_LCASE"):
-            checks.check_schema(collated, plain, ["body"], ["body"], "append")
+            check_schema(collated, plain, ["body"], ["body"], "append")
 
     def test_rows_without_identity(self, spark, source: str, tmp_path: Path) -> None:
         frame = spark.read.format("delta").load(source)

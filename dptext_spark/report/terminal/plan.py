@@ -14,6 +14,7 @@ from dptext_spark.disclosure.facts import RunFacts
 from dptext_spark.disclosure.released import filters_on_text
 from dptext_spark.disclosure.required import not_audited
 from dptext_spark.model.artifact import certificate_of
+from dptext_spark.model.certificate import Certificate
 from dptext_spark.model.compile import prepare
 from dptext_spark.model.record import record_account
 from dptext_spark.report.terminal.console import WIDTH, hanging
@@ -44,7 +45,7 @@ class Written:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a run would do; printed, it is the text of `dptext run --dry-run`.
+    """What a run would do; printed, it is the text of `dptext run --dry-run --full`, but for what that checked.
 
     Attributes:
         facts: that are known before it, with the statement.
@@ -80,7 +81,7 @@ class Plan:
         certificate = self.facts.certificate
         promise = [
             ("guarantee", str(self.facts.guarantee)),
-            ("certificate", _UNCERTIFIED if certificate is None else certificate.sentence),
+            ("certificate", certified(certificate)),
         ]
         return table("What a run would do", [*steps, *writes, *promise], note=_NOT_READ)
 
@@ -129,18 +130,23 @@ def plan(config: RunConfig, progress: Progress | None = None) -> Plan:
 def _settings(config: RunConfig) -> dict[str, Json]:
     """Return the settings without a condition on the text, which may hold private words."""
     settings = config.as_dict()
-    return settings | {"input": settings["input"] | {"where": _where(config)}}
+    return settings | {"input": settings["input"] | {"where": shown_where(config)}}
 
 
-def _where(config: RunConfig) -> str | None:
+def shown_where(config: RunConfig) -> str | None:
     """Return the condition on the input, or what stands in its place where it reads text."""
     where = config.input.where
     return _NOT_SHOWN if filters_on_text(where, config.columns) else where
 
 
+def certified(certificate: Certificate | None) -> str:
+    """Return what a certificate says, or that there is none."""
+    return _UNCERTIFIED if certificate is None else certificate.sentence
+
+
 def _steps(config: RunConfig) -> list[str]:
     source, target = config.input, config.output
-    where = _where(config)
+    where = shown_where(config)
     read = f"read {source.table or source.path} ({'catalog' if source.table else source.format})"
     others = target.other_columns
     along = {"keep": "all other columns go along", "drop": "no other column goes along"}.get(
@@ -216,8 +222,8 @@ def _writes(config: RunConfig) -> Iterator[Written]:
         yield Written("the checkpoint: what was read", str(config.checkpoint), "no")
 
 
-def plan_text(planned: Plan, columns: int = WIDTH) -> str:
-    """Write a plan for a person, in lines of so many columns."""
+def plan_text(planned: Plan, columns: int = WIDTH, checked: str = _NOT_READ) -> str:
+    """Write a plan for a person, in lines of so many columns; `checked` says what was looked at."""
     settings = yaml.safe_dump(_settings(planned.facts.config), sort_keys=False, allow_unicode=True, width=100)
     parts = ["SETTINGS IN EFFECT", settings.rstrip(), "", "WHAT WOULD HAPPEN"]
     parts += [hanging(f"  {number}. ", step, columns) for number, step in enumerate(planned.steps, start=1)]
@@ -227,14 +233,14 @@ def plan_text(planned: Plan, columns: int = WIDTH) -> str:
         parts.append(hanging("    ", f"{place.what} (to be shared: {place.share})", columns))
     certificate, statement = planned.facts.certificate, planned.facts.disclosure
     promise = hanging("  ", str(planned.facts.guarantee), columns)
-    found = _UNCERTIFIED if certificate is None else certificate.sentence
+    found = certified(certificate)
     parts += ["", "GUARANTEE", promise, hanging("  certificate: ", found, columns), "", "DISCLOSURE"]
     for heading, sentences in () if statement is None else statement.sections:
         parts.append(f"  {heading}")
         parts += [hanging("    - ", sentence, columns) for sentence in sentences]
     parts += [
         "",
-        hanging("", _NOT_READ, columns),
+        hanging("", checked, columns),
         "Nothing was written but the model:",
         planned.artifact,
     ]

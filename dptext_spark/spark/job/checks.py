@@ -2,33 +2,32 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql import types as T
 
 from dptext_spark.config.locations import inside
 from dptext_spark.config.model import RunConfig
 from dptext_spark.config.sections import Input
-from dptext_spark.errors import DataError, RunError, SettingsError
-from dptext_spark.model.privatizer import ENGINE_VERSION
-from dptext_spark.spark.job import runs
-from dptext_spark.spark.job.idempotency import engine_of_commit, other_engine
-from dptext_spark.spark.job.plan import Place
-from dptext_spark.spark.tables.paths import Parts, paths_of, quoted, rebuilt
-from dptext_spark.spark.tables.tables import (
-    Commit,
-    DeltaDetail,
-    Target,
-    is_no_table,
-    only_created,
-    opened,
-    our_commits,
+from dptext_spark.errors import DataError, SettingsError
+from dptext_spark.model.delta_log import Commit
+from dptext_spark.model.schema import Parts, Struct, resolve_all, without
+from dptext_spark.model.table_checks import Fit, check_partitions
+from dptext_spark.model.target_checks import (
+    check_releases,
+    check_schema,
+    check_writable,
+    holds_other_files,
+    is_the_input,
+    places_written,
 )
+from dptext_spark.spark.job import runs
+from dptext_spark.spark.job.plan import Place
+from dptext_spark.spark.tables.paths import quoted, schema_of
+from dptext_spark.spark.tables.tables import DeltaDetail, Target, is_no_table, opened
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -77,42 +76,12 @@ def check_output(
         _check_vacant(spark, place)
         return
     _check_not_the_input(spark, config, df, place.target, source)
-    if only_created(commits):
+    if not check_releases(config, str(place.target), commits, persistent=persistent):
         return
-    ours = our_commits(commits)
-    mode, output = config.output.mode, config.output
-    if config.run.id and config.run.id in ours:
-        return
-    if mode == "error":
-        raise RunError(
-            f"output: {str(place.target)!r} exists; valid: output.mode append or overwrite, or another place."
-        )
-    if not ours and not output.overwrite_raw:
-        raise SettingsError(
-            f"output.mode: {str(place.target)!r} was not written by a run of this tool and may hold raw text, which stays "
-            "readable in its history; name another place, or accept that by output.overwrite_raw=true."
-        )
-    if ours and not persistent and output.fresh_noise != "accept":
-        raise SettingsError(
-            f"output.mode: {str(place.target)!r} holds {len(ours)} release(s) of earlier runs; {mode} with a key of this run "
-            "only adds independent draws, and ε adds up. Use a persistent key (key.file), or output.fresh_noise=accept."
-        )
-    # A stream says so of its checkpoint.
-    then = ENGINE_VERSION if config.is_stream or not ours else engine_of_commit(next(iter(ours.values())))
-    if then != ENGINE_VERSION and output.fresh_noise != "accept":
-        raise SettingsError(
-            f"output.mode: {str(place.target)!r} holds {len(ours)} release(s) of earlier runs, the newest with another "
-            f"{other_engine(then)}. So {mode} adds independent draws, and ε adds up. Valid: another output, or "
-            "output.fresh_noise=accept."
-        )
-    existing = opened(spark, place.target)
-    paths = paths_of(df.schema, config.columns)
-    texts = {path: path.text for path in paths}
-    roots = sorted({path.root for path in paths})
-    written = df.select(
-        *[rebuilt(df.schema, n, texts, dropped).alias(n) if n in roots else quoted(n) for n in kept]
-    )
-    check_schema(existing.schema, written.schema, roots, kept, mode)
+    schema = schema_of(df.schema)
+    roots = {path.root for path in resolve_all(schema, config.columns)}
+    there = schema_of(opened(spark, place.target).schema)
+    check_schema(there, without(schema, kept, dropped), roots, kept, config.output.mode)
 
 
 def _check_vacant(spark: SparkSession, place: Place) -> None:
@@ -126,10 +95,7 @@ def _check_vacant(spark: SparkSession, place: Place) -> None:
         # What a run that did not finish left there may stay: it is known, and in no version of the table.
         if runs.is_unfinished(spark, place.runs, target.path):
             return
-        raise SettingsError(
-            f"output.path: {target.path!r} holds files and is no Delta table; valid: a new or empty folder, or a Delta "
-            "table."
-        )
+        raise holds_other_files(target.path)
 
 
 def _check_not_the_input(
@@ -143,8 +109,27 @@ def _check_not_the_input(
     else:
         same = there is not None and any(inside(file, there.location) for file in df.inputFiles())
     if same:
-        field = "output.table" if target.name else "output.path"
-        raise SettingsError(f"{field}: {str(target)!r} is the input; valid: another place.")
+        raise is_the_input(config, str(target))
+
+
+def check_places(spark: SparkSession, config: RunConfig) -> None:
+    """Refuse folders that nothing can be written to, where Spark's files are those of this machine.
+
+    Raises:
+        SettingsError: naming the setting.
+    """
+    if not hasattr(spark, "_jsc"):
+        return  # a server has files of its own
+    context: Any = spark.sparkContext
+    default = str(context._jsc.hadoopConfiguration().get("fs.defaultFS", "file:///"))
+    written = places_written(config)
+    check_writable(
+        {
+            field: path
+            for field, path in written.items()
+            if path.startswith("file:") or (path.startswith("/") and default.startswith("file:"))
+        }
+    )
 
 
 def holds_files(spark: SparkSession, folder: str, besides: str = "") -> bool:
@@ -167,6 +152,19 @@ def partitions_of(spark: SparkSession, target: Target) -> list[str] | None:
     return None if found is None else found.partitions
 
 
+def check_partitions_of(
+    spark: SparkSession, config: RunConfig, place: Place, schema: Struct, fit: Fit
+) -> None:
+    """Refuse partitions that cannot be made, or are not those of a target that is there.
+
+    Raises:
+        DataError: naming the column.
+    """
+    wanted = config.output.partition_by
+    there = partitions_of(spark, place.target) if wanted else None
+    check_partitions(wanted, schema, fit.kept, fit.paths, there)
+
+
 def delta_detail(spark: SparkSession, target: Target) -> DeltaDetail | None:
     """Return the detail of a Delta table; None for a view or another format."""
     try:
@@ -186,46 +184,6 @@ def delta_detail(spark: SparkSession, target: Target) -> DeltaDetail | None:
 def detail_of_input(spark: SparkSession, source: Input) -> DeltaDetail | None:
     """Return the detail of what is read; None where it is no Delta table."""
     return delta_detail(spark, Target(path=source.path or "", name=source.table or ""))
-
-
-def check_schema(
-    target: T.StructType, source: T.StructType, columns: list[str], kept: list[str], mode: str
-) -> None:
-    """Refuse a target that cannot take replacements of any length, or has other columns than what is written.
-
-    Overwriting too: Delta Lake would keep the table's columns, and fill those that are missing with NULL.
-
-    Raises:
-        DataError: naming the column.
-    """
-    for field in target.fields:
-        if field.name in columns:
-            raw = str(field.metadata.get("__CHAR_VARCHAR_TYPE_STRING", field.dataType.simpleString()))
-            if re.search(r"\b(var)?char\(|\bcollate\b", raw):
-                raise DataError(
-                    f"output: column {field.name!r} of the target is {raw}; replacements vary in length: make it a plain "
-                    "string."
-                )
-    if mode in ("append", "overwrite"):
-        wanted = {name: source[name].dataType.simpleString() for name in kept}
-        there = {field.name: field.dataType.simpleString() for field in target.fields}
-        differ = sorted(set(wanted.items()) ^ set(there.items()))
-        untyped = [
-            name for name in kept if there.get(name) == "string" and wanted[name] not in ("string", "binary")
-        ]
-        if differ and {name for name, _ in differ} == set(untyped):
-            names = ", ".join(f"{name} ({wanted[name]})" for name in untyped)
-            raise DataError(
-                f"output.mode: {mode} needs the target's columns; it has as strings what the input holds with a type: {names}. "
-                "Numbers of JSON keep their type since this version. Valid: another output, or a target whose columns were "
-                "given these types."
-            )
-        if differ:
-            raise DataError(
-                f"output.mode: {mode} needs the target's columns; {differ[0][0]!r} differs. Target: "
-                f"{', '.join(f'{n} {t}' for n, t in there.items())}. Columns that it lacks are left out by "
-                "output.other_columns: drop, or a list; another output takes them all."
-            )
 
 
 class KeyColumn(NamedTuple):
@@ -286,23 +244,3 @@ def require_key(field: str, name: str, rows: int, held: int, distinct: int | Non
             f"{field}: column {name!r} is not unique: {rows:,} rows, {distinct:,} distinct values. "
             "Name a unique column, or leave row_key out."
         )
-
-
-def check_weights(df: DataFrame, names: Sequence[str]) -> None:
-    """Refuse columns of weights that are missing or hold no lists of numbers.
-
-    Raises:
-        DataError: naming the column and what is valid.
-    """
-    types = {field.name.lower(): field.dataType for field in df.schema.fields}
-    numbers = (T.FloatType, T.DoubleType, T.DecimalType, T.IntegralType)
-    for name in names:
-        kind = types.get(name.lower())
-        if kind is None:
-            raise DataError(
-                f"importance.weights: {name!r} is not in the input; columns there: {', '.join(df.columns)}."
-            )
-        if not isinstance(kind, T.ArrayType) or not isinstance(kind.elementType, numbers):
-            raise DataError(
-                f"importance.weights: column {name!r} is of type {kind.simpleString()}; valid: array<float>."
-            )

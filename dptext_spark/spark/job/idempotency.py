@@ -18,9 +18,11 @@ from dptext_spark.errors import RunError
 from dptext_spark.importance.selection import Importance
 from dptext_spark.mechanisms import MECHANISMS
 from dptext_spark.mechanisms.base import present_name
+from dptext_spark.model.delta_log import SEAL, Commit, our_commits
 from dptext_spark.model.privatizer import ENGINE_VERSION
+from dptext_spark.model.target_checks import other_engine
 from dptext_spark.runtime.record import Json, Record
-from dptext_spark.spark.tables.tables import Commit, our_commits, undone_by
+from dptext_spark.spark.tables.tables import undone_by
 from dptext_spark.text.identifiers.types import IN_LANGUAGES, KEEP, NO_IDENTIFIERS
 from dptext_spark.text.names.sources import ListSources
 from dptext_spark.text.policy import NO_SEGMENT
@@ -30,7 +32,6 @@ if TYPE_CHECKING:
 
 # A run that finishes an unfinished one must agree with it in these.
 SETTINGS = ("config", "artifact", "input", "input_version", "identity", "output")
-SEAL = "dptext_bound"  # in the commit of a run
 # What decided what a finished run drew, and from what. The source may have gone on since: then there is nothing to do again.
 DECIDED = (
     "columns", "row_key", "record_key", "consistency", "lexicon", "mechanism", "policy", "importance", "budget",
@@ -83,17 +84,6 @@ class Binding(Record):
 def engine_of(record: RunRecord) -> str:
     """Return the version of the engine that made a run's draws; older rows do not say."""
     return record.made_by.get("engine") or FIRST_ENGINE
-
-
-def engine_of_commit(commit: Commit) -> str:
-    """Return the version of the engine that made the draws of a commit of ours."""
-    found = Binding.in_commit(commit)
-    return FIRST_ENGINE if found is None else found.engine
-
-
-def other_engine(then: str) -> str:
-    """Say that another engine made the draws, and what that means."""
-    return f"engine ({then} then, {ENGINE_VERSION} now): the package was updated, and the same key gives other draws since"
 
 
 def bind_run(

@@ -13,6 +13,7 @@ from dptext_spark.disclosure.facts import RunFacts, RunRecord, Unchanged
 from dptext_spark.errors import CountMismatchError, DPTextError, RecordingError, RunError
 from dptext_spark.ledger.entry import SPENT
 from dptext_spark.mechanisms.privacy_loss.accountant import RecordBound
+from dptext_spark.model.delta_log import Commit, our_commits
 from dptext_spark.report.terminal.summary import shareable_summary
 from dptext_spark.runtime.display import cut, line, table
 from dptext_spark.runtime.progress import Steps
@@ -26,7 +27,7 @@ from dptext_spark.spark.job.plan import RunPlan
 from dptext_spark.spark.job.reconcile import reconcile
 from dptext_spark.spark.job.sample import check_language
 from dptext_spark.spark.job.write import write
-from dptext_spark.spark.tables.tables import Commit, leftover_files, our_commits
+from dptext_spark.spark.tables.tables import leftover_files
 
 FINISHED = ("succeeded", "recovered")
 

@@ -46,6 +46,7 @@ from dptext_spark.ledger.entry import (
 from dptext_spark.ledger.sums import spent_on_record
 from dptext_spark.mechanisms.privacy_loss.accountant import RecordBound, quarter_power
 from dptext_spark.model.artifact import read_manifest
+from dptext_spark.model.delta_log import Commit, our_commits
 from dptext_spark.report.sections.published import Published
 from dptext_spark.spark.errors import reduced
 from dptext_spark.spark.job import runs
@@ -55,7 +56,7 @@ from dptext_spark.spark.job.entries import add, appended, entries_of
 from dptext_spark.spark.job.plan import RunPlan
 from dptext_spark.spark.job.releases import Source, metric_of, release_of, shown_mechanism, source_of
 from dptext_spark.spark.session.session import context_of
-from dptext_spark.spark.tables.tables import Commit, leftover_files, our_commits
+from dptext_spark.spark.tables.tables import leftover_files
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

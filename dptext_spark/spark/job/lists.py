@@ -10,10 +10,11 @@ from pyspark.sql import types as T
 
 from dptext_spark.errors import DataError
 from dptext_spark.model.privatizer import Privatizer
+from dptext_spark.model.table_checks import list_column
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.runtime.progress import Steps
 from dptext_spark.spark.errors import condition_of
-from dptext_spark.spark.tables.paths import quoted
+from dptext_spark.spark.tables.paths import quoted, schema_of
 from dptext_spark.spark.tables.tables import split_name
 from dptext_spark.spark.udf.names import NamesFile, ShippedNames
 from dptext_spark.text.names.compiled_lists import CompiledLists
@@ -68,25 +69,14 @@ def resolve_columns(df: DataFrame, sources: ListSources) -> ListSources:
     Raises:
         DataError: a column that is missing, or holds neither text nor lists of text.
     """
+    schema = schema_of(df.schema)
     return sources.changed(
         lambda field, source: (
-            replace(source, column=_column(df, field, str(source.column))) if source.of_rows else source
+            replace(source, column=list_column(schema, field, str(source.column)))
+            if source.of_rows
+            else source
         )
     )
-
-
-def _column(df: DataFrame, field: str, name: str) -> str:
-    """Return the exact name of a text column."""
-    known = {one.name.lower(): one for one in df.schema.fields}
-    found = known.get(name.lower())
-    if found is None:
-        raise DataError(f"{field}.column: {name!r} is not there; columns there: {', '.join(df.columns)}.")
-    kind = found.dataType
-    if not isinstance(kind.elementType if isinstance(kind, T.ArrayType) else kind, T.StringType):
-        raise DataError(
-            f"{field}.column: column {name!r} is of type {kind.simpleString()}; valid: string or array<string>."
-        )
-    return found.name
 
 
 def read_lists(spark: SparkSession, sources: ListSources) -> tuple[WordList | None, ...]:
@@ -105,7 +95,7 @@ def _read(spark: SparkSession, field: str, source: ListSource) -> WordList | Non
         return WordList.read(field, source.file)
     try:
         table = spark.table(".".join(f"`{part}`" for part in split_name(str(source.table))))
-        name = _column(table, field, str(source.column))
+        name = list_column(schema_of(table.schema), field, str(source.column))
         if isinstance(table.schema[name].dataType, T.ArrayType):
             raise DataError(
                 f"{field}.column: column {name!r} holds lists; valid: a column with a name in each row."

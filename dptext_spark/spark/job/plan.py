@@ -24,15 +24,17 @@ from dptext_spark.disclosure.facts import RunFacts, RunRecord, ShownSettings
 from dptext_spark.disclosure.released import HIDDEN_CONDITION
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.model.certificate import Certificate
+from dptext_spark.model.delta_log import Commit
 from dptext_spark.model.privatizer import ENGINE_VERSION, Privatizer
 from dptext_spark.model.record import record_account
+from dptext_spark.model.schema import Parts
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.spark.job import runs
 from dptext_spark.spark.job.lists import RunLists
 from dptext_spark.spark.tables.condition import depends_on_zone
 from dptext_spark.spark.tables.identity import Identity
-from dptext_spark.spark.tables.paths import Parts, Path, beside, paths_of
-from dptext_spark.spark.tables.tables import Commit, DeltaDetail, Target, history
+from dptext_spark.spark.tables.paths import Path, beside, paths_of
+from dptext_spark.spark.tables.tables import DeltaDetail, Target, history
 from dptext_spark.spark.udf.column import UdfSpec
 from dptext_spark.spark.udf.names import NO_NAMES, ShippedNames
 from dptext_spark.spark.udf.ship import Shipped

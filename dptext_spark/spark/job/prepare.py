@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
 
-from dptext_spark.config.locations import parts_of, spelled
 from dptext_spark.config.model import RunConfig
-from dptext_spark.errors import DataError
 from dptext_spark.model.artifact import certificate_of
 from dptext_spark.model.code_ahead import wait_for_model
 from dptext_spark.model.compile import prepare
 from dptext_spark.model.privatizer import providers_of
+from dptext_spark.model.table_checks import check_input
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.runtime.jit import compilations
 from dptext_spark.runtime.progress import Steps
@@ -24,9 +23,9 @@ from dptext_spark.spark.job.checks import (
     KeyColumn,
     check_keys,
     check_output,
-    check_weights,
+    check_partitions_of,
+    check_places,
     detail_of_input,
-    partitions_of,
     place_of,
 )
 from dptext_spark.spark.job.entries import entries_of
@@ -36,11 +35,9 @@ from dptext_spark.spark.job.plan import RunPlan
 from dptext_spark.spark.job.providers import require_in_workers
 from dptext_spark.spark.secrets import key_of
 from dptext_spark.spark.tables.identity import identify_rows
-from dptext_spark.spark.tables.layout import check_partitions
-from dptext_spark.spark.tables.paths import Parts, beside, paths_of
+from dptext_spark.spark.tables.paths import schema_of
 from dptext_spark.spark.tables.tables import (
     DeltaDetail,
-    check_text_columns,
     corrupt_records,
     history,
     read_input,
@@ -60,31 +57,26 @@ def prepare_run(spark: SparkSession, config: RunConfig, key: RunKey | None, say:
     say("reading the input's schema")
     columns = list(config.columns)
     df, input_version = read_input(spark, config.input, columns)
-    check_text_columns(df, columns)
-    if config.importance is not None:
-        check_weights(df, config.importance.weights)
+    schema = schema_of(df.schema)
+    fit = check_input(schema, config)
     identity = identify_rows(df, config.row_key, config.record_key, ordinal=True)
     place = place_of(config)
-    kept, dropped = _kept_columns(df, config)
     # Neither the target nor the model has to do with what is counted in the input. Nor has the ledger: what Delta needs of its
     # log is read meanwhile, and a reservation decides on what is there then.
     with (
         reading(spark, lambda: _counted(spark, df, config)) as counted,
         reading(spark, lambda: entries_of(spark, place.ledger)),
     ):
-        partitioned = config.output.partition_by
-        check_partitions(
-            partitioned, df.schema, kept, paths_of(df.schema, columns),
-            partitions_of(spark, place.target) if partitioned else None,
-        )  # fmt: skip
+        check_partitions_of(spark, config, place, schema, fit)
         key = key_of(spark, config.key, key)
         # The log of the target is read beside that of the input.
         with reading(spark, lambda: history(spark, place.target)) as commits:
             detail = _detail(spark, config)
         check_output(
-            spark, config, place, df, kept, commits(), persistent=key.kind != "os", dropped=dropped,
+            spark, config, place, df, list(fit.kept), commits(), persistent=key.kind != "os", dropped=fit.dropped,
             source=detail,
         )  # fmt: skip
+        check_places(spark, config)
         say("preparing the model")
         wait_for_model(config)
         privatizer, folder = prepare(config, lambda step, _: say(step))
@@ -106,10 +98,10 @@ def prepare_run(spark: SparkSession, config: RunConfig, key: RunKey | None, say:
         corrupt=corrupt,
         identity=identity,
         place=place,
-        kept=kept,
+        kept=list(fit.kept),
         compiled=compilations(),
         certificate=certificate_of(folder),
-        dropped=dropped,
+        dropped=fit.dropped,
         rows=rows,
         detail=detail,
     )
@@ -142,28 +134,3 @@ def with_lists(plan: RunPlan, say: Steps) -> RunPlan:
     scope = plan.run_id if plan.stream is None else plan.stream.stream
     lists = compile_lists(plan.spark, sources, plan.privatizer, plan.key, scope, say, plan.lists)
     return replace(plan, lists=lists)
-
-
-def _kept_columns(df: DataFrame, config: RunConfig) -> tuple[list[str], frozenset[Parts]]:
-    """Return the columns of the target, in the order of the input, and the fields beside nested texts that are left out."""
-    other = config.output.other_columns
-    if other == "keep":
-        # What weighs private words tells of them: such a column goes along only where it is named.
-        weights = () if config.importance is None else config.importance.weights
-        left = {name.lower() for name in weights}
-        return [name for name in df.columns if name.lower() not in left], frozenset()
-    paths = paths_of(df.schema, config.columns)
-    fields, _ = beside(df.schema, paths)
-    listed = () if other == "drop" else other
-    inside = {spelled(field) for field in fields}
-    valid = [*df.columns, *sorted(inside)]
-    for name in listed:
-        if name not in df.columns and spelled(parts_of(name) or ()) not in inside:
-            raise DataError(
-                f"output.other_columns: {name!r} is not in the input; columns there: {', '.join(valid)}."
-            )
-    whole = {name for name in listed if name in df.columns}
-    named = {path.root for path in paths} | whole
-    kept = {parts_of(name) for name in listed}
-    dropped = frozenset(field for field in fields if field not in kept and field[0] not in whole)
-    return [name for name in df.columns if name in named], dropped

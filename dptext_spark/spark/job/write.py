@@ -20,15 +20,16 @@ from pyspark.sql import types as T
 
 from dptext_spark.disclosure.facts import RunRecord
 from dptext_spark.errors import SettingsError
+from dptext_spark.model.delta_log import CREATED, SEAL, Commit, our_commits
 from dptext_spark.runtime.progress import Steps
 from dptext_spark.spark.job import counting, runs
 from dptext_spark.spark.job.beside import reading
 from dptext_spark.spark.job.effects import Effect, Observer, announced, unobserved
-from dptext_spark.spark.job.idempotency import SEAL, Binding
+from dptext_spark.spark.job.idempotency import Binding
 from dptext_spark.spark.job.plan import SAMPLE_ROWS, RunPlan
 from dptext_spark.spark.session.session import context_of, cores_of, watched
 from dptext_spark.spark.tables.layout import Layout
-from dptext_spark.spark.tables.tables import CREATED, STREAM, Commit, Target, history, our_commits
+from dptext_spark.spark.tables.tables import STREAM, Target, history
 from dptext_spark.spark.udf.batches import batched
 from dptext_spark.spark.udf.column import applied, replaced
 from dptext_spark.spark.udf.ship import ship_for

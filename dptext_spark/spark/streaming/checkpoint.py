@@ -17,13 +17,15 @@ from pyspark.sql import types as T
 
 from dptext_spark.disclosure.facts import ShownSettings
 from dptext_spark.errors import RunError, SettingsError
+from dptext_spark.model.delta_log import our_commits
 from dptext_spark.model.privatizer import ENGINE_VERSION
+from dptext_spark.model.target_checks import other_engine
 from dptext_spark.spark.job import runs
 from dptext_spark.spark.job.checks import detail_of_input, holds_files, place_of
 from dptext_spark.spark.job.effects import Effect, Observer, announced, unobserved
-from dptext_spark.spark.job.idempotency import DECIDED, differences, other_engine, version_of_lexicon
+from dptext_spark.spark.job.idempotency import DECIDED, differences, version_of_lexicon
 from dptext_spark.spark.tables.schemas import frame_of
-from dptext_spark.spark.tables.tables import Target, opened_if_there, our_commits
+from dptext_spark.spark.tables.tables import Target, opened_if_there
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

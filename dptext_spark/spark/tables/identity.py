@@ -11,8 +11,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from dptext_spark.errors import DataError, SettingsError
+from dptext_spark.errors import SettingsError
+from dptext_spark.model.table_checks import check_keys_there
 from dptext_spark.spark.errors import suppress_sensitive_logs
+from dptext_spark.spark.tables.paths import schema_of
 from dptext_spark.spark.udf.column import key_column
 
 # Plan nodes that neither move rows between partitions nor change their order or number before the function. A plain `Scan`
@@ -65,9 +67,7 @@ def identify_rows(df: DataFrame, row_key: str | None, record_key: str | None, or
         DataError: a key column is missing.
         SettingsError: there is no stable identity; `row_key` is the cure.
     """
-    for field, name in (("row_key", row_key), ("record_key", record_key)):
-        if name is not None and name not in df.columns:
-            raise DataError(f"{field}: {name!r} is not in the input; columns there: {', '.join(df.columns)}.")
+    check_keys_there(schema_of(df.schema), row_key, record_key)
     record = key_column(df, record_key, "record_key") if record_key else None
     if row_key:
         return Identity("row_key", key_column(df, row_key, "row_key"), record)

@@ -8,44 +8,37 @@ of texts a row, and comes back as one. All else of the column stays where it is,
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import Column, functions
 from pyspark.sql import types as T
 
-from dptext_spark.config.locations import parts_of, spelled
-from dptext_spark.errors import DataError
+from dptext_spark.model.schema import (
+    DECLARED,
+    Field,
+    Kind,
+    ListOf,
+    MapOf,
+    Parts,
+    Plain,
+    Struct,
+    TextPath,
+    beside_texts,
+    resolve,
+    resolve_all,
+    texts_of,
+)
 
 F: Any = functions  # its stubs leave out what Spark adds at run time
-Parts = tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Path:
-    """Where text lies.
+class Path(TextPath):
+    """Where text lies, and how Spark reads it."""
 
-    Attributes:
-        root: the top-level column.
-        outer: the fields from there to the text, or to the array or map.
-        over: `array` or `map` where each row holds several texts, else empty.
-        inner: the fields from an element, or from a value of the map, to the text.
-    """
-
-    root: str
-    outer: Parts = ()
-    over: str = ""
-    inner: Parts = ()
-
-    @property
-    def parts(self) -> Parts:
-        """The names on the way."""
-        return (self.root, *self.outer, *self.inner)
-
-    @property
-    def name(self) -> str:
-        """The one spelling of the path; draws at token level are for it."""
-        return spelled(self.parts)
+    @classmethod
+    def of(cls, path: TextPath) -> Path:
+        """Return the same place."""
+        return cls(path.root, path.outer, path.over, path.inner)
 
     @property
     def text(self) -> Column:
@@ -76,78 +69,31 @@ def quoted(name: str) -> Column:
     return functions.col("`" + name.replace("`", "``") + "`")
 
 
+def schema_of(schema: T.StructType) -> Struct:
+    """Return the schema of a frame as the rules of a run take it."""
+
+    def kind_of(kind: T.DataType) -> Kind:
+        if isinstance(kind, T.StructType):
+            return schema_of(kind)
+        if isinstance(kind, T.ArrayType):
+            return ListOf(kind_of(kind.elementType))
+        if isinstance(kind, T.MapType):
+            return MapOf(kind_of(kind.keyType), kind_of(kind.valueType))
+        return Plain(kind.simpleString())
+
+    return Struct(
+        tuple(Field(f.name, kind_of(f.dataType), str(f.metadata.get(DECLARED, ""))) for f in schema.fields)
+    )
+
+
 def resolved(schema: T.StructType, name: str, exact: bool = False) -> Path:
-    """Find the text that a name means: a top-level column of exactly that name, or a path.
-
-    Args:
-        schema: of the frame.
-        name: as a user writes it.
-        exact: it is a :attr:`Path.name`, which means one text only.
-
-    Raises:
-        DataError: there is none, it is no text, or the name could mean two columns.
-    """
-    parts = parts_of(name)
-    if name in schema.fieldNames() and not exact:
-        if parts is not None and len(parts) > 1 and parts[0] in schema.fieldNames():
-            raise DataError(
-                f"columns: {name!r} may be a column or a field of {parts[0]!r}; valid: {spelled((name,))} for the column, "
-                f"`{parts[0]}`.{spelled(parts[1:])} for the field."
-            )
-        parts = (name,)
-    if parts is None or parts[0] not in schema.fieldNames():
-        raise _no_text(schema, name, "is not in the input")
-    kind: T.DataType = schema[parts[0]].dataType
-    outer: list[str] = []
-    inner: list[str] = []
-    over, left = "", list(parts[1:])
-    while not isinstance(kind, T.StringType):
-        if isinstance(kind, T.StructType) and left:
-            field = left.pop(0)
-            if field not in kind.fieldNames():
-                raise _no_text(schema, name, "is not in the input")
-            (inner if over else outer).append(field)
-            kind = kind[field].dataType
-        elif isinstance(kind, T.ArrayType | T.MapType) and not over:
-            over = "array" if isinstance(kind, T.ArrayType) else "map"
-            kind = kind.elementType if isinstance(kind, T.ArrayType) else kind.valueType
-        elif isinstance(kind, T.ArrayType | T.MapType):
-            raise _no_text(
-                schema, name, "lies in a list of lists (at most one array or map may stand on the way)"
-            )
-        else:
-            raise _no_text(schema, name, f"is of type {kind.simpleString()}")
-    if left:
-        raise _no_text(schema, name, "is not in the input")
-    return Path(parts[0], tuple(outer), over, tuple(inner))
-
-
-def _no_text(schema: T.StructType, name: str, why: str) -> DataError:
-    texts = [path.name for path in texts_in(schema)]
-    return DataError(f"columns: {name!r} {why}; text columns there: {', '.join(texts) or 'none'}.")
+    """Find the text that a name means, as :func:`dptext_spark.model.schema.resolve`."""
+    return Path.of(resolve(schema_of(schema), name, exact))
 
 
 def texts_in(schema: T.StructType) -> Iterator[Path]:
     """Yield every text that a path leads to."""
-
-    def below(path: Path, kind: T.DataType) -> Iterator[Path]:
-        if isinstance(kind, T.StringType):
-            yield path
-        elif isinstance(kind, T.StructType):
-            for field in kind.fields:
-                deeper = (
-                    Path(path.root, path.outer, path.over, (*path.inner, field.name))
-                    if path.over
-                    else Path(path.root, (*path.outer, field.name))
-                )
-                yield from below(deeper, field.dataType)
-        elif isinstance(kind, T.ArrayType) and not path.over:
-            yield from below(Path(path.root, path.outer, "array"), kind.elementType)
-        elif isinstance(kind, T.MapType) and not path.over:
-            yield from below(Path(path.root, path.outer, "map"), kind.valueType)
-
-    for field in schema.fields:
-        yield from below(Path(field.name), field.dataType)
+    return map(Path.of, texts_of(schema_of(schema)))
 
 
 def paths_of(schema: T.StructType, columns: Sequence[str], exact: bool = False) -> list[Path]:
@@ -156,41 +102,12 @@ def paths_of(schema: T.StructType, columns: Sequence[str], exact: bool = False) 
     Raises:
         DataError: as :func:`resolved`, or two names mean the same text.
     """
-    found: list[Path] = []
-    for name in columns:
-        path = resolved(schema, name, exact)
-        if path in found:
-            raise DataError(f"columns: {name!r} is named twice.")
-        found.append(path)
-    return found
+    return [Path.of(path) for path in resolve_all(schema_of(schema), columns, exact)]
 
 
-def beside(schema: T.StructType, paths: Sequence[Path]) -> tuple[list[Parts], list[str]]:
-    """Name what lies beside the texts inside their columns.
-
-    Returns:
-        (the other fields, by their parts; the maps whose keys stay in clear, by their names).
-    """
-    fields: list[Parts] = []
-    keys: list[str] = []
-
-    def walk(kind: T.DataType, at: Parts, wanted: list[Parts]) -> None:
-        if isinstance(kind, T.ArrayType):
-            walk(kind.elementType, at, wanted)
-        elif isinstance(kind, T.MapType):
-            keys.append(spelled(at))
-            walk(kind.valueType, at, wanted)
-        elif isinstance(kind, T.StructType):
-            for field in kind.fields:
-                deeper = [parts[1:] for parts in wanted if parts[0] == field.name]
-                if deeper:
-                    walk(field.dataType, (*at, field.name), deeper)
-                else:
-                    fields.append((*at, field.name))
-
-    for root in dict.fromkeys(path.root for path in paths):
-        walk(schema[root].dataType, (root,), [path.parts[1:] for path in paths if path.root == root])
-    return fields, keys
+def beside(schema: T.StructType, paths: Sequence[TextPath]) -> tuple[list[Parts], list[str]]:
+    """Name what lies beside the texts inside their columns, as :func:`dptext_spark.model.schema.beside_texts`."""
+    return beside_texts(schema_of(schema), paths)
 
 
 def rebuilt(

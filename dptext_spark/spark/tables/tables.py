@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote, urlparse
 
 from pyspark.errors import PySparkException
@@ -20,17 +18,24 @@ from pyspark.sql import types as T
 from dptext_spark.config.locations import absolute
 from dptext_spark.config.sections import Input
 from dptext_spark.errors import DataError, SettingsError
+from dptext_spark.model.delta_log import Commit, our_commits
+from dptext_spark.model.table_checks import (
+    FORMATS,
+    check_header,
+    check_texts,
+    no_delta_table,
+    nothing_there,
+    unreadable,
+)
+from dptext_spark.spark.errors import JAVA_ERROR, condition_of
 from dptext_spark.spark.tables.condition import selected
-from dptext_spark.spark.tables.paths import paths_of, quoted
-from dptext_spark.spark.udf.column import RESULT
+from dptext_spark.spark.tables.paths import paths_of, quoted, schema_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-FORMATS = ("delta", "parquet", "csv", "tsv", "json", "text")
 CORRUPT = "_dptext_corrupt_record"
 STREAM = "dptext_stream"  # in the commit of a micro-batch: the run id of its stream
-CREATED = "dptext_created"  # a property of a table that was made empty for a run to write into: that run
 _NO_TABLE = (
     "DELTA_TABLE_NOT_FOUND", "DELTA_MISSING_DELTA_TABLE", "DELTA_PATH_DOES_NOT_EXIST", "TABLE_OR_VIEW_NOT_FOUND",
     "DELTA_TABLE_ONLY_OPERATION", "DELTA_ONLY_OPERATION", "PATH_NOT_FOUND", "DELTA_MISSING_TRANSACTION_LOG",
@@ -65,52 +70,6 @@ class Target:
     def __str__(self) -> str:
         """Return the path or the name."""
         return self.path or self.name
-
-
-@dataclass(frozen=True)
-class Commit:
-    """A commit of a Delta table, as its history tells of it.
-
-    Attributes:
-        version: that it made.
-        operation: such as WRITE or RESTORE; `parameters` are its own.
-        metadata: what a run of ours said in it, JSON; None in commits of others.
-        metrics: such as `numOutputRows`, as text.
-    """
-
-    version: int
-    operation: str = ""
-    parameters: Mapping[str, str] = field(default_factory=dict)
-    metadata: str | None = None
-    metrics: Mapping[str, str] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, row: Row) -> Commit:
-        """Read a row of `DESCRIBE HISTORY`."""
-        said = {name: row[name] or {} for name in ("operationParameters", "operationMetrics")}
-        metadata = row["userMetadata"]
-        return cls(
-            int(row["version"]),
-            row["operation"],
-            said["operationParameters"],
-            metadata,
-            said["operationMetrics"],
-        )
-
-    @cached_property
-    def said(self) -> Mapping[str, Any]:
-        """What a run of ours said in it; nothing in commits of others."""
-        try:
-            found = json.loads(self.metadata or "")
-        except (ValueError, RecursionError):
-            return {}
-        return found if isinstance(found, dict) and "dptext_run" in found else {}
-
-    @property
-    def rows(self) -> int | None:
-        """How many it wrote; None where it does not say."""
-        counted = self.metrics.get("numOutputRows")
-        return None if counted is None else int(counted)
 
 
 class DeltaDetail(NamedTuple):
@@ -171,6 +130,12 @@ def read_input(spark: SparkSession, source: Input, columns: list[str]) -> tuple[
         named = f"delta:{version}" if version is not None else file_version(df)
     except PySparkException as error:
         raise _unreadable(source, error) from None
+    except JAVA_ERROR as error:  # PySpark leaves it as it came where a task fails that reads a schema
+        condition = condition_of(error)
+        if not condition.startswith("FAILED_READ_FILE"):
+            raise
+        raise unreadable(_folder(source), source.format, condition) from None
+    check_header(schema_of(df.schema), source, columns)
     return selected(df, source.where), named
 
 
@@ -180,24 +145,20 @@ def _folder(source: Input) -> str:
 
 
 def _unreadable(source: Input, error: PySparkException) -> DataError:
-    place, condition = source.table or source.path, str(error.getCondition() or type(error).__name__)
+    place, condition = str(source.table or source.path), str(error.getCondition() or type(error).__name__)
     if condition.startswith("PATH_NOT_FOUND"):
-        return DataError(
-            f"input.path: there is nothing in {place!r} ({condition}); valid: a path that exists where Spark runs."
-        )
+        return nothing_there(place, condition)
     if condition.startswith(("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND")):
         return DataError(
             f"input.table: there is no {place!r} ({condition}); valid: a table or a view of this session's catalog."
         )
-    return DataError(
-        f"input: {place!r} cannot be read as {source.format} ({condition}); valid formats: {', '.join(FORMATS)}."
-    )
+    return unreadable(place, source.format, condition)
 
 
 def _read_path(spark: SparkSession, source: Input, version: int | None, columns: list[str]) -> DataFrame:
     if source.format == "delta":
         if version is None:
-            raise DataError(f"input.path: {source.path!r} is no Delta table; name its input.format.")
+            raise no_delta_table(_folder(source))
         reader = spark.read.options(**source.options).option("versionAsOf", version)
         return reader.format("delta").load(_folder(source))
     if source.format in ("csv", "tsv"):
@@ -301,11 +262,17 @@ def history(spark: SparkSession, target: Target, limit: int | None = None) -> li
     """Return the commits of a Delta table, newest first; none where there is no such table."""
     try:
         found = spark.sql(f"DESCRIBE HISTORY {target.sql}{f' LIMIT {limit}' if limit else ''}")
-        return [Commit.of(row) for row in found.collect()]
+        return [_commit(row) for row in found.collect()]
     except PySparkException as error:
         if is_no_table(error):
             return []
         raise
+
+
+def _commit(row: Row) -> Commit:
+    """Read a row of `DESCRIBE HISTORY`."""
+    parameters, metrics = (row[name] or {} for name in ("operationParameters", "operationMetrics"))
+    return Commit(int(row["version"]), row["operation"], parameters, row["userMetadata"], metrics)
 
 
 def is_no_table(error: PySparkException) -> bool:
@@ -323,11 +290,6 @@ def opened_if_there(spark: SparkSession, folder: str) -> DataFrame | None:
             return None
         raise
     return found
-
-
-def our_commits(commits: Iterable[Commit]) -> dict[str, Commit]:
-    """Return the commits that runs of this package made, by run id."""
-    return {str(commit.said["dptext_run"]): commit for commit in commits if commit.said}
 
 
 def undone_by(commits: Sequence[Commit], version: int) -> int | None:
@@ -354,21 +316,13 @@ def releases(commits: Iterable[Commit]) -> set[str]:
     return {str(commit.said.get(STREAM, run_id)) for run_id, commit in our_commits(commits).items()}
 
 
-def only_created(commits: Iterable[Commit]) -> bool:
-    """Whether all that happened to a table is that a run made it, empty."""
-    return all(f'"{CREATED}"' in (commit.parameters.get("properties") or "") for commit in commits)
-
-
 def check_text_columns(df: DataFrame, columns: list[str]) -> None:
     """Refuse texts that are missing or no text, and a column that would be taken for the result of the function.
 
     Raises:
         DataError: naming the column and the valid ones.
     """
-    taken = [name for name in df.columns if name.lower() == RESULT]
-    if taken:
-        raise DataError(f"input: the column name {taken[0]!r} is reserved; rename the column.")
-    paths_of(df.schema, columns)
+    check_texts(schema_of(df.schema), columns)
 
 
 def leftover_files(spark: SparkSession, target: Target, since: float) -> list[str]:

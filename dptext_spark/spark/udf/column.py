@@ -23,9 +23,11 @@ from pyspark.sql import types as T
 from dptext_spark.errors import DataError, DPTextError, SettingsError, require_choice
 from dptext_spark.importance.providers import InvalidWeightsError
 from dptext_spark.model.privatizer import Privatizer
+from dptext_spark.model.schema import Parts, Plain
+from dptext_spark.model.table_checks import RESULT, check_key_kind
 from dptext_spark.randomness.draws import KeyReference, RunKey
 from dptext_spark.spark.errors import INVALID_UTF8, NULL_KEY, WEIGHTS, TaskError, code_of, worker_key
-from dptext_spark.spark.tables.paths import Parts, paths_of, quoted, rebuilt, strip_metadata
+from dptext_spark.spark.tables.paths import paths_of, quoted, rebuilt, strip_metadata
 from dptext_spark.spark.udf.elements import Elements, is_list
 from dptext_spark.spark.udf.names import NO_NAMES, ShippedNames, with_lists
 from dptext_spark.spark.udf.ship import Shipped, open_shipped
@@ -35,7 +37,6 @@ from dptext_spark.text.selection import Texts, TokenSelection
 UDF_KINDS = ("auto", "arrow", "pandas")
 ORDINAL_BITS = 40
 F: Any = functions  # its stubs leave out what Spark adds at run time
-RESULT = "__dptext"
 
 
 @dataclass(frozen=True)
@@ -334,6 +335,7 @@ def _unnoted(df: DataFrame) -> DataFrame:
 def key_column(df: DataFrame, name: str, field: str) -> Column:
     """Return an identity column in a type that workers take: bigint, string or binary."""
     kind = df.schema[name].dataType
+    check_key_kind(field, name, Plain(kind.simpleString()))
     if isinstance(kind, T.ByteType | T.ShortType | T.IntegerType | T.LongType):
         return quoted(name).cast("bigint")
     if isinstance(kind, T.StringType):
@@ -343,9 +345,4 @@ def key_column(df: DataFrame, name: str, field: str) -> Column:
     if isinstance(kind, T.TimestampType):
         # Its text depends on the session's time zone, and two instants share one when the clocks go back.
         return functions.unix_micros(quoted(name))
-    if isinstance(kind, T.DateType | T.TimestampNTZType | T.DecimalType):
-        return quoted(name).cast("string")
-    raise SettingsError(
-        f"{field}: column {name!r} is of type {kind.simpleString()}; valid: an integer, string, binary, decimal, date or "
-        "timestamp column."
-    )
+    return quoted(name).cast("string")  # of dates, decimals, and times without a zone

@@ -11,6 +11,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from dptext_spark._version import __version__
@@ -34,6 +36,19 @@ SETTINGS = "input: {path: /none/in}\ncolumns: [body]\noutput: {path: /none/out}\
 def settings(tmp_path: Path) -> Path:
     file = tmp_path / "run.yaml"
     file.write_text(SETTINGS)
+    return file
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    """Settings of a run over a table that is there."""
+    folder = tmp_path / "table"
+    folder.mkdir()
+    pq.write_table(pa.table({"body": ["the man", None]}), folder / "in.parquet")
+    file = folder / "table.yaml"
+    file.write_text(
+        f"input: {{path: {folder / 'in.parquet'}, format: parquet}}\ncolumns: [body]\noutput: {{path: {folder / 'out'}}}\n"
+    )
     return file
 
 
@@ -387,19 +402,70 @@ def test_import_refuses_what_it_does_not_know(
     assert not (tmp_path / "out").exists()
 
 
-def test_a_dry_run_needs_no_data_and_no_spark(settings: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert dptext("run", settings, "--dry-run", "--set", "policy.oov=keep") == 0
+def test_a_dry_run_fits_one_screen_and_says_all_of_it_on_request(
+    table: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert dptext("run", table, "--dry-run", "--set", "policy.oov=keep") == 0
+    out = capsys.readouterr().out
+    assert len(out.splitlines()) <= 24
+    assert max(map(len, out.splitlines())) <= WIDTH
+    assert "pyarrow read the footers of 1 of 1 files" in plain(out)
+    assert "UNKNOWN WORDS ARE RELEASED IN CLEAR" in plain(out)
+    assert dptext("run", table, "--dry-run", "--full", "--set", "policy.oov=keep") == 0
     out = capsys.readouterr().out
     assert "oov: keep" in out
     assert "UNKNOWN WORDS ARE RELEASED IN CLEAR" in out
+    assert "Columns, keys and targets were checked by pyarrow" in plain(out)
     assert "Nothing was written but the model" in out
-    assert dptext("run", settings, "--dry-run", "--json") == 0
-    assert "disclosure" in json.loads(capsys.readouterr().out)
+    assert dptext("run", table, "--dry-run", "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert "disclosure" in found
+    assert found["checked"]["columns"] == ["body"]
+    assert sorted(path.name for path in table.parent.iterdir()) == ["in.parquet", "table.yaml"]
 
 
-def test_a_dry_run_does_not_import_pyspark(settings: Path) -> None:
+def test_a_dry_run_refuses_what_the_run_would(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert dptext("run", table, "--dry-run", "--set", "columns=[nope]") == 3
+    assert "columns: 'nope' is not in the input; text columns there: body." in capsys.readouterr().err
+    assert dptext("run", table, "--full") == 2
+    assert "--full: given without --dry-run" in capsys.readouterr().err
+
+
+def test_a_style_says_at_once_what_a_run_misses(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert dptext("run", "strict", "--dry-run") == 2
+    err = plain(capsys.readouterr().err)
+    assert (
+        "input.path, columns and output.path: missing; they have no default. For example --set input.path=tickets"
+        in err
+    )
+    assert (
+        dptext("run", "strict", "--dry-run", "--set", "columns=[body]", "--set", "input.format=parquet") == 2
+    )
+    assert "input.path and output.path: missing" in plain(capsys.readouterr().err)
+    given = (
+        f"input.path={table.parent / 'in.parquet'}",
+        "input.format=parquet",
+        "columns=[body]",
+        f"output.path={table.parent / 'o'}",
+    )
+    assert dptext("run", "strict", "--dry-run", *(word for one in given for word in ("--set", one))) == 0
+    assert "by tem, ε = 11, at token level; no word is meant to stay in clear" in plain(
+        capsys.readouterr().out
+    )
+
+
+def test_a_file_goes_before_a_style_of_its_name(
+    table: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(table.parent)
+    table.rename(table.parent / "strict")
+    assert dptext("run", "strict", "--dry-run") == 0
+    assert "by custext" in capsys.readouterr().out
+
+
+def test_a_dry_run_does_not_import_pyspark(table: Path) -> None:
     code = (
-        f"import sys; from dptext_spark.cli.app import main; code = main(['run', {str(settings)!r}, '--dry-run', '--json']); "
+        f"import sys; from dptext_spark.cli.app import main; code = main(['run', {str(table)!r}, '--dry-run', '--json']); "
         "sys.exit(99 if 'pyspark' in sys.modules else code)"
     )
     assert (
@@ -506,18 +572,16 @@ class TestCertify:
         assert set(found["worst_words"]) <= {f"w{c}" for c in "abcdefgh"}
 
     def test_it_is_kept_for_runs(
-        self, model: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+        self, model: list[str], table: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
         model += ["--set", "mechanism.name=truncated_laplace", "--set", "mechanism.calibration=published"]
-        settings = tmp_path / "run.yaml"
-        settings.write_text(SETTINGS)
-        assert dptext("run", settings, "--dry-run", *model) == 0
+        assert dptext("run", table, "--dry-run", *model) == 0
         assert "none was made; `dptext certify` makes one" in plain(capsys.readouterr().out)
         assert dptext("certify", *model) == 0
         out = plain(capsys.readouterr().out)
         assert "Release of the noisy vector, refuted" in out
         assert "Release of the word, " in out
-        assert dptext("run", settings, "--dry-run", *model, "--json") == 0
+        assert dptext("run", table, "--dry-run", *model, "--json") == 0
         found = json.loads(capsys.readouterr().out)
         assert found["certificate"]["verdict"] == "refuted"
         assert "THE GUARANTEE BELOW DOES NOT HOLD" in json.dumps(found["disclosure"])

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dptext_spark.cli.app import main
-from dptext_spark.config.load import load_config
+from dptext_spark.config.load import load_config, load_model_config
 from dptext_spark.config.styles import STYLES, TableSettings, of_style, settings_file
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.model.first_look import columns_of
@@ -82,7 +82,9 @@ def test_a_csv_file_becomes_settings_that_a_run_takes(
     assert (config.row_key, config.record_key) == ("ticket_id", None)
     assert config.input.options == {"header": "true", "multiLine": "true", "sep": ";"}
     assert config.output.other_columns == ("ticket_id",)
-    assert config.mechanism == load_config(Path(__file__).parents[3] / "conf" / "balanced.yaml").mechanism
+    assert (
+        config.mechanism == load_model_config(Path(__file__).parents[3] / "conf" / "balanced.yaml").mechanism
+    )
     assert dptext("run", here / "tickets.yaml", "--dry-run") == 0
     capsys.readouterr()
     # It is not written over.

@@ -17,23 +17,22 @@ from dptext_spark.disclosure import disclosure
 from dptext_spark.disclosure.facts import RunRecord
 from dptext_spark.disclosure.released import filters_on_text
 from dptext_spark.errors import RunError
+from dptext_spark.model.delta_log import SEAL, Commit
 from dptext_spark.model.privatizer import ENGINE_VERSION
+from dptext_spark.model.target_checks import engine_of_commit
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.spark.job.idempotency import (
     DECIDED,
-    SEAL,
     SETTINGS,
     Binding,
     bind_run,
     check_finished,
     check_still_there,
     differences,
-    engine_of_commit,
 )
 from dptext_spark.spark.job.plan import RunPlan
 from dptext_spark.spark.job.releases import shown_mechanism
 from dptext_spark.spark.tables.schemas import RUNS
-from dptext_spark.spark.tables.tables import Commit
 from dptext_spark.text.identifiers.types import NO_IDENTIFIERS
 
 ROW = RunRecord.of({

@@ -25,6 +25,7 @@ from dptext_spark.disclosure.facts import RunRecord
 from dptext_spark.errors import DataError, RecordingError, RunError
 from dptext_spark.ledger.balance import Balance, balances
 from dptext_spark.ledger.entry import BEGUN, COUNTS, LIMIT, RESERVED, SPENT, VOID, Book, Decision, Entry
+from dptext_spark.model.delta_log import Commit
 from dptext_spark.model.privatizer import ENGINE_VERSION
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.report.sections.published import Published
@@ -36,7 +37,7 @@ from dptext_spark.spark.job.prepare import prepare_run
 from dptext_spark.spark.job.releases import Source
 from dptext_spark.spark.runner import run
 from dptext_spark.spark.tables.schemas import LEDGER
-from dptext_spark.spark.tables.tables import Commit, Target, history
+from dptext_spark.spark.tables.tables import Target, history
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 KEY, OTHER = (RunKey(hashlib.sha256(name).digest()) for name in (b"one", b"another"))

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from dptext_spark.model.delta_log import Commit
 from dptext_spark.spark.streaming import duplicates
-from dptext_spark.spark.tables.tables import Commit
 
 
 @pytest.mark.parametrize(("handling", "dropped"), [("refuse", 0), ("accept", None)])

@@ -13,10 +13,13 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
 from dptext_spark.errors import DataError, SettingsError
-from dptext_spark.spark.job.checks import KeyColumn, check_key, check_keys, check_schema
+from dptext_spark.model.delta_log import only_created, our_commits
+from dptext_spark.model.target_checks import check_schema
+from dptext_spark.spark.job.checks import KeyColumn, check_key, check_keys
 from dptext_spark.spark.job.write import create_empty
 from dptext_spark.spark.tables import tables
 from dptext_spark.spark.tables.layout import Layout
+from dptext_spark.spark.tables.paths import schema_of
 from dptext_spark.spark.tables.tables import Target, read_input
 
 
@@ -72,11 +75,11 @@ class TestHistory:
         target = Target(path=str(tmp_path / "t"))
         for metadata in ('{"dptext_run": "r1"}', '{"else": 1}', "no JSON", "[1]"):
             rows.write.format("delta").mode("append").option("userMetadata", metadata).save(target.path)
-            assert not tables.only_created(tables.history(spark, target))
+            assert not only_created(tables.history(spark, target))
         rows.write.format("delta").mode("append").save(target.path)
         commits = tables.history(spark, target)
         assert [commit.version for commit in commits] == [4, 3, 2, 1, 0]
-        assert {name: commit.version for name, commit in tables.our_commits(commits).items()} == {"r1": 0}
+        assert {name: commit.version for name, commit in our_commits(commits).items()} == {"r1": 0}
         assert len(tables.history(spark, target, limit=2)) == 2
 
     @pytest.mark.parametrize("name", ["made", "a name"])
@@ -86,9 +89,9 @@ class TestHistory:
         target = Target(name="made_empty")
         frame = rows.withColumnRenamed(rows.columns[0], name)
         create_empty(spark, target, frame.schema, "r1", Layout.of(frame.schema, ()))
-        assert tables.only_created(tables.history(spark, target))
+        assert only_created(tables.history(spark, target))
         frame.writeTo(target.sql).append()
-        assert not tables.only_created(tables.history(spark, target))
+        assert not only_created(tables.history(spark, target))
 
 
 class TestReadInput:
@@ -182,8 +185,8 @@ class TestReadInput:
             DataError,
             match=r"as strings what the input holds with a type: id \(bigint\).*Valid: another output",
         ):
-            check_schema(target, source_, ["body"], ["body", "id"], mode)
-        check_schema(source_, source_, ["body"], ["body", "id"], mode)
+            check_schema(schema_of(target), schema_of(source_), ["body"], ["body", "id"], mode)
+        check_schema(schema_of(source_), schema_of(source_), ["body"], ["body", "id"], mode)
 
     def test_records_are_counted_in_text_formats_only(self, spark, rows: DataFrame, tmp_path: Path) -> None:
         rows.write.parquet(str(tmp_path / "p"))

@@ -1,0 +1,274 @@
+"""What must hold of the schema of a run's input: one set of rules, for the run and for the dry run before it.
+
+Each takes a schema, whoever read it. Messages name columns, never what stands in them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dptext_spark.config.locations import parts_of, spelled
+from dptext_spark.errors import DataError, SettingsError
+from dptext_spark.model.schema import (
+    Kind,
+    ListOf,
+    MapOf,
+    Parts,
+    Plain,
+    Struct,
+    TextPath,
+    beside_texts,
+    resolve_all,
+)
+
+if TYPE_CHECKING:
+    from dptext_spark.config.model import RunConfig
+    from dptext_spark.config.sections import Input
+
+FORMATS = ("delta", "parquet", "csv", "tsv", "json", "text")
+RESULT = "__dptext"  # the name of the function's result while a run is under way
+_KEY = re.compile(r"tinyint|smallint|int|bigint|string( .*)?|binary|timestamp(_ntz)?|date|decimal\(.*\)")
+_NUMBER = re.compile(r"tinyint|smallint|int|bigint|float|double|decimal\(.*\)")
+
+
+def nothing_there(place: str, why: str) -> DataError:
+    """Return the error for an input's path that leads nowhere."""
+    return DataError(
+        f"input.path: there is nothing in {place!r} ({why}); valid: a path that exists where Spark runs."
+    )
+
+
+def no_delta_table(place: str) -> DataError:
+    """Return the error for an input that should be a Delta table and is none."""
+    others = ", ".join(FORMATS[1:])
+    return DataError(
+        f"input.path: {place!r} is no Delta table; name its input.format. Valid: a Delta table's folder, or input.format: one of "
+        f"{others}."
+    )
+
+
+def unreadable(place: str, format: str, why: str) -> DataError:
+    """Return the error for an input that is not what its format says; `why` holds no word of it."""
+    return DataError(
+        f"input: {place!r} cannot be read as {format} ({why}); valid formats: {', '.join(FORMATS)}."
+    )
+
+
+@dataclass(frozen=True)
+class Fit:
+    """How settings fit a schema.
+
+    Attributes:
+        paths: where the texts are.
+        kept: the target's columns, in the order of the input.
+        dropped: fields beside nested texts that the output leaves out.
+    """
+
+    paths: tuple[TextPath, ...]
+    kept: tuple[str, ...]
+    dropped: frozenset[Parts]
+
+
+def check_input(schema: Struct, config: RunConfig) -> Fit:
+    """Refuse an input that lacks what settings name, or has it in a type that does not do.
+
+    Raises:
+        DataError, SettingsError: naming the setting, the column and what is valid.
+    """
+    paths = check_texts(schema, config.columns)
+    if config.importance is not None:
+        check_weights(schema, config.importance.weights)
+    check_keys_there(schema, config.row_key, config.record_key)
+    for field, name in (("row_key", config.row_key), ("record_key", config.record_key)):
+        if name is not None:
+            check_key_kind(field, name, schema.kinds[name])
+    for field, source in config.lists.named():
+        if source.of_rows:
+            list_column(schema, field, str(source.column))
+    kept, dropped = kept_columns(schema, config, paths)
+    return Fit(tuple(paths), tuple(kept), dropped)
+
+
+def check_header(schema: Struct, source: Input, columns: Sequence[str]) -> None:
+    """Refuse a CSV file whose first line names none of the text columns: it may be a row, so the message shows none of it.
+
+    Args:
+        schema: with the names of the first line.
+        source: the input.
+        columns: the text columns, as settings name them.
+
+    Raises:
+        DataError: it may have no header, or another separator or encoding.
+    """
+    if source.table or source.format not in ("csv", "tsv") or not columns:
+        return
+    if source.options.get("header", "true").lower() != "true":
+        return
+    if any(name in schema.kinds or (parts_of(name) or ("",))[0] in schema.kinds for name in columns):
+        return
+    count = len(schema.fields)
+    raise DataError(
+        f"columns: {_listed(columns)} {'is' if len(columns) == 1 else 'are'} not in the input: its first line, taken for the "
+        f"names of columns, holds {count:,} other{'' if count == 1 else 's'}, not shown, for they may be private text. Valid: "
+        f"names that stand there; input.options with header: false where that line is a row (columns are then _c0, _c1, ...), "
+        "with sep where fields are separated otherwise, with encoding where the file is no UTF-8."
+    )
+
+
+def check_texts(schema: Struct, columns: Sequence[str]) -> list[TextPath]:
+    """Refuse texts that are missing or no text, and a column that would be taken for the result of the function.
+
+    Returns:
+        Where the texts are.
+
+    Raises:
+        DataError: naming the column and the valid ones.
+    """
+    taken = [name for name in schema.names if name.lower() == RESULT]
+    if taken:
+        raise DataError(f"input: the column name {taken[0]!r} is reserved; rename the column.")
+    return resolve_all(schema, columns)
+
+
+def check_keys_there(schema: Struct, row_key: str | None, record_key: str | None) -> None:
+    """Refuse keys that are named and are not there: to go on without would weaken the unit that is protected.
+
+    Raises:
+        DataError: naming the columns there.
+    """
+    for field, name in (("row_key", row_key), ("record_key", record_key)):
+        if name is not None and name not in schema.kinds:
+            raise DataError(
+                f"{field}: {name!r} is not in the input; columns there: {', '.join(schema.names)}."
+            )
+
+
+def check_key_kind(field: str, name: str, kind: Kind) -> None:
+    """Refuse a key of a type that tells nothing apart, or not reliably.
+
+    Raises:
+        SettingsError: naming the valid types.
+    """
+    if not isinstance(kind, Plain) or not _KEY.fullmatch(kind.name):
+        raise SettingsError(
+            f"{field}: column {name!r} is of type {kind}; valid: an integer, string, binary, decimal, date or "
+            "timestamp column."
+        )
+
+
+def check_weights(schema: Struct, names: Sequence[str]) -> None:
+    """Refuse columns of weights that are missing or hold no lists of numbers.
+
+    Raises:
+        DataError: naming the column and what is valid.
+    """
+    kinds = {field.name.lower(): field.kind for field in schema.fields}
+    for name in names:
+        kind = kinds.get(name.lower())
+        if kind is None:
+            raise DataError(
+                f"importance.weights: {name!r} is not in the input; columns there: {', '.join(schema.names)}."
+            )
+        element = kind.element if isinstance(kind, ListOf) else None
+        if not isinstance(element, Plain) or not _NUMBER.fullmatch(element.name):
+            raise DataError(f"importance.weights: column {name!r} is of type {kind}; valid: array<float>.")
+
+
+def list_column(schema: Struct, field: str, name: str) -> str:
+    """Return the exact name of a column that holds a list of each row.
+
+    Args:
+        schema: of the input.
+        field: the setting.
+        name: as it was given.
+
+    Raises:
+        DataError: it is missing, or holds neither text nor lists of text.
+    """
+    known = {one.name.lower(): one for one in schema.fields}
+    found = known.get(name.lower())
+    if found is None:
+        raise DataError(f"{field}.column: {name!r} is not there; columns there: {', '.join(schema.names)}.")
+    inside = found.kind.element if isinstance(found.kind, ListOf) else found.kind
+    if not isinstance(inside, Plain) or not inside.is_text:
+        raise DataError(
+            f"{field}.column: column {name!r} is of type {found.kind}; valid: string or array<string>."
+        )
+    return found.name
+
+
+def kept_columns(
+    schema: Struct, config: RunConfig, paths: Sequence[TextPath]
+) -> tuple[list[str], frozenset[Parts]]:
+    """Return the columns of the target, in the order of the input, and the fields beside nested texts that are left out.
+
+    Raises:
+        DataError: a column is named that is not there.
+    """
+    other = config.output.other_columns
+    if other == "keep":
+        # What weighs private words tells of them: such a column goes along only where it is named.
+        weights = () if config.importance is None else config.importance.weights
+        left = {name.lower() for name in weights}
+        return [name for name in schema.names if name.lower() not in left], frozenset()
+    fields, _ = beside_texts(schema, paths)
+    listed = () if other == "drop" else other
+    inside = {spelled(field) for field in fields}
+    valid = [*schema.names, *sorted(inside)]
+    for name in listed:
+        if name not in schema.kinds and spelled(parts_of(name) or ()) not in inside:
+            raise DataError(
+                f"output.other_columns: {name!r} is not in the input; columns there: {', '.join(valid)}."
+            )
+    whole = {name for name in listed if name in schema.kinds}
+    named = {path.root for path in paths} | whole
+    kept = {parts_of(name) for name in listed}
+    dropped = frozenset(field for field in fields if field not in kept and field[0] not in whole)
+    return [name for name in schema.names if name in named], dropped
+
+
+def check_partitions(
+    partition_by: Sequence[str], schema: Struct, kept: Sequence[str], paths: Sequence[TextPath],
+    there: Sequence[str] | None,
+) -> None:  # fmt: skip
+    """Refuse partitions that cannot be made: folders are named by their values, so none may be of a text.
+
+    Args:
+        partition_by: the setting.
+        schema: of the input.
+        kept: the target's columns.
+        paths: the texts.
+        there: the partition columns of the target, None where there is no target yet.
+
+    Raises:
+        DataError: naming the column.
+    """
+    if not partition_by:
+        return
+    texts = {path.root for path in paths}
+    valid = [name for name in kept if name not in texts and _names_folders(schema.kinds[name])]
+    for name in partition_by:
+        if name not in valid:
+            raise DataError(
+                f"output.partition_by: {name!r} given; valid: columns of the target that are neither text to sanitize nor "
+                f"nested nor binary: {', '.join(valid) or 'none'}."
+            )
+    if len(valid) and len(partition_by) == len(kept):
+        raise DataError("output.partition_by: all columns given; valid: fewer than the target has.")
+    if there is not None and list(there) != list(partition_by):
+        raise DataError(
+            f"output.partition_by: {list(partition_by)} given, and the target is partitioned by {list(there)}; valid: the "
+            "target's own, or leave it out."
+        )
+
+
+def _names_folders(kind: Kind) -> bool:
+    return not isinstance(kind, Struct | ListOf | MapOf) and kind.name != "binary"
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(repr(name) for name in names[:5])
+    return shown if len(names) <= 5 else f"{shown} and {len(names) - 5:,} more"

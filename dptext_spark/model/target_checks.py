@@ -1,0 +1,179 @@
+"""What must hold of the places that a run writes to: one set of rules, for the run and for the dry run before it."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from dptext_spark._version import FIRST_ENGINE
+from dptext_spark.config.locations import normal_path
+from dptext_spark.errors import DataError, RunError, SettingsError
+from dptext_spark.model.delta_log import SEAL, Commit, only_created, our_commits
+from dptext_spark.model.privatizer import ENGINE_VERSION
+from dptext_spark.model.schema import Struct
+
+if TYPE_CHECKING:
+    from dptext_spark.config.model import RunConfig
+
+
+def engine_of_commit(commit: Commit) -> str:
+    """Return the version of the engine that made the draws of a commit of ours; older ones do not name it.
+
+    Raises:
+        DataError: the commit says something else there.
+    """
+    found = commit.said.get(SEAL)
+    engine = FIRST_ENGINE if found is None else found.get("engine", FIRST_ENGINE)
+    if not isinstance(engine, str):
+        raise DataError(f"{SEAL}.engine: a {type(engine).__name__} given; valid: a text.")
+    return engine
+
+
+def other_engine(then: str) -> str:
+    """Say that another engine made the draws, and what that means."""
+    return f"engine ({then} then, {ENGINE_VERSION} now): the package was updated, and the same key gives other draws since"
+
+
+def holds_other_files(path: str) -> SettingsError:
+    """Return the error for a folder that is taken by something else than a Delta table: raw files would lie beside the output."""
+    return SettingsError(
+        f"output.path: {path!r} holds files and is no Delta table; valid: a new or empty folder, or a Delta "
+        "table."
+    )
+
+
+def is_the_input(config: RunConfig, target: str) -> SettingsError:
+    """Return the error for a target that is what is read, where names and paths did not tell."""
+    field = "output.table" if config.output.table else "output.path"
+    return SettingsError(f"{field}: {target!r} is the input; valid: another place.")
+
+
+def check_releases(config: RunConfig, target: str, commits: Sequence[Commit], *, persistent: bool) -> bool:
+    """Refuse a target that exists under mode `error`, keeps raw text, or would release records again unasked.
+
+    Args:
+        config: the settings.
+        target: its path or its name.
+        commits: of the target, newest first; at least one.
+        persistent: whether the key outlives the run, so that equal runs draw equal noise.
+
+    Returns:
+        Whether it has columns that the output must have.
+
+    Raises:
+        RunError: the target exists under mode `error`.
+        SettingsError: what the settings must name first.
+    """
+    if only_created(commits):
+        return False
+    ours = our_commits(commits)
+    mode, output = config.output.mode, config.output
+    if config.run.id and config.run.id in ours:
+        return False
+    if mode == "error":
+        raise RunError(
+            f"output: {target!r} exists; valid: output.mode append or overwrite, or another place."
+        )
+    if not ours and not output.overwrite_raw:
+        raise SettingsError(
+            f"output.mode: {target!r} was not written by a run of this tool and may hold raw text, which stays "
+            "readable in its history; name another place, or accept that by output.overwrite_raw=true."
+        )
+    if ours and not persistent and output.fresh_noise != "accept":
+        raise SettingsError(
+            f"output.mode: {target!r} holds {len(ours)} release(s) of earlier runs; {mode} with a key of this run "
+            "only adds independent draws, and ε adds up. Use a persistent key (key.file), or output.fresh_noise=accept."
+        )
+    # A stream says so of its checkpoint.
+    then = ENGINE_VERSION if config.is_stream or not ours else engine_of_commit(next(iter(ours.values())))
+    if then != ENGINE_VERSION and output.fresh_noise != "accept":
+        raise SettingsError(
+            f"output.mode: {target!r} holds {len(ours)} release(s) of earlier runs, the newest with another "
+            f"{other_engine(then)}. So {mode} adds independent draws, and ε adds up. Valid: another output, or "
+            "output.fresh_noise=accept."
+        )
+    return True
+
+
+def check_schema(
+    target: Struct, written: Struct, columns: Collection[str], kept: Sequence[str], mode: str
+) -> None:
+    """Refuse a target that cannot take replacements of any length, or has other columns than what is written.
+
+    Overwriting too: Delta Lake would keep the table's columns, and fill those that are missing with NULL.
+
+    Args:
+        target: its schema.
+        written: the schema of what is written, with at least the columns in `kept`.
+        columns: those with text.
+        kept: the target's columns.
+        mode: of the output.
+
+    Raises:
+        DataError: naming the column.
+    """
+    for field in target.fields:
+        if field.name in columns and re.search(r"\b(var)?char\(|\bcollate\b", field.raw):
+            raise DataError(
+                f"output: column {field.name!r} of the target is {field.raw}; replacements vary in length: make it a plain "
+                "string."
+            )
+    if mode not in ("append", "overwrite"):
+        return
+    wanted = {name: str(written.kinds[name]) for name in kept}
+    there = {field.name: str(field.kind) for field in target.fields}
+    differ = sorted(set(wanted.items()) ^ set(there.items()))
+    untyped = [
+        name for name in kept if there.get(name) == "string" and wanted[name] not in ("string", "binary")
+    ]
+    if differ and {name for name, _ in differ} == set(untyped):
+        names = ", ".join(f"{name} ({wanted[name]})" for name in untyped)
+        raise DataError(
+            f"output.mode: {mode} needs the target's columns; it has as strings what the input holds with a type: {names}. "
+            "Numbers of JSON keep their type since this version. Valid: another output, or a target whose columns were "
+            "given these types."
+        )
+    if differ:
+        raise DataError(
+            f"output.mode: {mode} needs the target's columns; {differ[0][0]!r} differs. Target: "
+            f"{', '.join(f'{n} {t}' for n, t in there.items())}. Columns that it lacks are left out by "
+            "output.other_columns: drop, or a list; another output takes them all."
+        )
+
+
+def places_written(config: RunConfig) -> Mapping[str, str]:
+    """Return the paths that a run writes to, by the settings that name them."""
+    ledger = config.ledger.path or (f"{config.shareable}/ledger" if config.shareable else None)
+    given = {
+        "output.path": config.output.path,
+        "audit.shareable": config.shareable,
+        "audit.restricted": config.restricted,
+        "ledger.path": ledger,
+        "stream.checkpoint": config.checkpoint if config.is_stream else None,
+    }
+    return {field: path for field, path in given.items() if path is not None}
+
+
+def check_writable(places: Mapping[str, str]) -> None:
+    """Refuse folders of this machine that nothing can be written to.
+
+    Args:
+        places: paths of this machine, by the settings that name them.
+
+    Raises:
+        SettingsError: a folder on the way is a file, or this user may not write there.
+    """
+    for field, path in places.items():
+        there = normal_path(path)
+        while not os.path.lexists(there):
+            there = os.path.dirname(there)
+        if not os.path.isdir(there):
+            raise SettingsError(
+                f"{field}: {path!r} cannot be written, for {there!r} is no folder; valid: a folder, which need not exist yet."
+            )
+        if not os.access(there, os.W_OK | os.X_OK):
+            raise SettingsError(
+                f"{field}: {path!r} cannot be written, for this user may not write to {there!r}; valid: a place where it may."
+            )

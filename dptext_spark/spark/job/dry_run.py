@@ -1,0 +1,49 @@
+"""Whether a run would be refused, asked of Spark where files of this machine do not tell: the same rules, and no row is read."""
+
+from __future__ import annotations
+
+from dptext_spark.config.model import RunConfig
+from dptext_spark.model.delta_log import only_created, our_commits
+from dptext_spark.model.dry_run import NEW, Checked, only_the_run, target_said
+from dptext_spark.model.table_checks import check_input
+from dptext_spark.runtime.progress import Steps
+from dptext_spark.spark.errors import suppress_sensitive_logs
+from dptext_spark.spark.job.checks import check_output, check_partitions_of, check_places, place_of
+from dptext_spark.spark.session.session import spark_session
+from dptext_spark.spark.tables.identity import identify_rows
+from dptext_spark.spark.tables.paths import schema_of
+from dptext_spark.spark.tables.tables import history, read_input
+
+
+def check_by_spark(config: RunConfig, say: Steps) -> Checked:
+    """Check a run by the session that it would have; nothing is written.
+
+    No row is read but of JSON, whose types Spark takes from all records.
+
+    Args:
+        config: the settings.
+        say: told each step.
+
+    Raises:
+        SettingsError, DataError, RunError: as the run would.
+    """
+    say("starting Spark")
+    spark = spark_session()
+    with suppress_sensitive_logs(spark):
+        say("reading the input's schema")
+        df, version = read_input(spark, config.input, list(config.columns))
+        schema = schema_of(df.schema)
+        fit = check_input(schema, config)
+        identify_rows(df, config.row_key, config.record_key, ordinal=True)
+        place = place_of(config)
+        check_partitions_of(spark, config, place, schema, fit)
+        commits = history(spark, place.target)
+        check_output(
+            spark, config, place, df, list(fit.kept), commits, persistent=config.key.kind != "os",
+            dropped=fit.dropped,
+        )  # fmt: skip
+        check_places(spark, config)
+    ours = len(our_commits(commits))
+    there = target_said(config, ours, made=only_created(commits)) if commits else NEW
+    read = f"the schema of {'the Delta table, ' + version if version.startswith('delta:') else 'its files'}"
+    return Checked("Spark", read, schema.names, fit.kept, there, tuple(only_the_run(config)))
