@@ -108,6 +108,9 @@ def _work(facts: RunFacts, internal: bool) -> Iterator[tuple[str, str]]:
             lists=facts.config.lists,
             search=facts.policy.names.finders if facts.policy.names else "",
         )
+    if facts.rows is not None:
+        looked = names.looked(facts.policy, bool(facts.config.lists))
+        yield "names", f"looked for by {looked}; no guarantee" if looked else names.NOT_LOOKED_FOR
     if facts.seconds is not None:
         written = f", of which writing {facts.write_seconds:,.1f}" if facts.write_seconds else ""
         measured = facts.tokens_per_second and (facts.text_bytes or 0) >= LEAST
@@ -143,6 +146,8 @@ def _words(counts: Figures, *, lists: ListSources, search: str) -> Iterator[tupl
         yield "names", f"{names.listed_names(counts, named=bool(lists.kinds))}; by lists, no guarantee"
     if search:
         yield "names", f"{names.found_names(counts)}; by {search}, no guarantee"
+    for what, said in names.stayed_words(counts):
+        yield f"  {what}", said
 
 
 def _share(share: float | None) -> str:

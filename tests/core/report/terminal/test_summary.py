@@ -225,6 +225,7 @@ def test_what_a_notebook_shows_is_what_may_be_shared() -> None:
         ("problem", "It does not agree."),
         ("WARNING", "Look here."),
         ("rows", "20,000"),
+        ("names", "nothing looked for names, so that there is no count of those that stayed"),
         ("seconds", "12.0, of which writing 10.0; 123,457 words/s"),
         ("compiled", "3 loops; the cache holds them now"),
         ("guarantee", "A bound holds. [proved]"),
@@ -243,3 +244,14 @@ def test_what_a_notebook_shows_is_what_may_be_shared() -> None:
         [("input", "It read delta:3; the input is at delta:4 now, which takes a new run id.")],
     )
     assert shareable_summary(Unchanged(RECORD))[1] == []
+
+
+def test_what_stayed_of_names_is_for_those_inside() -> None:
+    counted = {"words": 90.0, "person_words": 8.0, "person_words_replaced": 6.0, "person_words_kept": 2.0}
+    facts = replace(FACTS, restricted=Restricted({**counted, "person_words_kept_share": 0.25}))
+    inside, outside = summary(facts, internal=True, columns=200), summary(facts, columns=200)
+    assert "names of persons" in inside
+    assert "8 words, 6 replaced, 2 stayed (25 %)" in inside
+    for said in (inside, outside):
+        assert "nothing looked for names, so that there is no count of those that stayed" in said
+    assert "names of persons" not in outside
