@@ -379,6 +379,10 @@ class LabelledNames(AuditResult):
             words={kind: float(one["words"]) for kind, one in counts.items()},
         )  # fmt: skip
 
+    def without_names(self) -> None:
+        """Return nothing: it is of names."""
+        return None
+
     def shown(self) -> Shown:
         """Show the shares, and of how many words they are."""
         named = (
