@@ -343,6 +343,23 @@ OF_WORDS = {
     "persons_found": "names of persons that public lists and rules, or a classifier, found (`policy.names`): whole names where "
     "they are masked, each word where pseudonyms take their place; missing where there are none",
     "locations_found": "towns, countries and states, likewise",
+    "person_words": "words of names of persons that were found, whoever looked; missing, with what follows, where there are none",
+    "person_words_replaced": "those that came out as others",
+    "person_words_kept": "those that came out as they were, by normal form: a pseudonym may be the name itself",
+    "person_words_kept_share": "their share",
+    "location_words": "words of names of places that were found, likewise",
+    "location_words_replaced": "those that came out as others",
+    "location_words_kept": "those that came out as they were",
+    "location_words_kept_share": "their share",
+    "listed_words": "words of entries of lists (`policy.mask`, `policy.keep`), likewise",
+    "listed_words_replaced": "those that came out as others",
+    "listed_words_kept": "those that came out as they were, as `policy.keep` has it",
+    "listed_words_kept_share": "their share",
+    "capitals": "words of two letters or more that begin with a capital within a sentence, kept stop words aside; missing, with "
+    "what follows, where there are none",
+    "capitals_replaced": "those that came out as others",
+    "capitals_kept": "those that came out as they were, case aside: names that nobody looked for are among them",
+    "capitals_kept_share": "their share",
 }
 OF_A_RUN = {
     "write_seconds": "wall time of the write",
@@ -366,10 +383,11 @@ OF_A_RUN = {
 def metrics_of_a_run() -> str:
     """Return the metrics that a run writes, by column and for the whole."""
     from dptext_spark.spark.job.counting import shares
+    from dptext_spark.text.capitals import OF_STAYED
     from dptext_spark.text.engine import COUNTERS, OF_NAMES
 
     # One word that nothing counts is one that was not chosen; what is missing where there is none is there.
-    names = shares(dict.fromkeys(COUNTERS, 0) | {"words": 1} | dict.fromkeys(OF_NAMES, 1))
+    names = shares(dict.fromkeys(COUNTERS, 0) | {"words": 1} | dict.fromkeys((*OF_NAMES, *OF_STAYED), 1))
     rows = []
     for name in names:
         about = OF_WORDS.get(name) or f"those of the type `{name.removeprefix('identifiers_')}`"

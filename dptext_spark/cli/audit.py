@@ -86,7 +86,9 @@ def audit(
     ] = None,
     internal: Annotated[
         bool,
-        typer.Option("--internal", help="Also private text: the words of names that stayed most."),
+        typer.Option(
+            "--internal", help="Also figures of names, and private text: the words that stayed most."
+        ),
     ] = False,
     require: Annotated[
         list[str] | None,

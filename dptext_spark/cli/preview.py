@@ -60,8 +60,10 @@ def preview(
         plain = prepare(settings.without_context(), say)[0] if both else None
     left: tuple[str, ...] = ()
     if settings.lists:
-        lists, left = CompiledLists.of_files(settings.lists, RunKey.generate())
-        lists.check_shares(privatizer.vocabulary, privatizer.policy.kept_words())
+        stop_words = privatizer.policy.kept_words()
+        lists, left = CompiledLists.of_files(
+            settings.lists, RunKey.generate(), privatizer.vocabulary, stop_words
+        )
         if lists.names is not None:
             privatizer = privatizer.with_names(lists.names)
             plain = None if plain is None else plain.with_names(lists.names)

@@ -16,13 +16,23 @@ from dptext_spark.arrays import I32, I64, U8, U64, Bools, Ids, read_only
 from dptext_spark.errors import DataError
 from dptext_spark.lexicon.characters import tables
 from dptext_spark.runtime.jit import Int, compiled
+from dptext_spark.text.capitals import (
+    LISTED,
+    LOCATIONS,
+    NO_NAME,
+    OF_STAYED,
+    PERSONS,
+    count_names,
+    mark_capitals,
+    titles,
+)
 from dptext_spark.text.chunks import Strips, padded, strips, summed, validity
 from dptext_spark.text.context import NO_WORD, PREVIOUS, words_before
 from dptext_spark.text.identifiers.fakes import Keyed, replacements
 from dptext_spark.text.identifiers.finder import Finder, Found
 from dptext_spark.text.identifiers.provider import OfRows, Provider
 from dptext_spark.text.identifiers.types import TYPES
-from dptext_spark.text.lookup import INVALID, OPENING, look_up
+from dptext_spark.text.lookup import CAPITALS, CAPITALS_KEPT, INVALID, OPENING, look_up
 from dptext_spark.text.names.pseudonyms import KeyedNames
 from dptext_spark.text.names.public_names import LISTED_KINDS, PARTS_OF_PERSONS, PARTS_OF_PLACES, PublicNames
 from dptext_spark.text.names.search import LOCATION, PERSON
@@ -40,7 +50,7 @@ OF_WORDS = ("words", "drawn", "stop_kept", "oov", "numbers", "invalid", "changed
 OF_IDENTIFIERS = ("identifiers", *(f"identifiers_{name}" for name in TYPES), "identifiers_provided")
 # Entries of lists, and what the policy's search for names found: no words, and no identifiers.
 OF_NAMES = ("names_masked", "names_kept", "persons_found", "locations_found")
-COUNTERS = (*OF_WORDS, *OF_IDENTIFIERS, *OF_NAMES)
+COUNTERS = (*OF_WORDS, *OF_IDENTIFIERS, *OF_NAMES, *OF_STAYED)
 
 
 class Noise(NamedTuple):
@@ -209,7 +219,7 @@ class Engine:
         cuts = strips(data, rows, policy.tokenizer, None if found is None else found.spans)
         bounds = cuts.bounds
         put, identifiers = self._replaced(found, noise)
-        counts = np.zeros((len(cuts.rows), len(OF_WORDS)), np.int32)
+        counts = np.zeros((len(cuts.rows), CAPITALS_KEPT + 1), np.int32)
         options = self.options(noise.hash_keys)
         lookup = self.lookup
         outputs = (table.word_bytes, table.offsets, table.outputs.reshape(-1))
@@ -230,10 +240,33 @@ class Engine:
         content, keys, blocks, others = (np.empty((room, 2), np.uint64) for _ in range(4))
         ids, levels = np.empty(room, np.int32), np.empty(room, np.uint8)
         work = (tokens, content, keys, forms)
+        known_titles, keeps_stop = read_only(titles()), policy.stop_words == "keep"
+
+        def mark(n: int) -> None:
+            mark_capitals(
+                data,
+                rows,
+                cuts.rows,
+                tokens,
+                keys,
+                n,
+                lookup,
+                letters,
+                known_titles,
+                keeps_stop,
+                forms[0],
+                counts,
+            )
+
         for r0, r1 in ranges:
             size = int(bounds[r1] - bounds[r0])
             n = cut(data, bounds, cuts.spans, r0, r1, lookup, letters, counts, options, work)
+            # Unknown words that are kept are listed until they were looked up only.
+            if policy.oov == "keep":
+                mark(n)
             n = look_up(data, bounds, cuts.rows, rows, last, n, lookup, counts, options, work)
+            if policy.oov != "keep":
+                mark(n)
             if chosen is not None:
                 n, place = drop_unselected(
                     tokens, n, content, *chosen[:3], place, policy.case == "lower", counts, levels
@@ -276,9 +309,17 @@ class Engine:
         if invalid.any():  # what follows the bad bytes was not cut, and would leave as it is
             written = pc.if_else(pa.array(invalid), pa.scalar("", written.type), written)
         every = np.zeros((len(texts), len(COUNTERS)), np.int32)
-        every[:, : len(OF_WORDS)] = counts
+        every[:, : len(OF_WORDS)], every[:, -2:] = counts[:, :CAPITALS], counts[:, CAPITALS:]
         if put is not None:
-            _count(put.found, self._columns(), every[:, len(OF_WORDS) :])
+            _count(put.found, self._columns(), every[:, len(OF_WORDS) : -len(OF_STAYED)])
+            count_names(
+                put.found,
+                self._kinds(),
+                put.named,
+                identifiers[0],
+                identifiers[1],
+                every[:, -len(OF_STAYED) :],
+            )
         return written, every, put
 
     def _columns(self) -> I64:
@@ -297,6 +338,14 @@ class Engine:
             ],
             np.int64,
         )  # fmt: skip
+
+    def _kinds(self) -> I64:
+        """Return of which kind the words of each type are counted, int64[types]."""
+        kinds = dict.fromkeys((PERSON, *PARTS_OF_PERSONS), PERSONS)
+        kinds |= dict.fromkeys((LOCATION, *PARTS_OF_PLACES), LOCATIONS)
+        kinds |= dict.fromkeys((*LIST_TYPES, *LISTED_KINDS), LISTED)
+        names = () if self.finder is None else self.finder.names
+        return np.array([kinds.get(name, NO_NAME) for name in names], np.int64)
 
     def _replaced(self, found: Found | None, noise: Noise) -> tuple[Placed | None, tuple[Any, ...]]:
         """Return where identifiers will go, and (replacements, their bounds, the places to be filled) for the rebuilding."""

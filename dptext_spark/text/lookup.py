@@ -39,6 +39,10 @@ _RAISED = np.int64(CAPITALISED ^ UPPER) << np.int64(40)
 _UNTOLD = np.int64(-1)
 # Columns of the per-row counters that cutting and settling fill.
 WORDS, DRAWN, STOP_KEPT, OOV_WORDS, NUMBERS, INVALID = range(6)
+# Of capitalised words within sentences, behind those that rebuilding fills.
+CAPITALS, CAPITALS_KEPT = 9, 10
+MARK_SHIFT = np.int64(48)
+MARKED = np.int64(1) << MARK_SHIFT  # such a word, in a token's last column, beside its strip and its case
 # Columns of `options`: the policy in numbers.
 KEEP_STOP, OOV_ACTION, NUMBER_ACTION, LOWER_CASE, HASH0, HASH1, SEGMENT = range(7)
 
@@ -73,7 +77,7 @@ def _resolve(info: Int, size: Int, after_apostrophe: bool, counts: Any, row: Int
 
 
 @compiled
-def _after_apostrophe(data: Any, i: Int, row_start: Int) -> Any:
+def behind_apostrophe(data: Any, i: Int, row_start: Int) -> Any:
     """Whether an apostrophe (U+0027 or U+2019) of the same row stands right before i."""
     if i > row_start and data[i - 1] == 0x27:
         return True
@@ -103,7 +107,7 @@ def settle(data: Any, i: Int, end: Int, row: Int, row_start: Int, found: Any, ch
     """Decide on the looked-up word data[i:end] and list it if it changes; return the number of tokens."""
     tokens, content, counts, options, forms, n = work
     info, size, length = found
-    code = _resolve(info, size, _after_apostrophe(data, i, row_start), counts, row, options)
+    code = _resolve(info, size, behind_apostrophe(data, i, row_start), counts, row, options)
     pattern = np.int64(LOWER)
     if code != MASKED_OOV:
         pattern = np.int64(case_pattern(data, i, end, forms[0], length, chars[0], chars[3]))
@@ -270,7 +274,7 @@ def look_up(
                     told, pending = _follow(tokens, kept, place, near, stop == 0, told, pending)
                 kept += 1 - stop
                 continue
-            quote = code == AFTER_APOSTROPHE and _after_apostrophe(data, start, bounds[row])
+            quote = code == AFTER_APOSTROPHE and behind_apostrophe(data, start, bounds[row])
             code = _resolve(info, size, quote, counts, row, options)
             if code == DRAWN_OOV:
                 content[i, 0], content[i, 1] = _hash_key(keys, i, tokens[i, 1] - start, options)

@@ -26,6 +26,7 @@ from dptext_spark.mechanisms import MECHANISMS
 from dptext_spark.model.importance import with_importance
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import RunKey
+from dptext_spark.text.capitals import OF_STAYED
 from dptext_spark.text.engine import OF_NAMES
 from dptext_spark.text.policy import Policy
 from dptext_spark.text.selection import Texts
@@ -146,8 +147,9 @@ def came_out(privatizer: Privatizer) -> tuple[str, dict[str, int]]:
         )
         digest.update(json.dumps(out.to_pylist()).encode())
         totals = {key: totals.get(key, 0) + int(value) for key, value in counters.totals().items()}
-    # Lists of names came later; without any nothing is counted for them.
-    return digest.hexdigest(), {key: value for key, value in totals.items() if key not in OF_NAMES or value}
+    # Lists of names came later; without any nothing is counted for them. Words that stayed came later still.
+    counted = {key: value for key, value in totals.items() if key not in OF_NAMES or value}
+    return digest.hexdigest(), {key: value for key, value in counted.items() if key not in OF_STAYED}
 
 
 def described(privatizer: Privatizer) -> dict[str, Any]:

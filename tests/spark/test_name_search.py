@@ -99,6 +99,12 @@ def test_a_run_replaces_names_and_its_audit_agrees(
     counts = facts["restricted"]
     assert counts["persons_found"] == (7 if action == "mask" else 11)
     assert counts["locations_found"] == 2
+    # Word by word: of both columns and all elements, the two of New York, and an initial.
+    assert (counts["person_words"], counts["location_words"]) == (11, 3)
+    kept = counts["person_words_kept"] + counts["location_words_kept"]
+    assert kept == 0 or action == "pseudonym"
+    assert counts["person_words_replaced"] == 11 - counts["person_words_kept"]
+    assert "listed_words" not in counts
     assert facts["consistency_audit"].get("passed") is (None if level == "token" else True)
     if action == "pseudonym" and level != "token":  # one surname for all Lovelaces of a record, or of all
         surnames = {
@@ -281,6 +287,17 @@ def test_a_stream_is_bound_to_its_search(
     spark.createDataFrame(more, SCHEMA).write.format("delta").mode("append").save(settings["input"]["path"])
     assert run(parse_config(streaming), spark, key=KEY).facts["rows"] == 1
     out = read(spark.read.format("delta").load(settings["output"]["path"]))
+    # What the stream counted in all: the words of its micro-batches, by column and together.
+    (place,) = [path for path in tmp_path.rglob("metrics") if path.is_dir()]
+    rows = spark.read.format("delta").load(str(place)).collect()
+    found = {(row["run_id"], row["column"], row["metric"]): row["value"] for row in rows}
+    streams = {run_id for run_id, *_ in found if not run_id.rpartition(".")[2].isdigit()}
+    (stream,) = streams
+    for column, words in (("body", 6 + 2), ("notes", 5 + 1), (None, 11 + 3)):
+        assert found[stream, column, "person_words"] == words
+        kept = found[stream, column, "person_words_kept"]
+        assert found[stream, column, "person_words_replaced"] == words - kept
+        assert found[stream, column, "person_words_kept_share"] == kept / words
     surname = out[9][0].split(" ")[-1]
     assert out[9][1][0].endswith(f" {surname}")
     assert out[0][1][2].endswith(f" {surname}")

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from dptext_spark.audit.estimates import Metric
 from dptext_spark.audit.results import AuditResult
-from dptext_spark.audit.table.metrics import described, holds
+from dptext_spark.audit.table.metrics import NAMED, described, holds
 from dptext_spark.audit.verdict import Verdict, verdict
 from dptext_spark.config.requirements import Requirement
 from dptext_spark.runtime.display import cut, line
@@ -59,6 +59,7 @@ class TableAudit:
         left_out: what was not measured, and why.
         seconds: wall time.
         restricted: the figures depend on the private text.
+        internal: whether what is shown may hold figures of names, see `NAMED`.
         stayed: words of names, and capitalised words within sentences, that stayed most, with how often each did: private text;
             None where nobody asked for them.
         required: what the settings of the run require; such a figure may not have been measured.
@@ -82,6 +83,7 @@ class TableAudit:
     left_out: tuple[str, ...]
     seconds: float
     restricted: bool = True
+    internal: bool = False
     stayed: tuple[StayedWord, ...] | None = None
     required: tuple[Requirement[str], ...] = ()
 
@@ -104,8 +106,31 @@ class TableAudit:
         """How the requirements of the settings stand by this audit."""
         return verdict(self.required, self.figures)
 
+    @property
+    def shown(self) -> tuple[Metric, ...]:
+        """The figures that may be shown: without `internal` none of names and capitalised words."""
+        return tuple(one for one in self.figures if self.internal or one.name not in NAMED)
+
+    @property
+    def withheld(self) -> list[str]:
+        """The names of the figures that are not shown."""
+        shown = {one.name for one in self.shown}
+        return list(dict.fromkeys(one.name for one in self.figures if one.name not in shown))
+
+    @property
+    def released(self) -> list[str]:
+        """The requirements on figures that are not shown: whether each holds tells something of the private text."""
+        withheld = self.withheld
+        return [str(limit) for limit in self.limits if limit.subject in withheld]
+
+    def _shown_results(self) -> list[AuditResult]:
+        """Return the results without what is said of names, where that may not be shown."""
+        if self.internal:
+            return list(self.results)
+        return [shown for one in self.results if (shown := one.without_names()) is not None]
+
     def as_dict(self) -> dict[str, Json]:
-        """Return everything, JSON-able."""
+        """Return what may be shown, JSON-able: without `internal` no figure of names and capitalised words."""
         return {
             "audit_id": self.audit_id,
             "table": self.table,
@@ -115,10 +140,11 @@ class TableAudit:
             "metrics": self.metrics,
             "seconds": self.seconds,
             "restricted": self.restricted,
-            "figures": [described(figure) for figure in self.figures],
-            "results": [one.as_dict() for one in self.results],
+            "figures": [described(figure) for figure in self.shown],
+            "results": [one.as_dict() for one in self._shown_results()],
             "requirements": [{"requirement": one, "holds": held} for one, held in self.requirements],
             "left_out": list(self.left_out),
             **({"verdict": self.verdict.as_dict()} if self.required else {}),
+            **({"withheld": list(self.withheld), "released": list(self.released)} if self.withheld else {}),
             **({} if self.stayed is None else {"stayed": [one._asdict() for one in self.stayed]}),
         }

@@ -27,8 +27,9 @@ from dptext_spark.randomness.draws import RunKey, identify
 from dptext_spark.text.engine import Engine
 from dptext_spark.text.identifiers.finder import Finder
 from dptext_spark.text.identifiers.types import NO_IDENTIFIERS
-from dptext_spark.text.names.public_names import PublicNames
+from dptext_spark.text.names.public_names import PARTS_OF_PERSONS, PARTS_OF_PLACES, PublicNames
 from dptext_spark.text.names.search import NAME_TYPES, NameSearch
+from dptext_spark.text.names.sources import LIST_TYPES
 from dptext_spark.text.pair_tokens import NUMBER, Words, words_of
 
 SCOPE = "labelled text"
@@ -143,18 +144,29 @@ def _spaces(data: U8) -> Bools:
     return found
 
 
+# Of which kind what is found is: entries of lists that are masked, and what providers find, may be of none.
+OF_NO_KIND = len(NAME_TYPES)
+KIND_OF_TYPE = {name: place for place, name in enumerate(NAME_TYPES)}
+KIND_OF_TYPE |= {f"{LIST_TYPES[0]}:{part}": 0 for part in PARTS_OF_PERSONS}
+KIND_OF_TYPE |= {f"{LIST_TYPES[0]}:{part}": 1 for part in PARTS_OF_PLACES}
+
+
 def name_finder(privatizer: Privatizer, given: bool) -> Finder:
-    """Return what finds names: the policy's search where there is one, all of its kinds masked; else public lists and rules.
+    """Return what finds names: what the run has, all of its kinds masked; public lists and rules where it looks for none.
 
     Args:
-        privatizer: the model.
-        given: whether it is of settings that were given.
+        privatizer: the model; with the lists of the run, where it has any, for the rows that are looked at.
+        given: whether it is of settings that were given: then their search, lists and providers count.
     """
     names = privatizer.policy.names
-    search = replace(names, person="mask", location="mask") if given and names else NameSearch(lists=True)
+    providers = privatizer.engine.providers if given else ()
+    search = NameSearch(lists=not providers)
+    if given and names:
+        search = replace(names, person="mask", location="mask")
     by_lists = (PublicNames(search),) if search.lists else ()
     classifier = privatizer.classifier if search.classifies else None
-    return Finder(NO_IDENTIFIERS, (), (*by_lists, *searches_of(search, classifier, privatizer.engine.table)))
+    searches = (*by_lists, *searches_of(search, classifier, privatizer.engine.table))
+    return Finder(NO_IDENTIFIERS, providers, searches)
 
 
 def plain_engine(engine: Engine) -> Engine:
@@ -204,10 +216,10 @@ def labelled_counts(
     compared, kept = stretches_in(pair[0], begin, end, pair[1], pair[2])
     names = finder.find(data, rows, texts)
     type_of = _overlapped(names.spans.starts, names.spans.ends, begin, end)
-    types = np.array(
-        [NAME_TYPES.index(name) if name in NAME_TYPES else -1 for name in finder.names], np.int64
-    )
-    taken = np.where(type_of >= 0, types[names.types[type_of]] if len(names.types) else -1, -1)
+    types = np.array([KIND_OF_TYPE.get(name, OF_NO_KIND) for name in finder.names], np.int64)
+    # What a list keeps was found, but stays.
+    kind_of = np.where(names.kept, -1, types[names.types])
+    taken = np.where(type_of >= 0, kind_of[type_of] if len(kind_of) else -1, -1)
     mention = _overlapped(starts, ends, begin, end)
     label = np.where(mention >= 0, kind[mention] if len(kind) else -1, -1)
     is_word = written & (mention >= 0)
@@ -225,7 +237,10 @@ def labelled_counts(
     labelled_text = np.zeros(len(rows) - 1, np.bool_)
     labelled_text[at] = True
     looked = (
-        labelled_text[np.repeat(np.arange(len(rows) - 1), np.diff(words.bounds))] & written & (taken >= 0)
+        labelled_text[np.repeat(np.arange(len(rows) - 1), np.diff(words.bounds))]
+        & written
+        & (taken >= 0)
+        & (taken < OF_NO_KIND)
     )
     group = np.where(label >= 0, labels.groups[label] if labels.kinds else -1, -1)
     by_type = np.zeros((len(NAME_TYPES), len(FOUND_COUNTS)), np.int64)
@@ -351,6 +366,10 @@ class LabelledNames(AuditResult):
             found=part("recall"), found_whole=part("recall_whole"), kept=part("kept"), kept_whole=part("kept_whole"),
             words={kind: float(one["words"]) for kind, one in counts.items()},
         )  # fmt: skip
+
+    def without_names(self) -> None:
+        """Return nothing: it is of names."""
+        return None
 
     def shown(self) -> Shown:
         """Show the shares, and of how many words they are."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from dptext_spark.audit.estimates import Metric
 from dptext_spark.audit.results import AuditResult, Group, Shown
@@ -18,6 +18,18 @@ COUNTS = (
 )  # fmt: skip
 LISTED = ("listed_found", "listed_kept")
 ANNOTATED = tuple(LABELLED)
+# Figures of names and of capitalised words, which are shown to whoever asks for private figures only.
+NAMED = (
+    *("names_found", "names_kept", *(f"{kind}_kept{whole}" for kind in KINDS for whole in ("", "_whole"))),
+    *(*LISTED, "capitals_found", "capitals_kept", *ANNOTATED),
+)
+_OF_NAMES = (
+    "names of persons, by public lists",
+    "names of places, by public lists",
+    "capitalised words within sentences",
+)
+ATTACKS = ("bayes_success", "context_success", "attacked_words")
+FREQUENCY = ("frequency_success",)
 SIMILARITY = tuple(name for name in MEANING if name.startswith(("cosine", "rouge_", "bleu", "distinct_")))
 ENCODED = tuple(name for name in MEANING if name.startswith(("embedding_", "bert_")))
 MASKED = tuple(name for name in MEANING if name.startswith("masked_"))
@@ -135,12 +147,19 @@ class KeptWords(AuditResult):
             "all words": (counts["same"], counts["words"]),
             "words that the lexicon lacks": (counts["unknown_same"], counts["unknown"]),
             "numbers": (counts["numbers_same"], counts["numbers"]),
-            "names of persons, by public lists": (counts["persons_same"], counts["persons"]),
-            "names of places, by public lists": (counts["locations_same"], counts["locations"]),
-            "capitalised words within sentences": (counts["capitals_same"], counts["capitals"]),
+            **{
+                said: (counts[f"{what}_same"], counts[what])
+                for said, what in zip(_OF_NAMES, (*KINDS, "capitals"), strict=True)
+            },
         }
         shares = {name: _share(*part) for name, part in parts.items()}
         return cls(figures={n: one for n, one in shares.items() if one is not None}, words=counts["words"])
+
+    def without_names(self) -> KeptWords:
+        """Return it without names and capitalised words."""
+        return replace(
+            self, figures={name: one for name, one in self.figures.items() if name not in _OF_NAMES}
+        )
 
     def shown(self) -> Shown:
         """Show the shares, and of how many words they are."""

@@ -315,12 +315,12 @@ def _clear(facts: ReportFacts) -> Iterator[str]:
 
 
 def _names(facts: ReportFacts) -> Iterator[str]:
-    looked = names.looked(facts.run.settings)
+    looked = names.searches(facts.run.settings)
     if looked:
         yield f"They were looked for: {'; '.join(f'{what} ({how})' for what, how in looked)}."
         yield "No guarantee covers them: a name that nobody found is treated like other words."
     else:
-        yield names.NOT_LOOKED_FOR
+        yield names.NO_SEARCH
     shown: list[Published] = names.named(facts.published)
     for one in shown:
         yield f"About {one.value:,} {one.counts}: published with noise, within ± {one.accuracy:,.0f}."

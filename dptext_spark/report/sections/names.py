@@ -15,9 +15,18 @@ from dptext_spark.rounding import percent_up
 from dptext_spark.text.identifiers.types import placeholder
 from dptext_spark.text.names.search import KEEP, LOCATION, MASK, PERSON, PSEUDONYM
 from dptext_spark.text.names.sources import LIST_TYPES
+from dptext_spark.text.policy import Policy
 
 LISTED = ("names_masked", "names_kept")
 FOUND = ("persons_found", "locations_found")
+# The words that a run counts, as their metrics begin, and what they are.
+COUNTED = {
+    "person_words": "names of persons",
+    "location_words": "names of places",
+    "listed_words": "entries of lists",
+    "capitals": "capitalised words within sentences",
+}
+NOT_LOOKED_FOR = "nothing looked for names, so that there is no count of those that stayed"
 AUDITED = "audit_"  # before the names of the figures of an audit
 # Figures of an audit that the section shows, and what they are of.
 OF_AUDIT = {
@@ -31,7 +40,7 @@ OF_AUDIT = {
 }
 _BECAME = {MASK: "replaced by {mark}", PSEUDONYM: "replaced by pseudonyms", KEEP: "not looked for"}
 NAMED = "names of kind {kind}, replaced by pseudonyms of the public lists (version {version})"
-NOT_LOOKED_FOR = (
+NO_SEARCH = (
     "The run looked for no names: those that the lexicon holds are words like any, and the others are treated like other unknown "
     "words. policy.names looks for names, policy.mask for those of a list."
 )
@@ -42,24 +51,46 @@ _RESTRICTED = (
 
 
 def tile(facts: ReportFacts) -> Iterator[Tile]:
-    """Yield the figure of the summary, where anybody looked for names: who."""
+    """Yield the figure of the summary: who looked for names; inside, how many of their words stayed."""
     settings = facts.run.settings
-    search, lists = settings.policy.names, settings.lists
-    found = [
-        *([f"public lists (version {search.version})"] if search and search.lists else []),
-        *(["a classifier"] if search.classifies else []),
-        *(["own lists"] if lists else []),
-    ]
+    found = looked(settings.policy, bool(settings.lists))
     if not found:
+        yield Tile("Names", "not looked for", NOT_LOOKED_FOR)
         return
     published = "".join(f"; {one.metric}: about {one.value:,}" for one in named(facts.published))
-    yield Tile("Names", "looked for", f"by {', '.join(found)}; no guarantee covers them{published}")
+    said = f"by {found}; no guarantee covers them{published}"
+    whole = facts.metrics or {}
+    words, kept = (
+        sum(whole.get(f"{name}{what}") or 0 for name in list(COUNTED)[:-1]) for what in ("", "_kept")
+    )
+    if words:
+        yield Tile("Names", f"{kept:,.0f} of {words:,.0f} words", f"of names found stayed; looked for {said}")
+    else:
+        yield Tile("Names", "looked for", said)
+
+
+def looked(policy: Policy, lists: bool) -> str:
+    """Return who looked for names, as a part of a sentence; empty where nobody did.
+
+    Args:
+        policy: of the run.
+        lists: whether it had lists of its own.
+    """
+    search = policy.names
+    return ", ".join(
+        [
+            *([f"public lists (version {search.version})"] if search and search.lists else []),
+            *(["a classifier"] if search.classifies else []),
+            *(["own lists"] if lists else []),
+            *(["providers"] if policy.providers else []),
+        ]
+    )
 
 
 def names(facts: ReportFacts) -> Section:
     """Write how names were looked for, and what may be shown of what was found."""
-    rows = looked(facts.run.settings)
-    blocks: list[Block] = [pairs(rows)] if rows else [Text(NOT_LOOKED_FOR)]
+    rows = searches(facts.run.settings)
+    blocks: list[Block] = [pairs(rows)] if rows else [Text(NO_SEARCH)]
     shown = named(facts.published)
     if shown:
         blocks.append(Listed("Published with noise", ("The disclosure says what these figures cost.",)))
@@ -72,7 +103,8 @@ def names(facts: ReportFacts) -> Section:
     else:
         settings = facts.run.settings
         named_lists = any("replace" in one for one in settings.lists.get("mask", []))
-        blocks += _counted(facts.metrics, settings.policy.names.finders, named_lists)
+        looked_by = looked(settings.policy, bool(settings.lists))
+        blocks += _counted(facts.metrics, settings.policy.names.finders, looked_by, named_lists)
     return Section("names", "Names", tuple(blocks), restricted=facts.metrics is not None)
 
 
@@ -81,12 +113,12 @@ def named(published: Sequence[Published]) -> list[Published]:
     return [one for one in published if one.is_capped]
 
 
-def looked(settings: ShownSettings) -> list[tuple[str, str]]:
+def searches(settings: ShownSettings) -> list[tuple[str, str]]:
     """Return who looked for names, and what became of them; nothing where nobody did."""
-    return list(_looked(settings))
+    return list(_searches(settings))
 
 
-def _looked(settings: ShownSettings) -> Iterator[tuple[str, str]]:
+def _searches(settings: ShownSettings) -> Iterator[tuple[str, str]]:
     search = settings.policy.names
     if search and search.lists:
         yield (
@@ -115,7 +147,31 @@ def _source(one: Mapping[str, object]) -> str:
     return f"column {one.get('column')} of the input, of each row"
 
 
-def _counted(whole: Figures, finders: str, named_lists: bool) -> Iterator[Block]:
+def stayed_words(whole: Figures) -> list[tuple[str, str]]:
+    """Return, for each kind of words that a run found, what they are, and how many there were, were replaced and stayed."""
+    said = []
+    for name, what in COUNTED.items():
+        found, replaced, kept, share = (
+            whole.get(f"{name}{of}") for of in ("", "_replaced", "_kept", "_kept_share")
+        )
+        if found and share is not None:
+            said.append(
+                (
+                    what,
+                    f"{found:,.0f} words, {replaced or 0:,.0f} replaced, {kept or 0:,.0f} stayed ({percent_up(share)})",
+                )
+            )
+    return said
+
+
+def _counted(whole: Figures, finders: str, looked: str, named_lists: bool) -> Iterator[Block]:
+    words = stayed_words(whole)
+    if words:
+        missed = (
+            f"By {looked}: what they missed is not among the names" if looked else NOT_LOOKED_FOR.capitalize()
+        )
+        yield Listed("What stayed, as the run counted it", (f"{missed}.",))
+        yield pairs(words)
     if any(whole.get(name) for name in LISTED):
         yield Listed(
             "Names of lists",

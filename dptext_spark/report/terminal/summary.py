@@ -28,7 +28,6 @@ _STATUS = {
     "unchanged": "unchanged: this run id had committed before, and nothing was done",
 }
 _STANDINGS = {HOLDS: "holds", BROKEN: "BROKEN", NOT_MEASURED: "not measured"}
-_AUDIT = "`dptext audit`"
 _PARTS = (
     ("drawn", ("drawn",)),
     ("kept: stop words", ("stop_kept",)),
@@ -138,10 +137,6 @@ def _shown(facts: RunFacts, internal: bool, pair: Pair | str | None) -> Iterator
             f"{low} to {high} of the drawn words are to be expected: by the law and by how common words are in public, so "
             "that it tells nothing of this table (its figure: --internal)",
         )
-    if facts.status != "planned" and facts.metrics and not internal:
-        yield "names", _finders(facts)
-    if internal and facts.metrics:
-        yield "names kept", f"not counted by a run; {_AUDIT} counts them"
     if not internal or pair is None:
         return
     if isinstance(pair, str):
@@ -149,19 +144,6 @@ def _shown(facts: RunFacts, internal: bool, pair: Pair | str | None) -> Iterator
         return
     yield "before", f"PRIVATE TEXT, {pair.column}: {pair.before}"
     yield "after", f"PRIVATE TEXT, {pair.column}: {pair.after}"
-
-
-def _finders(facts: RunFacts) -> str:
-    """Say who looked for names."""
-    search, lists = facts.policy.names, facts.config.lists
-    found = [
-        *([search.finders] if search else []),
-        *(["lists of your own"] if lists else []),
-        *(["providers"] if facts.providers else []),
-    ]
-    if not found:
-        return "nobody looked for them (policy.names and policy.mask do)"
-    return f"looked for by {' and '.join(found)}; no guarantee covers them (how many: --internal)"
 
 
 def _next(facts: RunFacts, verdict: Verdict | None, settings: str | None) -> Iterator[tuple[str, str]]:
@@ -216,6 +198,9 @@ def _work(facts: RunFacts, internal: bool) -> Iterator[tuple[str, str]]:
             lists=facts.config.lists,
             search=facts.policy.names.finders if facts.policy.names else "",
         )
+    if facts.rows is not None:
+        looked = names.looked(facts.policy, bool(facts.config.lists))
+        yield "names", f"looked for by {looked}; no guarantee" if looked else names.NOT_LOOKED_FOR
     if facts.seconds is not None:
         written = f", of which writing {facts.write_seconds:,.1f}" if facts.write_seconds else ""
         measured = facts.tokens_per_second and (facts.text_bytes or 0) >= LEAST
@@ -251,6 +236,8 @@ def _words(counts: Figures, *, lists: ListSources, search: str) -> Iterator[tupl
         yield "names", f"{names.listed_names(counts, named=bool(lists.kinds))}; by lists, no guarantee"
     if search:
         yield "names", f"{names.found_names(counts)}; by {search}, no guarantee"
+    for what, said in names.stayed_words(counts):
+        yield f"  {what}", said
 
 
 def _share(share: float | None) -> str:

@@ -19,6 +19,11 @@ _SHARES = {name for name in (*LABEL, *ATTRIBUTE, *MASKED) if not name.endswith(_
 _ENDINGS = ("share", "success", "_kept", "_kept_whole", "_recall", "_recall_whole", "_precision")
 _GOOD = ("accuracy", "distinct")  # shares of which more is better
 
+WITHHELD = (
+    "figures of names and of capitalised words: they are shown with --internal, and stand among the metrics"
+)
+RELEASED = "whether {limits} holds is told, and nothing else of the figure; whoever asks with several limits finds it out"
+
 
 def audit_plan_text(plan: AuditPlan, columns: int = WIDTH) -> str:
     """Write a plan."""
@@ -56,7 +61,7 @@ def table_audit_text(found: TableAudit, columns: int = WIDTH) -> str:
     ]
     several = len({figure.column for figure in found.figures} - {None}) > 1
     column = None
-    for figure in found.figures:
+    for figure in found.shown:
         if figure.column is not None and not several:
             continue
         if figure.column != column:
@@ -72,7 +77,11 @@ def table_audit_text(found: TableAudit, columns: int = WIDTH) -> str:
         hanging("  required  ", f"{one.requirement} (settings): {_STANDINGS[one.standing]}", columns)
         for one in found.verdict.judged
     ]
+    if found.released:
+        lines.append(hanging("  released  ", RELEASED.format(limits="; ".join(found.released)), columns))
     lines += [hanging("  left out  ", reason, columns) for reason in found.left_out]
+    if found.withheld:
+        lines.append(hanging("  withheld  ", WITHHELD, columns))
     if found.stayed is not None:
         words = ", ".join(f"{word} {times:,}" for word, times in found.stayed) or "none"
         lines.append(

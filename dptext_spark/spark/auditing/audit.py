@@ -229,7 +229,7 @@ def _audit(plan: AuditPlan, spark: SparkSession, say: Steps, at_the_end: ExitSta
     return TableAudit(
         audit_id, plan.table, tables.version, plan.source, tables.source_version, plan.metrics, tuple(figures),
         tuple(found.results), plan.limits, tuple(found.left_out), round(time.time() - began, 3),
-        stayed=gathered.stayed if plan.internal else None, required=plan.required,
+        internal=plan.internal, stayed=gathered.stayed if plan.internal else None, required=plan.required,
     )  # fmt: skip
 
 

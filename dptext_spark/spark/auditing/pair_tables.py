@@ -275,7 +275,7 @@ class PairTables:
     def _labelled(
         self, privatizer: Privatizer, batch: pa.RecordBatch, labels: Labels
     ) -> Iterator[pa.RecordBatch]:
-        engine, finder = plain_engine(privatizer.engine), name_finder(privatizer, self.wanted.given)
+        engine = plain_engine(privatizer.engine)
         for i in range(self.columns):
             texts = batch.column(f"s{i}")
             by_key = labels.by_row
@@ -284,7 +284,13 @@ class PairTables:
             there = at >= 0
             if not there.any():
                 continue
-            for found in self._paired(privatizer, batch.filter(pa.array(there)), [i]):
+            part = batch.filter(pa.array(there))
+            lists = names_of(
+                self.names, [part.column(f"n{n}") for n in range(len(self.names.columns))], self.key
+            )
+            model = privatizer if lists is None else privatizer.with_names(lists)
+            finder = name_finder(model, self.wanted.given)
+            for found in self._paired(privatizer, part, [i]):
                 pair = (found.source, found.aligned, found.same)
                 data, rows = padded(found.texts)
                 counts = labelled_counts(labels, at[there], found.texts, data, rows, pair, finder, engine)

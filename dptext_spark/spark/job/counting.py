@@ -24,6 +24,7 @@ from dptext_spark.spark.tables.paths import Path
 from dptext_spark.spark.udf.batches import batched
 from dptext_spark.spark.udf.column import applied
 from dptext_spark.spark.udf.ship import ship_for
+from dptext_spark.text.capitals import OF_STAYED
 from dptext_spark.text.engine import COUNTERS, OF_NAMES
 
 if TYPE_CHECKING:
@@ -137,6 +138,7 @@ def shares(c: Mapping[str, int]) -> dict[str, float | None]:
         "invalid",
         "distinct",
         *(name for name in OF_NAMES if not c[name]),
+        *OF_STAYED,
     }  # lists of names are not always given
     return {
         **{name: float(value) for name, value in c.items() if name not in left_out},
@@ -146,7 +148,21 @@ def shares(c: Mapping[str, int]) -> dict[str, float | None]:
         "oov_share": _share(c["oov"], c["words"]),
         "stop_share": _share(c["stop_kept"], c["words"]),
         **(chosen if not_chosen else {}),
+        **_stayed(c),
     }
+
+
+def _stayed(c: Mapping[str, int]) -> dict[str, float | None]:
+    """Return how many words of names, and capitalised words within sentences, were found and came out as they were.
+
+    What nobody found, or looked for, has no figure: none of it can be said to have stayed, or not to have.
+    """
+    figures: dict[str, float | None] = {}
+    for found, kept in zip(OF_STAYED[::2], OF_STAYED[1::2], strict=True):
+        if c[found]:
+            figures |= {found: float(c[found]), f"{found}_replaced": float(c[found] - c[kept])}
+            figures |= {kept: float(c[kept]), f"{kept}_share": _share(c[kept], c[found])}
+    return figures
 
 
 def record_epsilon(

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyspark.errors import PySparkException
+from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from dptext_spark.errors import DataError
@@ -22,7 +23,7 @@ from dptext_spark.text.names.name_table import compile_names, name_key
 from dptext_spark.text.names.names import Names
 from dptext_spark.text.names.search import PERSON
 from dptext_spark.text.names.sources import ListSource, ListSources
-from dptext_spark.text.names.word_list import MOST_ENTRIES, WordList
+from dptext_spark.text.names.word_list import MOST_ENTRIES, WordList, check_size
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -100,7 +101,11 @@ def _read(spark: SparkSession, field: str, source: ListSource) -> WordList | Non
             raise DataError(
                 f"{field}.column: column {name!r} holds lists; valid: a column with a name in each row."
             )
-        column = table.select(quoted(name)).limit(MOST_ENTRIES + 1).toArrow().column(0)
+        named = table.select(quoted(name).alias("name")).where("name IS NOT NULL")
+        size = named.agg(F.count("name").alias("rows"), F.sum(F.octet_length("name")).alias("bytes")).first()
+        assert size is not None  # an aggregate without groups has one row
+        check_size(field, size["rows"], size["bytes"] or 0)
+        column = named.limit(MOST_ENTRIES + 1).toArrow().column(0)
     except PySparkException as error:
         raise DataError(
             f"{field}.table: {source.table!r} cannot be read ({condition_of(error)}); valid: a table or view of the catalog."
@@ -139,8 +144,8 @@ def compile_lists(
     content = tuple(None if one is None else one.digest for one in lists)
     if known is not None and known.compiled.scope == scope and known.content == content:
         return known
-    made = CompiledLists.of(sources, lists, key, scope)
-    made.check_shares(privatizer.vocabulary, privatizer.policy.kept_words())
+    stop_words = privatizer.policy.kept_words()
+    made = CompiledLists.checked(sources, lists, key, scope, privatizer.vocabulary, stop_words)
     if sources.kinds:
         _warm_up(privatizer)
     return RunLists(made, content)

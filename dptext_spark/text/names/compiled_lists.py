@@ -14,7 +14,7 @@ from dptext_spark.randomness.draws import RunKey
 from dptext_spark.runtime.record import Json
 from dptext_spark.text.chunks import padded
 from dptext_spark.text.names.matching import names_in
-from dptext_spark.text.names.name_table import compile_names, name_key
+from dptext_spark.text.names.name_table import EntryError, compile_names, name_key
 from dptext_spark.text.names.names import Names
 from dptext_spark.text.names.search import VERSION
 from dptext_spark.text.names.sources import ListSource, ListSources
@@ -71,14 +71,44 @@ class CompiledLists:
         return cls(sources, tuple(lists), Names(table, masking, kinds=kinds), scope, digests)
 
     @classmethod
-    def of_files(cls, sources: ListSources, key: RunKey) -> tuple[CompiledLists, tuple[str, ...]]:
+    def checked(
+        cls, sources: ListSources, lists: Sequence[WordList | None], key: RunKey, scope: str, vocabulary: Vocabulary,
+        stop_words: Sequence[str],
+    ) -> CompiledLists:  # fmt: skip
+        """Compile lists as :meth:`of` does, and refuse what :meth:`check_shares` does.
+
+        What a list is as a whole says more than an entry of it: where one cannot be, the others are looked at first.
+
+        Raises:
+            SettingsError: too many lists.
+            DataError: a list of stop words or of most of the lexicon, by its share; an entry that can be none, by its place.
+        """
+        try:
+            made = cls.of(sources, lists, key, scope)
+        except EntryError:
+            some = tuple(None if one is None else _sound(one, key, scope) for one in lists)
+            cls.of(sources, some, key, scope).check_shares(vocabulary, stop_words)
+            raise
+        made.check_shares(vocabulary, stop_words)
+        return made
+
+    @classmethod
+    def of_files(
+        cls, sources: ListSources, key: RunKey, vocabulary: Vocabulary, stop_words: Sequence[str]
+    ) -> tuple[CompiledLists, tuple[str, ...]]:
         """Compile the lists that are files, for a preview.
+
+        Args:
+            sources: as the settings name them.
+            key: of the hashes.
+            vocabulary: of the lexicon.
+            stop_words: that the policy keeps.
 
         Returns:
             (the lists; the settings of those that only a run can read: tables, and columns of its input).
 
         Raises:
-            SettingsError, DataError: as :meth:`of` and :meth:`WordList.read`.
+            SettingsError, DataError: as :meth:`checked` and :meth:`WordList.read`.
         """
         files = ListSources(
             *(tuple(one for one in some if one.file) for some in (sources.mask, sources.keep))
@@ -87,7 +117,7 @@ class CompiledLists:
             WordList.read(field, source.file) for field, source in sources.named() if source.file is not None
         ]
         left = tuple(field for field, source in sources.named() if source.file is None)
-        return cls.of(files, lists, key, "preview"), left
+        return cls.checked(files, lists, key, "preview", vocabulary, stop_words), left
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -158,6 +188,15 @@ class CompiledLists:
         lists = np.full(len(texts), -1, np.int64)
         lists[row[whole]] = number[whole]
         return lists
+
+
+def _sound(one: WordList, key: RunKey, scope: str) -> WordList:
+    """Return a list without the entries that can be none."""
+    try:
+        compile_names([one], name_key(key, scope))
+    except EntryError as error:
+        return one.only(error.sound)
+    return one
 
 
 def _shown(source: ListSource, one: WordList | None, digest: str | None) -> dict[str, Json]:

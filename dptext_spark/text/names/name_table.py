@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from dptext_spark.arrays import I32, U8, U64
+from dptext_spark.arrays import I32, U8, U64, Bools
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.lexicon.characters import tables
 from dptext_spark.randomness.draws import RunKey
@@ -59,6 +59,19 @@ TITLES = (
     "colonel gen general sgt sergeant judge justice sen senator rep governor president mister madam herr frau mme mlle monsieur "
     "madame sr sra srta señor señora don doña signor signora dott dra"
 )
+
+
+class EntryError(DataError):
+    """An entry of a list can be none.
+
+    Attributes:
+        sound: bool[n], which entries of that list can be.
+    """
+
+    def __init__(self, message: str, sound: Bools) -> None:
+        """Take a message that names the place of the first that cannot, and which can."""
+        super().__init__(message)
+        self.sound = sound
 
 
 @inlined
@@ -388,7 +401,7 @@ def compile_names(lists: Sequence[WordList], key: U64, roots: Sequence[U64] | No
 
     Raises:
         SettingsError: too many lists.
-        DataError: an entry without a word, of a single letter, or with too many or too long words; the message names its place.
+        EntryError: an entry without a word, of a single letter, or with too many or too long words; the message names its place.
     """
     if len(lists) > MOST_LISTS:
         raise SettingsError(
@@ -429,7 +442,7 @@ def _hashed(
     wrong = np.flatnonzero(words <= 0)
     if len(wrong):
         place = int(one.places[wrong[0]]) + 1
-        raise DataError(f"{one.name}: entry {place:,} {WRONG[int(words[wrong[0]])]}.")
+        raise EntryError(f"{one.name}: entry {place:,} {WRONG[int(words[wrong[0]])]}.", words > 0)
     hashes, flags = np.empty(count, np.uint64), np.empty(count, np.uint8)
     _hashes(*taken, (hashes, flags), firsts)
     return hashes, flags

@@ -6,11 +6,12 @@ import hashlib
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import BinaryIO
 
 import numpy as np
 import pyarrow as pa
 
-from dptext_spark.arrays import I64, U8
+from dptext_spark.arrays import I64, U8, Bools
 from dptext_spark.errors import DataError
 from dptext_spark.randomness.draws import byte_view, is_bytes
 
@@ -18,6 +19,8 @@ MOST_ENTRIES = 20_000_000
 LARGEST = 1 << 30  # bytes of a list
 LONGEST_ENTRY = 1_000  # bytes
 PADDING = 32
+BLOCK = 1 << 20  # bytes that are looked at together before a file is read
+AT_ONCE = 1 << 20  # entries that are decoded together
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,10 +81,11 @@ class WordList:
             DataError: it cannot be read, is empty or too large, or a line is no UTF-8 or too long.
         """
         try:
-            size = os.stat(path).st_size
-            if size > LARGEST:
-                raise DataError(f"{name}: {path} holds {size:,} bytes; valid: at most {LARGEST:,}.")
-            data = np.fromfile(path, np.uint8)
+            with open(path, "rb") as file:
+                size = os.fstat(file.fileno()).st_size
+                check_size(name, _lines(file), size, f" {path}")
+                file.seek(0)
+                data = np.fromfile(file, np.uint8, size)
         except OSError as error:
             raise DataError(f"{name}: {path} cannot be read ({error.strerror}).") from None
         if data[:3].tobytes() == b"\xef\xbb\xbf":
@@ -89,16 +93,24 @@ class WordList:
         breaks = np.flatnonzero(data == 0x0A)
         return cls._checked(name, data, np.append(0, breaks + 1), np.append(breaks, len(data)), True)
 
+    def only(self, some: Bools) -> WordList:
+        """Return the entries that `some`, bool[n], names, with their places."""
+        sizes = np.diff(self.bounds)[some]
+        kept = np.append(np.repeat(some, np.diff(self.bounds)), np.ones(PADDING, np.bool_))
+        return WordList(self.name, self.data[kept], np.append(0, np.cumsum(sizes)), self.places[some])
+
     @classmethod
     def _checked(cls, name: str, data: U8, starts: I64, ends: I64, needed: bool) -> WordList:
-        """Drop blank entries, and refuse what cannot be a list."""
-        filled = np.append(0, np.cumsum(data > 0x20))
-        places = np.flatnonzero(filled[ends] > filled[starts])
+        """Drop blank entries, and refuse what cannot be a list; what is made of each byte takes a byte."""
+        places = np.flatnonzero(ends > starts)
+        if len(places):
+            # What stands between an entry and the next is blank.
+            highest = np.maximum.reduceat(data, starts[places])
+            places = places[highest > 0x20]
         starts, ends = starts[places], ends[places]
         if needed and not len(starts):
             raise DataError(f"{name}: no entry; valid: a word or phrase a line, at least one.")
-        if len(starts) > MOST_ENTRIES:
-            raise DataError(f"{name}: {len(starts):,} entries; valid: at most {MOST_ENTRIES:,}.")
+        check_size(name, len(starts), 0)
         sizes = ends - starts
         if int(sizes.max(initial=0)) > LONGEST_ENTRY:
             first = int(np.argmax(sizes > LONGEST_ENTRY))
@@ -106,11 +118,51 @@ class WordList:
                 f"{name}: entry {places[first] + 1:,} has {sizes[first]:,} bytes; valid: at most {LONGEST_ENTRY:,}."
             )
         bounds = np.append(0, np.cumsum(sizes))
-        taken = np.repeat(starts - bounds[:-1], sizes) + np.arange(bounds[-1])
-        packed = np.append(data[taken], np.zeros(PADDING, np.uint8))
-        try:
-            packed.tobytes().decode("utf-8")
-        except UnicodeDecodeError as error:
-            first = int(np.searchsorted(bounds, error.start, side="right")) - 1
-            raise DataError(f"{name}: entry {places[first] + 1:,} is no UTF-8.") from None
+        turns = np.zeros(len(data) + 1, np.int8)
+        turns[starts] += 1
+        turns[ends] -= 1
+        taken = np.cumsum(turns[:-1], dtype=np.int8).view(np.bool_)
+        packed = np.zeros(int(bounds[-1]) + PADDING, np.uint8)
+        packed[: bounds[-1]] = data[taken]
+        for first in range(0, len(places), AT_ONCE):
+            part = bounds[first : first + AT_ONCE + 1]
+            try:
+                packed[part[0] : part[-1]].tobytes().decode("utf-8")
+            except UnicodeDecodeError as error:
+                wrong = first + int(np.searchsorted(part, part[0] + error.start, side="right")) - 1
+                raise DataError(f"{name}: entry {places[wrong] + 1:,} is no UTF-8.") from None
         return cls(name, packed, bounds, places)
+
+
+def check_size(name: str, entries: int, size: int, path: str = "") -> None:
+    """Refuse what is too large for a list.
+
+    Args:
+        name: what errors call it.
+        entries: how many it has.
+        size: in bytes; 0 where that is not known.
+        path: of a file, behind a space.
+
+    Raises:
+        DataError: more than `MOST_ENTRIES`, or more than `LARGEST` bytes.
+    """
+    if size > LARGEST:
+        raise DataError(f"{name}:{path} holds {size:,} bytes; valid: at most {LARGEST:,}.")
+    if entries > MOST_ENTRIES:
+        raise DataError(f"{name}: {entries:,} entries; valid: at most {MOST_ENTRIES:,}.")
+
+
+def _lines(file: BinaryIO) -> int:
+    """Count the lines of a file that are not blank, a block of `BLOCK` bytes at a time, up to `LARGEST` bytes."""
+    count, filled = 0, False
+    for _ in range(0, LARGEST, BLOCK):
+        block = np.frombuffer(file.read(BLOCK), np.uint8)
+        if not len(block):
+            break
+        breaks = np.flatnonzero(block == 0x0A)
+        starts = np.append(0, breaks + 1)
+        held = np.maximum.reduceat(np.append(block, np.uint8(0)), starts) > 0x20
+        held[0] |= filled
+        count += int(held[:-1].sum())
+        filled = bool(held[-1])
+    return count + filled

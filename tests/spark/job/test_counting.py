@@ -8,7 +8,8 @@ from pyspark.sql import functions as F
 
 from dptext_spark.disclosure.facts import RecordEpsilon
 from dptext_spark.guarantee import Guarantee
-from dptext_spark.spark.job.counting import Units, counts_of, percentiles, record_epsilon
+from dptext_spark.spark.job.counting import Units, counts_of, percentiles, record_epsilon, shares
+from dptext_spark.text.engine import COUNTERS
 
 NAMES = ("mean", "p50", "p95", "max")
 UNITS = Units(2.5, 2, 7, 11)
@@ -48,6 +49,22 @@ def test_no_rows_have_no_figures() -> None:
     said = "ε times the drawn words of the record"
     assert record_epsilon(none, WITHIN, "token", 1, False) == RecordEpsilon(said)
     assert "at most" in record_epsilon(UNITS, WITHIN, "record", 2, False).basis
+
+
+def test_what_nobody_found_has_no_figure_and_what_was_found_has_a_zero() -> None:
+    counts = dict.fromkeys(COUNTERS, 0) | {"words": 9}
+    assert not [
+        name for name in shares(counts) if name.startswith(("person", "location", "listed", "capital"))
+    ]
+    found = shares(
+        counts
+        | {"person_words": 8, "person_words_kept": 2, "location_words": 3, "capitals": 5, "capitals_kept": 1}
+    )
+    assert {name: value for name, value in found.items() if name.startswith(("person", "location", "listed", "capital"))} == {
+        "person_words": 8.0, "person_words_replaced": 6.0, "person_words_kept": 2.0, "person_words_kept_share": 0.25,
+        "location_words": 3.0, "location_words_replaced": 3.0, "location_words_kept": 0.0, "location_words_kept_share": 0.0,
+        "capitals": 5.0, "capitals_replaced": 4.0, "capitals_kept": 1.0, "capitals_kept_share": 0.2,
+    }  # fmt: skip
 
 
 def test_what_a_task_sends_does_not_grow_with_its_rows(spark) -> None:

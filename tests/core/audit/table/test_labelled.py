@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -35,8 +36,12 @@ from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import RunKey, hash_keys
 from dptext_spark.report.results import result_of
 from dptext_spark.text.chunks import padded
+from dptext_spark.text.identifiers.provider import TypedSpans
+from dptext_spark.text.names.name_table import compile_names, name_key
+from dptext_spark.text.names.names import Names
 from dptext_spark.text.names.public_names import PublicNames
 from dptext_spark.text.names.search import NAME_TYPES, NameSearch
+from dptext_spark.text.names.word_list import WordList
 from dptext_spark.text.pair_tokens import pair, words_of
 from dptext_spark.text.policy import Policy
 from tests.core.names import beginning
@@ -279,3 +284,52 @@ def test_without_labels_there_are_no_figures() -> None:
     assert len(values) == len(MEANING) - 2
     assert len(GROUPS) == 3
     assert Metric("annotated_words", 0) in labelled_figures(1, *nothing)
+
+
+class Strange:
+    """Finds words that begin with z, as a provider of the run would: some as names of persons, some of a kind of its own."""
+
+    name, types = "strange 1", ("person", "order_number")
+
+    def find(self, texts: pa.Array) -> TypedSpans:
+        found = [
+            (row, match.start(), match.end(), match.group()[1].isupper())
+            for row, text in enumerate(texts.to_pylist())
+            for match in re.finditer(r"\b[Zz]\w+", text or "")
+        ]
+        return TypedSpans(*([one[i] for one in found] for i in range(3)), [int(one[3]) for one in found])
+
+
+def test_recall_knows_the_lists_and_the_providers_of_the_run(model: Privatizer, tmp_path: Path) -> None:
+    text = "zorblax met Quuxly Vonn near Frobnia with Ada and zLIMP, ok"
+    given = [Case(text, text, tuple(
+        (text.index(word), text.index(word) + len(word), kind)
+        for word, kind in (
+            ("zorblax", KINDS[0]), ("Quuxly Vonn", KINDS[0]), ("Frobnia", KINDS[1]), ("Ada", KINDS[0]), ("zLIMP", KINDS[0]),
+        )
+    ))]  # fmt: skip
+    lists = [
+        WordList.of("mask", [b"Quuxly Vonn"]),
+        WordList.of("named", [b"Frobnia"]),
+        WordList.of("keep", [b"Ada"]),
+    ]
+    names = Names(compile_names(lists, name_key(KEY, "r")), 2, kinds=(None, "location"))
+    strange = replace(model, providers=(Strange(),), fingerprint="")
+    both = strange.with_names(names)
+    recall = {}
+    for which, made, settings in (
+        ("both", both, True), ("lists", model.with_names(names), True), ("providers", strange, True),
+        ("not given", both, False), ("public", model, True),
+    ):  # fmt: skip
+        counts = counted(made, given, tmp_path, by_row=True, named=settings)
+        words = dict(zip(LABEL_COUNTS, counts.by_label.sum(axis=0).tolist(), strict=True))
+        assert words["words"] == 6
+        taken = {
+            name: row[FOUND_COUNTS.index("taken")]
+            for name, row in zip(NAME_TYPES, counts.by_type.tolist(), strict=True)
+        }
+        recall[which] = (words["words_found"], taken["person"], taken["location"])
+    # What a list keeps is not found; an entry that is masked, and what a provider finds of a type of its own, are of no kind.
+    assert recall == {
+        "both": (5, 1, 1), "lists": (3, 0, 1), "providers": (2, 1, 0), "not given": (1, 1, 0), "public": (1, 1, 0),
+    }  # fmt: skip

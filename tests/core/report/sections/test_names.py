@@ -15,7 +15,7 @@ from dptext_spark.report.facts import ReportFacts
 from dptext_spark.report.page import page
 from dptext_spark.report.sections.gather import gathered
 from dptext_spark.report.sections.model_figures import Model
-from dptext_spark.report.sections.names import names, tile
+from dptext_spark.report.sections.names import NOT_LOOKED_FOR, names, tile
 from dptext_spark.report.sections.published import Published
 from tests.core.report.accounts import METRICS, row, small_model
 
@@ -57,7 +57,8 @@ def said(section: Section) -> str:
 
 def test_a_run_that_looks_for_none_says_so(model: Model) -> None:
     facts = facts_of(model)
-    assert list(tile(facts)) == []
+    (found,) = tile(facts)
+    assert (found.figure, found.said) == ("not looked for", NOT_LOOKED_FOR)
     assert said(names(facts)).startswith("The run looked for no names")
     assert not names(facts).restricted
 
@@ -111,6 +112,52 @@ def test_counts_are_for_those_inside(model: Model) -> None:
     assert "labelled" not in text  # there was no such figure
     for figure in ("1,205", "31 masked", "2.13"):
         assert figure not in page(outside)
+
+
+STAYED: list[tuple[str | None, str, float | None]] = [
+    (None, f"{kind}{what}", value)
+    for kind, counts in {
+        "person_words": (1500, 1497, 3),
+        "listed_words": (40, 0, 40),
+        "capitals": (9000, 8000, 1000),
+    }.items()
+    for what, value in zip(
+        ("", "_replaced", "_kept", "_kept_share"), (*counts, counts[2] / counts[0]), strict=True
+    )
+]
+
+
+def test_what_stayed_is_for_those_inside(model: Model) -> None:
+    policy = {"names": {"lists": True}}
+    outside, inside = facts_of(model, policy), facts_of(model, policy, metrics=[*METRICS, *STAYED])
+    (shown,), (hidden,) = tile(inside), tile(outside)
+    assert shown.figure == "43 of 1,540 words"
+    assert shown.said.startswith(
+        "of names found stayed; looked for by public lists (version 1); no guarantee"
+    )
+    assert hidden.figure == "looked for"
+    text = said(names(inside))
+    for line in (
+        "By public lists (version 1): what they missed", "names of persons | 1,500 words, 1,497 replaced, 3 stayed (0.2",
+        "entries of lists | 40 words, 0 replaced, 40 stayed (100",
+            "within sentences | 9,000 words, 8,000 replaced, 1,000 stayed (11.2",
+    ):  # fmt: skip
+        assert line in text
+    assert (
+        text.count("names of places") == 1
+    )  # how they are replaced: none was found, and no figure says that none stayed
+    for figure in ("1,540", "1,497", "9,000", "11.2"):
+        assert figure not in page(outside)
+
+
+def test_where_nothing_looked_there_is_no_count_of_names_that_stayed(model: Model) -> None:
+    facts = facts_of(model, metrics=[*METRICS, *STAYED[-4:]])
+    (found,) = tile(facts)
+    assert (found.figure, found.said) == ("not looked for", NOT_LOOKED_FOR)
+    text = said(names(facts))
+    assert "Nothing looked for names, so that there is no count of those that stayed." in text
+    assert "capitalised words within sentences | 9,000 words" in text
+    assert "entries of lists" not in text
 
 
 def test_published_counts_are_for_all(model: Model) -> None:

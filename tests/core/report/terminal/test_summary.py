@@ -230,9 +230,9 @@ def test_what_a_notebook_shows_is_what_may_be_shared() -> None:
         ("problem", "It does not agree."),
         ("WARNING", "Look here."),
         ("rows", "20,000"),
+        ("names", "nothing looked for names, so that there is no count of those that stayed"),
         ("seconds", "12.0, of which writing 10.0; 123,457 words/s"),
         ("compiled", "3 loops; the cache holds them now"),
-        ("names", "nobody looked for them (policy.names and policy.mask do)"),
         ("guarantee", "A bound holds. [proved]"),
         ("ε a record", "ε times the drawn words (figures: --internal)"),
         ("consistency", "Consistency was audited."),
@@ -260,13 +260,15 @@ def test_what_is_to_be_expected_of_the_law_is_said_and_inside_the_figure() -> No
     assert "to be expected" not in summary(FACTS)
 
 
-def test_who_looked_for_names_is_said_and_inside_that_a_run_does_not_count_those_that_stayed() -> None:
+def test_who_looked_for_names_is_said_to_all() -> None:
     policy = {"names": {"lists": True}, "mask": [{"file": "/names.txt"}]}
     looked = parse_config({**LEAST, "policy": policy})
-    shared = summary(replace(FACTS, config=looked), columns=300)
-    assert "looked for by public lists and rules and lists of your own; no guarantee covers them" in shared
-    assert "names kept" not in shared
-    assert "names kept" in summary(FACTS, internal=True)
+    for internal in (False, True):
+        said = summary(replace(FACTS, config=looked), internal=internal, columns=300)
+        assert (
+            f"looked for by public lists (version {looked.policy.names.version}), own lists; no guarantee"
+            in said
+        )
 
 
 def test_a_row_is_shown_inside_only() -> None:
@@ -310,3 +312,14 @@ def test_a_run_that_changed_nothing_says_how_its_requirements_stand() -> None:
     text = summary(Unchanged(RECORD), verdict=found)
     assert "required  names_kept <= 0.02: BROKEN" in text
     assert shareable_summary(Unchanged(RECORD), found)[1][0] == ("required", "names_kept <= 0.02: BROKEN")
+
+
+def test_what_stayed_of_names_is_for_those_inside() -> None:
+    counted = {"words": 90.0, "person_words": 8.0, "person_words_replaced": 6.0, "person_words_kept": 2.0}
+    facts = replace(FACTS, restricted=Restricted({**counted, "person_words_kept_share": 0.25}))
+    inside, outside = summary(facts, internal=True, columns=200), summary(facts, columns=200)
+    assert "names of persons" in inside
+    assert "8 words, 6 replaced, 2 stayed (25 %)" in inside
+    for said in (inside, outside):
+        assert "nothing looked for names, so that there is no count of those that stayed" in said
+    assert "names of persons" not in outside

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,6 +11,8 @@ import pytest
 
 from dptext_spark.audit.estimates import Metric
 from dptext_spark.audit.table.findings import TableAudit
+from dptext_spark.audit.table.labelled import LabelledNames
+from dptext_spark.audit.table.metrics import COUNTS, MEANING, NAMED, KeptWords
 from dptext_spark.cli.app import main
 from dptext_spark.config.requirements import Requirement
 from dptext_spark.report.terminal.table_audit import table_audit_text
@@ -55,6 +58,42 @@ def test_figures_intervals_requirements_and_what_is_left_out() -> None:
     assert "required rows <= 1: BROKEN" in lines
     assert "left out attacks: no law" in lines
     assert lines[-1] == "These figures depend on the private text: not for sharing."
+
+
+def test_figures_of_names_are_for_who_asks_for_private_ones() -> None:
+    named = tuple(Metric(name, 0.0421, column=column) for name in sorted(NAMED) for column in (None, "a"))
+    counts = dict.fromkeys(COUNTS, 4)
+    found = replace(
+        FOUND, figures=(*FOUND.figures, *named), results=(KeptWords.of(counts), LabelledNames(found={"person": 0.5})),
+        limits=(Requirement("names_kept", "<=", 0.02), Requirement("capitals_kept", "<=", 0.5), Requirement("rows", ">=", 1)),
+    )  # fmt: skip
+    text, held = table_audit_text(found, 400), found.as_dict()
+    assert "4.2" not in text + json.dumps(held)
+    assert not [line for line in text.splitlines() if line.strip().split(" ")[0] in NAMED]
+    assert "required  names_kept <= 0.02: BROKEN" in text
+    assert "required  capitals_kept <= 0.5: holds" in text
+    assert "whether names_kept <= 0.02; capitals_kept <= 0.5 holds is told" in text
+    assert "withheld  figures of names" in text
+    assert held["withheld"] == sorted(NAMED)
+    assert held["released"] == ["names_kept <= 0.02", "capitals_kept <= 0.5"]
+    assert [one["name"] for one in held["results"]] == ["kept words"]
+    assert not any("name" in one or "capital" in one for one in held["results"][0]["figures"])
+    whole = replace(found, internal=True)
+    said = table_audit_text(whole, 400)
+    assert re.search(r"capitals_kept +4[.]21 %", said)
+    assert "withheld" not in said
+    assert "released" not in said
+    assert "withheld" not in whole.as_dict()
+    assert [one["name"] for one in whole.as_dict()["results"]] == ["kept words", "labelled names"]
+
+
+def test_a_figure_of_each_kind_of_name_is_one_of_them() -> None:
+    named = {
+        name
+        for name in MEANING
+        if any(part in name for part in ("names_", "person", "location", "listed", "capital"))
+    }
+    assert named | {name for name in MEANING if name.startswith("annotated")} == set(NAMED)
 
 
 def test_one_column_is_not_said_twice() -> None:

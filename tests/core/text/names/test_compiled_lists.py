@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -23,6 +24,9 @@ FILE, TABLE, ROWS = (
     ListSource(table="t", column="c"),
     ListSource(column="customer"),
 )
+
+
+KNOWN = (Lexicon.default().vocabulary, Policy().kept_words())
 
 
 def list_of(*entries: str) -> WordList:
@@ -82,14 +86,14 @@ def test_a_digest_depends_on_the_entries_the_key_and_the_run_alone() -> None:
 def test_lists_of_files_are_read_for_a_preview_and_the_others_named(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("Ada Lovelace\n\nZorblax\n")
     sources = ListSources(mask=(TABLE, ListSource(file=str(tmp_path / "a.txt"))), keep=(ROWS,))
-    made, left = CompiledLists.of_files(sources, KEY)
+    made, left = CompiledLists.of_files(sources, KEY, *KNOWN)
     assert left == ("policy.mask[0]", "policy.keep[0]")
     assert made.names is not None
     assert made.names.find(pa.array(["Dr. Lovelace met zorblax"])).starts.tolist() == [4, 17]
-    none, left = CompiledLists.of_files(ListSources(keep=(ROWS,)), KEY)
+    none, left = CompiledLists.of_files(ListSources(keep=(ROWS,)), KEY, *KNOWN)
     assert (none.names, left) == (None, ("policy.keep[0]",))
     with pytest.raises(DataError, match=r"policy\.mask\[0\]: /nowhere cannot be read"):
-        CompiledLists.of_files(ListSources(mask=(ListSource(file="/nowhere"),)), KEY)
+        CompiledLists.of_files(ListSources(mask=(ListSource(file="/nowhere"),)), KEY, *KNOWN)
 
 
 def test_a_list_of_stop_words_is_refused_by_its_share() -> None:
@@ -113,6 +117,26 @@ def test_a_list_of_the_lexicon_is_refused_by_its_share() -> None:
     with pytest.raises(DataError, match=r"policy\.mask\[0\]: it holds \d+% of the words of the lexicon"):
         compiled(*entries).check_shares(Lexicon.default().vocabulary, ())
     compiled(*entries[: len(words) // 3]).check_shares(Lexicon.default().vocabulary, ())
+
+
+@pytest.mark.parametrize(
+    ("entries", "said"),
+    [
+        (Policy().kept_words(), r"\d\d% of its \d+ entries are stop words"),
+        (Lexicon.default().vocabulary.strings().to_pylist(), r"it holds \d+% of the words of the lexicon"),
+        (["Ada", "x", "Zorblax"], r"entry 2 is a single letter"),
+        ([*(f"Zorblax{chr(97 + i)}" for i in range(20)), "---", "a"], r"entry 21 holds no letter or digit"),
+    ],
+    ids=["the packaged stop words", "the whole lexicon", "a letter", "no letter"],
+)
+def test_the_share_is_named_before_an_entry(entries: Sequence[str], said: str) -> None:
+    """Both hold single letters, and as a whole are no lists of names."""
+    lists = [list_of("Ada Lovelace"), list_of(*entries)]
+    sources = ListSources(mask=(FILE, FILE))
+    with pytest.raises(DataError, match=said):
+        CompiledLists.checked(sources, lists, KEY, "r", *KNOWN)
+    made = CompiledLists.checked(sources, [lists[0], list_of("Zorblax")], KEY, "r", *KNOWN)
+    assert made.digests == CompiledLists.of(sources, [lists[0], list_of("Zorblax")], KEY, "r").digests
 
 
 def test_too_many_lists() -> None:

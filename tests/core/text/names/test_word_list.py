@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import random
+import tracemalloc
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -60,3 +63,60 @@ def test_too_large_and_missing_files_are_refused(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(word_list, "LARGEST", 5)
     with pytest.raises(DataError, match="holds 12 bytes; valid: at most 5"):
         WordList.read("list", str(file))
+
+
+def test_a_file_of_too_many_lines_is_refused_before_it_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is allocated does not grow with the file: a line of two bytes made eleven of a hundred."""
+    file = tmp_path / "names.txt"
+    file.write_bytes(b"a\n\n" * 1_000_000)
+    monkeypatch.setattr(word_list, "MOST_ENTRIES", 999_999)
+    monkeypatch.setattr(word_list, "BLOCK", 1 << 14)
+    tracemalloc.start()
+    try:
+        with pytest.raises(DataError, match="list: 1,000,000 entries; valid: at most 999,999"):
+            WordList.read("list", str(file))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 1 << 20  # the file has three million bytes
+
+
+def test_reading_takes_a_few_bytes_for_each_of_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "names.txt"
+    file.write_bytes((b"x" * 900 + b"\n") * 5_000)
+    tracemalloc.start()
+    try:
+        read = WordList.read("list", str(file))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(read) == 5_000
+    assert peak < 8 * file.stat().st_size
+
+
+@pytest.mark.parametrize("block", [1, 2, 3, 7, 1 << 20])
+def test_lines_are_counted_wherever_blocks_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int
+) -> None:
+    chance, file = random.Random(block), tmp_path / "names.txt"
+    monkeypatch.setattr(word_list, "BLOCK", block)
+    for _ in range(200):
+        text = "".join(chance.choice("a \n\n\r\té") for _ in range(chance.randint(0, 30)))
+        file.write_text(text, encoding="utf-8", newline="")
+        wanted = [line for line in text.split("\n") if any(char > " " for char in line)]
+        monkeypatch.setattr(word_list, "MOST_ENTRIES", len(wanted))
+        if wanted:
+            assert entries(WordList.read("list", str(file))) == wanted
+            monkeypatch.setattr(word_list, "MOST_ENTRIES", len(wanted) - 1)
+        with pytest.raises(DataError, match=f"list: {len(wanted):,} entries" if wanted else "list: no entry"):
+            WordList.read("list", str(file))
+
+
+def test_some_entries_keep_their_places() -> None:
+    whole = WordList.of("list", [b"Ada", b"x", "José".encode(), b"Eve"])
+    some = whole.only(np.array([False, True, True, False]))
+    assert (entries(some), some.places.tolist()) == (["x", "José"], [1, 2])
+    assert some.data[some.bounds[-1] :].tolist() == [0] * word_list.PADDING
+    assert len(whole.only(np.zeros(4, np.bool_))) == 0
