@@ -212,8 +212,8 @@ def test_a_run_that_cannot_be_audited_says_so_before_it_reads(
         "the table cannot be audited against its source afterwards: there is no row_key"
     )
     arguments = ["audit", str(folder / "keyless"), "--against", str(folder / "in"), "--columns", "body"]
-    assert main(arguments) == 3
-    assert "row_key: none given, and no" in capsys.readouterr().err
+    assert main(arguments) == 2  # Delta without deletion vectors does not say which row of its file a row is
+    assert "row_key: none given, and" in capsys.readouterr().err
 
 
 def test_an_expired_approval_is_refused_before_anything_is_read(folder: Path) -> None:
