@@ -62,7 +62,7 @@ test: $(VENV)/.installed  ## run the tests, two files at a time: all but those o
 test-core: $(VENV)/.installed  ## run the tests that need no Spark
 	@$(VENV)/bin/python -m pytest $(TWO_FILES) -m "not cluster" $(NO_SPARK)
 
-test-cluster: $(VENV)/.installed  ## run the tests that start clusters, servers and drivers, and kill them: up to two hours on two cores
+test-cluster: $(VENV)/.installed  ## run the tests that take long, or start clusters, servers and drivers and kill them: up to two hours on two cores
 	@$(VENV)/bin/python -m pytest -m cluster
 
 lint: $(VENV)/.installed  ## check style, imports and types

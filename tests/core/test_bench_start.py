@@ -10,6 +10,7 @@ from dptext_spark.model import machine_code
 from dptext_spark.runtime.jit import code_cache
 
 
+@pytest.mark.cluster
 def test_a_fresh_node_compiles_nothing_with_machine_code(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NUMBA_CACHE_DIR", code_cache())  # what makes the code finds the loops of this process
     monkeypatch.setattr(machine_code, "_possible", lambda: (machine_code.OWN,))

@@ -32,6 +32,8 @@ NAMES = [
     "6_importance_levels.ipynb",
     "7_text_that_reads.ipynb",
 ]
+# The others take up to a minute each, and two of them start Spark: they are run by make test-cluster.
+SHORT = ("3_comparing_mechanisms.ipynb", "6_importance_levels.ipynb")
 MOST_BYTES, MOST_PICTURE = 150_000, 50_000
 # Outputs of cells with this tag differ from run to run: fresh draws, or measured on them.
 VARIES = "varies"
@@ -218,7 +220,9 @@ def test_readme_and_tutorials_name_all() -> None:
     assert [name for name in NAMES if f"]({Path(name).stem}.md)" not in tutorials] == []
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[] if name in SHORT else [pytest.mark.cluster]) for name in NAMES]
+)
 def test_it_runs_and_its_outputs_are_those_that_are_kept(name: str, executed: Callable[[str], Any]) -> None:
     notebook, _ = executed(name)
     stored = code_cells(read(CHECKOUT / "notebooks" / name))
@@ -232,6 +236,7 @@ def test_it_runs_and_its_outputs_are_those_that_are_kept(name: str, executed: Ca
             assert texts(now) == texts(kept), cure
 
 
+@pytest.mark.cluster
 def test_the_quickstart_sanitizes(executed: Callable[[str], Any]) -> None:
     _, found = executed("1_quickstart.ipynb")
     before, after = found["before"], found["after"]
@@ -258,6 +263,7 @@ def test_the_quickstart_sanitizes(executed: Callable[[str], Any]) -> None:
     assert len(set(found["levels"]["dataset"])) == 1
 
 
+@pytest.mark.cluster
 def test_the_calibrated_epsilon_is_that_of_the_readme(executed: Callable[[str], Any]) -> None:
     _, found = executed("2_choosing_epsilon.ipynb")
     assert 5.9 < found["epsilon"] <= 6.012
@@ -295,6 +301,7 @@ def test_mechanisms_are_compared_at_equal_risk(executed: Callable[[str], Any]) -
     assert levels[0.6]["verdict"] == "tem (no other reaches it)"
 
 
+@pytest.mark.cluster
 def test_the_audit_is_a_gate_and_the_report_stands(executed: Callable[[str], Any]) -> None:
     _, found = executed("4_reading_an_audit.ipynb")
     assert found["status"] == "succeeded"
@@ -315,6 +322,7 @@ def test_the_audit_is_a_gate_and_the_report_stands(executed: Callable[[str], Any
     assert len(found["statement"]["sections"]) >= 4
 
 
+@pytest.mark.cluster
 def test_private_text_teaches_what_private_text_means(executed: Callable[[str], Any]) -> None:
     _, found = executed("5_text_classifier.ipynb")
     for column, least in (("subject", 0.7), ("body", 0.9)):
@@ -339,6 +347,7 @@ def test_words_that_matter_are_drawn(executed: Callable[[str], Any]) -> None:
     assert found["most"] > 6
 
 
+@pytest.mark.cluster
 def test_text_reads_and_attacks_find_less(executed: Callable[[str], Any]) -> None:
     _, found = executed("7_text_that_reads.ipynb")
     kept, guessed = (

@@ -105,7 +105,7 @@ def test_words_beyond_the_cap_are_masked_over_the_whole_row(spark: SparkSession)
         dps.privatize(person, ["body"], model, row_key="id", record_key="person", key=KEY)
 
 
-@pytest.mark.parametrize("level", ["token", "record"])
+@pytest.mark.parametrize("level", [pytest.param("token", marks=pytest.mark.cluster), "record"])
 def test_a_run_states_the_budget_and_spends_it(
     spark: SparkSession, settings: dict[str, Any], tmp_path: Path, level: str
 ) -> None:
@@ -158,6 +158,7 @@ def test_a_run_states_the_budget_and_spends_it(
     assert not Path(again["output"]["path"]).exists()
 
 
+@pytest.mark.cluster
 def test_a_stream_goes_on_with_what_is_new(spark: SparkSession, settings: dict[str, Any]) -> None:
     config = parse_config({**settings, "mode": "incremental"})
     model, source = prepare(config)[0], settings["input"]["path"]

@@ -145,6 +145,7 @@ def test_a_frame_chooses_in_whole_rows(spark, settings: dict[str, Any]) -> None:
     assert len({release_of(one, source_of(one), "body", "r") for one in setups}) == 2
 
 
+@pytest.mark.cluster
 def test_a_stream_chooses_in_whole_rows(spark, settings: dict[str, Any]) -> None:
     config = parse_config({**settings, "mode": "incremental", "audit": {"consistency_scopes": 0}})
     assert not run(config, spark, key=KEY).facts["problems"]

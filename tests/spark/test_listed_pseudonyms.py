@@ -194,6 +194,7 @@ def test_runs_and_frames_replace_names_and_a_retry_wants_the_version(
         assert read(made) == expected
 
 
+@pytest.mark.cluster
 def test_a_stream_keeps_a_pseudonym_from_micro_batch_to_micro_batch(
     spark: SparkSession, settings: dict[str, Any]
 ) -> None:

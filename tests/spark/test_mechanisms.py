@@ -39,8 +39,15 @@ def words() -> Lexicon:
     return beginning(Lexicon.default(), 300)
 
 
-@pytest.mark.parametrize("consistency", ["token", "record", "dataset"])
-@pytest.mark.parametrize("name", MECHANISMS)
+# Each mechanism at one level, in turn; at all levels in make test-cluster, and without Spark in tests/core.
+@pytest.mark.parametrize(
+    ("name", "consistency"),
+    [
+        pytest.param(name, level, marks=[] if (at - place) % 3 == 0 else [pytest.mark.cluster])
+        for at, name in enumerate(MECHANISMS)
+        for place, level in enumerate(("token", "record", "dataset"))
+    ],
+)
 def test_a_mechanism_draws_on_spark_as_it_does_in_the_core(
     spark, words: Lexicon, name: str, consistency: str
 ) -> None:
@@ -75,13 +82,15 @@ def test_a_remap_is_applied_on_spark_as_in_the_core(
     assert len(set(model.sampler.remap.tolist())) < len(words)
 
 
-def test_a_run_with_a_remap_over_columns_lists_and_levels(spark, tmp_path) -> None:
+def test_a_run_with_a_remap_over_columns_lists_and_levels(spark, words: Lexicon, tmp_path) -> None:
     """One table for all of them; the account states both losses, and the run id is bound to the remap."""
     rows = [(i, body or "good day", ["time of day", "people say much"]) for i, body in ROWS]
     frame = spark.createDataFrame(rows, "id long, body string, tags array<string>")
     frame.write.format("delta").save(str(tmp_path / "in"))
+    words.save(tmp_path / "lexicon")
     settings = {
         "input": {"path": str(tmp_path / "in")},
+        "lexicon": {"source": str(tmp_path / "lexicon")},
         "columns": ["body", "tags"],
         "row_key": "id",
         "consistency": "record",
@@ -97,13 +106,13 @@ def test_a_run_with_a_remap_over_columns_lists_and_levels(spark, tmp_path) -> No
     model, _ = prepare(config)
     image = {model.vocabulary.word(int(word)) for word in set(model.sampler.remap.tolist())}
     written = spark.read.format("delta").load(str(tmp_path / "out")).collect()
-    words = {
+    found_words = {
         word.lower()
         for row in written
         for text in (row["body"], *row["tags"])
         for word in re.findall("[a-z']+", text.lower())
     }
-    assert words <= {part for word in image for part in re.findall("[a-z']+", word)}
+    assert found_words <= {part for word in image for part in re.findall("[a-z']+", word)}
     found = report.facts["certificate"]
     assert found["verdict"] == "confirmed"
     assert found["loss"]["value"] <= found["before"]["value"] <= 3.0
@@ -131,7 +140,7 @@ def test_fluent_draws_on_spark_are_those_of_the_core(spark, words: Lexicon) -> N
         assert {row["id"]: row["body"] for row in out.collect()} == dict(enumerate(wanted.to_pylist()))
 
 
-@pytest.mark.parametrize("name", ["tem", "gaussian"])
+@pytest.mark.parametrize("name", ["tem", pytest.param("gaussian", marks=pytest.mark.cluster)])
 def test_a_run_states_its_guarantee(spark, tmp_path, name: str) -> None:
     """The whole job, by name in the settings: the account carries the guarantee of that mechanism and no other."""
     spark.createDataFrame(ROWS, "id long, body string").write.format("delta").save(str(tmp_path / "in"))

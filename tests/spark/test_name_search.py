@@ -77,8 +77,23 @@ def read(df: Any) -> dict[int, tuple[Any, Any]]:
     return {row["id"]: (row["body"], row["notes"]) for row in df.collect()}
 
 
-@pytest.mark.parametrize("action", SEARCHES)
-@pytest.mark.parametrize("level", ["token", "record", "dataset"])
+# The others take half a minute each: make test-cluster.
+@pytest.mark.parametrize(
+    ("level", "action"),
+    [
+        ("record", "pseudonym"),
+        *(
+            pytest.param(*pair, marks=pytest.mark.cluster)
+            for pair in [
+                ("token", "mask"),
+                ("token", "pseudonym"),
+                ("record", "mask"),
+                ("dataset", "mask"),
+                ("dataset", "pseudonym"),
+            ]
+        ),
+    ],
+)
 def test_a_run_replaces_names_and_its_audit_agrees(
     spark: SparkSession, settings: dict[str, Any], tmp_path: Path, level: str, action: str
 ) -> None:
@@ -136,7 +151,9 @@ def test_a_run_replaces_names_and_its_audit_agrees(
         run(parse_config({**settings, **by_customer, "consistency": level, "policy": {}}), spark, key=KEY)
 
 
-@pytest.mark.parametrize("ship", ["artifact", "path", "broadcast"])
+@pytest.mark.parametrize(
+    "ship", ["artifact", *(pytest.param(how, marks=pytest.mark.cluster) for how in ("path", "broadcast"))]
+)
 def test_a_run_with_a_classifier_needs_no_folder_on_its_workers(
     spark: SparkSession, settings: dict[str, Any], tmp_path: Path, ship: str
 ) -> None:
@@ -228,6 +245,7 @@ def test_a_frame_of_a_model_with_a_classifier_equals_one_batch(
     assert not any(name in written for name in ("anna", "keller", "müller", "oslo"))
 
 
+@pytest.mark.cluster
 def test_a_stream_reads_by_its_classifier_and_no_other(
     spark: SparkSession, settings: dict[str, Any], tmp_path: Path
 ) -> None:
@@ -254,7 +272,13 @@ def test_a_stream_reads_by_its_classifier_and_no_other(
         run(parse_config(streaming), spark, key=KEY)
 
 
-@pytest.mark.parametrize("more", ["importance", "budget", "lists", "fluent"])
+@pytest.mark.parametrize(
+    "more",
+    [
+        "lists",
+        *(pytest.param(name, marks=pytest.mark.cluster) for name in ("importance", "budget", "fluent")),
+    ],
+)
 def test_a_frame_replaces_names_beside_other_features(
     spark: SparkSession, settings: dict[str, Any], tmp_path: Path, more: str
 ) -> None:
@@ -277,6 +301,7 @@ def test_a_frame_replaces_names_beside_other_features(
     assert "public lists" in str(facts["disclosure"])
 
 
+@pytest.mark.cluster
 def test_a_stream_is_bound_to_its_search(
     spark: SparkSession, settings: dict[str, Any], tmp_path: Path
 ) -> None:

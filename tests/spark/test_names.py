@@ -152,7 +152,7 @@ def test_a_frame_has_the_lists_of_all_rows_and_of_each(
     assert read(made.select("id", "body", "notes")) == expected
 
 
-@pytest.mark.parametrize("level", ["token", "record"])
+@pytest.mark.parametrize("level", [pytest.param("token", marks=pytest.mark.cluster), "record"])
 def test_a_run_masks_and_keeps_and_shows_no_entry(
     spark: SparkSession,
     settings: dict[str, Any],
@@ -228,6 +228,7 @@ class StoppedError(Exception):
     """Ends a run in a test."""
 
 
+@pytest.mark.cluster
 @pytest.mark.parametrize("committed", [False, True])
 def test_an_unfinished_run_wants_its_lists(
     spark: SparkSession, settings: dict[str, Any], tmp_path: Path, committed: bool
@@ -260,6 +261,7 @@ def test_an_unfinished_run_wants_its_lists(
         assert (facts["status"], facts["second_release"]) == ("succeeded", True)
 
 
+@pytest.mark.cluster
 def test_a_stream_takes_a_new_list_from_its_next_micro_batch_on(
     spark: SparkSession, settings: dict[str, Any], tmp_path: Path
 ) -> None:

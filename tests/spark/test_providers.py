@@ -118,7 +118,14 @@ def test_a_frame_is_masked_as_a_plain_reading_says(
 
 
 @pytest.mark.parametrize(
-    ("level", "ship"), [("token", "artifact"), ("record", "path"), ("dataset", "broadcast")]
+    ("level", "ship"),
+    [
+        ("record", "path"),
+        *(
+            pytest.param(*one, marks=pytest.mark.cluster)
+            for one in [("token", "artifact"), ("dataset", "broadcast")]
+        ),
+    ],
 )
 def test_a_run_masks_and_says_who_looked(
     spark: SparkSession, module: Callable[..., str], tmp_path: Path, level: str, ship: str
@@ -151,6 +158,7 @@ def test_a_run_masks_and_says_who_looked(
         run(parse_config(other), spark, key=KEY)
 
 
+@pytest.mark.cluster
 def test_a_stream_masks_in_each_micro_batch(
     spark: SparkSession, module: Callable[..., str], tmp_path: Path
 ) -> None:
@@ -168,7 +176,12 @@ def test_a_stream_masks_in_each_micro_batch(
 
 
 @pytest.mark.parametrize(
-    ("how", "allow"), [("raises", True), ("says", False), ("overlaps", True), ("type", False)]
+    ("how", "allow"),
+    [
+        ("raises", True),
+        ("type", False),
+        *(pytest.param(*one, marks=pytest.mark.cluster) for one in [("says", False), ("overlaps", True)]),
+    ],
 )
 def test_one_that_is_wrong_ends_the_run_by_a_code_without_a_word(
     spark: SparkSession,
@@ -254,6 +267,7 @@ def test_what_cannot_work_is_refused_before_anything_is_read(
         run(parse_config(settings(tmp_path, module())), spark, key=KEY)
 
 
+@pytest.mark.cluster
 def test_a_model_with_providers_that_no_setting_names_is_refused(
     spark: SparkSession, module: Callable[..., str], tmp_path: Path
 ) -> None:

@@ -23,6 +23,7 @@ output: {{path: {folder}/reviews_sanitized}}
 """
 
 
+@pytest.mark.cluster
 def test_the_examples_on_spark_run(spark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     sample = dp.tickets(20, seed=1).select(["ticket_id", "body"])

@@ -110,6 +110,7 @@ def test_a_run_says_what_its_law_is_and_a_second_start_changes_nothing(
     assert read(spark.read.format("delta").load(settings["output"]["path"])) == expected
 
 
+@pytest.mark.cluster
 def test_a_stream_goes_on_with_what_is_new(spark, settings: dict[str, Any]) -> None:
     config = parse_config({**settings, "mode": "incremental"})
     model, source = model_of(config), settings["input"]["path"]

@@ -179,7 +179,9 @@ def test_a_sample_of_other_texts_is_refused(spark: SparkSession, places, sample,
     assert not any(word in str(caught.value).lower() for word in SECRETS)
 
 
-@pytest.mark.parametrize("level", ["token", "record", "dataset"])
+@pytest.mark.parametrize(
+    "level", ["record", *(pytest.param(level, marks=pytest.mark.cluster) for level in ("token", "dataset"))]
+)
 def test_tables_of_each_level_with_lists_of_texts(
     spark: SparkSession, tmp_path: Path, sample, level: str
 ) -> None:

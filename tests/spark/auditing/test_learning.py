@@ -52,6 +52,7 @@ class Remembering:
         return self.models[-1]
 
 
+@pytest.mark.cluster
 def test_both_classifiers_tell_the_same(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(learning, "ROUNDS", 20)  # each takes a job of Spark; guesses hardly change any more
     train, test = rows(400, 1), rows(300, 2)

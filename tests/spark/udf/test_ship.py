@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -129,10 +130,18 @@ def test_spark_connect_has_no_broadcasts(folder: Path) -> None:
         ship(object(), folder, "broadcast")  # type: ignore[arg-type]
 
 
-@pytest.fixture
-def with_code(folder: Path) -> Path:
+@pytest.fixture(scope="module")
+def made_code(privatizer, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("code") / "model"
+    save_model(privatizer, folder)
     make_code(folder, (OWN,))
     return folder
+
+
+@pytest.fixture
+def with_code(made_code: Path, tmp_path: Path) -> Path:
+    """A copy of one model and its code: some tests harm them."""
+    return shutil.copytree(made_code, tmp_path / "model")
 
 
 def given_to_a_worker(spark, shipped: Shipped) -> tuple[int, list[str]]:

@@ -103,7 +103,7 @@ TEXTS = st.lists(st.tuples(st.sampled_from(PIECES), st.sampled_from(JOINTS)), ma
 )
 
 
-@settings(max_examples=2000, deadline=None)
+@settings(max_examples=1200, deadline=None)
 @given(st.lists(st.one_of(TEXTS, st.text(max_size=20)), min_size=1, max_size=3))
 def test_it_finds_what_the_rules_say(texts: list[str]) -> None:
     assert found_in(texts, table()) == [find(text, [list(one) for one in LISTS]) for text in texts]
@@ -179,7 +179,7 @@ def amid() -> NameTable:
     return compile_names([list_of(*entries) for entries in AMID], KEY)
 
 
-@settings(max_examples=3000, deadline=None)
+@settings(max_examples=2000, deadline=None)
 @given(st.lists(AMID_TEXTS, min_size=1, max_size=3))
 def test_it_finds_names_amid_the_letters_of_a_stretch(texts: list[str]) -> None:
     assert found_in(texts, amid()) == [find(text, [list(one) for one in AMID]) for text in texts]
@@ -206,7 +206,7 @@ def test_ways_to_write_a_name_amid_letters(text: str, stretches: list[str]) -> N
     assert [text[a:b] for a, b, _ in spans] == stretches
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=400, deadline=None)
 @given(
     st.lists(
         st.tuples(AMID_TEXTS, st.sampled_from(range(4)), st.sampled_from(range(4))), min_size=1, max_size=6
@@ -311,7 +311,7 @@ def test_more_names_than_there_is_room_for_at_first() -> None:
 OWN_LISTS: list[list[str]] = [[], ["ada lovelace", "O'Brien"], ["Mary Pepper", "Smith"], ["straße", "mary"]]
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=250, deadline=None)
 @given(
     st.lists(st.tuples(TEXTS, st.sampled_from(range(4)), st.sampled_from(range(4))), min_size=1, max_size=6)
 )
