@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from dptext_spark.disclosure.facts import RunFacts
 from dptext_spark.text.identifiers.types import placeholder
-from dptext_spark.text.names.search import KEEP, LOCATION, MASK, PERSON, POOL_SIZES, PSEUDONYM
+from dptext_spark.text.names.search import KEEP, LOCATION, MASK, PERSON, POOL_SIZES, PSEUDONYM, SMALL
 from dptext_spark.text.names.sources import LIST_TYPES, ListSource
 
 MARK = placeholder(LIST_TYPES[0])
@@ -133,7 +133,8 @@ def search_not_protected(facts: RunFacts) -> Iterator[str]:
             "public lists hold as a likely name; in other texts it finds nothing."
         )
         yield (
-            "A word is a name where the classifier's score, rounded to 1/1024, reaches the threshold. A score at that edge may "
+            "A word is a name where the classifier's score, rounded to 1/1024, reaches the threshold, of a word in small letters "
+            f"{SMALL:g} at least. A score at that edge may "
             "fall otherwise on a processor of another make or with another onnxruntime, so that a task that is retried there, or "
             f"a run that is done again, may find another name: {OTHERWISE[facts.consistency]} {_beside(facts)}"
         )

@@ -31,18 +31,18 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from dptext_spark.arrays import F32, I64, U8, Bools
+from dptext_spark.arrays import F32, F64, I64, U8, Bools
 from dptext_spark.encoder.classifier_files import LOGITS, MASK, SEGMENTS, check_graph, find_classifier
 from dptext_spark.encoder.folder import MODULES, read_json
 from dptext_spark.encoder.labels import KINDS, Labels, labels_of
-from dptext_spark.encoder.name_words import NameWords, capitalised, name_words
+from dptext_spark.encoder.name_words import NameWords, capitalised, in_small_letters, name_words
 from dptext_spark.encoder.tokenizer import ADDED_TOKENS, Pieces, Tokenizer, windows
 from dptext_spark.errors import DataError, SettingsError, require_extra
 from dptext_spark.runtime.array_checks import Arrays
 from dptext_spark.runtime.record import Record
 from dptext_spark.text.chunks import padded
 from dptext_spark.text.identifiers.provider import TypedSpans
-from dptext_spark.text.names.search import THRESHOLD
+from dptext_spark.text.names.search import SMALL, THRESHOLD
 
 FIELD = "policy.names.model"
 ARRAYS = ("facts", "tokenizer", "graph")
@@ -104,7 +104,7 @@ class Classifier:
         facts: uint8[...], JSON of :class:`ClassifierFacts`.
         tokenizer: uint8[...], JSON of its tokenizer.
         graph: uint8[...], the `.onnx` file.
-        threshold: the score from which a word is a name, in 0..1.
+        threshold: the score from which a word is a name, in 0..1; one in small letters is from `SMALL` on, where that is more.
     """
 
     facts: U8
@@ -267,7 +267,8 @@ class Classifier:
         chosen, part, bounds = _chosen(data, rows, read)
         words = name_words(part, bounds)
         scores = self._scores(part, bounds, words)
-        return _joined(words, scores, self._facts.labels, self.threshold, chosen, bounds, read)
+        least = np.where(in_small_letters(part, words), max(self.threshold, SMALL), self.threshold)
+        return _joined(words, scores, self._facts.labels, least, chosen, bounds, read)
 
     def _scores(self, data: U8, rows: I64, words: NameWords) -> F32:
         """Return float32[w, labels]: the probability of each label at the likeliest part of a word."""
@@ -401,7 +402,7 @@ class _Opened:
 
 
 def _joined(
-    words: NameWords, scores: F32, labels: Labels, threshold: float, chosen: I64, rows: I64, read: Bools
+    words: NameWords, scores: F32, labels: Labels, least: F64, chosen: I64, rows: I64, read: Bools
 ) -> FoundNames:
     """Join words to names.
 
@@ -409,7 +410,7 @@ def _joined(
         words: of the texts that were read.
         scores: float32[w, labels].
         labels: what they stand for.
-        threshold: the least score of a name.
+        least: float64[w], the score from which each is a name.
         chosen: int64[k], which texts of the batch were read.
         rows: int64[k + 1], where they stand in the bytes that were read.
         read: bool[r].
@@ -418,7 +419,7 @@ def _joined(
     sums = np.stack([scores[:, np.array(labels.kinds) == kind].sum(axis=1) for kind in types], axis=1)
     steps = _steps(sums)
     kind = steps.argmax(axis=1)
-    is_name = steps.max(axis=1) >= np.ceil(threshold * STEPS)
+    is_name = steps.max(axis=1) >= np.ceil(least * STEPS)
     own = np.array(labels.kinds)[None, :] == np.array(types)[kind][:, None]
     label = np.where(own, _steps(scores), -1).argmax(axis=1)
     place = np.flatnonzero(is_name)

@@ -153,3 +153,38 @@ def capitalised(data: U8, rows: I64) -> Bools:
     found = np.zeros(len(rows) - 1, np.bool_)
     _capitals(read_only(data), read_only(rows), (chars.stage, chars.classes, chars.lower, chars.upper), found)
     return found
+
+
+@compiled
+def _small(data: Any, starts: Any, ends: Any, chars: Any, found: Any) -> None:
+    """Fill bool[n]: which words hold a letter that has a capital, and no capital."""
+    stage, lower, upper = chars
+    for i in range(starts.shape[0]):
+        p, small, capital = starts[i], False, False
+        while p < ends[i]:
+            code, length = decode(data, p, ends[i])
+            if code >= 0:
+                place = cell(code, stage)
+                small = small or upper[place] != 0
+                capital = capital or lower[place] != 0
+            p += length
+        found[i] = small and not capital
+
+
+def in_small_letters(data: U8, words: NameWords) -> Bools:
+    """Return which words are written in small letters throughout, of those that have capitals: bool[n].
+
+    Args:
+        data: uint8[...], the bytes that the words are of.
+        words: of them.
+    """
+    chars = tables()
+    found = np.zeros(len(words.starts), np.bool_)
+    _small(
+        read_only(data),
+        read_only(words.starts),
+        read_only(words.ends),
+        (chars.stage, chars.lower, chars.upper),
+        found,
+    )
+    return found

@@ -41,6 +41,7 @@ from dptext_spark.runtime.progress import Progress, silent
 from dptext_spark.text.engine import Engine
 from dptext_spark.text.identifiers.imported import require_named
 from dptext_spark.text.identifiers.provider import Provider
+from dptext_spark.text.names.search import SMALL
 from dptext_spark.text.policy import Policy
 from dptext_spark.text.tokens import drawn_words
 from dptext_spark.text.word_table import WordTable
@@ -423,7 +424,7 @@ def _cached(
     if prior is not None:
         parts["prior"] = prior
     if classifier is not None:
-        parts["names"] = [classifier.digest, CANDIDATES_VERSION]
+        parts["names"] = [classifier.digest, CANDIDATES_VERSION, SMALL]
     if config.policy.providers:
         parts["providers"] = [one.record.as_dict() for one in providers_of(config.policy)]
     if (

@@ -48,7 +48,7 @@ from dptext_spark.text.identifiers.types import TYPES
 from dptext_spark.text.names.names import Names
 from dptext_spark.text.names.pseudonyms import KeyedNames
 from dptext_spark.text.names.public_names import KINDS, LISTED_KINDS
-from dptext_spark.text.names.search import PSEUDONYM
+from dptext_spark.text.names.search import PSEUDONYM, SMALL
 from dptext_spark.text.names.sources import LIST_TYPES
 from dptext_spark.text.policy import Policy
 from dptext_spark.text.render import DATASET, TOKEN, word_blocks
@@ -545,7 +545,7 @@ def fingerprint_of(
         known.pop("names", None)
     elif policy.names.classifies:  # what it is made of is among the arrays, wherever it was read
         bound_names = {name: one for name, one in policy.names.as_dict().items() if name != "model"}
-        known["names"] = {**bound_names, "candidates": CANDIDATES_VERSION}
+        known["names"] = {**bound_names, "candidates": CANDIDATES_VERSION, "small": SMALL}
     if imported:
         known["providers"] = [one.as_dict() for one in imported]
     bound = [known, consistency, *([] if selector is None else [selector]), *providers]

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from dptext_spark.arrays import I64, U8
-from dptext_spark.encoder.name_words import capitalised, name_words
+from dptext_spark.encoder.name_words import capitalised, in_small_letters, name_words
 from dptext_spark.text.engine import padded
 
 
@@ -64,3 +64,17 @@ def test_more_words_than_there_was_room_for() -> None:
     assert len(found.starts) == 8000
     assert np.array_equal(found.starts, 2 * np.arange(8000))
     assert found.joined.sum() == 7999
+
+
+def test_words_in_small_letters_are_those_of_scripts_with_capitals() -> None:
+    small = ["oslo", "al-asad", "d'arc", "привет", "é", "e\u0301mile"]
+    others = ["Oslo", "OSLO", "iPhone", "d'Arc", "Привет", "李", "É", "한국", "al-Asad"]
+    data, rows = batch([" ".join([*small, *others]), "", "3d 4 x", "Oslo"])
+    words = name_words(data, rows)
+    spelt = [bytes(data[a:b]).decode() for a, b in zip(words.starts, words.ends, strict=True)]
+    assert spelt == [*small, *others, "d", "x", "Oslo"]
+    assert in_small_letters(data, words).tolist() == [True] * len(small) + [False] * len(others) + [
+        True,
+        True,
+        False,
+    ]
