@@ -77,6 +77,7 @@ def job(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
             guarantee=Guarantee("epsilon_dp", 1.0), status="succeeded", run_id="r1", rows=5,
             restricted=Restricted({"words": 7.0}),
         )  # fmt: skip
+        verdict, broken = None, ()
 
         def as_dict(self, internal: bool = False) -> dict[str, Any]:
             return self.outcome.as_dict(internal=internal)
