@@ -43,6 +43,7 @@ TWEETS = "wnut17/train.conll"
 KINDS = ("person", "location")
 LISTS, RULES = "lists and a capital", "lists and how names are written"
 MODEL = "lists, how names are written, and a classifier"
+TAKEN = "Words of reviews that are taken for names, of the parts that no threshold comes from"
 NO_MODEL = "a classifier: not installed"
 # Of the words of plain reviews that are taken for names, with a classifier, too.
 GOAL = 0.02
@@ -296,7 +297,7 @@ def taken_grid(
             (name, count, taken, share, GOAL, None if share is None else "met" if share <= GOAL else "missed")
         )
     return Grid(
-        "Words of reviews that are taken for names, of the parts that no threshold comes from",
+        TAKEN,
         ("found by", "words", "taken", "share", "goal: at most", "which is"), tuple(rows),
     )  # fmt: skip
 

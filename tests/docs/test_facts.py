@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from benchmarks.calibration import markdown
+from benchmarks.name_search import GOAL, LISTS, MODEL, RULES, TAKEN
 from benchmarks.settings import markdown as side_by_side
 from docs.generate import records
 from dptext_spark.audit.table.metrics import MEANING
@@ -16,6 +17,12 @@ from dptext_spark.mechanisms import MECHANISMS
 from dptext_spark.text.identifiers.types import LANGUAGES, Identifiers
 from dptext_spark.text.policy import Policy
 from tests.docs.pages import CHECKOUT, blocks, text
+
+# How pages call what the records name.
+ROW_OF = {
+    MODEL: "lists, how names are written, and the classifier below",
+    "presidio": "Presidio 2.2.366 with en_core_web_sm 3.8.0, threshold 0.4",
+}
 
 
 def newest(section: str) -> dict[str, object]:
@@ -66,6 +73,28 @@ def test_functions_of_a_condition_are_those_of_the_code() -> None:
     )
     assert listed is not None
     assert set(re.findall(r"`(\w+)`", listed[1])) == FUNCTIONS
+
+
+def test_what_finds_names_is_that_of_the_newest_record() -> None:
+    grids = {grid["title"]: grid["rows"] for grid in newest("name_search")["grids"]}  # type: ignore[attr-defined]
+    if TAKEN not in grids:
+        pytest.skip("no full record holds what a classifier and Presidio find yet")
+    names, compared = text("docs/guide/names.md"), text("docs/guide/compared.md")
+    shown = {
+        ROW_OF.get("presidio" if name.startswith("presidio") else name, name): shares
+        for name, *shares in grids["Names of tweets that are found, shares"]
+    }
+    for name in (*ROW_OF.values(), LISTS, RULES):
+        *parts, others = shown[name]
+        cells = [*(f"{100 * share:.0f} %" for share in parts), f"{100 * others:.1f} %"]
+        assert f"| {name} | {' | '.join(cells)} |" in names
+    whole, others = shown[ROW_OF["presidio"]][0], shown[ROW_OF["presidio"]][-1]
+    assert f"it found {100 * whole:.0f} % of the persons whole" in compared
+    assert f"it took {100 * others:.1f} % of the other words" in compared
+    for name, _, _, share, goal, verdict in grids[TAKEN]:
+        if name in (RULES, MODEL):
+            assert (verdict, goal) == ("met", GOAL)
+            assert f"{100 * share:.2f} %" in names
 
 
 def test_gains_are_those_of_the_newest_record() -> None:
