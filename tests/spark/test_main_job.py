@@ -160,6 +160,7 @@ class TestARunThatSucceeds:
         assert found["note", "words"] == 216.0
         assert found[None, "words"] == restricted["words"]
 
+    @pytest.mark.cluster
     def test_draws_the_same_by_key_whatever_the_layout(self, spark, source: str, tmp_path: Path) -> None:
         def outcome(name: str, key: RunKey, **changes: object) -> dict[int, tuple[str | None, ...]]:
             place = {
@@ -213,6 +214,7 @@ class TestARunId:
             run(config, spark, key=KEY)
         assert len(history(spark, Target(path=str(tmp_path / "out")))) == 1
 
+    @pytest.mark.cluster
     def test_whose_target_was_restored_or_deleted_is_not_unchanged(
         self, spark, source: str, tmp_path: Path
     ) -> None:
@@ -231,6 +233,7 @@ class TestARunId:
             run(config, spark, key=KEY)
         assert not Path(target).exists()
 
+    @pytest.mark.cluster
     def test_that_failed_finishes_with_its_key_only(
         self, spark, source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -275,7 +278,7 @@ class TestARunId:
     @pytest.mark.parametrize(
         "change",
         [
-            pytest.param({}, id="keyed"),
+            pytest.param({}, id="keyed", marks=pytest.mark.cluster),
             pytest.param({"row_key": None, "record_key": None}, id="unkeyed", marks=pytest.mark.cluster),
         ],
     )
@@ -311,6 +314,7 @@ class TestARunId:
 
 
 class TestWhatDoesNotAgree:
+    @pytest.mark.cluster
     def test_counts_that_differ_from_the_commit(
         self, spark, source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -399,6 +403,7 @@ class TestWhatIsRefused:
         with pytest.raises(SettingsError, match="overwrite_raw=true"):
             run(_config(str(tmp_path / "out"), tmp_path, output={"path": source, "mode": "overwrite"}), spark)
 
+    @pytest.mark.cluster
     def test_what_an_older_engine_wrote(
         self, spark, source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -456,19 +461,22 @@ class TestWhatIsRefused:
 
 
 class TestInputs:
-    def test_text_in_files(self, spark, source: str, tmp_path: Path) -> None:
+    @pytest.mark.parametrize(
+        "form", ["csv", *(pytest.param(form, marks=pytest.mark.cluster) for form in ("parquet", "text"))]
+    )
+    def test_text_in_files(self, spark, source: str, tmp_path: Path, form: str) -> None:
         frame = spark.read.format("delta").load(source).select("id", "body")
-        frame.write.option("header", "true").csv(str(tmp_path / "f_csv"))
-        frame.write.parquet(str(tmp_path / "f_parquet"))
-        frame.select("body").write.text(str(tmp_path / "f_text"))
-        for form in ("csv", "parquet", "text"):
-            config = _config(
-                source, tmp_path, row_key=None, columns=["value" if form == "text" else "body"],
-                input={"path": str(tmp_path / f"f_{form}"), "format": form}, output={"path": str(tmp_path / f"o_{form}")},
-            )  # fmt: skip
-            report = run(config, spark, key=KEY)
-            assert (report.facts["rows"], report.facts["restricted"]["words"]) == (ROWS, 10 * ROWS), form
-            assert report.facts["identity"].startswith("file_row" if form == "parquet" else "ordinal"), form
+        written = frame.select("body") if form == "text" else frame
+        written.write.format(form).options(**({"header": "true"} if form == "csv" else {})).save(
+            str(tmp_path / "files")
+        )
+        config = _config(
+            source, tmp_path, row_key=None, columns=["value" if form == "text" else "body"],
+            input={"path": str(tmp_path / "files"), "format": form},
+        )  # fmt: skip
+        report = run(config, spark, key=KEY)
+        assert (report.facts["rows"], report.facts["restricted"]["words"]) == (ROWS, 10 * ROWS)
+        assert report.facts["identity"].startswith("file_row" if form == "parquet" else "ordinal")
 
     def test_invalid_utf8_fails_the_run_and_leaves_no_version(self, spark, tmp_path: Path) -> None:
         (tmp_path / "notes").mkdir()
@@ -488,23 +496,32 @@ class TestInputs:
         row = spark.read.format("delta").load(str(tmp_path / "out_audit/shareable/runs")).first()
         assert row["status"] == "failed"
 
+    @pytest.mark.parametrize(
+        ("form", "content", "columns"),
+        [
+            ("json", '{"body": "good morning"}\n{"body": broken marker\n', ["body"]),
+            pytest.param(
+                "csv",
+                "body,note\ngood morning,sir\none,two,marker\n",
+                ["body", "note"],
+                marks=pytest.mark.cluster,
+            ),
+        ],
+        ids=["json", "csv"],
+    )
     def test_records_that_do_not_fit_are_counted_and_not_passed_on(
-        self, spark, source: str, tmp_path: Path
+        self, spark, source: str, tmp_path: Path, form: str, content: str, columns: list[str]
     ) -> None:
-        (tmp_path / "a.json").write_text(
-            '{"body": "good morning"}\n{"body": broken marker\n', encoding="utf-8"
-        )
-        (tmp_path / "a.csv").write_text("body,note\ngood morning,sir\none,two,three\n", encoding="utf-8")
-        for form in ("json", "csv"):
-            config = _config(
-                source, tmp_path, row_key=None, columns=["body"], output={"path": str(tmp_path / f"bad_{form}")},
-                input={"path": str(tmp_path / f"a.{form}"), "format": form},
-            )  # fmt: skip
-            report = run(config, spark, key=KEY)
-            assert (report.facts["corrupt_records"], report.facts["rows"]) == (1, 2), form
-            out = spark.read.format("delta").load(str(tmp_path / f"bad_{form}"))
-            assert out.columns == (["body"] if form == "json" else ["body", "note"])
-            assert "marker" not in repr(out.collect())
+        (tmp_path / f"a.{form}").write_text(content, encoding="utf-8")
+        config = _config(
+            source, tmp_path, row_key=None, columns=["body"],
+            input={"path": str(tmp_path / f"a.{form}"), "format": form},
+        )  # fmt: skip
+        report = run(config, spark, key=KEY)
+        assert (report.facts["corrupt_records"], report.facts["rows"]) == (1, 2)
+        out = spark.read.format("delta").load(str(tmp_path / "out"))
+        assert out.columns == columns
+        assert "marker" not in repr(out.collect())
 
     def test_catalog_tables_and_a_predicate(self, spark, source: str, tmp_path: Path) -> None:
         spark.read.format("delta").load(source).write.format("delta").saveAsTable("raw_notes")

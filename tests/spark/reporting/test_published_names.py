@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -41,18 +42,28 @@ def folder(session: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> P
     return made
 
 
-@pytest.fixture
-def config(session: SparkSession, folder: Path, request: pytest.FixtureRequest) -> RunConfig:
-    """The settings of a run of its own; London and Paris stay."""
-    name = request.node.name.replace("[", "-").replace("]", "")
+@pytest.fixture(scope="module")
+def finished(session: SparkSession, folder: Path) -> RunConfig:
+    """The settings of a run, which is made once; London and Paris stay."""
     made = parse_config({
         "input": {"path": str(folder / "in")}, "columns": ["body", "notes"], "row_key": "id", "record_key": "customer",
         "lexicon": {"source": str(folder / "lexicon")}, "mechanism": {"name": "custext", "epsilon": 2.0, "k": 5},
-        "policy": {"names": {"lists": True, "location": "keep"}, "oov": "keep"}, "output": {"path": str(folder / name)},
+        "policy": {"names": {"lists": True, "location": "keep"}, "oov": "keep"}, "output": {"path": str(folder / "out")},
         "run": {"id": "named"},
     })  # fmt: skip
     run(made, session, key=RunKey.generate())
+    shutil.copytree(folder, folder.with_name("as-written"))
     return made
+
+
+@pytest.fixture
+def config(session: SparkSession, finished: RunConfig, folder: Path) -> RunConfig:
+    """The settings, and all tables as the run left them: a test adds to the ledger, the account and the input."""
+    shutil.rmtree(folder)
+    shutil.copytree(folder.with_name("as-written"), folder)
+    jvm: Any = session.sparkContext._jvm
+    jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+    return finished
 
 
 @pytest.fixture(autouse=True)
