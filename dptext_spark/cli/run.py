@@ -51,7 +51,8 @@ def run(
         raise SettingsError(
             "--full: given without --dry-run, whose output it completes; valid: both, or neither."
         )
-    settings = load_config(file_of_style(config), overrides or ())
+    file = file_of_style(config)
+    settings = load_config(file, overrides or ())
     if dry_run:
         return _plan(settings, full, as_json)
     from dptext_spark.report.terminal.summary import summary
@@ -66,7 +67,7 @@ def run(
         write(
             summary(
                 report.outcome, internal=internal, price=price, columns=width(), verdict=report.verdict,
-                pair=pair, settings=str(config),
+                pair=pair, settings=str(file), overrides=overrides or (),
             )
         )  # fmt: skip
     if report.broken:

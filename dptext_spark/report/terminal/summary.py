@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from dptext_spark.audit.verdict import BROKEN, HOLDS, NOT_MEASURED, Verdict
@@ -47,7 +47,7 @@ class Pair(NamedTuple):
 
 def summary(
     outcome: RunFacts | Unchanged, *, internal: bool = False, price: float = PRICE, columns: int = WIDTH,
-    verdict: Verdict | None = None, pair: Pair | str | None = None, settings: str | None = None,
+    verdict: Verdict | None = None, pair: Pair | str | None = None, settings: str | None = None, overrides: Sequence[str] = (),
 ) -> str:  # fmt: skip
     """Write the summary.
 
@@ -59,6 +59,7 @@ def summary(
         verdict: how the requirements of the settings stand; None where there are none.
         pair: a row before and after, private text, shown with `internal` only; or why there is none. None says nothing of it.
         settings: the file of the settings, for the command that comes next; None where there is none.
+        overrides: `a.b=value`, which the run was given beside that file.
 
     Returns:
         Lines of text without a final newline.
@@ -83,7 +84,7 @@ def summary(
         *_promise(facts, internal),
         *_places(facts),
         *_cost(facts, price),
-        *_next(facts, verdict, settings),
+        *_next(facts, verdict, settings, overrides),
     ]
     width = max((len(name) for name, _ in rows), default=0)
     lines += [hanging(f"  {name:<{width}}  ", value, columns) for name, value in rows]
@@ -146,11 +147,14 @@ def _shown(facts: RunFacts, internal: bool, pair: Pair | str | None) -> Iterator
     yield "after", f"PRIVATE TEXT, {pair.column}: {pair.after}"
 
 
-def _next(facts: RunFacts, verdict: Verdict | None, settings: str | None) -> Iterator[tuple[str, str]]:
+def _next(
+    facts: RunFacts, verdict: Verdict | None, settings: str | None, overrides: Sequence[str]
+) -> Iterator[tuple[str, str]]:
     """Name the command that comes next."""
     if settings is None or not facts.output or facts.status not in ("succeeded", "recovered"):
         return
-    report = f"dptext report {facts.run_id} --config {shlex.quote(settings)}"
+    given = shlex.join(["--config", settings, *(word for one in overrides for word in ("--set", one))])
+    report = f"dptext report {facts.run_id} {given}"
     waiting = [] if verdict is None else [one for one in verdict.not_measured if one.split()[0] in MEANING]
     if waiting:
         place = facts.config.input
@@ -161,7 +165,7 @@ def _next(facts: RunFacts, verdict: Verdict | None, settings: str | None) -> Ite
         written = shlex.quote(str(table.path or table.table))
         yield (
             "next",
-            f"dptext audit {written} --against {shlex.quote(source)}{form} --config {shlex.quote(settings)}; then {report}",
+            f"dptext audit {written} --against {shlex.quote(source)}{form} {given}; then {report}",
         )
     else:
         yield "next", report

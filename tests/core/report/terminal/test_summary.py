@@ -300,6 +300,8 @@ def test_requirements_are_said_without_their_figures_and_what_comes_next() -> No
     following = "dptext report r1 --config 'my settings.yaml'"
     assert f"dptext audit /out --against /in --config 'my settings.yaml'; then {following}" in text
     assert f"  next         {following}" in summary(FACTS, settings="my settings.yaml", columns=300)
+    beside = summary(FACTS, settings="s.yaml", overrides=["columns=[body]", "input.path=/in"], columns=300)
+    assert "dptext report r1 --config s.yaml --set 'columns=[body]' --set input.path=/in" in beside
     assert "  next " not in summary(FACTS)
     csv = replace(FACTS, config=parse_config({**LEAST, "input": {"path": "/in", "format": "csv"}}))
     assert "--against /in --against-format csv --config" in summary(
