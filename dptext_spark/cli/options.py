@@ -13,7 +13,7 @@ Override = Annotated[list[str] | None, _SET]
 Config = Annotated[Path | None, typer.Option("--config", "-c", help="A YAML file of settings.")]
 # How a table of files is written, where Spark does not read it.
 Format = Annotated[
-    str | None, typer.Option(help="delta, parquet, csv, tsv or json. Default: by the files' names.")
+    str | None, typer.Option(help="delta, parquet, csv, tsv, json or text. Default: by the files' names.")
 ]
 Separator = Annotated[str | None, typer.Option(help="Of a CSV file's fields. Default: looked for.")]
 Header = Annotated[
@@ -22,4 +22,4 @@ Header = Annotated[
         "--header/--no-header", help="Whether a CSV file's first line names columns. Default: looked for."
     ),
 ]
-Encoding = Annotated[str | None, typer.Option(help="Of a CSV file, such as windows-1252. Default: UTF-8.")]
+Encoding = Annotated[str | None, typer.Option(help="Of a CSV file, such as ISO-8859-1. Default: UTF-8.")]

@@ -1,14 +1,14 @@
-"""`dptext preview`: one sentence, or rows of a file, without Spark."""
+"""`dptext preview`: one sentence, or rows of a table, without Spark where pyarrow reads it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dptext_spark.cli.options import Config, Encoding, Format, Header, Json, Override, Separator
+from dptext_spark.cli.tables import sample_of
 from dptext_spark.errors import SettingsError
 from dptext_spark.report.terminal.console import progress, show, write, write_json
 
@@ -26,7 +26,8 @@ def preview(
     overrides: Override = None,
     top: Annotated[int, typer.Option(min=1, help="Candidates listed for each word.")] = 4,
     source: Annotated[
-        Path | None, typer.Option("--input", help="Rows of this file or folder instead. RESTRICTED output.")
+        str | None,
+        typer.Option("--input", help="Rows of this table instead, as `start` takes it. RESTRICTED output."),
     ] = None,
     rows: Annotated[int, typer.Option(min=1, max=MOST_ROWS, help="How many rows of it.")] = 20,
     columns: Annotated[
@@ -52,10 +53,12 @@ def preview(
     if (text is None) == (source is None):
         raise SettingsError("preview: a sentence or --input is needed, and not both; valid: one of them.")
     settings = load_model_config(config, overrides or ())
-    sample = None if source is None else _sample(source, format, separator, header, encoding)
     # With fluent draws the sentence is also drawn without, at the same ε.
     both = text is not None and settings.mechanism.reads_context and settings.run.artifact is None
     with progress() as say:
+        sample = None
+        if source is not None:
+            sample = sample_of(source, format, separator, header, encoding, say)
         privatizer, _ = prepare(settings, say)
         plain = prepare(settings.without_context(), say)[0] if both else None
     left: tuple[str, ...] = ()
@@ -77,15 +80,6 @@ def preview(
         write_json(result.as_dict())
     else:
         show(shown(result))
-
-
-def _sample(
-    source: Path, format: str | None, separator: str | None, header: bool | None, encoding: str | None
-) -> TableSample:
-    """Read a sample of a file, as it is written."""
-    from dptext_spark.model.table_files import AsText, read_sample
-
-    return read_sample(source, format, AsText(separator, header, encoding))
 
 
 def _rows(

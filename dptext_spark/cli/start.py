@@ -1,4 +1,4 @@
-"""`dptext start`: from a table to settings, without Spark."""
+"""`dptext start`: from a table to settings, without Spark where pyarrow reads the table."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from dptext_spark.cli.options import Encoding, Format, Header, Json, Separator
+from dptext_spark.cli.tables import sample_of
 from dptext_spark.report.terminal.console import progress, show, width, write, write_json
 
 ROWS = 5  # shown
@@ -17,7 +18,9 @@ FINDER = "strict"  # the style that looks for dates and for names, too, and mask
 def start(
     table: Annotated[
         str,
-        typer.Argument(help="A Parquet, CSV or JSON-lines file, a folder of them, or a plain Delta table."),
+        typer.Argument(
+            help="A file or folder (Parquet, CSV, JSON lines, Delta), a remote path, or a catalog name. What is here wins."
+        ),
     ],
     style: Annotated[
         str, typer.Option(help="What the settings protect like: strict, balanced or default.")
@@ -47,19 +50,18 @@ def start(
     from dptext_spark.errors import require_choice
     from dptext_spark.model.compile import prepare
     from dptext_spark.model.first_look import columns_of, look
-    from dptext_spark.model.table_files import AsText, read_sample
     from dptext_spark.report.terminal.start import look_record, look_text, rows_shown
 
     require_choice("--style", style, STYLES)
-    file = Path(f"{Path(table).resolve().name.split('.')[0] or 'table'}.yaml") if to is None else to
+    file = Path(_named(table)) if to is None else to
     refuse_existing(file)
     with progress() as say:
         say("reading a sample", None)
-        sample = read_sample(table, format, AsText(separator, header, encoding))
+        sample = sample_of(table, format, separator, header, encoding, say)
         of = columns_of(sample, columns or ())
         named = TableSettings(
             sample.path, sample.format, of.texts, of.row_key, of.row_keys, of.record_keys, of.others + of.nested,
-            sample.options,
+            sample.options, sample.is_name,
         )  # fmt: skip
         text, _ = settings_file(named, style)
         models = {one: prepare(model_of_style(one), say)[0] for one in STYLES}
@@ -72,3 +74,14 @@ def start(
     write("")
     show(rows_shown(found.rows))
     write(f"\nWrote {file} in the style {style}. Next: dptext run {file} --dry-run")
+
+
+def _named(table: str) -> str:
+    """Return the name of the file of settings: that of the table, of a catalog name its last part."""
+    place = Path(table)
+    name = (
+        place.resolve().name.split(".")[0]
+        if place.exists() or "/" in table
+        else table.split(".")[-1].strip("`")
+    )
+    return f"{name.replace('/', '_') or 'table'}.yaml"

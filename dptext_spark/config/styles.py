@@ -14,7 +14,6 @@ import yaml
 
 from dptext_spark.config.file import read_settings
 from dptext_spark.config.load import parse_config, parse_model_config
-from dptext_spark.config.locations import spelled
 from dptext_spark.config.model import ModelConfig, RunConfig
 from dptext_spark.errors import SettingsError, require_choice
 from dptext_spark.runtime.paths import folder_of
@@ -36,12 +35,13 @@ class TableSettings:
     Attributes:
         path: of the table.
         format: as `input.format`.
-        columns: text columns at the top level, by their names.
+        columns: paths of the texts, in the one spelling that they have.
         row_key: the one that the run takes; None for none.
         row_keys: candidates; where the run takes none they are named in a comment.
         record_keys: candidates, which are named in a comment only.
         others: further columns, named in a comment: they are not released.
         options: as `input.options`.
+        is_name: whether `path` is a name in the catalog.
     """
 
     path: str
@@ -52,12 +52,15 @@ class TableSettings:
     record_keys: tuple[str, ...] = ()
     others: tuple[str, ...] = ()
     options: Mapping[str, str | bool] = field(default_factory=dict)
+    is_name: bool = False
 
     @property
     def target(self) -> str:
         """Where the sanitized table goes: beside the table."""
-        source = Path(self.path)
-        return str(source.parent / f"{source.name.split('.')[0] if source.suffix else source.name}_sanitized")
+        if self.is_name:
+            return f"{self.path[:-1]}_sanitized`" if self.path.endswith("`") else f"{self.path}_sanitized"
+        folder, slash, name = self.path.rstrip("/").rpartition("/")  # as text: a scheme has two slashes
+        return f"{folder}{slash}{name.split('.')[0] or name}_sanitized"
 
     def settings(self, style: str) -> dict[str, Any]:
         """Return the settings by a style.
@@ -66,15 +69,18 @@ class TableSettings:
             SettingsError: an unknown style.
             DataError: conf/ is not installed with the package.
         """
-        made: dict[str, Any] = {"input": {"path": self.path, "format": self.format}}
+        place = "table" if self.is_name else "path"
+        made: dict[str, Any] = {"input": {place: self.path}}
+        if not self.is_name:
+            made["input"]["format"] = self.format
         if self.options:
             made["input"]["options"] = dict(self.options)
-        made["columns"] = [spelled((name,)) for name in self.columns]
+        made["columns"] = list(self.columns)
         if self.row_key is not None:
             made["row_key"] = self.row_key
         made |= of_style(style)
         others = "drop" if self.row_key is None else [self.row_key]
-        return {**made, "output": {"path": self.target, "other_columns": others}}
+        return {**made, "output": {place: self.target, "other_columns": others}}
 
 
 def of_style(style: str) -> dict[str, Any]:

@@ -16,7 +16,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dptext_spark.config.locations import parts_of, spelled
 from dptext_spark.errors import DataError, SettingsError, did_you_mean
+from dptext_spark.model.nested_texts import beside, is_string, paths_in, text_at
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.model.rows import draw_rows
 from dptext_spark.model.table_files import TableSample
@@ -56,11 +58,11 @@ class Columns:
     """What the columns of a sample may be.
 
     Attributes:
-        texts: columns of text.
+        texts: paths of text, as a run takes them.
         row_keys: those that are unique and never NULL in the sample.
         record_keys: those that several rows of the sample share, and whose names say so.
-        nested: structs, lists and maps, into which nobody looked.
-        others: all others.
+        nested: structs, lists and maps without text.
+        others: all others, and the fields beside nested texts.
     """
 
     texts: tuple[str, ...]
@@ -117,23 +119,17 @@ def columns_of(sample: TableSample, named: Sequence[str] = ()) -> Columns:
         raise DataError(
             "columns: two differ in case only, which Spark does not tell apart; valid: names that differ."
         )
-    for name in named:
-        if name not in table.column_names:
-            raise SettingsError(
-                f"column: {name!r} is not there; valid: {', '.join(table.column_names[:50])}."
-                f"{did_you_mean(name, table.column_names)}"
-            )
-        if not _is_string(table[name].type):
-            raise DataError(f"column: {name!r} is of type {table[name].type}; valid: a text column.")
-    texts = tuple(named) or tuple(
-        name for name in table.column_names if _is_string(table[name].type) and _is_text(table[name])
+    there = paths_in(table.schema)
+    texts = tuple(_path_of(name, table, there) for name in named) or tuple(
+        path for path, parts in there.items() if _is_text(text_at(table, parts))
     )
     if not texts:
         raise DataError(
             f"columns: none of {len(table.column_names)} holds text in the sample of {table.num_rows:,} rows (three words or "
             "more in a value, on average); valid: a table with text, or --column NAME. Nothing was written."
         )
-    rest = [name for name in table.column_names if name not in texts]
+    ways = [there[path] for path in texts]
+    rest = [name for name in table.column_names if name not in {parts[0] for parts in ways}]
     nested = tuple(name for name in rest if pa.types.is_nested(table[name].type))
     keys = [name for name in rest if _may_be_key(table[name])]
     distinct = {name: pc.count_distinct(table[name]).as_py() for name in keys}
@@ -142,11 +138,22 @@ def columns_of(sample: TableSample, named: Sequence[str] = ()) -> Columns:
     shared = tuple(n for n in keys if 1 < distinct[n] < table.num_rows and _says_key(n))
     key = unique[0] if unique and _says_key(unique[0]) else None
     others = tuple(name for name in rest if name not in nested and name != key)
+    others += beside(table.schema, ways)
     return Columns(texts, tuple(unique), shared, nested, others)
 
 
-def _is_string(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+def _path_of(name: str, table: pa.Table, there: Mapping[str, tuple[str, ...]]) -> str:
+    """Return the spelling of the text that a user names: a column of that very name, or a path."""
+    parts = (name,) if name in table.column_names else parts_of(name)
+    path = name if parts is None else spelled(parts)
+    if path in there:
+        return path
+    if name in table.column_names:
+        raise DataError(f"column: {name!r} is of type {table[name].type}; valid: a text column.")
+    known = [*there, *table.column_names]
+    raise SettingsError(
+        f"column: {name!r} is not there; valid: {', '.join(dict.fromkeys(known[:50]))}.{did_you_mean(name, known)}"
+    )
 
 
 def _is_text(column: pa.ChunkedArray) -> bool:
@@ -164,7 +171,7 @@ def _may_be_key(column: pa.ChunkedArray) -> bool:
     kind = column.type
     if column.null_count:
         return False
-    if _is_string(kind):
+    if is_string(kind):
         return bool(pc.max(pc.utf8_length(column)).as_py() <= LONGEST_KEY)
     of_keys = (pa.types.is_signed_integer, pa.types.is_decimal, pa.types.is_date, pa.types.is_timestamp)
     return any(one(kind) for one in of_keys)
@@ -194,7 +201,7 @@ def look(
     """
     table, n = sample.rows, sample.rows.num_rows
     words, unknown, found, seconds = np.zeros(n, np.int64), np.zeros(n, np.int64), dict[str, int](), 0.0
-    texts = {name: _beginnings(table[name]) for name in columns.texts}
+    texts = {name: _beginnings(_of(table, name)) for name in columns.texts}
     model = styles[chosen]
     model.warm_up()
     for name, column in texts.items():
@@ -230,7 +237,7 @@ def shown_rows(
     chosen = pa.array(np.unique(np.linspace(0, n - 1, min(rows, n)).astype(np.int64)))
     made: list[ShownRow] = []
     taken = {
-        name: pc.utf8_slice_codeunits(_beginnings(sample.rows[name]).take(chosen), 0, SHOWN)
+        name: pc.utf8_slice_codeunits(_beginnings(_of(sample.rows, name)).take(chosen), 0, SHOWN)
         for name in columns
     }
     out = {
@@ -250,6 +257,11 @@ def _drawn(model: Privatizer, column: str, texts: pa.Array) -> tuple[pa.Array, d
     identities = pa.array(np.arange(len(texts)))
     drawn, counters = model.privatize(texts, column=column, row_ids=identities, key=RunKey.generate())
     return drawn, counters.totals()
+
+
+def _of(table: pa.Table, path: str) -> pa.ChunkedArray:
+    """Return the texts of a path."""
+    return text_at(table, paths_in(table.schema)[path])
 
 
 def _beginnings(column: pa.ChunkedArray) -> pa.Array:

@@ -18,6 +18,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple, TypeVar
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -34,11 +35,35 @@ ENDINGS = {
 }  # fmt: skip
 SEPARATORS = (",", ";", "\t", "|")
 MARKS = {codecs.BOM_UTF16_LE: "UTF-16", codecs.BOM_UTF16_BE: "UTF-16"}
+# Python's names of the encodings that Spark reads, and Spark's.
+ENCODINGS = {
+    "ascii": "US-ASCII", "iso8859-1": "ISO-8859-1", "utf-8": "UTF-8", "utf-8-sig": "UTF-8", "utf-16": "UTF-16",
+    "utf-16-be": "UTF-16BE", "utf-16-le": "UTF-16LE", "utf-32": "UTF-32",
+}  # fmt: skip
 LONGEST_NAME = 40  # characters of what may be the name of a column
 _NAME = re.compile(r"[^\W\d_][\w .`'\"/#-]*")
 _NUMBER = re.compile(r"[-+]?[\d.,:/ -]*\d[\d.,:/ -]*%?")
 _LOG = "_delta_log"
+T = TypeVar("T")
 _PACKED = (".gz", ".bz2")
+_PACKED_FOR_SPARK = (".zst", ".lz4", ".snappy", ".deflate")
+_PARTITION = re.compile(r"[^=/]+=[^/]*")  # the name of a folder that holds the rows of one value of a column
+
+
+class SampleNeedsSparkError(SettingsError):
+    """A table that Spark reads, and this reader does not.
+
+    Attributes:
+        why: in a few words, with no word of a file.
+    """
+
+    def __init__(self, place: str, why: str) -> None:
+        """Take the table and the reason."""
+        self.why = why
+        super().__init__(
+            f"{FIELD}: {place!r} cannot be read without Spark ({why}); valid: a table without these, or a Parquet, CSV or JSON "
+            "file with some of its rows."
+        )
 
 
 @dataclass(frozen=True)
@@ -69,6 +94,8 @@ class TableSample:
         is_exact: whether the files say how many rows they hold.
         files: of the table; `read`: of which rows are in the sample.
         assumed: sentences on what no file says, such as whether a first line names columns.
+        is_name: whether `path` is a name in Spark's catalog.
+        way: what read it, and why that.
     """
 
     path: str
@@ -80,6 +107,8 @@ class TableSample:
     read: int
     options: Mapping[str, str | bool] = field(default_factory=dict)
     assumed: tuple[str, ...] = ()
+    is_name: bool = False
+    way: str = "pyarrow, without Spark"
 
     def __repr__(self) -> str:
         """Return sizes; not the rows, which are private."""
@@ -95,7 +124,8 @@ def read_sample(path: str | Path, format: str | None = None, as_text: AsText | N
         as_text: how CSV files are written; None: looked for.
 
     Raises:
-        SettingsError: there is nothing at the path, no table, one that is too large, or another format.
+        SampleNeedsSparkError: it is too large, or of a kind that Spark alone reads.
+        SettingsError: there is nothing at the path, no table, or another format.
         DataError: files are damaged, hold no row, or are not written as they should be.
     """
     if format is not None:
@@ -111,18 +141,19 @@ def read_sample(path: str | Path, format: str | None = None, as_text: AsText | N
         files, found = _listed(place, format)
     size = sum(one.stat().st_size for one in files)
     if size > LARGEST_BYTES or len(files) > LARGEST_FILES:
-        raise SettingsError(
-            f"{FIELD}: {str(path)!r} has {len(files):,} files and {size >> 30:,} GiB; valid without Spark: at most "
-            f"{LARGEST_FILES:,} files and {LARGEST_BYTES >> 30} GiB. Take a part of it."
+        raise SampleNeedsSparkError(
+            str(path),
+            f"it has {len(files):,} files and {size >> 30:,} GiB, and without Spark {LARGEST_FILES:,} files and "
+            f"{LARGEST_BYTES >> 30} GiB are the most",
         )
-    some = _spread(files, MOST_FILES)
+    some = spread(files, MOST_FILES)
     each = -(-SAMPLE_ROWS // max(len(some), 1))
     try:
         if found in ("delta", "parquet"):
             return _parquet(place, found, files, some, each)
-        if found == "json":
-            return _json(place, files, some, each, size)
-        return _csv(place, found, files, some, each, size, as_text or AsText())
+        given = as_text or AsText()
+        texts = [_beginning(one, "UTF-8" if found == "json" else given.encoding) for one in some]
+        return sample_of_texts(str(place), found, texts, size, len(files), given)
     except OSError as error:
         raise DataError(
             f"{FIELD}: a file cannot be read ({error.strerror or type(error).__name__})."
@@ -132,43 +163,65 @@ def read_sample(path: str | Path, format: str | None = None, as_text: AsText | N
 
 
 def _listed(place: Path, format: str | None) -> tuple[list[Path], str]:
-    """Return the files of a table and their format."""
+    """Return the files of a table and their format: those that lie in a folder itself, as a run reads them."""
     if place.is_file():
-        kind = format or _kind(place)
+        files = [place]
+    else:
+        files = sorted(
+            one for one in place.iterdir() if one.is_file() and not one.name.startswith(("_", "."))
+        )
+        if not files and any(one.is_dir() and _PARTITION.fullmatch(one.name) for one in place.iterdir()):
+            raise SampleNeedsSparkError(str(place), "it has partitions, whose columns are in no file")
+    found = format_of(str(place), [one.name for one in files], format, place.is_file())
+    if any(one.suffix.lower() in _PACKED_FOR_SPARK for one in files):
+        raise SampleNeedsSparkError(str(place), "its files are packed in a way that is not read here")
+    return files, found
+
+
+def format_of(place: str, files: Sequence[str], format: str | None, is_file: bool) -> str:
+    """Return the format of files by their names.
+
+    Args:
+        place: the table.
+        files: their names.
+        format: what it has to be; None: what they say.
+        is_file: whether the table is one file, which may have any name where the format is given.
+
+    Raises:
+        SettingsError: there is no file, or they say nothing, several things, or another one.
+    """
+    kinds = Counter(_kind(Path(one)) for one in files)
+    if is_file:
+        kind = format or next(iter(kinds))
         if kind is None:
             raise SettingsError(
-                f"{FIELD}: {place.name!r} has no known ending; valid: {', '.join(ENDINGS)}, or --format."
+                f"{FIELD}: {Path(place).name!r} has no known ending; valid: {', '.join(ENDINGS)}, or --format."
             )
-        return [place], kind
-    inside = (one for one in sorted(place.rglob("*")) if one.is_file())
-    files = [
-        one for one in inside if not any(part.startswith(("_", ".")) for part in one.relative_to(place).parts)
-    ]
-    kinds = Counter(_kind(one) for one in files)
+        return kind
     if format is None:
         known = [kind for kind in kinds if kind is not None]
         if len(known) != 1:
             what = f"files of {', '.join(sorted(known))}" if known else "no file of a known ending"
             raise SettingsError(
-                f"{FIELD}: {str(place)!r} holds {what}; valid: a folder of one of {', '.join(FORMATS)}, or --format."
+                f"{FIELD}: {place!r} holds {what}; valid: a folder of one of {', '.join(FORMATS)}, or --format."
             )
         format = known[0]
     if set(kinds) - {format} and any(kinds):
         raise SettingsError(
-            f"{FIELD}: {str(place)!r} holds {kinds.total() - kinds[format]} files that are no {format}, which a run would read, "
+            f"{FIELD}: {place!r} holds {kinds.total() - kinds[format]} files that are no {format}, which a run would read, "
             "too; valid: a folder of that format alone."
         )
     if not files:
-        raise SettingsError(f"{FIELD}: {str(place)!r} holds no file; valid: a file, or a folder of files.")
-    return files, format
+        raise SettingsError(f"{FIELD}: {place!r} holds no file; valid: a file, or a folder of files.")
+    return format
 
 
 def _kind(file: Path) -> str | None:
-    name = file.with_suffix("") if file.suffix.lower() in _PACKED else file
+    name = file.with_suffix("") if file.suffix.lower() in (*_PACKED, *_PACKED_FOR_SPARK) else file
     return ENDINGS.get(name.suffix.lower())
 
 
-def _spread(files: Sequence[Path], most: int) -> list[Path]:
+def spread(files: Sequence[T], most: int) -> list[T]:
     """Return at most so many, evenly spaced."""
     if len(files) <= most:
         return list(files)
@@ -179,11 +232,13 @@ def _delta_files(place: Path) -> list[Path]:
     """Return the files of a plain Delta table's last version, by its log from the first commit on.
 
     Raises:
-        SettingsError: the log was shortened, or uses what this reader does not know: then Spark is needed.
+        SampleNeedsSparkError: the log was shortened, or uses what this reader does not know.
     """
     commits = sorted((place / _LOG).glob("[0-9]" * 20 + ".json"))
     if not commits or int(commits[0].stem) != 0 or int(commits[-1].stem) != len(commits) - 1:
-        raise _needs_spark(place, "its log does not begin with the first commit, or is not there")
+        raise SampleNeedsSparkError(
+            str(place), "its log does not begin with the first commit, or is not there"
+        )
     live: dict[str, None] = {}
     for commit in commits:
         try:
@@ -192,9 +247,11 @@ def _delta_files(place: Path) -> list[Path]:
             raise DataError(f"{FIELD}: the log of the Delta table is damaged ({commit.name}).") from None
         for action in actions:
             if action.get("protocol", {}).get("minReaderVersion", 1) > 1:
-                raise _needs_spark(place, "it has mapped columns, deletion vectors or other features")
+                raise SampleNeedsSparkError(
+                    str(place), "it has mapped columns, deletion vectors or other features"
+                )
             if action.get("metaData", {}).get("partitionColumns"):
-                raise _needs_spark(place, "it has partitions, whose columns are in no file")
+                raise SampleNeedsSparkError(str(place), "it has partitions, whose columns are in no file")
             if "remove" in action:
                 live.pop(unquote(action["remove"]["path"]), None)
             if "add" in action:
@@ -202,18 +259,11 @@ def _delta_files(place: Path) -> list[Path]:
     return sorted(place / name for name in live)
 
 
-def _needs_spark(place: Path, why: str) -> SettingsError:
-    return SettingsError(
-        f"{FIELD}: the Delta table {str(place)!r} cannot be read without Spark ({why}); valid: a table without these, or a "
-        "Parquet, CSV or JSON file with some of its rows."
-    )
-
-
 def _parquet(place: Path, format: str, files: list[Path], some: list[Path], each: int) -> TableSample:
     """Sample Parquet files."""
     total = sum(pq.read_metadata(one).num_rows for one in files)
     parts = [_of_groups(pq.ParquetFile(one), each) for one in some]
-    return _sample(place, format, parts, total, True, files, some)
+    return made_sample(str(place), format, parts, total, True, len(files), len(some))
 
 
 def _of_groups(file: pq.ParquetFile, most: int) -> pa.Table:
@@ -229,31 +279,58 @@ def _of_groups(file: pq.ParquetFile, most: int) -> pa.Table:
     return pa.concat_tables(parts) if parts else file.schema_arrow.empty_table()
 
 
-def _beginning(file: Path, encoding: str | None) -> tuple[str, int, bool, str]:
-    """Return the whole lines that a file begins with, their bytes in the file, whether that is all, and the encoding."""
+class Beginning(NamedTuple):
+    """What a text file begins with.
+
+    Attributes:
+        text: whole lines, or all but the last of them.
+        size: bytes of it in the file.
+        is_all: whether the file ends there.
+        encoding: of its characters.
+        name: of the file, for messages.
+    """
+
+    text: str
+    size: int
+    is_all: bool
+    encoding: str
+    name: str
+
+
+def encoding_of(given: str) -> str:
+    """Return Spark's name of an encoding: a run reads the files by it.
+
+    Raises:
+        SettingsError: Spark reads no such files.
+    """
+    try:
+        known = ENCODINGS.get(codecs.lookup(given).name)
+    except LookupError:
+        known = None
+    if known is None:
+        raise SettingsError(
+            f"encoding: {given!r} given; valid, for Spark reads no other: {', '.join(dict.fromkeys(ENCODINGS.values()))}. Make "
+            "the file UTF-8 first, such as by iconv."
+        )
+    return known
+
+
+def _beginning(file: Path, encoding: str | None) -> Beginning:
+    """Return what a file begins with."""
     with pa.OSFile(str(file)) as plain, pa.input_stream(plain, compression=_packing(file)) as stream:
         raw = stream.read(MOST_BYTES + 1)
     whole = len(raw) <= MOST_BYTES
     marked = next((name for mark, name in MARKS.items() if raw.startswith(mark)), None)
-    name = encoding or marked or "UTF-8"
+    name = marked or "UTF-8" if encoding is None else encoding_of(encoding)
     try:
-        decoder = codecs.getincrementaldecoder("utf-8-sig" if name.upper() == "UTF-8" else name)()
+        decoder = codecs.getincrementaldecoder("utf-8-sig" if name == "UTF-8" else name)()
         text = decoder.decode(raw[:MOST_BYTES], final=whole)
-    except LookupError:
-        raise SettingsError(
-            f"encoding: {name!r} is not known; valid: such as UTF-8 or windows-1252."
-        ) from None
     except UnicodeDecodeError as error:
         raise DataError(
             f"{FIELD}: {file.name!r} is no {name} at byte {error.start:,}; valid: --encoding with the right one, such as "
-            "windows-1252."
+            "ISO-8859-1."
         ) from None
-    if "\0" in text:
-        raise DataError(
-            f"{FIELD}: {file.name!r} holds zero bytes, as files of another encoding or kind do; valid: a text file, or "
-            "--encoding."
-        )
-    return text, _packed_size(raw[:MOST_BYTES], file), whole, name
+    return Beginning(text, _packed_size(raw[:MOST_BYTES], file), whole, name, file.name)
 
 
 def _packed_size(raw: bytes, file: Path) -> int:
@@ -268,11 +345,38 @@ def _packing(file: Path) -> str | None:
     return {".gz": "gzip", ".bz2": "bz2"}.get(file.suffix.lower())
 
 
-def _json(place: Path, files: list[Path], some: list[Path], each: int, size: int) -> TableSample:
+def sample_of_texts(
+    place: str, format: str, texts: Sequence[Beginning], size: int, files: int, given: AsText
+) -> TableSample:
+    """Make a sample of what some text files begin with.
+
+    Args:
+        place: the table.
+        format: csv, tsv or json.
+        texts: of the chosen files.
+        size: bytes of all files.
+        files: how many there are.
+        given: how CSV files are written, as far as the user says.
+
+    Raises:
+        SettingsError: a separator that is no character.
+        DataError: they hold no row, or are not written as they should be.
+    """
+    odd = next((one.name for one in texts if "\0" in one.text), None)
+    if odd is not None:
+        raise DataError(
+            f"{FIELD}: {odd!r} holds zero bytes, as files of another encoding or kind do; valid: a text file, or --encoding."
+        )
+    each = -(-SAMPLE_ROWS // max(len(texts), 1))
+    if format == "json":
+        return _json(place, texts, each, size, files)
+    return _csv(place, format, texts, each, size, files, given)
+
+
+def _json(place: str, texts: Sequence[Beginning], each: int, size: int, files: int) -> TableSample:
     """Sample files of JSON records, one a line."""
     parts, read, used, all_of_it = [], 0, 0, True
-    for file in some:
-        text, length, whole, _ = _beginning(file, "UTF-8")
+    for text, length, whole, _, name in texts:
         lines, all_of_it = text.split("\n"), all_of_it and whole
         lines = lines if whole else lines[:-1]
         lines = [one for one in lines if one.strip()]
@@ -281,27 +385,26 @@ def _json(place: Path, files: list[Path], some: list[Path], each: int, size: int
         except ValueError:
             records = [None]
         if not all(isinstance(one, dict) for one in records):
-            raise DataError(f"{FIELD}: {file.name!r} is not one JSON record a line; valid: JSON lines.")
+            raise DataError(f"{FIELD}: {name!r} is not one JSON record a line; valid: JSON lines.")
         read, used = read + len(lines), used + length
         parts.append(pa.Table.from_pylist(records) if records else pa.table({}))
-    total, exact = _estimate(read, used, size, all_of_it and len(some) == len(files))
-    return _sample(place, "json", parts, total, exact, files, some)
+    total, exact = _estimate(read, used, size, all_of_it and len(texts) == files)
+    return made_sample(place, "json", parts, total, exact, files, len(texts))
 
 
 def _csv(
-    place: Path, format: str, files: list[Path], some: list[Path], each: int, size: int, given: AsText
+    place: str, format: str, texts: Sequence[Beginning], each: int, size: int, files: int, given: AsText
 ) -> TableSample:
     """Sample CSV files."""
-    texts = [_beginning(file, given.encoding) for file in some]
-    first = next((text for text, *_ in texts if text.strip()), "")
+    first, encoding = next((one.text for one in texts if one.text.strip()), ""), texts[0].encoding
     separator = given.separator or ("\t" if format == "tsv" else _separator(first))
     if len(separator) != 1:
         raise SettingsError(f"separator: {separator!r} given; valid: one character.")
-    tables = [_records(text, separator, whole) for text, _, whole, _ in texts]
-    assumed = [] if given.encoding or texts[0][3] == "UTF-8" else [f"encoding: {texts[0][3]}, by its mark."]
+    tables = [_records(one.text, separator, one.is_all) for one in texts]
+    assumed = [] if given.encoding or encoding == "UTF-8" else [f"encoding: {encoding}, by its mark."]
     beginning = next((rows for rows in tables if rows), [])
     if not beginning:
-        raise DataError(f"{FIELD}: {str(place)!r} has no row; valid: a table with rows.")
+        raise DataError(f"{FIELD}: {place!r} has no row; valid: a table with rows.")
     header = given.header
     if header is None:
         header = _names_columns(beginning)
@@ -330,8 +433,8 @@ def _csv(
         )
         for rows in kept
     ]
-    used = sum(length for _, length, _, _ in texts)
-    read_all = len(some) == len(files) and all(whole for _, _, whole, _ in texts)
+    used = sum(one.size for one in texts)
+    read_all = len(texts) == files and all(one.is_all for one in texts)
     total, exact = _estimate(count, used, size, read_all)
     if odd:
         assumed.append(
@@ -340,11 +443,11 @@ def _csv(
     options: dict[str, str | bool] = {"header": header, "multiLine": True}
     if separator != ("\t" if format == "tsv" else ","):
         options["sep"] = separator
-    if texts[0][3].upper() != "UTF-8":
-        options["encoding"] = texts[0][3]
+    if encoding != "UTF-8":
+        options["encoding"] = encoding
     if '""' in first:
         options["escape"] = '"'
-    return _sample(place, format, parts, total, exact, files, some, options, tuple(assumed))
+    return made_sample(place, format, parts, total, exact, files, len(texts), options, tuple(assumed))
 
 
 def _records(text: str, separator: str, whole: bool) -> list[list[str]]:
@@ -407,25 +510,20 @@ def _plain(schema: pa.Schema) -> pa.Schema:
     )
 
 
-def _sample(
-    place: Path, format: str, parts: list[pa.Table], total: int, exact: bool, files: list[Path], some: list[Path],
+def made_sample(
+    place: str, format: str, parts: Sequence[pa.Table], total: int, exact: bool, files: int, read: int,
     options: Mapping[str, str | bool] | None = None, assumed: tuple[str, ...] = (),
 ) -> TableSample:  # fmt: skip
-    """Join the parts of a sample."""
+    """Join the parts of a sample; see :class:`TableSample`.
+
+    Raises:
+        DataError: they hold no row.
+    """
     filled = [part for part in parts if part.num_rows]
     if not filled:
-        raise DataError(f"{FIELD}: {str(place)!r} has no row; valid: a table with rows.")
+        raise DataError(f"{FIELD}: {place!r} has no row; valid: a table with rows.")
     filled = [part.cast(_plain(part.schema)) for part in filled]
     rows = pa.concat_tables(filled, promote_options="permissive").slice(0, SAMPLE_ROWS).combine_chunks()
     rows.validate(full=True)
-    return TableSample(
-        str(place),
-        format,
-        rows,
-        max(total, rows.num_rows),
-        exact,
-        len(files),
-        len(some),
-        options or {},
-        assumed,
-    )
+    total = max(total, rows.num_rows)
+    return TableSample(place, format, rows, total, exact, files, read, options or {}, assumed)

@@ -14,10 +14,13 @@ import pytest
 
 from dptext_spark.cli.app import main
 from dptext_spark.config.load import load_config, load_model_config
+from dptext_spark.config.locations import spelled
 from dptext_spark.config.styles import STYLES, TableSettings, of_style, settings_file
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.model.first_look import columns_of
-from dptext_spark.model.table_files import MOST_FILES, SAMPLE_ROWS, AsText, read_sample
+from dptext_spark.model.nested_texts import beside, paths_in, text_at
+from dptext_spark.model.table_files import MOST_FILES, SAMPLE_ROWS, AsText, SampleNeedsSparkError, read_sample
+from dptext_spark.model.table_way import BySpark, sample_here
 
 PRIVATE = "Zebedee"
 BODIES = [
@@ -134,7 +137,13 @@ def test_preview_shows_rows_with_changed_words_marked(
 @pytest.mark.parametrize("name", ["a.b", 'it\'s "so"', "`tick`", "text: # {x}", "ünï", "null", "1"])
 def test_odd_names_of_columns_survive_the_file(style: str, name: str, tmp_path: Path) -> None:
     made = TableSettings(
-        "/data/in.csv", "csv", (name,), f"{name} key", (), (f"{name} user",), (f"{name} x", "line\nbreak")
+        "/data/in.csv",
+        "csv",
+        (spelled((name,)),),
+        f"{name} key",
+        (),
+        (f"{name} user",),
+        (f"{name} x", "line\nbreak"),
     )
     text, config = settings_file(made, style)
     file = tmp_path / "s.yaml"
@@ -216,7 +225,12 @@ def test_quotes_encodings_and_packed_files_are_read(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="--encoding") as refused:
         read_sample(latin)
     assert PRIVATE not in str(refused.value)
-    assert "über" in str(read_sample(latin, as_text=AsText(encoding="latin-1")).rows["body"][0])
+    found = read_sample(latin, as_text=AsText(encoding="latin-1"))
+    assert "über" in str(found.rows["body"][0])
+    assert found.options["encoding"] == "ISO-8859-1"  # as Spark calls it
+    for unread in ("windows-1252", "none"):
+        with pytest.raises(SettingsError, match=r"encoding: .* for Spark reads no other"):
+            read_sample(latin, as_text=AsText(encoding=unread))
 
 
 def delta(folder: Path, *commits: list[dict[str, Any]]) -> Path:
@@ -344,3 +358,106 @@ def test_dictionaries_are_their_values_and_bad_text_is_refused(tmp_path: Path) -
     with pytest.raises(DataError, match="no valid parquet") as refused:
         read_sample(tmp_path / "w.parquet")
     assert PRIVATE not in str(refused.value)
+
+
+def way(table: object, format: str | None = None) -> BySpark:
+    found = sample_here(str(table), format, AsText())
+    assert isinstance(found, BySpark)
+    return found
+
+
+def test_a_file_that_is_there_wins_over_a_catalog_name(here: Path) -> None:
+    assert way("db.tickets") == BySpark("db.tickets", True, "no such file is here, so it is a catalog name")
+    pq.write_table(table(), here / "db.tickets")
+    found = sample_here("db.tickets", "parquet", AsText())
+    assert not isinstance(found, BySpark)
+    assert (found.total, found.is_name, found.way) == (4, False, "pyarrow, without Spark")
+    for misspelt in ("tickets.csv", "tickets.json.gz", "no/such"):
+        with pytest.raises(SettingsError, match="is not there"):
+            way(misspelt)
+
+
+def test_what_pyarrow_does_not_read_goes_by_spark(tmp_path: Path) -> None:
+    assert way("s3a://bucket/t") == BySpark("s3a://bucket/t", False, "it is no path of this machine")
+    (tmp_path / "t.csv.zst").write_bytes(b"")
+    assert "packed" in way(tmp_path / "t.csv.zst").why
+    assert "a row a line" in way(tmp_path, "text").why
+    (tmp_path / "p" / "day=1").mkdir(parents=True)
+    pq.write_table(table(), tmp_path / "p" / "day=1" / "a.parquet")
+    assert "partitions" in way(tmp_path / "p").why
+    assert way(delta(tmp_path / "d", [{"protocol": {"minReaderVersion": 3}}])).place == str(tmp_path / "d")
+    with pytest.raises(SettingsError, match="holds a password") as refused:
+        way("s3a://me:hushed@bucket/t")
+    assert "hushed" not in str(refused.value)
+
+
+def test_too_large_a_table_goes_by_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pq.write_table(table(), tmp_path / "t.parquet")
+    monkeypatch.setattr("dptext_spark.model.table_files.LARGEST_BYTES", 10)
+    assert "are the most" in way(tmp_path / "t.parquet").why
+    with pytest.raises(SampleNeedsSparkError, match="without Spark"):
+        read_sample(tmp_path / "t.parquet")
+
+
+def test_files_in_other_folders_are_no_part_of_the_table(tmp_path: Path) -> None:
+    pq.write_table(table(), tmp_path / "a.parquet")
+    (tmp_path / "more").mkdir()
+    pq.write_table(table(9), tmp_path / "more" / "b.parquet")
+    assert read_sample(tmp_path).total == 4
+
+
+NESTED = pa.table(
+    {
+        "meta": pa.array([{"a.b": body, "at": {"x": 1}} for body in BODIES]),
+        "a.b": pa.array(BODIES),
+        "said": pa.array([[{"text": BODIES[0], "by": "x"}, {"text": None, "by": "y"}], [], None, []]),
+        "marks": pa.array([[("k", BODIES[1])], [("k", None)], None, []], pa.map_(pa.string(), pa.string())),
+        "deep": pa.array([[[BODIES[0]]]] * 4),
+    }
+)
+
+
+def test_nested_texts_are_named_as_a_run_takes_them() -> None:
+    found = paths_in(NESTED.schema)
+    assert list(found) == ["meta.`a.b`", "`a.b`", "said.text", "said.by", "marks"]
+    assert text_at(NESTED, found["meta.`a.b`"]).to_pylist() == BODIES
+    assert text_at(NESTED, found["said.text"]).to_pylist() == [f"{BODIES[0]}\n", None, None, None]
+    assert text_at(NESTED, found["said.by"]).to_pylist() == ["x\ny", None, None, None]
+    assert text_at(NESTED, found["marks"]).to_pylist() == [BODIES[1], None, None, None]
+    assert beside(NESTED.schema, [("meta", "a.b"), ("said", "text"), ("marks",)]) == ("meta.at", "said.by")
+
+
+def test_nested_texts_are_shown_and_written(
+    here: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pq.write_table(NESTED, tmp_path / "t.parquet")
+    assert dptext("start", tmp_path / "t.parquet", "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["text_columns"] == ["meta.`a.b`", "`a.b`", "said.text", "marks"]
+    shown = {row["column"]: row["before"] for row in found["shown"] if row["column"] != "`a.b`"}
+    assert set(shown) == {"meta.`a.b`", "said.text", "marks"}
+    assert load_config(here / "t.yaml").columns == tuple(found["text_columns"])
+    assert "# - said.by" in (here / "t.yaml").read_text()
+    assert dptext("preview", "--input", tmp_path / "t.parquet", "--column", "said.text", "--json") == 0
+    assert len(json.loads(capsys.readouterr().out)["rows"]) == 1
+    assert dptext("preview", "--input", tmp_path / "t.parquet", "--column", "said.texts") == 2
+    assert "Did you mean 'said.text'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["a.b", 'it"s', "the `body`", "body: #1"])
+def test_odd_names_of_columns_go_from_a_file_to_a_plan(
+    name: str, here: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pq.write_table(
+        table().rename_columns(["ticket_id", "customer_id", name, "stars"]), tmp_path / "t.parquet"
+    )
+    assert dptext("start", tmp_path / "t.parquet", "--column", name) == 0
+    assert load_config(here / "t.yaml").columns == (spelled((name,)),)
+    capsys.readouterr()
+
+
+def test_where_a_table_goes_is_beside_it() -> None:
+    assert TableSettings("s3a://b/c/in.csv", "csv", ("x",)).target == "s3a://b/c/in_sanitized"
+    named = TableSettings("db.`my t`", "delta", ("x",), is_name=True).settings("default")
+    assert named["input"] == {"table": "db.`my t`"}
+    assert named["output"]["table"] == "db.`my t_sanitized`"

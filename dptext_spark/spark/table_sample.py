@@ -1,0 +1,156 @@
+"""A sample of a table that Spark reads, once, for a first look. Nothing is written, and no ledger is charged.
+
+It has the size of the samples that are read without Spark: `SAMPLE_ROWS` rows of `MOST_FILES` files, evenly spaced by name. Of
+text files Spark gives the lines that they begin with, and the same code makes rows of them.
+"""
+
+from __future__ import annotations
+
+import gzip
+import posixpath
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
+
+from dptext_spark.config.sections import Input
+from dptext_spark.errors import DataError, SettingsError
+from dptext_spark.model.table_files import (
+    FIELD,
+    MOST_BYTES,
+    MOST_FILES,
+    SAMPLE_ROWS,
+    AsText,
+    Beginning,
+    TableSample,
+    encoding_of,
+    format_of,
+    made_sample,
+    sample_of_texts,
+    spread,
+)
+from dptext_spark.model.table_way import BySpark
+from dptext_spark.spark.errors import reduced, suppress_sensitive_logs
+from dptext_spark.spark.session.session import brief_session
+from dptext_spark.spark.tables.tables import Target, delta_version, read_input
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+LINES = 2_000  # of each text file
+_FIRST = "of a table in this form Spark gives the rows that come first, and counts all"
+_PACKED = (".gz", ".bz2", ".zst", ".lz4", ".snappy", ".deflate")
+
+
+def sample_by_spark(
+    table: BySpark, format: str | None, as_text: AsText, spark: SparkSession | None = None
+) -> TableSample:
+    """Read a sample by Spark.
+
+    Args:
+        table: its place.
+        format: of its files; None: by their names, or Delta.
+        as_text: how CSV files are written, as far as the user says.
+        spark: a session; None takes the active one, or starts a local one.
+
+    Raises:
+        SettingsError: there is nothing at the path, or files of several formats.
+        DataError: it cannot be read, holds no row, or is not written as it should be.
+        RunError: Spark failed.
+    """
+    session = spark or brief_session()
+    with suppress_sensitive_logs(session):
+        try:
+            found = _sample(session, table, format, as_text)
+        except PySparkException as error:
+            raise reduced(error, [table.place]) from None
+    return replace(found, is_name=table.is_name, way=f"Spark, for {table.why}")
+
+
+def _sample(spark: SparkSession, table: BySpark, format: str | None, as_text: AsText) -> TableSample:
+    place = table.place
+    if table.is_name:
+        return _first_rows(read_input(spark, Input(table=place), [])[0], place, "delta")
+    if format == "delta" or (format is None and delta_version(spark, Target(path=place)) is not None):
+        return _first_rows(read_input(spark, Input(path=place), [])[0], place, "delta")
+    files = _files(spark, place)
+    names = [posixpath.basename(one) for one in files]
+    is_file = names == [posixpath.basename(place)]
+    kind = "text" if format == "text" else format_of(place, names, format, is_file)
+    some = spread(sorted(files), MOST_FILES)
+    each = -(-SAMPLE_ROWS // max(len(some), 1))
+    size = sum(files.values())
+    if kind in ("parquet", "text"):
+        reader = spark.read if is_file else spark.read.option("basePath", place)
+        read = [reader.format(kind).load(one) for one in some]
+        parts = [one.limit(each).toArrow() for one in read]
+        is_all = len(some) == len(files)
+        if kind == "parquet":
+            rows, exact = sum(one.count() for one in read), is_all
+            if not is_all:
+                rows = round(rows * size / max(sum(files[one] for one in some), 1))
+        else:
+            rows, exact = (
+                sum(one.num_rows for one in parts),
+                is_all and all(one.num_rows < each for one in parts),
+            )
+            rows = rows if exact else round(rows * size / max(_bytes_of(parts), 1))
+        return made_sample(place, kind, parts, rows, exact, len(files), len(some))
+    texts = [_beginning(spark, one, "UTF-8" if kind == "json" else as_text.encoding) for one in some]
+    made = sample_of_texts(place, kind, texts, size, len(files), as_text)
+    if any("=" in one.removeprefix(place) for one in map(posixpath.dirname, files)):
+        return replace(
+            made, assumed=(*made.assumed, "columns of its partitions are in no file and not shown.")
+        )
+    return made
+
+
+def _first_rows(df: DataFrame, place: str, format: str) -> TableSample:
+    """Sample a table of the catalog, or a Delta table, whose files need not hold its rows."""
+    read = df.limit(SAMPLE_ROWS).toArrow()
+    files = max(len(df.inputFiles()), 1)
+    return made_sample(place, format, [read], df.count(), True, files, 1, assumed=(f"{_FIRST}.",))
+
+
+def _files(spark: SparkSession, place: str) -> dict[str, int]:
+    """Return the files that a run would read, with their bytes; their contents stay where they are."""
+    try:
+        found = spark.read.format("binaryFile").load(place).select("path", "length").collect()
+    except PySparkException as error:
+        if str(error.getCondition()).startswith("PATH_NOT_FOUND"):
+            raise SettingsError(
+                f"{FIELD}: there is nothing in {place!r}; valid: a path that exists where Spark runs."
+            ) from None
+        raise
+    return {row["path"]: row["length"] for row in found}
+
+
+def _bytes_of(parts: list[pa.Table]) -> int:
+    """Return about how many bytes some lines of text have in their files."""
+    lines = (line for one in parts for line in one.column("value").to_pylist())
+    return sum(len((line or "").encode()) + 1 for line in lines)
+
+
+def _beginning(spark: SparkSession, file: str, encoding: str | None) -> Beginning:
+    """Return the lines that a text file begins with.
+
+    Raises:
+        SettingsError: Spark does not read the encoding.
+        DataError: the file is not in it.
+    """
+    name = "UTF-8" if encoding is None else encoding_of(encoding)
+    # Nothing is a separator or a quote here, so that a line is one field.
+    reader = spark.read.schema("line string").options(sep="\x01", quote="", header=False, multiLine=True)
+    lines = reader.option("encoding", name).csv(file).limit(LINES).toArrow().column(0).to_pylist()
+    text = "".join(f"{line or ''}\n" for line in lines).removeprefix("\ufeff")
+    if "\ufffd" in text:
+        raise DataError(
+            f"{FIELD}: {posixpath.basename(file)!r} is no {name}; valid: --encoding with the right one, such as ISO-8859-1."
+        )
+    is_all = len(lines) < LINES and len(text) <= MOST_BYTES
+    text = text[:MOST_BYTES]
+    raw = text.encode(name, "replace")
+    size = len(gzip.compress(raw)) if file.endswith(_PACKED) else len(raw)
+    return Beginning(text, size, is_all, name, posixpath.basename(file))

@@ -1,0 +1,99 @@
+"""Samples that Spark reads: the rows and sizes are those that pyarrow finds in the same files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.errors import PySparkException
+
+from dptext_spark.errors import DataError, SettingsError
+from dptext_spark.model.first_look import columns_of
+from dptext_spark.model.table_files import ENCODINGS, MOST_FILES, SAMPLE_ROWS, AsText, read_sample
+from dptext_spark.model.table_way import BySpark
+from dptext_spark.spark.table_sample import sample_by_spark
+
+PRIVATE = "Zebedee"
+BODIES = [f"Please send the parcel to {PRIVATE}", 'Please "do" it, over']
+
+
+def by_spark(spark, place, format=None, as_text=None, is_name=False):
+    return sample_by_spark(BySpark(str(place), is_name, "a test"), format, as_text or AsText(), spark)
+
+
+def test_parquet_is_spread_over_its_files(spark, tmp_path: Path) -> None:
+    for n in range(12):
+        pq.write_table(pa.table({"f": [n] * 200, "body": BODIES * 100}), tmp_path / f"{n:02} x.parquet")
+    found, here = by_spark(spark, tmp_path), read_sample(tmp_path)
+    assert (found.format, found.files, found.read, found.rows.num_rows) == (
+        "parquet", 12, MOST_FILES, SAMPLE_ROWS,
+    )  # fmt: skip
+    assert set(found.rows["f"].to_pylist()) == set(here.rows["f"].to_pylist())
+    assert abs(found.total - here.total) < 30
+    assert not found.is_exact
+    assert found.way == "Spark, for a test"
+    assert columns_of(found) == columns_of(here)
+
+
+def test_partitions_are_columns(spark, tmp_path: Path) -> None:
+    for day in (1, 2):
+        (tmp_path / f"day={day}").mkdir()
+        pq.write_table(pa.table({"body": BODIES}), tmp_path / f"day={day}" / "a.parquet")
+    found = by_spark(spark, tmp_path)
+    assert (sorted(found.rows["day"].to_pylist()), found.total, found.is_exact) == ([1, 1, 2, 2], 4, True)
+
+
+@pytest.mark.parametrize("encoding", [None, "latin-1", "utf-16"])
+def test_text_files_are_read_alike(encoding: str | None, spark, tmp_path: Path) -> None:
+    text = "id;body\n" + "".join(f"{n};{BODIES[0]} über {n}\n" for n in range(9))
+    (tmp_path / "t.csv").write_bytes(text.encode(encoding or "utf-8"))
+    given = AsText(encoding=encoding)
+    found, here = (
+        by_spark(spark, tmp_path / "t.csv", as_text=given),
+        read_sample(tmp_path / "t.csv", as_text=given),
+    )
+    assert found.rows.equals(here.rows)
+    assert (found.options, found.total, found.format) == (here.options, here.total, "csv")
+    if encoding == "latin-1":
+        with pytest.raises(DataError, match="--encoding") as refused:
+            by_spark(spark, tmp_path / "t.csv")
+        assert PRIVATE not in str(refused.value)
+
+
+def test_json_and_lines_are_read(spark, tmp_path: Path) -> None:
+    (tmp_path / "t.json").write_text("".join(json.dumps({"m": {"body": one}}) + "\n" for one in BODIES))
+    assert by_spark(spark, tmp_path / "t.json").rows.equals(read_sample(tmp_path / "t.json").rows)
+    (tmp_path / "t.txt").write_text("".join(f"{one}\n" for one in BODIES))
+    lines = by_spark(spark, tmp_path / "t.txt", "text")
+    assert (lines.rows["value"].to_pylist(), lines.format, lines.total) == (BODIES, "text", 2)
+
+
+def test_tables_of_the_catalog_and_delta_are_read(spark, tmp_path: Path) -> None:
+    df = spark.createDataFrame([(n, BODIES[0]) for n in range(7)], "id long, body string")
+    df.write.format("delta").save(str(tmp_path / "d"))
+    df.createOrReplaceTempView("seen")
+    for place, is_name in ((tmp_path / "d", False), ("seen", True)):
+        found = by_spark(spark, place, is_name=is_name)
+        assert (found.total, found.format, found.is_name) == (7, "delta", is_name)
+        assert columns_of(found).row_key == "id"
+    before = len(list((tmp_path / "d" / "_delta_log").iterdir()))
+    by_spark(spark, tmp_path / "d")
+    assert len(list((tmp_path / "d" / "_delta_log").iterdir())) == before
+
+
+def test_what_is_not_there_is_named(spark, tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="nothing in"):
+        by_spark(spark, tmp_path / "none")
+    with pytest.raises(DataError, match="there is no 'no_such'"):
+        by_spark(spark, "no_such", is_name=True)
+
+
+def test_the_encodings_are_those_that_spark_reads(spark, tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("a\n")
+    for name in {*ENCODINGS.values()}:
+        assert spark.read.option("encoding", name).option("multiLine", True).csv(str(tmp_path)).count() == 1
+    with pytest.raises(PySparkException, match="CHARSET"):
+        spark.read.option("encoding", "windows-1252").csv(str(tmp_path)).count()
