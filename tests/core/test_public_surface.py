@@ -189,6 +189,26 @@ def test_mechanisms_are_made_by_name_or_by_class() -> None:
     assert dp.MECHANISMS["custext"](epsilon=1.0) == dp.CusText(epsilon=1.0)  # type: ignore[call-arg]
 
 
+@pytest.mark.parametrize(
+    "notebook", sorted((Path(__file__).parents[2] / "notebooks").glob("*.ipynb")), ids=lambda path: path.stem
+)
+def test_notebooks_import_from_the_public_surface_alone(notebook: Path) -> None:
+    cells = json.loads(notebook.read_text())["cells"]
+    code = "\n".join("".join(one["source"]) for one in cells if one["cell_type"] == "code")
+    used = set()
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.Import):
+            ours = {(one.name, one.asname) for one in node.names if one.name.startswith("dptext_spark")}
+            assert ours <= {("dptext_spark", "dp")}
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("dptext_spark"):
+            assert node.module == "dptext_spark"
+            assert {(one.name, one.asname) for one in node.names} <= {("audit", None), ("spark", "dps")}
+        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in DOORS:
+            used.add((node.value.id, node.attr))
+    assert used
+    assert {one for one in used if one[1] not in SURFACE[one[0]]} == set()
+
+
 def test_importing_the_package_costs_nothing() -> None:
     code = (
         "import sys; import dptext_spark; "
