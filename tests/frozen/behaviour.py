@@ -18,7 +18,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from dptext_spark.demo.tickets import tickets
 from dptext_spark.importance.idf import Frequencies
 from dptext_spark.importance.selection import Importance, Level
 from dptext_spark.lexicon.lexicon import Lexicon
@@ -32,6 +31,7 @@ from dptext_spark.text.policy import Policy
 from dptext_spark.text.selection import Texts
 from tests.conftest import shared_folder
 from tests.core.names import beginning
+from tests.frozen.tickets import kept_tickets
 
 HERE = Path(__file__).resolve().parent
 MODELS, HELP = HERE / "models.json", HERE / "help.txt"
@@ -40,7 +40,7 @@ DPTEXT = (
     sys.executable, "-c", "import sys; from dptext_spark.cli.app import main; sys.argv[0] = 'dptext'; main()",
 )  # fmt: skip
 LEVELS = ("token", "record", "dataset")
-WORDS, TICKETS, OF_GLOVE = 2000, 1000, 2000
+WORDS, OF_GLOVE = 2000, 2000
 GLOVE = "glove.840B.300d.34k.txt.gz"
 COLUMNS = ("subject", "body")
 # Each as its paper has it, at an ε whose draws differ from the words and from one another.
@@ -68,7 +68,7 @@ CUSTEXT = MECHANISMS["custext"](**PARAMETERS["custext"])
 @cache
 def sample() -> pa.Table:
     """Return the tickets."""
-    return tickets(TICKETS, seed=18)
+    return kept_tickets("models")
 
 
 @cache

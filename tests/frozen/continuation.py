@@ -19,13 +19,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from dptext_spark.demo.tickets import tickets
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.spark.job.effects import Effect
 from dptext_spark.spark.session.session import spark_session
 from tests.cluster.faults import write_key
 from tests.core.names import beginning
 from tests.frozen.behaviour import DPTEXT
+from tests.frozen.tickets import kept_tickets
 from tests.spark.crash_job import ENDED, RUN, settings
 from tests.spark.test_crashes import CHECKOUT, Left
 
@@ -51,9 +51,7 @@ def _say(line: str) -> None:
 def _append(base: Path, versions: range) -> None:
     """Append versions to the source."""
     spark = spark_session(master="local[2]", warehouse=base / "warehouse")
-    source = (
-        tickets(ROWS * versions.stop, seed=18).select(["ticket_id", "body"]).rename_columns(["id", "body"])
-    )
+    source = kept_tickets("continuation").select(["ticket_id", "body"]).rename_columns(["id", "body"])
     for version in versions:
         frame = spark.createDataFrame(source.slice(ROWS * version, ROWS).to_pandas()).coalesce(1)
         frame.write.format("delta").mode("append").save(str(base / "in"))

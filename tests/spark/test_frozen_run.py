@@ -12,14 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dptext_spark.config.load import parse_config
-from dptext_spark.demo.tickets import tickets
 from dptext_spark.spark.runner import run
+from tests.frozen.tickets import kept_tickets
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 KEPT = Path(__file__).resolve().parents[1] / "frozen" / "run.json"
-ROWS = 60
 # Of the machine, the hour and the versions that are installed.
 VARY = {"seconds", "started_at", "write_seconds", "tokens_per_second", "attempt", "at", "input_id", "entry"}
 DAY = re.compile(r"\b20\d\d-\d\d-\d\d\b")
@@ -40,7 +39,7 @@ def _plain(value: Any, folder: str) -> Any:
 
 def left_by_a_run(spark: SparkSession, folder: Path) -> dict[str, Any]:
     """Sanitize a few tickets under a fixed key, and return what the tables hold."""
-    source = tickets(ROWS, seed=18).select(["ticket_id", "customer_id", "subject", "body", "agent_reply"])
+    source = kept_tickets("run").select(["ticket_id", "customer_id", "subject", "body", "agent_reply"])
     frame = spark.createDataFrame(source.to_pandas())
     frame.coalesce(1).write.format("delta").save(str(folder / "in"))
     settings = {
