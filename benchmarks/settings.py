@@ -18,7 +18,6 @@ from benchmarks.sizes import Sizes
 from benchmarks.sources import lexicons
 from benchmarks.tables import local
 from dptext_spark.config.load import load_config
-from dptext_spark.demo.settings import SETTINGS
 from dptext_spark.encoder.folder import require_encoders
 from dptext_spark.errors import DPTextError, SettingsError
 from dptext_spark.runtime.paths import folder_of
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 CORES = 2
+SETTINGS = ("strict", "balanced", "papers")  # files of conf/
 # Figures of `dptext audit` that tell what is found, and what the text is still good for, as docs/guide/settings says it.
 FOUND = {
     "original_share_all": "words that are as they were, of all",

@@ -1,7 +1,7 @@
 """What the demo needs beside Spark, made in a process of its own while Spark starts.
 
 First the model of the demo's run, and the machine code of the loops that its workers call: on this machine they find both in the
-user's cache. Then one ticket by each of the files of settings, which asks for three models more. Nothing of it depends on Spark.
+user's cache. Then one ticket by each of the files of settings, which asks for a model more each. Nothing of it depends on Spark.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class Ahead:
         """Return what the process made of the text; None where it failed."""
         if self.child is None or self.child.stdout is None:
             return None
-        say("releasing a ticket by three files of settings", None)
+        say("releasing a ticket by the files of settings", None)
         line = self.child.stdout.readline()
         if self.child.wait() or not line:
             self.printed.seek(0)

@@ -1,6 +1,7 @@
 """The demo: a sample table of support tickets, written as Delta, sanitized by the whole job, and shown.
 
-One ticket is shown by each of the files of settings in conf/ that most users choose among.
+One ticket, which has something of everything, is shown: as it was, as the run released it, and by the files of settings in conf/
+that most users choose among.
 """
 
 from __future__ import annotations
@@ -34,9 +35,12 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SEED = 20_000
-SHOWN = 3
 SIDES = ("subject", "body")  # the columns of them that are shown
 PUBLIC = 2_000  # tickets whose text the report's adversary learns from and attacks
+WHOSE = (
+    "The tickets are invented: a grammar of this project wrote them, and they are under its licence. Their names are put "
+    "together at random, from lists of its own and from the public ones that come with it (dptext_spark/text/names/public)."
+)
 MADE = ("tickets.parquet", "tickets", "sanitized", "sanitized_audit", "report.html")
 
 
@@ -46,7 +50,7 @@ class DemoResult:
 
     Attributes:
         run: what its run did.
-        examples: the first texts, before and after.
+        examples: the texts of the first ticket, which has something of everything, before and after.
         released: one ticket by each of the files of settings.
         page: the file of the report; None where what it is made with is not installed.
         place: where everything lies.
@@ -90,7 +94,7 @@ def demo(folder: Path | None, rows: int, say: Progress) -> DemoResult:
         beside.wait_for_loops(say)
         result = run(config, spark, progress=lambda step: say(step, None))
         page = _report(config, result.run_id, bodies[:PUBLIC], spark, place / MADE[4], say)
-        examples = tuple(_examples(spark, sample.slice(0, SHOWN), target))
+        examples = tuple(_examples(spark, sample.slice(0, 1), target))
         released = tuple(beside.released(say))
     return DemoResult(result, examples, released, page, place)
 
@@ -148,7 +152,7 @@ def _clear(place: Path) -> None:
 
 
 def _examples(spark: SparkSession, before: pa.Table, target: str) -> Iterator[dict[str, str]]:
-    """Yield tickets before and after. The sample is invented: showing it gives nothing away."""
+    """Yield the texts of tickets before and after. The sample is invented: showing it gives nothing away."""
     wanted = before.column("ticket_id").to_pylist()
     table = spark.read.format("delta").load(target).where(F.col("ticket_id").isin(wanted))
     after = {row["ticket_id"]: row for row in table.select("ticket_id", *SIDES).collect()}
@@ -167,24 +171,21 @@ def _settings(examples: Sequence[dict[str, str]], shown: Sequence[Released]) -> 
     yield f"The body of ticket {examples[0]['ticket']} by the settings of conf/ (docs/guide/settings)"
     for one in shown:
         yield f"  {one.settings + '.yaml':<15}{one.mechanism}"
-        yield textwrap.fill(
-            " ".join(one.text.split()), 110, initial_indent=" " * 17, subsequent_indent=" " * 17
-        )
+        yield _filled(one.text, " " * 17)
     yield ""
 
 
 def _lines(examples: Sequence[dict[str, str]]) -> Iterator[str]:
-    ticket = ""
+    """Yield the ticket before and after."""
+    yield f"\nticket {examples[0]['ticket']}"
     for example in examples:
-        if example["ticket"] != ticket:
-            ticket = example["ticket"]
-            yield f"\nticket {ticket}"
         for side in ("before", "after"):
-            shown = " ".join(example[side].split())
-            yield textwrap.fill(
-                shown,
-                110,
-                initial_indent=f"  {example['column'] if side == 'before' else '':<8}{side:<7}",
-                subsequent_indent=" " * 17,
-            )
-    yield ""
+            yield _filled(example[side], f"  {example['column'] if side == 'before' else '':<8}{side:<7}")
+    yield f"\n{_filled(WHOSE, '')}\n"
+
+
+def _filled(text: str, first: str) -> str:
+    """Return a text in lines, the first of which begins in its own way; the others are as far from the margin."""
+    return textwrap.fill(
+        " ".join(text.split()), 110, initial_indent=first, subsequent_indent=" " * len(first)
+    )

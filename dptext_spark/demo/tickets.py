@@ -1,17 +1,25 @@
-"""Support tickets for the demo: realistic private text from the project's own templates."""
+"""Support tickets for the demo: realistic private text of the project's own, from a grammar of its own.
+
+Whoever writes has habits: of greeting, of length, of contractions and short forms, of capitals, and of slips.
+"""
 
 from __future__ import annotations
 
-import re
 import unicodedata
+from dataclasses import dataclass
 from datetime import datetime, timezone
+from functools import cache
 from importlib import resources
-from random import Random
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import yaml
 
+from dptext_spark.arrays import F64, I64, Bools
+from dptext_spark.demo.grammar import NOTHING, START, Chance, Forms, Grammar
 from dptext_spark.errors import SettingsError
+from dptext_spark.text.names.public_lists import LIKELY, public_entries
 
 SCHEMA = pa.schema(
     [
@@ -33,13 +41,55 @@ _FIRST_DAY = datetime(2025, 1, 6, 8, tzinfo=timezone.utc)
 _MEAN_GAP_SECONDS = 1500
 _CHANNELS = ("email", "email", "email", "web form", "web form", "chat", "phone note")
 _PRIORITIES = ("low", "normal", "normal", "normal", "high", "urgent")
-_OF_A_CUSTOMER = ("me", "mine", "home", "street", "phone")
-_OF_A_TICKET = ("agent", "thing", "mark", "product", "order", "parcel")
-# What may be added to a text, and how often.
-_ASIDES = (("about", 0.6), ("mood", 0.5), ("reach", 0.3), ("angry", 0.12), ("foreign", 0.08))
-# "an hour" needs no rule here: none of the words that follow a slot begins with a silent h.
-_ARTICLE = re.compile(r"\b([Aa]) (?=[aeioAEIO]|[uU](?![sn]i|SB))")
+# What is one text throughout a customer's tickets, or throughout a ticket: the rule that it is drawn by.
+_OF_A_CUSTOMER = {
+    "me": "any_given", "mine": "any_family", "home": "any_city", "street": "any_street", "phone": "any_phone",
+}  # fmt: skip
+_OF_A_TICKET = {
+    "agent": "any_given", "thing": "goods", "mark": "any_mark", "product": "any_product", "order": "any_order",
+    "parcel": "any_parcel",
+}  # fmt: skip
+_BOUND = (*_OF_A_CUSTOMER, "email", *_OF_A_TICKET)
+_LISTED = {"listed_given": 2_000, "listed_family": 4_000, "listed_city": 2_000, "listed_region": 250}
+_MOST_SAID, _MOST_REPLIED = 6, 3  # sentences about the topic
+_TOPIC = "of_topic"
+# What may stand beside them, and how often.
+_BESIDE = (
+    (_TOPIC, 1.4), (_TOPIC, 0.55), ("tell", 0.7), ("tell", 0.45), ("aside", 0.15), ("mood", 0.15),
+    ("ask", 0.1), ("reach", 0.2), ("angry", 0.06), ("foreign", 0.06),
+)  # fmt: skip
+_OF_PRAISE = {"mood": "happy", "angry": "happy", "ask": "happy"}
 _LETTERS_WITHOUT_MARKS = str.maketrans({"ø": "o", "\u0131": "i", "ß": "ss", "ł": "l"})
+
+
+@dataclass(frozen=True, eq=False)
+class _Language:
+    """The grammar, and the forms that words have by habit."""
+
+    grammar: Grammar
+    topics: tuple[str, ...]
+    forms: dict[str, Forms]
+
+
+@dataclass(frozen=True, eq=False)
+class _Writers:
+    """Who writes, row by row: the texts of their own, and their habits.
+
+    Attributes:
+        texts: string[rows] of each bound rule.
+        formal: how stiffly one writes, from 0 to 1.
+        length: how much one has to say, from 0 to 1.
+        habits: float64[rows] for each of the kinds of forms: how often a word has one.
+        lower: who writes no capitals; and `bare`, who writes no apostrophes; and `curly`, whose apostrophes are.
+    """
+
+    texts: dict[str, pa.StringArray]
+    formal: F64
+    length: F64
+    habits: dict[str, F64]
+    lower: Bools
+    bare: Bools
+    curly: Bools
 
 
 def tickets(rows: int, seed: int) -> pa.Table:
@@ -47,7 +97,9 @@ def tickets(rows: int, seed: int) -> pa.Table:
 
     About a third as many customers as tickets write them, some far more often than others. Texts hold names,
     order numbers, e-mail addresses, phone numbers, prices, dates, product names, emoji, words of other
-    languages, capitals and several lines. All of it is invented.
+    languages, capitals, slips and several lines. The first ticket has something of everything that the demo shows.
+    All of it is invented: the text is the project's own, made by its grammar, and under its licence. Names are combined at
+    random from lists of the project and the packaged public lists.
 
     Args:
         rows: how many tickets; 0 gives an empty table.
@@ -67,147 +119,222 @@ def tickets(rows: int, seed: int) -> pa.Table:
     """
     if rows < 0:
         raise SettingsError(f"rows: {rows} is negative; valid: 0 or more.")
-    random = Random(seed)
-    writer = _Writer(random)
-    customers: dict[int, dict[str, str]] = {}
-    columns: dict[str, list[object]] = {name: [] for name in SCHEMA.names}
-    seconds = _FIRST_DAY.timestamp()
-    for number in range(rows):
-        # The exponent makes a few customers write often.
-        customer = int((rows / _TICKETS_A_CUSTOMER + 1) * random.random() ** 1.7)
-        if customer not in customers:
-            customers[customer] = writer.customer()
-        topic = writer.start(customers[customer])
-        seconds += 2 * _MEAN_GAP_SECONDS * random.random()
-        columns["ticket_id"].append(_FIRST_TICKET + number)
-        columns["customer_id"].append(f"C-{10_000 + customer * 7:06d}")
-        columns["created_at"].append(int(seconds) * 1_000_000)
-        columns["channel"].append(_one(random, _CHANNELS))
-        columns["priority"].append(_one(random, _PRIORITIES))
-        columns["topic"].append(topic)
-        columns["subject"].append(writer.subject(topic))
-        columns["body"].append(writer.body(topic))
-        columns["agent_reply"].append(writer.reply())
-    return pa.table([pa.array(columns[field.name], field.type) for field in SCHEMA], schema=SCHEMA)
+    language, chance = _language(), Chance(seed)
+    u = chance.numbers(rows)
+    # The exponent of 1.75 makes a few customers write often. A square root is the same everywhere, a power is not.
+    often = u * np.sqrt(u) * np.sqrt(np.sqrt(u))
+    customers = ((rows / _TICKETS_A_CUSTOMER + 1) * often).astype(np.int64)
+    writers = _writers(language, customers, chance)
+    topic = chance.picks(rows, len(language.topics))
+    topic[:1] = language.topics.index("delivery")  # of which the first ticket tells
+    gaps = (2 * _MEAN_GAP_SECONDS * 1_000_000 * chance.numbers(rows)).astype(np.int64)
+    columns = {
+        "ticket_id": pa.array(np.arange(rows) + _FIRST_TICKET),
+        "customer_id": pa.array([f"C-{10_000 + one * 7:06d}" for one in customers.tolist()], pa.string()),
+        "created_at": pa.array(np.cumsum(gaps) + int(_FIRST_DAY.timestamp()) * 1_000_000),
+        "channel": pa.array(_CHANNELS).take(pa.array(chance.picks(rows, len(_CHANNELS)))),
+        "priority": pa.array(_PRIORITIES).take(pa.array(chance.picks(rows, len(_PRIORITIES)))),
+        "topic": pa.array(language.topics).take(pa.array(topic)),
+        "subject": _subjects(language, writers, topic, chance),
+        "body": _bodies(language, writers, topic, chance),
+        "agent_reply": _replies(language, writers, rows, chance),
+    }
+    return pa.table([columns[field.name].cast(field.type) for field in SCHEMA], schema=SCHEMA)
 
 
-def _one(random: Random, choices: tuple[str, ...]) -> str:
-    # Of all its methods only random() is promised to stay the same from one Python to the next.
-    return choices[int(random.random() * len(choices))]
-
-
-class _Writer:
-    """Expands the templates, with the values that a customer and a ticket keep."""
-
-    def __init__(self, random: Random) -> None:
-        text = (
-            resources.files("dptext_spark.demo").joinpath("sample_tickets.yaml").read_text(encoding="utf-8")
+@cache
+def _language() -> _Language:
+    """Read the grammar, and put the public lists of names into it."""
+    file = resources.files("dptext_spark.demo").joinpath("sample_tickets.yaml")
+    read = yaml.safe_load(file.read_text(encoding="utf-8"))
+    forms, topics = read.pop("forms"), tuple(read["topics"])
+    rules = {
+        name: rule.splitlines() if isinstance(rule, str) else [str(one) for one in rule]
+        for name, rule in read.items()
+    }
+    of_topic = rules.pop("of_topic")
+    rules |= {
+        f"of_{name}": [line.replace("{word}", f"{{{name}_word}}") for line in of_topic] for name in topics
+    }
+    names = {name: _listed(kind, most) for kind, (name, most) in enumerate(_LISTED.items())}
+    grammar = Grammar(rules | names, _BOUND, names, apart=[*dict.fromkeys(topics), "reply"])
+    for text in (" ", "  ", "\n", "\n\n", "\n- ", "Re: ", "Fwd: "):
+        grammar.piece(text)
+    known = {
+        kind: grammar.forms(
+            {
+                str(word): [str(x) for x in ([has] if isinstance(has, str | int) else has)]
+                for word, has in of.items()
+            }
         )
-        self._random = random.random
-        # A line is cut into its literal parts, at even places, and the names between them, at odd places.
-        self._lines: dict[str, list[list[str]]] = {
-            name: [re.split(r"\{(\w+)\}", line) for line in lines]
-            for name, lines in yaml.safe_load(text).items()
-        }
-        self._fixed: dict[str, str] = {}
-
-    def customer(self) -> dict[str, str]:
-        """Draw somebody who writes: a name, an address, a phone number and an e-mail address."""
-        self._fixed = {}
-        drawn = {name: self._say(name) for name in _OF_A_CUSTOMER}
-        first, last = _address_part(drawn["me"]), _address_part(drawn["mine"])
-        forms = (f"{first}.{last}", f"{first[0]}{last}", f"{last}{self._say('small')}", f"{first}_{last}")
-        local = forms[int(self._random() * len(forms))]
-        return {**drawn, "email": f"{local}@{self._say('domain')}"}
-
-    def start(self, customer: dict[str, str]) -> str:
-        """Begin a ticket of `customer` and return its topic."""
-        self._fixed = dict(customer)
-        for name in _OF_A_TICKET:
-            self._fixed[name] = self._say(name)
-        return self._say("topics")
-
-    def subject(self, topic: str) -> str:
-        """Return a subject line."""
-        subject = self._sentence(f"{topic}_subject")
-        style = self._random()
-        if style < 0.05:
-            return subject.upper() + "!!!"
-        if style < 0.15:
-            return f"{'Re' if style < 0.1 else 'Fwd'}: {subject}"
-        return subject.lower() if style < 0.2 else subject
-
-    def body(self, topic: str) -> str:
-        """Return a text of three to ten sentences, in one of several manners of writing."""
-        chance = self._random
-        said = self._distinct(topic, 2 + int(chance() * 4))
-        # Asides stand anywhere but at the beginning.
-        for name, share in _ASIDES:
-            if chance() < share and not (topic == "praise" and name in ("mood", "angry")):
-                aside = self._sentence(name)
-                shouted = name == "angry" and chance() < 0.7
-                said.insert(1 + int(chance() * len(said)), aside.upper() if shouted else aside)
-        if chance() < 0.1:
-            said[-1] += f" {self._say('emoji')}"
-        layout = chance()
-        if layout < 0.08:
-            text = said[0] + "\n" + "\n".join(f"- {sentence}" for sentence in said[1:])
-        elif layout < 0.35:
-            cut = 1 + int(chance() * len(said))
-            text = " ".join(said[:cut]) + "\n\n" + " ".join(said[cut:])
-        else:
-            text = ("  " if layout > 0.97 else " ").join(said)
-        if chance() < 0.75:
-            text = f"{self._say('hello')}{chr(10) if chance() < 0.7 else ' '}{text}"
-        if chance() < 0.8:
-            text = f"{text.rstrip()}\n\n{self._say('bye')}"
-        manner = chance()
-        if manner < 0.07:
-            return text.lower().replace("'", "")
-        return text.replace("'", "\u2019") if manner < 0.2 else text
-
-    def reply(self) -> str | None:
-        """Return what the agent wrote: None where nobody has answered, empty where the answer has no text."""
-        answered = self._random()
-        if answered < 0.125:
-            return None
-        if answered < 0.16:
-            return ""
-        said = " ".join(self._distinct("reply", 1 + int(self._random() * 3)))
-        return f"{self._say('reply_start')}\n\n{said}\n\n{self._say('reply_end')}"
-
-    def _distinct(self, name: str, count: int) -> list[str]:
-        """Return `count` sentences from different lines."""
-        lines = list(self._lines[name])
-        said = []
-        for _ in range(count):
-            line = lines.pop(int(self._random() * len(lines)))
-            said.append(_mended(self._fill(line)))
-        return said
-
-    def _sentence(self, name: str) -> str:
-        return _mended(self._say(name))
-
-    def _say(self, name: str) -> str:
-        fixed = self._fixed.get(name)
-        if fixed is not None:
-            return fixed
-        lines = self._lines[name]
-        return self._fill(lines[int(self._random() * len(lines))])
-
-    def _fill(self, line: list[str]) -> str:
-        if len(line) == 1:
-            return line[0]
-        return "".join(self._say(part) if i % 2 else part for i, part in enumerate(line))
+        for kind, of in forms.items()
+    }
+    return _Language(grammar, topics, known)
 
 
-def _mended(sentence: str) -> str:
-    """The sentence with a capital first letter, and `an` where a drawn word begins with a vowel."""
-    sentence = _ARTICLE.sub(r"\1n ", sentence)
-    return sentence[:1].upper() + sentence[1:]
+def _listed(kind: int, most: int) -> list[str]:
+    """Return the commonest names of a packaged list that are hardly other words."""
+    entries = public_entries(kind)
+    data = entries.data.tobytes()
+    places = np.flatnonzero(entries.classes >= LIKELY)[:most]
+    return [
+        data[entries.bounds[place] : entries.bounds[place + 1]].decode("utf-8") for place in places.tolist()
+    ]
+
+
+def _drawn(
+    language: _Language, rules: dict[str, str], rows: int, chance: Chance
+) -> dict[str, pa.StringArray]:
+    """Return texts by rules, each of which may name those before it."""
+    made: dict[str, pa.StringArray] = {}
+    for name, rule in rules.items():
+        made[name] = language.grammar.texts(np.full((rows, 1), language.grammar.rule(rule)), chance, {**made})
+    return made
+
+
+def _writers(language: _Language, customers: I64, chance: Chance) -> _Writers:
+    """Draw those who write: their names, where they can be reached, and their habits."""
+    known, row = np.unique(customers, return_inverse=True)
+    many = len(known)
+    own = _drawn(language, {**_OF_A_CUSTOMER, "small": "small", "domain": "domain"}, many, chance)
+    small, domain = own.pop("small").to_pylist(), own.pop("domain").to_pylist()
+    form = chance.picks(many, 4).tolist()
+    addresses = []
+    for n, (first, last) in enumerate(zip(own["me"].to_pylist(), own["mine"].to_pylist(), strict=True)):
+        first, last = _address_part(first), _address_part(last)
+        forms = (f"{first}.{last}", f"{first[:1]}{last}", f"{last}{small[n]}", f"{first}_{last}")
+        addresses.append(f"{forms[form[n]]}@{domain[n]}")
+    own["email"] = pa.array(addresses, pa.string())
+    place = pa.array(row)
+    texts = {name: texts.take(place) for name, texts in own.items()}
+    texts |= _drawn(language, _OF_A_TICKET, len(customers), chance)
+    u = chance.numbers(8, many)[:, row]
+    # The first ticket shows what a ticket can hold, without what is peculiar to a writer.
+    u[:, :1] = 0.5
+    habits = {
+        "full": np.select([u[2] < 0.55, u[2] < 0.8], [0.0, 0.35], 1.0),
+        "short": np.select([u[3] < 0.8, u[3] < 0.93], [0.0, 0.2], 0.7),
+        "slip": np.select([u[4] < 0.55, u[4] < 0.85], [0.0, 0.04], 0.15),
+        "american": np.where(u[5] < 0.6, 0.0, 1.0),
+    }
+    return _Writers(texts, u[0], u[1], habits, u[6] < 0.08, u[7] < 0.08, u[7] > 0.88)
 
 
 def _address_part(name: str) -> str:
     """A name as it stands in an e-mail address: ASCII letters in lower case."""
     plain = unicodedata.normalize("NFKD", name.lower().translate(_LETTERS_WITHOUT_MARKS))
     return "".join(letter for letter in plain if letter.isascii() and letter.isalpha())
+
+
+def _subjects(language: _Language, writers: _Writers, topic: I64, chance: Chance) -> pa.StringArray:
+    """Return a subject line for each ticket."""
+    rows, grammar = len(topic), language.grammar
+    rules = np.array([grammar.rule(f"{name}_subject") for name in language.topics])
+    manner = chance.numbers(rows)
+    before = np.select(
+        [manner < 0.05, manner < 0.1], [grammar.piece("Re: "), grammar.piece("Fwd: ")], NOTHING
+    )
+    plan = np.column_stack((before, np.full(rows, START), rules[topic]))
+    if rows:
+        plan[0] = (NOTHING, START, grammar.rule("everything_subject"))
+        manner[0] = 1.0
+    texts = grammar.texts(plan, chance, writers.texts, _habits(language, writers))
+    texts = pc.if_else(pa.array((manner > 0.1) & (manner < 0.15)), pc.utf8_lower(texts), texts)
+    shouted = pc.binary_join_element_wise(pc.utf8_upper(texts), "!!!", "")
+    return _manners(pc.if_else(pa.array((manner > 0.15) & (manner < 0.19)), shouted, texts), writers)
+
+
+def _bodies(language: _Language, writers: _Writers, topic: I64, chance: Chance) -> pa.StringArray:
+    """Return what each customer writes: some sentences about the topic, and some beside it."""
+    rows, grammar = len(topic), language.grammar
+    said, order = [], []
+    wanted = 1 + (writers.length * 0.6 + chance.numbers(rows)).astype(np.int64)
+    main = np.zeros((rows, _MOST_SAID), np.int64)
+    for name in dict.fromkeys(language.topics):
+        here = np.flatnonzero(np.array(language.topics)[topic] == name)
+        lines = grammar.lines(name)
+        main[here] = lines[np.argsort(chance.numbers(len(here), len(lines)), axis=1)[:, :_MOST_SAID]]
+    for number in range(_MOST_SAID):
+        said.append(np.where(number < wanted, main[:, number], NOTHING))
+        order.append(np.full(rows, float(number)))
+    praises = np.array(language.topics)[topic] == "praise"
+    for name, share in _BESIDE:
+        rule = (
+            np.array([grammar.rule(f"of_{one}") for one in language.topics])[topic]
+            if name == _TOPIC
+            else np.where(praises, grammar.rule(_OF_PRAISE.get(name, name)), grammar.rule(name))
+        )
+        says = chance.numbers(rows) < share * (0.5 + writers.length)
+        said.append(np.where(says, rule, NOTHING))
+        order.append(chance.numbers(rows) * wanted)  # anywhere but at the beginning
+    by_row = np.argsort(np.where(np.column_stack(said) == NOTHING, np.inf, np.column_stack(order)), axis=1)
+    sentences = np.take_along_axis(np.column_stack(said), by_row, axis=1)
+    plan = _laid_out(grammar, writers, sentences, chance)
+    if rows:
+        plan[0] = NOTHING
+        plan[0, :2] = START, grammar.rule("everything")
+    return _manners(grammar.texts(plan, chance, writers.texts, _habits(language, writers)), writers)
+
+
+def _laid_out(grammar: Grammar, writers: _Writers, sentences: I64, chance: Chance) -> I64:
+    """Return the plan of letters: a greeting, sentences with what stands between them, and an end."""
+    rows, most = sentences.shape
+    gap, wide, line, empty, dash = (grammar.piece(text) for text in (" ", "  ", "\n", "\n\n", "\n- "))
+    count = (sentences != NOTHING).sum(axis=1)
+    layout, cut = chance.numbers(rows), 1 + (chance.numbers(rows) * count).astype(np.int64)
+    number = np.arange(1, most + 1)
+    between = np.full((rows, most), gap)
+    between[layout < 0.06] = dash
+    between[layout > 0.97] = wide
+    between[((layout > 0.06) & (layout < 0.35))[:, None] & (number == cut[:, None])] = empty
+    between[number >= count[:, None]] = NOTHING
+    begins = np.where(sentences == NOTHING, NOTHING, START)
+    formal = chance.numbers(rows) < writers.formal
+    hello = np.where(formal, grammar.rule("hello_formal"), grammar.rule("hello_friendly"))
+    bye = np.where(formal, grammar.rule("bye_formal"), grammar.rule("bye_friendly"))
+    greets, leaves = chance.numbers(rows) < 0.5, chance.numbers(rows) < 0.6
+    smiles = (chance.numbers(rows) < 0.12) & ~formal
+    return np.column_stack(
+        (
+            np.where(greets, hello, NOTHING),
+            np.where(greets, np.where(chance.numbers(rows) < 0.7, line, gap), NOTHING),
+            np.stack((begins, sentences, between), axis=2).reshape(rows, 3 * most),
+            np.where(smiles, gap, NOTHING),
+            np.where(smiles, grammar.rule("emoji"), NOTHING),
+            np.where(leaves, empty, NOTHING),
+            np.where(leaves, bye, NOTHING),
+        )
+    )
+
+
+def _replies(language: _Language, writers: _Writers, rows: int, chance: Chance) -> pa.StringArray:
+    """Return what agents wrote: NULL where nobody has answered, empty where the answer has no text."""
+    grammar = language.grammar
+    lines = grammar.lines("reply")
+    chosen = lines[np.argsort(chance.numbers(rows, len(lines)), axis=1)[:, :_MOST_REPLIED]]
+    kept = np.arange(_MOST_REPLIED) <= chance.picks(rows, _MOST_REPLIED)[:, None]
+    gap, empty = grammar.piece(" "), grammar.piece("\n\n")
+    parts = np.stack((np.full(chosen.shape, gap), np.full(chosen.shape, START), chosen), axis=2)
+    parts[:, 0, 0] = empty
+    said = np.where(kept[:, :, None], parts, NOTHING).reshape(rows, 3 * _MOST_REPLIED)
+    ends = (
+        np.full(rows, grammar.rule("reply_start")),
+        np.full(rows, empty),
+        np.full(rows, grammar.rule("reply_end")),
+    )
+    answered = chance.numbers(rows)
+    plan = np.column_stack((ends[0], said, *ends[1:]))
+    plan[answered < 0.16] = NOTHING
+    texts = grammar.texts(plan, chance, writers.texts)
+    return pc.if_else(pa.array(answered < 0.125), pa.scalar(None, pa.string()), texts)
+
+
+def _habits(language: _Language, writers: _Writers) -> list[tuple[Forms, F64]]:
+    return [(forms, writers.habits[kind]) for kind, forms in language.forms.items()]
+
+
+def _manners(texts: pa.StringArray, writers: _Writers) -> pa.StringArray:
+    """Return texts with the capitals and apostrophes that their writers use."""
+    texts = pc.if_else(pa.array(writers.lower), pc.utf8_lower(texts), texts)
+    texts = pc.if_else(pa.array(writers.bare), pc.replace_substring(texts, "'", ""), texts)
+    return pc.if_else(pa.array(writers.curly), pc.replace_substring(texts, "'", "\u2019"), texts)

@@ -286,7 +286,7 @@ def test_mechanisms_are_compared_at_equal_risk(executed: Callable[[str], Any]) -
     points = {(one["mechanism"], one["epsilon"]): one for one in found["points"]}
     assert len(points) == 12
     context = {key: one["risks"]["word in context"]["value"] for key, one in points.items()}
-    assert all(context[key] > 0.85 for key in points if key[0] != "tem")
+    assert all(context[key] > 0.45 for key in points if key[0] != "tem")
     assert context["tem", 6.0] < 0.4 < 0.95 < context["tem", 20.0]
     # "In rows of about equal risk ε differs by a factor of ten."
     alone = {key: one["risks"]["one word alone"]["value"] for key, one in points.items()}
@@ -297,8 +297,8 @@ def test_mechanisms_are_compared_at_equal_risk(executed: Callable[[str], Any]) -
         for one in found["frontiers"]
         if (one["risk"], one["utility"]) == ("word in context", "accuracy of a classifier")
     ]
-    assert levels[0.1]["verdict"] == "not reached"
-    assert levels[0.6]["verdict"] == "tem (no other reaches it)"
+    assert {levels[risk]["verdict"] for risk in (0.1, 0.3)} == {"tem (no other reaches it)"}
+    assert levels[0.6]["verdict"].startswith("undecided")
 
 
 @pytest.mark.cluster
@@ -325,14 +325,18 @@ def test_the_audit_is_a_gate_and_the_report_stands(executed: Callable[[str], Any
 @pytest.mark.cluster
 def test_private_text_teaches_what_private_text_means(executed: Callable[[str], Any]) -> None:
     _, found = executed("5_text_classifier.ipynb")
-    for column, least in (("subject", 0.7), ("body", 0.9)):
+    for column, plain, least in (("subject", 0.95, 0.7), ("body", 0.85, 0.45)):
         accuracy = found["accuracy"][column]
-        assert accuracy["plain/plain"] > 0.98
+        assert accuracy["plain/plain"] > plain
         assert accuracy["plain/private"] == min(accuracy.values())
-        assert least < accuracy["private/private"] < 1.0
+        assert least < accuracy["private/private"] < accuracy["plain/plain"]
         assert least < accuracy["private/plain"]
+    # "It does for subject lines", and "bodies lose more than subject lines".
+    subject, body = (found["accuracy"][column] for column in ("subject", "body"))
+    assert subject["private/private"] > subject["plain/private"] + 0.05
+    assert body["plain/plain"] - body["private/private"] > subject["plain/plain"] - subject["private/private"]
     assert 0.15 < found["majority"] < 0.25
-    assert found["curve"]["0.5"]["private/private"] > 0.7
+    assert 0.7 < found["curve"]["0.5"]["private/private"] < 0.78  # "seven of ten subject lines"
     assert found["curve"]["12.0"]["plain/private"] > found["curve"]["0.5"]["plain/private"] + 0.1
 
 
@@ -358,8 +362,9 @@ def test_text_reads_and_attacks_find_less(executed: Callable[[str], Any]) -> Non
         for kind, name in (("utilities", "words kept"), ("risks", "word in context"))
     )
     plain, remap, fluent = "calibration=exact", "calibration=exact:remap=bayes", "fluent=true"
+    assert kept[remap, 1.0] > kept[plain, 1.0]
+    assert abs(kept[remap, 4.0] - kept[plain, 4.0]) < 0.02
     for epsilon in (1.0, 4.0):
-        assert kept[remap, epsilon] > kept[plain, epsilon]
         assert guessed[plain, epsilon] > max(guessed[remap, epsilon], guessed[fluent, epsilon])
     assert kept[fluent, 4.0] < kept[plain, 4.0]
     assert guessed[fluent, 4.0] < guessed[remap, 4.0]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from dptext_spark.demo.settings import SETTINGS
+from benchmarks.settings import SETTINGS
 
 pytestmark = pytest.mark.cluster
 CHECKOUT = Path(__file__).resolve().parent.parent.parent

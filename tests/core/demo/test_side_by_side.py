@@ -1,4 +1,4 @@
-"""One text as strict, balanced and papers' settings release it, and what the comments of those files promise."""
+"""One text as strict and balanced settings release it, and what the comments of those files promise."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def released() -> dict[str, str]:
 
 
 def test_the_order_is_that_of_what_protects_most(released: dict[str, str]) -> None:
-    assert tuple(released) == SETTINGS == ("strict", "balanced", "papers")
+    assert tuple(released) == SETTINGS == ("strict", "balanced")
 
 
 def test_strict_leaves_no_word_in_clear(released: dict[str, str]) -> None:
@@ -59,11 +59,6 @@ def test_balanced_keeps_the_form_and_replaces_a_word_alike(released: dict[str, s
     first, second = (after[place] for place in (1, before.index("parcel")))
     assert first.lower() == second
     assert first[0].isupper()
-
-
-def test_the_papers_know_no_identifiers(released: dict[str, str]) -> None:
-    assert "[OOV]" in released["papers"]
-    assert "[EMAIL]" not in released["papers"]
 
 
 @pytest.mark.parametrize(("settings", "most"), [("balanced", 0.3), ("strict", 0.08)])

@@ -5,14 +5,26 @@ from __future__ import annotations
 import cProfile
 import hashlib
 import re
+from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
+from dptext_spark.audit.attacks.bigrams import Bigrams, states
+from dptext_spark.audit.attacks.context import context_attack
+from dptext_spark.audit.deniability.simulated import simulate
+from dptext_spark.config.load import load_model_config
+from dptext_spark.demo.ahead import demo_config
 from dptext_spark.demo.tickets import SCHEMA, tickets
 from dptext_spark.errors import SettingsError
+from dptext_spark.model.compile import prepare
+from dptext_spark.model.privatizer import Privatizer
+from dptext_spark.randomness.draws import RunKey
+from dptext_spark.runtime.paths import folder_of
+from dptext_spark.text.tokens import drawn_words, read
 
-ROWS = 5_000
+ROWS, SEED = 5_000, 20_000
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +46,7 @@ def test_every_python_makes_the_same_table() -> None:
     plain = made.set_column(2, "created_at", made["created_at"].cast(pa.int64()))
     # Changes with the templates, and with nothing else.
     digest = hashlib.sha256(repr(plain.to_pylist()).encode()).hexdigest()
-    assert digest == "bb0ba634a4b16bfb005664c46915fa5752449b7e5c812cea8657d4950b41b6fc"
+    assert digest == "266942ab0ee0b40e30f88a1ba45d88005048b31b2c8a81221363dd695072f843"
 
 
 def test_columns(table: pa.Table) -> None:
@@ -59,14 +71,14 @@ def test_some_replies_are_null_and_some_empty(table: pa.Table) -> None:
         ("an e-mail address", r"[a-z0-9._]+@[a-z.]*example\.(com|org|net)", 0.1),
         ("a phone number", r"555[ .-]01\d\d|7946 0\d\d\d|23125 \d\d\d|99 00 \d\d", 0.1),
         ("a price", r"[$€£]\d|\d (euros|dollars|€)", 0.1),
-        ("a digit", r"\d", 0.6),
-        ("a contraction", r"[a-z]['\u2019](s|t|m|ve|d|ll|re)\b", 0.5),
+        ("a digit", r"\d", 0.5),
+        ("a contraction", r"[a-z]['\u2019](s|t|m|ve|d|ll|re)\b", 0.25),
         ("a hyphenated word", r"[a-z]-[a-z]", 0.05),
         ("several lines", r"\n", 0.7),
         ("a shouted sentence", r"[A-Z]{4,} [A-Z]{2,}", 0.03),
         ("an emoji", r"[\U0001F300-\U0001FAFF]", 0.05),
         ("an accented letter", r"[à-ÿ]", 0.1),
-        ("another script", r"[\u0400-\u04FF\u0600-\u06FF\u3040-\u30FF]", 0.01),
+        ("another script", r"[\u0400-\u04FF\u0600-\u06FF\u3040-\u30FF]", 0.005),
     ],
 )
 def test_bodies_hold(table: pa.Table, what: str, pattern: str, least: float) -> None:
@@ -89,23 +101,92 @@ def test_a_topic_is_what_the_subject_is_about(table: pa.Table) -> None:
 
 def test_no_template_mark_is_left(table: pa.Table) -> None:
     for name in ("subject", "body", "agent_reply"):
-        assert share([text or "" for text in table[name].to_pylist()], r"[{}]") == 0
+        assert share([text or "" for text in table[name].to_pylist()], r"[][{}|^]") == 0
 
 
 def test_a_customer_keeps_the_address(table: pa.Table) -> None:
     replies = list(zip(table["customer_id"].to_pylist(), table["body"].to_pylist(), strict=True))
     often = max({customer for customer, _ in replies}, key=[customer for customer, _ in replies].count)
-    own = re.compile(r"(?:reach me at|reply to|write to) ([a-z0-9._]+@[a-z.]+[a-z])")
+    own = re.compile(r"(?:me at|reply to|write to) ([a-z0-9._]+@[a-z.]+[a-z])")
     found = {address for customer, text in replies if customer == often for address in own.findall(text)}
     assert len(found) == 1
 
 
-def test_a_ticket_takes_a_thousand_calls_at_most_however_many_there_are() -> None:
+def test_a_ticket_takes_few_calls_however_many_there_are() -> None:
+    tickets(1, seed=1)  # the grammar is read once
+    calls = []
     for rows in (1_000, 4_000):
         profile = cProfile.Profile()
         with profile:
             tickets(rows, seed=1)
-        assert sum(one.callcount for one in profile.getstats()) < rows * 1_000
+        calls.append(sum(one.callcount for one in profile.getstats()))
+    assert calls[1] - calls[0] < 3_000 * 60
+
+
+def test_the_first_ticket_shows_everything(table: pa.Table) -> None:
+    privatizer, _ = prepare(load_model_config(folder_of("conf") / "strict.yaml", ["lexicon.source=default"]))
+    for seed in (1, SEED):
+        text = tickets(2, seed)["body"][0].as_py()
+        assert {"Emily", "Manchester", "Quorvelle", "the", "my"} <= set(re.findall(r"\w+", text))
+        out, _ = privatizer.privatize(
+            pa.array([text]), column="body", row_ids=pa.array([0]), key=RunKey.insecure(1)
+        )
+        kinds = set(re.findall(r"\[([A-Z]+)\]", out[0].as_py()))
+        assert kinds >= {
+            "EMAIL",
+            "URL",
+            "PHONE",
+            "IBAN",
+            "CARD",
+            "IP",
+            "USERNAME",
+            "DATE",
+            "PERSON",
+            "LOCATION",
+            "OOV",
+        }
+
+
+def context_found(privatizer: Privatizer, texts: list[str]) -> float:
+    """Return what the contextual adversary finds of every second text, after it has read the others."""
+    total, drawn = len(privatizer.vocabulary), drawn_words(privatizer.engine)
+    learnt, text = (read(privatizer.engine, pa.array(texts[first::2])) for first in (0, 1))
+    bigrams = Bigrams.of(learnt.words, learnt.bounds, total, prior=privatizer.prior)
+    tokens = simulate(privatizer.sampler, text.words, text.drawn, text.bounds, "token", numbers=text.numbers)
+    return context_attack(privatizer.sampler, tokens, bigrams, drawn).success
+
+
+def perplexity(privatizer: Privatizer, learnt: list[str], texts: list[str]) -> float:
+    """Return that of the lexicon's words in some texts, by the pairs of others."""
+    total = len(privatizer.vocabulary)
+    known, tried = (read(privatizer.engine, pa.array(one)) for one in (learnt, texts))
+    model = Bigrams.of(known.words, known.bounds, total, prior=privatizer.prior)
+    inside = np.ones(len(tried.words), np.bool_)
+    inside[tried.bounds[:-1]] = False
+    after = np.flatnonzero(inside & (tried.words >= 0))
+    at = states(tried.words, total)
+    return float(np.exp(-np.log(model.probability(at[after - 1], at[after])).mean()))
+
+
+def test_the_words_around_tell_as_much_as_in_what_people_write(shared_data: Path) -> None:
+    """Near what is found in SST-2, and not for being made of words that nobody could expect."""
+    privatizer, _ = prepare(demo_config("/tickets", "/sanitized"))
+    bodies = tickets(20_000, SEED)["body"].to_pylist()[:2_000]  # those of the demo's report
+    files = [
+        (shared_data / "sst2" / f"{name}.tsv").read_text(encoding="utf-8")
+        for name in ("train", "dev", "test")
+    ]
+    reviews = [line.rsplit("\t", 1)[0] for file in files for line in file.split("\n") if line]
+    assert 0.42 < context_found(privatizer, reviews) < 0.48
+    assert 0.45 <= context_found(privatizer, bodies) <= 0.5
+    assert perplexity(privatizer, bodies[::2], bodies[1::2]) < perplexity(
+        privatizer, reviews[::2], reviews[1::2]
+    )
+    tweets = [
+        " ".join(line.split("\t")[0] for line in one.splitlines() if line)
+        for one in (shared_data / "wnut17" / "train.conll").read_text(encoding="utf-8").split("\n\n")
+    ]
+    assert perplexity(privatizer, tweets, bodies) < perplexity(privatizer, tweets, reviews)
 
 
 def test_no_rows_and_fewer() -> None:
