@@ -1,4 +1,7 @@
-"""An application for the cluster: runs with providers whose modules come to the executors in the ways that the guide names."""
+"""An application for the cluster: runs with providers whose modules come to the executors in the ways that the guide names.
+
+It is given a folder; with the import path of a provider behind it, it makes one run with that one.
+"""
 
 from __future__ import annotations
 
@@ -59,13 +62,18 @@ def go(name: str, path: str) -> RunConfig:
     return config
 
 
-for name in ("file", "package", "installed"):
-    module = {"file": "sent_finder", "package": "sent_package.finders", "installed": "installed_finder"}[name]
-    go(name, f"{module}:Toy")
-    found[f"{name}_from"] = import_place(module)
-config = go("driver_only", "driver_only_finder:Toy")
-found["doctor"] = [
-    f"{one.status}: {one.message}" for one in dps.doctor(config, spark) if one.check == "shared model"
-]
-go("raises", "raising_finder:Wrong")
+if sys.argv[2:]:
+    go("named", sys.argv[2])
+else:
+    for name in ("file", "package", "installed"):
+        module = {"file": "sent_finder", "package": "sent_package.finders", "installed": "installed_finder"}[
+            name
+        ]
+        go(name, f"{module}:Toy")
+        found[f"{name}_from"] = import_place(module)
+    config = go("driver_only", "driver_only_finder:Toy")
+    found["doctor"] = [
+        f"{one.status}: {one.message}" for one in dps.doctor(config, spark) if one.check == "shared model"
+    ]
+    go("raises", "raising_finder:Wrong")
 (base / "found.json").write_text(json.dumps(found), encoding="utf-8")

@@ -15,6 +15,7 @@ import pytest
 from dptext_spark.lexicon.lexicon import Lexicon
 from tests.cluster.standalone import Cluster
 from tests.core.names import beginning
+from tests.core.presidio import installed_model, people
 from tests.core.toy_providers import plain, write, write_wrong
 
 pytestmark = pytest.mark.cluster
@@ -101,3 +102,27 @@ def test_one_that_raises_ends_by_a_code_without_its_message(cluster: Cluster, fo
     ]
     assert any(file.name == "stderr" for file in logs)
     assert all(SECRET.encode() not in file.read_bytes() for file in logs)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_presidio_looks_for_names_on_executors(cluster: Cluster, base: Path) -> None:
+    """By the class of the guide, sent by `--py-files`; Presidio and its model are where the executors' Python has them."""
+    own = base / "presidio"
+    own.mkdir()
+    path = people(own, "people_finder", installed_model())
+    beginning(Lexicon.default(), 300).save(own / "lexicon")
+    names = ["Mary Robinson", "Barack Obama", "Angela Merkel"]
+    texts = [f"it is {names[i % 3]} of Paris" if i % 4 else "not me" for i in range(40)]
+    pq.write_table(
+        pa.table({"id": pa.array(range(len(texts)), pa.int64()), "body": texts}), own / "in.parquet"
+    )
+    application = cluster.submit(
+        JOBS, str(own), path, name="presidio", conf={}, py_files=[own / "people_finder.py"]
+    )
+    assert application.wait() == 0, application.said[-3000:]
+    found = json.loads((own / "found.json").read_text(encoding="utf-8"))["named"]
+    assert found["ended"] == "succeeded"
+    assert set(found["written"]) == {str(i) for i in range(len(texts))}
+    written = [found["written"][str(i)] for i in range(len(texts))]
+    assert [one.count("[PERSON]") for one in written] == [1 if i % 4 else 0 for i in range(len(texts))]
+    assert all(name.split()[1] not in one for one in written for name in names)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -18,11 +19,12 @@ from typing import Any, ClassVar
 
 import pytest
 
-from dptext_spark.config.load import load_config, parse_config
+from dptext_spark.config.load import parse_config
 from dptext_spark.config.model import RunConfig
 from dptext_spark.config.sections import Ledger
+from dptext_spark.config.styles import model_of_style
 from dptext_spark.disclosure.facts import RunRecord
-from dptext_spark.errors import DataError, RecordingError, RunError
+from dptext_spark.errors import DataError, RecordingError, RunError, SettingsError
 from dptext_spark.ledger.balance import Balance, balances
 from dptext_spark.ledger.entry import BEGUN, COUNTS, LIMIT, RESERVED, SPENT, VOID, Book, Decision, Entry
 from dptext_spark.model.delta_log import Commit
@@ -245,13 +247,19 @@ class TestALimit:
         assert kept.run("e", limit=5.0, raise_limit="one more").kept == 5.0
 
     @pytest.mark.parametrize("order", [1, -1])
-    def test_of_the_settings_that_are_offered_lets_one_of_each_pass(self, kept: Kept, order: int) -> None:
-        files = [load_config(CHECKOUT / "conf" / f"{name}.yaml") for name in ("strict", "balanced")][::order]
-        for number, one in enumerate(files):
-            kept.run(f"r{number}", epsilon=one.mechanism.epsilon, limit=one.ledger.limit)
-        strict = max(files, key=lambda one: one.mechanism.epsilon)
+    def test_that_the_guide_names_for_the_styles_lets_one_of_each_pass(self, kept: Kept, order: int) -> None:
+        said = re.search(
+            r"([\d.]+) allows one by `strict` \(([\d.]+)\) and one by `balanced` \(([\d.]+)\)",
+            (CHECKOUT / "docs/guide/settings.md").read_text(encoding="utf-8"),
+        )
+        assert said is not None
+        limit, *named = (float(one) for one in said.groups())
+        spent = [model_of_style(name).mechanism.epsilon for name in ("strict", "balanced")]
+        assert named == spent
+        for number, epsilon in enumerate(spent[::order]):
+            kept.run(f"r{number}", epsilon=epsilon, limit=limit)
         with pytest.raises(RunError, match=r"ε = 13\.3 was spent .*ε = 0 is left"):
-            kept.run("again", epsilon=strict.mechanism.epsilon, limit=strict.ledger.limit)
+            kept.run("again", epsilon=max(spent), limit=limit)
 
     def test_is_of_one_input(self, kept: Kept) -> None:
         kept.rows = [entry_of("x", input="/elsewhere", input_id=None, limit=9.0, format_version=1)]
@@ -654,7 +662,9 @@ class TestARun:
 
     def test_whose_ledger_is_none_is_refused_before_a_byte(self, spark: Any, here: Path) -> None:
         (here / "file").write_text("x")
-        with pytest.raises(RunError, match="cannot be written, and no run goes on without it"):
+        with pytest.raises(
+            SettingsError, match=r"ledger\.path: .* cannot be written, for .*file' is no folder"
+        ):
             run(config(here, ledger={"path": str(here / "file" / "ledger")}), spark, key=KEY)
         spark.range(1).write.parquet(str(here / "raw"))
         with pytest.raises(DataError, match="holds files and is no ledger"):
