@@ -29,7 +29,7 @@ NOTHING, START = 0, 1  # pieces without a text: one that is left out, and the be
 NOT_GIVEN = -1
 
 
-class Chance:
+class UniformNumbers:
     """Numbers between 0 and 1: the same for a seed on every platform, with every Python and every NumPy.
 
     Args:
@@ -180,7 +180,7 @@ class Grammar:
     def texts(
         self,
         plan: I64,
-        chance: Chance,
+        uniform: UniformNumbers,
         bound: Mapping[str, pa.StringArray] | None = None,
         habits: Sequence[tuple[Forms, F64]] = (),
     ) -> pa.StringArray:
@@ -188,7 +188,7 @@ class Grammar:
 
         Args:
             plan: int64[rows, columns], the symbols that a text consists of.
-            chance: what draws.
+            uniform: what draws.
             bound: the texts of bound rules, string[rows] each; all that the plan comes to.
             habits: forms of words, and float64[rows]: how often a row takes them where it can.
 
@@ -209,12 +209,12 @@ class Grammar:
         said = plan != NOTHING
         symbols, row = plan[said], np.nonzero(said)[0]
         while (symbols < 0).any():
-            symbols, row = self._expanded(symbols, row, begins, chance)
+            symbols, row = self._expanded(symbols, row, begins, uniform)
         for forms, often in habits:
-            symbols = _with_forms(symbols, row, forms, often, chance)
+            symbols = _with_forms(symbols, row, forms, often, uniform)
         return _joined(symbols, row, strings, rows, self._piece_of.get(_ARTICLE, NOT_GIVEN))
 
-    def _expanded(self, symbols: I64, row: I64, begins: I64, chance: Chance) -> tuple[I64, I64]:
+    def _expanded(self, symbols: I64, row: I64, begins: I64, uniform: UniformNumbers) -> tuple[I64, I64]:
         """Replace each rule by one of its wordings, and a bound one by its text."""
         at = np.flatnonzero(symbols < 0)
         rule = -symbols[at] - 1
@@ -228,7 +228,7 @@ class Grammar:
         here = at[is_bound]
         symbols[here] = begins[rule[is_bound]] + row[here]
         at, rule = at[~is_bound], rule[~is_bound]
-        drawn = chance.numbers(len(at))
+        drawn = uniform.numbers(len(at))
         drawn *= np.where(self._ranked[rule], drawn, 1.0)
         wording = self._first[rule] + (drawn * self._counts[rule]).astype(np.int64)
         sizes = np.ones(len(symbols), np.int64)
@@ -254,12 +254,12 @@ def _cased(form: str, word: str) -> str:
     return form[:1].upper() + form[1:] if word[:1].isupper() else form
 
 
-def _with_forms(symbols: I64, row: I64, forms: Forms, often: F64, chance: Chance) -> I64:
+def _with_forms(symbols: I64, row: I64, forms: Forms, often: F64, uniform: UniformNumbers) -> I64:
     """Give words the forms that their writers have."""
     known = symbols < len(forms.count)
     at = np.flatnonzero(known)
     at = at[forms.count[symbols[at]] > 0]
-    takes, which = chance.numbers(len(at)) < often[row[at]], chance.numbers(len(at))
+    takes, which = uniform.numbers(len(at)) < often[row[at]], uniform.numbers(len(at))
     at, which = at[takes], which[takes]
     changed = symbols.copy()
     changed[at] = forms.first[symbols[at]] + (which * forms.count[symbols[at]]).astype(np.int64)

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import yaml
 
 from dptext_spark.arrays import F64, I64, Bools
-from dptext_spark.demo.grammar import NOTHING, START, Chance, Forms, Grammar
+from dptext_spark.demo.grammar import NOTHING, START, Forms, Grammar, UniformNumbers
 from dptext_spark.errors import SettingsError
 from dptext_spark.text.names.public_lists import LIKELY, public_entries
 
@@ -119,25 +119,25 @@ def tickets(rows: int, seed: int) -> pa.Table:
     """
     if rows < 0:
         raise SettingsError(f"rows: {rows} is negative; valid: 0 or more.")
-    language, chance = _language(), Chance(seed)
-    u = chance.numbers(rows)
+    language, uniform = _language(), UniformNumbers(seed)
+    u = uniform.numbers(rows)
     # The exponent of 1.75 makes a few customers write often. A square root is the same everywhere, a power is not.
     often = u * np.sqrt(u) * np.sqrt(np.sqrt(u))
     customers = ((rows / _TICKETS_A_CUSTOMER + 1) * often).astype(np.int64)
-    writers = _writers(language, customers, chance)
-    topic = chance.picks(rows, len(language.topics))
+    writers = _writers(language, customers, uniform)
+    topic = uniform.picks(rows, len(language.topics))
     topic[:1] = language.topics.index("delivery")  # of which the first ticket tells
-    gaps = (2 * _MEAN_GAP_SECONDS * 1_000_000 * chance.numbers(rows)).astype(np.int64)
+    gaps = (2 * _MEAN_GAP_SECONDS * 1_000_000 * uniform.numbers(rows)).astype(np.int64)
     columns = {
         "ticket_id": pa.array(np.arange(rows) + _FIRST_TICKET),
         "customer_id": pa.array([f"C-{10_000 + one * 7:06d}" for one in customers.tolist()], pa.string()),
         "created_at": pa.array(np.cumsum(gaps) + int(_FIRST_DAY.timestamp()) * 1_000_000),
-        "channel": pa.array(_CHANNELS).take(pa.array(chance.picks(rows, len(_CHANNELS)))),
-        "priority": pa.array(_PRIORITIES).take(pa.array(chance.picks(rows, len(_PRIORITIES)))),
+        "channel": pa.array(_CHANNELS).take(pa.array(uniform.picks(rows, len(_CHANNELS)))),
+        "priority": pa.array(_PRIORITIES).take(pa.array(uniform.picks(rows, len(_PRIORITIES)))),
         "topic": pa.array(language.topics).take(pa.array(topic)),
-        "subject": _subjects(language, writers, topic, chance),
-        "body": _bodies(language, writers, topic, chance),
-        "agent_reply": _replies(language, writers, rows, chance),
+        "subject": _subjects(language, writers, topic, uniform),
+        "body": _bodies(language, writers, topic, uniform),
+        "agent_reply": _replies(language, writers, rows, uniform),
     }
     return pa.table([columns[field.name].cast(field.type) for field in SCHEMA], schema=SCHEMA)
 
@@ -183,22 +183,24 @@ def _listed(kind: int, most: int) -> list[str]:
 
 
 def _drawn(
-    language: _Language, rules: dict[str, str], rows: int, chance: Chance
+    language: _Language, rules: dict[str, str], rows: int, uniform: UniformNumbers
 ) -> dict[str, pa.StringArray]:
     """Return texts by rules, each of which may name those before it."""
     made: dict[str, pa.StringArray] = {}
     for name, rule in rules.items():
-        made[name] = language.grammar.texts(np.full((rows, 1), language.grammar.rule(rule)), chance, {**made})
+        made[name] = language.grammar.texts(
+            np.full((rows, 1), language.grammar.rule(rule)), uniform, {**made}
+        )
     return made
 
 
-def _writers(language: _Language, customers: I64, chance: Chance) -> _Writers:
+def _writers(language: _Language, customers: I64, uniform: UniformNumbers) -> _Writers:
     """Draw those who write: their names, where they can be reached, and their habits."""
     known, row = np.unique(customers, return_inverse=True)
     many = len(known)
-    own = _drawn(language, {**_OF_A_CUSTOMER, "small": "small", "domain": "domain"}, many, chance)
+    own = _drawn(language, {**_OF_A_CUSTOMER, "small": "small", "domain": "domain"}, many, uniform)
     small, domain = own.pop("small").to_pylist(), own.pop("domain").to_pylist()
-    form = chance.picks(many, 4).tolist()
+    form = uniform.picks(many, 4).tolist()
     addresses = []
     for n, (first, last) in enumerate(zip(own["me"].to_pylist(), own["mine"].to_pylist(), strict=True)):
         first, last = _address_part(first), _address_part(last)
@@ -207,8 +209,8 @@ def _writers(language: _Language, customers: I64, chance: Chance) -> _Writers:
     own["email"] = pa.array(addresses, pa.string())
     place = pa.array(row)
     texts = {name: texts.take(place) for name, texts in own.items()}
-    texts |= _drawn(language, _OF_A_TICKET, len(customers), chance)
-    u = chance.numbers(8, many)[:, row]
+    texts |= _drawn(language, _OF_A_TICKET, len(customers), uniform)
+    u = uniform.numbers(8, many)[:, row]
     # The first ticket shows what a ticket can hold, without what is peculiar to a writer.
     u[:, :1] = 0.5
     habits = {
@@ -226,11 +228,11 @@ def _address_part(name: str) -> str:
     return "".join(letter for letter in plain if letter.isascii() and letter.isalpha())
 
 
-def _subjects(language: _Language, writers: _Writers, topic: I64, chance: Chance) -> pa.StringArray:
+def _subjects(language: _Language, writers: _Writers, topic: I64, uniform: UniformNumbers) -> pa.StringArray:
     """Return a subject line for each ticket."""
     rows, grammar = len(topic), language.grammar
     rules = np.array([grammar.rule(f"{name}_subject") for name in language.topics])
-    manner = chance.numbers(rows)
+    manner = uniform.numbers(rows)
     before = np.select(
         [manner < 0.05, manner < 0.1], [grammar.piece("Re: "), grammar.piece("Fwd: ")], NOTHING
     )
@@ -238,22 +240,22 @@ def _subjects(language: _Language, writers: _Writers, topic: I64, chance: Chance
     if rows:
         plan[0] = (NOTHING, START, grammar.rule("everything_subject"))
         manner[0] = 1.0
-    texts = grammar.texts(plan, chance, writers.texts, _habits(language, writers))
+    texts = grammar.texts(plan, uniform, writers.texts, _habits(language, writers))
     texts = pc.if_else(pa.array((manner > 0.1) & (manner < 0.15)), pc.utf8_lower(texts), texts)
     shouted = pc.binary_join_element_wise(pc.utf8_upper(texts), "!!!", "")
     return _manners(pc.if_else(pa.array((manner > 0.15) & (manner < 0.19)), shouted, texts), writers)
 
 
-def _bodies(language: _Language, writers: _Writers, topic: I64, chance: Chance) -> pa.StringArray:
+def _bodies(language: _Language, writers: _Writers, topic: I64, uniform: UniformNumbers) -> pa.StringArray:
     """Return what each customer writes: some sentences about the topic, and some beside it."""
     rows, grammar = len(topic), language.grammar
     said, order = [], []
-    wanted = 1 + (writers.length * 0.6 + chance.numbers(rows)).astype(np.int64)
+    wanted = 1 + (writers.length * 0.6 + uniform.numbers(rows)).astype(np.int64)
     main = np.zeros((rows, _MOST_SAID), np.int64)
     for name in dict.fromkeys(language.topics):
         here = np.flatnonzero(np.array(language.topics)[topic] == name)
         lines = grammar.lines(name)
-        main[here] = lines[np.argsort(chance.numbers(len(here), len(lines)), axis=1)[:, :_MOST_SAID]]
+        main[here] = lines[np.argsort(uniform.numbers(len(here), len(lines)), axis=1)[:, :_MOST_SAID]]
     for number in range(_MOST_SAID):
         said.append(np.where(number < wanted, main[:, number], NOTHING))
         order.append(np.full(rows, float(number)))
@@ -264,24 +266,24 @@ def _bodies(language: _Language, writers: _Writers, topic: I64, chance: Chance) 
             if name == _TOPIC
             else np.where(praises, grammar.rule(_OF_PRAISE.get(name, name)), grammar.rule(name))
         )
-        says = chance.numbers(rows) < share * (0.5 + writers.length)
+        says = uniform.numbers(rows) < share * (0.5 + writers.length)
         said.append(np.where(says, rule, NOTHING))
-        order.append(chance.numbers(rows) * wanted)  # anywhere but at the beginning
+        order.append(uniform.numbers(rows) * wanted)  # anywhere but at the beginning
     by_row = np.argsort(np.where(np.column_stack(said) == NOTHING, np.inf, np.column_stack(order)), axis=1)
     sentences = np.take_along_axis(np.column_stack(said), by_row, axis=1)
-    plan = _laid_out(grammar, writers, sentences, chance)
+    plan = _laid_out(grammar, writers, sentences, uniform)
     if rows:
         plan[0] = NOTHING
         plan[0, :2] = START, grammar.rule("everything")
-    return _manners(grammar.texts(plan, chance, writers.texts, _habits(language, writers)), writers)
+    return _manners(grammar.texts(plan, uniform, writers.texts, _habits(language, writers)), writers)
 
 
-def _laid_out(grammar: Grammar, writers: _Writers, sentences: I64, chance: Chance) -> I64:
+def _laid_out(grammar: Grammar, writers: _Writers, sentences: I64, uniform: UniformNumbers) -> I64:
     """Return the plan of letters: a greeting, sentences with what stands between them, and an end."""
     rows, most = sentences.shape
     gap, wide, line, empty, dash = (grammar.piece(text) for text in (" ", "  ", "\n", "\n\n", "\n- "))
     count = (sentences != NOTHING).sum(axis=1)
-    layout, cut = chance.numbers(rows), 1 + (chance.numbers(rows) * count).astype(np.int64)
+    layout, cut = uniform.numbers(rows), 1 + (uniform.numbers(rows) * count).astype(np.int64)
     number = np.arange(1, most + 1)
     between = np.full((rows, most), gap)
     between[layout < 0.06] = dash
@@ -289,15 +291,15 @@ def _laid_out(grammar: Grammar, writers: _Writers, sentences: I64, chance: Chanc
     between[((layout > 0.06) & (layout < 0.35))[:, None] & (number == cut[:, None])] = empty
     between[number >= count[:, None]] = NOTHING
     begins = np.where(sentences == NOTHING, NOTHING, START)
-    formal = chance.numbers(rows) < writers.formal
+    formal = uniform.numbers(rows) < writers.formal
     hello = np.where(formal, grammar.rule("hello_formal"), grammar.rule("hello_friendly"))
     bye = np.where(formal, grammar.rule("bye_formal"), grammar.rule("bye_friendly"))
-    greets, leaves = chance.numbers(rows) < 0.5, chance.numbers(rows) < 0.6
-    smiles = (chance.numbers(rows) < 0.12) & ~formal
+    greets, leaves = uniform.numbers(rows) < 0.5, uniform.numbers(rows) < 0.6
+    smiles = (uniform.numbers(rows) < 0.12) & ~formal
     return np.column_stack(
         (
             np.where(greets, hello, NOTHING),
-            np.where(greets, np.where(chance.numbers(rows) < 0.7, line, gap), NOTHING),
+            np.where(greets, np.where(uniform.numbers(rows) < 0.7, line, gap), NOTHING),
             np.stack((begins, sentences, between), axis=2).reshape(rows, 3 * most),
             np.where(smiles, gap, NOTHING),
             np.where(smiles, grammar.rule("emoji"), NOTHING),
@@ -307,12 +309,12 @@ def _laid_out(grammar: Grammar, writers: _Writers, sentences: I64, chance: Chanc
     )
 
 
-def _replies(language: _Language, writers: _Writers, rows: int, chance: Chance) -> pa.StringArray:
+def _replies(language: _Language, writers: _Writers, rows: int, uniform: UniformNumbers) -> pa.StringArray:
     """Return what agents wrote: NULL where nobody has answered, empty where the answer has no text."""
     grammar = language.grammar
     lines = grammar.lines("reply")
-    chosen = lines[np.argsort(chance.numbers(rows, len(lines)), axis=1)[:, :_MOST_REPLIED]]
-    kept = np.arange(_MOST_REPLIED) <= chance.picks(rows, _MOST_REPLIED)[:, None]
+    chosen = lines[np.argsort(uniform.numbers(rows, len(lines)), axis=1)[:, :_MOST_REPLIED]]
+    kept = np.arange(_MOST_REPLIED) <= uniform.picks(rows, _MOST_REPLIED)[:, None]
     gap, empty = grammar.piece(" "), grammar.piece("\n\n")
     parts = np.stack((np.full(chosen.shape, gap), np.full(chosen.shape, START), chosen), axis=2)
     parts[:, 0, 0] = empty
@@ -322,10 +324,10 @@ def _replies(language: _Language, writers: _Writers, rows: int, chance: Chance) 
         np.full(rows, empty),
         np.full(rows, grammar.rule("reply_end")),
     )
-    answered = chance.numbers(rows)
+    answered = uniform.numbers(rows)
     plan = np.column_stack((ends[0], said, *ends[1:]))
     plan[answered < 0.16] = NOTHING
-    texts = grammar.texts(plan, chance, writers.texts)
+    texts = grammar.texts(plan, uniform, writers.texts)
     return pc.if_else(pa.array(answered < 0.125), pa.scalar(None, pa.string()), texts)
 
 

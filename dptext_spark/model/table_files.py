@@ -146,7 +146,7 @@ def read_sample(path: str | Path, format: str | None = None, as_text: AsText | N
             f"it has {len(files):,} files and {size >> 30:,} GiB, and without Spark {LARGEST_FILES:,} files and "
             f"{LARGEST_BYTES >> 30} GiB are the most",
         )
-    some = spread(files, MOST_FILES)
+    some = evenly_spaced(files, MOST_FILES)
     each = -(-SAMPLE_ROWS // max(len(some), 1))
     try:
         if found in ("delta", "parquet"):
@@ -221,7 +221,7 @@ def _kind(file: Path) -> str | None:
     return ENDINGS.get(name.suffix.lower())
 
 
-def spread(files: Sequence[T], most: int) -> list[T]:
+def evenly_spaced(files: Sequence[T], most: int) -> list[T]:
     """Return at most so many, evenly spaced."""
     if len(files) <= most:
         return list(files)

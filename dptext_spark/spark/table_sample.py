@@ -26,10 +26,10 @@ from dptext_spark.model.table_files import (
     Beginning,
     TableSample,
     encoding_of,
+    evenly_spaced,
     format_of,
     made_sample,
     sample_of_texts,
-    spread,
 )
 from dptext_spark.model.table_way import BySpark
 from dptext_spark.spark.errors import reduced, suppress_sensitive_logs
@@ -79,7 +79,7 @@ def _sample(spark: SparkSession, table: BySpark, format: str | None, as_text: As
     names = [posixpath.basename(one) for one in files]
     is_file = names == [posixpath.basename(place)]
     kind = "text" if format == "text" else format_of(place, names, format, is_file)
-    some = spread(sorted(files), MOST_FILES)
+    some = evenly_spaced(sorted(files), MOST_FILES)
     each = -(-SAMPLE_ROWS // max(len(some), 1))
     size = sum(files.values())
     if kind in ("parquet", "text"):

@@ -23,6 +23,7 @@ from dptext_spark.disclosure.facts import Restricted, RunFacts
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms.parameters import parameters_of
 from dptext_spark.model.privatizer import SHOWN, Privatizer
+from dptext_spark.report.sections.names import NOT_LOOKED_FOR
 from dptext_spark.runtime.display import MOST
 from dptext_spark.text.names.name_table import compile_names, name_key
 from dptext_spark.text.names.names import Names
@@ -239,7 +240,9 @@ def test_what_a_run_or_an_audit_returns_shows_no_figure(tmp_path: Path) -> None:
         restricted=Restricted({"words": 987_654.0, "drawn": 123_456.0, "changed_share": 0.123456}),
     )
     cells = shown(dps.RunResult(facts))
-    assert cells.rows == {"rows": "7", "guarantee": "A <bound> holds. [proved]", "in clear": "columns id"}
+    assert cells.rows == {
+        "rows": "7", "names": NOT_LOOKED_FOR, "guarantee": "A <bound> holds. [proved]", "in clear": "columns id",
+    }  # fmt: skip
     html = dps.RunResult(facts)._repr_html_()
     assert html.startswith("<div><strong>run &lt;script&gt;: succeeded</strong>")
     assert not re.search(r"987|123|12\.3|0\.1", html)

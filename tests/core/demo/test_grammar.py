@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dptext_spark.demo.grammar import NOTHING, START, Chance, Grammar
+from dptext_spark.demo.grammar import NOTHING, START, Grammar, UniformNumbers
 from dptext_spark.errors import DataError
 
 ROWS = 400
@@ -14,7 +14,7 @@ ROWS = 400
 
 def said(grammar: Grammar, *plan: int, **texts: list[str]) -> list[str]:
     bound = {name: pa.array(one) for name, one in texts.items()}
-    return grammar.texts(np.full((ROWS, len(plan)), plan), Chance(1), bound).to_pylist()
+    return grammar.texts(np.full((ROWS, len(plan)), plan), UniformNumbers(1), bound).to_pylist()
 
 
 def test_a_rule_is_one_of_its_wordings_about_equally_often() -> None:
@@ -60,7 +60,7 @@ def test_forms_come_as_often_as_the_habit_has_it_and_keep_capitals() -> None:
     forms = grammar.forms({"please": ["pls"]})
     plan = np.full((ROWS, 1), grammar.rule("x"))
     often = np.repeat([0.0, 1.0], ROWS // 2)
-    found = grammar.texts(plan, Chance(3), habits=[(forms, often)]).to_pylist()
+    found = grammar.texts(plan, UniformNumbers(3), habits=[(forms, often)]).to_pylist()
     assert set(found[: ROWS // 2]) == {"Please, (please) PLEASE no."}
     assert set(found[ROWS // 2 :]) == {"Pls, (pls) PLS no."}
 
@@ -80,12 +80,12 @@ def test_a_name_without_wordings_is_refused() -> None:
 
 def test_no_rows_are_no_texts() -> None:
     grammar = Grammar({"x": ["a"]})
-    assert len(grammar.texts(np.empty((0, 1), np.int64), Chance(1))) == 0
+    assert len(grammar.texts(np.empty((0, 1), np.int64), UniformNumbers(1))) == 0
 
 
 def test_numbers_are_those_of_the_seed() -> None:
-    found = Chance(7).numbers(2, 3)
+    found = UniformNumbers(7).numbers(2, 3)
     assert found.shape == (2, 3)
     assert ((found >= 0) & (found < 1)).all()
-    assert np.array_equal(found.ravel()[:4], Chance(7).numbers(4))
-    assert set(Chance(7).picks(300, 3).tolist()) == {0, 1, 2}
+    assert np.array_equal(found.ravel()[:4], UniformNumbers(7).numbers(4))
+    assert set(UniformNumbers(7).picks(300, 3).tolist()) == {0, 1, 2}
