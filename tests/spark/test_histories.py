@@ -92,7 +92,6 @@ def without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runs, "F", Functions)
     for module in (entries, checks):
         monkeypatch.setattr(module, "holds_files", lambda spark, path, **_: path in spark.tables)
-    monkeypatch.setattr(checks, "paths_of", lambda schema, columns: [])
     monkeypatch.setattr(checks, "quoted", str)
     monkeypatch.setattr(ledger, "read_manifest", lambda folder: {})
     monkeypatch.setattr(ledger, "_quiet", lambda spark: True)
