@@ -47,6 +47,7 @@ _LOG = "_delta_log"
 T = TypeVar("T")
 _PACKED = (".gz", ".bz2")
 _PACKED_FOR_SPARK = (".zst", ".lz4", ".snappy", ".deflate")
+PACKED = (*_PACKED, *_PACKED_FOR_SPARK)
 _PARTITION = re.compile(r"[^=/]+=[^/]*")  # the name of a folder that holds the rows of one value of a column
 
 
@@ -217,7 +218,7 @@ def format_of(place: str, files: Sequence[str], format: str | None, is_file: boo
 
 
 def _kind(file: Path) -> str | None:
-    name = file.with_suffix("") if file.suffix.lower() in (*_PACKED, *_PACKED_FOR_SPARK) else file
+    name = file.with_suffix("") if file.suffix.lower() in PACKED else file
     return ENDINGS.get(name.suffix.lower())
 
 

@@ -16,6 +16,7 @@ from dptext_spark.model.table_files import (
     ENDINGS,
     FIELD,
     FORMATS,
+    PACKED,
     AsText,
     SampleNeedsSparkError,
     TableSample,
@@ -23,7 +24,6 @@ from dptext_spark.model.table_files import (
 )
 
 FORMATS_OF_SPARK = (*FORMATS, "text")
-_PACKED = ("gz", "bz2", "zst", "lz4", "snappy", "deflate")
 
 
 @dataclass(frozen=True)
@@ -70,8 +70,8 @@ def sample_here(table: str, format: str | None, as_text: AsText) -> TableSample 
             return BySpark(os.path.abspath(local), False, error.why)
     if "://" in table and local == table:
         return BySpark(table, False, "it is no path of this machine")
-    ending = table.lower().rpartition(".")[2]
-    if TABLE.fullmatch(table) and f".{ending}" not in ENDINGS and ending not in _PACKED:
+    ending = f".{table.lower().rpartition('.')[2]}"
+    if TABLE.fullmatch(table) and ending not in ENDINGS and ending not in PACKED:
         return BySpark(table, True, "no such file is here, so it is a catalog name")
     raise SettingsError(
         f"{FIELD}: {table!r} is not there; valid: a file or a folder of this machine, a path with a scheme such as s3a://, or a "

@@ -19,6 +19,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, functions
 
 from dptext_spark.arrays import I64
+from dptext_spark.model.table_files import evenly_spaced
 from dptext_spark.runtime.progress import Steps
 from dptext_spark.spark.errors import provider_error
 from dptext_spark.spark.job.beside import reading
@@ -186,9 +187,7 @@ def sample_of_files(plan: RunPlan) -> Sample | None:
 def few(files: Sequence[str]) -> list[str]:
     """Return ten files, evenly spaced by name; none where there are no more."""
     found = sorted(set(files))
-    if len(found) <= MOST_FILES:
-        return []
-    return [found[(2 * i + 1) * len(found) // (2 * MOST_FILES)] for i in range(MOST_FILES)]
+    return evenly_spaced(found, MOST_FILES) if len(found) > MOST_FILES else []
 
 
 def _spelled(files: Sequence[str]) -> list[str]:

@@ -122,9 +122,8 @@ def _summed(plan: RunPlan) -> Row:
 
 def _batches(plan: RunPlan) -> DataFrame:
     """Return the rows of `runs` of the micro-batches that committed."""
-    table = (
-        plan.spark.read.format("delta").load(plan.place.runs).coalesce(1)
-    )  # a few numbers each: no shuffle
+    # A few numbers each: one partition takes them without a shuffle.
+    table = plan.spark.read.format("delta").load(plan.place.runs).coalesce(1)
     return table.where(F.col("run_id").startswith(f"{plan.run_id}.") & F.col("output_version").isNotNull())
 
 
