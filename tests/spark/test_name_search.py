@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +23,8 @@ from dptext_spark.spark.runner import run
 from dptext_spark.spark.udf.elements import Elements
 from tests.core.names import beginning
 
-KEY = RunKey.generate()
+# Fixed: a pseudonym is drawn from lists that hold these names, so another key may draw one of them.
+KEY = RunKey(hashlib.sha256(b"names").digest())
 SCHEMA = "id long, body string, notes array<string>, customer string"
 ROWS: list[tuple[int, str | None, list[str | None] | None, str]] = [
     (0, "Mrs. Ada Lovelace called.\nRegards,\nMary Ann", ["in paris", None, "A. Lovelace"], "c1"),
@@ -242,7 +245,7 @@ def test_a_frame_of_a_model_with_a_classifier_equals_one_batch(
     assert found == in_one_batch(model, [*ROWS, *CLASSIFIED], "r", by_customer=record is not None)
     assert found[10][1][0] == "in [LOCATION]"  # oslo, in a text without a capital
     written = json.dumps([found[row[0]] for row in CLASSIFIED], ensure_ascii=False).lower()
-    assert not any(name in written for name in ("anna", "keller", "müller", "oslo"))
+    assert not {"anna", "keller", "müller", "oslo"} & set(re.findall(r"\w+", written))
 
 
 @pytest.mark.cluster
