@@ -247,19 +247,29 @@ def _count_names(
     for i in range(starts.shape[0]):
         kind, p, row = kinds[i], starts[i], owners[i]
         while kind >= 0:
-            start, stop, p, size = next_word(data, p, ends[i], (stage, classes), fold, form)
-            if size < 0:
-                break
-            stays = kept[i]
-            if named[i] and size > 0:
-                stays = _holds(text, bounds[i], bounds[i + 1], form, size, (stage, classes), fold, other)
+            stays, start = kept[i], p
+            while p < ends[i] and _is_letter(data[p]):
+                p += 1
+            plain: Any = (p > start) & (p == ends[i]) & (not named[i])
+            if plain:  # most are told without a call
+                capital = (data[start] <= 0x5A) & (p > start + 1)
+            else:
+                start, stop, p, size = next_word(data, start, ends[i], (stage, classes), fold, form)
+                if size < 0:
+                    break
+                if named[i] and size > 0:
+                    stays = _holds(text, bounds[i], bounds[i + 1], form, size, (stage, classes), fold, other)
+                capital = _is_capitalised(data, start, stop, stage, classes, lower)
             counts[row, 2 * kind] += 1
             counts[row, 2 * kind + 1] += stays
-            if _is_capitalised(data, start, stop, stage, classes, lower) and within_sentence(
-                data, rows[row], start, stage, classes, known
-            ):
-                counts[row, _FOUND] += 1
-                counts[row, _KEPT] += stays
+            if capital:
+                begin = rows[row]
+                within: Any = start > begin + 1 and data[start - 1] == 0x20 and _is_letter(data[start - 2])
+                if within or within_sentence(data, begin, start, stage, classes, known):
+                    counts[row, _FOUND] += 1
+                    counts[row, _KEPT] += stays
+            if plain:
+                break
 
 
 def count_names(found: Found, kinds: I64, named: Bools, text: U8, bounds: I64, counts: I32) -> None:
