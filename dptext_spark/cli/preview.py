@@ -15,7 +15,7 @@ from dptext_spark.report.terminal.console import progress, show, write, write_js
 if TYPE_CHECKING:
     from dptext_spark.config.model import ModelConfig
     from dptext_spark.model.privatizer import Privatizer
-    from dptext_spark.model.table_files import TableSample
+    from dptext_spark.model.tables.table_files import TableSample
 
 MOST_ROWS = 100
 

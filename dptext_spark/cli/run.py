@@ -109,8 +109,8 @@ def _plan(settings: RunConfig, full: bool, as_json: bool) -> None:
 def _checked(settings: RunConfig, say: Progress) -> Checked:
     """Check the run by its files, or by Spark where these do not tell."""
     from dptext_spark.errors import DataError
-    from dptext_spark.model.delta_log import NeedsSparkError
     from dptext_spark.model.dry_run import check_here
+    from dptext_spark.model.tables.delta_log import NeedsSparkError
 
     say("reading schemas", None)
     try:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from dptext_spark.model.table_files import TableSample
+    from dptext_spark.model.tables.table_files import TableSample
 
 
 def sample_of(
@@ -17,10 +17,10 @@ def sample_of(
     encoding: str | None,
     say: Callable[[str, float | None], None],
 ) -> TableSample:
-    """Read a sample of a table, as it is written; see :mod:`dptext_spark.model.table_way`."""
+    """Read a sample of a table, as it is written; see :mod:`dptext_spark.model.tables.table_way`."""
     from dptext_spark.errors import SettingsError
-    from dptext_spark.model.table_files import AsText
-    from dptext_spark.model.table_way import BySpark, sample_here
+    from dptext_spark.model.tables.table_files import AsText
+    from dptext_spark.model.tables.table_way import BySpark, sample_here
 
     as_text = AsText(separator, header, encoding)
     found = sample_here(table, format, as_text)

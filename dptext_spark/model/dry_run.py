@@ -13,11 +13,11 @@ from dptext_spark.config.condition import parsed
 from dptext_spark.config.locations import inside, normal_path
 from dptext_spark.config.model import RunConfig
 from dptext_spark.errors import DPTextError
-from dptext_spark.model.delta_log import LOG, NeedsSparkError, only_created, our_commits, read_log
-from dptext_spark.model.local_schema import LocalInput, files_in, is_here, read_schema
-from dptext_spark.model.schema import without
-from dptext_spark.model.table_checks import Fit, check_header, check_input, check_partitions
-from dptext_spark.model.target_checks import (
+from dptext_spark.model.tables.delta_log import LOG, NeedsSparkError, only_created, our_commits, read_log
+from dptext_spark.model.tables.local_schema import LocalInput, files_in, is_here, read_schema
+from dptext_spark.model.tables.schema import without
+from dptext_spark.model.tables.table_checks import Fit, check_header, check_input, check_partitions
+from dptext_spark.model.tables.target_checks import (
     check_releases,
     check_schema,
     check_writable,

@@ -18,10 +18,10 @@ import pyarrow.compute as pc
 
 from dptext_spark.config.locations import parts_of, spelled
 from dptext_spark.errors import DataError, SettingsError, did_you_mean
-from dptext_spark.model.nested_texts import beside, is_string, paths_in, text_at
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.model.rows import draw_rows
-from dptext_spark.model.table_files import TableSample
+from dptext_spark.model.tables.nested_texts import beside, is_string, paths_in, text_at
+from dptext_spark.model.tables.table_files import TableSample
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.text.engine import OF_IDENTIFIERS
 from dptext_spark.text.language import likely_language

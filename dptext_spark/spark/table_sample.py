@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame
 
 from dptext_spark.config.sections import Input
 from dptext_spark.errors import DataError, SettingsError
-from dptext_spark.model.table_files import (
+from dptext_spark.model.tables.table_files import (
     FIELD,
     MOST_BYTES,
     MOST_FILES,
@@ -31,7 +31,7 @@ from dptext_spark.model.table_files import (
     made_sample,
     sample_of_texts,
 )
-from dptext_spark.model.table_way import BySpark
+from dptext_spark.model.tables.table_way import BySpark
 from dptext_spark.spark.errors import reduced, suppress_sensitive_logs
 from dptext_spark.spark.session.session import brief_session
 from dptext_spark.spark.tables.tables import Target, delta_version, read_input

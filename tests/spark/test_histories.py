@@ -31,8 +31,8 @@ from dptext_spark.disclosure.facts import RunRecord
 from dptext_spark.errors import DPTextError
 from dptext_spark.ledger.entry import RESERVED, Entry, of_input
 from dptext_spark.ledger.sums import spent_on
-from dptext_spark.model.delta_log import SEAL, Commit
 from dptext_spark.model.privatizer import Privatizer
+from dptext_spark.model.tables.delta_log import SEAL, Commit
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.spark.job import checks, entries, job, ledger, reconcile, runs
 from dptext_spark.spark.job.checks import check_output, place_of

@@ -12,8 +12,8 @@ from pyspark.errors import PySparkException
 
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.model.first_look import columns_of
-from dptext_spark.model.table_files import ENCODINGS, MOST_FILES, SAMPLE_ROWS, AsText, read_sample
-from dptext_spark.model.table_way import BySpark
+from dptext_spark.model.tables.table_files import ENCODINGS, MOST_FILES, SAMPLE_ROWS, AsText, read_sample
+from dptext_spark.model.tables.table_way import BySpark
 from dptext_spark.spark.table_sample import sample_by_spark
 
 PRIVATE = "Zebedee"

@@ -13,8 +13,8 @@ from pyspark.sql import types as T
 from dptext_spark.audit.table.plan import AuditPlan
 from dptext_spark.config.sections import Input
 from dptext_spark.errors import DataError, SettingsError
-from dptext_spark.model.delta_log import Commit, our_commits
 from dptext_spark.model.privatizer import Privatizer
+from dptext_spark.model.tables.delta_log import Commit, our_commits
 from dptext_spark.spark.tables.identity import has_row_index
 from dptext_spark.spark.tables.paths import Path, paths_of, quoted
 from dptext_spark.spark.tables.tables import Target, check_text_columns, history, read_input

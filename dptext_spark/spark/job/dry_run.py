@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dptext_spark.config.model import RunConfig
-from dptext_spark.model.delta_log import only_created, our_commits
 from dptext_spark.model.dry_run import NEW, Checked, only_the_run, target_said
-from dptext_spark.model.table_checks import check_input
+from dptext_spark.model.tables.delta_log import only_created, our_commits
+from dptext_spark.model.tables.table_checks import check_input
 from dptext_spark.runtime.progress import Steps
 from dptext_spark.spark.errors import suppress_sensitive_logs
 from dptext_spark.spark.job.checks import check_output, check_partitions_of, check_places, place_of

@@ -18,9 +18,9 @@ from dptext_spark.errors import RunError
 from dptext_spark.importance.selection import Importance
 from dptext_spark.mechanisms import MECHANISMS
 from dptext_spark.mechanisms.base import present_name
-from dptext_spark.model.delta_log import SEAL, Commit, our_commits
 from dptext_spark.model.privatizer import ENGINE_VERSION
-from dptext_spark.model.target_checks import other_engine
+from dptext_spark.model.tables.delta_log import SEAL, Commit, our_commits
+from dptext_spark.model.tables.target_checks import other_engine
 from dptext_spark.runtime.record import Json, Record
 from dptext_spark.spark.tables.tables import undone_by
 from dptext_spark.text.identifiers.types import IN_LANGUAGES, KEEP, NO_IDENTIFIERS

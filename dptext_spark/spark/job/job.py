@@ -13,7 +13,7 @@ from dptext_spark.disclosure.facts import RunFacts, RunRecord, Unchanged
 from dptext_spark.errors import CountMismatchError, DPTextError, RecordingError, RunError
 from dptext_spark.ledger.entry import SPENT
 from dptext_spark.mechanisms.privacy_loss.accountant import RecordBound
-from dptext_spark.model.delta_log import Commit, our_commits
+from dptext_spark.model.tables.delta_log import Commit, our_commits
 from dptext_spark.report.terminal.summary import shareable_summary
 from dptext_spark.runtime.display import cut, line, table
 from dptext_spark.runtime.progress import Steps

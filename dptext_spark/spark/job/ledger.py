@@ -46,7 +46,7 @@ from dptext_spark.ledger.entry import (
 from dptext_spark.ledger.sums import spent_on_record
 from dptext_spark.mechanisms.privacy_loss.accountant import RecordBound, quarter_power
 from dptext_spark.model.artifact import read_manifest
-from dptext_spark.model.delta_log import Commit, our_commits
+from dptext_spark.model.tables.delta_log import Commit, our_commits
 from dptext_spark.report.sections.published import Published
 from dptext_spark.spark.errors import reduced
 from dptext_spark.spark.job import runs

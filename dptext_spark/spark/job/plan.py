@@ -24,10 +24,10 @@ from dptext_spark.disclosure.facts import RunFacts, RunRecord, ShownSettings
 from dptext_spark.disclosure.released import HIDDEN_CONDITION
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.model.certificate import Certificate
-from dptext_spark.model.delta_log import Commit
 from dptext_spark.model.privatizer import ENGINE_VERSION, Privatizer
 from dptext_spark.model.record import record_account
-from dptext_spark.model.schema import Parts
+from dptext_spark.model.tables.delta_log import Commit
+from dptext_spark.model.tables.schema import Parts
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.spark.job import runs
 from dptext_spark.spark.job.lists import RunLists

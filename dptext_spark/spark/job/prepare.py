@@ -14,7 +14,7 @@ from dptext_spark.model.artifact import certificate_of
 from dptext_spark.model.code_ahead import wait_for_model
 from dptext_spark.model.compile import prepare
 from dptext_spark.model.privatizer import providers_of
-from dptext_spark.model.table_checks import check_input
+from dptext_spark.model.tables.table_checks import check_input
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.runtime.jit import compilations
 from dptext_spark.runtime.progress import Steps

@@ -10,7 +10,7 @@ from dptext_spark.audit.deniability.expected import expected_change
 from dptext_spark.disclosure.disclosure import disclosure
 from dptext_spark.disclosure.facts import Restricted, RunFacts, RunMetric, RunRecord
 from dptext_spark.errors import CountMismatchError, RunError
-from dptext_spark.model.delta_log import Commit, our_commits
+from dptext_spark.model.tables.delta_log import Commit, our_commits
 from dptext_spark.runtime.progress import Steps
 from dptext_spark.spark.job import consistency, counting, runs
 from dptext_spark.spark.job.beside import side_by_side

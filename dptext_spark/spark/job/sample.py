@@ -19,7 +19,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, functions
 
 from dptext_spark.arrays import I64
-from dptext_spark.model.table_files import evenly_spaced
+from dptext_spark.model.tables.table_files import evenly_spaced
 from dptext_spark.runtime.progress import Steps
 from dptext_spark.spark.errors import provider_error
 from dptext_spark.spark.job.beside import reading

@@ -20,7 +20,7 @@ from pyspark.sql import types as T
 
 from dptext_spark.disclosure.facts import RunRecord
 from dptext_spark.errors import SettingsError
-from dptext_spark.model.delta_log import CREATED, SEAL, Commit, our_commits
+from dptext_spark.model.tables.delta_log import CREATED, SEAL, Commit, our_commits
 from dptext_spark.runtime.progress import Steps
 from dptext_spark.spark.job import counting, runs
 from dptext_spark.spark.job.beside import reading

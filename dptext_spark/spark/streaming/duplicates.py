@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import Window, functions
 
 from dptext_spark.errors import DataError
-from dptext_spark.model.delta_log import Commit, our_commits
+from dptext_spark.model.tables.delta_log import Commit, our_commits
 from dptext_spark.spark.tables.paths import quoted
 from dptext_spark.spark.tables.tables import opened
 

@@ -13,7 +13,7 @@ from typing import Any
 from pyspark.sql import Column, functions
 from pyspark.sql import types as T
 
-from dptext_spark.model.schema import (
+from dptext_spark.model.tables.schema import (
     DECLARED,
     Field,
     Kind,
@@ -87,7 +87,7 @@ def schema_of(schema: T.StructType) -> Struct:
 
 
 def resolved(schema: T.StructType, name: str, exact: bool = False) -> Path:
-    """Find the text that a name means, as :func:`dptext_spark.model.schema.resolve`."""
+    """Find the text that a name means, as :func:`dptext_spark.model.tables.schema.resolve`."""
     return Path.of(resolve(schema_of(schema), name, exact))
 
 
@@ -106,7 +106,7 @@ def paths_of(schema: T.StructType, columns: Sequence[str], exact: bool = False) 
 
 
 def beside(schema: T.StructType, paths: Sequence[TextPath]) -> tuple[list[Parts], list[str]]:
-    """Name what lies beside the texts inside their columns, as :func:`dptext_spark.model.schema.beside_texts`."""
+    """Name what lies beside the texts inside their columns, as :func:`dptext_spark.model.tables.schema.beside_texts`."""
     return beside_texts(schema_of(schema), paths)
 
 

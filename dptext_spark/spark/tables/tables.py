@@ -18,8 +18,8 @@ from pyspark.sql import types as T
 from dptext_spark.config.locations import absolute
 from dptext_spark.config.sections import Input
 from dptext_spark.errors import DataError, SettingsError
-from dptext_spark.model.delta_log import Commit, our_commits
-from dptext_spark.model.table_checks import (
+from dptext_spark.model.tables.delta_log import Commit, our_commits
+from dptext_spark.model.tables.table_checks import (
     FORMATS,
     check_header,
     check_texts,

@@ -18,9 +18,15 @@ from dptext_spark.config.locations import spelled
 from dptext_spark.config.styles import STYLES, TableSettings, of_style, settings_file
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.model.first_look import columns_of
-from dptext_spark.model.nested_texts import beside, paths_in, text_at
-from dptext_spark.model.table_files import MOST_FILES, SAMPLE_ROWS, AsText, SampleNeedsSparkError, read_sample
-from dptext_spark.model.table_way import BySpark, sample_here
+from dptext_spark.model.tables.nested_texts import beside, paths_in, text_at
+from dptext_spark.model.tables.table_files import (
+    MOST_FILES,
+    SAMPLE_ROWS,
+    AsText,
+    SampleNeedsSparkError,
+    read_sample,
+)
+from dptext_spark.model.tables.table_way import BySpark, sample_here
 
 PRIVATE = "Zebedee"
 BODIES = [
@@ -393,7 +399,7 @@ def test_what_pyarrow_does_not_read_goes_by_spark(tmp_path: Path) -> None:
 
 def test_too_large_a_table_goes_by_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pq.write_table(table(), tmp_path / "t.parquet")
-    monkeypatch.setattr("dptext_spark.model.table_files.LARGEST_BYTES", 10)
+    monkeypatch.setattr("dptext_spark.model.tables.table_files.LARGEST_BYTES", 10)
     assert "are the most" in way(tmp_path / "t.parquet").why
     with pytest.raises(SampleNeedsSparkError, match="without Spark"):
         read_sample(tmp_path / "t.parquet")

@@ -11,10 +11,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from dptext_spark.errors import DPTextError, SettingsError
-from dptext_spark.model import target_checks
-from dptext_spark.model.delta_log import NeedsSparkError
 from dptext_spark.model.dry_run import Checked, check_here
-from dptext_spark.model.local_schema import ELSEWHERE, is_here
+from dptext_spark.model.tables import target_checks
+from dptext_spark.model.tables.delta_log import NeedsSparkError
+from dptext_spark.model.tables.local_schema import ELSEWHERE, is_here
 from tests.core.model.dry_run_cases import ALL, CASES, MARKER, config_of, delta_table, write_places
 
 

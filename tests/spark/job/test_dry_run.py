@@ -9,7 +9,7 @@ import pytest
 
 from dptext_spark.errors import DPTextError
 from dptext_spark.model.dry_run import check_here
-from dptext_spark.model.local_schema import ELSEWHERE
+from dptext_spark.model.tables.local_schema import ELSEWHERE
 from dptext_spark.runtime.progress import Steps
 from dptext_spark.spark.job.dry_run import check_by_spark
 from dptext_spark.spark.runner import run

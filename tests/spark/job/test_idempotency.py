@@ -17,9 +17,9 @@ from dptext_spark.disclosure import disclosure
 from dptext_spark.disclosure.facts import RunRecord
 from dptext_spark.disclosure.released import filters_on_text
 from dptext_spark.errors import RunError
-from dptext_spark.model.delta_log import SEAL, Commit
 from dptext_spark.model.privatizer import ENGINE_VERSION
-from dptext_spark.model.target_checks import engine_of_commit
+from dptext_spark.model.tables.delta_log import SEAL, Commit
+from dptext_spark.model.tables.target_checks import engine_of_commit
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.spark.job.idempotency import (
     DECIDED,

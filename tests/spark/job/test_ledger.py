@@ -27,8 +27,8 @@ from dptext_spark.disclosure.facts import RunRecord
 from dptext_spark.errors import DataError, RecordingError, RunError, SettingsError
 from dptext_spark.ledger.balance import Balance, balances
 from dptext_spark.ledger.entry import BEGUN, COUNTS, LIMIT, RESERVED, SPENT, VOID, Book, Decision, Entry
-from dptext_spark.model.delta_log import Commit
 from dptext_spark.model.privatizer import ENGINE_VERSION
+from dptext_spark.model.tables.delta_log import Commit
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.report.sections.published import Published
 from dptext_spark.report.terminal.ledger import spent_text

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from dptext_spark.config.locations import TABLE, holds_credentials
 from dptext_spark.errors import SettingsError, require_choice
-from dptext_spark.model.table_files import (
+from dptext_spark.model.tables.table_files import (
     ENDINGS,
     FIELD,
     FORMATS,

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dptext_spark.model.schema import Struct, of_json
+from dptext_spark.model.tables.schema import Struct, of_json
 
 LOG = "_delta_log"
 SEAL = "dptext_bound"  # in the commit of a run: what binds it to its run id

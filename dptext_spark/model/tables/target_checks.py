@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from dptext_spark._version import FIRST_ENGINE
 from dptext_spark.config.locations import normal_path
 from dptext_spark.errors import DataError, RunError, SettingsError
-from dptext_spark.model.delta_log import SEAL, Commit, only_created, our_commits
 from dptext_spark.model.privatizer import ENGINE_VERSION
-from dptext_spark.model.schema import Struct
+from dptext_spark.model.tables.delta_log import SEAL, Commit, only_created, our_commits
+from dptext_spark.model.tables.schema import Struct
 
 if TYPE_CHECKING:
     from dptext_spark.config.model import RunConfig

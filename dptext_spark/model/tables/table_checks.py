@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from dptext_spark.config.locations import parts_of, spelled
 from dptext_spark.errors import DataError, SettingsError
-from dptext_spark.model.schema import (
+from dptext_spark.model.tables.schema import (
     Kind,
     ListOf,
     MapOf,

@@ -1,6 +1,6 @@
 """The schema of a run's input on this machine, read without Spark and as Spark would read it: no row is looked at but of JSON.
 
-What Spark reads in a way that is not known here is left to it: see :class:`dptext_spark.model.delta_log.NeedsSparkError`.
+What Spark reads in a way that is not known here is left to it: see :class:`dptext_spark.model.tables.delta_log.NeedsSparkError`.
 """
 
 from __future__ import annotations
@@ -22,9 +22,18 @@ import pyarrow.parquet as pq
 from dptext_spark.config.locations import normal_path
 from dptext_spark.config.sections import Input
 from dptext_spark.errors import DataError
-from dptext_spark.model.delta_log import DeltaLog, NeedsSparkError, read_log
-from dptext_spark.model.schema import Field, Kind, ListOf, Plain, Struct, of_arrow, of_json, resolve_all
-from dptext_spark.model.table_checks import no_delta_table, nothing_there, unreadable
+from dptext_spark.model.tables.delta_log import DeltaLog, NeedsSparkError, read_log
+from dptext_spark.model.tables.schema import (
+    Field,
+    Kind,
+    ListOf,
+    Plain,
+    Struct,
+    of_arrow,
+    of_json,
+    resolve_all,
+)
+from dptext_spark.model.tables.table_checks import no_delta_table, nothing_there, unreadable
 
 MOST_FILES, MOST_BYTES = 10, 400_000  # that are looked at, and of each that is text
 ROW_METADATA = b"org.apache.spark.sql.parquet.row.metadata"

@@ -7,7 +7,7 @@ import json
 import pyarrow as pa
 import pytest
 
-from dptext_spark.model.schema import Field, ListOf, MapOf, Plain, Struct, of_arrow, of_json, without
+from dptext_spark.model.tables.schema import Field, ListOf, MapOf, Plain, Struct, of_arrow, of_json, without
 
 NOTE = Struct((Field("text", Plain("string")), Field("by", Plain("string"))))
 SCHEMA = Struct(

@@ -1,0 +1,1 @@
+"""Tables before Spark reads them: schemas, logs, samples, and what must hold of inputs and targets."""
