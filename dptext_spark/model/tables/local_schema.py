@@ -34,6 +34,7 @@ from dptext_spark.model.tables.schema import (
     resolve_all,
 )
 from dptext_spark.model.tables.table_checks import no_delta_table, nothing_there, unreadable
+from dptext_spark.model.tables.table_files import evenly_spaced
 
 MOST_FILES, MOST_BYTES = 10, 400_000  # that are looked at, and of each that is text
 ROW_METADATA = b"org.apache.spark.sql.parquet.row.metadata"
@@ -111,7 +112,7 @@ def read_schema(source: Input, columns: Sequence[str]) -> LocalInput:
         raise NeedsSparkError(f"has input.options that Spark alone knows ({', '.join(sorted(unknown))})")
     if not files:
         raise unreadable(source.path, source.format, "it holds no file")
-    some, sure = _spread(files), True
+    some, sure = evenly_spaced(files, MOST_FILES), True
     if source.format == "parquet":
         schema, said = _parquet(place, source.path, some), "the footers of"
     elif source.format == "json":
@@ -139,12 +140,6 @@ def _files(place: Path) -> list[Path]:
     if any(file.suffix.lower() in _UNKNOWN_PACKING for file in files):
         raise NeedsSparkError("is packed in a way that only Spark unpacks")
     return files
-
-
-def _spread(files: Sequence[Path]) -> list[Path]:
-    """Return the first file and others that are evenly spaced."""
-    step = max(1, -(-len(files) // MOST_FILES))
-    return list(files[::step])
 
 
 def _delta(place: Path, given: str, options: Mapping[str, str]) -> LocalInput:
