@@ -6,6 +6,7 @@ import inspect
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, fields, is_dataclass
+from datetime import date
 from pathlib import Path
 from types import ModuleType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -21,6 +22,7 @@ from dptext_spark.cli.exit_codes import EXIT_CODES, INTERRUPTED
 from dptext_spark.config.load import parse_config
 from dptext_spark.config.model import RunConfig
 from dptext_spark.config.sections import Approval, Secret, Section
+from dptext_spark.importance.budget import Budget
 from dptext_spark.importance.selection import Importance, Level
 from dptext_spark.report.terminal.catalogue import catalogue
 from dptext_spark.text.identifiers.types import Identifiers
@@ -35,7 +37,7 @@ LEAST = {
     "output": {"path": "/data/tickets_sanitized"},
 }
 DOORS: dict[str, ModuleType] = {"dp": dp, "dp.errors": errors, "dps": dps, "audit": audit}
-WORDS = {str: "text", int: "whole number", float: "number", dict: "section", tuple: "list"}
+WORDS = {str: "text", int: "whole number", float: "number", date: "date", dict: "section", tuple: "list"}
 
 
 def table(headings: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
@@ -58,7 +60,7 @@ def commented() -> dict[str, str]:
     said: dict[str, str] = {}
     path: list[str] = []
     for line in (CONF / "reference.yaml").read_text(encoding="utf-8").splitlines():
-        named = re.match(r"^( *)(\w+):\s*[^#]*?\s*(?:# (.*))?$", line)
+        named = re.match(r"^( *)(?:# )?(\w+):\s*[^#]*?\s*(?:# (.*))?$", line)
         more = re.match(r"^ +# (.*)$", line)
         if named:
             path = [*path[: len(named[1]) // 2], named[2]]
@@ -122,7 +124,14 @@ def defaults() -> dict[str, Any]:
         "policy.identifiers.languages": list(Identifiers().languages),
     }
     approval = {f"approval.{name}": value for name, value in Approval().model_dump().items()}
-    untraced = {"require": [], **approval, "lexicon.prior": None, **flat(search, "policy.names."), **lists}
+    untraced = {
+        "budget": None,
+        "require": [],
+        **approval,
+        "lexicon.prior": None,
+        **flat(search, "policy.names."),
+        **lists,
+    }
     return flat(parse_config(LEAST).as_dict()) | untraced
 
 
@@ -160,7 +169,12 @@ def settings() -> str:
             rows.append((f"`{path}`", default, may_be.get(path, "section"), plain(about)))
         parts.append(table(("setting", "default", "what it may be", "what it says"), rows))
         if section == "policy":
-            parts.append(_importance())
+            parts += [
+                _section_of_its_own(
+                    "importance", "[Importance levels](../guide/importance.md)", Importance, Level
+                ),
+                _section_of_its_own("budget", "[ε of a record](../guide/epsilon.md)", Budget),
+            ]
         if section == "key":
             parts.append(
                 table(
@@ -171,13 +185,10 @@ def settings() -> str:
     return "\n\n".join(parts)
 
 
-def _importance() -> str:
-    """Return the settings of the section `importance`, of which the file of all settings has none."""
-    parts = [
-        "## importance",
-        "A section in the place of `null`; [Importance levels](../guide/importance.md) explains it.",
-    ]
-    for kind, prefix in ((Importance, "importance."), (Level, "importance.levels[].")):
+def _section_of_its_own(name: str, guide: str, *kinds_of_it: type) -> str:
+    """Return the settings of a section that is `null` by default, which the file of all settings leaves out."""
+    parts = [f"## {name}", f"A section in the place of `null`; {guide} explains it."]
+    for kind, prefix in zip(kinds_of_it, (f"{name}.", f"{name}.levels[]."), strict=False):
         about, may_be = _attributes(kind), kinds(kind)
         rows = [(f"`{prefix}{one.name}`", may_be[one.name], plain(about[one.name])) for one in fields(kind)]
         parts.append(table(("setting", "what it may be", "what it says"), rows))
@@ -186,7 +197,7 @@ def _importance() -> str:
 
 def _attributes(kind: type) -> dict[str, str]:
     """Return what a docstring says of each attribute."""
-    listed = (inspect.getdoc(kind) or "").split("Attributes:\n", 1)[1]
+    listed = (inspect.getdoc(kind) or "").split("Attributes:\n", 1)[1].split("\n\n", 1)[0]
     found = re.findall(r"^    (\w+): (.*?)(?=^    \w+:|\Z)", listed, flags=re.MULTILINE | re.DOTALL)
     return {name: " ".join(text.split()).replace("None", "null") for name, text in found}
 
