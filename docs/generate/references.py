@@ -350,7 +350,8 @@ OF_WORDS = {
     "identifiers_provided": "those that a provider found",
     "names_masked": "words and phrases of a list that became `[NAME]`, and words of its names that became pseudonyms "
     "(`policy.mask`); missing where there are none",
-    "names_kept": "those that stay as they stand (`policy.keep`); missing where there are none",
+    "names_kept": "those that stay as they stand (`policy.keep`); missing where there are none. `names_kept` in `require` is "
+    "another figure, `audit_names_kept` of an audit: the share of the words of names that are in the table as they were",
     "persons_found": "names of persons that public lists and rules, or a classifier, found (`policy.names`): whole names where "
     "they are masked, each word where pseudonyms take their place; missing where there are none",
     "locations_found": "towns, countries and states, likewise",

@@ -50,7 +50,7 @@ def start(
     from dptext_spark.errors import require_choice
     from dptext_spark.model.compile import prepare
     from dptext_spark.model.first_look import columns_of, look
-    from dptext_spark.report.terminal.start import look_record, look_text, rows_shown
+    from dptext_spark.report.terminal.start import look_record, look_text, next_text, rows_shown
 
     require_choice("--style", style, STYLES)
     file = Path(_named(table)) if to is None else to
@@ -73,7 +73,7 @@ def start(
     write(look_text(sample, found, width()))
     write("")
     show(rows_shown(found.rows))
-    write(f"\nWrote {file} in the style {style}. Next: dptext run {file} --dry-run")
+    write(f"\nWrote {file} in the style {style}. {next_text(found, str(file))}")
 
 
 def _named(table: str) -> str:

@@ -86,13 +86,20 @@ def count_unknown(engine: Engine, texts: pa.Array) -> tuple[I64, I64]:
     return words, unknown
 
 
-def refusal(found: UnknownWords, language: str | None, *, can_tell: bool) -> DataError:
+def refusal(
+    found: UnknownWords,
+    language: str | None,
+    *,
+    can_tell: bool,
+    done: str = "Nothing was written to the target",
+) -> DataError:
     """Return the error of a run whose words are mostly unknown: a band of the share and the likely language, no word.
 
     Args:
         found: of the sample.
         language: the likely one; None where none is likely, or none was looked for.
         can_tell: whether one was looked for.
+        done: what is said of what was written; empty where no run began.
     """
     if not can_tell:
         likely = f"the likely language is named with the extra [{EXTRA}]"
@@ -102,6 +109,6 @@ def refusal(found: UnknownWords, language: str | None, *, can_tell: bool) -> Dat
         likely = f"likely language: {language}"
     return DataError(
         f"policy.allow_unknown: {found.band} of the words of a sample of {found.rows:,} rows are not in the lexicon ({likely}): "
-        "most of the text would come out as unknown words. Nothing was written to the target; valid: a lexicon of that language "
-        "(guide 'Another language'), or policy.allow_unknown: true."
+        f"most of the text would come out as unknown words{'. ' if done else ''}{done}; valid: a lexicon of that language (guide "
+        "'Another language'), or policy.allow_unknown: true."
     )

@@ -407,12 +407,20 @@ def _csv(
     if not beginning:
         raise DataError(f"{FIELD}: {place!r} has no row; valid: a table with rows.")
     header = given.header
+    if header is None and sum(map(len, tables)) == 1:
+        raise DataError(
+            f"{FIELD}: {place!r} has one line alone, which may name the columns; valid: a table with rows, or --no-header where "
+            "it is one."
+        )
     if header is None:
         header = _names_columns(beginning)
         said = "names the columns" if header else "is a row: columns are _c0, _c1, ..., as Spark names them"
         assumed.append(f"the first line {said}; --{'no-' if header else ''}header says otherwise.")
     if given.separator is None and format == "csv":
-        assumed.append(f"fields end with {separator!r}; --separator says otherwise.")
+        ends = f"fields end with {separator!r}"
+        if len(beginning[0]) == 1:
+            ends = f"a line is one field, for none of {' '.join(map(repr, SEPARATORS))} separates fields"
+        assumed.append(f"{ends}; --separator says otherwise.")
     names = beginning[0] if header else [f"_c{n}" for n in range(len(beginning[0]))]
     if not all(names) or len({name.lower() for name in names}) < len(names):
         raise DataError(

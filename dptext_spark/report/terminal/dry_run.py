@@ -7,7 +7,9 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 
+from dptext_spark.config.figures import MEANING
 from dptext_spark.config.model import RunConfig
+from dptext_spark.disclosure.required import not_audited
 from dptext_spark.model.dry_run import Checked
 from dptext_spark.report.terminal.console import WIDTH
 from dptext_spark.report.terminal.plan import Plan, certified, plan_text, shown_where
@@ -17,9 +19,9 @@ LINES = 24  # of the screen
 _HEAD = 13
 _ROWS = {
     "parquet": "file and position in it tell rows apart",
-    "delta": "file and position in it tell rows apart where the table has deletion vectors, else the place in the scan",
+    "delta": "file and position, or the place in the scan",
 }
-_SCAN = "the place in the scan tells rows apart: the same files, read by the same settings of Spark"
+_SCAN = "the place in the scan tells rows apart"
 
 
 def screen(planned: Plan, checked: Checked, columns: int = WIDTH) -> str:
@@ -73,7 +75,8 @@ def _entries(planned: Plan, checked: Checked) -> Iterator[tuple[str, str, int]]:
         f"by {mechanism['name']}, ε = {mechanism['epsilon']:g}, at {config.consistency} level; {_words(config)}",
         2,
     )
-    yield "guarantee", _short(str(planned.facts.guarantee)), 5
+    unaudited = not_audited(config)
+    yield "guarantee", _short(str(planned.facts.guarantee)), 4 if unaudited else 5
     yield "certificate", certified(planned.facts.certificate).split(" (", 1)[0], 2
     warned = [
         s for h, said in (() if statement is None else statement.sections) if h == "Warnings" for s in said
@@ -92,7 +95,16 @@ def _entries(planned: Plan, checked: Checked) -> Iterator[tuple[str, str, int]]:
         1,
     )
     yield "restricted", f"{restricted.where}, depends on the private text", 1
+    if unaudited:
+        yield "no audit", unaudited.partition(":")[2].partition(",")[0].strip() + _undecided(config), 1
     yield "not checked", f"only the run can tell {', '.join(checked.open)}", 2
+
+
+def _undecided(config: RunConfig) -> str:
+    """Say how many requirements take an audit of the written table, which cannot be."""
+    count = sum(one.subject in MEANING for one in config.require)
+    said = f"{count:,} requirement{'s' if count > 1 else ''} will"
+    return f", so that {said} not be decided (--full)" if count else " (--full)"
 
 
 def _rows(config: RunConfig) -> str:

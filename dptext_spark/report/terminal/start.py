@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,17 @@ if TYPE_CHECKING:
 RESTRICTED = "RESTRICTED: this shows private text and figures of it. Do not share it."
 OPEN, CLOSE = "«", "»"  # around changed words
 _HEAD = 16
+
+
+def next_text(found: FirstLook, file: str) -> str:
+    """Return what comes next: where a run would be refused, a lexicon of the text's language."""
+    checked = f"dptext run {shlex.quote(file)} --dry-run"
+    if _refused(found) is None:
+        return f"Next: {checked}"
+    return (
+        "Next: name a lexicon of the text's language in it (lexicon.source; guide 'Another language'), or a run is refused. "
+        f"Then {checked}, which reads no text and so cannot tell"
+    )
 
 
 def look_text(sample: TableSample, found: FirstLook, columns: int) -> str:
@@ -58,7 +70,7 @@ def _candidates(names: Sequence[str], none: str) -> str:
 def _refused(found: FirstLook) -> DataError | None:
     """Return the error that a run would end with."""
     return (
-        refusal(found.unknown, found.language, can_tell=can_tell())
+        refusal(found.unknown, found.language, can_tell=can_tell(), done="")
         if found.unknown.is_mostly_unknown
         else None
     )

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from dptext_spark.audit.verdict import BROKEN, HOLDS, NOT_MEASURED, Verdict
 from dptext_spark.config.figures import MEANING
 from dptext_spark.disclosure.facts import Figures, RunFacts, Unchanged
+from dptext_spark.disclosure.required import not_audited
 from dptext_spark.guarantee import counted as word_count
 from dptext_spark.model.record import WEAK
 from dptext_spark.report.sections import names, run
@@ -156,7 +157,11 @@ def _next(
     given = shlex.join(["--config", settings, *(word for one in overrides for word in ("--set", one))])
     report = f"dptext report {facts.run_id} {given}"
     waiting = [] if verdict is None else [one for one in verdict.not_measured if one.split()[0] in MEANING]
-    if waiting:
+    unaudited = not_audited(facts.config) if waiting else ""
+    if unaudited:
+        yield "undecided", f"{', '.join(waiting)}: {unaudited}"
+        yield "next", report
+    elif waiting:
         place = facts.config.input
         table, source = facts.config.output, str(place.path or place.table)
         form = (

@@ -7,11 +7,14 @@ Progress is told from a thread of its own: how many tasks are done, and nothing 
 
 from __future__ import annotations
 
+import atexit
 import fcntl
 import logging
 import os
 import pwd
+import shutil
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -97,9 +100,14 @@ def spark_session(
 def brief_session() -> SparkSession:
     """Return the active session, or start one that reads a small table and ends; see :func:`spark_session`.
 
-    A local one compiles by the JVM's first compiler alone and collects on one thread, which halves its work up to there.
+    A local one compiles by the JVM's first compiler alone and collects on one thread, which halves its work up to there. The
+    folder of managed tables, which Spark makes when it starts, is a temporary one: nothing is left in the working directory.
     """
-    return spark_session(settings={} if _is_submitted() else SHORT_LIVED)
+    if _is_submitted():
+        return spark_session()
+    warehouse = tempfile.mkdtemp(prefix="dptext-warehouse-")
+    atexit.register(shutil.rmtree, warehouse, ignore_errors=True)
+    return spark_session(settings=SHORT_LIVED, warehouse=warehouse)
 
 
 def context_of(spark: SparkSession) -> Any:

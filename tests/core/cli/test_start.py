@@ -280,7 +280,7 @@ BAD: dict[str, tuple[str, bytes, int, str]] = {
     "nothing there": ("", b"", 2, "is not there"),
     "no ending": ("t.bin", b"a", 2, "no known ending"),
     "empty": ("t.csv", b"", 3, "no row"),
-    "a header alone": ("t.csv", b"id,body\n", 3, "none of 2 holds text"),
+    "a header alone": ("t.csv", b"id,body\n", 3, "has one line alone, which may name the columns"),
     "numbers": ("t.csv", b"n\n1\n2\n3\n", 3, "none of 1 holds text"),
     "no parquet": ("t.parquet", f"{PRIVATE} is here".encode(), 3, "no valid parquet"),
     "no json": ("t.json", f"{PRIVATE} is here\n".encode(), 3, "not one JSON record a line"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -55,11 +56,14 @@ def test_a_folder_without_a_ledger(spark: SparkSession, tmp_path: Path) -> None:
 def test_a_session_that_something_else_configures_is_not_changed(
     monkeypatch: pytest.MonkeyPatch, variable: str
 ) -> None:
-    given: list[object] = []
-    monkeypatch.setattr(sessions, "spark_session", lambda *, settings: given.append(settings))
+    given: list[dict[str, object]] = []
+    monkeypatch.setattr(sessions, "spark_session", lambda **chosen: given.append(chosen))
     for name in ("SPARK_REMOTE", "PYSPARK_GATEWAY_PORT"):
         monkeypatch.delenv(name, raising=False)
     sessions.brief_session()
     monkeypatch.setenv(variable, "1")
     sessions.brief_session()
-    assert given == [sessions.SHORT_LIVED, {}]
+    brief, configured = given
+    assert brief["settings"] == sessions.SHORT_LIVED
+    assert Path(str(brief["warehouse"])).is_relative_to(tempfile.gettempdir())
+    assert configured == {}

@@ -288,7 +288,8 @@ def judged(*requirements: str, found: dict[str, float]) -> Verdict:
 def test_requirements_are_said_without_their_figures_and_what_comes_next() -> None:
     figures = {"ledger_epsilon": 7.25, "changed_share": 0.625}
     found = judged("names_kept <= 0.02", "ledger_epsilon <= 5", "changed_share >= 0.5", found=figures)
-    text = summary(FACTS, verdict=found, settings="my settings.yaml", columns=300)
+    keyed = replace(FACTS, config=parse_config({**LEAST, "row_key": "id"}))
+    text = summary(keyed, verdict=found, settings="my settings.yaml", columns=300)
     assert "names_kept <= 0.02: not measured" in text
     assert "ledger_epsilon <= 5: BROKEN" in text
     assert "changed_share >= 0.5: holds" in text
@@ -303,7 +304,15 @@ def test_requirements_are_said_without_their_figures_and_what_comes_next() -> No
     beside = summary(FACTS, settings="s.yaml", overrides=["columns=[body]", "input.path=/in"], columns=300)
     assert "dptext report r1 --config s.yaml --set 'columns=[body]' --set input.path=/in" in beside
     assert "  next " not in summary(FACTS)
-    csv = replace(FACTS, config=parse_config({**LEAST, "input": {"path": "/in", "format": "csv"}}))
+    unjoined = summary(FACTS, verdict=found, settings="s.yaml", columns=300)
+    assert "dptext audit" not in unjoined  # which would be refused
+    assert (
+        "  undecided    names_kept <= 0.02: the table cannot be audited against its source afterwards: there is no row_key"
+        in unjoined
+    )
+    csv = replace(
+        FACTS, config=parse_config({**LEAST, "row_key": "id", "input": {"path": "/in", "format": "csv"}})
+    )
     assert "--against /in --against-format csv --config" in summary(
         csv, verdict=found, settings="s.yaml", columns=300
     )
