@@ -72,7 +72,16 @@ def sample_by_spark(
 def _sample(spark: SparkSession, table: BySpark, format: str | None, as_text: AsText) -> TableSample:
     place = table.place
     if table.is_name:
-        return _first_rows(read_input(spark, Input(table=place), [])[0], place, "delta")
+        try:
+            df, _ = read_input(spark, Input(table=place), [])
+        except DataError as error:
+            missing, _, said = str(error).partition("input.table: there is no ")
+            if missing or not said:
+                raise
+            raise DataError(
+                f"{FIELD}: no file or folder here, and no table or view in the catalog, is called {said}"
+            ) from None
+        return _first_rows(df, place, "delta")
     if format == "delta" or (format is None and delta_version(spark, Target(path=place)) is not None):
         return _first_rows(read_input(spark, Input(path=place), [])[0], place, "delta")
     files = _files(spark, place)

@@ -128,9 +128,13 @@ def plan(config: RunConfig, progress: Progress | None = None) -> Plan:
 
 
 def _settings(config: RunConfig) -> dict[str, Json]:
-    """Return the settings without a condition on the text, which may hold private words."""
+    """Return the settings without a condition on the text, which may hold private words, and with what binds no run."""
     settings = config.as_dict()
-    return settings | {"input": settings["input"] | {"where": shown_where(config)}}
+    settings |= {"input": settings["input"] | {"where": shown_where(config)}}
+    if config.require:
+        settings["require"] = [str(one) for one in config.require]
+    approval = config.approval.model_dump(mode="json", exclude_none=True)
+    return settings | ({"approval": approval} if approval else {})
 
 
 def shown_where(config: RunConfig) -> str | None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from dptext_spark.config.load import parse_config
 from dptext_spark.errors import SettingsError
@@ -120,6 +121,19 @@ def test_the_text_holds_settings_guarantee_and_disclosure() -> None:
         "\n\nNo data was read, so columns, keys and target were not checked.\nNothing was written but the model:\n/"
         in text
     )
+
+
+def test_the_settings_in_effect_hold_what_is_required_and_approved() -> None:
+    asked = {
+        "require": ["names_kept <= 0.05"],
+        "approval": {"owner": "Customer care", "expires": "2999-01-31"},
+    }
+    held = plan_text(plan_of(**asked)).split("\n\n")[0]
+    settings = yaml.safe_load(held.partition("\n")[2])
+    assert settings["require"] == ["names_kept <= 0.05"]
+    assert settings["approval"] == {"owner": "Customer care", "expires": "2999-01-31"}
+    bare = yaml.safe_load(plan_text(plan_of()).split("\n\n")[0].partition("\n")[2])
+    assert not {"require", "approval"} & set(bare)
 
 
 def test_a_condition_on_the_text_is_not_shown() -> None:
