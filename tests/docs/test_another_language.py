@@ -6,6 +6,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from dptext_spark.lexicon.characters import look_up_form
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.text.unknown import LEAST_ROWS, LEAST_WORDS, UnknownWords, refusal
@@ -16,7 +18,7 @@ PAGE = DOCS / "guide" / "another-language.md"
 
 def test_vectors_are_written_in_lower_case(tmp_path: Path) -> None:
     names: dict[str, Any] = {}
-    (code,) = blocks(PAGE, "python")
+    code, _ = blocks(PAGE, "python")
     exec(code, names)
     cased = "Haus 1 0\nhaus 0 1\nSTRAẞE 2 1\nund 1 2\nTür 3 1\n"
     (tmp_path / "de.vec").write_text(f"5 2\n{cased}", encoding="utf-8")
@@ -28,6 +30,30 @@ def test_vectors_are_written_in_lower_case(tmp_path: Path) -> None:
     lexicon = Lexicon.read(tmp_path / "lower.vec")
     assert lexicon.vocabulary.strings().to_pylist() == ["haus", "straße", "und", "tür"]
     assert lexicon.vectors[0].tolist() == [1.0, 0.0]
+
+
+def test_vectors_of_a_small_text_put_together_what_stands_together(tmp_path: Path) -> None:
+    names: dict[str, Any] = {}
+    _, code = blocks(PAGE, "python")
+    exec(code, names)
+    fields = [
+        ("zug", "bahnhof", "gleis"),
+        ("konto", "zinsen", "überweisung"),
+        ("paket", "lieferung", "zusteller"),
+    ]
+    lines = [f"Der {a} und {b} heute" for three in fields for a in three for b in three if a != b]
+    (tmp_path / "public.txt").write_text("\n".join(lines * 2) + "\n", encoding="utf-8")
+    names["written"](str(tmp_path / "public.txt"), str(tmp_path / "de.vec"), dimensions=6, least=3)
+    lexicon = Lexicon.read(tmp_path / "de.vec")
+    words = lexicon.vocabulary.strings().to_pylist()
+    assert set(words[:3]) == {"der", "und", "heute"}  # commonest first
+    assert set(words[3:]) == {word for three in fields for word in three}
+    lengths = np.linalg.norm(lexicon.vectors, axis=1, keepdims=True)
+    unit = lexicon.vectors / np.maximum(lengths, 1e-9)  # a word of all documents is beside all alike
+    for three in fields:
+        at = [words.index(word) for word in three]
+        others = [i for i in range(3, len(words)) if i not in at]
+        assert (unit[at] @ unit[at].T).min() > (unit[at] @ unit[others].T).max()
 
 
 def test_case_is_folded_as_the_table_says() -> None:
