@@ -13,7 +13,7 @@ from dptext_spark.model.tables.table_files import MOST_FILES, SAMPLE_ROWS, Table
 from dptext_spark.report.terminal.console import hanging
 from dptext_spark.runtime.display import differences
 from dptext_spark.runtime.record import Json
-from dptext_spark.text.language import EXTRA, can_tell
+from dptext_spark.text.language import ENGLISH, EXTRA, can_tell
 from dptext_spark.text.unknown import refusal
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def look_text(sample: TableSample, found: FirstLook, columns: int) -> str:
         ("unknown", f"{share} of the sample are not in the lexicon"),
         ("", f"a run would end here: {refused}" if refused is not None else ""),
         ("found", ", ".join(f"{kind} {count:,}" for kind, count in found.found) or "no identifiers or names"),
-        ("", "in the sample, by rules and public lists, which miss some and take others for one"),
+        ("", f"in the sample, by rules and public lists, which miss some and take others for one{_foreign(found)}"),
         ("row key", _candidates(of.row_keys, "none: the place in the files tells rows apart")),
         ("record key", _candidates(of.record_keys, "none: each row is a record")),
         ("", "a candidate is one in the sample only; the run checks that a row_key is unique and never NULL"),
@@ -65,6 +65,13 @@ def look_text(sample: TableSample, found: FirstLook, columns: int) -> str:
 
 def _candidates(names: Sequence[str], none: str) -> str:
     return f"candidates: {', '.join(names)}" if names else none
+
+
+def _foreign(found: FirstLook) -> str:
+    """Say where names are mostly wrong."""
+    if found.language in (None, ENGLISH) and _refused(found) is None:
+        return ""
+    return "; they are made for English: in another language names are mostly wrong (leave policy.names out)"
 
 
 def _refused(found: FirstLook) -> DataError | None:

@@ -120,6 +120,35 @@ def test_its_json_counts_what_stands_in_the_sample(
     assert load_config(here / "s.yaml").columns == ("body",)
 
 
+def test_a_table_in_another_language_is_sent_to_a_lexicon_and_told_that_names_are_wrong(
+    here: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = [
+        "Lieferung",
+        "Drucker",
+        "gestern",
+        "kaputt",
+        "zurück",
+        "bitte",
+        "überweisen",
+        "Rechnung",
+        "Termin",
+        "verschoben",
+    ]
+    bodies = [" ".join(words[(i * j) % len(words)] for j in range(1, 9)) for i in range(1, 60)]
+    pq.write_table(pa.table({"id": range(59), "body": bodies}), tmp_path / "de.parquet")
+    assert dptext("start", tmp_path / "de.parquet", "--column", "body") == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "a run would end here: policy.allow_unknown" in shown
+    assert "Nothing was written to the target" not in shown  # no run was tried
+    assert "; they are made for English: in another language names are mostly wrong" in shown
+    assert (
+        "Next: name a lexicon of the text's language in it (lexicon.source; guide 'Another language'), or a run is refused."
+        in shown
+    )
+    assert (here / "de.yaml").is_file()
+
+
 def test_preview_shows_rows_with_changed_words_marked(
     here: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
