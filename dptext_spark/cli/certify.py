@@ -30,13 +30,12 @@ def certify(
     from dptext_spark.model.compile import prepare
     from dptext_spark.model.machine_code import expected_text
     from dptext_spark.model.record import SIZES, WEAK, record_account
+    from dptext_spark.runtime.progress import counted
 
     settings = load_model_config(config, overrides or ())
     with progress() as say:
         privatizer, folder = prepare(settings, say)
-        found = examine(
-            privatizer, sample=sample, progress=lambda done, whole: say("certifying", done / whole)
-        )
+        found = examine(privatizer, sample=sample, progress=counted("certifying", say))
     try:
         if sample is None or certificate_of(folder) is None:
             keep_certificate(folder, found)

@@ -11,6 +11,7 @@ import typer
 from dptext_spark.cli.options import Json
 from dptext_spark.errors import DataError
 from dptext_spark.report.terminal.console import progress, write, write_json
+from dptext_spark.runtime.progress import counted
 
 if TYPE_CHECKING:
     from dptext_spark.lexicon.lexicon import Lexicon
@@ -56,7 +57,7 @@ def lexicon_import(
             vocabulary=vocabulary,
             tokenizer=tokenizer,  # type: ignore[arg-type]  # read() refuses what it does not know
             metric=metric,  # type: ignore[arg-type]  # likewise
-            progress=lambda done, whole: say("reading", done / whole if whole else None),
+            progress=counted("reading", say),
         )
         found.save(folder)
     _describe(found, as_json, folder)

@@ -28,6 +28,7 @@ from dptext_spark.lexicon.readers.builder import ReadCounts
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.runtime.display import cut, line, table
 from dptext_spark.runtime.npy import Traversable, read_array
+from dptext_spark.runtime.progress import counted
 
 MANIFEST_FILE = "manifest.json"
 VECTORS_FILE = "vectors.npy"
@@ -249,7 +250,8 @@ class Lexicon:
             vocabulary: keep only these words: an iterable, or the path of a text file with one word a line.
             tokenizer: drop entries that this tokenizer can never produce.
             metric: what near means.
-            progress: called with (bytes done, bytes in all) after every block.
+            progress: progress callback, called with (bytes done, bytes in all) after every block. None tells the step on
+                stderr in a notebook or terminal.
 
         Raises:
             SettingsError: an unknown format, tokenizer or metric; a limit below 2.
@@ -265,7 +267,7 @@ class Lexicon:
             limit=limit,
             vocabulary=vocabulary,
             tokenizer=tokenizer,
-            progress=progress,
+            progress=progress or counted("reading the lexicon"),
         )
         return cls(words, vectors, metric=metric, name=name, counts=counts)
 

@@ -17,7 +17,7 @@ from dptext_spark.mechanisms.privacy_loss import Loss, vector_loss, worst_loss
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.rounding import digits_up, exact, rounded_down
 from dptext_spark.runtime.display import line, table
-from dptext_spark.runtime.progress import Counted
+from dptext_spark.runtime.progress import Counted, counted
 from dptext_spark.runtime.record import Json, Record
 
 CHEAP = 50_000  # words: all pairs of them are looked at within seconds
@@ -182,13 +182,15 @@ def certify(model: Privatizer, *, sample: int | None = None, progress: Counted |
         model: the compiled model.
         sample: where a search grows with the square of the words, look at so many of them, taken at equal steps through the
             lexicon; None for all.
-        progress: progress callback, called with how much is done, of how much.
+        progress: progress callback, called with how much is done, of how much. None tells the step on stderr in a notebook or
+            terminal.
 
     Examples:
         >>> dp.certify(model).verdict
         'confirmed'
     """
-    found = [_certified(one, len(model.vocabulary), progress, sample) for one in model.samplers]
+    tell = progress or counted("certifying")
+    found = [_certified(one, len(model.vocabulary), tell, sample) for one in model.samplers]
     if len(found) == 1:
         return found[0]
     worst = max(found, key=lambda one: VERDICTS.index(one.verdict))

@@ -37,7 +37,7 @@ from dptext_spark.model.privatizer import ENGINE_VERSION, Consistency, Privatize
 from dptext_spark.model.public_text import FIELD, check_corpus, read_prior
 from dptext_spark.runtime.atomic import PRIVATE, write_atomically
 from dptext_spark.runtime.paths import user_cache
-from dptext_spark.runtime.progress import Progress, silent
+from dptext_spark.runtime.progress import Progress, by_default, counted, silent
 from dptext_spark.text.engine import Engine
 from dptext_spark.text.identifiers.imported import require_named
 from dptext_spark.text.identifiers.provider import Provider
@@ -73,7 +73,7 @@ def compile(
             shipped to Spark, but for those that the policy names by import path.
         frequencies: of the very texts that are sanitized, as `spark.document_frequencies` counts them; needed by an importance
             of provider `idf` without a corpus before it can choose words.
-        progress: progress callback, called with each step.
+        progress: progress callback, called with each step. None tells them on stderr in a notebook or terminal.
 
     Raises:
         SettingsError: a parameter does not fit the lexicon, another number of lexicons than the mechanism takes, an importance
@@ -89,7 +89,7 @@ def compile(
     policy = policy or Policy()
     return _compiled(
         mechanism, lexicon, policy, consistency, importance, budget, tuple(providers), frequencies,
-        read_classifier(policy.names), progress or silent,
+        read_classifier(policy.names), progress or by_default(),
     )  # fmt: skip
 
 
@@ -340,7 +340,7 @@ def _load(source: Embedding, field: str, tokenizer: Literal["words", "whitespace
         limit=source.limit,
         vocabulary=source.vocabulary,
         tokenizer=tokenizer,
-        progress=lambda done, whole: say("reading the lexicon", done / whole if whole else None),
+        progress=counted("reading the lexicon", say),
     )
 
 
@@ -373,7 +373,7 @@ def _compile(
 def _certify(privatizer: Privatizer, folder: Path, say: Progress) -> None:
     """Put a certificate into a model that has none, where that takes seconds; runs take it from there."""
     if artifact.certificate_of(folder) is None and is_cheap(privatizer):
-        found = certify(privatizer, progress=lambda done, whole: say("certifying", done / whole))
+        found = certify(privatizer, progress=counted("certifying", say))
         try:
             artifact.keep_certificate(folder, found)
         except DataError:

@@ -47,4 +47,20 @@ def by_default() -> Callable[..., None]:
     """
     if os.environ.get(VARIABLE) == "off":
         return silent
-    return OnStderr() if in_notebook() or sys.stderr.isatty() else silent
+    terminal = sys.stderr is not None and sys.stderr.isatty()  # a program without a console has no stderr
+    return OnStderr() if in_notebook() or terminal else silent
+
+
+def counted(step: str, progress: Progress | None = None) -> Counted:
+    """Return a callback that tells what share of one step is done.
+
+    Args:
+        step: the step.
+        progress: progress callback, called with the step; None takes :func:`by_default`.
+    """
+    say = progress or by_default()
+
+    def tell(done: int, whole: int) -> None:
+        say(step, done / whole if whole else None)
+
+    return tell

@@ -25,7 +25,7 @@ from dptext_spark.errors import SettingsError
 from dptext_spark.lexicon.neighbors import nearest
 from dptext_spark.lexicon.prior import ZIPF, zipf
 from dptext_spark.mechanisms.base import Sampler
-from dptext_spark.runtime.progress import Progress, silent
+from dptext_spark.runtime.progress import Progress, counted, silent
 from dptext_spark.runtime.record import Json
 
 LOW, HIGH = 0.01, 100.0
@@ -75,7 +75,7 @@ class _Search:
                 self.words = self.sample() if lawless else np.arange(self.total, dtype=np.int32)
             found = measure(
                 sampler, self.words, self.total, figures, self.draws, self.confidence,
-                lambda done, whole: self.say(step, done / whole),
+                counted(step, self.say),
             )  # fmt: skip
             self.drawn = next((one.draws for one in found if not one.exact), None)
             by_figure |= {one.figure: one for one in found}

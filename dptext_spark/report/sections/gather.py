@@ -21,7 +21,7 @@ from dptext_spark.report.facts import Example, ReportFacts
 from dptext_spark.report.sections.model_attacks import attacks_on
 from dptext_spark.report.sections.model_figures import Deniability, Model, deniability_of
 from dptext_spark.report.sections.published import Published, published_section
-from dptext_spark.runtime.progress import Progress, silent
+from dptext_spark.runtime.progress import Progress, counted, silent
 from dptext_spark.text.tokens import drawn_words
 
 _NO_UTILITY = (
@@ -66,9 +66,7 @@ def gathered(
     pair: tuple[str, ...] | None = None
     if model is not None:
         if certificate is None:
-            certificate = certify(
-                model.privatizer, progress=lambda done, whole: say("certifying", done / whole)
-            )
+            certificate = certify(model.privatizer, progress=counted("certifying", say))
         worst = None if certificate.loss is None else certificate.loss.worst
         words = model.privatizer.vocabulary.strings()
         # What the policy keeps is never drawn, and so loses nothing.

@@ -13,7 +13,7 @@ from dptext_spark.audit.deniability.word_figures import SmallestSet, Unchanged, 
 from dptext_spark.errors import SettingsError
 from dptext_spark.mechanisms.base import Sampler
 from dptext_spark.model.privatizer import Privatizer
-from dptext_spark.runtime.progress import Progress
+from dptext_spark.runtime.progress import Progress, counted
 from dptext_spark.runtime.record import Json
 from dptext_spark.text.tokens import drawn_words
 
@@ -82,9 +82,7 @@ def deniability_of(epsilon: float, model: Model, say: Progress) -> Deniability:
     drawn = np.flatnonzero(drawn_words(model.privatizer.engine)[:total]).astype(np.int32)
     drawn = drawn if len(drawn) else np.arange(total, dtype=np.int32)
     words = _looked_at(model.privatizer, drawn)
-    found = _measured(
-        sampler, words, drawn, total, STANDARD, lambda done, whole: say("deniability", done / whole)
-    )
+    found = _measured(sampler, words, drawn, total, STANDARD, counted("deniability", say))
     grid: dict[float, list[Measured]] = {}
     why = basis = ""
     if model.compile_at is None:

@@ -158,6 +158,7 @@ def register(
         record_key: likewise, where the identity is a record's; at record level, with a ledger, one of the two must be named.
         replace: the name again, where a function of that name is to make way for this one.
         progress: progress callback, called with what is to be known: the sentences of :attr:`Registration.notes`.
+            None tells them on stderr in a notebook or terminal.
 
     Raises:
         SettingsError: the session was stopped, or has Spark 4.0; a name that is none, or stands for another release; a column,

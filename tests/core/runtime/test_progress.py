@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
+from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
+import numpy as np
 import pytest
 
+import dptext_spark as dp
+from dptext_spark import audit
+from dptext_spark import spark as dps
 from dptext_spark.config.load import parse_config
 from dptext_spark.config.model import RunConfig
 from dptext_spark.report.terminal import plan as planning
-from dptext_spark.runtime.progress import VARIABLE, OnStderr, Progress, by_default, silent
+from dptext_spark.runtime.progress import VARIABLE, OnStderr, Progress, by_default, counted, silent
+from tests.core.names import beginning
 
 SETTINGS = {"input": {"path": "/none/in"}, "columns": ["body"], "output": {"path": "/none/out"}}
 
@@ -65,3 +74,77 @@ def test_a_plan_tells_its_steps_unless_a_callback_is_given(
     found = capsys.readouterr()
     assert found.out == ""
     assert found.err.splitlines()[0] == "a step"
+
+
+def test_without_a_stderr_nobody_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(VARIABLE, raising=False)
+    monkeypatch.setattr(sys, "stderr", None)
+    assert by_default() is silent
+
+
+def test_a_count_is_told_as_a_share_of_its_step() -> None:
+    told = list[tuple[str, float | None]]()
+    say = counted("reading", lambda step, share: told.append((step, share)))
+    say(1, 4)
+    say(4, 4)
+    say(3, 0)  # how much there is, is not known
+    assert told == [("reading", 0.25), ("reading", 1.0), ("reading", None)]
+
+
+def reading(folder: Path) -> Callable[..., object]:
+    file = folder / "vectors.npz"
+    np.savez(file, words=["cat", "dog", "tree"], vectors=np.eye(3, dtype=np.float32))
+    return lambda **more: dp.Lexicon.read(file, **more)
+
+
+def compiling(_: Path) -> Callable[..., object]:
+    words = beginning(dp.Lexicon.default(), 200)
+    return lambda **more: dp.compile(dp.CusText(epsilon=1.0, k=10), words, **more)
+
+
+def certifying(_: Path) -> Callable[..., object]:
+    model = dp.compile(dp.TEM(epsilon=5.0), beginning(dp.Lexicon.default(), 200))
+    return lambda **more: dp.certify(model, **more)
+
+
+@pytest.mark.parametrize(
+    ("prepared", "step"),
+    [
+        (reading, "reading the lexicon"),
+        (compiling, "compiling custext for 200 words"),
+        (certifying, "certifying"),
+    ],
+)
+def test_a_terminal_is_told_and_a_pipe_is_not(
+    prepared: Callable[[Path], Callable[..., object]],
+    step: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.delenv(VARIABLE, raising=False)
+    act, told = prepared(tmp_path), list[tuple[Any, ...]]()
+    act()
+    assert capsys.readouterr() == ("", "")
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    act()
+    assert capsys.readouterr() == ("", f"{step}\n")
+    act(progress=lambda *what: told.append(what))
+    assert capsys.readouterr() == ("", "")
+    assert told
+    monkeypatch.setenv(VARIABLE, "off")
+    act()
+    assert capsys.readouterr() == ("", "")
+
+
+def test_each_public_function_with_a_callback_says_what_it_does_without() -> None:
+    public = [getattr(door, name) for door in (dp, dps, audit) for name in door.__all__]
+    public.append(dp.Lexicon.read)
+    told = [one for one in public if callable(one) and "progress" in inspect.signature(one).parameters]
+    assert {one.__name__ for one in told} >= {"compile", "certify", "read", "plan", "run", "register"}
+    silent_on_it = [
+        one.__qualname__
+        for one in told
+        if "on stderr in a notebook or terminal" not in " ".join(inspect.getdoc(one).split())  # type: ignore[union-attr]
+    ]
+    assert silent_on_it == []
