@@ -15,7 +15,10 @@ Texts: TypeAlias = str | Sequence[str | None] | pa.Array | pa.ChunkedArray
 """One text, or many; None is a NULL."""
 
 NOTE = "These are the texts that were given: as private as they are, and part of this notebook where it is kept with its outputs."
-_VALID = "valid: one text, or a list, a pandas column or an Arrow array of texts"
+_VALID = (
+    "valid: one text, or a list, a pandas column or an Arrow array of texts; a column of a Spark DataFrame by "
+    'df.limit(20).toPandas()["body"]'
+)
 
 
 @dataclass(frozen=True, repr=False)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -77,7 +78,8 @@ def preview(
     it, it is one more release of these rows. Each row is a record of its own here.
 
     Args:
-        df: a Spark DataFrame, a pandas one, or an Arrow table; of Spark's the rows that come first, in no certain order.
+        df: a Spark DataFrame, a pandas one, or an Arrow table; of Spark's the rows that come first, in no certain order. Their
+            texts come to the driver, by Spark Connect to the client, and are drawn there.
         columns: the text columns; not those inside nested ones.
         model: the compiled model.
         rows: how many, 1 to 20.
@@ -85,6 +87,7 @@ def preview(
     Raises:
         SettingsError: another number of rows, no columns, or a model whose importance needs weights or counts.
         DataError: a column is missing, is there twice or is no text; a text is no valid Unicode; what is given is no table.
+        RunError: Spark cannot give the rows: named by Spark's own condition, without its message.
 
     Examples:
         >>> dps.preview(df, ["body"], model)
@@ -94,7 +97,7 @@ def preview(
         raise SettingsError(f"rows: {rows!r} given; valid: 1 to {MOST_ROWS}.")
     if isinstance(columns, str) or not columns:
         raise SettingsError("columns: a list with at least one text column is needed.")
-    there = list(df.column_names if isinstance(df, pa.Table) else getattr(df, "columns", ()))
+    there = _names(df, list(columns))
     for name in columns:
         if there.count(name) != 1 or list(columns).count(name) != 1:
             raise DataError(
@@ -108,16 +111,31 @@ def preview(
     )
 
 
+@contextmanager
+def _reduced(df: DataFrame, columns: list[str]) -> Iterator[None]:
+    """Keep what Spark's errors and loggers say of a frame back. By Spark Connect even its names are asked for only now."""
+    with suppress_sensitive_logs(df.sparkSession):
+        try:
+            yield
+        except Exception as error:
+            raise reduced(error, columns) from None
+
+
+def _names(df: DataFrame | pd.DataFrame | pa.Table, columns: list[str]) -> list[str]:
+    """Return the names of all columns that are there."""
+    if isinstance(df, DataFrame):
+        with _reduced(df, columns):
+            return list(df.columns)
+    return list(df.column_names if isinstance(df, pa.Table) else getattr(df, "columns", ()))
+
+
 def _first(
     df: DataFrame | pd.DataFrame | pa.Table, columns: list[str], rows: int
 ) -> dict[str, pa.ChunkedArray]:
     """Return the first rows of some columns, by their names."""
     if isinstance(df, DataFrame):
-        with suppress_sensitive_logs(df.sparkSession):
-            try:
-                found = df.select(*(quoted(name) for name in columns)).limit(rows).toArrow()
-            except Exception as error:
-                raise reduced(error, columns) from None
+        with _reduced(df, columns):
+            found = df.select(*(quoted(name) for name in columns)).limit(rows).toArrow()
         return dict(zip(columns, found.columns, strict=True))
     if isinstance(df, pa.Table):
         return {name: df.column(name).slice(0, rows) for name in columns}

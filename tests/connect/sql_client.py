@@ -1,4 +1,4 @@
-"""A client of Spark Connect that registers functions and runs a pipeline, a process of its own; results in FOLDER/sql.json."""
+"""A client of Spark Connect, a process of its own: functions, a pipeline, rows that are looked at; results in FOLDER/sql.json."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 from dptext_spark import spark as dps
 from dptext_spark.errors import DPTextError
 from dptext_spark.model.artifact import open_model
+from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.spark.job.entries import entries_of
 
@@ -31,6 +32,25 @@ def failing(what: Callable[[], Any]) -> str:
     except Exception as error:  # the client's own, which is what a user sees
         return f"{type(error).__name__}: {error}"
     return "nothing"
+
+
+def looked_at(spark: SparkSession, model: Privatizer) -> dict[str, Any]:
+    """Preview rows of the table, and set what a function made of them beside them."""
+    rows = spark.table("t").orderBy("id")
+    shown = dps.preview(rows, ["body"], model, rows=3)
+    made = rows.selectExpr("body", "dptext(body, id) AS drawn").toPandas()
+    compared = dps.compare_rows(made["body"], made["drawn"])
+    raising = rows.selectExpr("CAST(raise_error(body) AS string) AS body")
+    return {
+        "preview": [shown.columns["body"].before, shown.columns["body"].after],
+        "preview_repr": repr(shown),
+        "compared": [compared.before, compared.after],
+        "preview_raising": failing(lambda: dps.preview(raising, ["body"], model)),
+        "preview_nowhere": failing(lambda: dps.preview(spark.table("nowhere"), ["body"], model)),
+        "preview_number": failing(lambda: dps.preview(rows, ["id"], model)),
+        "compared_frames": failing(lambda: dps.compare_rows(rows, rows)),  # type: ignore[arg-type]
+        "compared_columns": failing(lambda: dps.compare_rows(rows.body, rows.body)),  # type: ignore[arg-type]
+    }
 
 
 def main(remote: str, folder: Path) -> None:
@@ -66,6 +86,7 @@ def main(remote: str, folder: Path) -> None:
     for call in ("dptext(body)", "dptext(body, NULL)", "dptext(body, id, 1)"):
         found[call] = failing(lambda call=call: selected(call))
     found["taken"] = failing(lambda: register("dptext", RunKey.generate()))
+    found |= looked_at(spark, model)
     stage = dps.Privatize(model).setInputCols(["body"]).setRowKey("id").setRunId("first")
     stage.setKeyFile(str(folder / "run.key")).setKeyDeliver("executors")
     words = Tokenizer(inputCol="body", outputCol="words")
@@ -78,6 +99,7 @@ def main(remote: str, folder: Path) -> None:
     found["overwrite"] = failing(lambda: stage.write().overwrite().save(str(folder / "stage")))
     spark.stop()
     found["stopped"] = failing(lambda: register("late", key))
+    found["preview_stopped"] = failing(lambda: dps.preview(frame, ["body"], model))
     (folder / "sql.json").write_text(json.dumps(found), encoding="utf-8")
 
 

@@ -1,4 +1,4 @@
-"""Functions of SQL and pipelines by a client of Spark Connect: the bytes of the core, the key's way, and clear errors."""
+"""Functions of SQL, pipelines and rows by a client of Spark Connect: the bytes of the core, the key's way, and clear errors."""
 
 from __future__ import annotations
 
@@ -89,11 +89,29 @@ def test_what_is_known_is_said_and_the_ledger_is_charged(found: dict[str, Any]) 
         ("taken", "name: 'dptext' stands for another function of this session"),
         ("overwrite", "Spark Connect cannot replace a saved stage"),
         ("stopped", "spark: a session that was stopped; valid: one that runs"),
+        ("preview_raising", "Spark failed with USER_RAISED_EXCEPTION"),
+        ("preview_nowhere", "Spark failed with TABLE_OR_VIEW_NOT_FOUND"),
+        ("preview_number", "id: a column of type int64; valid: a text column"),
+        ("preview_stopped", "Spark failed with"),
+        ("compared_frames", "of a Spark DataFrame"),
+        ("compared_columns", "of a Spark DataFrame"),
     ],
 )
 def test_errors_are_clear_and_show_no_text(found: dict[str, Any], call: str, said: str) -> None:
     assert said in found[call]
     assert MARKER not in found[call]
+
+
+def test_rows_are_previewed_and_set_beside_what_they_became(found: dict[str, Any], folder: Path) -> None:
+    before, after = found["preview"]
+    texts = [text for _, text in ROWS]
+    assert before == texts[:3]
+    assert after[1:] == ["", None]
+    drawn, *unknown = after[0].split(" ")
+    assert drawn in beginning(Lexicon.default(), 600).vocabulary.strings().to_pylist()  # under a fresh key
+    assert unknown == ["[OOV]", "[OOV]"]
+    assert found["preview_repr"].startswith("TablePreview(3 rows, 1 column, not shown")
+    assert found["compared"] == [texts, by_the_core(folder)]
 
 
 def test_a_pipeline_is_transformed_saved_and_loaded(found: dict[str, Any], folder: Path) -> None:
