@@ -26,6 +26,7 @@ SHORT_LIVED = (
     "-XX:+UnlockDiagnosticVMOptions", "-XX:-BytecodeVerificationRemote",
     "-Dspark.sql.codegen.wholeStage=false", "-Dspark.sql.codegen.factoryMode=NO_CODEGEN",
 )  # fmt: skip
+FRAME = "<iframe "
 METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
@@ -87,6 +88,10 @@ def execute(notebook: NotebookNode, folder: Path) -> NotebookNode:
         # What else starts Spark on this machine meanwhile is no part of a notebook.
         if outputs := cell.get("outputs"):
             cell.outputs = [one for one in outputs if not str(one.get("text", "")).startswith(WAITING)]
+        # A page in a frame names instants and folders; the line beside it says that it was shown.
+        for output in cell.get("outputs", ()):
+            if FRAME in str(output.get("data", {}).get("text/html", "")):
+                del output.data["text/html"]
     return notebook
 
 
