@@ -157,7 +157,7 @@ class RunFacts:
         classifier: the beginning of the digest of the classifier of names; None where there is none.
         providers: by import path, in the order of the settings.
         expected_change: between what shares a drawn word comes out as another one, by the law alone, for the middle 90 % of words
-            as they are common in public; None where no law tells.
+            as they are common in public; or why no law tells. None before a run has ended, and of a micro-batch.
         restricted: what depends on the private text.
     """
 
@@ -200,7 +200,7 @@ class RunFacts:
     versions: Mapping[str, str] = field(default_factory=dict)
     classifier: str | None = None
     providers: tuple[ProviderRecord, ...] = ()
-    expected_change: tuple[float, float] | None = None
+    expected_change: tuple[float, float] | str | None = None
     restricted: Restricted | None = None
 
     @classmethod

@@ -7,11 +7,12 @@ from importlib.resources import files
 from dptext_spark._version import __version__
 from dptext_spark.report.facts import ReportFacts
 from dptext_spark.report.sections.attacks import attacks
-from dptext_spark.report.sections.decision import decision, glossary, joined
+from dptext_spark.report.sections.decision import EXAMPLE, decision, glossary, joined
 from dptext_spark.report.sections.deniability import deniability
 from dptext_spark.report.sections.measured import utility
 from dptext_spark.report.sections.names import names
 from dptext_spark.report.sections.overview import lead, tiles
+from dptext_spark.report.sections.required import requirements
 from dptext_spark.report.sections.run import configuration, disclosure, examples, guarantee, quality
 
 _WHY = {
@@ -40,7 +41,7 @@ def page(facts: ReportFacts) -> str:
     )
     why = "examples" if facts.examples else "internal" if facts.internal else None
     written = (
-        guarantee(facts), disclosure(facts), attacks(facts.attacks, facts.attacks_missing),
+        requirements(facts.verdict.judged), guarantee(facts), disclosure(facts), attacks(facts.attacks, facts.attacks_missing),
         deniability(facts.deniability, facts.run.promised.epsilon), utility(facts.utility, facts.utility_missing),
         names(facts), quality(facts), configuration(facts), examples(facts), glossary(),
     )  # fmt: skip
@@ -49,6 +50,7 @@ def page(facts: ReportFacts) -> str:
         title=f"What run {facts.run.run_id} released",
         restricted=None if why is None else _WHY[why],
         decision=decision(facts),
+        example=EXAMPLE,
         joined=joined(facts),
         lead=lead(facts),
         tiles=tiles(facts),

@@ -6,28 +6,43 @@ Nothing here weakens what the annex says: figures that depend on the private tex
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from dptext_spark.audit.results import WordAttack
-from dptext_spark.audit.verdict import BROKEN, HOLDS, NOT_MEASURED, UNDECIDED, Judged
-from dptext_spark.config.figures import ALONE, FIGURES, MEANING
+from dptext_spark.audit.verdict import BROKEN, HOLDS
+from dptext_spark.config.figures import MEANING
 from dptext_spark.guarantee import counted
 from dptext_spark.ledger.entry import COUNTS
 from dptext_spark.report.blocks import Section, pairs
 from dptext_spark.report.facts import ReportFacts
+from dptext_spark.report.paper import (
+    SHEET,
+    SMALL,
+    WIDTH,
+    heading_height,
+    list_height,
+    pairs_height,
+    text_height,
+)
 from dptext_spark.report.sections import names
 from dptext_spark.report.sections.overview import parts_in_clear
 from dptext_spark.report.sections.published import Published
+from dptext_spark.report.sections.required import CLASSES, MARKS, Row, arranged, least_height
 from dptext_spark.rounding import digits_up, exact, percent_up
 from dptext_spark.runtime.display import differences
 
-MARKS = {HOLDS: "✔", BROKEN: "✖", NOT_MEASURED: "?", UNDECIDED: "?"}
-WORDS = {HOLDS: "holds", BROKEN: "IS BROKEN", NOT_MEASURED: "was not measured"}
-CLASSES = {HOLDS: "holds", BROKEN: "broken", NOT_MEASURED: "open", UNDECIDED: "open"}
 _BLANK = "to be filled in"
 _NO_EXAMPLE = "There is no example: {}"
 _FACTOR = 1e6  # a factor that is larger is written as a power
+_NAMES = 3  # of requirements that one thing helps
+_COLUMNS = 8
+EXAMPLE = (
+    "A sentence of the program, and one draw of it by this run's model under a fresh key that nobody keeps. "
+    "No row of the table."
+)
+# Points of a printed page: what a page break may leave empty, a box's width, and what stands around headings and warnings.
+BREAK, _BOXED, _SUBHEADING, _WARNED = 20.0, WIDTH - 26.0, 22.8, 42.0
 # What helps where a requirement is broken, by what the figure's name begins with.
 _HELPS = (
     (
@@ -96,17 +111,6 @@ _GLOSSARY = (
 
 
 @dataclass(frozen=True)
-class Row:
-    """A requirement as the page shows it: its mark, how it is coloured, itself, and what is said of it."""
-
-    mark: str
-    look: str
-    requirement: str
-    standing: str
-    said: str
-
-
-@dataclass(frozen=True)
 class Heading:
     """Sentences under a heading of the second page."""
 
@@ -124,7 +128,9 @@ class Decision:
         mark: a sign.
         words: the verdict.
         why: a sentence.
-        rows: each requirement.
+        rows: the requirements, as far as two printed pages have room: the annex has each.
+        warnings: of the statement, as many as there is room for; `more_warnings` says how many more there are, and where.
+        more_warnings: as that; empty where there are none.
         released: what the answers themselves release; empty where that is nothing.
         meaning: three sentences.
         before: a public text, and `after` what one draw made of it, in stretches (differs, text).
@@ -140,6 +146,8 @@ class Decision:
     words: str
     why: str
     rows: tuple[Row, ...]
+    warnings: tuple[str, ...]
+    more_warnings: str
     released: str
     meaning: tuple[str, ...]
     before: tuple[tuple[bool, str], ...]
@@ -150,16 +158,18 @@ class Decision:
 
 
 def decision(facts: ReportFacts) -> Decision:
-    """Write the first two pages."""
-    standing = facts.verdict.standing
+    """Write the first two pages; what the requirements and the warnings take of them is what the rest leaves."""
+    standing, judged = facts.verdict.standing, facts.verdict.judged
     pieces = [] if facts.example is None else list(differences(*facts.example))
-    return Decision(
+    made = Decision(
         about=tuple(_about(facts)),
         look=CLASSES[standing],
         mark=MARKS[standing],
         words=_words(facts),
-        why=_why(facts),
-        rows=tuple(map(_row, facts.verdict.judged)),
+        why=_why(facts, len(facts.verdict.broken)),  # the longest that it can become
+        rows=(),
+        warnings=(),
+        more_warnings="",
         released=_released(facts),
         meaning=tuple(meaning(facts)),
         before=tuple((not same, text) for same, text, _ in pieces if text),
@@ -177,6 +187,58 @@ def decision(facts: ReportFacts) -> Decision:
         ),
         sign=tuple(_sign(facts)),
     )
+    left = 2 * SHEET - BREAK - height(made, facts.run.run_id)
+    warnings = list(facts.statement.under("Warnings"))
+    room = max(left - least_height(judged), left / 2)
+    shown = next(
+        count for count in range(len(warnings), -1, -1) if _box(warnings[:count]) <= room or not count
+    )
+    beyond = len(warnings) - shown
+    found = arranged(judged, left - _box(warnings[:shown]))
+    return replace(
+        made,
+        rows=found.rows,
+        why=_why(facts, found.beyond),
+        warnings=tuple(warnings[:shown]),
+        more_warnings=f"{beyond:,} {'more ' * bool(shown)}of the {len(warnings):,} warnings "
+        f"{'stands' if beyond == 1 else 'stand'} in the annex"
+        if beyond
+        else "",
+    )
+
+
+def height(made: Decision, run_id: str) -> float:
+    """Return how much of two printed pages all takes but requirements and warnings, in points."""
+    top = (
+        text_height(f"What run {run_id} released", 20.4, bold=True, line=1.2, around=3.6)
+        + text_height(made.words, 21.6, width=_BOXED, bold=True, line=1.2, around=30.0)
+        + text_height(made.why, 10.5, width=_BOXED, line=1.5)
+        + pairs_height(made.about)
+    )
+    required = (text_height(made.released, around=12.0) if made.released else 0.0) + heading_height() + 9.6
+    texts = ("".join(text for _, text in made.before), "".join(text for _, text in made.after))
+    example = (
+        text_height(made.no_example, around=12.0)
+        if made.no_example
+        else sum(text_height(text, width=WIDTH - 70.0, around=2.4) for text in texts)
+        + text_height(EXAMPLE, around=21.6)
+    )
+    rests = sum(
+        list_height(part.sentences)
+        if len(part.sentences) > 1
+        else text_height("".join(part.sentences), around=7.2)
+        for part in made.rests
+    )
+    sign = sum(text_height(value, SMALL, width=WIDTH - 110.0, around=9.0) for _, value in made.sign) + 10.0
+    return (
+        top + required + heading_height() + list_height(made.meaning) + heading_height() + example
+        + heading_height() + rests + len(made.rests) * _SUBHEADING + heading_height() + sign
+    )  # fmt: skip
+
+
+def _box(warnings: Sequence[str]) -> float:
+    """Return how much of a printed page the warnings take, in points."""
+    return _WARNED + list_height(warnings, width=WIDTH - 40.0) if warnings else 0.0
 
 
 def glossary() -> Section:
@@ -225,7 +287,7 @@ def meaning(facts: ReportFacts) -> Iterator[str]:
             "approx_dp": f"up to a probability δ = {exact(promised.delta)}",
         }.get(promised.kind, "whatever the two are")
         yield (
-            f"Whoever sees what one drawn word became can tell two {promised.compared} apart by a factor of at most {times} "
+            f"What one drawn word became shifts the odds between two {promised.compared} by a factor of at most {times} "
             f"(ε = {exact(promised.epsilon)}; {promised.status}), {between}."
         )
     yield (
@@ -240,7 +302,7 @@ def meaning(facts: ReportFacts) -> Iterator[str]:
         else f"the ε of a record grows with the {counted(settings.consistency)} that it has"
     )
     yield (
-        f"No guarantee covers what stays in clear, nor names and identifiers that no search found, and {record}."
+        f"No guarantee covers what stays in clear, none says that every name and identifier was found, and {record}."
     )
 
 
@@ -250,7 +312,12 @@ def _about(facts: ReportFacts) -> Iterator[tuple[str, str]]:
     yield "purpose", approval.purpose or f"{_BLANK} (approval.purpose)"
     yield "owner", approval.owner or f"{_BLANK} (approval.owner)"
     yield "table", f"{run.output}{version}"
-    yield "made from", f"{run.input}: {', '.join(run.settings.columns)}, by run {run.run_id} of {run.began}"
+    columns = run.settings.columns
+    more = f" and {len(columns) - _COLUMNS:,} more columns" if len(columns) > _COLUMNS else ""
+    yield (
+        "made from",
+        f"{run.input}: {', '.join(columns[:_COLUMNS])}{more}, by run {run.run_id} of {run.began}",
+    )
 
 
 def _words(facts: ReportFacts) -> str:
@@ -262,14 +329,19 @@ def _words(facts: ReportFacts) -> str:
     return "Not decided"
 
 
-def _why(facts: ReportFacts) -> str:
+def _why(facts: ReportFacts, beyond: int) -> str:
+    """Say why; `beyond`: how many broken requirements are named in the annex alone."""
     verdict = facts.verdict
     if verdict.standing == BROKEN:
         count = len(verdict.broken)
         said = [*verdict.against]
         if count:
             said.append("a requirement is not met" if count == 1 else f"{count:,} requirements are not met")
-        return f"{_capital('; '.join(said))}."
+        also = ""
+        if beyond:
+            which = f"{'All' if beyond == count else f'{beyond:,}'} of them {'is' if beyond == 1 else 'are'}"
+            also = f" {which} named in the annex alone (What was required)."
+        return f"{_capital('; '.join(said))}.{also}"
     if verdict.standing == HOLDS:
         return (
             f"All {len(verdict.judged):,} that the settings set are met."
@@ -279,22 +351,12 @@ def _why(facts: ReportFacts) -> str:
     if verdict.unfinished:
         return "The run has not come to its account."
     if not verdict.judged:
-        return "No requirement was set (require), so that nothing was held against the table."
+        return "No requirement was set (require), so that there is nothing to judge this table by."
     missing = len(verdict.not_measured)
     return (
         f"{missing:,} of {len(verdict.judged):,} requirements {'was' if missing == 1 else 'were'} not measured, which is neither "
         "held nor broken."
     )
-
-
-def _row(one: Judged) -> Row:
-    name = one.requirement.split()[0]
-    said = _capital(ALONE.get(name) or FIGURES[name])
-    if one.shown:
-        said += f"; it came to {one.shown}"
-    elif one.restricted and one.standing != NOT_MEASURED:
-        said += "; the figure is restricted"
-    return Row(MARKS[one.standing], CLASSES[one.standing], one.requirement, WORDS[one.standing], f"{said}.")
 
 
 def _released(facts: ReportFacts) -> str:
@@ -311,7 +373,8 @@ def _released(facts: ReportFacts) -> str:
 
 def _clear(facts: ReportFacts) -> Iterator[str]:
     parts = parts_in_clear(facts)
-    yield f"{_capital(', '.join(parts))}. What is disclosed (annex) says of each what it tells."
+    columns = "names these columns, and " if facts.run.settings.releases_other_columns else ""
+    yield f"As in the source stand: {', '.join(parts)}. What is disclosed (annex) {columns}says what each tells."
 
 
 def _names(facts: ReportFacts) -> Iterator[str]:
@@ -350,22 +413,31 @@ def _spent(facts: ReportFacts) -> Iterator[str]:
 
 def _changes(facts: ReportFacts) -> Iterator[str]:
     verdict, expires = facts.verdict, facts.approval.expires
+    helped: dict[str, list[str]] = {}
     for requirement in verdict.broken:
-        yield f"{requirement} (broken): {_help(requirement)}. Then a new run."
+        helped.setdefault(_help(requirement), []).append(requirement)
+    for said, requirements in helped.items():
+        yield f"{_some(requirements)} (broken): {said}. Then a new run."
     audited = [one for one in verdict.not_measured if one.split()[0] in MEANING]
     if audited:
         yield (
-            f"Not measured: {'; '.join(audited)}. `dptext audit TABLE --against SOURCE --config FILE` measures it (options "
+            f"Not measured: {_some(audited)}. `dptext audit TABLE --against SOURCE --config FILE` measures it (options "
             "name labels, lists of names and models), and this report made again shows it."
         )
     others = [one for one in verdict.not_measured if one not in audited]
     if others:
-        yield f"Not measured: {'; '.join(others)}. This run has no such figure."
+        yield f"Not measured: {_some(others)}. This run has no such figure."
     if not verdict.judged:
         yield "Requirements in the settings (require), and this report made again with them."
     yield "A further release of the same input adds its ε to what was spent, and takes a report of its own."
     if expires is not None:
         yield f"The approval ends with {expires}."
+
+
+def _some(requirements: Sequence[str]) -> str:
+    """Return the first names, and how many more there are: the first page or the annex has them."""
+    more = len(requirements) - _NAMES
+    return "; ".join(requirements[:_NAMES]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def _help(requirement: str) -> str:

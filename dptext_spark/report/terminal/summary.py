@@ -132,7 +132,13 @@ def _required(verdict: Verdict | None) -> Iterator[tuple[str, str]]:
 def _shown(facts: RunFacts, internal: bool, pair: Pair | str | None) -> Iterator[tuple[str, str]]:
     """Say what became of the text: by the law alone, and to those inside by the text itself."""
     band = facts.expected_change
-    if band is not None and not internal:
+    if isinstance(band, str):
+        if not internal:
+            yield (
+                "changed",
+                f"no law tells what is to be expected: {band} (the figure of this table: --internal)",
+            )
+    elif band is not None and not internal:
         low, high = percent_down(min(band)), percent_up(max(band))
         yield (
             "changed",

@@ -75,7 +75,7 @@ def reconcile(
         key_kind=record.key_kind,
         second_release=record.second_release,
         ledger=record.spent,
-        expected_change=None if plan.config.budget is not None else expected_change(plan.privatizer),
+        expected_change=None if plan.stream is not None else expected_change(plan.privatizer),
         restricted=restricted,
     )
     facts = replace(facts, disclosure=disclosure(facts))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
+from dptext_spark.audit.deniability.expected import expected_change
 from dptext_spark.disclosure.disclosure import disclosure
 from dptext_spark.disclosure.facts import MicroBatches, Restricted, RunFacts, RunMetric
 from dptext_spark.spark.job import counting, runs
@@ -74,6 +75,7 @@ def totals(
         audited="" if newest is None else f"In each micro-batch: {newest.audited}",
         second_release=bool(second),
         ledger=None if spent is None else spent.spending,
+        expected_change=expected_change(plan.privatizer),  # once, and not of every micro-batch
         restricted=Restricted(shares),
     )
     return replace(facts, disclosure=disclosure(facts)), metrics

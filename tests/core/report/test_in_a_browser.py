@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from dptext_spark.report.page import page
 from dptext_spark.report.sections.gather import gathered
 from tests.core.report.accounts import METRICS, row, small_model
 from tests.core.report.browser import Browser, found
+from tests.core.report.sections.test_decision import standings
 from tests.core.report.test_comparison import comparison, points
 
 PROGRAM = found()
@@ -165,3 +167,21 @@ def test_every_printed_page_is_marked_and_tables_behind_charts_are_printed(
     assert len(pages) > 3
     assert [number for number, said in enumerate(pages) if "RESTRICTED" not in said] == []
     assert "found: the worst pair" in text
+
+
+@pytest.mark.skipif(shutil.which("pdftotext") is None, reason="no pdftotext here")
+@pytest.mark.parametrize("counts", [(4, 4, 4), (10, 12, 8), (0, 60, 0)])
+def test_the_decision_is_two_printed_pages(
+    browser: Browser, tmp_path: Path, counts: tuple[int, int, int]
+) -> None:
+    """Whatever the number of requirements; the annex begins on the third sheet."""
+    model = small_model(words=60)
+    facts = replace(gathered(row(model), model=model), verdict=standings(*counts))
+    place = tmp_path / "report.html"
+    place.write_text(page(facts), encoding="utf-8")
+    browser.open(place.as_uri(), 800)
+    (tmp_path / "report.pdf").write_bytes(browser.pdf())
+    command = ["pdftotext", str(tmp_path / "report.pdf"), "-"]
+    sheets = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split("\f")
+    assert [n for n, said in enumerate(sheets) if "Annex: what was released" in said] == [2]
+    assert "signature" in sheets[1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import itertools
 import json
 import re
@@ -20,7 +21,8 @@ from dptext_spark.config.requirements import named_requirement
 from dptext_spark.config.sections import Approval
 from dptext_spark.report.facts import ReportFacts
 from dptext_spark.report.page import page
-from dptext_spark.report.sections.decision import decision, joined, meaning
+from dptext_spark.report.paper import SHEET
+from dptext_spark.report.sections.decision import decision, height, joined, meaning
 from dptext_spark.report.sections.gather import gathered
 from tests.core.report.accounts import METRICS, row, small_model
 
@@ -260,3 +262,60 @@ def test_why_counts(facts: ReportFacts, standings: tuple[str, str]) -> None:
         )
     else:
         assert said == "All 2 that the settings set are met."
+
+
+def standings(held: int, broken: int, waiting: int) -> Verdict:
+    names = sorted(FIGURES, key=len, reverse=True)
+    which = [0.25] * held + [0.75] * broken + [None] * waiting
+    named = [names[n % len(names)] for n in range(len(which))]
+    limits = [
+        named_requirement(f"{name} <= 0.5{n:03d}", FIGURES, "a run")
+        for n, name in enumerate(named[: len(names)])
+    ]
+    return verdict(limits, [Metric(name, value) for name, value in zip(named, which, strict=True)])
+
+
+def test_whatever_their_number_no_broken_one_is_hidden_and_two_pages_hold_all(facts: ReportFacts) -> None:
+    """The estimate of the printed height keeps to two pages, and what is named or counted is every requirement."""
+    for counts in itertools.product((0, 1, 4, 20), repeat=3):
+        found = replace(facts, verdict=standings(*counts))
+        made = decision(found)
+        broken = found.verdict.broken
+        shown = " ".join(f"{row.requirement} {row.said}" for row in made.rows if row.look == "broken")
+        hidden = [one for one in broken if one not in shown]
+        if hidden:
+            said = (
+                "All of them are"
+                if len(hidden) == len(broken)
+                else f"{len(hidden)} of them {'is' if len(hidden) == 1 else 'are'}"
+            )
+            assert f"{len(broken)} requirements are not met. {said} named in the annex alone" in made.why
+        else:
+            assert "annex" not in made.why
+        (change,) = (part.sentences for part in made.rests if part.heading == "What would change it")
+        assert len([one for one in change if "(broken)" in one]) <= 7
+        assert height(made, found.run.run_id) + sum(row.height for row in made.rows) <= 2 * SHEET
+
+
+def test_the_page_links_to_the_annex_where_all_requirements_stand(facts: ReportFacts) -> None:
+    found = replace(facts, verdict=standings(20, 30, 10))
+    text = page(found)
+    assert '<a href="#required">each in the annex</a>' in text
+    annex = text[text.index('<section id="required">') :]
+    for one in found.verdict.judged:
+        assert html.escape(one.requirement) in annex
+    assert '<section id="required">' not in page(facts)
+
+
+def test_more_warnings_than_there_is_room_for_are_counted_first(facts: ReportFacts) -> None:
+    for many in (0, 1, 5, 12, 60):
+        warnings = tuple(f"Warning {n} {'of a sentence that goes on ' * 6}." for n in range(many))
+        rest = tuple(part for part in facts.statement.sections if part[0] != "Warnings")
+        said = replace(facts.statement, sections=(("Warnings", warnings), *rest) if many else rest)
+        made = decision(replace(facts, statement=said, verdict=standings(4, 4, 4)))
+        assert made.warnings == warnings[: len(made.warnings)]
+        beyond = many - len(made.warnings)
+        assert made.more_warnings.startswith(f"{beyond} " if beyond else "")
+        assert bool(made.more_warnings) == bool(beyond)
+        assert beyond == 0 or many > 4
+        assert made.rows

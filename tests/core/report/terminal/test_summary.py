@@ -260,6 +260,14 @@ def test_what_is_to_be_expected_of_the_law_is_said_and_inside_the_figure() -> No
     assert "to be expected" not in summary(FACTS)
 
 
+def test_where_no_law_tells_the_summary_says_why() -> None:
+    facts = replace(FACTS, expected_change="a draw depends on the word before it, too")
+    said = "no law tells what is to be expected: a draw depends on the word before it, too (the figure of this table"
+    assert f"  changed      {said}" in summary(facts, columns=300)
+    assert "to be expected" not in summary(facts, internal=True)
+    assert dict(shareable_summary(facts)[1])["changed"].startswith("no law tells")
+
+
 def test_who_looked_for_names_is_said_to_all() -> None:
     policy = {"names": {"lists": True}, "mask": [{"file": "/names.txt"}]}
     looked = parse_config({**LEAST, "policy": policy})
