@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 _OF_GROUP = {
     "recall": "share of these words that the search finds: that of --config, else public lists and rules",
     "recall_whole": "share of these names of which every word is found",
@@ -95,9 +97,23 @@ MEANING = {
     "attribute_rows": "rows with an attribute that this was learnt from or tried on",
     "attribute_missing": "rows of that sample without an attribute; they were left out",
 }
+# What a share can be at most; counts, ε and a quotient of counts have no such bound.
+_PER_CENT = ("bleu",)
+_UNBOUNDED = re.compile(
+    r"rows|words|missing_in_\w+|distinct_words_share|\w+_(rows|words|found|groups|missing|aligned|texts|epsilon)"
+)
+
+
+def greatest(name: str) -> float | None:
+    """Return the largest value that a figure can have; None where nothing bounds it."""
+    if name in _PER_CENT:
+        return 100.0
+    return None if _UNBOUNDED.fullmatch(name) else 1.0
+
+
 # Of the run and its ledger; no audit counts them.
 OF_RUN = {
-    "record_epsilon": "ε of the record that spends most: the sum over its drawn words, or what budget.record bounds it to",
+    "record_epsilon": "ε of the record that spends most: the plain sum over its drawn words, or what budget.record bounds it to",
     "ledger_epsilon": "ε that all releases of the input have spent on one word of the column where it is most, by the ledger",
 }
 # Counted by the run, too, without an audit.
@@ -110,11 +126,11 @@ ATTACKS = (
 FREQUENCY = ("frequency_success",)  # at dataset level
 FIGURES = MEANING | OF_RUN
 # Where a figure stands by itself, those whose sentence leans on the one before it.
-_NAMES_KEPT = "that public lists and rules find, and that are in the table as they were"
+_NAMES_KEPT = "that public lists and rules find in the source: the share that is in the table as it was"
 ALONE = {
-    "names_kept": f"share of the words of names {_NAMES_KEPT}",
-    "persons_kept": f"share of the words of names of persons {_NAMES_KEPT}",
-    "locations_kept": f"share of the words of towns, countries and states {_NAMES_KEPT}",
+    "names_kept": f"of the words of names {_NAMES_KEPT}",
+    "persons_kept": f"of the words of names of persons {_NAMES_KEPT}",
+    "locations_kept": f"of the words of towns, countries and states {_NAMES_KEPT}",
     "locations_kept_whole": "share of the towns, countries and states of which every word is in the table as it was",
     "listed_kept": "share of the entries of a list of names of which every word is in the table as it was",
     "capitals_kept": "share of the capitalised words within sentences that are in the table as they were",

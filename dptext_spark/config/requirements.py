@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from dptext_spark.config.figures import greatest
 from dptext_spark.errors import SettingsError, did_you_mean
 
 Subject = TypeVar("Subject")
@@ -124,7 +125,14 @@ def named_requirement(
             f"{field}: {name!r} is no figure of {whose}; valid: {', '.join(names)}.{did_you_mean(name, names)}"
         )
 
-    return Requirement.parse(text, read, f"a figure, {FORM}, as in 'original_share <= 0.6'", field)
+    found = Requirement.parse(text, read, f"a figure, {FORM}, as in 'original_share <= 0.6'", field)
+    most = greatest(found.subject)
+    if most is not None and found.limit > most:
+        raise SettingsError(
+            f"{field}: {text!r} given, and {found.subject} is never above {most:g}; valid: a limit of at most {most:g}"
+            f"{', 0.4 for 40 per cent' if most == 1 else ''}."
+        )
+    return found
 
 
 def contradictions(requirements: Sequence[Requirement[str]]) -> Iterator[tuple[str, str]]:

@@ -319,6 +319,22 @@ class ShownSettings:
         return str(self.values["mechanism"].get("remap", "none"))
 
     @property
+    def row_key(self) -> str | None:
+        """The column that identifies a row; None where the place does."""
+        return self.values.get("row_key")
+
+    @property
+    def record_key(self) -> str | None:
+        """The column whose equal values are one record; None where each row is one."""
+        return self.values.get("record_key")
+
+    @property
+    def other_columns(self) -> str | tuple[str, ...]:
+        """keep, drop, or the names of those that go along."""
+        others = self.values["output"].get("other_columns", "keep")
+        return others if isinstance(others, str) else tuple(others)
+
+    @property
     def releases_other_columns(self) -> bool:
         """Whether the output holds other columns than texts, as it does by default."""
         return bool(self.values["output"].get("other_columns") != "drop")

@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from dptext_spark.config.figures import is_restricted
-from dptext_spark.config.model import RunConfig
 from dptext_spark.config.requirements import Requirement
 
 HEADING = "What is released in clear"
 
 
-def not_audited(config: RunConfig) -> str:
-    """Say before a run that its table cannot be audited against its source; empty where it can."""
-    others = config.output.other_columns
-    if config.row_key is None:
+def not_audited(row_key: str | None, others: str | Sequence[str]) -> str:
+    """Say that the written table cannot be audited against its source; empty where it can.
+
+    Args:
+        row_key: of the settings.
+        others: output.other_columns: keep, drop or names.
+    """
+    if row_key is None:
         why = "there is no row_key"
-    elif others != "keep" and config.row_key not in others:
+    elif others != "keep" and (others == "drop" or row_key not in others):
         why = "output.other_columns drops the row_key"
     else:
         return ""

@@ -61,7 +61,7 @@ def run(
     if key is None and config.is_stream:
         require_lasting(config.key.kind, config.mode)
     begin_code(config, say, here=workers_here(spark))
-    unaudited = not_audited(config)
+    unaudited = not_audited(config.row_key, config.output.other_columns)
     if unaudited:
         say(unaudited)
     session = spark or spark_session()

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from dptext_spark.audit.results import WordAttack
 from dptext_spark.audit.verdict import BROKEN, HOLDS
 from dptext_spark.config.figures import MEANING
+from dptext_spark.disclosure.required import not_audited
 from dptext_spark.guarantee import counted
 from dptext_spark.ledger.entry import COUNTS
 from dptext_spark.report.blocks import Section, pairs
@@ -34,6 +35,8 @@ from dptext_spark.runtime.display import differences
 
 _BLANK = "to be filled in"
 _NO_EXAMPLE = "There is no example: {}"
+CONTEXT = "audit_context_success"
+_TENS = 10.0  # an ε of a record from which on it protects little
 _FACTOR = 1e6  # a factor that is larger is written as a power
 _NAMES = 3  # of requirements that one thing helps
 _COLUMNS = 8
@@ -210,7 +213,7 @@ def decision(facts: ReportFacts) -> Decision:
 def height(made: Decision, run_id: str) -> float:
     """Return how much of two printed pages all takes but requirements and warnings, in points."""
     top = (
-        text_height(f"What run {run_id} released", 20.4, bold=True, line=1.2, around=3.6)
+        text_height(f"What run {run_id} wrote, to be decided on", 20.4, bold=True, line=1.2, around=3.6)
         + text_height(made.words, 21.6, width=_BOXED, bold=True, line=1.2, around=30.0)
         + text_height(made.why, 10.5, width=_BOXED, line=1.5)
         + pairs_height(made.about)
@@ -261,13 +264,24 @@ def joined(facts: ReportFacts) -> str:
         return "" if found is None else f"{about}; no attack was made here."
     worst = max(one.worst_at_most for one in facts.attacks if isinstance(one, WordAttack))
     among = (
-        f", and {percent_up(worst)} of those that are easiest to guess" if worst > strongest.at_most else ""
+        f", and {percent_up(worst)} of the 1 % that are easiest to guess" if worst > strongest.at_most else ""
     )
     most = "a better one may find more" if strongest.open else "at most"
+    guessed = f"{percent_up(strongest.at_most)} of the drawn words ({most}){among}"
+    if strongest.restricted:
+        return f"{about}: the strongest attack on this table that is shown here guesses {guessed}."
     return (
-        f"{about}: the strongest attack that was tried finds {percent_up(strongest.at_most)} of the drawn words ({most}){among}, "
-        "for much is known from how common words are, and an ε that holds may be large."
+        f"{about}: by public counts or text, not on this table, the strongest attack shown guesses {guessed}. "
+        f"{_context(facts)}"
     )
+
+
+def _context(facts: ReportFacts) -> str:
+    """Say what an adversary finds who reads the words around a replacement: that depends on the table."""
+    value = None if facts.metrics is None else facts.metrics.get(CONTEXT)
+    if value is not None:
+        return f"On this table, who reads the words around guesses {percent_up(value)}."
+    return "On the table, who reads the words around may guess many more (`dptext audit`: context_success, restricted)."
 
 
 def meaning(facts: ReportFacts) -> Iterator[str]:
@@ -286,8 +300,10 @@ def meaning(facts: ReportFacts) -> Iterator[str]:
             "epsilon_dp_within_group": "and nothing bounds it for other words",
             "approx_dp": f"up to a probability δ = {exact(promised.delta)}",
         }.get(promised.kind, "whatever the two are")
+        sets = " (the words that a word can become)" if "set" in promised.compared else ""
+        between_words = f"{promised.compared}{sets}"
         yield (
-            f"What one drawn word became shifts the odds between two {promised.compared} by a factor of at most {times} "
+            f"What one drawn word became shifts the odds between two {between_words} by a factor of at most {times} "
             f"(ε = {exact(promised.epsilon)}; {promised.status}), {between}."
         )
     yield (
@@ -299,7 +315,8 @@ def meaning(facts: ReportFacts) -> Iterator[str]:
         if settings.budget is not None
         else "records have no ε, for all share the draws"
         if settings.consistency == "dataset"
-        else f"the ε of a record grows with the {counted(settings.consistency)} that it has"
+        else f"the ε of a record{'' if settings.record_key else ' (here: a row)'} grows with the {counted(settings.consistency)} "
+        "that it has"
     )
     yield (
         f"No guarantee covers what stays in clear, none says that every name and identifier was found, and {record}."
@@ -373,7 +390,12 @@ def _released(facts: ReportFacts) -> str:
 
 def _clear(facts: ReportFacts) -> Iterator[str]:
     parts = parts_in_clear(facts)
+    others = facts.run.settings.other_columns
     columns = "names these columns, and " if facts.run.settings.releases_other_columns else ""
+    if not isinstance(others, str) and others:
+        more = f" and {len(others) - _COLUMNS:,} more" if len(others) > _COLUMNS else ""
+        parts = [*parts[:-1], f"the columns {', '.join(others[:_COLUMNS])}{more}"]
+        columns = ""
     yield f"As in the source stand: {', '.join(parts)}. What is disclosed (annex) {columns}says what each tells."
 
 
@@ -405,10 +427,17 @@ def _spent(facts: ReportFacts) -> Iterator[str]:
     if math.isinf(worst):
         yield "No ε stands for the sum: a guarantee was refuted, or a key was no secret."
     if spent.record is not None and (spent.record.times or spent.record.without):
-        yield f"On one record: {spent.record}."
+        sums = "; record_epsilon is the plain sum" if _sums(facts) else ""
+        weak = " An ε in the tens protects little by itself." if spent.record.epsilon >= _TENS else ""
+        yield f"On one record: {spent.record}, its words counted up in steps, so that this may be shown{sums}.{weak}"
     total = sum(one.epsilon for one in facts.published)
     if total:
         yield f"Published counts cost ε = {digits_up(total, 4)} beside that."
+
+
+def _sums(facts: ReportFacts) -> bool:
+    """Whether a requirement names the other figure of a record."""
+    return any(one.requirement.startswith("record_epsilon") for one in facts.verdict.judged)
 
 
 def _changes(facts: ReportFacts) -> Iterator[str]:
@@ -419,7 +448,10 @@ def _changes(facts: ReportFacts) -> Iterator[str]:
     for said, requirements in helped.items():
         yield f"{_some(requirements)} (broken): {said}. Then a new run."
     audited = [one for one in verdict.not_measured if one.split()[0] in MEANING]
-    if audited:
+    unaudited = not_audited(facts.run.settings.row_key, facts.run.settings.other_columns)
+    if audited and unaudited:
+        yield f"Not measured: {_some(audited)}. It cannot be: {unaudited}. Then a new run."
+    elif audited:
         yield (
             f"Not measured: {_some(audited)}. `dptext audit TABLE --against SOURCE --config FILE` measures it (options "
             "name labels, lists of names and models), and this report made again shows it."

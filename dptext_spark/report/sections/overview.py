@@ -140,7 +140,9 @@ def _found(facts: ReportFacts) -> Iterator[Tile]:
         worst_words = max(one.worst_at_most for one in facts.attacks if isinstance(one, WordAttack))
         by = "" if strongest.worst_at_most == worst_words else "another attack finds "
         among = f"; {by}{percent_up(worst_words)} of the worst 1 % of words" if worst_words else ""
-        yield Tile("Strongest attack finds", percent_up(strongest.at_most), f"of words{most}{among}")
+        shown = "Strongest attack shown finds" if strongest.restricted else "Attack by public text finds"
+        by_law = "" if strongest.restricted else "; by the law and public counts, not of this table"
+        yield Tile(shown, percent_up(strongest.at_most), f"of words{most}{among}{by_law}")
     stays = facts.deniability.figure("N_w")
     if stays is not None:
         most, side = ("", "values") if stays.exact else (" at most", "upper")

@@ -75,7 +75,7 @@ def _entries(planned: Plan, checked: Checked) -> Iterator[tuple[str, str, int]]:
         f"by {mechanism['name']}, ε = {mechanism['epsilon']:g}, at {config.consistency} level; {_words(config)}",
         2,
     )
-    unaudited = not_audited(config)
+    unaudited = not_audited(config.row_key, config.output.other_columns)
     yield "guarantee", _short(str(planned.facts.guarantee)), 4 if unaudited else 5
     yield "certificate", certified(planned.facts.certificate).split(" (", 1)[0], 2
     warned = [

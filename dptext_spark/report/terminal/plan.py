@@ -204,7 +204,7 @@ def _steps(config: RunConfig) -> list[str]:
     if config.require:
         limits = ", ".join(map(str, config.require))
         steps.append(f"hold what was measured against {limits}; broken, it ends with exit code 7")
-    unaudited = not_audited(config)
+    unaudited = not_audited(config.row_key, config.output.other_columns)
     return [*steps, *([f"(after it) {unaudited}"] if unaudited else [])]
 
 

@@ -107,7 +107,7 @@ def test_metrics_are_read_with_their_bounds_and_an_audit_stands_beside_the_run()
     [
         (("bleu <= 3", "bleu >= 3"), 0), (("bleu < 3", "bleu >= 3"), 1), (("bleu <= 3", "bleu > 3"), 1),
         (("bleu < 3", "bleu > 3"), 1), (("bleu <= 3", "bleu >= 4"), 1), (("bleu <= 4", "bleu >= 3"), 0),
-        (("bleu <= 3", "cosine >= 4"), 0), (("bleu <= 3", "bleu <= 4"), 0), (("bleu >= 4", "bleu <= 5", "bleu < 3"), 1),
+        (("bleu <= 3", "rows >= 4"), 0), (("bleu <= 3", "bleu <= 4"), 0), (("bleu >= 4", "bleu <= 5", "bleu < 3"), 1),
     ],
 )  # fmt: skip
 def test_limits_that_leave_no_value(texts: tuple[str, ...], expected: int) -> None:

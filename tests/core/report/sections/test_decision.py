@@ -15,6 +15,7 @@ pytest.importorskip("matplotlib", reason="the extra [audit] is not installed")
 pytest.importorskip("jinja2", reason="the extra [audit] is not installed")
 
 from dptext_spark.audit.estimates import Metric
+from dptext_spark.audit.results import WordAttack
 from dptext_spark.audit.verdict import Verdict, verdict
 from dptext_spark.config.figures import FIGURES
 from dptext_spark.config.requirements import named_requirement
@@ -24,6 +25,7 @@ from dptext_spark.report.page import page
 from dptext_spark.report.paper import SHEET
 from dptext_spark.report.sections.decision import decision, height, joined, meaning
 from dptext_spark.report.sections.gather import gathered
+from dptext_spark.rounding import percent_up
 from tests.core.report.accounts import METRICS, row, small_model
 
 VALUES = {"holds": 0.125, "broken": 0.875, "not measured": None}
@@ -95,7 +97,16 @@ def test_confirmed_never_stands_beside_a_success_without_the_sentence_that_joins
     assert said.startswith(
         "The certificate (confirmed) is about how much one output tells, not about how often"
     )
-    assert said.count(". ") == 0
+    first, rest = said.split(". ", 1)
+    strongest = facts.attacks[0]
+    assert isinstance(strongest, WordAttack)
+    assert f"not on this table, the strongest attack shown guesses {percent_up(strongest.at_most)}" in first
+    assert "who reads the words around may guess many more" in rest
+    assert "context_success" in rest
+    measured = joined(replace(facts, metrics={"audit_context_success": 0.734}))
+    assert measured.endswith("On this table, who reads the words around guesses 73.4 %.")
+    on_it = joined(replace(facts, attacks=[replace(strongest, restricted=True)]))
+    assert "the strongest attack on this table that is shown here guesses" in on_it
     text = page(facts)
     assert text.count(said) == 2  # on the first page, and below the tiles
     assert joined(replace(facts, attacks=[])).endswith("no attack was made here.")
@@ -319,3 +330,26 @@ def test_more_warnings_than_there_is_room_for_are_counted_first(facts: ReportFac
         assert bool(made.more_warnings) == bool(beyond)
         assert beyond == 0 or many > 4
         assert made.rows
+
+
+def test_what_cannot_be_audited_and_which_columns_go_along_is_said(facts: ReportFacts) -> None:
+    def of(**settings: Any) -> ReportFacts:
+        config = {**json.loads(facts.run.config), **settings}
+        required = [named_requirement("names_kept <= 0.1", FIGURES, "a run")]
+        return replace(
+            facts, run=replace(facts.run, config=json.dumps(config)), verdict=verdict(required, [])
+        )
+
+    def under(heading: str, found: ReportFacts) -> str:
+        return " ".join(next(one.sentences for one in decision(found).rests if one.heading == heading))
+
+    unkeyed = of(row_key=None)
+    assert "`dptext audit TABLE" not in under("What would change it", unkeyed)
+    assert "It cannot be: the table cannot be audited" in under("What would change it", unkeyed)
+    output = {"path": "/out", "other_columns": ["id", "stars"]}
+    keyed = of(row_key="id", output=output)
+    assert "`dptext audit TABLE" in under("What would change it", keyed)
+    assert "the columns id, stars." in under("In clear", keyed)
+    dropped = of(row_key="id", output={**output, "other_columns": ["stars"]})
+    assert "output.other_columns drops the row_key" in under("What would change it", dropped)
+    assert "columns" not in under("In clear", of(output={**output, "other_columns": "drop"}))
