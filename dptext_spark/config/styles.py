@@ -123,9 +123,10 @@ def settings_file(table: TableSettings, style: str) -> tuple[str, RunConfig]:
     for name, value in settings.items():
         lines += [f"# {said[name]}", *_dumped({name: value})]
         if name == "columns" and table.row_key is None:
-            lines.append(
-                "# No row_key: the place in the files tells rows apart. Unique in the sample, if it is a key:"
-            )
+            lines += [
+                "# No row_key: the place in the files tells rows apart, and no audit can join the written table to its source.",
+                "# Unique in the sample; one that is named here and in other_columns, which releases it, lets it:",
+            ]
             lines += [f"# {one}" for key in table.row_keys for one in _dumped({"row_key": key})] or [
                 "# nothing"
             ]

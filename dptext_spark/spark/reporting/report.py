@@ -274,8 +274,10 @@ def report_facts(
     say, asked = progress or by_default(), asked or Wanted()
     require_extra("audit", "jinja2", "matplotlib")
     noisy, results = wanted(asked.publish), read_results(asked.figures)
-    say("reading the account", None)
+    if spark is None:
+        say("starting Spark", None)
     session = spark or spark_session()
+    say("reading the account", None)
     with suppress_sensitive_logs(session):
         try:
             record = _found(session, account, run_id)
