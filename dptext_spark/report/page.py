@@ -47,7 +47,7 @@ def page(facts: ReportFacts) -> str:
     )  # fmt: skip
     sections = [section for section in written if section is not None]
     return template.render(
-        title=f"What run {facts.run.run_id} wrote, to be decided on",
+        title=f"Decision on run {facts.run.run_id}",
         restricted=None if why is None else _WHY[why],
         decision=decision(facts),
         example=EXAMPLE,

@@ -213,7 +213,7 @@ def decision(facts: ReportFacts) -> Decision:
 def height(made: Decision, run_id: str) -> float:
     """Return how much of two printed pages all takes but requirements and warnings, in points."""
     top = (
-        text_height(f"What run {run_id} wrote, to be decided on", 20.4, bold=True, line=1.2, around=3.6)
+        text_height(f"Decision on run {run_id}", 20.4, bold=True, line=1.2, around=3.6)
         + text_height(made.words, 21.6, width=_BOXED, bold=True, line=1.2, around=30.0)
         + text_height(made.why, 10.5, width=_BOXED, line=1.5)
         + pairs_height(made.about)

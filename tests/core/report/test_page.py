@@ -103,7 +103,7 @@ def test_its_anchors_exist_and_no_id_is_there_twice(facts: ReportFacts) -> None:
 def test_every_section_is_there(facts: ReportFacts) -> None:
     said = Read(page(facts)).said
     assert [text for tag, text in said if tag == "h2"] == HEADINGS
-    assert [text for tag, text in said if tag == "h1"] == ["What run r1 wrote, to be decided on"]
+    assert [text for tag, text in said if tag == "h1"] == ["Decision on run r1"]
 
 
 def test_every_chart_says_what_it_shows_how_it_is_read_and_has_a_table(internal: ReportFacts) -> None:

@@ -59,7 +59,7 @@ def test_the_report_holds_the_account_and_no_private_word(spark, account: Accoun
     assert facts.metrics is None
     assert MARKER.lower() not in text.lower()
     assert "RESTRICTED" not in text
-    assert "What run second wrote, to be decided on" in text
+    assert "Decision on run second" in text
     assert "holds 2 releases of this tool" in text
 
 
