@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from dptext_spark.audit.table.metrics import options_for
 from dptext_spark.audit.verdict import BROKEN, HOLDS, NOT_MEASURED, Verdict
 from dptext_spark.config.figures import MEANING
 from dptext_spark.disclosure.facts import Figures, RunFacts, Unchanged
@@ -174,9 +175,10 @@ def _next(
             "" if place.table is not None or place.format == "delta" else f" --against-format {place.format}"
         )
         written = shlex.quote(str(table.path or table.table))
+        more = "".join(f" {option}" for option in options_for(one.split()[0] for one in waiting))
         yield (
             "next",
-            f"dptext audit {written} --against {shlex.quote(source)}{form} {given}; then {report}",
+            f"dptext audit {written} --against {shlex.quote(source)}{form} {given}{more}; then {report}",
         )
     else:
         yield "next", report

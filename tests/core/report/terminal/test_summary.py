@@ -312,6 +312,11 @@ def test_requirements_are_said_without_their_figures_and_what_comes_next() -> No
     beside = summary(FACTS, settings="s.yaml", overrides=["columns=[body]", "input.path=/in"], columns=300)
     assert "dptext report r1 --config s.yaml --set 'columns=[body]' --set input.path=/in" in beside
     assert "  next " not in summary(FACTS)
+    several = judged(
+        "bleu >= 5", "accuracy_private_private >= 0.5", "masked_success <= 0.3", "listed_kept <= 0", found={}
+    )
+    taking = "--config s.yaml --label COLUMN --similarity --masked-model FOLDER --names FILE; then"
+    assert taking in summary(keyed, verdict=several, settings="s.yaml", columns=300)
     unjoined = summary(FACTS, verdict=found, settings="s.yaml", columns=300)
     assert "dptext audit" not in unjoined  # which would be refused
     assert (
