@@ -76,7 +76,8 @@ def _entries(planned: Plan, checked: Checked) -> Iterator[tuple[str, str, int]]:
         2,
     )
     unaudited = not_audited(config.row_key, config.output.other_columns)
-    yield "guarantee", _short(str(planned.facts.guarantee)), 4 if unaudited else 5
+    required = _listed([str(one) for one in config.require], "")
+    yield "guarantee", _short(str(planned.facts.guarantee)), 5 - bool(unaudited) - bool(required)
     yield "certificate", certified(planned.facts.certificate).split(" (", 1)[0], 2
     warned = [
         s for h, said in (() if statement is None else statement.sections) if h == "Warnings" for s in said
@@ -95,6 +96,9 @@ def _entries(planned: Plan, checked: Checked) -> Iterator[tuple[str, str, int]]:
         1,
     )
     yield "restricted", f"{restricted.where}, depends on the private text", 1
+    if required:
+        approver = config.approval.approver
+        yield "required", required + (f"; to be signed by {approver}" if approver else ""), 1
     if unaudited:
         yield "no audit", unaudited.partition(":")[2].partition(",")[0].strip() + _undecided(config), 1
     yield "not checked", f"only the run can tell {', '.join(checked.open)}", 2
