@@ -33,7 +33,8 @@ LEAST_WORDS, LEAST_LETTERS = 3.0, 12.0  # of a text, on average; letters in scri
 LONGEST_KEY = 64  # characters
 START_MINUTES, READ_AND_WRITE = 1.0, 2.0  # Spark's start; a job's work, as a multiple of the drawing alone
 _OF_RECORDS = re.compile(
-    r"(?i)(^|[^a-z])(id|ids|uuid|guid|pk|key|no|nr|user|customer|author|account|client|patient|member|conversation|thread|session|case)([^a-z]|$)"
+    r"(?i)(^|[^a-z])(id|ids|uuid|guid|pk|key|no|nr|user|customer|author|account|client|patient|member|conversation|thread|session|case"
+    r"|kunden?|kundin|nutzer|konto|cliente|usuario|cuenta|utilisateur|compte|utente|klant)([^a-z]|$)"
 )
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 

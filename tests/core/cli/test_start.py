@@ -136,11 +136,13 @@ def test_a_table_in_another_language_is_sent_to_a_lexicon_and_told_that_names_ar
         "verschoben",
     ]
     bodies = [" ".join(words[(i * j) % len(words)] for j in range(1, 9)) for i in range(1, 60)]
-    pq.write_table(pa.table({"id": range(59), "body": bodies}), tmp_path / "de.parquet")
+    table = pa.table({"id": range(59), "kunde": [f"K{n // 3}" for n in range(59)], "body": bodies})
+    pq.write_table(table, tmp_path / "de.parquet")
     assert dptext("start", tmp_path / "de.parquet", "--column", "body") == 0
     shown = " ".join(capsys.readouterr().out.split())
     assert "a run would end here: policy.allow_unknown" in shown
     assert "Nothing was written to the target" not in shown  # no run was tried
+    assert "record key candidates: kunde" in shown
     assert "; they are made for English: in another language names are mostly wrong" in shown
     assert (
         "Next: name a lexicon of the text's language in it (lexicon.source; guide 'Another language'), or a run is refused."
