@@ -125,7 +125,6 @@ def defaults() -> dict[str, Any]:
     }
     approval = {f"approval.{name}": value for name, value in Approval().model_dump().items()}
     untraced = {
-        "budget": None,
         "require": [],
         **approval,
         "lexicon.prior": None,
@@ -145,7 +144,10 @@ def _value(value: Any) -> str:
 
 def settings() -> str:
     """Return every setting but the mechanism's: its default, what it may be, and what it does."""
-    said, given = commented(), defaults()
+    said, given = (
+        commented(),
+        defaults() | {"budget": None},
+    )  # which the file of all settings names in a comment
     may_be = kinds(RunConfig) | kinds(Policy, "policy.")
     may_be |= {f"policy.{name}": "list of sections" for name in ListSources.NAMES}
     may_be["policy.providers"] = "list of import paths"
