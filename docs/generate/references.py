@@ -124,13 +124,7 @@ def defaults() -> dict[str, Any]:
         "policy.identifiers.languages": list(Identifiers().languages),
     }
     approval = {f"approval.{name}": value for name, value in Approval().model_dump().items()}
-    untraced = {
-        "require": [],
-        **approval,
-        "lexicon.prior": None,
-        **flat(search, "policy.names."),
-        **lists,
-    }
+    untraced = {"require": [], **approval, "lexicon.prior": None, **flat(search, "policy.names."), **lists}
     return flat(parse_config(LEAST).as_dict()) | untraced
 
 
@@ -144,10 +138,8 @@ def _value(value: Any) -> str:
 
 def settings() -> str:
     """Return every setting but the mechanism's: its default, what it may be, and what it does."""
-    said, given = (
-        commented(),
-        defaults() | {"budget": None},
-    )  # which the file of all settings names in a comment
+    # The file of all settings names the budget in a comment.
+    said, given = commented(), defaults() | {"budget": None}
     may_be = kinds(RunConfig) | kinds(Policy, "policy.")
     may_be |= {f"policy.{name}": "list of sections" for name in ListSources.NAMES}
     may_be["policy.providers"] = "list of import paths"

@@ -45,9 +45,9 @@ def heading_height() -> float:
     return 31.5
 
 
-def list_height(sentences: Iterable[str], *, size: float = BODY, width: float = WIDTH - 16.0) -> float:
+def list_height(sentences: Iterable[str], *, width: float = WIDTH - 16.0) -> float:
     """Return the height of a list; of one sentence, of the paragraph."""
-    return sum(text_height(one, size, width=width, around=3.6) for one in sentences) + 9.6
+    return sum(text_height(one, width=width, around=3.6) for one in sentences) + 9.6
 
 
 def pairs_height(rows: Iterable[tuple[str, str]]) -> float:

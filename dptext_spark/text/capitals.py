@@ -107,6 +107,12 @@ def _is_letter(byte: Int) -> Any:
     return (byte >= 0x61) & (byte <= 0x7A) | (byte >= 0x41) & (byte <= 0x5A)
 
 
+@inlined
+def _follows_a_word(data: Any, begin: Int, p: Int) -> Any:
+    """Whether a space and an ASCII letter stand before p in its text, which tells most words within a sentence without a call."""
+    return p > begin + 1 and data[p - 1] == 0x20 and _is_letter(data[p - 2])
+
+
 @compiled
 def within_sentence(data: Any, begin: Int, p: Int, stage: Any, classes: Any, known: Any) -> Any:
     """Whether a word stands before the one at p in its sentence, in a text that begins at `begin`."""
@@ -205,8 +211,9 @@ def mark_capitals(
             continue
         strip = tokens[i, 3] & 0xFFFFFFFF
         begin = texts[rows[strip]]
-        within: Any = start > begin + 1 and data[start - 1] == 0x20 and _is_letter(data[start - 2])
-        if not within and not within_sentence(data, begin, start, stage, classes, known):
+        if not _follows_a_word(data, begin, start) and not within_sentence(
+            data, begin, start, stage, classes, known
+        ):
             continue
         if keeps_stop and code < 0 and code != MASKED_OOV and code != DRAWN_OOV:
             info: Any = np.int64(-1)
@@ -264,8 +271,9 @@ def _count_names(
             counts[row, 2 * kind + 1] += stays
             if capital:
                 begin = rows[row]
-                within: Any = start > begin + 1 and data[start - 1] == 0x20 and _is_letter(data[start - 2])
-                if within or within_sentence(data, begin, start, stage, classes, known):
+                if _follows_a_word(data, begin, start) or within_sentence(
+                    data, begin, start, stage, classes, known
+                ):
                     counts[row, _FOUND] += 1
                     counts[row, _KEPT] += stays
             if plain:

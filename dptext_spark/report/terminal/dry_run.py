@@ -9,7 +9,7 @@ from dataclasses import asdict
 
 from dptext_spark.config.figures import MEANING
 from dptext_spark.config.model import RunConfig
-from dptext_spark.disclosure.required import not_audited
+from dptext_spark.disclosure.required import unjoined
 from dptext_spark.model.dry_run import Checked
 from dptext_spark.report.terminal.console import WIDTH
 from dptext_spark.report.terminal.plan import Plan, certified, plan_text, shown_where
@@ -75,7 +75,7 @@ def _entries(planned: Plan, checked: Checked) -> Iterator[tuple[str, str, int]]:
         f"by {mechanism['name']}, ε = {mechanism['epsilon']:g}, at {config.consistency} level; {_words(config)}",
         2,
     )
-    unaudited = not_audited(config.row_key, config.output.other_columns)
+    unaudited = unjoined(config.row_key, config.output.other_columns)
     required = _listed([str(one) for one in config.require], "")
     yield "guarantee", _short(str(planned.facts.guarantee)), 5 - bool(unaudited) - bool(required)
     yield "certificate", certified(planned.facts.certificate).split(" (", 1)[0], 2
@@ -100,7 +100,7 @@ def _entries(planned: Plan, checked: Checked) -> Iterator[tuple[str, str, int]]:
         approver = config.approval.approver
         yield "required", required + (f"; to be signed by {approver}" if approver else ""), 1
     if unaudited:
-        yield "no audit", unaudited.partition(":")[2].partition(",")[0].strip() + _undecided(config), 1
+        yield "no audit", unaudited + _undecided(config), 1
     yield "not checked", f"only the run can tell {', '.join(checked.open)}", 2
 
 

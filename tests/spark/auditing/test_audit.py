@@ -227,9 +227,7 @@ class TestEncoders:
         bert = str(make_tiny_bert(tmp_path / "bert"))
         given = ["audit", ours["target"], "--against", ours["source"], "--config", ours["settings"], "--json"]
         asked = ["--encoder", bert, "--masked-model", bert, "--out", str(tmp_path / "out")]
-        assert (
-            main([*given, *asked, "--require", "bert_f1 > 1", "--require", "masked_success <= 0.9"]) == 7
-        )
+        assert main([*given, *asked, "--require", "bert_f1 > 1", "--require", "masked_success <= 0.9"]) == 7
         out, err = capsys.readouterr()
         audit = json.loads(out)
         assert [one["holds"] for one in audit["requirements"]] == [False, True, True]
