@@ -122,7 +122,7 @@ def named_requirement(
         if re.fullmatch(r"\w+", name) is None:
             return None
         raise SettingsError(
-            f"{field}: {name!r} is no figure of {whose}; valid: {', '.join(names)}.{did_you_mean(name, names)}"
+            f"{field}: {name!r} is no figure of {whose}.{did_you_mean(name, names)} Valid: {', '.join(names)}."
         )
 
     found = Requirement.parse(text, read, f"a figure, {FORM}, as in 'original_share <= 0.6'", field)

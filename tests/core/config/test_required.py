@@ -62,8 +62,7 @@ def test_they_are_no_part_of_what_a_run_is() -> None:
     [
         ({"require": "names_kept <= 0"}, "require: 'names_kept <= 0' given; valid: a list of requirements"),
         ({"require": [1]}, "require: [1] given; valid: a list of requirements"),
-        ({"require": ["names_kep <= 0"]}, "'names_kep' is no figure of a run or of its table; valid: rows,"),
-        ({"require": ["names_kep <= 0"]}, "Did you mean 'names_kept'?"),
+        ({"require": ["names_kep <= 0"]}, "'names_kep' is no figure of a run or of its table. Did you mean 'names_kept'? Valid"),
         ({"require": ["bleu > 1", "names_kept = 0"]}, "require[1]: 'names_kept = 0' given; valid: a figure, one of"),
         ({"require": ["bleu <= 0.1", "bleu >= 0.2"]}, "'bleu <= 0.1' and 'bleu >= 0.2' given, which nothing"),
         ({"require": ["original_share <= 40"]}, "is never above 1; valid: a limit of at most 1, 0.4 for 40 per cent."),

@@ -16,7 +16,9 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
+from dptext_spark.audit.deniability.expected import OF_RECORD
 from dptext_spark.config.load import parse_config
+from dptext_spark.disclosure.facts import RunFacts
 from dptext_spark.errors import DPTextError
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.model.compile import prepare
@@ -130,11 +132,14 @@ def test_each_micro_batch_comes_out_as_its_rows_do_alone(
         spark.createDataFrame(rows, SCHEMA).coalesce(1).write.format("delta").mode("append").save(
             settings["input"]["path"]
         )
-        facts = run(config, spark, key=KEY).facts
+        result = run(config, spark, key=KEY)
+        facts, outcome = result.facts, result.outcome
         assert (facts["rows"], facts["problems"]) == (len(rows), [])
         expected |= alone(model, rows, f"{facts['run_id']}.{number}", masked)
         out = spark.read.format("delta").load(settings["output"]["path"]).collect()
         assert {row["id"]: (row["body"], row["notes"]) for row in out} == expected
+    assert isinstance(outcome, RunFacts)
+    assert outcome.expected_change == OF_RECORD  # no band: the budget has a law for each length
     said = json.dumps(facts["disclosure"], ensure_ascii=False)
     for part in ("toy, version 1", "public lists", "[NAME]", "Over a record ε is bounded: at most ε = 0.25"):
         assert part in said

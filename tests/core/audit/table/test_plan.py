@@ -101,7 +101,7 @@ def test_labels_and_attributes_bring_figures_of_their_own() -> None:
     assert (shown["label"], shown["attribute"], shown["label_rows"]) == ("mood", "city", 50)
     assert plan().as_dict()["label_rows"] is None
     with pytest.raises(
-        SettingsError, match="'accuracy_private_private' is no figure of this audit; valid: rows"
+        SettingsError, match=r"'accuracy_private_private' is no figure of this audit\. Valid: rows"
     ):
         plan(attribute="city", require=["accuracy_private_private >= 0.7"])
 
