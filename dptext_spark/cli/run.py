@@ -56,10 +56,10 @@ def run(
     if dry_run:
         return _plan(settings, full, as_json)
     from dptext_spark.report.terminal.summary import summary
-    from dptext_spark.spark import run as run_job
+    from dptext_spark.spark.runner import run_by_command
 
     with progress() as say:
-        report = run_job(settings, progress=lambda step: say(step, None))
+        report = run_by_command(settings, lambda step: say(step, None))
     if as_json:
         write_json(report.as_dict(internal=internal))
     else:

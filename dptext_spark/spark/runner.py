@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,7 @@ from dptext_spark.spark.errors import reduced, suppress_sensitive_logs
 from dptext_spark.spark.job.job import RunResult, run_once
 from dptext_spark.spark.job.prepare import prepare_run
 from dptext_spark.spark.job.required import after_run
-from dptext_spark.spark.session.session import spark_session, workers_here
+from dptext_spark.spark.session.session import command_session, spark_session, workers_here
 from dptext_spark.spark.streaming.stream import require_lasting, stream
 
 if TYPE_CHECKING:
@@ -55,16 +56,28 @@ def run(
         >>> result.run_id, result.status
         ('first', 'succeeded')
     """
-    say = progress or by_default()
+    return _run(lambda: spark or spark_session(), config, key, progress or by_default(), workers_here(spark))
+
+
+def run_by_command(config: RunConfig, say: Steps) -> RunResult:
+    """Run the job in the session of a command, which ends with it; see :func:`run`."""
+    places = [config.input.path or config.input.table or ""]
+    return _run(lambda: command_session(*places), config, None, say, workers_here(None))
+
+
+def _run(
+    start: Callable[[], SparkSession], config: RunConfig, key: RunKey | None, say: Steps, here: bool
+) -> RunResult:
+    """Run the job in the session that `start` returns; `here`: whether its workers run on this machine."""
     refuse_given(config.key, key)
     key = key or taken(config.key)  # before Spark starts, which would inherit a variable
     if key is None and config.is_stream:
         require_lasting(config.key.kind, config.mode)
-    begin_code(config, say, here=workers_here(spark))
+    begin_code(config, say, here=here)
     unaudited = not_audited(config.row_key, config.output.other_columns)
     if unaudited:
         say(unaudited)
-    session = spark or spark_session()
+    session = start()
     if config.is_stream:
         result = RunResult(stream(session, config, key, say))
     else:

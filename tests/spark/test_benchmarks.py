@@ -16,7 +16,7 @@ CHECKOUT = Path(__file__).resolve().parent.parent.parent
 FIGURES = {
     "spark": {"read, privatize, observe, write", "the whole run", "the whole run, fluent draws"},
     "run_phases": {
-        "Spark's start and a run",
+        "dptext run, Spark's start included",
         "the next run of a session",
         "two rounds of commits",
         "Spark jobs of a run",

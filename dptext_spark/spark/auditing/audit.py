@@ -41,7 +41,7 @@ from dptext_spark.spark.auditing.two_tables import opened, require_the_model, si
 from dptext_spark.spark.auditing.utility import check_classes, use_of, wanted_texts
 from dptext_spark.spark.errors import reduced, suppress_sensitive_logs
 from dptext_spark.spark.job import runs
-from dptext_spark.spark.session.session import spark_session, step
+from dptext_spark.spark.session.session import command_session, spark_session, step
 from dptext_spark.spark.udf.names import NO_NAMES, NamesFile, ShippedNames
 from dptext_spark.spark.udf.ship import ship_for
 from dptext_spark.text.names.name_table import compile_names, name_key
@@ -147,7 +147,16 @@ def audit_table(
     say = progress or by_default()
     if spark is None:
         say("starting Spark")
-    session = spark or spark_session()
+    return _audit_in(spark or spark_session(), plan, say)
+
+
+def audit_by_command(plan: AuditPlan, say: Steps) -> TableAudit:
+    """Audit a table in the session of a command, which ends with it; see :func:`audit_table`."""
+    say("starting Spark")
+    return _audit_in(command_session(plan.table, plan.source), plan, say)
+
+
+def _audit_in(session: SparkSession, plan: AuditPlan, say: Steps) -> TableAudit:
     with suppress_sensitive_logs(session):
         try:
             with ExitStack() as at_the_end:

@@ -18,11 +18,12 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dptext_spark.errors import RunError, SettingsError
+from dptext_spark.model.tables.local_schema import is_here
 from dptext_spark.runtime.paths import user_cache
 from dptext_spark.runtime.progress import Steps
 from dptext_spark.spark.session.java import find_java
@@ -41,6 +42,8 @@ OLDEST, NEWEST = (4, 0), (4, 2)
 SHORT_LIVED: dict[str, Setting] = {
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 }
+SMALL_BYTES, SMALL_FILES = 64 << 20, 1_000  # of a table that takes less than a minute
+JAVA_VARIABLES = ("SPARK_SUBMIT_OPTS", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS")
 
 WAITING = "Waiting until another process of this user has started Spark"
 PATIENCE = 600.0  # seconds that one start waits for another's; the first one fetches JARs
@@ -107,7 +110,50 @@ def brief_session() -> SparkSession:
         return spark_session()
     warehouse = tempfile.mkdtemp(prefix="dptext-warehouse-")
     atexit.register(shutil.rmtree, warehouse, ignore_errors=True)
-    return spark_session(settings=SHORT_LIVED, warehouse=warehouse)
+    return spark_session(settings=None if _chooses_java() else SHORT_LIVED, warehouse=warehouse)
+
+
+def command_session(*places: str) -> SparkSession:
+    """Return the active session, or start the one of a command that reads these places and ends with its work.
+
+    Where all that it reads lies on this machine and is small, a local one has the Java of :func:`brief_session`.
+
+    Args:
+        places: paths, or names of tables, whose size is not known here.
+    """
+    brief = not _is_submitted() and not _chooses_java() and all(map(_is_small, places))
+    return spark_session(settings=SHORT_LIVED if brief else None)
+
+
+def _is_small(place: str) -> bool:
+    """Whether a path leads to few files of this machine with few bytes."""
+    root = Path(place.removeprefix("file://").removeprefix("file:"))
+    if not is_here(place) or not root.exists():
+        return False
+    size = count = 0
+    for folder, _, names in os.walk(root) if root.is_dir() else [(str(root.parent), [], [root.name])]:
+        for name in names:
+            with suppress(OSError):  # it is gone meanwhile, and its size with it
+                size += os.stat(os.path.join(folder, name)).st_size
+            count += 1
+            if size > SMALL_BYTES or count > SMALL_FILES:
+                return False
+    return True
+
+
+def _chooses_java() -> bool:
+    """Whether the user says how Java is to run: ours would stand in the place of that, or contradict it."""
+    if any("-XX:" in os.environ.get(name, "") for name in JAVA_VARIABLES):
+        return True
+    require_pyspark()
+    import pyspark
+
+    home = os.environ.get("SPARK_HOME") or os.path.dirname(pyspark.__file__)
+    file = Path(os.environ.get("SPARK_CONF_DIR") or os.path.join(home, "conf")) / "spark-defaults.conf"
+    try:
+        return "spark.driver.extraJavaOptions" in file.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return False
 
 
 def context_of(spark: SparkSession) -> Any:

@@ -58,7 +58,7 @@ def test_a_session_that_something_else_configures_is_not_changed(
 ) -> None:
     given: list[dict[str, object]] = []
     monkeypatch.setattr(sessions, "spark_session", lambda **chosen: given.append(chosen))
-    for name in ("SPARK_REMOTE", "PYSPARK_GATEWAY_PORT"):
+    for name in ("SPARK_REMOTE", "PYSPARK_GATEWAY_PORT", *sessions.JAVA_VARIABLES):
         monkeypatch.delenv(name, raising=False)
     sessions.brief_session()
     monkeypatch.setenv(variable, "1")
