@@ -278,6 +278,7 @@ def _local(
     packages = [name for name in given.get("spark.jars.packages", "").split(",") if name]
     builder = configure_spark_with_delta_pip(builder, extra_packages=packages)
 
+    _leave_no_empty(Path("spark-warehouse").absolute(), chosen)
     _log.info("Starting Spark on %s with Java %d from %s.", master, java.version, java.source)
     with _one_at_a_time(), held_stderr() as printed:
         try:
@@ -285,6 +286,17 @@ def _local(
         except Exception as error:
             raise RunError(_did_not_start(error, printed())) from None
     return session
+
+
+def _leave_no_empty(folder: Path, chosen: Mapping[str, str]) -> None:
+    """See to it that Spark's own folder of managed tables goes when this process ends, if this start makes it and it is empty."""
+    if "spark.sql.warehouse.dir" not in chosen and not folder.exists():
+        atexit.register(_remove_if_empty, folder)
+
+
+def _remove_if_empty(folder: Path) -> None:
+    with suppress(OSError):  # it holds a table, or is gone
+        folder.rmdir()
 
 
 @contextmanager

