@@ -22,6 +22,7 @@ def without_real_data(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("DPTEXT_ENCODER", "no_such_encoder")
 
 
+@pytest.mark.cluster
 def test_the_utility_section() -> None:
     pytest.importorskip("sklearn", reason="the extra [audit] is not installed")
     pytest.importorskip("sacrebleu", reason="the extra [audit] is not installed")

@@ -176,6 +176,7 @@ def test_what_each_commit_says(spark: SparkSession, house: Path) -> None:
     assert (row.said_epsilon, row.epsilon, row.same_model) == (2.0, 2.0, True)
 
 
+@pytest.mark.cluster
 def test_what_is_wrong_is_found(spark: SparkSession, house: Path) -> None:
     """Last, for it breaks the tables: a row that is gone, a run that began, an entry that stays reserved, a commit of others."""
     title = "Runs that are not accounted for"

@@ -160,6 +160,7 @@ def choosing_here(config: RunConfig) -> Any:
     return prepare(config, frequencies=Frequencies.of(base.engine, texts(every)))[0]
 
 
+@pytest.mark.cluster
 def test_weights_of_the_user_and_counts_of_a_frame(spark, privatizer, tmp_path: Path) -> None:
     rows = [
         (1, "time for people", [0.1, 0.2, 0.9]),

@@ -148,6 +148,7 @@ def test_a_batch_with_names_of_its_rows_comes_out_as_its_rows_do_alone(level: An
         assert initialled == together[2][1][0].split(",")[0].upper()
 
 
+@pytest.mark.cluster
 def test_runs_and_frames_replace_names_and_a_retry_wants_the_version(
     spark: SparkSession, settings: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

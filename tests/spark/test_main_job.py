@@ -76,6 +76,7 @@ def _rows(spark, folder: str | Path) -> dict[int, tuple[str | None, ...]]:
     return {row["id"]: tuple(row) for row in spark.read.format("delta").load(str(folder)).collect()}
 
 
+@pytest.mark.cluster
 def test_identifiers_are_replaced_whole_counted_by_type_and_part_of_a_run(spark, tmp_path: Path) -> None:
     rows = [
         (i, f"Please call +49 171 {1000000 + i // 2} or write to u{i}@example.com, friend") for i in range(40)
@@ -119,6 +120,7 @@ class TestARunThatSucceeds:
             assert (row[3] is None) == (i % 10 == 0)
             assert re.fullmatch(r"\S+ there \S+ \d+, \S+ \S+ about the \S+, \S+", str(row[2]))
 
+    @pytest.mark.cluster
     def test_relative_paths_are_of_the_folder_it_was_called_in(
         self, spark, source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -180,6 +182,7 @@ class TestARunThatSucceeds:
         assert all(len(words) == 1 for words in by_customer.values())
         assert len({next(iter(words)) for words in by_customer.values()}) > 3
 
+    @pytest.mark.cluster
     def test_leaves_the_session_as_it_was(self, spark, source: str, tmp_path: Path) -> None:
         def settings() -> dict[str, str]:
             own = "spark.databricks.delta.lastCommitVersionInSession"  # Delta's own book-keeping
@@ -248,6 +251,7 @@ class TestARunId:
         accepted = _config(source, tmp_path, run={"id": "r2", "second_release": "accept"})
         assert run(accepted, spark, key=RunKey.insecure(9)).facts["second_release"] is True
 
+    @pytest.mark.cluster
     def test_whose_account_was_lost_is_recovered(
         self, spark, source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -523,6 +527,7 @@ class TestInputs:
         assert out.columns == columns
         assert "marker" not in repr(out.collect())
 
+    @pytest.mark.cluster
     def test_catalog_tables_and_a_predicate(self, spark, source: str, tmp_path: Path) -> None:
         spark.read.format("delta").load(source).write.format("delta").saveAsTable("raw_notes")
         audit = {"shareable": str(tmp_path / "s"), "restricted": str(tmp_path / "r"), "consistency_scopes": 0}

@@ -82,6 +82,7 @@ def test_a_remap_is_applied_on_spark_as_in_the_core(
     assert len(set(model.sampler.remap.tolist())) < len(words)
 
 
+@pytest.mark.cluster
 def test_a_run_with_a_remap_over_columns_lists_and_levels(spark, words: Lexicon, tmp_path) -> None:
     """One table for all of them; the account states both losses, and the run id is bound to the remap."""
     rows = [(i, body or "good day", ["time of day", "people say much"]) for i, body in ROWS]

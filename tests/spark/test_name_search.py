@@ -154,6 +154,7 @@ def test_a_run_replaces_names_and_its_audit_agrees(
         run(parse_config({**settings, **by_customer, "consistency": level, "policy": {}}), spark, key=KEY)
 
 
+@pytest.mark.cluster
 @pytest.mark.parametrize(
     "ship", ["artifact", *(pytest.param(how, marks=pytest.mark.cluster) for how in ("path", "broadcast"))]
 )

@@ -175,6 +175,7 @@ def test_a_stream_masks_in_each_micro_batch(
         run(parse_config(other), spark, key=KEY)
 
 
+@pytest.mark.cluster
 @pytest.mark.parametrize(
     ("how", "allow"),
     [
@@ -210,6 +211,7 @@ def test_one_that_is_wrong_ends_the_run_by_a_code_without_a_word(
     assert "secret" not in written.out + written.err
 
 
+@pytest.mark.cluster
 def test_workers_that_have_another_say_so_by_a_code(
     spark: SparkSession, module: Callable[..., str], tmp_path: Path
 ) -> None:
@@ -231,6 +233,7 @@ def test_workers_that_have_another_say_so_by_a_code(
         dps.privatize(frame, TEXTS, prepare(config)[0], row_key="id", key=KEY).collect()
 
 
+@pytest.mark.cluster
 def test_workers_that_lack_it_say_so_by_a_code(
     spark: SparkSession, module: Callable[..., str], tmp_path: Path
 ) -> None:
@@ -285,6 +288,7 @@ def test_a_model_with_providers_that_no_setting_names_is_refused(
     assert read(spark.read.format("delta").load(str(tmp_path / "out"))) == expected(ROWS)
 
 
+@pytest.mark.cluster
 def test_a_report_imports_what_its_own_settings_name_and_nothing_else(
     spark: SparkSession, module: Callable[..., str], tmp_path: Path
 ) -> None:

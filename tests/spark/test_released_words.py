@@ -96,6 +96,7 @@ def test_a_frame_has_the_same_words_whatever_the_batches(spark, settings: dict[s
         assert read(some) == expected
 
 
+@pytest.mark.cluster
 def test_a_run_says_what_its_law_is_and_a_second_start_changes_nothing(
     spark, settings: dict[str, Any]
 ) -> None:

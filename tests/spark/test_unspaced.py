@@ -160,6 +160,7 @@ def test_by_hand() -> None:
     assert second == drawn("record", 0, "王") + drawn("record", 0, "小明") + " [NAME]ได้"
 
 
+@pytest.mark.cluster
 @pytest.mark.parametrize("level", ["record", pytest.param("dataset", marks=pytest.mark.cluster)])
 def test_a_run_reads_so(spark: Any, tmp_path: Path, level: str) -> None:
     """Lists from a file and a column, two columns, one of them a list; the run's own check pairs them, too."""

@@ -55,6 +55,7 @@ def read(
     return [bool(one) for one in found]
 
 
+@pytest.mark.cluster
 @given(st.lists(some_text, min_size=1, max_size=8))
 @settings(max_examples=300, deadline=None)
 def test_texts_are_those_of_a_plain_reading(texts: list[str]) -> None:

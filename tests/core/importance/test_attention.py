@@ -49,6 +49,7 @@ def test_words_share_the_attention_of_their_text(encoder: str, every_word: Priva
         assert weights[words.bounds[row] : words.bounds[row + 1]].sum() == pytest.approx(1.0, abs=1e-4)
 
 
+@pytest.mark.cluster
 def test_the_model_holds_the_encoder(encoder: str, every_word: Privatizer, tmp_path: Path) -> None:
     copy = shutil.copytree(encoder, tmp_path / "bert")
     chosen = Importance("attention", percent=30, model=str(copy))

@@ -295,6 +295,7 @@ def test_a_model_that_chooses_otherwise_draws_otherwise() -> None:
     assert len(found) == 5  # one level of 40 % is 40 %
 
 
+@pytest.mark.cluster
 def test_it_travels_and_warms_up() -> None:
     for made in (model(), with_importance(privatizer(DRAW, 1), OWN), privatizer(DRAW, 1)):
         again = pickle.loads(

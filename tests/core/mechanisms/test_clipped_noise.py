@@ -121,6 +121,7 @@ def draws_everywhere() -> str:
     return repr(found)
 
 
+@pytest.mark.cluster
 def test_every_processor_draws_the_same(on_another_processor: Callable[[str], str]) -> None:
     other = on_another_processor("tests.core.mechanisms.test_clipped_noise.draws_everywhere")
     assert other == draws_everywhere()

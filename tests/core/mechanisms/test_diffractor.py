@@ -268,6 +268,7 @@ class TestSampling:
             for w in (0, 1):
                 assert made.law(w).probability[w] == pytest.approx(kept, rel=1e-9)
 
+    @pytest.mark.cluster
     def test_other_processors_and_batches(self, on_another_processor: Callable[[str], str]) -> None:
         """A process without vector instructions, on one thread, with nothing cached, gives every byte."""
         assert on_another_processor("tests.core.mechanisms.test_diffractor.digest") == digest()

@@ -101,6 +101,7 @@ class TestTable4:
     Tolerance: half of the last digit that was given.
     """
 
+    @pytest.mark.cluster
     @pytest.mark.parametrize(("metric", "share"), [("cosine", 3.8), ("euclidean", 7.7)])
     def test_balanced(self, glove: np.ndarray, metric: str, share: float) -> None:
         found = mapping_summary(*output_sets(glove, 20, "balanced", metric))

@@ -103,6 +103,7 @@ def read_off(source: str, made: Privatizer, output: str, at: int = 0) -> list[tu
     return found
 
 
+@pytest.mark.cluster
 @settings(max_examples=60, deadline=None)
 @given(texts=st.lists(TEXTS, min_size=1, max_size=3), level=st.sampled_from(["token", "record", "dataset"]))
 def test_each_part_has_a_name_of_its_kind_and_case_equal_where_the_level_says_so(

@@ -45,6 +45,7 @@ def made() -> dict[str, list[str]]:
     return found
 
 
+@pytest.mark.cluster
 def test_models_and_draws_are_the_same_by_every_kernel() -> None:
     children = [
         subprocess.run(

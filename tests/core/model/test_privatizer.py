@@ -374,6 +374,7 @@ class TestSameness:
             thread.join()
         assert all(out == wanted for out in found)
 
+    @pytest.mark.cluster
     def test_other_processors_and_thread_counts(self, on_another_processor: Callable[[str], str]) -> None:
         """A process without vector instructions, on one thread, with nothing cached, gives every byte."""
         assert on_another_processor("tests.core.model.test_privatizer.digest") == digest()

@@ -182,6 +182,7 @@ class TestOurOwnTable:
         )
 
 
+@pytest.mark.cluster
 class TestATableOfDatasetLevel:
     def test_is_attacked_by_frequency_and_tables_of_token_level_are_not(
         self, session, ours, tmp_path: Path, capsys
@@ -220,6 +221,7 @@ class TestATableOfDatasetLevel:
         assert MARKER not in json.dumps(audit)
 
 
+@pytest.mark.cluster
 class TestEncoders:
     def test_from_the_audit_to_the_report(self, session, ours, tmp_path: Path, capsys, monkeypatch) -> None:
         for name in ("onnx", "onnxruntime", "tokenizers", "safetensors", "jinja2", "matplotlib"):
@@ -265,6 +267,7 @@ class TestEncoders:
             assert secret not in said
 
 
+@pytest.mark.cluster
 class TestScriptsWithoutSpaces:
     WORDS = ("今天", "天气", "很好", "手机", "我", "你")
     SOURCE = ((1, "今天天气很好。我的手机"), (2, "我的天气，王小明"), (3, "the dog 2024"), (4, "今天"))

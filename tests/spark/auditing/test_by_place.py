@@ -42,6 +42,7 @@ def by_hand() -> tuple[int, int]:
     return len(pairs), sum(first == second for first, second in pairs)
 
 
+@pytest.mark.cluster
 def test_rows_are_joined_by_file_and_place(spark, tmp_path: Path) -> None:
     table, source = written(tmp_path / "out", AFTER), written(tmp_path / "in", BEFORE)
     found = audit_table(AuditPlan.of(table, source, columns=["body"]), spark)

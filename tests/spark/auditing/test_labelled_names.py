@@ -129,6 +129,7 @@ def test_figures_are_those_counted_by_hand(spark: SparkSession, places, sample, 
     assert not any(word in said for word in SECRETS)
 
 
+@pytest.mark.cluster
 def test_the_words_that_stayed_most_are_shown_to_who_asks(places, monkeypatch, capsys) -> None:
     place, source = places[0], places[2]
     found = dps.audit(place, against=source, columns=["body"], row_key="id", internal=True)
@@ -179,6 +180,7 @@ def test_a_sample_of_other_texts_is_refused(spark: SparkSession, places, sample,
     assert not any(word in str(caught.value).lower() for word in SECRETS)
 
 
+@pytest.mark.cluster
 @pytest.mark.parametrize(
     "level", ["record", *(pytest.param(level, marks=pytest.mark.cluster) for level in ("token", "dataset"))]
 )

@@ -91,6 +91,7 @@ def test_what_does_not_work_is_named(settings: dict[str, Any], tmp_path: Path, c
     assert found["text engine"]["status"] == "ok"
 
 
+@pytest.mark.cluster
 def test_memory_of_workers_with_a_classifier(
     spark: Any, settings: dict[str, Any], tmp_path: Path, capsys: Any
 ) -> None:

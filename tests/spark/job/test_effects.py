@@ -139,6 +139,7 @@ def test_of_a_run_that_fails_and_of_the_next(
     assert again.without_effect() == done.get(fails, [])
 
 
+@pytest.mark.cluster
 def test_of_a_table_by_name(spark: Any, settings: Any, tmp_path: Path) -> None:
     audit = {"shareable": str(tmp_path / "shareable"), "restricted": str(tmp_path / "restricted")}
     config = settings(output={"table": "named"}, audit={"consistency_scopes": 0, **audit})

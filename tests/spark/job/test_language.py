@@ -113,6 +113,7 @@ def test_little_text_ends_nothing(
     assert run(parse_config(settings), spark, key=KEY).status == "succeeded"
 
 
+@pytest.mark.cluster
 def test_only_the_rows_that_are_read_are_looked_at(
     spark: SparkSession, settings: dict[str, Any], table: Callable[..., None]
 ) -> None:
@@ -123,6 +124,7 @@ def test_only_the_rows_that_are_read_are_looked_at(
     assert f"a sample of {ROWS} rows" in refused(settings, spark)
 
 
+@pytest.mark.cluster
 def test_lists_of_texts_and_several_columns_count_together(
     spark: SparkSession, settings: dict[str, Any], tmp_path: Path
 ) -> None:
@@ -144,6 +146,7 @@ def test_lists_of_texts_and_several_columns_count_together(
             assert run(parse_config(given), spark, key=KEY).status == "succeeded"
 
 
+@pytest.mark.cluster
 def test_names_that_a_list_holds_are_no_unknown_words(
     spark: SparkSession, settings: dict[str, Any], table: Callable[..., None], tmp_path: Path
 ) -> None:
@@ -168,6 +171,7 @@ def as_sets(sample: sampling.Sample) -> set[bytes]:
     return {text for text in sample.texts() if text is not None}
 
 
+@pytest.mark.cluster
 @pytest.mark.parametrize("row_key", ["id", None])
 @pytest.mark.parametrize("form", ["delta", "parquet", pytest.param("csv", marks=pytest.mark.cluster)])
 def test_the_sample_does_not_depend_on_partitions(
@@ -232,6 +236,7 @@ def files_read(df: DataFrame) -> int:
     return below(plan)
 
 
+@pytest.mark.cluster
 @pytest.mark.parametrize("partitioned", [False, True])
 @pytest.mark.parametrize("form", ["delta", "parquet"])
 def test_only_ten_files_are_read(
@@ -264,6 +269,7 @@ def test_only_ten_files_are_read(
     assert as_sets(found) <= {row["body"].encode() for row in there if row["file"] in chosen}
 
 
+@pytest.mark.cluster
 def test_deleted_rows_are_not_looked_at(
     spark: SparkSession, settings: dict[str, Any], table: Callable[..., None], tmp_path: Path
 ) -> None:
@@ -281,6 +287,7 @@ def test_deleted_rows_are_not_looked_at(
         assert as_sets(found) == {ENGLISH.encode()}
 
 
+@pytest.mark.cluster
 def test_views_and_joins_are_looked_at(
     spark: SparkSession, settings: dict[str, Any], table: Callable[..., None], tmp_path: Path
 ) -> None:

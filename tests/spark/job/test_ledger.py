@@ -546,6 +546,7 @@ class TestWhatARunSpends:
 
 
 class TestARun:
+    @pytest.mark.cluster
     def test_says_what_was_spent_everywhere(
         self, spark: Any, here: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
@@ -598,6 +599,7 @@ class TestARun:
         )
         assert ledger.reserve(again).balance.override is None
 
+    @pytest.mark.cluster
     def test_that_fails_is_void_only_if_nothing_is_left(
         self, spark: Any, here: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -660,6 +662,7 @@ class TestARun:
 
         return retried
 
+    @pytest.mark.cluster
     def test_whose_ledger_is_none_is_refused_before_a_byte(self, spark: Any, here: Path) -> None:
         (here / "file").write_text("x")
         with pytest.raises(
@@ -679,6 +682,7 @@ class TestARun:
         assert not (here / "out").exists()
         assert not (here / "out_audit").exists()
 
+    @pytest.mark.cluster
     def test_whose_record_cannot_be_written_spends_nothing(
         self, spark: Any, here: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -738,6 +742,7 @@ class TestARecord:
         assert [one.record_words for one in found] == [None, 2]
 
 
+@pytest.mark.cluster
 def test_threads_that_race_are_held_apart_by_delta_alone(
     spark: Any, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

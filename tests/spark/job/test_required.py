@@ -135,6 +135,7 @@ def test_what_is_broken_ends_with_7_after_the_commit_and_again(
     assert loose.facts.verdict.standing == "holds"
 
 
+@pytest.mark.cluster
 def test_the_account_is_the_same_with_requirements_and_without(spark, folder: Path) -> None:
     bare = loaded(settings(folder, "plain"))
     full = loaded(settings(folder, "plain", require=["names_kept <= 1"], approval={"purpose": "x"}))
@@ -158,6 +159,7 @@ def test_the_account_is_the_same_with_requirements_and_without(spark, folder: Pa
     )
 
 
+@pytest.mark.cluster
 def test_a_source_that_is_a_csv_is_audited_by_its_settings_and_by_its_format(
     spark, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

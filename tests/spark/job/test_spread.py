@@ -71,12 +71,14 @@ def test_a_skewed_input_is_dealt_out_and_nothing_else_changes(
     assert "dealing the rows out over 6 partitions" in said
 
 
+@pytest.mark.cluster
 def test_even_or_small_inputs_are_left_alone(spark: Any, source: Path, tmp_path: Path) -> None:
     _, files, said = written(spark, source, tmp_path / "out")
     assert files <= 2
     assert not [line for line in said if "dealing" in line]
 
 
+@pytest.mark.cluster
 def test_two_cores_that_one_task_keeps_busy_are_left_alone(
     spark: Any, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -107,6 +109,7 @@ def test_a_number_is_taken_as_it_is(spark: Any, source: Path, tmp_path: Path) ->
     assert written(spark, source, tmp_path / "out", run={"id": "the-run", "partitions": 3})[1] == 3
 
 
+@pytest.mark.cluster
 def test_rows_that_are_known_by_their_place_are_not_moved(spark: Any, tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "a.txt").write_text("please call me\n" * 10, encoding="utf-8")

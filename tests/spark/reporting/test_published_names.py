@@ -125,6 +125,7 @@ def test_a_figure_is_drawn_and_charged_once(spark: SparkSession, config: RunConf
     assert not any(word in (said + str(facts.as_dict())).lower() for word in WORDS)
 
 
+@pytest.mark.cluster
 @pytest.mark.parametrize("broken", ["reserve_counts", "put_published", "settle"])
 def test_what_breaks_leaves_no_second_draw(
     spark: SparkSession, config: RunConfig, noise: list[int], monkeypatch: pytest.MonkeyPatch, broken: str
@@ -151,6 +152,7 @@ def test_what_breaks_leaves_no_second_draw(
     assert noise == [2]
 
 
+@pytest.mark.cluster
 def test_two_that_ask_at_once_show_one_figure(
     spark: SparkSession, config: RunConfig, noise: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:

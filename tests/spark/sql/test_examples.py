@@ -168,6 +168,7 @@ def tasks(monkeypatch: pytest.MonkeyPatch) -> dict[str, Callable[[str], list[str
     return {one.task_id: words(one) for one in Operator.made}
 
 
+@pytest.mark.cluster
 def test_the_airflow_tasks_run_and_may_be_tried_again(
     spark: Any,
     reviews: Any,

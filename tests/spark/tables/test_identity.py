@@ -118,6 +118,7 @@ class TestDelta:
         writer.option("delta.enableDeletionVectors", str(vectors).lower()).save(str(folder))
         return f"delta.`{folder}`"
 
+    @pytest.mark.cluster
     def test_with_deletion_vectors_rows_that_stay_keep_their_draws(
         self, spark, rows: DataFrame, tmp_path: Path, privatizer
     ) -> None:

@@ -134,6 +134,7 @@ def test_tiny_lexicons(search: str, vectors: list[list[float]]) -> None:
         assert (approximate.sample(ids, draws_of(300)) == exact.sample(ids, draws_of(300))).all()
 
 
+@pytest.mark.cluster
 def test_recall_on_real_vectors(glove: Lexicon) -> None:
     """What docs/guide/mechanism says of cells: binomial limits at 1e-6, and .005 for the rounded figures."""
     made = MVC(1.0, search="ivf").compile(glove)

@@ -356,6 +356,7 @@ class TestCompilation:
         ]
         assert ExponentialSampler.of(plain.gaussian(60), 5e-324).summary.cut_off_distance is None
 
+    @pytest.mark.cluster
     def test_other_processors_and_thread_counts(self, on_another_processor: Callable[[str], str]) -> None:
         """A process without vector instructions, on one thread, with nothing cached, gives every byte."""
         assert on_another_processor("tests.core.mechanisms.samplers.test_exponential.digest") == digest()

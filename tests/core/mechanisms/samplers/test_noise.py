@@ -267,6 +267,7 @@ def digest() -> str:
     return " ".join(parts)
 
 
+@pytest.mark.cluster
 def test_other_processors_and_libraries(on_another_processor: Callable[[str], str]) -> None:
     """No vector instructions, one thread, another matrix product, nothing cached: every byte is the same."""
     assert on_another_processor("tests.core.mechanisms.samplers.test_noise.digest") == digest()

@@ -179,6 +179,7 @@ def amid() -> NameTable:
     return compile_names([list_of(*entries) for entries in AMID], KEY)
 
 
+@pytest.mark.cluster
 @settings(max_examples=2000, deadline=None)
 @given(st.lists(AMID_TEXTS, min_size=1, max_size=3))
 def test_it_finds_names_amid_the_letters_of_a_stretch(texts: list[str]) -> None:
