@@ -15,10 +15,13 @@ from urllib.parse import quote
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, functions
 
 from dptext_spark.arrays import I64
+from dptext_spark.config.sections import Input
+from dptext_spark.errors import DataError
 from dptext_spark.model.tables.table_files import evenly_spaced
 from dptext_spark.runtime.progress import Steps
 from dptext_spark.spark.errors import provider_error
@@ -39,6 +42,7 @@ MOST_FILES = 10
 CHARACTERS = 4_000  # of a row, shared among its texts
 LEAST_CHARACTERS = 100  # of a text
 ELEMENTS = 10  # of a list
+REPLACED = "\N{REPLACEMENT CHARACTER}".encode()
 PLAIN_READER = 1  # of a Delta table whose files hold just its rows, by the names of its columns
 ORDER, SAMPLED = "order", "text"
 _PLAIN = "/:=@!$&'()*+,;~"  # what a path holds unescaped in an address, beside letters and digits
@@ -66,6 +70,11 @@ class Sample:
             words, unknown = words + found[0], unknown + found[1]
         return UnknownWords.of_rows(words, unknown)
 
+    def holds(self, part: bytes) -> bool:
+        """Whether a text has these bytes in it."""
+        flat = (one.flatten() if is_list(one.type) else one for one in self.columns)
+        return any(pc.any(pc.match_substring(column, part)).as_py() for column in flat)
+
     def texts(self) -> list[bytes | None]:
         """Return all texts."""
         flat = [one.flatten() if is_list(one.type) else one for one in self.columns]
@@ -87,12 +96,14 @@ def check_language(plan: RunPlan, say: Steps) -> bool:
         Whether the sample was large enough to tell, or nothing had to be looked at.
 
     Raises:
-        DataError: most of the words of most of the rows of a sample are unknown.
+        DataError: most of the words of most of the rows of a sample are unknown, or texts were not read in their encoding.
         RunError: a provider that the settings name fails on the sample.
     """
-    if plan.config.allow_unknown:
+    allowed, guessed = plan.config.allow_unknown, _is_guessed(plan.config.input)
+    if allowed and not guessed:
         return True
-    say(f"looking at {SAMPLE_ROWS:,} rows for words that the lexicon does not hold")
+    what = "in another encoding" if allowed else "that the lexicon does not hold"
+    say(f"looking at {SAMPLE_ROWS:,} rows for words {what}")
     engine = _engine(plan)
     # The write asks how large the first texts are: another small job over the same files.
     sizes: AbstractContextManager[object] = nullcontext()
@@ -108,9 +119,23 @@ def check_language(plan: RunPlan, say: Steps) -> bool:
     except ProviderError as error:
         where = f"a sample of {SAMPLE_ROWS:,} rows, which the driver looks at,"
         raise provider_error(error.code, where) from None
+    if guessed and sample is not None and sample.holds(REPLACED):
+        raise DataError(
+            "input.options: no encoding given, so that UTF-8 was read, and some texts hold U+FFFD, which a reader puts where "
+            "bytes are no UTF-8; valid: files in UTF-8, input.options: {encoding: ISO-8859-1} or another that Spark reads, or "
+            "{encoding: UTF-8} where the texts themselves hold it. Nothing was written to the target."
+        )
+    if allowed:
+        return True
     if sample is not None and found.is_mostly_unknown:
         raise refusal(found, likely_language(sample.texts()), can_tell=can_tell())
     return found.is_enough
+
+
+def _is_guessed(source: Input) -> bool:
+    """Whether Spark reads bytes in an encoding that nobody named, and says nothing of those that do not fit."""
+    named = any(name.lower() in ("encoding", "charset") for name in source.options)
+    return not source.table and source.format in ("csv", "tsv") and not named
 
 
 def _engine(plan: RunPlan) -> Engine:

@@ -303,6 +303,31 @@ def test_views_and_joins_are_looked_at(
         refused(given, spark)
 
 
+def test_a_csv_in_another_encoding_is_refused_unless_one_is_named(
+    spark: SparkSession, settings: dict[str, Any], tmp_path: Path
+) -> None:
+    """A reader of CSV puts U+FFFD in the place of bytes that do not fit, and says nothing."""
+    lines = ["id,body", *(f"{i},{ENGLISH} café" for i in range(ROWS))]
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "part.csv").write_bytes("\n".join(lines).encode("latin-1"))
+    given = {**settings, "input": {"path": str(tmp_path / "in"), "format": "csv"}, "columns": ["body"]}
+    options = {"header": True}
+    for one in (given, allowing(given)):
+        with pytest.raises(
+            DataError, match=r"^input.options: no encoding given.*valid: files in UTF-8, input.options: "
+        ) as found:
+            run(parse_config({**one, "input": {**one["input"], "options": options}}), spark, key=KEY)
+        assert "caf" not in str(found.value)
+        assert {file.name for file in tmp_path.iterdir()} == {"in"}
+    for number, encoding in enumerate(("ISO-8859-1", "UTF-8")):
+        named = {**given["input"], "options": {**options, "encoding": encoding}}
+        out = str(tmp_path / f"out{number}")
+        one = {**given, "input": named, "output": {"path": out}, "policy": {"oov": "keep"}}
+        assert run(parse_config(one), spark, key=KEY).facts["rows"] == ROWS
+        held = {row["body"].rsplit(" ", 1)[1] for row in spark.read.format("delta").load(out).collect()}
+        assert held == {"café" if number == 0 else "caf\N{REPLACEMENT CHARACTER}"}
+
+
 def test_text_that_is_no_utf_8_breaks_nothing(
     spark: SparkSession, settings: dict[str, Any], tmp_path: Path
 ) -> None:
