@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -63,10 +64,11 @@ def start(
             sample.path, sample.format, of.texts, of.row_key, of.row_keys, of.record_keys, of.others + of.nested,
             sample.options, sample.is_name,
         )  # fmt: skip
-        text, _ = settings_file(named, style)
+        settings_file(named, style)  # names that no settings can have are refused now
         models = {one: prepare(model_of_style(one), say)[0] for one in STYLES}
         say("looking at it", None)
         found = look(sample, of, models, style, FINDER, ROWS)
+    text, _ = settings_file(replace(named, is_foreign=found.unknown.is_mostly_unknown), style)
     write_new(file, text)
     if as_json:
         return write_json({**look_record(sample, found), "style": style, "settings": str(file)})

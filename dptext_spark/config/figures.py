@@ -49,7 +49,7 @@ MEANING = {
     "oov_share": "share of words that the lexicon does not hold",
     "oov_kept_share": "share of the words that the lexicon does not hold that are in the table as they were",
     "numbers_kept_share": "share of the numbers that are in the table as they were",
-    "names_found": "words of names that public lists and rules find in the source (more may be there), and that were aligned",
+    "names_found": "words of names that public lists and rules, made for English, find in the source, of those that were aligned",
     "names_kept": "share of these words that are in the table as they were",
     "persons_kept": "the same of names of persons",
     "persons_kept_whole": "share of the names of persons of which every word is in the table as it was",
@@ -111,9 +111,14 @@ def greatest(name: str) -> float | None:
     return None if _UNBOUNDED.fullmatch(name) else 1.0
 
 
+def smallest(name: str) -> float | None:
+    """Return the least value that a figure can have; None where it may be negative: cosines, and means of them."""
+    return None if "cosine" in name or name.startswith("bert_") else 0.0
+
+
 # Of the run and its ledger; no audit counts them.
 OF_RUN = {
-    "record_epsilon": "ε of the record that spends most: the plain sum over its drawn words, or what budget.record bounds it to",
+    "record_epsilon": "ε of the record that spends most in this run: the sum over its drawn words, or what budget.record allows",
     "ledger_epsilon": "ε that all releases of the input have spent on one word of the column where it is most, by the ledger",
 }
 # Counted by the run, too, without an audit.
@@ -126,7 +131,7 @@ ATTACKS = (
 FREQUENCY = ("frequency_success",)  # at dataset level
 FIGURES = MEANING | OF_RUN
 # Where a figure stands by itself, those whose sentence leans on the one before it.
-_NAMES_KEPT = "that public lists and rules find in the source: the share that is in the table as it was"
+_NAMES_KEPT = "that public lists and rules, made for English, find in the source: the share that is in the table as it was"
 ALONE = {
     "names_kept": f"of the words of names {_NAMES_KEPT}",
     "persons_kept": f"of the words of names of persons {_NAMES_KEPT}",

@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from dptext_spark.config.figures import greatest
+from dptext_spark.config.figures import greatest, smallest
 from dptext_spark.errors import SettingsError, did_you_mean
 
 Subject = TypeVar("Subject")
@@ -131,6 +131,11 @@ def named_requirement(
         raise SettingsError(
             f"{field}: {text!r} given, and {found.subject} is never above {most:g}; valid: a limit of at most {most:g}"
             f"{', 0.4 for 40 per cent' if most == 1 else ''}."
+        )
+    least = smallest(found.subject)
+    if least is not None and (found.limit < least or (found.limit == least and found.relation == "<")):
+        raise SettingsError(
+            f"{field}: {text!r} given, and {found.subject} is never below {least:g}; valid: a limit that it can meet."
         )
     return found
 

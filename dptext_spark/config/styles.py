@@ -42,6 +42,7 @@ class TableSettings:
         others: further columns, named in a comment: they are not released.
         options: as `input.options`.
         is_name: whether `path` is a name in the catalog.
+        is_foreign: whether its words are mostly unknown, so that lists of English names would find other words.
     """
 
     path: str
@@ -53,6 +54,7 @@ class TableSettings:
     others: tuple[str, ...] = ()
     options: Mapping[str, str | bool] = field(default_factory=dict)
     is_name: bool = False
+    is_foreign: bool = False
 
     @property
     def target(self) -> str:
@@ -79,6 +81,8 @@ class TableSettings:
         if self.row_key is not None:
             made["row_key"] = self.row_key
         made |= of_style(style)
+        if self.is_foreign and "policy" in made:
+            made["policy"] = {name: value for name, value in made["policy"].items() if name != "names"}
         others = "drop" if self.row_key is None else [self.row_key]
         return {**made, "output": {place: self.target, "other_columns": others}}
 
@@ -115,6 +119,11 @@ def settings_file(table: TableSettings, style: str) -> tuple[str, RunConfig]:
         "policy": "Words that are kept or masked, identifiers and names; rules find these, without a guarantee.",
         "output": "What is written. The other columns are released in clear where they are named here.",
     }
+    if table.is_foreign and style != "default":
+        said["policy"] += (
+            " Names are not looked for (policy.names),\n"
+            "# for its lists are made for English; policy.mask takes lists of any language."
+        )
     lines = [
         f"# Settings for one table in the style {style!r}. They hold names of its columns, and no other word of it.",
         "# Every other setting has a default: docs/reference/settings lists them, docs/guide/settings says which to take.",
@@ -123,13 +132,12 @@ def settings_file(table: TableSettings, style: str) -> tuple[str, RunConfig]:
     for name, value in settings.items():
         lines += [f"# {said[name]}", *_dumped({name: value})]
         if name == "columns" and table.row_key is None:
+            sampled = "Unique in the sample:" if table.row_keys else "None is unique in the sample."
             lines += [
                 "# No row_key: the place in the files tells rows apart, and no audit can join the written table to its source.",
-                "# Unique in the sample; one that is named here and in other_columns, which releases it, lets it:",
+                f"# A unique column that is named here and in other_columns, which releases it, lets it. {sampled}",
             ]
-            lines += [f"# {one}" for key in table.row_keys for one in _dumped({"row_key": key})] or [
-                "# nothing"
-            ]
+            lines += [f"# {one}" for key in table.row_keys for one in _dumped({"row_key": key})]
         if name in ("columns", "row_key") and table.record_keys and name == _last_key(table):
             lines.append(
                 "# Rows that share one of these may be of one person or thing; as a record their draws are added up:"

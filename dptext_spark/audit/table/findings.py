@@ -121,7 +121,8 @@ class TableAudit:
     def released(self) -> list[str]:
         """The requirements on figures that are not shown: whether each holds tells something of the private text."""
         withheld = self.withheld
-        return [str(limit) for limit in self.limits if limit.subject in withheld]
+        judged = (*self.limits, *self.required)
+        return list(dict.fromkeys(str(limit) for limit in judged if limit.subject in withheld))
 
     def _shown_results(self) -> list[AuditResult]:
         """Return the results without what is said of names, where that may not be shown."""

@@ -32,9 +32,11 @@ from dptext_spark.report.sections.published import Published
 from dptext_spark.report.sections.required import CLASSES, MARKS, Row, arranged, least_height
 from dptext_spark.rounding import digits_up, exact, percent_up
 from dptext_spark.runtime.display import differences
+from dptext_spark.text.policy import OOV_MASK
 
 _BLANK = "to be filled in"
 _NO_EXAMPLE = "There is no example: {}"
+_UNREAD = "the program's sentence is English, and this lexicon holds few of its words."
 CONTEXT = "audit_context_success"
 _TENS = 10.0  # an ε of a record from which on it protects little
 _FACTOR = 1e6  # a factor that is larger is written as a power
@@ -50,13 +52,22 @@ BREAK, _BOXED, _SUBHEADING, _WARNED = 20.0, WIDTH - 26.0, 22.8, 42.0
 _HELPS = (
     (
         ("names_", "persons_", "locations_", "listed_", "annotated_", "capitals_"),
-        "policy.names looks for more names, and lists of your own (policy.mask) mask those that are known",
+        "policy.names looks for more names (made for English; elsewhere listed_kept says more than names_kept), and lists of "
+        "your own (policy.mask) mask those that are known",
     ),
     (
-        ("bayes_", "context_", "frequency_", "masked_", "attribute_", "membership_"),
+        ("bayes_",),
         "a smaller ε (`dptext calibrate` finds the largest that keeps to a limit), or policy.stop_words: draw",
     ),
-    (("record_epsilon",), "a smaller ε, or a budget for each record (budget.record)"),
+    (
+        ("context_", "frequency_", "masked_", "attribute_", "membership_"),
+        "policy.stop_words: draw, or a smaller ε, which helps little where texts repeat one another: who reads the others knows "
+        "what stood in this one",
+    ),
+    (
+        ("record_epsilon",),
+        "a smaller ε, or, where no record_key is set, a budget for each record (budget.record)",
+    ),
     (("ledger_epsilon",), "fewer releases: nothing takes back what was spent on this input"),
     (
         ("original_share", "unchanged_", "changed_share"),
@@ -163,7 +174,8 @@ class Decision:
 def decision(facts: ReportFacts) -> Decision:
     """Write the first two pages; what the requirements and the warnings take of them is what the rest leaves."""
     standing, judged = facts.verdict.standing, facts.verdict.judged
-    pieces = [] if facts.example is None else list(differences(*facts.example))
+    unread = facts.example is not None and _is_unread(*facts.example)
+    pieces = [] if facts.example is None or unread else list(differences(*facts.example))
     made = Decision(
         about=tuple(_about(facts)),
         look=CLASSES[standing],
@@ -180,7 +192,8 @@ def decision(facts: ReportFacts) -> Decision:
         no_example=""
         if pieces
         else _NO_EXAMPLE.format(
-            facts.model_missing or "which words are drawn depends on a run's texts or weights."
+            facts.model_missing
+            or (_UNREAD if unread else "which words are drawn depends on a run's texts or weights.")
         ),
         rests=(
             Heading("In clear", tuple(_clear(facts))),
@@ -237,6 +250,11 @@ def height(made: Decision, run_id: str) -> float:
         top + required + heading_height() + list_height(made.meaning) + heading_height() + example
         + heading_height() + rests + len(made.rests) * _SUBHEADING + heading_height() + sign
     )  # fmt: skip
+
+
+def _is_unread(before: str, after: str) -> bool:
+    """Whether most words of the example are unknown: it would say of another language that everything is masked."""
+    return 2 * after.count(OOV_MASK) > len(before.split())
 
 
 def _box(warnings: Sequence[str]) -> float:

@@ -98,7 +98,7 @@ def _entries(planned: Plan, checked: Checked) -> Iterator[tuple[str, str, int]]:
     yield "restricted", f"{restricted.where}, depends on the private text", 1
     if required:
         approver = config.approval.approver
-        yield "required", required + (f"; to be signed by {approver}" if approver else ""), 1
+        yield "required", (f"to be signed by {approver}: " if approver else "") + required, 1
     if unaudited:
         yield "no audit", unaudited + _undecided(config), 1
     yield "not checked", f"only the run can tell {', '.join(checked.open)}", 2

@@ -195,9 +195,8 @@ def _steps(config: RunConfig) -> list[str]:
         f"write {target.table or target.path} in one commit (mode {target.mode}), counting on the way"
     )
     if config.consistency != "token" and config.audit.consistency_scopes:
-        scopes = (
-            f"{config.audit.consistency_scopes:,} {'records' if config.consistency == 'record' else 'rows'}"
-        )
+        whole = " (whole records)" if config.consistency == "record" else ""
+        scopes = f"about {config.audit.consistency_scopes:,} rows{whole}"
         joined = "" if config.row_key else "; not possible without a row_key"
         steps.append(f"check on {scopes} that equal words have equal replacements{joined}")
     steps.append("compare the counts with the commit, and write the account")

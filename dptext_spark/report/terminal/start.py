@@ -71,7 +71,8 @@ def _foreign(found: FirstLook) -> str:
     """Say where names are mostly wrong."""
     if found.language in (None, ENGLISH) and _refused(found) is None:
         return ""
-    return "; they are made for English: in another language names are mostly wrong (leave policy.names out)"
+    what = "leave policy.names out" if _refused(found) is None else "the settings leave policy.names out"
+    return f"; they are made for English: in another language names are mostly wrong ({what})"
 
 
 def _refused(found: FirstLook) -> DataError | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import gzip
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import pytest
 from dptext_spark.cli.app import main
 from dptext_spark.config.load import load_config, load_model_config
 from dptext_spark.config.locations import spelled
-from dptext_spark.config.styles import STYLES, TableSettings, of_style, settings_file
+from dptext_spark.config.styles import STYLES, TableSettings, model_of_style, of_style, settings_file
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.model.first_look import columns_of
 from dptext_spark.model.tables.nested_texts import beside, paths_in, text_at
@@ -27,6 +28,7 @@ from dptext_spark.model.tables.table_files import (
     read_sample,
 )
 from dptext_spark.model.tables.table_way import BySpark, sample_here
+from dptext_spark.text.policy import Policy
 
 PRIVATE = "Zebedee"
 BODIES = [
@@ -148,7 +150,12 @@ def test_a_table_in_another_language_is_sent_to_a_lexicon_and_told_that_names_ar
         "Next: name a lexicon of the text's language in it (lexicon.source; guide 'Another language'), or a run is refused."
         in shown
     )
-    assert (here / "de.yaml").is_file()
+    assert "(the settings leave policy.names out)" in shown
+    written = (here / "de.yaml").read_text()
+    assert load_config(here / "de.yaml").policy == replace(
+        model_of_style("balanced").policy, names=Policy().names
+    )
+    assert "# for its lists are made for English; policy.mask takes lists of any language.\n" in written
 
 
 def test_preview_shows_rows_with_changed_words_marked(

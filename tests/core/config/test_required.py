@@ -66,6 +66,8 @@ def test_they_are_no_part_of_what_a_run_is() -> None:
         ({"require": ["bleu > 1", "names_kept = 0"]}, "require[1]: 'names_kept = 0' given; valid: a figure, one of"),
         ({"require": ["bleu <= 0.1", "bleu >= 0.2"]}, "'bleu <= 0.1' and 'bleu >= 0.2' given, which nothing"),
         ({"require": ["original_share <= 40"]}, "is never above 1; valid: a limit of at most 1, 0.4 for 40 per cent."),
+        ({"require": ["original_share < 0"]}, "'original_share < 0' given, and original_share is never below 0; valid: a limit"),
+        ({"require": ["rows <= -1"]}, "rows is never below 0"),
         ({"require": ["bleu <= 101"]}, "bleu is never above 100; valid: a limit of at most 100."),
         ({"require": ["frequency_success <= 0.3"]}, "measured at level dataset only"),
         ({"require": ["record_epsilon <= 3"], "consistency": "dataset"}, "not defined at level dataset"),

@@ -194,6 +194,13 @@ def test_the_example_is_public_and_its_changed_words_are_marked(facts: ReportFac
     assert "".join(text for _, text in made.before) == "Send the parcel."
     none = decision(replace(facts, example=None, model_missing="the lexicon is gone."))
     assert none.no_example == "There is no example: the lexicon is gone."
+    for after, is_shown in (
+        ("[OOV] the [OOV].", False),
+        ("[OOV] the letter.", True),
+    ):  # in a lexicon of another language
+        shown = decision(replace(facts, example=("Send the parcel.", after)))
+        assert bool(shown.after) is bool(shown.before) is is_shown
+        assert ("holds few of its words" in shown.no_example) is not is_shown
     assert facts.example is not None
     assert facts.example[0] == "Please send the parcel to my sister in London."
 

@@ -94,7 +94,7 @@ def test_it_fits(settings: dict[str, Any], columns: int) -> None:
         ({"row_key": None, "require": ["names_kept <= 0.1", "bayes_success <= 0.5", "ledger_epsilon <= 5"]},
          "no audit     there is no row_key, so that 2 requirements will not be decided (--full)"),
         ({"require": ["names_kept <= 0.1", "context_success <= 0.5", "ledger_epsilon <= 5"], "approval": {"approver": "Officer"}},
-         "required     names_kept <= 0.1, context_success <= 0.5 and 1 more; to be signed by Officer"),
+         "required     to be signed by Officer: names_kept <= 0.1, context_success <= 0.5 and 1 more"),
         ({"output": {"path": "/out", "other_columns": "drop"}, "require": ["names_kept <= 0.1"]},
          "no audit     output.other_columns drops the row_key, so that 1 requirement will not be decided (--full)"),
         ({"policy": {"oov": "keep"}}, "in clear: stop words, UNKNOWN WORDS"),

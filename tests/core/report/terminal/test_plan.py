@@ -59,7 +59,7 @@ def test_the_steps_follow_the_settings() -> None:
     assert steps[2] == "check that customer is never NULL"
     assert steps[4].endswith("at record level; beside them only id")
     assert "mode append" in steps[6]
-    assert steps[7] == "check on 1,000 records that equal words have equal replacements"
+    assert steps[7] == "check on about 1,000 rows (whole records) that equal words have equal replacements"
     assert "no other column goes along" in planned(output={"path": "/o", "other_columns": "drop"})["steps"][2]
     assert "not possible without a row_key" in planned(consistency="dataset")["steps"][5]
     chosen = planned(importance={"percent": 30})

@@ -76,6 +76,8 @@ def test_figures_of_names_are_for_who_asks_for_private_ones() -> None:
     assert "withheld  figures of names" in text
     assert held["withheld"] == sorted(NAMED)
     assert held["released"] == ["names_kept <= 0.02", "capitals_kept <= 0.5"]
+    of_settings = replace(found, limits=(), required=found.limits)
+    assert of_settings.released == held["released"]
     assert [one["name"] for one in held["results"]] == ["kept words"]
     assert not any("name" in one or "capital" in one for one in held["results"][0]["figures"])
     whole = replace(found, internal=True)
