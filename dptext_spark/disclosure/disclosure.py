@@ -95,6 +95,12 @@ def _warnings(facts: RunFacts) -> Sentences:
             "The records of an unfinished run were released a second time, with other draws: their ε counts "
             "twice."
         )
+    if facts.corrupt_records:
+        records = "RECORD DOES" if facts.corrupt_records == 1 else "RECORDS DO"
+        yield (
+            f"{facts.corrupt_records:,} {records} NOT FIT THE INPUT'S COLUMNS, and went on as far as they do: where a line is "
+            "torn, text may stand in another column than its own, and be released with it."
+        )
     yield from _many(facts)
     if facts.ledger is not None:
         yield from facts.ledger.warnings

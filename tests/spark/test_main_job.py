@@ -523,6 +523,7 @@ class TestInputs:
         )  # fmt: skip
         report = run(config, spark, key=KEY)
         assert (report.facts["corrupt_records"], report.facts["rows"]) == (1, 2)
+        assert "1 RECORD DOES NOT FIT" in json.dumps(report.facts["disclosure"])
         out = spark.read.format("delta").load(str(tmp_path / "out"))
         assert out.columns == columns
         assert "marker" not in repr(out.collect())

@@ -305,6 +305,8 @@ def test_each_choice_is_said_in_its_place(choice: dict[str, Any], heading: str, 
         ({"key_kind": "insecure"}, "INSECURE KEY"),
         ({"consistency": "dataset"}, "substitution cipher"),
         ({"second_release": True}, "released a second time"),
+        ({"corrupt_records": 1}, "1 RECORD DOES NOT FIT THE INPUT'S COLUMNS"),
+        ({"corrupt_records": 3_000}, "3,000 RECORDS DO NOT FIT THE INPUT'S COLUMNS"),
     ],
 )
 def test_what_is_dangerous_is_warned_of_first(more: dict[str, Any], expected: str) -> None:
