@@ -126,7 +126,8 @@ def _required(verdict: Verdict | None) -> Iterator[tuple[str, str]]:
         yield "required", f"BROKEN whatever is required: {reason}"
     said = verdict.standing if verdict.standing != BROKEN else "BROKEN: do not publish this table"
     bits = verdict.bits
-    released = f" ({bits:,} of these answers depend on the private text, a bit each)" if bits else ""
+    which = "1 of these answers depends" if bits == 1 else f"{bits:,} of these answers depend"
+    released = f" ({which} on the private text, a bit each)" if bits else ""
     yield "verdict", f"{said}{released}"
 
 

@@ -302,7 +302,7 @@ def test_requirements_are_said_without_their_figures_and_what_comes_next() -> No
     assert "ledger_epsilon <= 5: BROKEN" in text
     assert "changed_share >= 0.5: holds" in text
     assert (
-        "verdict      BROKEN: do not publish this table (1 of these answers depend on the private text, a bit each)"
+        "verdict      BROKEN: do not publish this table (1 of these answers depends on the private text, a bit each)"
         in text
     )
     assert "0.625" not in text
