@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from dptext_spark.config.keys import refuse_given, taken
@@ -61,8 +62,9 @@ def run(
 
 def run_by_command(config: RunConfig, say: Steps) -> RunResult:
     """Run the job in the session of a command, which ends with it; see :func:`run`."""
-    places = [config.input.path or config.input.table or ""]
-    return _run(lambda: command_session(*places), config, None, say, workers_here(None))
+    place = config.input.path or config.input.table or ""
+    start = spark_session if config.mode == "streaming" else partial(command_session, place)  # a stream stays
+    return _run(start, config, None, say, workers_here(None))
 
 
 def _run(

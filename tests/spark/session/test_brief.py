@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from dptext_spark.config.load import parse_config
 from dptext_spark.model.tables.local_schema import ELSEWHERE
+from dptext_spark.runtime.progress import silent
+from dptext_spark.spark import runner
 from dptext_spark.spark.session import session as module
 from dptext_spark.spark.session.session import (
     JAVA_VARIABLES,
@@ -65,6 +69,35 @@ def test_many_files(settings_of: Callable[..., object], tmp_path: Path) -> None:
 @pytest.mark.parametrize("place", ["s3a://bucket/table", "catalog.schema.table", "/nowhere/table", "/*"])
 def test_what_is_not_known_here_is_not_small(settings_of: Callable[..., object], place: str) -> None:
     assert settings_of(place) is None
+
+
+@pytest.mark.parametrize(("mode", "brief"), [("batch", True), ("incremental", True), ("streaming", False)])
+def test_a_stream_that_stays_has_javas_own_choice(
+    settings_of: Callable[..., object],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    mode: str,
+    brief: bool,
+) -> None:
+    class StartedError(Exception):
+        """Stands for what a session would do."""
+
+    started: list[object] = []
+
+    def starts(settings: object = None) -> None:
+        started.append(settings)
+        raise StartedError
+
+    monkeypatch.setattr(module, "spark_session", starts)
+    monkeypatch.setattr(runner, "spark_session", starts)
+    monkeypatch.setattr(runner, "begin_code", lambda *_, **__: None)
+    (tmp_path / "in").mkdir()
+    given = {"input": {"path": str(tmp_path / "in")}, "columns": ["body"], "row_key": "id", "mode": mode}
+    key = {} if mode == "batch" else {"key": {"env": "RUN_KEY"}}
+    monkeypatch.setenv("RUN_KEY", os.urandom(32).hex())
+    with pytest.raises(StartedError):
+        runner.run_by_command(parse_config({**given, **key, "output": {"path": "/out"}}), silent)
+    assert started == [SHORT_LIVED if brief else None]
 
 
 def test_a_java_that_somebody_chose_is_left(
