@@ -262,9 +262,19 @@ def _delta_files(place: Path) -> list[Path]:
 
 def _parquet(place: Path, format: str, files: list[Path], some: list[Path], each: int) -> TableSample:
     """Sample Parquet files."""
-    total = sum(pq.read_metadata(one).num_rows for one in files)
+    total = sum(_rows_of(one) for one in files)
     parts = [_of_groups(pq.ParquetFile(one), each) for one in some]
     return made_sample(str(place), format, parts, total, True, len(files), len(some))
+
+
+def _rows_of(file: Path) -> int:
+    """Return how many rows a Parquet file says that it has."""
+    try:
+        return int(pq.read_metadata(file).num_rows)
+    except pa.ArrowException as error:  # its text may hold private words
+        raise DataError(
+            f"{FIELD}: {file.name!r} is no Parquet file ({type(error).__name__}); valid: a table whose files all are."
+        ) from None
 
 
 def _of_groups(file: pq.ParquetFile, most: int) -> pa.Table:

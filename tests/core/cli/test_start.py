@@ -320,7 +320,7 @@ BAD: dict[str, tuple[str, bytes, int, str]] = {
     "empty": ("t.csv", b"", 3, "no row"),
     "a header alone": ("t.csv", b"id,body\n", 3, "has one line alone, which may name the columns"),
     "numbers": ("t.csv", b"n\n1\n2\n3\n", 3, "none of 1 holds text"),
-    "no parquet": ("t.parquet", f"{PRIVATE} is here".encode(), 3, "no valid parquet"),
+    "no parquet": ("t.parquet", f"{PRIVATE} is here".encode(), 3, "'t.parquet' is no Parquet file"),
     "no json": ("t.json", f"{PRIVATE} is here\n".encode(), 3, "not one JSON record a line"),
     "mixed json": ("t.json", f'{{"a": 1}}\n{{"a": "{PRIVATE} a b c"}}\n'.encode(), 3, "no valid json"),
     "binary": ("t.csv", b"a,b\0c\n", 3, "zero bytes"),
@@ -505,3 +505,13 @@ def test_where_a_table_goes_is_beside_it() -> None:
     named = TableSettings("db.`my t`", "delta", ("x",), is_name=True).settings("default")
     assert named["input"] == {"table": "db.`my t`"}
     assert named["output"]["table"] == "db.`my t_sanitized`"
+
+
+@pytest.mark.parametrize("content", [b"", b"PAR1 no footer"])
+def test_a_file_that_is_no_parquet_is_named(tmp_path: Path, content: bytes) -> None:
+    pq.write_table(table(), tmp_path / "one.parquet")
+    (tmp_path / "two.parquet").write_bytes(content)
+    with pytest.raises(
+        DataError, match=r"^table: 'two\.parquet' is no Parquet file \(ArrowInvalid\); valid: a table whose"
+    ):
+        read_sample(tmp_path)
