@@ -441,7 +441,10 @@ def _spent(facts: ReportFacts) -> Iterator[str]:
     if spent.limit is None:
         yield "There is no limit (ledger.limit), so that nothing ends further releases of this input."
     elif spent.left is not None:
-        yield f"The limit is ε = {exact(spent.limit)}; ε = {exact(spent.left)} of it is left."
+        yield (
+            f"The limit is ε = {exact(spent.limit)}; ε = {exact(spent.left)} of it is left. Releases in another ledger (by "
+            "default each target has its own) and of a copy of the input are not counted here."
+        )
     if math.isinf(worst):
         yield "No ε stands for the sum: a guarantee was refuted, or a key was no secret."
     if spent.record is not None and (spent.record.times or spent.record.without):

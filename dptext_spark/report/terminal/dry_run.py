@@ -92,7 +92,8 @@ def _entries(planned: Plan, checked: Checked) -> Iterator[tuple[str, str, int]]:
     own = ledger.where == f"{account.where}/ledger"
     yield (
         "account",
-        f"{account.where}, may be shared{', ledger within' if own else f'; ledger {ledger.where}'}",
+        f"{account.where}, may be shared{', ledger within' if own else f'; ledger {ledger.where}'}"
+        + (", whose limit binds this target only" if own and config.ledger.limit is not None else ""),
         1,
     )
     yield "restricted", f"{restricted.where}, depends on the private text", 1

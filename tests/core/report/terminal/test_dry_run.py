@@ -101,7 +101,8 @@ def test_it_fits(settings: dict[str, Any], columns: int) -> None:
         ({"policy": {"oov": "keep", "numbers": "keep"}}, "WARNING      1 of 2: UNKNOWN WORDS ARE RELEASED IN CLEAR"),
         ({"policy": {"stop_words": "draw"}}, "no word is meant to stay in clear"),
         ({"input": {"path": "/in", "where": "lower(body) = 'zqxmarker'"}}, "; where (hidden: it names a text column)"),
-        ({"ledger": {"path": "/budget"}}, "may be shared; ledger /budget"),
+        ({"ledger": {"path": "/budget", "limit": 3}}, "may be shared; ledger /budget\n"),
+        ({"ledger": {"limit": 3}}, "may be shared, ledger within, whose limit binds this target only\n"),
     ],
 )  # fmt: skip
 def test_what_it_says(settings: dict[str, Any], said: str) -> None:
