@@ -81,8 +81,8 @@ class TableSettings:
         if self.row_key is not None:
             made["row_key"] = self.row_key
         made |= of_style(style)
-        if self.is_foreign and "policy" in made:
-            made["policy"] = {name: value for name, value in made["policy"].items() if name != "names"}
+        if self.is_foreign:
+            made.get("policy", {}).pop("names", None)
         others = "drop" if self.row_key is None else [self.row_key]
         return {**made, "output": {place: self.target, "other_columns": others}}
 
@@ -119,7 +119,7 @@ def settings_file(table: TableSettings, style: str) -> tuple[str, RunConfig]:
         "policy": "Words that are kept or masked, identifiers and names; rules find these, without a guarantee.",
         "output": "What is written. The other columns are released in clear where they are named here.",
     }
-    if table.is_foreign and style != "default":
+    if table.is_foreign:
         said["policy"] += (
             " Names are not looked for (policy.names),\n"
             "# for its lists are made for English; policy.mask takes lists of any language."

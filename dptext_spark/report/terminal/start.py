@@ -69,9 +69,10 @@ def _candidates(names: Sequence[str], none: str) -> str:
 
 def _foreign(found: FirstLook) -> str:
     """Say where names are mostly wrong."""
-    if found.language in (None, ENGLISH) and _refused(found) is None:
+    unknown = found.unknown.is_mostly_unknown
+    if found.language in (None, ENGLISH) and not unknown:
         return ""
-    what = "leave policy.names out" if _refused(found) is None else "the settings leave policy.names out"
+    what = "the settings leave policy.names out" if unknown else "leave policy.names out"
     return f"; they are made for English: in another language names are mostly wrong ({what})"
 
 

@@ -72,13 +72,14 @@ class Sample:
 
     def holds(self, part: bytes) -> bool:
         """Whether a text has these bytes in it."""
-        flat = (one.flatten() if is_list(one.type) else one for one in self.columns)
-        return any(pc.any(pc.match_substring(column, part)).as_py() for column in flat)
+        return any(pc.any(pc.match_substring(column, part)).as_py() for column in self._flat())
 
     def texts(self) -> list[bytes | None]:
         """Return all texts."""
-        flat = [one.flatten() if is_list(one.type) else one for one in self.columns]
-        return [text for column in flat for text in column.to_pylist()]
+        return [text for column in self._flat() for text in column.to_pylist()]
+
+    def _flat(self) -> list[pa.Array]:
+        return [one.flatten() if is_list(one.type) else one for one in self.columns]
 
 
 def _zeros(column: pa.Array) -> I64:
@@ -86,7 +87,7 @@ def _zeros(column: pa.Array) -> I64:
 
 
 def check_language(plan: RunPlan, say: Steps) -> bool:
-    """End a run most of whose words the lexicon does not hold, unless the settings allow it.
+    """End a run whose texts were read in another encoding, or most of whose words are unknown, unless the settings allow it.
 
     Args:
         plan: the run, or a stream before its first micro-batch.
@@ -99,11 +100,13 @@ def check_language(plan: RunPlan, say: Steps) -> bool:
         DataError: most of the words of most of the rows of a sample are unknown, or texts were not read in their encoding.
         RunError: a provider that the settings name fails on the sample.
     """
-    allowed, guessed = plan.config.allow_unknown, _is_guessed(plan.config.input)
-    if allowed and not guessed:
+    guessed = _is_guessed(plan.config.input)
+    if plan.config.allow_unknown:
+        if guessed:
+            say(f"looking at {SAMPLE_ROWS:,} rows for words in another encoding")
+            _require_decoded(sample_of_files(plan) or sampled(plan.df, plan))
         return True
-    what = "in another encoding" if allowed else "that the lexicon does not hold"
-    say(f"looking at {SAMPLE_ROWS:,} rows for words {what}")
+    say(f"looking at {SAMPLE_ROWS:,} rows for words that the lexicon does not hold")
     engine = _engine(plan)
     # The write asks how large the first texts are: another small job over the same files.
     sizes: AbstractContextManager[object] = nullcontext()
@@ -119,14 +122,8 @@ def check_language(plan: RunPlan, say: Steps) -> bool:
     except ProviderError as error:
         where = f"a sample of {SAMPLE_ROWS:,} rows, which the driver looks at,"
         raise provider_error(error.code, where) from None
-    if guessed and sample is not None and sample.holds(REPLACED):
-        raise DataError(
-            "input.options: no encoding given, so that UTF-8 was read, and some texts hold U+FFFD, which a reader puts where "
-            "bytes are no UTF-8; valid: files in UTF-8, input.options: {encoding: ISO-8859-1} or another that Spark reads, or "
-            "{encoding: UTF-8} where the texts themselves hold it. Nothing was written to the target."
-        )
-    if allowed:
-        return True
+    if guessed and sample is not None:
+        _require_decoded(sample)
     if sample is not None and found.is_mostly_unknown:
         raise refusal(found, likely_language(sample.texts()), can_tell=can_tell())
     return found.is_enough
@@ -136,6 +133,16 @@ def _is_guessed(source: Input) -> bool:
     """Whether Spark reads bytes in an encoding that nobody named, and says nothing of those that do not fit."""
     named = any(name.lower() in ("encoding", "charset") for name in source.options)
     return not source.table and source.format in ("csv", "tsv") and not named
+
+
+def _require_decoded(sample: Sample) -> None:
+    """Refuse texts with what a reader puts where bytes do not fit its encoding."""
+    if sample.holds(REPLACED):
+        raise DataError(
+            "input.options: no encoding given, so that UTF-8 was read, and some texts hold U+FFFD, which a reader puts where "
+            "bytes are no UTF-8; valid: files in UTF-8, input.options: {encoding: ISO-8859-1} or another that Spark reads, or "
+            "{encoding: UTF-8} where the texts themselves hold it. Nothing was written to the target."
+        )
 
 
 def _engine(plan: RunPlan) -> Engine:

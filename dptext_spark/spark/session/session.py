@@ -22,6 +22,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dptext_spark.config.locations import normal_path
 from dptext_spark.errors import RunError, SettingsError
 from dptext_spark.model.tables.local_schema import is_here
 from dptext_spark.runtime.paths import user_cache
@@ -110,7 +111,7 @@ def brief_session() -> SparkSession:
         return spark_session()
     warehouse = tempfile.mkdtemp(prefix="dptext-warehouse-")
     atexit.register(shutil.rmtree, warehouse, ignore_errors=True)
-    return spark_session(settings=None if _chooses_java() else SHORT_LIVED, warehouse=warehouse)
+    return spark_session(settings=_short_lived(), warehouse=warehouse)
 
 
 def command_session(*places: str) -> SparkSession:
@@ -121,13 +122,13 @@ def command_session(*places: str) -> SparkSession:
     Args:
         places: paths, or names of tables, whose size is not known here.
     """
-    brief = not _is_submitted() and not _chooses_java() and all(map(_is_small, places))
-    return spark_session(settings=SHORT_LIVED if brief else None)
+    brief = not _is_submitted() and all(map(_is_small, places))
+    return spark_session(settings=_short_lived() if brief else None)
 
 
 def _is_small(place: str) -> bool:
     """Whether a path leads to few files of this machine with few bytes."""
-    root = Path(place.removeprefix("file://").removeprefix("file:"))
+    root = Path(normal_path(place))
     if not is_here(place) or not root.exists():
         return False
     size = count = 0
@@ -139,6 +140,11 @@ def _is_small(place: str) -> bool:
             if size > SMALL_BYTES or count > SMALL_FILES:
                 return False
     return True
+
+
+def _short_lived() -> Mapping[str, Setting] | None:
+    """Return the settings of a Java that lives for a minute; None where the user chose another."""
+    return None if _chooses_java() else SHORT_LIVED
 
 
 def _chooses_java() -> bool:
