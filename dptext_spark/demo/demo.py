@@ -29,7 +29,7 @@ from dptext_spark.runtime.progress import Progress
 from dptext_spark.spark.job.job import RunResult
 from dptext_spark.spark.reporting.report import report
 from dptext_spark.spark.runner import run
-from dptext_spark.spark.session.session import SHORT_LIVED, spark_session
+from dptext_spark.spark.session.session import short_lived, spark_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -83,7 +83,7 @@ def demo(folder: Path | None, rows: int, say: Progress) -> DemoResult:
         say("starting Spark (the first time it downloads Delta Lake)", None)
         with ThreadPoolExecutor(1) as another:
             made = another.submit(tickets, rows, SEED)
-            spark = spark_session("dptext demo", settings=SHORT_LIVED)
+            spark = spark_session("dptext demo", settings=short_lived())
             sample = made.result()
         bodies = sample.column("body").to_pylist()
         beside.release(bodies[0])

@@ -111,7 +111,7 @@ def brief_session() -> SparkSession:
         return spark_session()
     warehouse = tempfile.mkdtemp(prefix="dptext-warehouse-")
     atexit.register(shutil.rmtree, warehouse, ignore_errors=True)
-    return spark_session(settings=_short_lived(), warehouse=warehouse)
+    return spark_session(settings=short_lived(), warehouse=warehouse)
 
 
 def command_session(*places: str) -> SparkSession:
@@ -123,7 +123,7 @@ def command_session(*places: str) -> SparkSession:
         places: paths, or names of tables, whose size is not known here.
     """
     brief = not _is_submitted() and all(map(_is_small, places))
-    return spark_session(settings=_short_lived() if brief else None)
+    return spark_session(settings=short_lived() if brief else None)
 
 
 def _is_small(place: str) -> bool:
@@ -142,7 +142,7 @@ def _is_small(place: str) -> bool:
     return True
 
 
-def _short_lived() -> Mapping[str, Setting] | None:
+def short_lived() -> Mapping[str, Setting] | None:
     """Return the settings of a Java that lives for a minute; None where the user chose another."""
     return None if _chooses_java() else SHORT_LIVED
 
