@@ -155,9 +155,7 @@ def test_a_run_replaces_names_and_its_audit_agrees(
 
 
 @pytest.mark.cluster
-@pytest.mark.parametrize(
-    "ship", ["artifact", *(pytest.param(how, marks=pytest.mark.cluster) for how in ("path", "broadcast"))]
-)
+@pytest.mark.parametrize("ship", ["artifact", "path", "broadcast"])
 def test_a_run_with_a_classifier_needs_no_folder_on_its_workers(
     spark: SparkSession, settings: dict[str, Any], tmp_path: Path, ship: str
 ) -> None:

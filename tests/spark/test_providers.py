@@ -181,7 +181,8 @@ def test_a_stream_masks_in_each_micro_batch(
     [
         ("raises", True),
         ("type", False),
-        *(pytest.param(*one, marks=pytest.mark.cluster) for one in [("says", False), ("overlaps", True)]),
+        ("says", False),
+        ("overlaps", True),
     ],
 )
 def test_one_that_is_wrong_ends_the_run_by_a_code_without_a_word(

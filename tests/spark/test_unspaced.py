@@ -161,7 +161,7 @@ def test_by_hand() -> None:
 
 
 @pytest.mark.cluster
-@pytest.mark.parametrize("level", ["record", pytest.param("dataset", marks=pytest.mark.cluster)])
+@pytest.mark.parametrize("level", ["record", "dataset"])
 def test_a_run_reads_so(spark: Any, tmp_path: Path, level: str) -> None:
     """Lists from a file and a column, two columns, one of them a list; the run's own check pairs them, too."""
     vectors = np.random.default_rng(2).normal(size=(len(WORDS), 6)).astype(np.float32)

@@ -181,9 +181,7 @@ def test_a_sample_of_other_texts_is_refused(spark: SparkSession, places, sample,
 
 
 @pytest.mark.cluster
-@pytest.mark.parametrize(
-    "level", ["record", *(pytest.param(level, marks=pytest.mark.cluster) for level in ("token", "dataset"))]
-)
+@pytest.mark.parametrize("level", ["record", "token", "dataset"])
 def test_tables_of_each_level_with_lists_of_texts(
     spark: SparkSession, tmp_path: Path, sample, level: str
 ) -> None:

@@ -173,7 +173,7 @@ def as_sets(sample: sampling.Sample) -> set[bytes]:
 
 @pytest.mark.cluster
 @pytest.mark.parametrize("row_key", ["id", None])
-@pytest.mark.parametrize("form", ["delta", "parquet", pytest.param("csv", marks=pytest.mark.cluster)])
+@pytest.mark.parametrize("form", ["delta", "parquet", "csv"])
 def test_the_sample_does_not_depend_on_partitions(
     spark: SparkSession, settings: dict[str, Any], tmp_path: Path, form: str, row_key: str | None
 ) -> None:
