@@ -42,6 +42,7 @@ MOST_FILES = 10
 CHARACTERS = 4_000  # of a row, shared among its texts
 LEAST_CHARACTERS = 100  # of a text
 ELEMENTS = 10  # of a list
+SPARE, SMALL_PART = 2, 0.1  # of hashes that are spread evenly, as those of distinct keys are
 REPLACED = "\N{REPLACEMENT CHARACTER}".encode()
 PLAIN_READER = 1  # of a Delta table whose files hold just its rows, by the names of its columns
 ORDER, SAMPLED = "order", "text"
@@ -171,8 +172,25 @@ def sampled(df: DataFrame, plan: RunPlan) -> Sample:
         frame = frame.where(F.col(ORDER) <= last).dropDuplicates([ORDER])
     else:
         frame = df.select(F.xxhash64(*key).alias(ORDER), *texts)
+        highest = _highest(plan.rows)
+        if highest is not None and df is plan.df:
+            # Hashes tell which rows they are: of the others no text is cut.
+            some = _of_least_hash(frame.where(F.col(ORDER) < highest), names)
+            if len(some.columns[0]) == SAMPLE_ROWS:
+                return some
+    return _of_least_hash(frame, names)
+
+
+def _of_least_hash(frame: DataFrame, names: Sequence[str]) -> Sample:
+    """Return the texts of the first rows by their order."""
     rows = frame.orderBy(ORDER).limit(SAMPLE_ROWS).select(*names).toArrow()
     return Sample(tuple(one.combine_chunks() for one in rows.columns))
+
+
+def _highest(rows: int | None) -> int | None:
+    """Return a hash below which `SPARE` times the rows of a sample are expected; None where that is no small part of so many."""
+    part = SPARE * SAMPLE_ROWS / rows if rows else 1.0
+    return int(2**64 * part) - 2**63 if part < SMALL_PART else None
 
 
 def _identity(df: DataFrame, plan: RunPlan) -> list[Column] | None:

@@ -167,10 +167,12 @@ def _needed(plan: RunPlan) -> int | None:
         return None
     if plan.rows is not None and plan.rows * sizes.average < least:
         return None  # no partition holds more than all of them
+    at_once = cores if noise else cores / CORES_A_TASK
+    if at_once <= SKEWED:
+        return None  # nor more than that many fair shares
     counted = plan.df.groupBy(F.spark_partition_id()).count().agg(F.sum("count"), F.max("count")).first()
     assert counted is not None
     rows, largest = counted[0] or 0, counted[1] or 0
     if largest * sizes.average < least:
         return None
-    at_once = cores if noise else cores / CORES_A_TASK
     return SHARES * cores if largest > SKEWED * rows / at_once else None

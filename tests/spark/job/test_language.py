@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -203,6 +204,27 @@ def test_the_sample_does_not_depend_on_partitions(
     assert found[0][0] < of_files
     assert len(found[0][1]) == SAMPLE_ROWS
     assert not found[0][1] <= of_files
+
+
+def test_of_a_large_input_only_the_least_hashes_are_taken(
+    spark: SparkSession, settings: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = 30 * SAMPLE_ROWS
+    large = spark.range(rows).selectExpr("id", f"concat('{ENGLISH} ', id) AS body")
+    large.write.format("delta").save(str(tmp_path / "in"))
+    plan = prepare_run(spark, parse_config({**settings, "row_key": "id"}), KEY, silent)
+    assert plan.rows == rows
+    frames: list[DataFrame] = []
+    taken = sampling._of_least_hash
+    monkeypatch.setattr(sampling, "_of_least_hash", lambda df, names: frames.append(df) or taken(df, names))
+    found = as_sets(sampled(plan.df, plan))
+    (read,) = frames
+    assert SAMPLE_ROWS < read.count() < 3 * SAMPLE_ROWS
+    assert len(found) == SAMPLE_ROWS
+    # Where the number of rows is not known all hashes are looked at, and where it is wrong as well.
+    for known in (None, 1_000 * rows):
+        assert as_sets(sampled(plan.df, replace(plan, rows=known))) == found
+        assert frames[-1].count() == rows
 
 
 def test_without_a_key_equal_texts_count_once(

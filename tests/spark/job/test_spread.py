@@ -93,7 +93,7 @@ def test_rows_are_not_counted_by_partition_where_all_of_them_are_few() -> None:
     uncounted = SimpleNamespace(groupBy=lambda *_: pytest.fail("the rows were counted"))
     sizes = TextSizes(SAMPLE_ROWS, write.LEAST_BYTES / 3_000, 1.0)
     known = {
-        "spark": SimpleNamespace(_sc=SimpleNamespace(defaultParallelism=2)),
+        "spark": SimpleNamespace(_sc=SimpleNamespace(defaultParallelism=8)),
         "df": uncounted,
         "sizes": sizes,
     }
@@ -103,6 +103,10 @@ def test_rows_are_not_counted_by_partition_where_all_of_them_are_few() -> None:
         plan.rows = rows
         with pytest.raises(pytest.fail.Exception, match="were counted"):
             write._needed(plan)
+    # Of two or three cores no partition can hold more than one and a half times what a task is to have.
+    for cores in (2, 3):
+        plan.spark = SimpleNamespace(_sc=SimpleNamespace(defaultParallelism=cores))
+        assert write._needed(plan) is None
 
 
 def test_a_number_is_taken_as_it_is(spark: Any, source: Path, tmp_path: Path) -> None:
