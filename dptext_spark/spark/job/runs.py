@@ -91,7 +91,9 @@ def put(spark: SparkSession, folder: str, record: RunRecord, *, new: bool = Fals
     """
     values = tuple(getattr(record, name) for name in RUNS.fieldNames())
     frame = frame_of(spark, [values], RUNS)
-    _write(spark, folder, frame, None if new else f"run_id = '{checked(record.run_id)}'", "run_id")
+    replaced = f"run_id = '{checked(record.run_id)}'"
+    there = not new and opened_if_there(spark, folder) is not None
+    _write(folder, frame, replaced if there else None, "run_id")
 
 
 def read_log(spark: SparkSession, folder: str, run_id: str) -> None:
@@ -101,14 +103,12 @@ def read_log(spark: SparkSession, folder: str, run_id: str) -> None:
         table.where(F.col("run_id") == run_id).inputFiles()
 
 
-def _write(
-    spark: SparkSession, folder: str, frame: DataFrame, replaced: str | None, partition: str | None = None
-) -> None:
-    """Append rows to a table, in the place of those that a predicate names, in one commit; the first ones make it."""
+def _write(folder: str, frame: DataFrame, replaced: str | None, partition: str | None = None) -> None:
+    """Append rows to a table, or put them in the place of those that a predicate names, in one commit; the first ones make it."""
     writer = frame.write.format("delta").options(**PROPERTIES)
     if partition is not None:
         writer = writer.partitionBy(partition)
-    if replaced is None or opened_if_there(spark, folder) is None:
+    if replaced is None:
         writer.mode("append").save(folder)
     else:
         writer.mode("overwrite").option("replaceWhere", replaced).save(folder)
@@ -122,13 +122,17 @@ def put_metrics(
     prefix: str = "",
     new: bool = False,
 ) -> None:
-    """Replace the metrics of a run whose names begin with `prefix`: (column or None, name, value) each; `new`: there are none."""
+    """Replace the metrics of a run whose names begin with `prefix`: (column or None, name, value) each; `new`: there are none.
+
+    Each run is a partition, as in `runs`; a table of an earlier version has none, and stays so.
+    """
     rows = [
         (run_id, column, name, None if value is None else float(value)) for column, name, value in metrics
     ]
     frame = frame_of(spark, rows, METRICS)
     replaced = f"run_id = '{checked(run_id)}'" + (f" AND startswith(metric, '{prefix}')" if prefix else "")
-    _write(spark, folder, frame, None if new else replaced)
+    there = opened_if_there(spark, folder) is not None
+    _write(folder, frame, replaced if there and not new else None, None if there else "run_id")
 
 
 def metrics_of(spark: SparkSession, folder: str, run_id: str) -> list[RunMetric] | None:
@@ -144,7 +148,7 @@ def put_published(spark: SparkSession, folder: str, run_id: str, figures: Iterab
     """Append figures that were published with noise."""
     names = PUBLISHED.fieldNames()
     rows = [tuple(run_id if name == "run_id" else getattr(one, name) for name in names) for one in figures]
-    _write(spark, folder, frame_of(spark, rows, PUBLISHED), None)
+    _write(folder, frame_of(spark, rows, PUBLISHED), None)
 
 
 def published_of(spark: SparkSession, folder: str, run_id: str) -> list[Published]:

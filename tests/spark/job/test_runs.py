@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields, replace
 from datetime import datetime, timezone
 from pathlib import Path
@@ -11,7 +12,9 @@ import pytest
 from dptext_spark.disclosure.facts import RunRecord
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.spark.job import runs
+from dptext_spark.spark.job.checks import partitions_of
 from dptext_spark.spark.tables.schemas import METRICS, RUNS
+from dptext_spark.spark.tables.tables import Target
 
 RECORD = RunRecord.of(
     {
@@ -107,6 +110,37 @@ class TestMetrics:
         table = spark.read.format("delta").load(folder)
         assert table.schema.fieldNames() == METRICS.fieldNames()
         assert sorted(map(tuple, table.collect())) == [("r1", None, "words", 8.0), ("r2", None, "words", 1.0)]
+        # Each run is a partition, so that one replaces its rows without a look at those of others.
+        assert partitions_of(spark, Target(path=folder)) == ["run_id"]
+        runs.put_metrics(spark, folder, "r1", [(None, "audit_top1", 0.5)], prefix="audit_")
+        runs.put_metrics(spark, folder, "r1", [(None, "audit_top1", 0.25)], prefix="audit_")
+        held = spark.read.format("delta").load(folder).where("run_id = 'r1'")
+        assert sorted(map(tuple, held.collect())) == [
+            ("r1", None, "audit_top1", 0.25),
+            ("r1", None, "words", 8.0),
+        ]
+
+    def test_a_table_of_an_earlier_version_has_no_partitions(self, spark, folder: str) -> None:
+        there = spark.createDataFrame([("r0", None, "words", 1.0)], METRICS)
+        there.write.format("delta").save(folder)
+        for value, new in ((2.0, True), (3.0, False)):
+            runs.put_metrics(spark, folder, "r1", [(None, "words", value)], new=new)
+        found = spark.read.format("delta").load(folder)
+        assert sorted(map(tuple, found.collect())) == [("r0", None, "words", 1.0), ("r1", None, "words", 3.0)]
+        assert partitions_of(spark, Target(path=folder)) == []
+
+    def test_runs_that_replace_theirs_at_once_do_not_conflict(self, spark, folder: str) -> None:
+        for run_id in ("r1", "r2"):
+            runs.put_metrics(spark, folder, run_id, [(None, "words", 0.0)])
+
+        def put(run_id: str) -> None:
+            for value in (1.0, 2.0, 3.0):
+                runs.put_metrics(spark, folder, run_id, [(None, "words", value)])
+
+        with ThreadPoolExecutor(2) as pool:
+            list(pool.map(put, ("r1", "r2")))
+        found = spark.read.format("delta").load(folder)
+        assert sorted(map(tuple, found.collect())) == [("r1", None, "words", 3.0), ("r2", None, "words", 3.0)]
 
     def test_nothing_private_may_stand_in_the_predicate(self, spark, folder: str) -> None:
         with pytest.raises(SettingsError, match=r"run\.id: letters, digits"):
