@@ -131,7 +131,10 @@ ATTACKS = (
 FREQUENCY = ("frequency_success",)  # at dataset level
 FIGURES = MEANING | OF_RUN
 # Where a figure stands by itself, those whose sentence leans on the one before it.
-_NAMES_KEPT = "that public lists and rules, made for English, find in the source: the share that is in the table as it was"
+_NAMES_KEPT = (
+    "that public lists and rules, made for English, find in the source and that were aligned with the table: the share that is "
+    "in it as it was"
+)
 ALONE = {
     "names_kept": f"of the words of names {_NAMES_KEPT}",
     "persons_kept": f"of the words of names of persons {_NAMES_KEPT}",

@@ -151,7 +151,7 @@ def _path_of(name: str, table: pa.Table, there: Mapping[str, tuple[str, ...]]) -
         return path
     if name in table.column_names:
         raise DataError(f"column: {name!r} is of type {table[name].type}; valid: a text column.")
-    known = [*there, *table.column_names]
+    known = [*there, *(one for one in table.column_names if spelled((one,)) not in there)]
     raise SettingsError(
         f"column: {name!r} is not there; valid: {', '.join(dict.fromkeys(known[:50]))}.{did_you_mean(name, known)}"
     )

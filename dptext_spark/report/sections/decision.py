@@ -6,7 +6,8 @@ Nothing here weakens what the annex says: figures that depend on the private tex
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from dptext_spark.audit.results import WordAttack
@@ -32,6 +33,7 @@ from dptext_spark.report.sections.published import Published
 from dptext_spark.report.sections.required import CLASSES, MARKS, Row, arranged, least_height
 from dptext_spark.rounding import digits_up, exact, percent_up
 from dptext_spark.runtime.display import differences
+from dptext_spark.runtime.record import Json
 from dptext_spark.text.policy import OOV_MASK
 
 _BLANK = "to be filled in"
@@ -48,33 +50,41 @@ EXAMPLE = (
 )
 # Points of a printed page: what a page break may leave empty, a box's width, and what stands around headings and warnings.
 BREAK, _BOXED, _SUBHEADING, _WARNED = 20.0, WIDTH - 26.0, 22.8, 42.0
-# What helps where a requirement is broken, by what the figure's name begins with.
-_HELPS = (
+# What helps where a requirement is broken, by what the figure's name begins with; a setting that is so already does not.
+_HELPS: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
     (
         ("names_", "persons_", "locations_", "listed_", "annotated_", "capitals_"),
-        "policy.names looks for more names (made for English; elsewhere listed_kept says more than names_kept), and lists of "
-        "your own (policy.mask) mask those that are known",
+        (
+            "policy.names looks for more names (made for English; elsewhere listed_kept says more than names_kept), and lists "
+            "of your own (policy.mask) mask those that are known",
+        ),
     ),
     (
         ("bayes_",),
-        "a smaller ε (`dptext calibrate` finds the largest that keeps to a limit), or policy.stop_words: draw",
+        (
+            "a smaller ε (`dptext calibrate` finds the largest that keeps to a limit)",
+            "policy.stop_words: draw",
+        ),
     ),
     (
         ("context_", "frequency_", "masked_", "attribute_", "membership_"),
-        "policy.stop_words: draw, or a smaller ε, which helps little where texts repeat one another: who reads the others knows "
-        "what stood in this one",
+        (
+            "policy.stop_words: draw",
+            "a smaller ε, which helps little where texts repeat one another: who reads the others knows what stood in this one",
+        ),
     ),
     (
         ("record_epsilon",),
-        "a smaller ε, or, where no record_key is set, a budget for each record (budget.record)",
+        ("a smaller ε", "where no record_key is set, a budget for each record (budget.record)"),
     ),
-    (("ledger_epsilon",), "fewer releases: nothing takes back what was spent on this input"),
+    (("ledger_epsilon",), ("fewer releases: nothing takes back what was spent on this input",)),
     (
         ("original_share", "unchanged_", "changed_share"),
-        "a smaller ε, policy.stop_words: draw, or policy.oov: mask",
+        ("a smaller ε", "policy.stop_words: draw", "policy.oov: mask"),
     ),
-    (("oov_", "numbers_"), "policy.oov: mask, policy.numbers: mask, or a lexicon of the text's language"),
+    (("oov_", "numbers_"), ("policy.oov: mask", "policy.numbers: mask", "a lexicon of the text's language")),
 )
+_SET = re.compile(r"policy\.(\w+): (\w+)")
 _GLOSSARY = (
     ("annex", "all that follows the first two pages; it is what they rest on"),
     (
@@ -447,7 +457,9 @@ def _spent(facts: ReportFacts) -> Iterator[str]:
         )
     if math.isinf(worst):
         yield "No ε stands for the sum: a guarantee was refuted, or a key was no secret."
-    if spent.record is not None and (spent.record.times or spent.record.without):
+    if spent.record is not None and spent.record.without and not spent.record.times:
+        yield f"On one record: {spent.record}."
+    elif spent.record is not None and spent.record.times:
         sums = "; record_epsilon is the plain sum" if _sums(facts) else ""
         weak = " An ε in the tens protects little by itself." if spent.record.epsilon >= _TENS else ""
         yield f"On one record: {spent.record}, its words counted up in steps, so that this may be shown{sums}.{weak}"
@@ -463,9 +475,10 @@ def _sums(facts: ReportFacts) -> bool:
 
 def _changes(facts: ReportFacts) -> Iterator[str]:
     verdict, expires = facts.verdict, facts.approval.expires
+    policy = facts.run.settings.values.get("policy") or {}
     helped: dict[str, list[str]] = {}
     for requirement in verdict.broken:
-        helped.setdefault(_help(requirement), []).append(requirement)
+        helped.setdefault(_help(requirement, policy), []).append(requirement)
     for said, requirements in helped.items():
         yield f"{_some(requirements)} (broken): {said}. Then a new run."
     audited = [one for one in verdict.not_measured if one.split()[0] in MEANING]
@@ -474,8 +487,9 @@ def _changes(facts: ReportFacts) -> Iterator[str]:
         yield f"Not measured: {_some(audited)}. It cannot be: {unaudited}. Then a new run."
     elif audited:
         yield (
-            f"Not measured: {_some(audited)}. `dptext audit TABLE --against SOURCE --config FILE` measures it (options "
-            "name labels, lists of names and models), and this report made again shows it."
+            f"Not measured: {_some(audited)}. `dptext audit TABLE --against SOURCE --config FILE` measures it (options of "
+            "it name labels, lists of names and models, without which some figures are not measured), and this report made again "
+            "shows it."
         )
     others = [one for one in verdict.not_measured if one not in audited]
     if others:
@@ -493,12 +507,14 @@ def _some(requirements: Sequence[str]) -> str:
     return "; ".join(requirements[:_NAMES]) + (f" and {more:,} more" if more > 0 else "")
 
 
-def _help(requirement: str) -> str:
+def _help(requirement: str, policy: Mapping[str, Json]) -> str:
+    """Return what helps, without what the settings have done already."""
     name = requirement.split()[0]
-    return next(
-        (said for starts, said in _HELPS if any(name.startswith(start) or name == start for start in starts)),
-        "other settings, or another limit with a reason",
-    )
+    known = next((cures for starts, cures in _HELPS if name.startswith(starts)), ())
+    left = [one for one in known if not ((found := _SET.fullmatch(one)) and policy.get(found[1]) == found[2])]
+    if not left:
+        return "other settings, or another limit with a reason"
+    return ", or ".join([", ".join(left[:-1]), left[-1]] if left[1:] else left)
 
 
 def _sign(facts: ReportFacts) -> Iterator[tuple[str, str]]:

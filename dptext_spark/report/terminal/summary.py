@@ -200,7 +200,9 @@ def _work(facts: RunFacts, internal: bool) -> Iterator[tuple[str, str]]:
     if facts.rows is not None:
         broken = facts.corrupt_records
         note = (
-            f"; {broken:,} RECORDS DO NOT FIT THE INPUT'S COLUMNS (kept as far as they do)" if broken else ""
+            f"; {broken:,} RECORD{' DOES' if broken == 1 else 'S DO'} NOT FIT THE INPUT'S COLUMNS (kept as far as they do)"
+            if broken
+            else ""
         )
         yield "rows", f"{facts.rows:,}{note}"
     held = facts.batches

@@ -105,6 +105,8 @@ def audit(plan: RunPlan, version: int, rows: int | None, say: Steps) -> Audit:
         key_name.alias("row_key"), *[path.text.alias(f"o{i}") for i, path in enumerate(paths)]
     )
     rows = source.count() if rows is None else rows
+    if not rows:
+        return Audit("Consistency was not audited: there are no rows.")
     share = min(1.0, wanted / max(1, rows))
     sampled = sample_of(source, plan.key, share)
     if share < 1.0:

@@ -20,6 +20,8 @@ from dptext_spark.audit.verdict import Verdict, verdict
 from dptext_spark.config.figures import FIGURES
 from dptext_spark.config.requirements import named_requirement
 from dptext_spark.config.sections import Approval
+from dptext_spark.ledger.balance import Spending
+from dptext_spark.ledger.sums import RecordSpent
 from dptext_spark.report.facts import ReportFacts
 from dptext_spark.report.page import page
 from dptext_spark.report.paper import SHEET
@@ -211,6 +213,7 @@ def test_each_broken_requirement_has_something_that_helps(facts: ReportFacts) ->
         "ledger_epsilon": "nothing takes back", "original_share": "stop_words: draw", "oov_kept_share": "policy.oov: mask",
         "bleu": "other settings",
     }  # fmt: skip
+    facts = with_settings(facts, policy={"stop_words": "keep", "oov": "draw", "numbers": "random"})
     for name, expected in helps.items():
         (change, *_) = dict(
             (part.heading, part.sentences)
@@ -221,6 +224,37 @@ def test_each_broken_requirement_has_something_that_helps(facts: ReportFacts) ->
     assert "`dptext audit TABLE" in waiting[0]
     never = decision(replace(facts, verdict=of("record_epsilon", "not measured"))).rests[-1].sentences
     assert never[0].endswith("This run has no such figure.")
+
+
+def test_what_the_settings_have_done_already_is_not_what_would_help(facts: ReportFacts) -> None:
+    def change(name: str, **policy: str) -> str:
+        found = with_settings(replace(facts, verdict=of(name, "broken")), policy=policy)
+        rests = {part.heading: part.sentences for part in decision(found).rests}
+        return rests["What would change it"][0].split("(broken): ")[1].split(". Then")[0]
+
+    assert change("original_share", stop_words="keep", oov="draw") == (
+        "a smaller ε, policy.stop_words: draw, or policy.oov: mask"
+    )
+    assert change("original_share", stop_words="draw", oov="draw") == "a smaller ε, or policy.oov: mask"
+    assert change("original_share", stop_words="draw", oov="mask") == "a smaller ε"
+    assert change("context_success", stop_words="keep").startswith("policy.stop_words: draw, or a smaller ε")
+    assert change("context_success", stop_words="draw").startswith("a smaller ε, which helps little")
+
+
+def test_a_release_without_a_figure_for_a_record_is_counted_and_no_more_is_said(facts: ReportFacts) -> None:
+    def record(times: int, without: int) -> list[str]:
+        spent = Spending(
+            "/ledger", "2026-11-26", "/in", (), record=RecordSpent(4.0 * times, 0.0, times, without)
+        )
+        found = replace(facts, run=replace(facts.run, cumulative=json.dumps(spent.as_dict())))
+        rests = {part.heading: part.sentences for part in decision(found).rests}
+        return [one for one in rests["Spent, and what is left"] if one.startswith("On one record")]
+
+    assert record(0, 1) == ["On one record: 1 release without a figure for a record."]
+    (said,) = record(1, 1)
+    assert "ε = 4 for the longest record (spent once), and 1 release without" in said
+    assert "its words counted up in steps" in said
+    assert record(0, 0) == []
 
 
 def test_words_that_the_policy_keeps_are_no_worst_words(facts: ReportFacts) -> None:
