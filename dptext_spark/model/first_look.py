@@ -45,7 +45,7 @@ class ShownRow:
 
     Attributes:
         column: its name.
-        before: what the table has, cut at `SHOWN` characters.
+        before: what the table has; where it is longer than `SHOWN` characters up to a word, and a mark.
         after: (style, what came out) for each.
     """
 
@@ -238,7 +238,9 @@ def shown_rows(
     chosen = pa.array(np.unique(np.linspace(0, n - 1, min(rows, n)).astype(np.int64)))
     made: list[ShownRow] = []
     taken = {
-        name: pc.utf8_slice_codeunits(_beginnings(_of(sample.rows, name)).take(chosen), 0, SHOWN)
+        name: pa.array(
+            map(_shortened, _beginnings(_of(sample.rows, name)).take(chosen).to_pylist()), pa.string()
+        )
         for name in columns
     }
     out = {
@@ -271,6 +273,13 @@ def _beginnings(column: pa.ChunkedArray) -> pa.Array:
     if isinstance(whole, pa.ChunkedArray):
         whole = whole.chunk(0) if whole.num_chunks else pa.array([], column.type)
     return pc.utf8_slice_codeunits(whole, 0, CHARACTERS)
+
+
+def _shortened(text: str | None) -> str | None:
+    """Return a text that is shown: a longer one up to its last word that is whole, and a mark."""
+    if text is None or len(text) <= SHOWN:
+        return text
+    return f"{text[:SHOWN].rsplit(None, 1)[0]} …"
 
 
 def _kind(counter: str) -> str:

@@ -449,7 +449,10 @@ def _spent(facts: ReportFacts) -> Iterator[str]:
     yield spent.sentence or "Nothing was spent."
     worst = max((one.total for one in spent.columns if one.column != COUNTS), default=0.0)
     if spent.limit is None:
-        yield "There is no limit (ledger.limit), so that nothing ends further releases of this input."
+        yield (
+            "There is no limit (ledger.limit), so that nothing ends further releases of this input. Those in another ledger (by "
+            "default each target has its own) are not counted here."
+        )
     elif spent.left is not None:
         yield (
             f"The limit is ε = {exact(spent.limit)}; ε = {exact(spent.left)} of it is left. Releases in another ledger (by "
