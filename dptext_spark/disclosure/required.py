@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from dptext_spark.config.figures import is_restricted
 from dptext_spark.config.requirements import Requirement
+from dptext_spark.errors import SettingsError
+from dptext_spark.guarantee import Guarantee
 
 HEADING = "What is released in clear"
 
@@ -30,6 +32,24 @@ def not_audited(row_key: str | None, others: str | Sequence[str]) -> str:
         f"the table cannot be audited against its source afterwards: {why}, and nothing else joins their rows; a unique column "
         "that is named as row_key and kept lets it"
     )
+
+
+def check_measurable(require: Sequence[Requirement[str]], guarantee: Guarantee, *, bounded: bool) -> None:
+    """Refuse a requirement of a figure that no run of a model has, before anything is written.
+
+    Args:
+        require: of the settings.
+        guarantee: of the model.
+        bounded: whether a budget bounds ε of a record.
+
+    Raises:
+        SettingsError: ε of a record, where ε is for each unit of distance.
+    """
+    if not (guarantee.adds_up or bounded) and any(one.subject == "record_epsilon" for one in require):
+        raise SettingsError(
+            "require: 'record_epsilon' has no figure by this mechanism, whose ε is for each unit of distance between two words; "
+            "valid: leave it out, or a mechanism whose ε adds up over words (`dptext mechanisms`)."
+        )
 
 
 def bits(require: Sequence[Requirement[str]], *, bounded: bool) -> Iterator[str]:

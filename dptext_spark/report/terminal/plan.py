@@ -12,7 +12,7 @@ from dptext_spark.config.model import TRIGGER, RunConfig
 from dptext_spark.disclosure.disclosure import disclosure
 from dptext_spark.disclosure.facts import RunFacts
 from dptext_spark.disclosure.released import filters_on_text
-from dptext_spark.disclosure.required import not_audited
+from dptext_spark.disclosure.required import check_measurable, not_audited
 from dptext_spark.model.artifact import certificate_of
 from dptext_spark.model.certificate import Certificate
 from dptext_spark.model.compile import prepare
@@ -111,7 +111,8 @@ def plan(config: RunConfig, progress: Progress | None = None) -> Plan:
         progress: progress callback, called with each step. None tells them on stderr in a notebook or terminal.
 
     Raises:
-        SettingsError: a parameter does not fit the lexicon; the key cannot be read or is too short, or others may read its file.
+        SettingsError: a parameter does not fit the lexicon; the model has no figure that is required; the key cannot be read or
+            is too short, or others may read its file.
         DataError: the lexicon or the artifact is missing, damaged or changed.
 
     Examples:
@@ -121,6 +122,7 @@ def plan(config: RunConfig, progress: Progress | None = None) -> Plan:
         check that id is unique and never NULL (a pass over that column)
     """
     privatizer, artifact = prepare(config, progress or by_default())
+    check_measurable(config.require, privatizer.guarantee(of_rows=True), bounded=config.budget is not None)
     read_key(config.key)
     facts = RunFacts.planned(config, privatizer, certificate_of(artifact), record_account(privatizer))
     facts = replace(facts, disclosure=disclosure(facts))

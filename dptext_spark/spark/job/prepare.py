@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import DataFrame
 
 from dptext_spark.config.model import RunConfig
+from dptext_spark.disclosure.required import check_measurable
 from dptext_spark.model.artifact import certificate_of
 from dptext_spark.model.code_ahead import wait_for_model
 from dptext_spark.model.compile import prepare
@@ -80,6 +81,8 @@ def prepare_run(spark: SparkSession, config: RunConfig, key: RunKey | None, say:
         say("preparing the model")
         wait_for_model(config)
         privatizer, folder = prepare(config, lambda step, _: say(step))
+        guarantee = privatizer.guarantee(of_rows=True)
+        check_measurable(config.require, guarantee, bounded=config.budget is not None)
         if privatizer.chooses:
             privatizer.warm_up()
         if config.row_key and not config.is_stream:

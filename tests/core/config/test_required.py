@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,8 +12,12 @@ from dptext_spark.config.load import load_config, parse_config
 from dptext_spark.config.model import RunConfig
 from dptext_spark.disclosure.disclosure import disclosure
 from dptext_spark.disclosure.facts import RunFacts
+from dptext_spark.disclosure.required import check_measurable
 from dptext_spark.errors import SettingsError
 from dptext_spark.guarantee import Guarantee
+from dptext_spark.lexicon.lexicon import Lexicon
+from dptext_spark.report.terminal.plan import plan
+from tests.core.names import beginning
 
 LEAST = {"input": {"path": "/in"}, "columns": ["body"], "output": {"path": "/out"}}
 
@@ -95,6 +100,32 @@ def test_a_file_and_overrides_name_them(tmp_path: Any) -> None:
     config = load_config(file, ["approval.owner=Care", "require=[bleu >= 5]"])
     assert (config.approval.owner, str(config.approval.expires)) == ("Care", days(3))
     assert [str(one) for one in config.require] == ["bleu >= 5"]
+
+
+@pytest.mark.parametrize("kind", ["epsilon_dp", "metric_dp"])
+@pytest.mark.parametrize("bounded", [False, True])
+@pytest.mark.parametrize(
+    "require", [["names_kept <= 0.1"], ["record_epsilon <= 9"], ["rows >= 1", "record_epsilon <= 9"]]
+)
+def test_a_figure_that_no_run_of_a_model_has_is_refused(kind: Any, bounded: bool, require: list[str]) -> None:
+    asked, guarantee = accepted(require=require).require, Guarantee(kind, 1.0, metric="cosine")
+    if kind == "metric_dp" and not bounded and "record_epsilon <= 9" in require:
+        with pytest.raises(
+            SettingsError, match=r"^require: 'record_epsilon' has no figure by this mechanism.*valid: leave"
+        ):
+            check_measurable(asked, guarantee, bounded=bounded)
+    else:
+        check_measurable(asked, guarantee, bounded=bounded)
+
+
+def test_a_plan_of_such_a_figure_is_refused(tmp_path: Path) -> None:
+    beginning(Lexicon.default(), 200).save(tmp_path / "lexicon")
+    settings: dict[str, Any] = {
+        "mechanism": {"name": "tem", "epsilon": 9.0}, "lexicon": {"source": str(tmp_path / "lexicon")},
+    }  # fmt: skip
+    with pytest.raises(SettingsError, match="'record_epsilon' has no figure by this mechanism"):
+        plan(accepted(require=["record_epsilon <= 9"], **settings))
+    assert plan(accepted(require=["ledger_epsilon <= 9"], **settings)).facts.guarantee.kind == "metric_dp"
 
 
 def test_the_statement_says_what_the_answers_release() -> None:

@@ -17,10 +17,12 @@ from dptext_spark.cli.app import main
 from dptext_spark.config.load import load_config
 from dptext_spark.config.model import RunConfig
 from dptext_spark.errors import SettingsError
+from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.spark.job import runs
 from dptext_spark.spark.reporting.report import report
 from dptext_spark.spark.runner import run
 from dptext_spark.spark.tables.schemas import METRICS, RUNS
+from tests.core.names import beginning
 
 MARKER = "Qzmarkerword"
 ROWS = 40
@@ -49,6 +51,21 @@ def settings(folder: Path, name: str, **more: Any) -> Path:
 
 def loaded(file: Path) -> RunConfig:
     return load_config(file)
+
+
+def test_a_figure_that_the_model_has_not_ends_the_run_before_anything_is_written(
+    spark, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    beginning(Lexicon.default(), 200).save(folder / "words")
+    file = settings(
+        folder, "never", require=["record_epsilon <= 9"], mechanism={"name": "tem", "epsilon": 9.0},
+        lexicon={"source": str(folder / "words")},
+    )  # fmt: skip
+    assert main(["run", str(file)]) == 2
+    assert "require: 'record_epsilon' has no figure by this mechanism" in " ".join(
+        capsys.readouterr().err.split()
+    )
+    assert not [one for one in folder.iterdir() if one.name.startswith("never") and one != file]
 
 
 def test_a_run_an_audit_and_a_report_decide_together(
