@@ -107,7 +107,7 @@ def audit(plan: RunPlan, version: int, rows: int | None, say: Steps) -> Audit:
     rows = source.count() if rows is None else rows
     if not rows:
         return Audit("Consistency was not audited: there are no rows.")
-    share = min(1.0, wanted / max(1, rows))
+    share = min(1.0, wanted / rows)
     sampled = sample_of(source, plan.key, share)
     if share < 1.0:
         # Only the keys of the sample travel to every node: a join of the texts would move the whole output between nodes.
