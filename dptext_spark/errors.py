@@ -19,6 +19,7 @@ __all__ = [
     "CountMismatchError",
     "DPTextError",
     "DataError",
+    "NoRowsError",
     "RecordingError",
     "RunError",
     "SettingsError",
@@ -71,6 +72,12 @@ class BrokenRequirementError(DPTextError):
     """A figure of a run or of a written table breaks what is required of it."""
 
     exit_code = 7
+
+
+class NoRowsError(DataError):
+    """The table, or what `input.where` selects of it, has no row: nothing was written, and nothing spent."""
+
+    exit_code = 8
 
 
 def did_you_mean(given: object, valid: Iterable[str]) -> str:

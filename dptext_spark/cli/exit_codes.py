@@ -13,6 +13,7 @@ from dptext_spark.errors import (
     CountMismatchError,
     DataError,
     DPTextError,
+    NoRowsError,
     RecordingError,
     RunError,
     SettingsError,
@@ -28,6 +29,7 @@ EXIT_CODES = {
     CountMismatchError.exit_code: "the run committed, but its counts or its consistency audit do not agree: do not share",
     RecordingError.exit_code: "the run committed, but its account failed: run again with the same run.id",
     BrokenRequirementError.exit_code: "a requirement is broken, of the settings or of the audit: do not publish the table",
+    NoRowsError.exit_code: "the input has no row: nothing was written or spent",
 }
 _KINDS = {
     SettingsError.exit_code: "bad settings",
@@ -36,6 +38,7 @@ _KINDS = {
     CountMismatchError.exit_code: "mismatch",
     RecordingError.exit_code: "not accounted",
     BrokenRequirementError.exit_code: "requirement broken",
+    NoRowsError.exit_code: "no row",
 }
 
 

@@ -113,6 +113,8 @@ def target_said(config: RunConfig, releases: int, *, made: bool) -> str:
 
 def only_the_run(config: RunConfig) -> Iterator[str]:
     """Yield what no schema tells."""
+    if not config.is_stream:
+        yield "whether it has rows"
     if config.row_key is not None:
         yield f"whether {config.row_key} is unique and never NULL"
     if config.record_key is not None:

@@ -12,6 +12,7 @@ from dptext_spark.errors import (
     CountMismatchError,
     DataError,
     DPTextError,
+    NoRowsError,
     RecordingError,
     RunError,
     SettingsError,
@@ -28,6 +29,7 @@ CODES = {
     CountMismatchError: 5,
     RecordingError: 6,
     BrokenRequirementError: 7,
+    NoRowsError: 8,
 }
 
 

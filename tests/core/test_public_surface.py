@@ -128,6 +128,7 @@ ERRORS = {
     "CountMismatchError": 5,
     "DPTextError": 1,
     "DataError": 3,
+    "NoRowsError": 8,
     "RecordingError": 6,
     "RunError": 4,
     "SettingsError": 2,

@@ -19,6 +19,7 @@ from dptext_spark.errors import (
     CountMismatchError,
     DataError,
     DPTextError,
+    NoRowsError,
     RecordingError,
     RunError,
     SettingsError,
@@ -539,7 +540,36 @@ class TestInputs:
         assert run(config, spark, key=KEY).facts["rows"] == 30
         assert spark.table("clean_notes").columns == ["customer", "body", "note"]
 
-    def test_no_rows(self, spark, source: str, tmp_path: Path) -> None:
-        report = run(_config(source, tmp_path, input={"path": source, "where": "id < 0"}), spark, key=KEY)
-        assert report.status == "succeeded"
-        assert report.facts["rows"] == 0
+    @pytest.mark.parametrize("keys", [{}, {"row_key": None}, {"row_key": None, "record_key": "customer"}])
+    @pytest.mark.parametrize("where", [None, "id < 0"])
+    def test_an_input_of_no_rows_is_refused_before_it_costs_anything(
+        self, spark, source: str, tmp_path: Path, where: str | None, keys: dict[str, Any]
+    ) -> None:
+        first = run(_config(source, tmp_path, run={"id": "full"}, **keys), spark, key=KEY)
+        if where is None:
+            spark.read.format("delta").load(source).where("id < 0").write.parquet(str(tmp_path / "none"))
+            given = {"path": str(tmp_path / "none"), "format": "parquet"}
+        else:
+            given = {"path": source, "where": where}
+        ledger = spark.read.format("delta").load(str(tmp_path / "out_audit/shareable/ledger"))
+        entries = ledger.count()
+        output = {"path": str(tmp_path / "out"), "mode": "overwrite"}
+        emptied = _config(source, tmp_path, input=given, output=output, run={"id": "none"}, **keys)
+        with pytest.raises(NoRowsError, match=r"^input(\.where)?: it (has|selects) no row") as refused:
+            run(emptied, spark, key=KEY)
+        assert ("where" in str(refused.value)) == (where is not None)
+        assert ledger.count() == entries
+        runs = spark.read.format("delta").load(str(tmp_path / "out_audit/shareable/runs"))
+        assert [row["run_id"] for row in runs.collect()] == ["full"]
+        assert spark.read.format("delta").load(str(tmp_path / "out")).count() == first.facts["rows"]
+
+    def test_a_run_that_has_committed_is_unchanged_where_its_input_was_emptied(
+        self, spark, source: str, tmp_path: Path
+    ) -> None:
+        raw = spark.read.format("delta").load(source)
+        given = {"path": str(tmp_path / "raw"), "format": "parquet"}
+        config = _config(source, tmp_path, input=given, run={"id": "day"})
+        raw.write.parquet(given["path"])
+        run(config, spark, key=KEY)
+        raw.where("id < 0").write.mode("overwrite").parquet(given["path"])
+        assert run(config, spark, key=KEY).status == "unchanged"

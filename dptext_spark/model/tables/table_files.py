@@ -24,7 +24,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dptext_spark.errors import DataError, SettingsError, require_choice
+from dptext_spark.errors import DataError, NoRowsError, SettingsError, require_choice
 
 FIELD = "table"
 SAMPLE_ROWS, MOST_FILES, MOST_BYTES = 1_000, 10, 400_000
@@ -415,7 +415,7 @@ def _csv(
     assumed = [] if given.encoding or encoding == "UTF-8" else [f"encoding: {encoding}, by its mark."]
     beginning = next((rows for rows in tables if rows), [])
     if not beginning:
-        raise DataError(f"{FIELD}: {place!r} has no row; valid: a table with rows.")
+        raise NoRowsError(f"{FIELD}: {place!r} has no row; valid: a table with rows.")
     header = given.header
     if header is None and sum(map(len, tables)) == 1:
         raise DataError(
@@ -540,7 +540,7 @@ def made_sample(
     """
     filled = [part for part in parts if part.num_rows]
     if not filled:
-        raise DataError(f"{FIELD}: {place!r} has no row; valid: a table with rows.")
+        raise NoRowsError(f"{FIELD}: {place!r} has no row; valid: a table with rows.")
     filled = [part.cast(_plain(part.schema)) for part in filled]
     rows = pa.concat_tables(filled, promote_options="permissive").slice(0, SAMPLE_ROWS).combine_chunks()
     rows.validate(full=True)

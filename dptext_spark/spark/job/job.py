@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from dptext_spark.audit.verdict import Verdict
 from dptext_spark.config.model import RunConfig
 from dptext_spark.disclosure.facts import RunFacts, RunRecord, Unchanged
-from dptext_spark.errors import CountMismatchError, DPTextError, RecordingError, RunError
+from dptext_spark.errors import CountMismatchError, DPTextError, NoRowsError, RecordingError, RunError
 from dptext_spark.ledger.entry import SPENT
 from dptext_spark.mechanisms.privacy_loss.accountant import RecordBound
 from dptext_spark.model.tables.delta_log import Commit, our_commits
@@ -126,6 +126,8 @@ def run_once(
             if commit is not None:
                 check_still_there(plan.place.target, plan.run_id, commit.version, commits)
             record = bind_run(plan, record, earlier, commit, plan.spellings(plan.run_id))
+            if not committed and plan.rows == 0:
+                raise _no_row(config)
             if not committed and (plan.stream is None or plan.stream.is_unseen):
                 check_language(plan, say)
             say("reserving what the run spends")
@@ -213,6 +215,15 @@ class _Settlement:
         if not self._begun:
             with announced(Effect.SETTLEMENT, at):
                 self()
+
+
+def _no_row(config: RunConfig) -> NoRowsError:
+    """Refuse to release nothing: it would cost an ε, and under mode `overwrite` empty the target."""
+    if config.input.where is None:
+        what = "input: it has no row; valid: a table with rows."
+    else:
+        what = "input.where: it selects no row of the input; valid: a condition that a row meets."
+    return NoRowsError(f"{what} Nothing was written, and nothing spent.")
 
 
 def _commit(plan: RunPlan) -> Commit | None:

@@ -140,7 +140,7 @@ class RunPlan:
     stream: MicroBatch | None = None
     bound: ShownSettings | None = None  # of a stream, which binds its micro-batches
     lists: RunLists | None = None  # of names
-    rows: int | None = None  # of the input at most, where its key was checked
+    rows: int | None = None  # of the input at most, where its key was checked; 0 where it has none
     detail: DeltaDetail | None = None  # of the input's table, where it is one and was looked at
 
     @cached_property

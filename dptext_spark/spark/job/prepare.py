@@ -120,14 +120,18 @@ def _detail(spark: SparkSession, config: RunConfig) -> DeltaDetail | None:
 
 
 def _counted(spark: SparkSession, df: DataFrame, config: RunConfig) -> tuple[int | None, int | None]:
-    """Check the keys and count records that do not fit; return (rows, None where no key is checked; such records).
+    """Check the keys and count records that do not fit; return (rows, such records).
+
+    Rows are counted where a key is checked. Else they are None, or 0 where there are none; of a stream they are None.
 
     Raises:
         DataError: a key that is NULL, or not unique.
     """
     keys = [KeyColumn(config.row_key, "row_key", unique=True)] if config.row_key else []
     keys += [KeyColumn(config.record_key, "record_key", unique=False)] if config.record_key else []
-    rows = check_keys(df, keys) if keys and not config.is_stream else None
+    rows = None
+    if not config.is_stream:
+        rows = check_keys(df, keys) if keys else (0 if df.isEmpty() else None)
     return rows, corrupt_records(spark, config.input, df)
 
 

@@ -10,6 +10,7 @@ from dptext_spark.errors import (
     CountMismatchError,
     DataError,
     DPTextError,
+    NoRowsError,
     RecordingError,
     RunError,
     SettingsError,
@@ -29,6 +30,7 @@ def failing(error: BaseException) -> int:
         (CountMismatchError, 5, "mismatch"),
         (RecordingError, 6, "not accounted"),
         (BrokenRequirementError, 7, "requirement broken"),
+        (NoRowsError, 8, "no row"),
         (DPTextError, 4, "failed"),
     ],
 )
@@ -43,7 +45,7 @@ def test_each_kind_of_error_has_its_code(
 def test_no_ending_says_that_a_run_committed_and_did_not() -> None:
     for code, said in EXIT_CODES.items():
         before = "nothing was" in said or "before its commit" in said
-        assert before == (code in (2, 3, 4))
+        assert before == (code in (2, 3, 4, 8))
         assert ("the run committed" in said) == (code in (5, 6))
 
 

@@ -51,6 +51,7 @@ def test_a_run_that_fits(root: Path) -> None:
     assert (found.by, found.read, found.target) == ("pyarrow", "the footers of 1 of 1 files", "new")
     assert found.columns == found.kept == tuple(ALL)
     assert found.open == (
+        "whether it has rows",
         "whether id is unique and never NULL",
         "whether customer is never NULL",
         "whether the lexicon has most of the words",

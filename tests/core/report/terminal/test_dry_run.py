@@ -31,8 +31,8 @@ in clear     id, day, beside what words and gaps tell (--full)
 output       /data/out (new), to be shared with the disclosure
 account      /data/out_audit/shareable, may be shared, ledger within
 restricted   /data/out_audit/restricted, depends on the private text
-not checked  only the run can tell whether id is unique and never NULL, whether the lexicon has most
-             of the words, what the ledger has left
+not checked  only the run can tell whether it has rows, whether id is unique and never NULL, whether
+             the lexicon has most of the words, what the ledger has left
 next         the same without --dry-run; with --full, too: settings, steps and all N points of
 """
 
@@ -119,8 +119,8 @@ def test_the_whole_has_settings_and_every_sentence(tmp_path: Path) -> None:
     assert "SETTINGS IN EFFECT input: path: /data/in" in text
     assert (
         "Columns, keys and targets were checked by pyarrow, which read the footers of 1 of 8 files. Only the run can tell: "
-        "whether id is unique and never NULL; whether the lexicon has most of the words; what the ledger has left."
-        in text
+        "whether it has rows; whether id is unique and never NULL; whether the lexicon has most of the words; what the ledger "
+        "has left." in text
     )
     assert "No data was read" not in text
 
