@@ -208,6 +208,11 @@ def _ruled_out(facts: RunFacts) -> Iterator[str]:
         )
 
 
+def columns_named(names: Sequence[str]) -> str:
+    """Return `the column a`, or `the columns a, b`."""
+    return f"the column{'' if len(names) == 1 else 's'} {', '.join(names)}"
+
+
 def _others(facts: RunFacts) -> str:
     others, setting = facts.other_columns, facts.config.output.other_columns
     if others is None:
@@ -216,7 +221,7 @@ def _others(facts: RunFacts) -> str:
         named = (
             "all other columns of the input"
             if setting == "keep"
-            else f"the columns {', '.join(setting)}, as the settings name them"
+            else f"{columns_named(setting)}, as the settings name them"
         )
         return (
             f"Unchanged, text in them included: {named} (their values stand in the table's statistics, too). Fewer with "
@@ -225,8 +230,7 @@ def _others(facts: RunFacts) -> str:
     if not others:
         return "No other column. More with output.other_columns: keep, or a list."
     return (
-        f"Unchanged, text in them included: the columns {', '.join(others)} (their least and greatest "
-        "values stand in "
+        f"Unchanged, text in them included: {columns_named(others)} (their least and greatest values stand in "
         "the table's statistics, too). Fewer with output.other_columns: drop, or a list."
     )
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from dptext_spark.audit.results import WordAttack
 from dptext_spark.audit.verdict import BROKEN, HOLDS
 from dptext_spark.config.figures import MEANING
+from dptext_spark.disclosure.released import columns_named
 from dptext_spark.disclosure.required import not_audited
 from dptext_spark.guarantee import counted
 from dptext_spark.ledger.entry import COUNTS
@@ -422,7 +423,7 @@ def _clear(facts: ReportFacts) -> Iterator[str]:
     columns = "names these columns, and " if facts.run.settings.releases_other_columns else ""
     if not isinstance(others, str) and others:
         more = f" and {len(others) - _COLUMNS:,} more" if len(others) > _COLUMNS else ""
-        parts = [*parts[:-1], f"the columns {', '.join(others[:_COLUMNS])}{more}"]
+        parts = [*parts[:-1], f"{columns_named(others[:_COLUMNS])}{more}"]
         columns = ""
     yield f"As in the source stand: {', '.join(parts)}. What is disclosed (annex) {columns}says what each tells."
 

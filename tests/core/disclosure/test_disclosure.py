@@ -464,7 +464,8 @@ def test_other_columns_are_named() -> None:
     for setting, expected in (
         ("keep", "all other columns of the input"),
         ("drop", "No other column: output.other_columns is drop."),
-        (["a", "b"], "the columns a, b"),
+        (["a"], "the column a,"),
+        (["a", "b"], "the columns a, b,"),
     ):
         output = {"path": "/out", "other_columns": setting}
         assert expected in under(heading, other_columns=None, output=output)
