@@ -75,7 +75,7 @@ class BrokenRequirementError(DPTextError):
 
 
 class NoRowsError(DataError):
-    """The table, or what `input.where` selects of it, has no row: nothing was written, and nothing spent."""
+    """The table, or what `input.where` selects of it, has no row: nothing was committed, and nothing spent."""
 
     exit_code = 8
 

@@ -29,7 +29,7 @@ EXIT_CODES = {
     CountMismatchError.exit_code: "the run committed, but its counts or its consistency audit do not agree: do not share",
     RecordingError.exit_code: "the run committed, but its account failed: run again with the same run.id",
     BrokenRequirementError.exit_code: "a requirement is broken, of the settings or of the audit: do not publish the table",
-    NoRowsError.exit_code: "the input has no row: nothing was written or spent",
+    NoRowsError.exit_code: "the input has no row: nothing was committed or spent",
 }
 _KINDS = {
     SettingsError.exit_code: "bad settings",

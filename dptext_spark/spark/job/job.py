@@ -223,7 +223,7 @@ def _no_row(config: RunConfig) -> NoRowsError:
         what = "input: it has no row; valid: a table with rows."
     else:
         what = "input.where: it selects no row of the input; valid: a condition that a row meets."
-    return NoRowsError(f"{what} Nothing was written, and nothing spent.")
+    return NoRowsError(f"{what} Nothing was written to the target, and nothing spent.")
 
 
 def _commit(plan: RunPlan) -> Commit | None:
