@@ -129,9 +129,12 @@ def _counted(spark: SparkSession, df: DataFrame, config: RunConfig) -> tuple[int
     """
     keys = [KeyColumn(config.row_key, "row_key", unique=True)] if config.row_key else []
     keys += [KeyColumn(config.record_key, "record_key", unique=False)] if config.record_key else []
-    rows = None
-    if not config.is_stream:
-        rows = check_keys(df, keys) if keys else (0 if df.isEmpty() else None)
+    if config.is_stream:
+        rows = None
+    elif keys:
+        rows = check_keys(df, keys)
+    else:
+        rows = 0 if df.isEmpty() else None
     return rows, corrupt_records(spark, config.input, df)
 
 
