@@ -29,6 +29,13 @@ from dptext_spark.rounding import digits_up, exact, percent_up
 
 MANY_ALONE = 0.5  # share of words alone on their output set from which a warning is due
 LARGE = 10.0  # an epsilon from which one is due: a factor of 22,026
+# Measured by the exact law, with fresh draws for each row, by an adversary who holds all 6,920 texts.
+LINKAGE = (
+    "Which text a row is of: whoever has the text can link the released row to it. All words of a row together tell it from "
+    "others, and no setting prevents that. The release is pseudonymised, not anonymous. Of the 6,920 training sentences of SST-2 "
+    "an adversary who holds all of them links 99.4 % under conf/balanced.yaml, 65.6 % under conf/strict.yaml and 0.014 % by "
+    "guessing."
+)
 _CUTS = ("limit", "vocabulary")  # what a lexicon file was cut down to
 
 Sentences = Iterator[str]
@@ -304,6 +311,7 @@ def _unprotected(facts: RunFacts) -> Sentences:
         "remain. Facts that several words tell together are protected only as far as the bounds of their draws add up. "
         "A smaller mechanism.epsilon leaves less of it."
     )
+    yield LINKAGE
     yield (
         "Who wrote it: length, punctuation, kept words and their order are a style, and authorship can be told by "
         "style. No setting protects it; what is released in clear is what gives it away."

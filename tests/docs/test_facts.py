@@ -13,6 +13,7 @@ from benchmarks.settings import markdown as side_by_side
 from docs.generate import records
 from dptext_spark.audit.table.metrics import MEANING
 from dptext_spark.config.condition import FUNCTIONS
+from dptext_spark.disclosure.disclosure import LINKAGE
 from dptext_spark.mechanisms import MECHANISMS
 from dptext_spark.text.identifiers.types import LANGUAGES, Identifiers
 from dptext_spark.text.policy import Policy
@@ -38,6 +39,22 @@ def test_the_table_of_mechanisms_names_all(page: str) -> None:
     rows = re.findall(r"^\| ((?:`\w+`(?:, )?)+) \|", text(page), flags=re.MULTILINE)
     named = [name for row in rows for name in re.findall(r"`(\w+)`", row)]
     assert sorted(named) == sorted(MECHANISMS)
+
+
+@pytest.mark.parametrize(
+    ("page", "facts"),
+    [
+        ("README.md", ()),
+        ("docs/concepts/guarantees.md", ("6,920", "99.4 %", "65.6 %", "0.014 %")),
+        ("conf/balanced.yaml", ("6,920", "99.4 %")),
+        ("conf/strict.yaml", ("6,920", "65.6 %")),
+    ],
+)
+def test_pages_and_styles_state_linkage(page: str, facts: tuple[str, ...]) -> None:
+    plain = re.sub(r"\s+(# )?", " ", text(page))
+    for fact in (*facts, "pseudonymised, not anonymous"):
+        assert fact in LINKAGE or not facts
+        assert fact in plain
 
 
 def test_identifiers_are_those_of_the_code() -> None:
