@@ -11,6 +11,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -19,6 +20,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import functions as F
 
 from dptext_spark.config.locations import normal_path
 from dptext_spark.errors import DataError, RunError
@@ -37,6 +40,8 @@ APP = "dptext-ledger"
 TRIES = 40
 PATIENCE = 120.0  # seconds that one process waits for another
 RECENT = 100  # commits among which ours is looked for
+LARGEST = 1_000_000  # bytes of a data file of the first commit, which holds the entries of one run
+_DATA_FILE = re.compile(r"/part-\d{5}-[0-9a-f-]{36}-c\d{3}\.\w+\.parquet$")
 
 
 def entries_of(spark: SparkSession, path: str) -> Book:
@@ -47,10 +52,43 @@ def entries_of(spark: SparkSession, path: str) -> Book:
     """
     version = delta_version(spark, Target(path=path))
     if version is None:
-        if holds_files(spark, path):
-            raise DataError(f"ledger.path: {path!r} holds files and is no ledger; name another folder.")
+        check_vacant(spark, path)
         return Book(-1, [], [])
     return book_of(opened(spark, Target(path=path), version), path, version)
+
+
+def check_vacant(spark: SparkSession, path: str) -> None:
+    """Check that a folder without a log holds nothing but what the first commit of a ledger left that did not come.
+
+    A process that is killed in that commit, or a full disk, leaves a data file, or a part of one.
+
+    Raises:
+        DataError: it holds other files.
+    """
+    if not holds_files(spark, path):
+        return
+    listing = spark.read.format("binaryFile").option("recursiveFileLookup", "true")
+    names = listing.load(path).inputFiles()
+    # Spark skips a file whose checksum does not agree: it is torn, and so is one without a footer.
+    small = listing.option("ignoreCorruptFiles", "true").load(path).where(F.col("length") <= LARGEST)
+    large = listing.load(path).where(F.col("length") > LARGEST).limit(1)
+    folders = {name.rpartition("/")[0] for name in names}
+    if (
+        len(folders) > 1
+        or not all(_DATA_FILE.search(name) for name in names)
+        or large.count()
+        or not all(_is_of_ledger(row["content"]) for row in small.select("content").toLocalIterator())
+    ):
+        raise DataError(f"ledger.path: {path!r} holds files and is no ledger; name another folder.")
+
+
+def _is_of_ledger(content: bytes) -> bool:
+    """Check that a Parquet file has the columns of a ledger, or is torn and so holds no table."""
+    try:
+        columns = pq.read_schema(pa.BufferReader(content)).names
+    except pa.ArrowInvalid:
+        return True
+    return set(LEDGER.fieldNames()) <= set(columns)
 
 
 def book_of(table: DataFrame, path: str, version: int) -> Book:

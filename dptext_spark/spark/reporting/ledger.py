@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dptext_spark.config.locations import absolute
-from dptext_spark.errors import DataError, DPTextError, SettingsError
+from dptext_spark.errors import DPTextError, SettingsError
 from dptext_spark.ledger.balance import Balance, balances
 from dptext_spark.ledger.entry import Book
 from dptext_spark.runtime.progress import Steps, silent
 from dptext_spark.spark.errors import reduced, suppress_sensitive_logs
-from dptext_spark.spark.job.checks import holds_files
-from dptext_spark.spark.job.entries import book_of
+from dptext_spark.spark.job.entries import book_of, check_vacant
 from dptext_spark.spark.session.session import brief_session, step
 from dptext_spark.spark.tables.tables import opened_if_there
 
@@ -59,6 +58,5 @@ def _read(spark: SparkSession, path: str) -> Book | None:
     table = opened_if_there(spark, path)
     if table is not None:
         return book_of(table, path, NEWEST)
-    if holds_files(spark, path):
-        raise DataError(f"ledger.path: {path!r} holds files and is no ledger; name another folder.")
+    check_vacant(spark, path)
     return None

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -37,6 +38,7 @@ from dptext_spark.spark.job import ledger, releases, runs, write
 from dptext_spark.spark.job.plan import RunPlan
 from dptext_spark.spark.job.prepare import prepare_run
 from dptext_spark.spark.job.releases import Source
+from dptext_spark.spark.reporting.ledger import read
 from dptext_spark.spark.runner import run
 from dptext_spark.spark.tables.schemas import LEDGER
 from dptext_spark.spark.tables.tables import Target, history
@@ -854,6 +856,51 @@ def test_a_ledger_is_read_as_spark_collects_it(spark: Any, tmp_path: Path) -> No
 
 
 @pytest.mark.cluster
+def _without_a_commit(folder: Path, left: str) -> None:
+    """Leave of a ledger's first commit what a writer leaves that ended before it."""
+    shutil.rmtree(folder / "_delta_log")
+    (data,) = folder.glob("part-*.parquet")
+    if left == "half a file":  # a full disk; its checksum is that of the whole
+        data.write_bytes(data.read_bytes()[:700])
+    elif left == "an empty file":
+        data.write_bytes(b"")
+        (folder / f".{data.name}.crc").unlink()
+    if left != "no log":
+        (folder / "_delta_log").mkdir()
+        (folder / "_delta_log" / ".00000000000000000000.json.0a1b.tmp").write_text("{", encoding="utf-8")
+
+
+@pytest.mark.parametrize("left", ["a whole file", "half a file", "an empty file", "no log"])
+def test_a_first_commit_that_did_not_come_is_no_obstacle(spark: Any, tmp_path: Path, left: str) -> None:
+    ours, path = entry_of("first"), tmp_path / "ledger"
+    ledgers_table.appended(spark, str(path), lambda book: ([ours], None))
+    _without_a_commit(path, left)
+    assert ledger.entries_of(spark, str(path)) == Book(-1, [], [])
+    with pytest.raises(SettingsError, match="there is none"):
+        read(str(path), spark)
+    ledgers_table.appended(spark, str(path), lambda book: ([ours], None))
+    assert ledger.entries_of(spark, str(path)).entries == [ours]
+
+
+@pytest.mark.parametrize("other", ["note.txt", "part-00000-note.snappy.parquet", "a table", "a folder"])
+def test_what_is_no_ledger_is_refused(spark: Any, tmp_path: Path, other: str) -> None:
+    ours, path = entry_of("first"), tmp_path / "ledger"
+    ledgers_table.appended(spark, str(path), lambda book: ([ours], None))
+    _without_a_commit(path, "a whole file")
+    if other == "a table":
+        spark.range(1).coalesce(1).write.mode("append").parquet(str(path))
+    elif other == "a folder":
+        spark.range(1).coalesce(1).write.parquet(str(path / "more"))
+    else:
+        (path / other).write_text("a note\n", encoding="utf-8")
+    before = sorted(path.rglob("*"))
+    with pytest.raises(DataError, match=r"^ledger\.path"):
+        ledgers_table.appended(spark, str(path), lambda book: ([ours], None))
+    with pytest.raises(DataError, match=r"^ledger\.path"):
+        read(str(path), spark)
+    assert sorted(path.rglob("*")) == before
+
+
 def test_processes_that_race_and_one_that_is_killed(spark: Any, here: Path) -> None:
     rounds = 3
     environment = {**os.environ, "PYTHONPATH": str(CHECKOUT)}
