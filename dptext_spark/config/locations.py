@@ -11,7 +11,8 @@ import re
 from urllib.parse import unquote
 
 TABLE = re.compile(r"(`[^`]+`|\w+)(\.(`[^`]+`|\w+)){0,2}")
-_SCHEME = re.compile(r"^([a-zA-Z][a-zA-Z0-9+.-]*):(//)?")
+# Only what a slash follows: `a:b.csv` is the name of a file.
+_SCHEME = re.compile(r"^([a-zA-Z][a-zA-Z0-9+.-]*):(?=/)(//)?")
 _SAME_STORE = {"s3a": "s3", "s3n": "s3", "abfs": "abfss", "wasb": "wasbs"}
 # user:password@ before a host (a password may hold slashes; a port before a path is none), or a signature or key as a
 # parameter.
@@ -57,6 +58,11 @@ def normal_path(path: str) -> str:
 def same_path(one: str, other: str) -> bool:
     """Whether two paths are the same place."""
     return normal_path(one) == normal_path(other)
+
+
+def has_scheme(path: str) -> bool:
+    """Check whether a path begins with a scheme such as `s3a:` or `file:`."""
+    return _SCHEME.match(path) is not None
 
 
 def inside(inner: str, outer: str) -> bool:

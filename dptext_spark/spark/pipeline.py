@@ -24,6 +24,7 @@ from dptext_spark.runtime.paths import user_cache
 from dptext_spark.spark.errors import reduced, suppress_sensitive_logs
 from dptext_spark.spark.frame import privatize
 from dptext_spark.spark.session.session import context_of
+from dptext_spark.spark.tables.tables import escaped
 
 try:
     from pyspark.ml import Transformer
@@ -280,7 +281,7 @@ class _Reader(MLReader[Privatize]):
         spark, stage = self.sparkSession, Privatize()
         try:
             with suppress_sensitive_logs(spark):
-                metadata = DefaultParamsReader.loadMetadata(path, spark)
+                metadata = DefaultParamsReader.loadMetadata(escaped(path), spark)
                 if (
                     metadata.get("class") != f"{Privatize.__module__}.{Privatize.__name__}"
                     or "model" not in metadata
@@ -328,7 +329,7 @@ def _restored(spark: SparkSession, path: str, seal: str) -> Privatizer:
 
 def _put_together(spark: SparkSession, path: str, folder: Path) -> None:
     last: tuple[str, int] = ("", -1)
-    for name, number, content in spark.read.parquet(path).orderBy("name", "piece").toLocalIterator():
+    for name, number, content in spark.read.parquet(escaped(path)).orderBy("name", "piece").toLocalIterator():
         follows = number == last[1] + 1 if name == last[0] else number == 0
         if not _FILE.fullmatch(name) or not follows:
             raise DataError(f"load: {path!r} is not as it was saved; save the stage again.")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import posixpath
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -17,6 +18,7 @@ from pyspark.sql import DataFrame
 
 from dptext_spark.config.sections import Input
 from dptext_spark.errors import DataError, SettingsError
+from dptext_spark.model.tables.table_checks import check_file_names
 from dptext_spark.model.tables.table_files import (
     FIELD,
     MOST_BYTES,
@@ -34,7 +36,7 @@ from dptext_spark.model.tables.table_files import (
 from dptext_spark.model.tables.table_way import BySpark
 from dptext_spark.spark.errors import reduced, suppress_sensitive_logs
 from dptext_spark.spark.session.session import brief_session
-from dptext_spark.spark.tables.tables import Target, delta_version, read_input
+from dptext_spark.spark.tables.tables import Target, delta_version, escaped, escaped_if_there, read_input
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -93,7 +95,7 @@ def _sample(spark: SparkSession, table: BySpark, format: str | None, as_text: As
     size = sum(files.values())
     if kind in ("parquet", "text"):
         reader = spark.read if is_file else spark.read.option("basePath", place)
-        read = [reader.format(kind).load(one) for one in some]
+        read = [reader.format(kind).load(escaped(one)) for one in some]
         parts = [one.limit(each).toArrow() for one in read]
         is_all = len(some) == len(files)
         if kind == "parquet":
@@ -126,14 +128,21 @@ def _first_rows(df: DataFrame, place: str, format: str) -> TableSample:
 def _files(spark: SparkSession, place: str) -> dict[str, int]:
     """Return the files that a run would read, with their bytes; their contents stay where they are."""
     try:
-        found = spark.read.format("binaryFile").load(place).select("path", "length").collect()
+        found = (
+            spark.read.format("binaryFile")
+            .load(escaped_if_there(spark, place))
+            .select("path", "length")
+            .collect()
+        )
     except PySparkException as error:
         if str(error.getCondition()).startswith("PATH_NOT_FOUND"):
             raise SettingsError(
                 f"{FIELD}: there is nothing in {place!r}; valid: a path that exists where Spark runs."
             ) from None
         raise
-    return {row["path"]: row["length"] for row in found}
+    files = {row["path"]: row["length"] for row in found}
+    check_file_names(place, (Path(file) for file in files if file.startswith("file:")))
+    return files
 
 
 def _bytes_of(parts: list[pa.Table]) -> int:
@@ -152,7 +161,7 @@ def _beginning(spark: SparkSession, file: str, encoding: str | None) -> Beginnin
     name = "UTF-8" if encoding is None else encoding_of(encoding)
     # Nothing is a separator or a quote here, so that a line is one field.
     reader = spark.read.schema("line string").options(sep="\x01", quote="", header=False, multiLine=True)
-    lines = reader.option("encoding", name).csv(file).limit(LINES).toArrow().column(0).to_pylist()
+    lines = reader.option("encoding", name).csv(escaped(file)).limit(LINES).toArrow().column(0).to_pylist()
     text = "".join(f"{line or ''}\n" for line in lines).removeprefix("\ufeff")
     if "\ufffd" in text:
         raise DataError(

@@ -19,7 +19,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dptext_spark.config.locations import normal_path
+from dptext_spark.config.locations import has_scheme, normal_path
 from dptext_spark.config.sections import Input
 from dptext_spark.errors import DataError
 from dptext_spark.model.tables.delta_log import DeltaLog, NeedsSparkError, read_log
@@ -33,7 +33,7 @@ from dptext_spark.model.tables.schema import (
     of_json,
     resolve_all,
 )
-from dptext_spark.model.tables.table_checks import no_delta_table, nothing_there, unreadable
+from dptext_spark.model.tables.table_checks import check_file_names, no_delta_table, nothing_there, unreadable
 from dptext_spark.model.tables.table_files import evenly_spaced
 
 MOST_FILES, MOST_BYTES = 10, 400_000  # that are looked at, and of each that is text
@@ -76,7 +76,7 @@ def is_here(path: str) -> bool:
     if path.startswith("file:"):
         return True
     elsewhere = any(os.environ.get(name) for name in ELSEWHERE)
-    return not elsewhere and not re.match(r"[a-zA-Z][a-zA-Z0-9+.-]*:", path)
+    return not elsewhere and not has_scheme(path)
 
 
 def read_schema(source: Input, columns: Sequence[str]) -> LocalInput:
@@ -95,14 +95,15 @@ def read_schema(source: Input, columns: Sequence[str]) -> LocalInput:
         raise NeedsSparkError("is a name in Spark's catalog")
     if not is_here(source.path):
         raise NeedsSparkError("is not on this machine, as far as its path and the environment tell")
-    if re.search(r"[*?\[{]", source.path):
-        raise NeedsSparkError("is a pattern of paths")
     place, options = Path(normal_path(source.path)), {k.lower(): v for k, v in source.options.items()}
+    if re.search(r"[*?\[{]", source.path) and not place.exists():
+        raise NeedsSparkError("is a pattern of paths")
     if source.format == "delta":
         return _delta(place, source.path, options)
     if not place.exists():
         raise nothing_there(source.path, "no such file or folder")
     files = _files(place)
+    check_file_names(source.path, files)
     if source.format == "text":
         return LocalInput(
             Struct((Field("value", Plain("string")),)), tuple(files), "no file, for text has one column"

@@ -6,8 +6,9 @@ Each takes a schema, whoever read it. Messages name columns, never what stands i
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dptext_spark.config.locations import parts_of, spelled
@@ -54,6 +55,26 @@ def unreadable(place: str, format: str, why: str) -> DataError:
     """Return the error for an input that is not what its format says; `why` holds no word of it."""
     return DataError(
         f"input: {place!r} cannot be read as {format} ({why}); valid formats: {', '.join(FORMATS)}."
+    )
+
+
+def check_file_names(place: str, files: Iterable[Path]) -> None:
+    """Refuse files of this machine whose names hold a colon: Hadoop's local file system cannot open them.
+
+    Raises:
+        DataError: naming the first of them.
+    """
+    odd = next((file.name for file in files if ":" in file.name), None)
+    if odd is not None:
+        raise colon_in_name(place, odd)
+
+
+def colon_in_name(place: str, file: str = "") -> DataError:
+    """Return the error for a file that Spark cannot open because of a colon in its name."""
+    which = f"the file {file!r}" if file else "a file or folder"
+    return DataError(
+        f"input.path: Spark cannot read {place!r}, for the name of {which} holds a colon; valid: names without, such as after "
+        "mv 'a:b.csv' a-b.csv."
     )
 
 

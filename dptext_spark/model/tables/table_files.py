@@ -25,6 +25,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dptext_spark.errors import DataError, NoRowsError, SettingsError, require_choice
+from dptext_spark.model.tables.table_checks import check_file_names
 
 FIELD = "table"
 SAMPLE_ROWS, MOST_FILES, MOST_BYTES = 1_000, 10, 400_000
@@ -140,6 +141,7 @@ def read_sample(path: str | Path, format: str | None = None, as_text: AsText | N
         files, found = _delta_files(place), "delta"
     else:
         files, found = _listed(place, format)
+        check_file_names(str(path), files)
     size = sum(one.stat().st_size for one in files)
     if size > LARGEST_BYTES or len(files) > LARGEST_FILES:
         raise SampleNeedsSparkError(

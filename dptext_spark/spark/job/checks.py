@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import unquote
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
@@ -27,7 +28,7 @@ from dptext_spark.model.tables.target_checks import (
 from dptext_spark.spark.job import runs
 from dptext_spark.spark.job.plan import Place
 from dptext_spark.spark.tables.paths import quoted, schema_of
-from dptext_spark.spark.tables.tables import DeltaDetail, Target, is_no_table, opened
+from dptext_spark.spark.tables.tables import DeltaDetail, Target, escaped, is_no_table, opened
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -107,7 +108,9 @@ def _check_not_the_input(
     if source is not None and there is not None:
         same = source.id == there.id
     else:
-        same = there is not None and any(inside(file, there.location) for file in df.inputFiles())
+        same = there is not None and any(
+            inside(name, there.location) for file in df.inputFiles() for name in (file, unquote(file))
+        )
     if same:
         raise is_the_input(config, str(target))
 
@@ -136,7 +139,7 @@ def holds_files(spark: SparkSession, folder: str, besides: str = "") -> bool:
     """Whether a folder holds files, beside those with `besides` in their path."""
     listing = spark.read.format("binaryFile").option("recursiveFileLookup", "true")
     try:
-        found = listing.load(folder).select("path")
+        found = listing.load(escaped(folder)).select("path")
         if not besides:
             return bool(found.inputFiles())  # what was listed, without a job
         return bool(found.where(~found["path"].contains(besides)).limit(1).count())

@@ -25,7 +25,7 @@ from dptext_spark.model.privatizer import ENGINE_VERSION, Privatizer
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.spark.job.checks import detail_of_input
 from dptext_spark.spark.job.plan import RunPlan
-from dptext_spark.spark.tables.tables import DeltaDetail, Target
+from dptext_spark.spark.tables.tables import DeltaDetail, Target, escaped_if_there
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -75,7 +75,8 @@ def source_at(
     local = bool(files) and all(urlparse(name).scheme in ("", "file") for name in files)
     unsure = f"{version} ({run_id})"
     if source.path:
-        place = _whole(source.path, files[0] if files else "")
+        is_name = escaped_if_there(spark, source.path) != source.path
+        place = _whole(source.path, files[0] if files else "", is_name)
         return Source(normal_path(place), None, version if local else unsure, source.path)
     location = _location(spark, Target(name=str(source.table)))
     if location is None:  # a view: what it selects may change without a new version
@@ -185,9 +186,9 @@ def _identity(plan: RunPlan, source: Source, *, record: bool) -> list[Any]:
     return [kind, source.spelled, config.input.where]
 
 
-def _whole(path: str, file: str) -> str:
-    """Return a path up to its first wildcard, with the store that Spark found it in where it names none."""
-    for wildcard in "*?[{":
+def _whole(path: str, file: str, is_name: bool) -> str:
+    """Return a path up to its first wildcard, unless it is a name, with the store that Spark found it in where it names none."""
+    for wildcard in "" if is_name else "*?[{":
         path = (
             path.split(wildcard)[0]
             if wildcard not in path

@@ -30,6 +30,7 @@ from dptext_spark.spark.job.checks import detail_of_input
 from dptext_spark.spark.job.plan import SAMPLE_ROWS, RunPlan
 from dptext_spark.spark.tables.condition import selected
 from dptext_spark.spark.tables.paths import Path
+from dptext_spark.spark.tables.tables import escaped
 from dptext_spark.spark.udf.column import key_column
 from dptext_spark.spark.udf.elements import Elements, is_list
 from dptext_spark.text.engine import Engine
@@ -260,4 +261,4 @@ def _read_directly(plan: RunPlan, files: Sequence[str]) -> DataFrame | None:
     if table is None or table.reader > PLAIN_READER:
         return None
     reader = plan.spark.read.schema(plan.df.schema).option("basePath", table.location)
-    return selected(reader.parquet(*files), source.where)
+    return selected(reader.parquet(*map(escaped, files)), source.where)

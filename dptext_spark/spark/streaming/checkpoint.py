@@ -25,7 +25,7 @@ from dptext_spark.spark.job.checks import detail_of_input, holds_files, place_of
 from dptext_spark.spark.job.effects import Effect, Observer, announced, unobserved
 from dptext_spark.spark.job.idempotency import DECIDED, differences, version_of_lexicon
 from dptext_spark.spark.tables.schemas import frame_of
-from dptext_spark.spark.tables.tables import Target, opened_if_there
+from dptext_spark.spark.tables.tables import Target, escaped, opened_if_there
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -247,7 +247,7 @@ def part_of_source(spark: SparkSession, checkpoint: str, number: int) -> str:
         if one < 0:
             continue
         try:
-            lines = spark.read.text(f"{checkpoint}/offsets/{one}").where(
+            lines = spark.read.text(escaped(f"{checkpoint}/offsets/{one}")).where(
                 F.col("value").contains("reservoirVersion")
             )
             found = [json.loads(row["value"]) for row in lines.collect()]

@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote, urlparse
 
@@ -15,14 +16,17 @@ from pyspark.sql import DataFrame, DataFrameReader, Row
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from dptext_spark.config.locations import absolute
+from dptext_spark.config.locations import absolute, normal_path
 from dptext_spark.config.sections import Input
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.model.tables.delta_log import Commit, our_commits
+from dptext_spark.model.tables.local_schema import files_in, is_here
 from dptext_spark.model.tables.table_checks import (
     FORMATS,
+    check_file_names,
     check_header,
     check_texts,
+    colon_in_name,
     no_delta_table,
     nothing_there,
     unreadable,
@@ -34,7 +38,9 @@ from dptext_spark.spark.tables.paths import paths_of, quoted, schema_of
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_PATTERN = re.compile(r"[\\{}\[\]*?]")  # what Spark's file readers take for a part of a pattern
 CORRUPT = "_dptext_corrupt_record"
+_COLON = "URISyntaxException: Relative path in absolute URI"  # a name with a colon, which Hadoop takes for a scheme
 STREAM = "dptext_stream"  # in the commit of a micro-batch: the run id of its stream
 _NO_TABLE = (
     "DELTA_TABLE_NOT_FOUND", "DELTA_MISSING_DELTA_TABLE", "DELTA_PATH_DOES_NOT_EXIST", "TABLE_OR_VIEW_NOT_FOUND",
@@ -144,7 +150,31 @@ def _folder(source: Input) -> str:
     return source.path
 
 
+def escaped(path: str) -> str:
+    """Return a path as Spark's readers of files need it: its signs of patterns stand for themselves.
+
+    Only these readers take patterns. Delta Lake, SQL, writers and `basePath` take a path as it is.
+    """
+    return _PATTERN.sub(r"\\\g<0>", path)
+
+
+def escaped_if_there(spark: SparkSession, path: str) -> str:
+    """Return a path escaped where there is a file or folder of that very name; else it is a pattern."""
+    if _PATTERN.search(path) is None:
+        return path
+    listing = spark.read.format("binaryFile").option("recursiveFileLookup", "true")
+    try:
+        listing.load(escaped(path)).schema  # noqa: B018  (makes Spark look for it now)
+    except PySparkException as error:
+        if str(error.getCondition()).startswith("PATH_NOT_FOUND"):
+            return path
+        raise
+    return escaped(path)
+
+
 def _unreadable(source: Input, error: PySparkException) -> DataError:
+    if _COLON in str(error):
+        return colon_in_name(_folder(source))
     place, condition = str(source.table or source.path), str(error.getCondition() or type(error).__name__)
     if condition.startswith("PATH_NOT_FOUND"):
         return nothing_there(place, condition)
@@ -161,13 +191,16 @@ def _read_path(spark: SparkSession, source: Input, version: int | None, columns:
             raise no_delta_table(_folder(source))
         reader = spark.read.options(**source.options).option("versionAsOf", version)
         return reader.format("delta").load(_folder(source))
+    if is_here(_folder(source)):
+        check_file_names(_folder(source), files_in(Path(normal_path(_folder(source)))))
+    place = escaped_if_there(spark, _folder(source))
     if source.format in ("csv", "tsv"):
-        return _lenient(spark, source).csv(_folder(source))
+        return _lenient(spark, source).csv(place)
     if source.format == "json":
-        return _lenient(spark, source).schema(_json_schema(spark, source, columns)).json(_folder(source))
+        return _lenient(spark, source).schema(_json_schema(spark, source, columns)).json(place)
     if source.format not in ("text", "parquet"):
         raise SettingsError(f"input.format: {source.format!r} given; valid: {', '.join(FORMATS)}.")
-    return spark.read.options(**source.options).format(source.format).load(_folder(source))
+    return spark.read.options(**source.options).format(source.format).load(place)
 
 
 def _json_schema(spark: SparkSession, source: Input, columns: list[str]) -> T.StructType:
@@ -176,7 +209,8 @@ def _json_schema(spark: SparkSession, source: Input, columns: list[str]) -> T.St
     Read with them, a record that does not fit is counted, and no message holds its values. Spark gives records that are no JSON
     a column of their own: raw text, which must not pass through.
     """
-    found = _lenient(spark, source).option("samplingRatio", "1.0").json(_folder(source)).schema
+    place = escaped_if_there(spark, _folder(source))
+    found = _lenient(spark, source).option("samplingRatio", "1.0").json(place).schema
     found = T.StructType([field for field in found.fields if field.name != CORRUPT])
     as_text = T.StructType([T.StructField(f.name, _with_strings(f.dataType, [()])) for f in found.fields])
     texts = paths_of(as_text, columns)
@@ -227,7 +261,8 @@ def corrupt_records(spark: SparkSession, source: Input, df: DataFrame) -> int | 
         return None
     schema = T.StructType([*df.schema.fields, T.StructField(CORRUPT, T.StringType())])
     reader = _lenient(spark, source).schema(schema)
-    whole = reader.json(_folder(source)) if source.format == "json" else reader.csv(_folder(source))
+    place = escaped_if_there(spark, _folder(source))
+    whole = reader.json(place) if source.format == "json" else reader.csv(place)
     # Spark refuses to read that column alone; counting another one beside it makes it parse the records.
     row = whole.agg(F.count(quoted(df.columns[0])), F.count(quoted(CORRUPT))).first() if df.columns else None
     return int(row[1]) if row is not None else 0
@@ -338,7 +373,9 @@ def leftover_files(spark: SparkSession, target: Target, since: float) -> list[st
         .option("pathGlobFilter", "*.parquet")
     )
     try:
-        newer = listing.load(target.path).select("path", F.col("modificationTime").cast("double").alias("at"))
+        newer = listing.load(escaped(target.path)).select(
+            "path", F.col("modificationTime").cast("double").alias("at")
+        )
         return sorted(row["path"] for row in newer.collect() if row["at"] >= since - 1)
     except PySparkException as error:
         if str(error.getCondition()).startswith(("PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA")):
