@@ -140,7 +140,7 @@ class Place:
             "row_key": "id",
             "mechanism": {"name": "custext", "epsilon": EPSILON},
             "key": {"file": str(self.base / "key")},
-            "output": {"path": str(self.base / output), **(write or {})},
+            "output": {"path": str(self.base / output), "other_columns": "keep", **(write or {})},
             "run": {"id": run_id},
             **more,
         }
@@ -376,7 +376,7 @@ def _huge_text(base: Path, size: int, say: Callable[[str], None]) -> Tally:
         "input": {"path": str(base / "in"), "format": "parquet"},
         "columns": ["body"],
         "row_key": "id",
-        "output": {"path": str(base / "out")},
+        "output": {"path": str(base / "out"), "other_columns": "keep"},
         "key": {"file": str(_new_key(base))},
         "run": {"id": "huge"},
         "audit": {"consistency_scopes": 0},

@@ -31,7 +31,7 @@ def measure(sizes: Sizes, say: Callable[[str], None]) -> Section:
         write_input(session, folder, replace(sizes, spark_rows=rows))
         config = parse_config({
             "mode": "incremental", "input": {"path": str(source)}, "columns": ["body"], "row_key": "id",
-            "output": {"path": str(folder / "sanitized")},
+            "output": {"path": str(folder / "sanitized"), "other_columns": "keep"},
         })  # fmt: skip
         added = session.read.format("delta").load(str(source)).drop("id").coalesce(1)
         for number in range(sizes.long_rounds + 2):

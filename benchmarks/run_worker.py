@@ -25,7 +25,7 @@ def main(how: str, folder: Path, name: str) -> None:
     else:
         settings = {
             "input": {"path": str(folder / "input")}, "columns": ["body"], "row_key": "id",
-            "output": {"path": str(folder / name)},
+            "output": {"path": str(folder / name), "other_columns": "keep"},
         }  # fmt: skip
         run_by_command(parse_config(settings), silent)
     seconds = time.perf_counter() - BEGAN

@@ -144,7 +144,7 @@ def run_job(
             "input": {"path": str(folder / "input")},
             "columns": ["body"],
             "row_key": "id",
-            "output": {"path": str(output)},
+            "output": {"path": str(output), "other_columns": "keep"},
             "run": {"batch_rows": BATCH_ROWS},
             **settings,
         }

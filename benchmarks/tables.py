@@ -115,7 +115,7 @@ def sanitized(session: SparkSession, source: Path, output: Path, **more: Any) ->
     settings: dict[str, Any] = {
         "input": {"path": str(source), "format": "parquet"},
         "columns": ["body"],
-        "output": {"path": str(output)},
+        "output": {"path": str(output), "other_columns": "keep"},
     }
     config = parse_config(settings | more)
     began = time.perf_counter()

@@ -7,7 +7,7 @@ privatizer is made of; :class:`RunConfig` adds what is read and written.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, InstanceOf, PlainValidator, model_validator
@@ -72,6 +72,19 @@ def recorded_version(lexicon: Mapping[str, Any]) -> int | None:
 def other_lexicon(then: int, now: int) -> str:
     """Say that the packaged lexicon was another one, and what that means."""
     return f"lexicon.version ({then} then, {now} now): the packaged lexicon was changed, and the same key gives other draws since"
+
+
+def columns_along(named: str | Sequence[str], row_key: str | None) -> tuple[str, ...] | None:
+    """Return the columns that go along with the texts: the row key and what is named; None for all.
+
+    Args:
+        named: output.other_columns.
+        row_key: of the settings.
+    """
+    if named == "keep":
+        return None
+    along = () if row_key is None else (row_key,)
+    return tuple(dict.fromkeys((*along, *(() if named == "drop" else named))))
 
 
 class ModelConfig(Section):
@@ -182,6 +195,11 @@ class RunConfig(ModelConfig):
         if isinstance(output, Mapping) and given.get("mode") in STREAMS and "mode" not in output:
             return {**given, "output": {**output, "mode": "append"}}
         return given
+
+    @property
+    def other_columns(self) -> tuple[str, ...] | None:
+        """The columns beside the texts that the output holds; None for all."""
+        return columns_along(self.output.other_columns, self.row_key)
 
     @property
     def is_stream(self) -> bool:

@@ -116,7 +116,7 @@ class Output(Section):
     mode: Literal["error", "append", "overwrite"] = "error"
     other_columns: Annotated[
         Literal["keep", "drop"] | tuple[str, ...], BeforeValidator(parse_other_columns)
-    ] = "keep"
+    ] = "drop"  # the row key always goes along
     overwrite_raw: bool = False
     fresh_noise: Literal["refuse", "accept"] = "refuse"
     partition_by: Annotated[tuple[Name, ...], Field(strict=False, max_length=MOST_COLUMNS)] = ()

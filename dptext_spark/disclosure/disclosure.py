@@ -377,12 +377,8 @@ def streamed(facts: RunFacts) -> Iterator[str]:
 
 def _repeats(facts: RunFacts) -> Iterator[str]:
     """Write what happens to a row key that comes again."""
-    config, others = facts.config, facts.other_columns
+    config = facts.config
     seen = "in the table or in the same micro-batch"
-    if others is not None and config.row_key not in others:
-        seen = (
-            "in the same micro-batch (the table does not hold the row key, so that earlier ones are not seen)"
-        )
     yield {
         "refuse": f"A row key that is found again {seen} stops the stream (stream.duplicates: refuse).",
         "drop": (

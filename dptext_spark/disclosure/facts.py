@@ -13,7 +13,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
-from dptext_spark.config.model import RunConfig
+from dptext_spark.config.model import RunConfig, columns_along
 from dptext_spark.disclosure.statement import Statement
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.importance.budget import Budget
@@ -212,8 +212,6 @@ class RunFacts:
         record: RecordAccount | None = None,
     ) -> RunFacts:
         """Return what is known before a run; `record` is that of the privatizer, where it was looked at."""
-        others = config.output.other_columns
-        known = {"keep": None, "drop": ()}
         return cls(
             config=config,
             guarantee=privatizer.guarantee(of_rows=True),
@@ -225,7 +223,7 @@ class RunFacts:
             where=config.input.where,
             key_kind=config.key.kind,
             identity="row_key" if config.row_key else None,
-            other_columns=known[others] if isinstance(others, str) else others,
+            other_columns=config.other_columns,
             record=record,
             classifier=None if privatizer.classifier is None else privatizer.classifier.digest[:16],
             providers=tuple(one.record for one in privatizer.imported),
@@ -329,15 +327,14 @@ class ShownSettings:
         return self.values.get("record_key")
 
     @property
-    def other_columns(self) -> str | tuple[str, ...]:
-        """keep, drop, or the names of those that go along."""
-        others = self.values["output"].get("other_columns", "keep")
-        return others if isinstance(others, str) else tuple(others)
+    def other_columns(self) -> tuple[str, ...] | None:
+        """The columns beside the texts that the output holds: the row key and what is named; None for all."""
+        return columns_along(self.values["output"]["other_columns"], self.row_key)
 
     @property
     def releases_other_columns(self) -> bool:
-        """Whether the output holds other columns than texts, as it does by default."""
-        return bool(self.values["output"].get("other_columns") != "drop")
+        """Whether the output holds other columns than texts."""
+        return self.other_columns != ()
 
     @property
     def policy(self) -> Policy:

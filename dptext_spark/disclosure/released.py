@@ -214,18 +214,11 @@ def columns_named(names: Sequence[str]) -> str:
 
 
 def _others(facts: RunFacts) -> str:
-    others, setting = facts.other_columns, facts.config.output.other_columns
+    others = facts.config.other_columns if facts.other_columns is None else facts.other_columns
     if others is None:
-        if setting == "drop":
-            return "No other column: output.other_columns is drop. With keep, or a list, what it names."
-        named = (
-            "all other columns of the input"
-            if setting == "keep"
-            else f"{columns_named(setting)}, as the settings name them"
-        )
         return (
-            f"Unchanged, text in them included: {named} (their values stand in the table's statistics, too). Fewer with "
-            "output.other_columns: drop, or a list."
+            "Unchanged, text in them included: all other columns of the input (their values stand in the table's statistics, "
+            "too). Fewer with output.other_columns: drop, or a list."
         )
     if not others:
         return "No other column. More with output.other_columns: keep, or a list."

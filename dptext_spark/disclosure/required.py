@@ -12,25 +12,13 @@ from dptext_spark.guarantee import Guarantee
 HEADING = "What is released in clear"
 
 
-def unjoined(row_key: str | None, others: str | Sequence[str]) -> str:
-    """Return why nothing joins the rows of the written table to their source; empty where a key does.
-
-    Args:
-        row_key: of the settings.
-        others: output.other_columns: keep, drop or names.
-    """
-    if row_key is None:
-        return "there is no row_key"
-    dropped = others != "keep" and (others == "drop" or row_key not in others)
-    return "output.other_columns drops the row_key" if dropped else ""
-
-
-def not_audited(row_key: str | None, others: str | Sequence[str]) -> str:
-    """Say that the written table cannot be audited against its source, given as to :func:`unjoined`; empty where it can."""
-    why = unjoined(row_key, others)
-    return why and (
-        f"the table cannot be audited against its source afterwards: {why}, and nothing else joins their rows; a unique column "
-        "that is named as row_key and kept lets it"
+def not_audited(row_key: str | None) -> str:
+    """Return that the written table cannot be audited against its source; an empty text where a row key lets it."""
+    if row_key is not None:
+        return ""
+    return (
+        "the table cannot be audited against its source afterwards: there is no row_key, and nothing else joins their rows; a "
+        "unique column that is named as row_key lets it"
     )
 
 

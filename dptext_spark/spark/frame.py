@@ -47,9 +47,10 @@ def privatize(
     mask: Sequence[Mapping[str, str]] = (),
     keep: Sequence[Mapping[str, str]] = (),
 ) -> DataFrame:
-    """Return `df` with its text columns sanitized; nothing runs until Spark is asked for rows.
+    """Return `df` with its other columns in clear and its text columns sanitized; nothing runs until Spark is asked for rows.
 
-    Each evaluation of the frame draws the same noise. `row_key` must be unique, which is not checked here.
+    All other columns stay as they are: select those that may be seen before you share the frame. (A run leaves out what its
+    settings do not name.) Each evaluation of the frame draws the same noise. `row_key` must be unique, which is not checked here.
 
     Args:
         df: any frame.

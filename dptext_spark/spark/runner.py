@@ -76,7 +76,7 @@ def _run(
     if key is None and config.is_stream:
         require_lasting(config.key.kind, config.mode)
     begin_code(config, say, here=here)
-    unaudited = not_audited(config.row_key, config.output.other_columns)
+    unaudited = not_audited(config.row_key)
     if unaudited:
         say(unaudited)
     session = start()

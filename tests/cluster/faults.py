@@ -109,7 +109,7 @@ class Job:
         self.attempts += 1
         config = {
             "input": {"path": str(self.base / "in.parquet"), "format": "parquet"}, "columns": ["body"],
-            "output": {"path": str(self.target)}, "key": {"file": str(self.base / "key")},
+            "output": {"path": str(self.target), "other_columns": "keep"}, "key": {"file": str(self.base / "key")},
             "row_key": "id", "run": {"id": RUN, "batch_rows": BATCH}, **self.settings,
         }  # fmt: skip
         file = self.base / f"{self.name}.yaml"

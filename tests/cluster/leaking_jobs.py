@@ -59,7 +59,7 @@ def go(name: str, **more: Any) -> None:
     """Run a job over the input of that name, and print how it ended."""
     settings = {
         "input": {"path": str(base / "in" / f"{name}.parquet"), "format": "parquet"}, "columns": ["value"],
-        "output": {"path": str(base / "out" / name)}, "key": {"file": str(base / "key")}, **more,
+        "output": {"path": str(base / "out" / name), "other_columns": "keep"}, "key": {"file": str(base / "key")}, **more,
     }  # fmt: skip
     try:
         said(f"ENDED {name} {run(parse_config(settings), spark, progress=said).status}")

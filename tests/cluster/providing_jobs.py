@@ -47,7 +47,7 @@ def go(name: str, path: str) -> RunConfig:
             "consistency": "record", "lexicon": {"source": str(base / "lexicon")},
             "mechanism": {"name": "custext", "epsilon": 2.0, "k": 5}, "run": {"id": name, "partitions": 4},
             "policy": {"providers": [path], "oov": "keep", "numbers": "keep", "identifiers": "none", "allow_unknown": True},
-            "output": {"path": str(target)},
+            "output": {"path": str(target), "other_columns": "keep"},
         }
     )  # fmt: skip
     try:

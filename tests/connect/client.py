@@ -40,7 +40,7 @@ def config_of(folder: Path, out: str, **changes: Any) -> RunConfig:
     """Settings that the classic session takes, too."""
     settings: dict[str, Any] = {
         "input": {"path": str(folder / "in")}, "columns": COLUMNS, "row_key": "id", "record_key": "customer",
-        "consistency": "record", "output": {"path": str(folder / out)}, "run": {"id": "one"},
+        "consistency": "record", "output": {"path": str(folder / out), "other_columns": "keep"}, "run": {"id": "one"},
     }  # fmt: skip
     return parse_config(settings | changes)
 
@@ -196,7 +196,7 @@ def main(remote: str, folder: Path) -> None:
     found |= with_providers(spark, folder, privatized)
     found |= with_executors(spark, folder, privatized)
     audit = {"shareable": str(folder / "audit/shareable"), "restricted": str(folder / "audit/restricted")}
-    named = config_of(folder, "", output={"table": "default.connected"}, audit=audit)
+    named = config_of(folder, "", output={"table": "default.connected", "other_columns": "keep"}, audit=audit)
     found["facts"] = dps.run(named, spark, key=KEY).as_dict(internal=True)
     found["again"] = dps.run(named, spark, key=KEY).status
     found["place"] = spark.sql("DESCRIBE DETAIL default.connected").first()["location"]

@@ -34,7 +34,7 @@ def settings(base: Path, name: str, kind: str) -> dict[str, Any]:
         "row_key": "id",
         "lexicon": {"source": str(base / "lexicon")},
         "key": {"file": str(base / "key")},
-        "output": {"path": str(own / "out")},
+        "output": {"path": str(own / "out"), "other_columns": "keep"},
         "audit": {
             "consistency_scopes": 0, "shareable": str(own / "shareable"), "restricted": str(own / "restricted"),
         },

@@ -33,7 +33,7 @@ def settings(base: Path, out: str, **more: Any) -> dict[str, Any]:
         "row_key": "id",
         "lexicon": {"source": str(base / "lexicon")},
         "key": {"file": str(base / "key")},
-        "output": {"path": str(base / out)},
+        "output": {"path": str(base / out), "other_columns": "keep"},
         "audit": {"consistency_scopes": 0},
         "run": {"id": "killed"},
         "stream": {"max_files": FILES, "starting_version": 0},

@@ -46,7 +46,7 @@ def settings(tmp_path: Path) -> dict[str, Any]:
         "policy": {"stop_words": "draw"},
         "mechanism": {"name": "custext", "epsilon": 2.0, "k": 3},
         "budget": {"record": 1.0, "delta": 0.01},
-        "output": {"path": str(tmp_path / "out")},
+        "output": {"path": str(tmp_path / "out"), "other_columns": "keep"},
     }
 
 
@@ -151,7 +151,11 @@ def test_a_run_states_the_budget_and_spends_it(
     assert run(config, spark, key=KEY).status == "unchanged"
     with pytest.raises(DPTextError, match="budget"):
         run(parse_config({**settings, "budget": {"record": record / 2, "delta": delta}}), spark, key=KEY)
-    again = {**settings, "output": {"path": str(tmp_path / "again")}, "run": {"id": "two"}}
+    again = {
+        **settings,
+        "output": {"path": str(tmp_path / "again"), "other_columns": "keep"},
+        "run": {"id": "two"},
+    }
     again["ledger"] = {**ledger, "limit_record": most["epsilon"] * 1.5}
     with pytest.raises(DPTextError, match=r"ledger\.limit_record"):
         run(parse_config(again), spark, key=RunKey.generate())

@@ -68,7 +68,7 @@ def house(session: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Pa
                 "mask": [{"file": str(folder / "mask.txt")}],
                 "names": {"lists": True, "person": "pseudonym"},
             },
-            "output": {"path": str(folder / name)},
+            "output": {"path": str(folder / name), "other_columns": "keep"},
             "ledger": {"path": str(audit / "shareable" / "ledger"), "limit": 10.0},
             "audit": {
                 "consistency_scopes": 0,

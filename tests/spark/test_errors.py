@@ -142,7 +142,7 @@ def test_a_run_that_spark_fails_is_not_chained_to_the_text(spark, tmp_path: Path
         "input": {"table": "scored"},
         "columns": ["body"],
         "row_key": "id",
-        "output": {"path": str(tmp_path / "out")},
+        "output": {"path": str(tmp_path / "out"), "other_columns": "keep"},
     }
     with pytest.raises(RunError, match=r"CAST_INVALID_INPUT \(SQLSTATE 22018\)") as caught:
         run(parse_config(settings), spark, key=RunKey.insecure(1))

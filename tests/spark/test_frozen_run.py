@@ -50,7 +50,7 @@ def left_by_a_run(spark: SparkSession, folder: Path) -> dict[str, Any]:
         "consistency": "record",
         "mechanism": {"name": "custext", "epsilon": 2.0},
         "key": {"file": str(folder / "key")},
-        "output": {"path": str(folder / "out")},
+        "output": {"path": str(folder / "out"), "other_columns": "keep"},
         "audit": {
             "shareable": str(folder / "shareable"), "restricted": str(folder / "restricted"), "consistency_scopes": 20,
         },

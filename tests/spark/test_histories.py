@@ -277,7 +277,7 @@ class Histories(RuleBasedStateMachine):
     ) -> str:
         config = parse_config({
             "input": {"path": INPUT}, "columns": ["body"], "row_key": "id", "consistency": asked.level,
-            "output": {"path": OUT, "mode": asked.mode}, "key": {"file": "/nowhere"},
+            "output": {"path": OUT, "other_columns": "keep", "mode": asked.mode}, "key": {"file": "/nowhere"},
             "audit": {"consistency_scopes": 0, "shareable": AUDIT, "restricted": PRIVATE},
             "ledger": {"path": LEDGER, "limit": self.limit},
             "run": {"id": run_id, "second_release": "accept" if accept else "refuse"},

@@ -55,7 +55,7 @@ def test_levels_of_words_that_spark_counts(spark, privatizer, tmp_path: Path) ->
         "lexicon": {"source": str(tmp_path / "lexicon")},
         "policy": {"stop_words": "draw"},
         "importance": {"levels": [{"share": 40, "epsilon": 0.5}, {"share": 20, "epsilon": 2}]},
-        "output": {"path": str(tmp_path / "out")},
+        "output": {"path": str(tmp_path / "out"), "other_columns": "keep"},
     }
     config = parse_config(settings)
     facts = run(config, spark, key=KEY).facts
@@ -114,7 +114,7 @@ def settings(spark, privatizer, tmp_path: Path) -> dict[str, Any]:
         "lexicon": {"source": str(tmp_path / "lexicon")},
         "policy": {"stop_words": "draw"},
         "importance": {"provider": "random", "percent": 30},
-        "output": {"path": str(tmp_path / "out")},
+        "output": {"path": str(tmp_path / "out"), "other_columns": "keep"},
     }
 
 
@@ -190,14 +190,21 @@ def test_weights_of_the_user_and_counts_of_a_frame(spark, privatizer, tmp_path: 
     }
     done = run(
         parse_config(
-            {**settings, "input": {"path": str(tmp_path / "in")}, "output": {"path": str(tmp_path / "out")}}
+            {
+                **settings,
+                "input": {"path": str(tmp_path / "in")},
+                "output": {"path": str(tmp_path / "out"), "other_columns": "keep"},
+            }
         ),
         spark,
         key=KEY,
     )
     assert spark.read.format("delta").load(str(tmp_path / "out")).columns == ["id", "body"]
     assert done.facts["other_columns"] == ["id"]
-    wrong = {"input": {"path": str(tmp_path / "broken")}, "output": {"path": str(tmp_path / "none")}}
+    wrong = {
+        "input": {"path": str(tmp_path / "broken")},
+        "output": {"path": str(tmp_path / "none"), "other_columns": "keep"},
+    }
     with pytest.raises(DataError, match=r"importance: [12] texts or weights in partition"):
         run(parse_config({**settings, **wrong}), spark, key=KEY)
     with pytest.raises(DataError, match=r"importance.weights: column 'id' is of type bigint"):

@@ -81,7 +81,7 @@ def submit(session: Any, tmp_path: Path) -> Submit:
     (tmp_path / "words.txt").write_text(vectors, encoding="utf-8")
     settings = {
         "input": {"path": str(tmp_path / "in")}, "columns": ["body"], "row_key": "id", "mechanism": {"k": 4},
-        "lexicon": {"source": str(tmp_path / "words.txt")}, "output": {"path": str(tmp_path / "out")},
+        "lexicon": {"source": str(tmp_path / "words.txt")}, "output": {"path": str(tmp_path / "out"), "other_columns": "keep"},
     }  # fmt: skip
     (tmp_path / "reviews.yaml").write_text(json.dumps(settings), encoding="utf-8")
     (tmp_path / "driver.py").write_text(DRIVER)

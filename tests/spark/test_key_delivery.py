@@ -74,7 +74,8 @@ def job(spark: Any, tmp_path: Path, file: Path, lexicon: str) -> Callable[..., d
     def ran(name: str, deliver: str, say: Callable[[str], None] | None = None, **more: Any) -> dict[str, Any]:
         settings = {
             "input": {"path": str(tmp_path / "in")}, "columns": ["body"], "row_key": "id", "record_key": "customer",
-            "consistency": "record", "lexicon": {"source": lexicon}, "output": {"path": str(tmp_path / name)},
+            "consistency": "record", "lexicon": {"source": lexicon},
+            "output": {"path": str(tmp_path / name), "other_columns": "keep"},
             "key": {"file": str(file), "deliver": deliver}, "run": {"id": "one"}, **more,
         }  # fmt: skip
         return run(parse_config(settings), spark, progress=say).facts
@@ -196,7 +197,8 @@ class TestTheJob:
         self, tmp_path: Path, spark: Any
     ) -> None:
         settings = {
-            "input": {"path": str(tmp_path / "none")}, "columns": ["body"], "output": {"path": str(tmp_path / "out")},
+            "input": {"path": str(tmp_path / "none")}, "columns": ["body"],
+            "output": {"path": str(tmp_path / "out"), "other_columns": "keep"},
             "key": {"file": str(tmp_path / "none.key"), "deliver": "executors"},
         }  # fmt: skip
         with pytest.raises(
@@ -250,7 +252,11 @@ class TestTheDoctor:
         self, spark: Any, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         def config(**key: Any) -> RunConfig:
-            base = {"input": {"path": "/a"}, "columns": ["body"], "output": {"path": str(tmp_path / "out")}}
+            base = {
+                "input": {"path": "/a"},
+                "columns": ["body"],
+                "output": {"path": str(tmp_path / "out"), "other_columns": "keep"},
+            }
             return parse_config({**base, "key": {**key, "deliver": "executors"}})
 
         assert doctor._key(spark, config(file=str(file))).endswith("the same key is read in 2 task slots")

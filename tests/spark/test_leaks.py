@@ -41,7 +41,7 @@ spark = spark_session(master="local[2]", warehouse=base / "warehouse", settings=
 })
 def go(name, form="text", **more):
     settings = {"input": {"path": str(base / "in" / name), "format": form}, "columns": ["value"],
-                "output": {"path": str(base / "out" / name)}, "key": {"file": str(base / "key")}}
+                "output": {"path": str(base / "out" / name), "other_columns": "keep"}, "key": {"file": str(base / "key")}}
     try:
         print(name, run(parse_config({**settings, **more}), spark, progress=print).status)
     except DPTextError as error:
@@ -56,7 +56,7 @@ go("invalid")
 go("nulls", "parquet", row_key="id")
 spark.sql(f"CREATE TABLE delta.`{base}/out/checked` (value STRING) USING delta")
 spark.sql(f"ALTER TABLE delta.`{base}/out/checked` ADD CONSTRAINT short CHECK (length(value) < 3)")
-go("checked", output={"path": str(base / "out" / "checked"), "mode": "append", "overwrite_raw": True})
+go("checked", output={"path": str(base / "out" / "checked"), "other_columns": "keep", "mode": "append", "overwrite_raw": True})
 """
 
 

@@ -67,7 +67,7 @@ def _config(source: str, tmp_path: Path, **changes: object) -> RunConfig:
         "input": {"path": source},
         "columns": ["body", "note"],
         "row_key": "id",
-        "output": {"path": str(tmp_path / "out")},
+        "output": {"path": str(tmp_path / "out"), "other_columns": "keep"},
         "audit": {"consistency_scopes": 0},
     }
     return parse_config(settings | changes)
@@ -86,7 +86,8 @@ def test_identifiers_are_replaced_whole_counted_by_type_and_part_of_a_run(spark,
         str(tmp_path / "in")
     )
     settings = {
-        "input": {"path": str(tmp_path / "in")}, "columns": ["body"], "row_key": "id", "output": {"path": str(tmp_path / "out")},
+        "input": {"path": str(tmp_path / "in")}, "columns": ["body"], "row_key": "id",
+        "output": {"path": str(tmp_path / "out"), "other_columns": "keep"},
         "consistency": "dataset", "policy": {"identifiers": {"phone": "fake"}}, "run": {"id": "r1"},
     }  # fmt: skip
     report = run(parse_config(settings), spark, key=KEY)
@@ -167,7 +168,7 @@ class TestARunThatSucceeds:
     def test_draws_the_same_by_key_whatever_the_layout(self, spark, source: str, tmp_path: Path) -> None:
         def outcome(name: str, key: RunKey, **changes: object) -> dict[int, tuple[str | None, ...]]:
             place = {
-                "output": {"path": str(tmp_path / name)},
+                "output": {"path": str(tmp_path / name), "other_columns": "keep"},
                 "consistency": "record",
                 "record_key": "customer",
             }
@@ -406,7 +407,14 @@ class TestWhatIsRefused:
         assert run(again, spark).facts["releases_in_history"] == 2
         assert spark.read.format("delta").load(str(tmp_path / "out")).count() == 2 * ROWS
         with pytest.raises(SettingsError, match="overwrite_raw=true"):
-            run(_config(str(tmp_path / "out"), tmp_path, output={"path": source, "mode": "overwrite"}), spark)
+            run(
+                _config(
+                    str(tmp_path / "out"),
+                    tmp_path,
+                    output={"path": source, "other_columns": "keep", "mode": "overwrite"},
+                ),
+                spark,
+            )
 
     @pytest.mark.cluster
     def test_what_an_older_engine_wrote(
@@ -490,7 +498,7 @@ class TestInputs:
             {
                 "input": {"path": str(tmp_path / "notes"), "format": "text"},
                 "columns": ["value"],
-                "output": {"path": str(tmp_path / "out")},
+                "output": {"path": str(tmp_path / "out"), "other_columns": "keep"},
             }
         )
         with pytest.raises(DataError, match=r"1 rows with invalid UTF-8 in partition \d+") as caught:

@@ -98,7 +98,7 @@ def test_a_run_with_a_remap_over_columns_lists_and_levels(spark, words: Lexicon,
         "mechanism": {"name": "custext", "epsilon": 1.5, "calibration": "exact", "remap": "bayes"},
         "policy": {"oov": "draw", "stop_words": "draw"},
         "importance": {"provider": "random", "levels": [{"share": 40}, {"share": 60, "epsilon": 3.0}]},
-        "output": {"path": str(tmp_path / "out")},
+        "output": {"path": str(tmp_path / "out"), "other_columns": "keep"},
         "run": {"id": "remapped"},
     }
     config = parse_config(settings)
@@ -161,7 +161,7 @@ def test_a_run_states_its_guarantee(spark, tmp_path, name: str) -> None:
             "row_key": "id",
             "lexicon": {"source": str(vectors)},
             "mechanism": {"name": name},
-            "output": {"path": str(tmp_path / "out")},
+            "output": {"path": str(tmp_path / "out"), "other_columns": "keep"},
         }
     )
     report = run(config, spark, key=KEY)

@@ -81,7 +81,7 @@ def settings(tmp_path: Path, spark: SparkSession) -> Iterator[dict[str, Any]]:
             "mask": [{"file": str(tmp_path / "mask.txt")}, {"column": "CUSTOMER"}],
             "keep": [{"table": "kept_words", "column": "word"}],
         },
-        "output": {"path": str(tmp_path / "out")},
+        "output": {"path": str(tmp_path / "out"), "other_columns": "keep"},
     }
     spark.catalog.dropTempView("kept_words")
 

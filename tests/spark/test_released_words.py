@@ -53,7 +53,7 @@ def settings(request: pytest.FixtureRequest, lexicon: Path, tmp_path: Path) -> d
         "row_key": "id",
         "lexicon": {"source": str(lexicon)},
         "mechanism": {"name": "custext", "epsilon": 2.0, "k": 10, **choice},
-        "output": {"path": str(tmp_path / "out")},
+        "output": {"path": str(tmp_path / "out"), "other_columns": "keep"},
         "audit": {"consistency_scopes": 0},
     }
 

@@ -101,7 +101,7 @@ def test_a_run_with_a_key_of_the_environment_can_be_repeated(
         monkeypatch.setenv("RUN_KEY", RAW.hex())
         settings = {
             "input": {"path": str(tmp_path / "in"), "format": "parquet"}, "columns": ["body"], "row_key": "id",
-            "consistency": "record", "key": {"env": "RUN_KEY"}, "output": {"path": str(tmp_path / name)},
+            "consistency": "record", "key": {"env": "RUN_KEY"}, "output": {"path": str(tmp_path / name), "other_columns": "keep"},
             "audit": {"consistency_scopes": 0},
         }  # fmt: skip
         facts = run(parse_config(settings), spark).facts

@@ -55,7 +55,7 @@ def settings(spark, tmp_path: Path) -> Path:
                 "input": {"path": str(tmp_path / "in")},
                 "columns": ["body"],
                 "row_key": "id",
-                "output": {"path": str(tmp_path / "out")},
+                "output": {"path": str(tmp_path / "out"), "other_columns": "keep"},
             }
         ),
         encoding="utf-8",

@@ -182,7 +182,8 @@ def test_a_run_reads_so(spark: Any, tmp_path: Path, level: str) -> None:
     config = parse_config({
         "input": {"path": str(tmp_path / "in")}, "columns": ["body", "notes"], "row_key": "id", "record_key": "customer",
         "consistency": level, "lexicon": {"source": str(tmp_path / "lexicon")},
-        "mechanism": {"name": "custext", "epsilon": 1.0, "k": 6}, "output": {"path": str(tmp_path / "out")},
+        "mechanism": {"name": "custext", "epsilon": 1.0, "k": 6},
+        "output": {"path": str(tmp_path / "out"), "other_columns": "keep"},
         "policy": {
             "segment": "lexicon", "stop_word_list": list(STOP), "allow_unknown": True,
             "mask": [{"file": str(tmp_path / "mask.txt")}, {"column": "agent"}],

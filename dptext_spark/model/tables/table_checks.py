@@ -226,6 +226,8 @@ def kept_columns(
 ) -> tuple[list[str], frozenset[Parts]]:
     """Return the columns of the target, in the order of the input, and the fields beside nested texts that are left out.
 
+    The row key always goes along: without it nobody could audit the target.
+
     Raises:
         DataError: a column is named that is not there.
     """
@@ -245,7 +247,7 @@ def kept_columns(
                 f"output.other_columns: {name!r} is not in the input; columns there: {', '.join(valid)}."
             )
     whole = {name for name in listed if name in schema.kinds}
-    named = {path.root for path in paths} | whole
+    named = {path.root for path in paths} | whole | {config.row_key}
     kept = {parts_of(name) for name in listed}
     dropped = frozenset(field for field in fields if field not in kept and field[0] not in whole)
     return [name for name in schema.names if name in named], dropped

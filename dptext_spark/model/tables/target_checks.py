@@ -138,8 +138,8 @@ def check_schema(
     if differ:
         raise DataError(
             f"output.mode: {mode} needs the target's columns; {differ[0][0]!r} differs. Target: "
-            f"{', '.join(f'{n} {t}' for n, t in there.items())}. Columns that it lacks are left out by "
-            "output.other_columns: drop, or a list; another output takes them all."
+            f"{', '.join(f'{n} {t}' for n, t in there.items())}. output.other_columns decides which "
+            "go along beside the row key: drop, a list, or keep; another output takes any."
         )
 
 

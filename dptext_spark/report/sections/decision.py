@@ -421,7 +421,7 @@ def _clear(facts: ReportFacts) -> Iterator[str]:
     parts = parts_in_clear(facts)
     others = facts.run.settings.other_columns
     columns = "names these columns, and " if facts.run.settings.releases_other_columns else ""
-    if not isinstance(others, str) and others:
+    if others:
         more = f" and {len(others) - _COLUMNS:,} more" if len(others) > _COLUMNS else ""
         parts = [*parts[:-1], f"{columns_named(others[:_COLUMNS])}{more}"]
         columns = ""
@@ -486,7 +486,7 @@ def _changes(facts: ReportFacts) -> Iterator[str]:
     for said, requirements in helped.items():
         yield f"{_some(requirements)} (broken): {said}. Then a new run."
     audited = [one for one in verdict.not_measured if one.split()[0] in MEANING]
-    unaudited = not_audited(facts.run.settings.row_key, facts.run.settings.other_columns)
+    unaudited = not_audited(facts.run.settings.row_key)
     if audited and unaudited:
         yield f"Not measured: {_some(audited)}. It cannot be: {unaudited}. Then a new run."
     elif audited:

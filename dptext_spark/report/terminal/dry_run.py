@@ -9,7 +9,6 @@ from dataclasses import asdict
 
 from dptext_spark.config.figures import MEANING
 from dptext_spark.config.model import RunConfig
-from dptext_spark.disclosure.required import unjoined
 from dptext_spark.model.dry_run import Checked
 from dptext_spark.report.terminal.console import WIDTH
 from dptext_spark.report.terminal.plan import Plan, certified, plan_text, shown_where
@@ -75,7 +74,7 @@ def _entries(planned: Plan, checked: Checked) -> Iterator[tuple[str, str, int]]:
         f"by {mechanism['name']}, ε = {mechanism['epsilon']:g}, at {config.consistency} level; {_words(config)}",
         2,
     )
-    unaudited = unjoined(config.row_key, config.output.other_columns)
+    unaudited = "" if config.row_key else "there is no row_key"
     required = _listed([str(one) for one in config.require], "")
     yield "guarantee", _short(str(planned.facts.guarantee)), 5 - bool(unaudited) - bool(required)
     yield "certificate", certified(planned.facts.certificate).split(" (", 1)[0], 2

@@ -154,10 +154,10 @@ def _steps(config: RunConfig) -> list[str]:
     source, target = config.input, config.output
     where = shown_where(config)
     read = f"read {source.table or source.path} ({'catalog' if source.table else source.format})"
-    others = target.other_columns
-    along = {"keep": "all other columns go along", "drop": "no other column goes along"}.get(
-        str(others), f"beside them only {', '.join(others)}"
-    )
+    others = config.other_columns
+    along = "all other columns go along" if others is None else "no other column goes along"
+    if others:
+        along = f"beside them only {', '.join(others)}"
     if config.is_stream:
         read = (
             read.replace("read", "read what was added to", 1)
@@ -205,7 +205,7 @@ def _steps(config: RunConfig) -> list[str]:
     if config.require:
         limits = ", ".join(map(str, config.require))
         steps.append(f"hold what was measured against {limits}; broken, it ends with exit code 7")
-    unaudited = not_audited(config.row_key, config.output.other_columns)
+    unaudited = not_audited(config.row_key)
     return [*steps, *([f"(after it) {unaudited}"] if unaudited else [])]
 
 

@@ -165,7 +165,7 @@ def _next(
     given = shlex.join(["--config", settings, *(word for one in overrides for word in ("--set", one))])
     report = f"dptext report {facts.run_id} {given}"
     waiting = [] if verdict is None else [one for one in verdict.not_measured if one.split()[0] in MEANING]
-    unaudited = not_audited(facts.config.row_key, facts.config.output.other_columns) if waiting else ""
+    unaudited = not_audited(facts.config.row_key) if waiting else ""
     if unaudited:
         yield "undecided", f"{', '.join(waiting)}: {unaudited}"
         yield "next", report

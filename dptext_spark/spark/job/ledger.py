@@ -290,7 +290,7 @@ def reserved(
 
 def _stream_of(plan: RunPlan) -> str | None:
     """Return the run id of the stream whose micro-batch this is, where none of its rows can have been released by it before."""
-    known = plan.config.stream.duplicates != "accept" and plan.config.row_key in plan.kept
+    known = plan.config.stream.duplicates != "accept"
     return plan.stream.stream if plan.stream is not None and known else None
 
 

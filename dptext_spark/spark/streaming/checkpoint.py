@@ -222,14 +222,13 @@ def _check_not_released(plan: RunPlan, checkpoint: str) -> None:
     config = plan.config.stream
     if config.starting_version is not None or not our_commits(plan.commits()):
         return
-    kept = plan.config.row_key in plan.kept
-    if config.duplicates == "accept" or (config.duplicates == "drop" and kept):
+    if config.duplicates in ("accept", "drop"):
         return
-    drop = "stream.duplicates=drop (rows that the target holds are left out), " if kept else ""
     raise SettingsError(
         f"stream.checkpoint: there is none in {checkpoint!r}, but {str(plan.place.target)!r} holds a release: the whole source "
-        f"would be released again. Valid: the checkpoint of that stream, stream.starting_version, {drop}or "
-        "stream.duplicates=accept (a second release of each row)."
+        f"would be released again. Valid: the checkpoint of that stream, stream.starting_version, "
+        "stream.duplicates=drop (rows that the target holds are left out), or stream.duplicates=accept (a second release of "
+        "each row)."
     )
 
 

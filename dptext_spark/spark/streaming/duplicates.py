@@ -88,8 +88,8 @@ def _refuse_null(df: DataFrame, name: str, field: str) -> tuple[int, int]:
 
 
 def _released(plan: RunPlan, commits: Sequence[Commit], ours: Commit | None) -> DataFrame | None:
-    """Return the target as it was before this micro-batch; None where it was not, or does not hold the row key."""
-    if not commits or plan.config.row_key not in plan.kept:
+    """Return the target as it was before this micro-batch; None where it was not."""
+    if not commits:
         return None
     version = commits[0].version if ours is None else ours.version - 1
     if version < 0:

@@ -50,7 +50,7 @@ def test_the_least_settings_have_the_documented_defaults() -> None:
     assert config.mechanism == CusText()
     assert config.policy == Policy()
     assert config.output.mode == "error"
-    assert config.output.other_columns == "keep"
+    assert config.output.other_columns == "drop"
     assert not config.output.overwrite_raw
     assert config.output.fresh_noise == "refuse"
     assert config.key.file is None

@@ -474,9 +474,9 @@ def test_other_columns_are_named() -> None:
     assert "No other column." in under(heading, other_columns=())
     for setting, expected in (
         ("keep", "all other columns of the input"),
-        ("drop", "No other column: output.other_columns is drop."),
-        (["a"], "the column a,"),
-        (["a", "b"], "the columns a, b,"),
+        ("drop", "the column ticket ("),
+        (["a"], "columns ticket, a ("),
+        (["a", "b"], "columns ticket, a, b ("),
     ):
         output = {"path": "/out", "other_columns": setting}
         assert expected in under(heading, other_columns=None, output=output)

@@ -108,7 +108,7 @@ RELEASES: dict[str, list[Any]] = {
         {"levels": [{"share": 10}, {"epsilon": 2}]},
     ],
     "budget": [{"record": 50}, {"record": 51}, {"record": 50, "delta": 1e-5}],
-    "output.other_columns": ["drop", ["city"]],
+    "output.other_columns": ["keep", ["city"]],
     "output.overwrite_raw": [True],
     "key.file": ["/run.key"],
     "key.env": ["RUN_KEY"],

@@ -46,10 +46,28 @@ def test_it_is_refused_and_nothing_is_written(root: Path, name: str) -> None:
     assert sorted(root.rglob("*")) == before
 
 
+@pytest.mark.parametrize(
+    ("row_key", "others", "along"),
+    [
+        ("id", "drop", ("id", "body")),
+        (None, "drop", ("body",)),
+        ("id", ["customer"], ("id", "customer", "body")),
+        ("id", ["id", "n"], ("id", "body", "n")),
+        ("id", "keep", tuple(ALL)),
+    ],
+)
+def test_only_the_row_key_and_what_is_named_goes_along(
+    root: Path, row_key: str | None, others: Any, along: tuple[str, ...]
+) -> None:
+    output = {"path": "ROOT/out", "other_columns": others}
+    assert checked(root, row_key=row_key, output=output).kept == along
+
+
 def test_a_run_that_fits(root: Path) -> None:
     found = checked(root, row_key="id", record_key="customer")
     assert (found.by, found.read, found.target) == ("pyarrow", "the footers of 1 of 1 files", "new")
-    assert found.columns == found.kept == tuple(ALL)
+    assert found.columns == tuple(ALL)
+    assert found.kept == ("id", "body")  # no other column, the record key neither
     assert found.open == (
         "whether it has rows",
         "whether id is unique and never NULL",
@@ -105,7 +123,10 @@ def test_names_that_stand_twice_or_are_empty_are_made_as_spark_makes_them(root: 
 )
 def test_targets_that_are_let_pass(root: Path, output: dict[str, Any], said: str) -> None:
     key = {"file": "ROOT/run.key"}
-    assert checked(root, output={**output, "fresh_noise": "accept"}, key=key).target == said
+    assert (
+        checked(root, output={**output, "other_columns": "keep", "fresh_noise": "accept"}, key=key).target
+        == said
+    )
 
 
 def test_a_run_that_committed_is_let_finish(root: Path) -> None:

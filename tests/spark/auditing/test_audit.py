@@ -301,7 +301,8 @@ class TestScriptsWithoutSpaces:
         Lexicon(Vocabulary.of(list(self.WORDS)), vectors.astype(np.float32)).save(tmp_path / "lexicon")
         _, source = tables([(1, "")], list(self.SOURCE))
         config = parse_config({
-            "input": {"path": source}, "columns": ["body"], "row_key": "id", "output": {"path": str(tmp_path / "out")},
+            "input": {"path": source}, "columns": ["body"], "row_key": "id",
+            "output": {"path": str(tmp_path / "out"), "other_columns": "keep"},
             "lexicon": {"source": str(tmp_path / "lexicon")}, "mechanism": {"name": "custext", "epsilon": 2.0, "k": 3},
             "policy": {"segment": "lexicon", "stop_word_list": ["的"], "allow_unknown": True}, "consistency": "dataset",
         })  # fmt: skip

@@ -195,7 +195,8 @@ def test_tables_of_each_level_with_lists_of_texts(
     config = parse_config({
         "input": {"path": str(tmp_path / "in")}, "columns": ["body", "notes"], "row_key": "id", "consistency": level,
         "lexicon": {"source": str(tmp_path / "lexicon")}, "mechanism": {"name": "custext", "epsilon": 2.0, "k": 5},
-        "policy": {"names": {"lists": True, "person": "keep"}}, "output": {"path": str(tmp_path / "out")},
+        "policy": {"names": {"lists": True, "person": "keep"}},
+        "output": {"path": str(tmp_path / "out"), "other_columns": "keep"},
         **({"record_key": "customer"} if level == "record" else {}),
     })  # fmt: skip
     run(config, spark, key=RunKey.generate())

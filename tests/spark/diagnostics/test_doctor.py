@@ -32,7 +32,7 @@ def settings(spark: Any, tmp_path: Path) -> dict[str, Any]:
     spark.range(3).selectExpr("id", "'a text' AS body").write.parquet(str(tmp_path / "in"))
     return {
         "input": {"path": str(tmp_path / "in"), "format": "parquet"}, "columns": ["body"], "row_key": "id",
-        "output": {"path": str(tmp_path / "new" / "out")},
+        "output": {"path": str(tmp_path / "new" / "out"), "other_columns": "keep"},
     }  # fmt: skip
 
 

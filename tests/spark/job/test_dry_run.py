@@ -69,7 +69,7 @@ def test_all_three_refuse_the_same(spark, root: Path) -> None:
         {"input": {"path": "ROOT/records.json", "format": "json"}},
         {"input": {"path": "ROOT/source"}},
         {"output": {"path": "ROOT/made"}},
-        {"output": {"path": "ROOT/ours", "mode": "append", "fresh_noise": "accept"}},
+        {"output": {"path": "ROOT/ours", "other_columns": "keep", "mode": "append", "fresh_noise": "accept"}},
     ],
 )  # fmt: skip
 def test_both_dry_runs_see_the_same_table(spark, root: Path, settings: dict[str, object]) -> None:

@@ -71,7 +71,8 @@ def settings(spark: Any, tmp_path: Path) -> Callable[..., RunConfig]:
     def made(**more: Any) -> RunConfig:
         return parse_config({
             "input": {"path": str(tmp_path / "in")}, "columns": ["body"], "row_key": "id", "consistency": "record",
-            "output": {"path": str(tmp_path / "out")}, "audit": {"consistency_scopes": 10}, "run": {"id": "the-run"}, **more,
+            "output": {"path": str(tmp_path / "out"), "other_columns": "keep"},
+            "audit": {"consistency_scopes": 10}, "run": {"id": "the-run"}, **more,
         })  # fmt: skip
 
     return made
@@ -142,7 +143,9 @@ def test_of_a_run_that_fails_and_of_the_next(
 @pytest.mark.cluster
 def test_of_a_table_by_name(spark: Any, settings: Any, tmp_path: Path) -> None:
     audit = {"shareable": str(tmp_path / "shareable"), "restricted": str(tmp_path / "restricted")}
-    config = settings(output={"table": "named"}, audit={"consistency_scopes": 0, **audit})
+    config = settings(
+        output={"table": "named", "other_columns": "keep"}, audit={"consistency_scopes": 0, **audit}
+    )
     made = spark.conf.get("spark.sql.warehouse.dir").removeprefix("file:")
     watched = Watched(tmp_path, Path(made) / "named")
     assert ran(spark, config, watched) == "succeeded"

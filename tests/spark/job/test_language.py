@@ -43,7 +43,7 @@ def settings(tmp_path: Path, lexicon: str) -> dict[str, Any]:
         "columns": ["body"],
         "row_key": "id",
         "lexicon": {"source": lexicon},
-        "output": {"path": str(tmp_path / "out")},
+        "output": {"path": str(tmp_path / "out"), "other_columns": "keep"},
         "run": {"id": "r"},
     }
 
@@ -120,7 +120,11 @@ def test_only_the_rows_that_are_read_are_looked_at(
 ) -> None:
     table([ENGLISH] * 400 + [FOREIGN] * ROWS)
     run(parse_config(settings), spark, key=KEY)
-    settings = {**settings, "output": {"path": settings["output"]["path"] + "2"}, "run": {"id": "r2"}}
+    settings = {
+        **settings,
+        "output": {"path": settings["output"]["path"] + "2", "other_columns": "keep"},
+        "run": {"id": "r2"},
+    }
     settings["input"] = {**settings["input"], "where": "id >= 400"}
     assert f"a sample of {ROWS} rows" in refused(settings, spark)
 
@@ -344,7 +348,12 @@ def test_a_csv_in_another_encoding_is_refused_unless_one_is_named(
     for number, encoding in enumerate(("ISO-8859-1", "UTF-8")):
         named = {**given["input"], "options": {**options, "encoding": encoding}}
         out = str(tmp_path / f"out{number}")
-        one = {**given, "input": named, "output": {"path": out}, "policy": {"oov": "keep"}}
+        one = {
+            **given,
+            "input": named,
+            "output": {"path": out, "other_columns": "keep"},
+            "policy": {"oov": "keep"},
+        }
         assert run(parse_config(one), spark, key=KEY).facts["rows"] == ROWS
         held = {row["body"].rsplit(" ", 1)[1] for row in spark.read.format("delta").load(out).collect()}
         assert held == {"café" if number == 0 else "caf\N{REPLACEMENT CHARACTER}"}

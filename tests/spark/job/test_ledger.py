@@ -54,7 +54,7 @@ def config(base: Path, **changes: Any) -> RunConfig:
         "columns": ["body"],
         "row_key": "id",
         "consistency": "record",
-        "output": {"path": str(base / "out")},
+        "output": {"path": str(base / "out"), "other_columns": "keep"},
         "ledger": {"path": str(base / "ledger")},
         "audit": {"consistency_scopes": 0},
     }
@@ -440,7 +440,7 @@ class TestWhatARunSpends:
         assert after(setup) == 1.0
         assert after(setup) == 1.0  # the same run id again
         assert after(replace(setup, run_id="second")) == 1.0  # the same draws under another name
-        elsewhere = with_config(setup, output={"path": str(here / "elsewhere")})
+        elsewhere = with_config(setup, output={"path": str(here / "elsewhere"), "other_columns": "keep"})
         assert after(replace(elsewhere, run_id="third")) == 1.0  # ... into another target
         part = with_config(setup, input={"where": "id < 2"})
         assert after(replace(part, run_id="fourth")) == 1.0  # ... of a part of the input
@@ -597,7 +597,11 @@ class TestARun:
         assert over["override"] in " ".join(warned["sentences"])
         # The same draws into another target spend nothing, so that no reason is needed.
         again = setup_of(
-            spark, here, ledger={"limit": 0.5}, output={"path": str(here / "o2")}, run={"id": "p"}
+            spark,
+            here,
+            ledger={"limit": 0.5},
+            output={"path": str(here / "o2"), "other_columns": "keep"},
+            run={"id": "p"},
         )
         assert ledger.reserve(again).balance.override is None
 
@@ -716,7 +720,7 @@ class TestARecord:
         shared = spark.read.format("delta").load(str(here / "out_audit" / "shareable" / "runs")).first()
         assert "ε of a record of 25" in shared["disclosure"]
 
-        second = {"output": {"path": str(here / "second")}, "mechanism": mechanism}
+        second = {"output": {"path": str(here / "second"), "other_columns": "keep"}, "mechanism": mechanism}
         with pytest.raises(
             RunError, match=r"limit_record: 2 given; ε = 1\.3.* was spent on the longest record .*for 1\.3"
         ):
@@ -736,7 +740,10 @@ class TestARecord:
         older = table.drop("record_words", "record_epsilon", "record_delta")
         older.write.format("delta").option("delta.appendOnly", "true").save(str(here / "older"))
         place: dict[str, Any] = {"path": str(here / "older"), "limit_record": 90.0}
-        second: dict[str, Any] = {"output": {"path": str(here / "second")}, "run": {"id": "second"}}
+        second: dict[str, Any] = {
+            "output": {"path": str(here / "second"), "other_columns": "keep"},
+            "run": {"id": "second"},
+        }
         with pytest.raises(RunError, match=r"1 of the releases of .* have no figure for a record"):
             run(config(here, ledger=place, **second), spark, key=OTHER)
         run(config(here, ledger={**place, "override": "minute 7"}, **second), spark, key=OTHER)
@@ -788,7 +795,7 @@ from dptext_spark.config.model import RunConfig
 name, base, rounds = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])
 settings = {
     "input": {"path": str(base / "in")}, "columns": ["body"], "row_key": "id", "consistency": "record",
-    "output": {"path": str(base / name)}, "run": {"id": name},
+    "output": {"path": str(base / name), "other_columns": "keep"}, "run": {"id": name},
 }
 spark = spark_session(master="local[1]", warehouse=base / ("warehouse-" + name), settings={
     "spark.local.dir": str(base / "local"), "spark.ui.enabled": "false", "spark.sql.shuffle.partitions": 1,

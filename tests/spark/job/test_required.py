@@ -43,7 +43,7 @@ def settings(folder: Path, name: str, **more: Any) -> Path:
     file = folder / f"{name}.yaml"
     given = {
         "input": {"path": str(folder / "in")}, "columns": ["body"], "row_key": "id",
-        "output": {"path": str(folder / name)}, "run": {"id": name}, **more,
+        "output": {"path": str(folder / name), "other_columns": "keep"}, "run": {"id": name}, **more,
     }  # fmt: skip
     file.write_text(yaml.safe_dump(given), encoding="utf-8")
     return file

@@ -37,7 +37,7 @@ def written(spark: Any, source: Path, out: Path, **more: Any) -> tuple[list[Any]
     settings: dict[str, Any] = {
         "input": {"path": str(source), "format": "parquet"},
         "columns": ["body"],
-        "output": {"path": str(out)},
+        "output": {"path": str(out), "other_columns": "keep"},
         "run": {"id": "the-run"},
     }
     said: list[str] = []
@@ -120,7 +120,7 @@ def test_rows_that_are_known_by_their_place_are_not_moved(spark: Any, tmp_path: 
     settings = {
         "input": {"path": str(tmp_path / "in"), "format": "text"},
         "columns": ["value"],
-        "output": {"path": str(tmp_path / "out")},
+        "output": {"path": str(tmp_path / "out"), "other_columns": "keep"},
         "run": {"partitions": 4},
     }
     with pytest.raises(SettingsError, match=r"run\.partitions: 4 given.*row_key"):

@@ -48,7 +48,8 @@ def finished(session: SparkSession, folder: Path) -> RunConfig:
     made = parse_config({
         "input": {"path": str(folder / "in")}, "columns": ["body", "notes"], "row_key": "id", "record_key": "customer",
         "lexicon": {"source": str(folder / "lexicon")}, "mechanism": {"name": "custext", "epsilon": 2.0, "k": 5},
-        "policy": {"names": {"lists": True, "location": "keep"}, "oov": "keep"}, "output": {"path": str(folder / "out")},
+        "policy": {"names": {"lists": True, "location": "keep"}, "oov": "keep"},
+        "output": {"path": str(folder / "out"), "other_columns": "keep"},
         "run": {"id": "named"},
     })  # fmt: skip
     run(made, session, key=RunKey.generate())

@@ -180,7 +180,8 @@ def test_the_airflow_tasks_run_and_may_be_tried_again(
     beginning(Lexicon.default(), 600).save(tmp_path / "lexicon")
     settings: dict[str, Any] = {
         "input": {"table": "shop.reviews"}, "columns": ["body"], "row_key": "review_id", "consistency": "record",
-        "lexicon": {"source": str(tmp_path / "lexicon")}, "output": {"path": str(tmp_path / "out"), "mode": "overwrite"},
+        "lexicon": {"source": str(tmp_path / "lexicon")},
+        "output": {"path": str(tmp_path / "out"), "other_columns": "keep", "mode": "overwrite"},
         "key": {"file": str(key)}, "ledger": {"path": str(tmp_path / "ledger")}, "audit": {"consistency_scopes": 0},
     }  # fmt: skip
     (tmp_path / "reviews.yaml").write_text(yaml.safe_dump(settings), encoding="utf-8")

@@ -70,7 +70,8 @@ def dropped(spark: Any) -> Iterator[None]:
 def settings(house: Path, out: Path, level: str, **more: Any) -> dict[str, Any]:
     return {
         "input": {"path": str(house / "in")}, "columns": ["body"], "row_key": "id", "consistency": level,
-        "lexicon": {"source": str(house / "lexicon")}, "output": {"path": str(out)}, "run": {"id": "first"},
+        "lexicon": {"source": str(house / "lexicon")},
+        "output": {"path": str(out), "other_columns": "keep"}, "run": {"id": "first"},
         "audit": {"consistency_scopes": 0}, **more,
     }  # fmt: skip
 

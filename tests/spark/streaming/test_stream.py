@@ -66,7 +66,7 @@ def stream(spark, tmp_path: Path, lexicon: str) -> Callable[..., dict[str, Any]]
             "row_key": "id",
             "record_key": "customer",
             "lexicon": {"source": lexicon},
-            "output": {"path": str(tmp_path / name)},
+            "output": {"path": str(tmp_path / name), "other_columns": "keep"},
             "audit": {"consistency_scopes": 0},
             **more,
         }
@@ -243,7 +243,7 @@ class TestASourceThatDoesNotOnlyGrow:
         spark.sql(f"ALTER TABLE {place} ADD COLUMNS (note STRING)")
         spark.sql(f"INSERT INTO {place} VALUES (7, 'c', 'good news', 'private')")
         files = _files(tmp_path)
-        with pytest.raises(DataError, match=r"'note' differs.*other_columns: drop, or a list"):
+        with pytest.raises(DataError, match=r"'note' differs.*other_columns decides"):
             stream(stream=drop)
         assert _files(tmp_path) == files
         listed = {"output": {"path": str(out), "other_columns": ["id", "customer"]}}

@@ -58,7 +58,7 @@ class TestPartitions:
         return str(tmp_path / "in")
 
     def run(self, spark, source: str, out: Path, **output: Any) -> dict[str, Any]:
-        made = config(input={"path": source}, output={"path": str(out), **output})
+        made = config(input={"path": source}, output={"path": str(out), "other_columns": "keep", **output})
         return run(made, spark, key=KEY).facts
 
     def test_of_the_target_are_those_of_the_settings(self, spark, source: str, tmp_path: Path) -> None:
@@ -102,7 +102,7 @@ class TestPartitions:
         frame.write.format("delta").save(str(tmp_path / "in"))
         made = config(
             input={"path": str(tmp_path / "in")}, columns=["meta.note"],
-            output={"path": str(tmp_path / "out"), "partition_by": ["meta"]},
+            output={"path": str(tmp_path / "out"), "other_columns": "keep", "partition_by": ["meta"]},
         )  # fmt: skip
         with pytest.raises(DataError, match=r"'meta' given; valid: .*: id, customer"):
             run(made, spark, key=KEY)
@@ -112,7 +112,11 @@ def test_catalog_names(spark, tmp_path: Path) -> None:
     rows(spark).write.format("delta").saveAsTable("source")
     made = config(
         input={"table": "spark_catalog.default.source"},
-        output={"table": "`spark_catalog`.default.`target`", "partition_by": ["customer"]},
+        output={
+            "table": "`spark_catalog`.default.`target`",
+            "other_columns": "keep",
+            "partition_by": ["customer"],
+        },
         audit={"shareable": str(tmp_path / "s"), "restricted": str(tmp_path / "r")},
     )
     facts = run(made, spark, key=KEY).facts
@@ -121,7 +125,10 @@ def test_catalog_names(spark, tmp_path: Path) -> None:
     assert partitions(spark, "target") == ["customer"]
     assert set(texts(spark, "default.target")) == set(range(ROWS))
     with pytest.raises(SettingsError, match=r"output\.table: 'default\.SOURCE' is the input"):
-        config(input={"table": "spark_catalog.default.source"}, output={"table": "default.SOURCE"})
+        config(
+            input={"table": "spark_catalog.default.source"},
+            output={"table": "default.SOURCE", "other_columns": "keep"},
+        )
 
 
 class TestMappedNames:
@@ -137,7 +144,8 @@ class TestMappedNames:
         spark.sql(f"ALTER TABLE {place} RENAME COLUMN `the text (unrenamed)` TO `the text`")
         spark.sql(f"ALTER TABLE {place} DROP COLUMN withdrawncolumn")
         made = config(
-            input={"path": str(tmp_path / "in")}, columns=["the text"], output={"path": str(tmp_path / "out")},
+            input={"path": str(tmp_path / "in")}, columns=["the text"],
+            output={"path": str(tmp_path / "out"), "other_columns": "keep"},
             run={"id": "one"},
         )  # fmt: skip
         assert run(made, spark, key=KEY).facts["restricted"]["words"] > 0
@@ -149,11 +157,11 @@ class TestMappedNames:
         assert b"unrenamed" not in written
         more = config(
             input={"path": str(tmp_path / "in")}, columns=["the text"],
-            output={"path": str(tmp_path / "out"), "mode": "append"},
+            output={"path": str(tmp_path / "out"), "other_columns": "keep", "mode": "append"},
         )  # fmt: skip
         assert run(more, spark, key=KEY).status == "succeeded"
         named_target = config(
-            input={"path": str(tmp_path / "in")}, columns=["the text"], output={"table": "mapped"},
+            input={"path": str(tmp_path / "in")}, columns=["the text"], output={"table": "mapped", "other_columns": "keep"},
             audit={"shareable": str(tmp_path / "s"), "restricted": str(tmp_path / "r")},
         )  # fmt: skip
         run(named_target, spark, key=KEY)
@@ -168,7 +176,11 @@ class TestDeletionVectors:
         writer.save(source)
 
         def outcome(name: str) -> dict[int, str]:
-            made = config(input={"path": source}, output={"path": str(tmp_path / name)}, row_key=None)
+            made = config(
+                input={"path": source},
+                output={"path": str(tmp_path / name), "other_columns": "keep"},
+                row_key=None,
+            )
             facts = run(made, spark, key=KEY).facts
             assert facts["identity"] == "file_row"
             return texts(spark, str(tmp_path / name))
@@ -184,12 +196,14 @@ class TestDeletionVectors:
     def test_of_a_target(self, spark, tmp_path: Path) -> None:
         source, target = str(tmp_path / "in"), str(tmp_path / "out")
         rows(spark).write.format("delta").save(source)
-        first = config(input={"path": source, "where": "id < 20"}, output={"path": target})
+        first = config(
+            input={"path": source, "where": "id < 20"}, output={"path": target, "other_columns": "keep"}
+        )
         run(first, spark, key=KEY)
         spark.sql(f"ALTER TABLE delta.`{target}` SET TBLPROPERTIES (delta.enableDeletionVectors = true)")
         spark.sql(f"DELETE FROM delta.`{target}` WHERE id = 7")
         more = config(
-            input={"path": source, "where": "id >= 20"}, output={"path": target, "mode": "append"},
+            input={"path": source, "where": "id >= 20"}, output={"path": target, "other_columns": "keep", "mode": "append"},
             audit={"consistency_scopes": 100},
         )  # fmt: skip
         facts = run(more, spark, key=KEY).facts
@@ -202,7 +216,8 @@ def test_the_bundles_notebook_shows_the_last_run(spark, tmp_path: Path) -> None:
     """What the bundle for Databricks runs last, with the platform's widgets in its place."""
     rows(spark).write.format("delta").save(str(tmp_path / "in"))
     settings = {
-        "input": {"path": str(tmp_path / "in")}, "columns": ["body"], "row_key": "id", "output": {"table": "default.looked"},
+        "input": {"path": str(tmp_path / "in")}, "columns": ["body"], "row_key": "id",
+        "output": {"table": "default.looked", "other_columns": "keep"},
         "audit": {"shareable": str(tmp_path / "a"), "restricted": str(tmp_path / "b")},
     }  # fmt: skip
     (tmp_path / "settings.yaml").write_text(json.dumps(settings), encoding="utf-8")

@@ -251,7 +251,7 @@ class TestTheJob:
     def config(self, tmp_path: Folder, **changes: Any) -> RunConfig:
         settings = {
             "input": {"path": str(tmp_path / "in")}, "columns": ["body", *NESTED], "row_key": "id", "record_key": "customer",
-            "consistency": "record", "output": {"path": str(tmp_path / "out")}, "run": {"id": "r"},
+            "consistency": "record", "output": {"path": str(tmp_path / "out"), "other_columns": "keep"}, "run": {"id": "r"},
         }  # fmt: skip
         return parse_config(settings | changes)
 
@@ -322,9 +322,9 @@ class TestTheJob:
     @pytest.mark.parametrize(
         ("other", "fields", "others"),
         [
-            ("drop", {"meta": {"note"}, "box": {"list"}}, ["attributes (its keys)"]),
+            ("drop", {"meta": {"note"}, "box": {"list"}}, ["id", "attributes (its keys)"]),
             (["customer", "comments.by", "box"], {"meta": {"note"}, "box": {"list"}},
-             ["customer", "comments.by", "box.list.by whom", "attributes (its keys)"]),
+             ["id", "customer", "comments.by", "box.list.by whom", "attributes (its keys)"]),
         ],
     )  # fmt: skip
     def test_other_fields_can_be_dropped(

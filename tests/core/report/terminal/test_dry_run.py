@@ -95,8 +95,6 @@ def test_it_fits(settings: dict[str, Any], columns: int) -> None:
          "no audit     there is no row_key, so that 2 requirements will not be decided (--full)"),
         ({"require": ["names_kept <= 0.1", "context_success <= 0.5", "ledger_epsilon <= 5"], "approval": {"approver": "Officer"}},
          "required     to be signed by Officer: names_kept <= 0.1, context_success <= 0.5 and 1 more"),
-        ({"output": {"path": "/out", "other_columns": "drop"}, "require": ["names_kept <= 0.1"]},
-         "no audit     output.other_columns drops the row_key, so that 1 requirement will not be decided (--full)"),
         ({"policy": {"oov": "keep"}}, "in clear: stop words, UNKNOWN WORDS"),
         ({"policy": {"oov": "keep", "numbers": "keep"}}, "WARNING      1 of 2: UNKNOWN WORDS ARE RELEASED IN CLEAR"),
         ({"policy": {"stop_words": "draw"}}, "no word is meant to stay in clear"),
