@@ -94,10 +94,28 @@ def _float(loader: Any, node: Any) -> float:
     return float(loader.construct_scalar(node).replace(".inf", "inf").replace(".nan", "nan"))
 
 
+class _Dumper(yaml.SafeDumper):
+    """Writes text that either schema takes for something else in quotes: `08` and `1e3` are numbers to `_Loader` alone."""
+
+
+def _text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
+    """Return a text as a scalar; signs that end a line in YAML are escaped, for a reader would fold them."""
+    return dumper.represent_scalar(
+        f"{_TAG}str", value, style='"' if re.search("[\x85\u2028\u2029]", value) else None
+    )
+
+
+_Dumper.add_representer(str, _text)
 for _name, (_pattern, _first) in _CORE.items():
-    _Loader.add_implicit_resolver(_TAG + _name, re.compile(f"^(?:{_pattern})$"), _first)
+    for _class in (_Loader, _Dumper):
+        _class.add_implicit_resolver(_TAG + _name, re.compile(f"^(?:{_pattern})$"), _first)
 _Loader.add_constructor(_TAG + "int", _integer)
 _Loader.add_constructor(_TAG + "float", _float)
+
+
+def dumped(value: Any, width: int) -> str:
+    """Write settings as YAML that is read back equal."""
+    return str(yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=width))
 
 
 def _parse(text: str) -> Any:

@@ -10,9 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from dptext_spark.config.file import read_settings
+from dptext_spark.config.file import dumped, read_settings
 from dptext_spark.config.load import parse_config, parse_model_config
 from dptext_spark.config.model import ModelConfig, RunConfig
 from dptext_spark.errors import SettingsError, require_choice
@@ -160,7 +158,7 @@ def _last_key(table: TableSettings) -> str:
 def _dumped(value: Mapping[str, Any] | Sequence[str]) -> list[str]:
     """Write a value as YAML, long lines as they are: a comment may hold each."""
     plain = dict(value) if isinstance(value, Mapping) else list(value)
-    return yaml.safe_dump(plain, sort_keys=False, allow_unicode=True, width=10_000).splitlines()
+    return dumped(plain, 10_000).splitlines()
 
 
 def refuse_existing(file: Path) -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 
-import yaml
-
+from dptext_spark.config.file import dumped
 from dptext_spark.config.keys import read_key
 from dptext_spark.config.model import TRIGGER, RunConfig
 from dptext_spark.disclosure.disclosure import disclosure
@@ -229,7 +228,7 @@ def _writes(config: RunConfig) -> Iterator[Written]:
 
 def plan_text(planned: Plan, columns: int = WIDTH, checked: str = _NOT_READ) -> str:
     """Write a plan for a person, in lines of so many columns; `checked` says what was looked at."""
-    settings = yaml.safe_dump(_settings(planned.facts.config), sort_keys=False, allow_unicode=True, width=100)
+    settings = dumped(_settings(planned.facts.config), 100)
     parts = ["SETTINGS IN EFFECT", settings.rstrip(), "", "WHAT WOULD HAPPEN"]
     parts += [hanging(f"  {number}. ", step, columns) for number, step in enumerate(planned.steps, start=1)]
     parts += ["", "WHAT WOULD BE WRITTEN"]

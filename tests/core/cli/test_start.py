@@ -178,7 +178,9 @@ def test_preview_shows_rows_with_changed_words_marked(
 
 
 @pytest.mark.parametrize("style", STYLES)
-@pytest.mark.parametrize("name", ["a.b", 'it\'s "so"', "`tick`", "text: # {x}", "ünï", "null", "1"])
+@pytest.mark.parametrize(
+    "name", ["a.b", 'it\'s "so"', "`tick`", "text: # {x}", "ünï", "null", "1", "08", "1e3", "no"]
+)
 def test_odd_names_of_columns_survive_the_file(style: str, name: str, tmp_path: Path) -> None:
     made = TableSettings(
         "/data/in.csv",

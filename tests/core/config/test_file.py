@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dptext_spark.config.file import override, read_settings
+from dptext_spark.config.file import dumped, override, read_settings
 from dptext_spark.errors import SettingsError
 
 
@@ -15,6 +15,21 @@ def read(folder: Path, text: str | bytes) -> dict[str, Any]:
     file = folder / "settings.yaml"
     file.write_bytes(text if isinstance(text, bytes) else text.encode())
     return read_settings(file)
+
+
+TEXTS = [
+    "08", "1e3", "no", "5e-3", "-0", "+1", ".5", "1.", ".inf", "-.inf", ".nan", "1_000", "0x1F", "0o7", "1:30", "2026-01-01",
+    "~", "null", "", "true", "y", "=", "<<", "[x]", "- a", "a: b", "# x", " x ", "\t", "é", "😀", "a\nb", "a\x85b", "a\u2028b", "\ufeffa",
+    "'", '"', "%x", "@x", "`x`", "!x", "&x", "*x", "|", ">",
+]  # fmt: skip
+
+
+def test_what_is_written_is_read_back_equal(tmp_path: Path) -> None:
+    settings = {"columns": TEXTS, "a": {name: 1 for name in TEXTS}, "b": [1, 1e3, 1e-9, True, None, -2.5]}
+    assert read(tmp_path, dumped(settings, 100)) == settings
+    assert [type(value) for value in read(tmp_path, dumped(settings, 100))["b"]] == list(
+        map(type, settings["b"])
+    )
 
 
 def test_reads_the_core_schema_and_no_more(tmp_path: Path) -> None:
