@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from docs.generate import floors, notebooks, records, references
+from docs.generate import floors, notebooks, records, references, sets
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 DOCS = CHECKOUT / "docs"
@@ -30,6 +30,7 @@ GENERATORS: dict[str, Callable[..., str]] = {
     "api": references.api,
     "records": records.newest_sections,
     "equal-success": records.grids_of,
+    "output-sets": sets.output_sets,
     "floors": floors.picture,
     "rooms": floors.rooms,
     "notebook": notebooks.as_markdown,

@@ -16,6 +16,7 @@ from dptext_spark.disclosure.required import bits
 from dptext_spark.errors import SettingsError
 from dptext_spark.importance.budget import Budget
 from dptext_spark.mechanisms import SanText
+from dptext_spark.mechanisms.summary import Summary
 from dptext_spark.rounding import percent_up, rounded_down, rounded_up
 from dptext_spark.text.identifiers.types import FAKE, FIELD, IN_LANGUAGES, KEEP, MASK, placeholder
 from dptext_spark.text.policy import BEYOND_MASK, NO_SEGMENT, OOV_MASK, Policy
@@ -183,6 +184,17 @@ def _not_sensitive(facts: RunFacts) -> Iterator[str]:
         )
 
 
+def _bits(law: Summary, most: float) -> str:
+    """Write how much of what an output tells is told by what it rules out."""
+    ruled_out, equal = rounded_up(law.ruled_out_bits or 0.0), "Where all words are equally likely,"
+    if law.told_bits is None:
+        return f"{equal} an output tells {ruled_out} of {rounded_up(most)} bits of the word on average, at ε = 0 too."
+    return (
+        f"{equal} an output tells {rounded_up(law.told_bits)} of {rounded_up(most)} bits of the word on average: {ruled_out} of "
+        "them by what it rules out, which no ε lessens."
+    )
+
+
 def _ruled_out(facts: RunFacts) -> Iterator[str]:
     law = facts.mapping
     behind, sizes, words = law.inputs_per_output, law.set_size, law.words
@@ -196,9 +208,8 @@ def _ruled_out(facts: RunFacts) -> Iterator[str]:
     yield (
         f"What an output rules out at any ε: {outside}. The sets hold "
         f"{held} words; behind half of the outputs stand at most {rounded_down(behind.p50, 0)} words "
-        f"({behind.min:,.0f} to {behind.max:,.0f}) of {words:,}. If all words were equally likely, an output "
-        f"tells {rounded_up(law.ruled_out_bits or 0.0)} of {rounded_up(math.log2(words))} bits of the word on "
-        "average. Larger sets (mechanism.k) rule out less."
+        f"({behind.min:,.0f} to {behind.max:,.0f}) of {words:,}. {_bits(law, math.log2(words))} "
+        "Larger sets (mechanism.k) rule out less."
     )
     if law.one_input_share:
         yield (

@@ -35,13 +35,21 @@ from dptext_spark.lexicon.neighbors import Metric
 from dptext_spark.lexicon.prior import PairModel
 from dptext_spark.mechanisms.base import Sampler
 from dptext_spark.mechanisms.numerics.elementary import exponentials
-from dptext_spark.mechanisms.output_sets import Mapping, Remainder, mapping_summary, output_sets
+from dptext_spark.mechanisms.output_sets import (
+    WALK,
+    Mapping,
+    Remainder,
+    bits_told,
+    mapping_summary,
+    output_sets,
+)
 from dptext_spark.mechanisms.parameters import choice, flag, integer, number
 from dptext_spark.mechanisms.privacy_loss.finite import within_groups
 from dptext_spark.mechanisms.privacy_loss.log_range import by_log_range
 from dptext_spark.mechanisms.remap import Remap, Remappable, released, remap_choice
 from dptext_spark.mechanisms.samplers import MAX_SLOTS, TableSampler
 from dptext_spark.mechanisms.samplers.fluent import FluentSampler, factors
+from dptext_spark.mechanisms.samplers.remapped import laws_of
 from dptext_spark.mechanisms.samplers.table import TableSummary
 from dptext_spark.mechanisms.set_scores import normalised_scores
 from dptext_spark.mechanisms.tight_epsilon import (
@@ -199,7 +207,10 @@ class CusText(Remappable):
                 self.calibration,
                 lambda made: within_groups(made, len(lexicon)),
             )
-            return released(self, made, lexicon)
+            parts = (made.cells[first : first + WALK] for first in range(0, len(lexicon), WALK))
+            ruled_out, told = bits_told(map(laws_of, parts), len(lexicon))
+            own = replace(made.summary, ruled_out_bits=ruled_out, told_bits=told)
+            return released(self, replace(made, summary=own), lexicon)
 
         return compile_at
 
@@ -242,11 +253,15 @@ class CusText(Remappable):
     def _guarantee(self, summary: TableSummary) -> Guarantee:
         alone = summary.alone_share or 0.0
         assert summary.class_size_of_words is not None
-        others = max(0, int(summary.class_size_of_words.p50) - 1)
+        median, least = (
+            max(0, int(size) - 1)
+            for size in (summary.class_size_of_words.p50, summary.class_size_of_words.min)
+        )
         sentence = (
             f"One drawn word is ε-differentially private with ε = {exact(self.epsilon)} against every other drawn word that "
             f"has the same output set, and against no other word ({self.k} candidates, {self.mapping} mapping; half of the "
-            f"words share their set with at most {others:,} other{'' if others == 1 else 's'})."
+            f"words share their set with at most {median:,} other{'' if median == 1 else 's'}, the least with {least:,}). "
+            "No noise protects which set it has."
         )
         if alone > 0:
             sentence += (

@@ -5,6 +5,7 @@ Paper: Chen et al. 2022, "A Customized Text Sanitization Mechanism with Differen
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy.typing as npt
 
 from dptext_spark.arrays import F32, Ids
 from dptext_spark.lexicon.neighbors import Metric, nearest, nearest_in
+from dptext_spark.mechanisms.base import TOTAL, Laws
 from dptext_spark.mechanisms.samplers.table import TableSummary
 from dptext_spark.mechanisms.summary import Quantiles
 from dptext_spark.runtime.jit import compiled
@@ -108,9 +110,8 @@ def mapping_summary(sets: Ids, of_word: Ids) -> TableSummary:
     Returns:
         Figures. Types as in the paper's Table 4: inputs that share the set, then outputs in it ("1-N": alone on
         a set of several). `alone_share` is 1-1 and 1-N together. `inputs_per_output` counts, for an output, the words
-        that can have produced it, `one_input_share` the share of outputs where that is one; `ruled_out_bits` is
-        log2(V / that number), averaged over the outputs. `class_size_of_words` is the class size that a word has, `class_size`
-        that of a set.
+        that can have produced it, `one_input_share` the share of outputs where that is one; `ruled_out_bits` are those of
+        draws at ε = 0. `class_size_of_words` is the class size that a word has, `class_size` that of a set.
     """
     words = len(of_word)
     inputs = np.bincount(of_word, minlength=len(sets))
@@ -122,10 +123,12 @@ def mapping_summary(sets: Ids, of_word: Ids) -> TableSummary:
         "N-1": float((~alone & ~several).mean()),
         "N-M": float((~alone & several).mean()),
     }
-    per_output = np.zeros(words, np.int64)
+    per_output, drawn = np.zeros(words, np.int64), np.zeros(words)
     held = sets >= 0
     np.add.at(per_output, sets[held], np.repeat(inputs, held.sum(axis=1)))
-    reachable = per_output[per_output > 0]
+    np.add.at(drawn, sets[held], np.repeat(inputs / outputs, held.sum(axis=1)))
+    possible = per_output > 0
+    reachable = per_output[possible]
 
     def quantiles(values: npt.NDArray[Any]) -> Quantiles:
         low, middle, high = np.quantile(values, [0.0, 0.5, 1.0])
@@ -141,5 +144,29 @@ def mapping_summary(sets: Ids, of_word: Ids) -> TableSummary:
         class_size_of_words=quantiles(inputs[of_word]),
         inputs_per_output=quantiles(reachable),
         one_input_share=float((reachable == 1).mean()),
-        ruled_out_bits=float(np.log2(words / reachable).mean()),
+        ruled_out_bits=float((drawn[possible] * np.log2(words / reachable)).sum() / words),
     )
+
+
+def bits_told(laws: Iterable[Laws], words: int) -> tuple[float, float]:
+    """Compute how many bits a draw tells of its word, where all words are equally likely.
+
+    With n(u) words that can become u, a draw u rules out all others: log2(V / n(u)) bits, at any ε. In all it tells I(w; u).
+
+    Args:
+        laws: of all words, some after others.
+        words: V.
+
+    Returns:
+        (the bits by what a draw rules out, the bits in all): means over the draws.
+    """
+    behind, drawn, sure = np.zeros(words, np.int64), np.zeros(words), 0.0
+    for some in laws:
+        probability = some.weight[some.weight > 0] / float(TOTAL)
+        behind += np.bincount(some.ids, minlength=words)
+        drawn += np.bincount(some.ids[some.weight > 0], weights=probability, minlength=words)
+        sure += float((probability * np.log2(probability)).sum())
+    possible = drawn > 0
+    of_draws = drawn[possible] / words
+    ruled_out = float((of_draws * np.log2(words / behind[possible])).sum())
+    return ruled_out, sure / words - float((of_draws * np.log2(of_draws)).sum())

@@ -33,6 +33,7 @@ from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.neighbors import Metric, squared_lengths
 from dptext_spark.mechanisms.base import TOTAL, Laws, Mechanism, Sampler
 from dptext_spark.mechanisms.numerics.largest import Points, largest_scores
+from dptext_spark.mechanisms.output_sets import bits_told
 from dptext_spark.mechanisms.parameters import choice
 from dptext_spark.mechanisms.samplers.exponential import ExponentialSampler, ExponentialSummary
 from dptext_spark.mechanisms.samplers.ordering import OrderingSummary
@@ -421,12 +422,14 @@ def _of_table(summary: TableSummary, found: Laws) -> TableSummary:
     words = len(found.starts) - 1
     behind = np.bincount(found.ids, minlength=words)
     reachable = behind[behind > 0]
+    ruled_out, told = bits_told([found], words)
     return replace(
         summary,
         set_size=_quantiles(np.diff(found.starts)),
         inputs_per_output=_quantiles(reachable),
         one_input_share=float((reachable == 1).mean()),
-        ruled_out_bits=float(np.log2(words / reachable).mean()),
+        ruled_out_bits=ruled_out,
+        told_bits=told,
     )
 
 

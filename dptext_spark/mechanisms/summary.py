@@ -61,7 +61,8 @@ class Summary(Record):
         set_size: outputs of a word.
         inputs_per_output: words that can have produced an output.
         one_input_share: share of the outputs that one word alone can have produced.
-        ruled_out_bits: log2(V / words that can have produced an output), averaged over the outputs.
+        ruled_out_bits: log2(V / words that can have produced an output), a mean over draws of equally likely words.
+        told_bits: how many bits a draw tells of its word in all, likewise; None where draws depend on the word before.
         rounding: the greatest error of a log-probability, where the law is sampled up to one.
         remap: of a law whose outputs are replaced; the other figures are those of what is released.
     """
@@ -76,6 +77,7 @@ class Summary(Record):
     inputs_per_output: Quantiles | None = None
     one_input_share: float | None = None
     ruled_out_bits: float | None = None
+    told_bits: float | None = None
     rounding: float | None = None
     remap: RemapSummary | None = None
 

@@ -46,7 +46,7 @@ from dptext_spark.text.identifiers.imported import ImportedProvider, ProviderRec
 from dptext_spark.text.policy import Policy
 from dptext_spark.text.word_table import WordTable
 
-FORMAT = 2  # 1: samplers had other names
+FORMAT = 3  # 1: samplers had other names; 2: summaries and certificates had other figures
 MANIFEST = "manifest.json"
 MOST_BYTES = 1 << 24  # of a manifest; lists of words among the settings make it long
 MOST_ARRAYS = 1 << 14

@@ -11,10 +11,12 @@ from benchmarks.calibration import markdown
 from benchmarks.name_search import GOAL, LISTS, MODEL, RULES, TAKEN
 from benchmarks.settings import markdown as side_by_side
 from docs.generate import records
+from docs.generate.sets import summary
 from dptext_spark.audit.table.metrics import MEANING
 from dptext_spark.config.condition import FUNCTIONS
 from dptext_spark.disclosure.disclosure import LINKAGE
 from dptext_spark.mechanisms import MECHANISMS
+from dptext_spark.rounding import percent_up
 from dptext_spark.text.identifiers.types import LANGUAGES, Identifiers
 from dptext_spark.text.policy import Policy
 from tests.docs.pages import CHECKOUT, blocks, text
@@ -55,6 +57,18 @@ def test_pages_and_styles_state_linkage(page: str, facts: tuple[str, ...]) -> No
     for fact in (*facts, "pseudonymised, not anonymous"):
         assert fact in LINKAGE or not facts
         assert fact in plain
+
+
+def test_who_shares_an_output_set_is_as_computed_on_the_packaged_lexicon() -> None:
+    law = summary()
+    assert law.class_size_of_words is not None
+    shared = (
+        f"at most {law.class_size_of_words.p50 - 1:.0f} others, {percent_up(law.alone_share or 0)} with none"
+    )
+    assert shared in re.sub(r"\s+", " ", text("README.md"))
+    assert law.told_bits is not None
+    assert law.ruled_out_bits is not None
+    assert 0.9 * law.told_bits < law.ruled_out_bits < law.told_bits  # nearly all that a draw tells
 
 
 def test_identifiers_are_those_of_the_code() -> None:

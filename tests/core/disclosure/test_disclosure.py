@@ -355,6 +355,11 @@ def test_no_figure_is_rounded_in_favour_of_the_release() -> None:
     clear = under("What is released in clear", mapping=summary)
     assert "stand at most 17 words" in clear
     assert "5.3 of 10.0 bits" in clear
+    told = under("What is released in clear", mapping=replace(summary, told_bits=5.61))
+    assert (
+        "5.7 of 10.0 bits of the word on average: 5.3 of them by what it rules out, which no ε lessens"
+        in told
+    )
 
 
 def test_how_many_words_a_record_has_drawn_is_not_for_sharing() -> None:

@@ -217,6 +217,13 @@ class TestLaw:
         assert "ε = 2.5" in guarantee.sentence
         assert "same output set" in guarantee.sentence
         assert "no other word" in guarantee.sentence
+        assert "No noise protects which set it has" in guarantee.sentence
+        shared = made.summary.class_size_of_words
+        median, least = int(shared.p50) - 1, int(shared.min) - 1
+        assert (
+            f"at most {median} other{'' if median == 1 else 's'}, the least with {least})"
+            in guarantee.sentence
+        )
         assert (
             f"{percent_up(made.summary.alone_share)} of the lexicon's words are alone" in guarantee.sentence
         )

@@ -11,7 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.neighbors import METRICS
+from dptext_spark.lexicon.vocabulary import Vocabulary
+from dptext_spark.mechanisms import CusText
 from dptext_spark.mechanisms.output_sets import MAPPINGS, REMAINDERS, mapping_summary, output_sets
 from dptext_spark.mechanisms.summary import Quantiles
 from tests.core.mechanisms import plain_custext as plain
@@ -77,9 +80,35 @@ def test_types_of_words() -> None:
     assert figures.set_size == Quantiles(1.0, 3.0, 3.0, 7 / 3)
     # Outputs 0, 1, 2 can come from five words, 3, 4, 5 from two, 6 from one; 7 is never released.
     assert figures.inputs_per_output == Quantiles(1.0, 5.0, 2.0, 22 / 7)
-    bits = (3 * math.log2(8 / 5) + 3 * math.log2(8 / 2) + math.log2(8)) / 7
+    # Of eight words five draw one of the first three, two one of the next three, and one is released.
+    bits = (5 * math.log2(8 / 5) + 2 * math.log2(8 / 2) + math.log2(8)) / 8
     assert figures.ruled_out_bits == pytest.approx(bits)
     assert (figures.words, figures.sets) == (8, 3)
+
+
+def test_bits_that_a_draw_tells_are_those_of_the_joint_law() -> None:
+    """I(w; u) by its definition, and the mean of log2(V / n(u)): what a draw rules out is told at ε = 0 too."""
+    vectors = np.random.default_rng(4).normal(size=(40, 5)).astype(np.float32)
+    lexicon = Lexicon(Vocabulary.of([f"w{number}" for number in range(40)]), vectors)
+    for epsilon, remap in ((0.0, "none"), (3.0, "none"), (3.0, "bayes")):
+        made = CusText(epsilon, 4, remap=remap).compile(lexicon)
+        joint = np.zeros((40, 40))
+        for word in range(40):
+            law = made.law(word)
+            joint[word, law.ids] = law.weight / 2.0**63 / 40
+        drawn, behind = joint.sum(axis=0), (joint > 0).sum(axis=0)
+        word, output = np.nonzero(joint)
+        told = sum(
+            joint[i, j] * math.log2(joint[i, j] * 40 / drawn[j]) for i, j in zip(word, output, strict=True)
+        )
+        ruled_out = sum(drawn[j] * math.log2(40 / behind[j]) for j in np.flatnonzero(drawn))
+        assert made.summary.told_bits == pytest.approx(told)
+        assert made.summary.ruled_out_bits == pytest.approx(ruled_out)
+        assert told >= ruled_out - 1e-12
+        assert epsilon or told == pytest.approx(ruled_out)
+        assert epsilon or ruled_out == pytest.approx(
+            mapping_summary(*output_sets(vectors, 4, "balanced", "cosine")).ruled_out_bits
+        )
 
 
 @pytest.fixture(scope="module")

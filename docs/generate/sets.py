@@ -1,0 +1,46 @@
+"""Which words of the packaged lexicon CusText's bound stands between, and what its output sets tell."""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+
+from docs.generate.references import table
+from dptext_spark.lexicon.lexicon import Lexicon
+from dptext_spark.mechanisms import CusText
+from dptext_spark.mechanisms.samplers.table import TableSummary
+from dptext_spark.rounding import percent_up, rounded_down, rounded_up
+
+EPSILON = 2.0
+
+
+@cache
+def summary(epsilon: float = EPSILON) -> TableSummary:
+    """Return the figures of CusText on the packaged lexicon, with the defaults beside ε."""
+    found = CusText(epsilon=epsilon).compile(Lexicon.default()).summary
+    assert isinstance(found, TableSummary)
+    return found
+
+
+def output_sets() -> str:
+    """Return a table: who shares an output set, and how many bits the set tells."""
+    law = summary()
+    shared, words = law.class_size_of_words, law.words
+    assert shared is not None
+    assert shared.mean is not None
+    assert words is not None
+    pairs = (shared.mean - 1) / (words - 1)
+    rows = [
+        ("words of the lexicon", f"{words:,}"),
+        ("other words with the same set, median", f"{shared.p50 - 1:,.0f}"),
+        ("other words with the same set, least", f"{shared.min - 1:,.0f}"),
+        ("words that have no other", percent_up(law.alone_share or 0.0)),
+        ("pairs of words that share a set", f"{rounded_down(100 * pairs, 3)} %"),
+        ("bits that a word has", rounded_down(math.log2(words), 2)),
+        (f"bits of it that a draw tells, ε = {EPSILON:g}", rounded_up(law.told_bits or 0.0, 2)),
+        (
+            "bits of it that a draw tells, ε = 0: by its set alone",
+            rounded_up(summary(0.0).told_bits or 0.0, 2),
+        ),
+    ]
+    return table(("with all words equally likely", ""), rows)
