@@ -65,6 +65,11 @@ def _warnings(facts: RunFacts) -> Sentences:
         )
     if facts.is_refuted:
         yield "THE GUARANTEE BELOW DOES NOT HOLD: it was checked against the law that is sampled, and refuted."
+    if facts.is_unbounded:
+        yield (
+            "THE GUARANTEE BELOW COMPARES NO TWO WORDS: each word is alone on its output set, so that no ε protects it. Another "
+            "mechanism.mapping, or another mechanism, bounds something."
+        )
     yield from _weak(facts)
     yield from importance.warned(facts)
     yield from names.warned(facts)
@@ -128,7 +133,7 @@ def _many(facts: RunFacts) -> Sentences:
 def _weak(facts: RunFacts) -> Sentences:
     """Warn where the guarantee holds and says next to nothing."""
     guarantee, alone = facts.guarantee, facts.mapping.alone_share or 0.0
-    if alone > MANY_ALONE:
+    if alone > MANY_ALONE and not facts.is_unbounded:
         yield (
             f"{percent_up(alone)} OF THE WORDS ARE ALONE ON THEIR OUTPUT SET: the guarantee compares them with no other word, "
             "and says nothing of them."

@@ -23,7 +23,7 @@ from dptext_spark.ledger.balance import Spending
 from dptext_spark.mechanisms.base import present_name
 from dptext_spark.mechanisms.privacy_loss.accountant import RecordBound
 from dptext_spark.mechanisms.summary import Summary
-from dptext_spark.model.certificate import Certificate
+from dptext_spark.model.certificate import NO_BOUND, Certificate
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.model.record import RecordAccount
 from dptext_spark.runtime.record import Json
@@ -254,6 +254,11 @@ class RunFacts:
         """Whether it is known that the guarantee does not hold."""
         found = None if self.certificate is None else self.certificate.verdict
         return "refuted" in (self.guarantee.status, found)
+
+    @property
+    def is_unbounded(self) -> bool:
+        """Whether the guarantee compares no two words, so that it bounds nothing."""
+        return self.certificate is not None and self.certificate.verdict == NO_BOUND
 
     def as_dict(self, *, internal: bool = True) -> dict[str, Json]:
         """Return the facts, JSON-able, without the restricted ones unless `internal`."""

@@ -9,7 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.mechanisms.base import Sampler
@@ -21,8 +21,9 @@ from dptext_spark.runtime.progress import Counted, counted
 from dptext_spark.runtime.record import Json, Record
 
 CHEAP = 50_000  # words: all pairs of them are looked at within seconds
-Verdict = Literal["confirmed", "refuted", "not refuted"]
-VERDICTS: tuple[Verdict, ...] = ("confirmed", "not refuted", "refuted")  # from the best to the worst
+Verdict = Literal["confirmed", "not refuted", "no bound", "refuted"]
+VERDICTS: tuple[Verdict, ...] = get_args(Verdict)  # from the best to the worst
+NO_BOUND: Verdict = "no bound"
 
 
 @dataclass(frozen=True)
@@ -43,8 +44,8 @@ class Certificate:
     """What was found of a guarantee.
 
     Attributes:
-        verdict: `confirmed` (the loss of every pair is known to be within the claim), `refuted` (a pair exceeds it), or
-            `not refuted`.
+        verdict: `confirmed` (the loss of every pair is known to be within the claim), `not refuted`, `no bound` (the claim
+            compares no two words), or `refuted` (a pair exceeds it).
         guarantee: the claim.
         loss: what was found of the word that is released; None where there is no search for this kind of law.
         sentence: the finding in plain words. Where there are several laws, of levels of importance or of a budget, it is that of
@@ -122,6 +123,8 @@ def _sentence(found: Verdict, claimed: Guarantee, loss: Loss | None, vector: Los
 def _found(found: Verdict, claimed: Guarantee, loss: Loss) -> str:
     per = f" for each unit of distance ({claimed.metric})" if claimed.kind == "metric_dp" else ""
     sure = f" at a confidence of {loss.confidence:.6f}" if loss.confidence else ""
+    if found == NO_BOUND:
+        return f"no two {claimed.compared} are there to compare, so that ε = {exact(claimed.epsilon)} bounds nothing"
     if found == "confirmed":
         rounded = loss.additive and f" (the rounding of the law adds {digits_up(loss.additive, 2)} at most)"
         return (
@@ -246,5 +249,7 @@ def _alone(guarantee: Guarantee, loss: Loss) -> Verdict:
         return "refuted" if any(x is not None and x > guarantee.delta for x in shown) else "not refuted"
     if loss.attained > guarantee.epsilon:
         return "refuted"
+    if loss.total == 0 and loss.others is None:
+        return NO_BOUND
     within = loss.value <= guarantee.epsilon and (loss.others is None or loss.others <= guarantee.epsilon)
     return "confirmed" if within and (loss.closed or loss.pairs >= loss.total) else "not refuted"

@@ -106,6 +106,9 @@ REVEALS = (
 )
 
 
+NO_PAIR = "No ε stands for a record: each word is alone on its output set, and the guarantee compares none."
+
+
 def record_loss(sampler: Sampler, words: int, progress: Counted | None = None) -> RecordLoss:
     """Return what of a law decides the ε of a record; its `why` says where there is no such ε.
 
@@ -119,6 +122,8 @@ def record_loss(sampler: Sampler, words: int, progress: Counted | None = None) -
         return RecordLoss(
             math.inf, why="The guarantee of a draw does not hold: it was refuted, and nothing composes."
         )
+    if claimed.kind == "epsilon_dp_within_group" and sampler.summary.alone_share == 1.0:
+        return RecordLoss(math.inf, why=NO_PAIR)
     found: RecordLoss | None = sampler.record_loss(words, progress)
     if found is not None:
         return replace(found, adapts=sampler.reads_context)

@@ -17,6 +17,7 @@ from dptext_spark.disclosure.released import columns_named
 from dptext_spark.disclosure.required import not_audited
 from dptext_spark.guarantee import counted
 from dptext_spark.ledger.entry import COUNTS
+from dptext_spark.model.certificate import NO_BOUND
 from dptext_spark.report.blocks import Section, pairs
 from dptext_spark.report.facts import ReportFacts
 from dptext_spark.report.paper import (
@@ -319,6 +320,8 @@ def meaning(facts: ReportFacts) -> Iterator[str]:
     refuted = "refuted" in (promised.status, "" if facts.certificate is None else facts.certificate.verdict)
     if refuted or facts.run.key_kind == "insecure":
         yield "The promise does not hold: it was refuted, or the key was no secret, so that nothing here is protected."
+    elif facts.certificate is not None and facts.certificate.verdict == NO_BOUND:
+        yield "The promise compares no two words: each is alone on its output set, so that no ε protects any of them."
     else:
         factor = math.exp(min(promised.epsilon, 700.0))
         times = (

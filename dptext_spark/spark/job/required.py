@@ -14,12 +14,14 @@ from dptext_spark.config.requirements import Requirement
 from dptext_spark.disclosure.facts import RunFacts, RunRecord, Unchanged
 from dptext_spark.importance.budget import Budget
 from dptext_spark.ledger.balance import Spending
+from dptext_spark.model.certificate import NO_BOUND
 from dptext_spark.spark.job import runs
 from dptext_spark.spark.job.checks import place_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+COMPARES_NONE = "its guarantee compares no two words: no ε stands for it"
 REFUTED = "its guarantee is refuted, or its key was no secret: no ε stands for it"
 MISMATCH = "its counts or its consistency audit do not agree with what was written"
 DONE = ("succeeded", "recovered", "unchanged")
@@ -33,8 +35,10 @@ def after_run(spark: SparkSession, config: RunConfig, outcome: RunFacts | Unchan
     epsilon = None if outcome.restricted is None else outcome.restricted.record_epsilon
     if epsilon is not None:
         figures["record_epsilon_max"] = epsilon.max
-    sound = not outcome.is_refuted and outcome.key_kind != "insecure"
-    return _judged(config.require, figures, outcome.ledger, config.budget, sound=sound, status=outcome.status)
+    against = _unsound(
+        refuted=outcome.is_refuted or outcome.key_kind == "insecure", unbounded=outcome.is_unbounded
+    )
+    return _judged(config.require, figures, outcome.ledger, config.budget, against, outcome.status)
 
 
 def of_account(
@@ -53,18 +57,25 @@ def of_account(
     found = runs.metrics_of(spark, metrics, record.run_id) if needed else None
     figures = {name: value for column, name, value in found or () if column is None}
     verdicts = (record.promised.status, "" if record.certified is None else record.certified.verdict)
-    sound = "refuted" not in verdicts and record.key_kind != "insecure"
-    return _judged(require, figures, record.spent, budget, sound=sound, status=record.status)
+    against = _unsound(
+        refuted="refuted" in verdicts or record.key_kind == "insecure", unbounded=NO_BOUND in verdicts
+    )
+    return _judged(require, figures, record.spent, budget, against, record.status)
+
+
+def _unsound(*, refuted: bool, unbounded: bool) -> list[str]:
+    """Return why no ε stands for a run."""
+    return [*([REFUTED] if refuted else []), *([COMPARES_NONE] if unbounded else [])]
 
 
 def _judged(
     require: Sequence[Requirement[str]], figures: Mapping[str, float | None], spent: Spending | None,
-    budget: Budget | None, *, sound: bool, status: str,
+    budget: Budget | None, unsound: Sequence[str], status: str,
 ) -> Verdict:  # fmt: skip
     found = of_metrics(figures, COUNTED)
     largest = figures.get("record_epsilon_max") if budget is None else budget.record
-    found.append(Metric("record_epsilon", largest if sound or largest is None else math.inf))
+    found.append(Metric("record_epsilon", math.inf if unsound and largest is not None else largest))
     if spent is not None and spent.columns:
         found.append(Metric("ledger_epsilon", max(one.total for one in spent.columns)))
-    against = [*([] if sound else [REFUTED]), *([MISMATCH] if status == "mismatch" else [])]
+    against = [*unsound, *([MISMATCH] if status == "mismatch" else [])]
     return verdict(require, found, bounded=budget is not None, against=against, unfinished=status not in DONE)

@@ -15,6 +15,7 @@ from dptext_spark.disclosure.statement import Statement
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.ledger.balance import Spending
 from dptext_spark.mechanisms.summary import Quantiles, Summary
+from dptext_spark.model.certificate import Certificate
 from dptext_spark.text.identifiers.imported import ProviderRecord
 from dptext_spark.text.policy import Policy
 
@@ -446,6 +447,14 @@ def test_an_approximate_guarantee_names_its_delta_and_no_factor() -> None:
 
 def test_a_refuted_guarantee_is_warned_of() -> None:
     assert "DOES NOT HOLD" in under("Warnings", guarantee=replace(GUARANTEE, status="refuted"))
+
+
+def test_a_guarantee_over_no_pair_is_warned_of() -> None:
+    certificate = Certificate("no bound", GUARANTEE, None, "No bound: nothing to compare.")
+    assert "COMPARES NO TWO WORDS" in under("Warnings", certificate=certificate)
+    assert "COMPARES NO TWO WORDS" not in under(
+        "Warnings", certificate=replace(certificate, verdict="confirmed")
+    )
 
 
 def test_the_case_of_an_unknown_word_is_told() -> None:

@@ -15,9 +15,10 @@ from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import CusText
 from dptext_spark.mechanisms.privacy_loss import Loss
 from dptext_spark.mechanisms.samplers import TableSampler
-from dptext_spark.model.certificate import Certificate, certify, verdict
+from dptext_spark.model.certificate import NO_BOUND, VERDICTS, Certificate, certify, verdict
 from dptext_spark.model.importance import with_importance
 from dptext_spark.model.privatizer import Privatizer
+from dptext_spark.model.record import record_account
 from tests.core.names import names
 
 CLAIM = Guarantee("epsilon_dp_within_group", 1.0)
@@ -64,6 +65,26 @@ def test_a_claim_that_is_too_small_is_refuted(lexicon: Lexicon) -> None:
 def test_it_never_rounds_in_favour(value: float, attained: float, pairs: int, expected: str) -> None:
     loss = Loss(value, attained, pairs, 10, None, "a test")
     assert verdict(CLAIM, loss) == expected
+
+
+def test_a_claim_over_no_pair_bounds_nothing() -> None:
+    """Where each word has a set of its own: as drawn, and after a remap."""
+    words = Lexicon(
+        Vocabulary.of(names(40)),
+        np.random.default_rng(0).normal(size=(40, 8)).astype(np.float32),
+    )
+    for remap in ("none", "bayes"):
+        model = Privatizer(words, CusText(epsilon=2.0, k=6, mapping="aggressive", remap=remap).compile(words))
+        assert model.sampler.summary.alone_share == 1.0
+        found = certify(model)
+        assert (found.verdict, found.loss.pairs, found.loss.verdict) == (NO_BOUND, 0, NO_BOUND)
+        assert found.sentence.startswith("No bound: ")
+        assert Certificate.of(json.loads(json.dumps(found.as_dict()))).verdict == NO_BOUND
+        assert "alone on its output set" in record_account(model).loss.why
+    assert VERDICTS.index("not refuted") < VERDICTS.index(NO_BOUND) < VERDICTS.index("refuted")
+    nothing = Loss(0.0, 0.0, 0, 0, None, "a test")
+    assert verdict(CLAIM, nothing) == NO_BOUND
+    assert verdict(CLAIM, replace(nothing, others=0.5)) == "confirmed"  # SanText+: one sensitive word
 
 
 def test_of_two_releases_the_worse_decides() -> None:

@@ -16,9 +16,13 @@ pytest.importorskip("jinja2", reason="the extra [audit] is not installed")
 from dptext_spark.cli.app import main
 from dptext_spark.config.load import load_config
 from dptext_spark.config.model import RunConfig
+from dptext_spark.disclosure.facts import RecordEpsilon, Restricted, RunFacts
 from dptext_spark.errors import SettingsError
+from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
+from dptext_spark.model.certificate import Certificate
 from dptext_spark.spark.job import runs
+from dptext_spark.spark.job.required import after_run
 from dptext_spark.spark.reporting.report import report
 from dptext_spark.spark.runner import run
 from dptext_spark.spark.tables.schemas import METRICS, RUNS
@@ -51,6 +55,23 @@ def settings(folder: Path, name: str, **more: Any) -> Path:
 
 def loaded(file: Path) -> RunConfig:
     return load_config(file)
+
+
+@pytest.mark.parametrize(
+    ("found", "standing"), [("confirmed", "holds"), ("not refuted", "holds"), ("no bound", "broken"), ("refuted", "broken")]
+)  # fmt: skip
+def test_what_rests_on_a_certificate_that_bounds_nothing_is_broken(
+    spark, folder: Path, found: Any, standing: str
+) -> None:
+    config = loaded(settings(folder, "unbounded", require=["record_epsilon <= 50"]))
+    promised = Guarantee("epsilon_dp_within_group", 2.0)
+    facts = RunFacts(
+        config=config, guarantee=promised, certificate=Certificate(found, promised, None, "A finding."),
+        status="succeeded", restricted=Restricted({}, RecordEpsilon("sums", max=8.0)),
+    )  # fmt: skip
+    judged = after_run(spark, config, facts)
+    assert (judged.standing, judged.judged[0].standing) == (standing, standing)
+    assert len(judged.against) == (standing == "broken")
 
 
 def test_a_figure_that_the_model_has_not_ends_the_run_before_anything_is_written(
