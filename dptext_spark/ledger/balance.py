@@ -29,6 +29,7 @@ from dptext_spark.ledger.sums import (
     over,
     spent_on,
     spent_on_record,
+    total_of,
 )
 from dptext_spark.rounding import exact
 from dptext_spark.runtime.record import Record
@@ -144,8 +145,8 @@ class Balance:
             found.append(UNDERSTATED)
         if any(one.column == COUNTS for one in self.columns):
             found.append(
-                "Counts that were published with noise are counted by themselves: their unit is a record of so many words. A "
-                "limit holds for their sum as it does for that of a word."
+                "Counts that were published with noise have a record of so many words for their unit. A limit holds for their "
+                "sum as it does for that of a word."
             )
         left = self.left
         if self.limit is not None and left is not None:
@@ -157,7 +158,9 @@ class Balance:
             found.append(f"The limit is ε = {exact(self.limit)}{lower}; ε = {exact(left)} of it is left.")
         found += [f"{said[0].upper()}{said[1:]}." for said in self.raises]
         if self.record is not None and (self.record.times or self.record.without):
-            found.append(f"On one record, all its drawn words together, they have spent {self.record}.")
+            found.append(
+                f"On one record, all its drawn words together, they have spent {self.record}.{self.with_counts}"
+            )
         if self.limit_record is not None:
             found.append(f"The limit of a record is ε = {exact(self.limit_record)}.")
         if self.unfinished:
@@ -165,6 +168,16 @@ class Balance:
                 f"Counted with them: {self.unfinished:,} that did not finish, for what they may have left behind holds draws."
             )
         return tuple(found)
+
+    @property
+    def with_counts(self) -> str:
+        """What a record comes to with the published counts, a sentence; empty where that is not known, or there are none."""
+        counts = [one.total for one in self.columns if one.column == COUNTS]
+        record = self.record
+        if not counts or record is None or record.without or math.isinf(record.epsilon + counts[0]):
+            return ""
+        total = exact(total_of(record.epsilon, counts[0]))
+        return f" With the published counts that is ε = {total} for a record within their limit of words."
 
     @property
     def warnings(self) -> tuple[str, ...]:

@@ -63,7 +63,7 @@ class Spent(Record):
 
     Attributes:
         column: the text column.
-        figures: one for each kind of bound; several are not to be added, and hold beside each other.
+        figures: one for each unit and distance. Those without a distance add; those by distances hold beside each other.
         total: the sum of all ε, whatever their kind: at least as large as any figure.
         more: what of it the run in hand added.
         left: of the limit, in an account; None where there is none.
@@ -78,10 +78,32 @@ class Spent(Record):
     left: float | None = None
 
     def __str__(self) -> str:
-        """Return the figures as a part of a sentence."""
-        return (
-            "; and beside it, of another kind and not to be added, ".join(map(str, self.figures)) or "nothing"
-        )
+        """Return the figures as a part of a sentence, with the sum of those that add."""
+        plain = [figure for figure in self.figures if figure.metric is None]
+        parts = [figure for figure in self.figures if figure.metric is not None]
+        added = " and ".join(map(str, plain))
+        if self.together is not None:
+            added += f", together ε = {exact(self.together)} for {self._smallest}"
+        beside = "; and beside it, by a distance and not to be added, "
+        return beside.join([*([added] if plain else []), *map(str, parts)]) or "nothing"
+
+    @property
+    def together(self) -> float | None:
+        """The sum of several figures without a distance; None where there are not several, or no ε stands for one.
+
+        It holds for what each of their units counts once: a word that stands once in its record, or a record within the least
+        limit of words. The losses of independent draws add up.
+        """
+        plain = [figure.epsilon for figure in self.figures if figure.metric is None]
+        if len(plain) < 2 or math.isinf(max(plain)):
+            return None
+        return total_of(*plain)
+
+    @property
+    def _smallest(self) -> str:
+        if self.column == COUNTS:
+            return "a record within the least of these limits of words"
+        return "a word that stands once"
 
     @property
     def on(self) -> str:
@@ -207,6 +229,11 @@ def spent_on(entries: Iterable[Entry], column: str) -> Spent:
 def difference(more: float, less: float) -> float:
     """Return the difference of two finite sums, rounded up."""
     return _upward(_UP.subtract(_decimal(more), _decimal(less)))
+
+
+def total_of(*numbers: float) -> float:
+    """Return the sum of finite numbers, rounded up."""
+    return _upward(_added(numbers))
 
 
 def left_of(limit: float, total: float) -> float:

@@ -80,7 +80,9 @@ def _spent(facts: ReportFacts) -> Iterator[Tile]:
         return
     columns = [one for one in facts.run.spent.columns if one.column != COUNTS]
     worst = max(one.total for one in columns)
-    alone = all(len(one.figures) == 1 for one in columns)
+    alone = all(
+        len(one.figures) == 1 or all(figure.metric is None for figure in one.figures) for one in columns
+    )
     releases = max(sum(figure.times for figure in one.figures) for one in columns)
     often = "once" if releases == 1 else f"{releases:,} times"
     said = f"by all releases of the input that the ledger knows; ε was spent {often}"
@@ -94,7 +96,7 @@ def _spent(facts: ReportFacts) -> Iterator[Tile]:
         yield Tile(
             "Spent on one word so far",
             "several kinds",
-            f"which are not to be added, see the disclosure; {said}",
+            f"by distances, which are not to be added, see the disclosure; {said}",
         )
 
 

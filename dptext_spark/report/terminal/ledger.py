@@ -31,6 +31,9 @@ def _lines(balance: Balance, columns: int) -> Iterator[str]:
             yield hanging(
                 f"  {'':<{wide}}  ", f"limit ε = {exact(balance.limit)}, {said}, left ε = {left}", columns
             )
+    record = balance.record
+    if record is not None and (record.times or record.without):
+        yield hanging("  ", f"one record, all its drawn words: {record}.{balance.with_counts}", columns)
     if balance.limit is None:
         yield hanging("  ", "no limit is kept", columns)
     if any(figure.understated for one in balance.columns for figure in one.figures):

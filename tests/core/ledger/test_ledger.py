@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import fields, replace
 from datetime import datetime, timedelta
 from fractions import Fraction
+from itertools import product
 from typing import Any, ClassVar
 
 import pytest
@@ -201,7 +202,7 @@ class TestAKeptLimit:
 
 
 class TestPublishedCounts:
-    """Their unit is a record: they neither add to what a word spent nor are added to."""
+    """Their unit is a record: they add to one another and to a record, not to what a word spent."""
 
     def test_are_counted_by_themselves(self) -> None:
         entries = [entry(), counts(0.5), counts(0.25), counts(1.0, unit="a record of at most 50 words")]
@@ -216,7 +217,16 @@ class TestPublishedCounts:
             spent_text([balance], 300).split()
         )
         assert "On published counts: ε = 0.75 for a record" in balance.sentence
-        assert any("counted by themselves" in note for note in balance.notes)
+        assert "together ε = 1.75 for a record within the least of these limits" in balance.sentence
+        assert not any(
+            "With the published counts" in note for note in balance.notes
+        )  # the release has no figure for a record
+        known = [replace(one, record_epsilon=4.0, record_delta=0.0) for one in entries[:1]] + entries[1:]
+        (balance,) = balances(known, "/l", [limited(2.0)])
+        assert any(
+            "With the published counts that is ε = 5.75 for a record" in note for note in balance.notes
+        )
+        assert "With the published counts that is ε = 5.75" in spent_text([balance], 300)
         assert balance.left == 0.25
 
     def test_may_not_pass_the_limit_by_themselves(self) -> None:
@@ -350,10 +360,36 @@ class TestKinds:
         assert [one.metric for one in found.figures] == [None, "euclidean"]
         assert found.total == 2.0
 
-    def test_units_are_not_added_but_a_limit_counts_them_all(self) -> None:
-        found = spent_on([entry(), entry(consistency="token")], "body")
+    def test_levels_add_for_a_word_that_stands_once(self) -> None:
+        found = spent_on([entry(), entry(consistency="token", epsilon=0.5)], "body")
         assert [one.unit for one in found.figures] == [RECORD, TOKEN]
-        assert found.total == 2.0
+        assert found.total == found.together == 1.5
+        assert "together ε = 1.5 for a word that stands once" in str(found)
+        assert "not to be added" not in str(found)
+        metric = entry(kind="metric_dp", metric="euclidean", epsilon=11.0)
+        mixed = spent_on([entry(), entry(consistency="token", epsilon=0.5), metric], "body")
+        assert mixed.together == 1.5
+        assert str(mixed).count("not to be added") == 1
+        assert spent_on([entry(), metric], "body").together is None
+        assert spent_on([entry(), entry(consistency="token", holds=False)], "body").together is None
+
+    @pytest.mark.parametrize("times", [1, 2])
+    def test_the_sum_of_two_levels_holds_for_the_joint_law(self, times: int) -> None:
+        """By brute force: a word that stands once loses at most the sum; one that stands twice, its first ε once more."""
+        law = {"x": {"x": 3, "y": 1}, "y": {"x": 1, "y": 3}}  # of four: ε = ln 3 for a draw
+        found = spent_on(
+            [entry(consistency="token", epsilon=math.log(3)), entry(epsilon=math.log(3))], "body"
+        )
+        worst = 0.0
+        for tokens in product("xy", repeat=times):  # a release at token level: each occurrence anew
+            for record in "xy":  # and one at record level
+                joint = {
+                    word: math.prod(law[word][out] for out in tokens) * law[word][record] for word in "xy"
+                }
+                worst = max(worst, abs(math.log(joint["x"] / joint["y"])))
+        assert worst == pytest.approx((times + 1) * math.log(3))
+        assert found.together is not None
+        assert (worst <= found.together + 1e-12) == (times == 1)
 
     @pytest.mark.parametrize("order", [1, -1])
     def test_no_epsilon_stands_for_a_guarantee_that_was_refuted(self, order: int) -> None:

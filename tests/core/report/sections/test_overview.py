@@ -117,16 +117,17 @@ def test_another_attack_that_finds_more_of_the_worst_words_is_said_to_be_another
 
 
 def test_what_all_releases_have_spent(facts: ReportFacts) -> None:
-    def counted(*figures: float, total: float = 3.0) -> ReportFacts:
-        each = tuple(Total(None, "a word", epsilon, 0.0, False, 2) for epsilon in figures)
+    def counted(*figures: float, total: float = 3.0, metric: str | None = None) -> ReportFacts:
+        each = tuple(Total(metric, "a word", epsilon, 0.0, False, 2) for epsilon in figures)
         column = Spent("body", each, total)
         spent = Spending("/ledger", "2026-01-01", "/in", (column, replace(column, total=1.0)))
         return replace(facts, run=replace(facts.run, cumulative=json.dumps(spent.as_dict())))
 
     assert [tile for tile in tiles(facts) if tile.name == "Spent on one word so far"] == []
     assert said(counted(3.0), "Spent on one word so far").startswith("ε = 3 by all releases")
-    assert said(counted(1.0, 2.0), "Spent on one word so far").startswith(
-        "several kinds which are not to be added"
+    assert said(counted(1.0, 2.0), "Spent on one word so far").startswith("ε = 3 by all releases")
+    assert said(counted(1.0, 2.0, metric="euclidean"), "Spent on one word so far").startswith(
+        "several kinds by distances, which are not to be added"
     )
     assert said(counted(3.0, total=math.inf), "Spent on one word so far").startswith(
         "no ε a guarantee was refuted"
