@@ -20,6 +20,7 @@ Calibration = Literal["published", "exact"]
 S = TypeVar("S")  # a sampler
 CLOSE = 1e-4  # how far below the promise the loss may stay, relative to it
 STEPS = 40
+NOTHING = 2e-13  # a loss that is no more than the slack of logarithms, as where all vectors are equal
 
 
 def calibration_choice(only: str = "") -> Any:
@@ -82,7 +83,7 @@ def internal_epsilon(
     """
     low = asked if least is None else least
     reached = loss_of(low)
-    if not 0.0 < reached <= asked:
+    if not max(NOTHING, asked * 1e-12) < reached <= asked:
         return low  # nothing to gain, or no pair that could lose
     high = float("inf")
     for _ in range(STEPS):

@@ -117,7 +117,10 @@ def _sentence(found: Verdict, claimed: Guarantee, loss: Loss | None, vector: Los
     if vector is not None:
         return f"{found.capitalize()}. {_of_vector(claimed, vector)} {_of_word(claimed, loss)}"
     looked_at = f"{loss.pairs:,} of {loss.total:,} pairs; {loss.method}"
-    return f"{found.capitalize()}: {_found(found, claimed, loss)} ({looked_at}). {loss.outside}".rstrip()
+    among = f" among {loss.among}" if loss.among and found == "not refuted" else ""
+    return (
+        f"{found.capitalize()}{among}: {_found(found, claimed, loss)} ({looked_at}). {loss.outside}".rstrip()
+    )
 
 
 def _found(found: Verdict, claimed: Guarantee, loss: Loss) -> str:

@@ -212,6 +212,9 @@ def within_groups(sampler: HasLaw, words: int, progress: Counted | None = None) 
     return Loss(value * (1.0 + ERROR), value * (1.0 - ERROR), pairs, pairs, worst, method)
 
 
+NEAREST = "nearest pairs"
+
+
 def by_rank(sampler: SelectionSampler, words: int) -> Loss:
     """Return what the worst pair of a word and its nearest other word is known to lose, for each unit of distance.
 
@@ -227,4 +230,12 @@ def by_rank(sampler: SelectionSampler, words: int) -> Loss:
         f"{pair.distance:.4g}"
     )
     attained = max(0.0, pair.refuted_up_to) * (1.0 - SLACK)
-    return Loss(math.inf, attained, places, words * (words - 1) // 2, (pair.words[0], pair.words[1]), method)
+    return Loss(
+        math.inf,
+        attained,
+        places,
+        words * (words - 1) // 2,
+        (pair.words[0], pair.words[1]),
+        method,
+        among=NEAREST,
+    )

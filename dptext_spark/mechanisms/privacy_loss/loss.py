@@ -46,6 +46,7 @@ class Loss:
         delta_opposite: the δ of two opposite vectors of the clipped length whose difference is spread evenly over the
             coordinates, where that is known; a lexicon need not hold such words.
         outside: what holds of words that the guarantee does not compare, a sentence; empty where that is not looked at.
+        among: which pairs were looked at, where a finding is of these alone: `nearest pairs`.
         release: of what: the `word` that comes out, or the noisy `vector` that it is nearest to, which shows more.
     """
 
@@ -63,6 +64,7 @@ class Loss:
     delta_most: float | None = None
     delta_opposite: float | None = None
     outside: str = ""
+    among: str = ""
     release: Literal["word", "vector"] = "word"
 
 

@@ -70,7 +70,8 @@ def _promise(facts: ReportFacts) -> Iterator[Tile]:
     loss = found.loss
     said = f"{loss.pairs:,} of {loss.total:,} pairs of words" if loss else "by the argument in the guarantee"
     if found.verdict == "not refuted":
-        said += "; such a search cannot confirm"
+        among = f", {loss.among} only" if loss is not None and loss.among else ""
+        said += f"{among}; such a search cannot confirm"
     yield Tile("Certificate", found.verdict, said)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 
 import numpy as np
@@ -95,6 +96,20 @@ def test_santext_plus(lexicon: Lexicon, p: float) -> None:
 def test_the_geometric_law_has_nothing_to_gain(lexicon: Lexicon) -> None:
     exact = Diffractor(epsilon=1.0, calibration="exact").compile(lexicon)
     assert exact.summary.internal_epsilon == pytest.approx(1.0, rel=1e-3)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    "choice", [SanText(2.0, calibration="exact"), SanText(2.0, sensitive=0.5, calibration="exact")]
+)
+def test_equal_vectors_have_nothing_to_gain(choice: SanText) -> None:
+    words = Lexicon(Vocabulary.of(names(30)), np.ones((30, 4), np.float32))
+    made = choice.compile(words)
+    found = certify(Privatizer(words, made))
+    json.dumps([made.summary.as_dict(), found.as_dict()], allow_nan=False)
+    assert made.figures[0] < 10.0  # ε does not grow without end
+    assert found.verdict == "confirmed"
+    assert "nan" not in found.sentence
 
 
 @pytest.mark.parametrize("kind", [CusText, SanText, TEM, Diffractor])

@@ -17,7 +17,8 @@ from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import TruncatedGumbel
 from dptext_spark.mechanisms.privacy_loss import worst_loss
 from dptext_spark.mechanisms.truncated_gumbel import loss_by_rank
-from dptext_spark.model.certificate import verdict
+from dptext_spark.model.certificate import certify, verdict
+from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import Draws
 from tests.core.names import names
 
@@ -167,6 +168,10 @@ class TestRefutation:
             made = TruncatedGumbel(epsilon=epsilon).compile(lexicon)
             assert made.guarantee.status == status
             assert ("refuted: the words" in made.guarantee.sentence) == (status == "refuted")
+            found = certify(Privatizer(lexicon, made))
+            assert found.loss is not None
+            assert found.loss.pairs < found.loss.total
+            assert found.sentence.startswith("Not refuted among nearest pairs: ") == (status == "claimed")
 
     @pytest.mark.cluster
     def test_glove(self, shared_data: Path) -> None:
