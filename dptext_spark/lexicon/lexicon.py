@@ -38,7 +38,7 @@ FORMAT_VERSION = 1
 ROWS = 1 << 14  # rows checked at once
 FIRST_WORDS = 8  # that a notebook shows
 PACKAGED = "default"  # what settings call the packaged lexicon
-PACKAGED_VERSION = 2  # 1: with remainders of words; what was made with it does not name a version
+PACKAGED_VERSION = 3  # 1: with remainders of words; 2: with obscenities and slurs
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +54,7 @@ class Lexicon:
 
     Examples:
         >>> dp.Lexicon.default()
-        Lexicon('all-MiniLM-L6-v2 words, 100 dimensions', 21,215 words, 100 dimensions, cosine)
+        Lexicon('all-MiniLM-L6-v2 words, 100 dimensions', 21,163 words, 100 dimensions, cosine)
         >>> import numpy as np
         >>> np.savez("vectors.npz", words=["cat", "dog", "lorry"], vectors=np.eye(3, dtype=np.float32))
         >>> dp.Lexicon.read("vectors.npz", limit=2).save("animals")

@@ -299,7 +299,7 @@ class Prior(ReadOnlyArrays):
     Examples:
         >>> prior = dp.Lexicon.default().prior
         >>> len(prior), prior.pairs.words
-        (21215, 21215)
+        (21163, 21163)
     """
 
     name: str

@@ -1,11 +1,12 @@
-"""Rebuild the packaged lexicon: the word-embedding table of a model, less what is no word.
+"""Rebuild the packaged lexicon: the word-embedding table of a model, less what is no word, and less what is unfit to show.
 
 The table stands for whole words and for pieces of them, and its list of whole words holds debris: `didn` of "didn't", `ll` of
 "we'll", suffixes, codes. A row is a word of the lexicon if it is in ASCII letters, and
 
 1. it is no remainder of a contraction (`REMAINDERS`); and
 2. it has four letters or more, or a frequency dictionary of English words knows it (that of symspellpy), or it is one of the
-   short words and abbreviations that this dictionary lacks (`SHORT_WORDS`).
+   short words and abbreviations that this dictionary lacks (`SHORT_WORDS`); and
+3. it is no obscenity and no slur (:mod:`dptext_spark.lexicon.excluded`).
 
 The dictionary cannot decide alone: it lacks American spellings (labor, theater), names and abbreviations.
 """
@@ -25,6 +26,7 @@ from dptext_spark.arrays import F32, F64
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.lexicon.build.counts import build_prior
 from dptext_spark.lexicon.build.sources import files_of, read_dictionary
+from dptext_spark.lexicon.excluded import EXCLUDED_FILE, excluded_words
 from dptext_spark.lexicon.lexicon import Lexicon, write_lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 
@@ -63,14 +65,22 @@ SHORT_WORDS = frozenset(
 )
 
 
-def words_of_table(words: list[str], dictionary: Container[str]) -> list[bool]:
+def words_of_table(
+    words: list[str], dictionary: Container[str], excluded: Container[str] = frozenset()
+) -> list[bool]:
     """Return which rows of the table are words of the lexicon.
 
     Args:
         words: of all rows, pieces of words and special rows too.
         dictionary: English words, in lower case.
+        excluded: words that are left out, in lower case.
     """
-    return [WHOLE_WORD.fullmatch(word) is not None and _is_word(word.lower(), dictionary) for word in words]
+    return [
+        WHOLE_WORD.fullmatch(word) is not None
+        and word.lower() not in excluded
+        and _is_word(word.lower(), dictionary)
+        for word in words
+    ]
 
 
 def _is_word(word: str, dictionary: Container[str]) -> bool:
@@ -78,12 +88,15 @@ def _is_word(word: str, dictionary: Container[str]) -> bool:
 
 
 def build_default(
-    source: str | Path | None, out_folder: str | Path, dictionary: str | Path | None = None
+    source: str | Path | None,
+    out_folder: str | Path,
+    dictionary: str | Path | None = None,
+    excluded: Container[str] | None = None,
 ) -> Lexicon:
     """Write the lexicon that is packaged as the default into a new folder; `Lexicon.open` reads it.
 
     The whole-word rows of the table, in the table's order, centred, rotated onto their 100 principal components (each with its
-    largest loading positive), rounded to float16. Of these rows the words are kept: leaving out debris moves no vector. Beside
+    largest loading positive), rounded to float16. Of these rows the words are kept: leaving words out moves no vector. Beside
     them stand the public counts of :mod:`dptext_spark.lexicon.build.counts`.
 
     Args:
@@ -91,6 +104,7 @@ def build_default(
             None for the installed package.
         out_folder: a folder that is new or empty.
         dictionary: the same of the package with the dictionaries of English words and pairs.
+        excluded: words that are left out, in lower case; None for the packaged list.
 
     Returns:
         The lexicon, as it will be opened.
@@ -102,15 +116,17 @@ def build_default(
     known = read_dictionary(dictionary)
     words, table = _read_source(source)
     whole = [i for i, word in enumerate(words) if WHOLE_WORD.fullmatch(word)]
-    kept = np.array(words_of_table([words[i] for i in whole], known))
+    unfit = excluded_words() if excluded is None else excluded
+    kept = np.array(words_of_table([words[i] for i in whole], known, unfit))
     reduced = principal_components(table[whole], DIMENSIONS).astype(np.float16)[kept]
     vocabulary = Vocabulary.of([words[i] for i, stays in zip(whole, kept, strict=True) if stays])
     lexicon = Lexicon(vocabulary, reduced.astype(np.float32), metric="cosine", name=NAME)
     lexicon = lexicon.with_prior(build_prior(vocabulary, dictionary))
     folder = Path(out_folder)
     write_lexicon(lexicon, folder, reduced)
-    notice = (files("dptext_spark.lexicon") / "default" / NOTICE_FILE).read_text(encoding="utf-8")
-    (folder / NOTICE_FILE).write_text(notice, encoding="utf-8")
+    for name in (NOTICE_FILE, EXCLUDED_FILE):
+        text = (files("dptext_spark.lexicon") / "default" / name).read_text(encoding="utf-8")
+        (folder / name).write_text(text, encoding="utf-8")
     return lexicon
 
 

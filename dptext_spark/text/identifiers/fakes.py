@@ -1,10 +1,10 @@
 """Fakes: keyed letters and digits in the shape of an identifier, for whoever needs text that still looks like one.
 
-A letter becomes a letter of its case, a digit a digit, and what separates them stays; check digits are right again, and so are
-the octets of an address. What makes the type recognisable stays, too: of a URL a registered scheme, `www.`, or where it has no
-scheme a known top-level label; leading zeros and the plus of a telephone number, the country of an account. Equal identifiers of
-a scope have equal fakes, however they are grouped. A fake is no draw of a mechanism: it may belong to somebody, and its shape is
-the original's.
+A letter becomes a consonant of its case, so that no fake spells a word. A digit becomes a digit, and what separates them stays;
+check digits are right again, and so are the octets of an address. What makes the type recognisable stays, too: of a URL a
+registered scheme, `www.`, or where it has no scheme a known top-level label; leading zeros and the plus of a telephone number,
+the country of an account. Equal identifiers of a scope have equal fakes, however they are grouped. A fake is no draw of a
+mechanism: it may belong to somebody, and its shape is the original's.
 
 A placeholder of the type is written where no fake is asked for.
 """
@@ -18,7 +18,7 @@ import numpy as np
 
 from dptext_spark.arrays import I64, U8, U64, Bools
 from dptext_spark.randomness.draws import hash_bytes
-from dptext_spark.runtime.jit import Int, compiled, mul_high
+from dptext_spark.runtime.jit import Int, compiled, inlined, mul_high
 from dptext_spark.text.identifiers.check_digits import account_rest, luhn
 from dptext_spark.text.identifiers.finder import Finder, Found
 from dptext_spark.text.identifiers.normalize import FOREIGN, NOTHING, STRANGE, UNSPACED, look, shapes
@@ -28,7 +28,7 @@ from dptext_spark.text.names.pseudonyms import KeyedNames, pseudonyms
 from dptext_spark.text.names.public_names import KINDS, LISTED_KINDS
 
 CHUNK = (
-    8  # characters from 64 bits: 26^8 of 2^64, so that no letter is likelier than another by more than 2^-26
+    8  # characters from 64 bits: 20^8 of 2^64, so that no letter is likelier than another by more than 2^-29
 )
 _PHONE, _IBAN, _CARD, _IP, _URL, _DIGITS = (
     TYPES.index(name) for name in ("phone", "iban", "card", "ip", "url", "digits")
@@ -147,6 +147,13 @@ def _kept(text: Any, start: Int, end: Int, schemes: Any, labels: Any) -> tuple[I
     return start, (last if known else end)
 
 
+@inlined
+def _consonant(number: Int) -> Int:
+    """Return how far a consonant is from `a`: the number-th of the 20 letters without a, e, i, o, u and y."""
+    k = number + 1
+    return k + (k > 3) + (k > 6) + (k > 11) + (k > 16) + (k > 19)
+
+
 @compiled
 def _fake(text: Any, bounds: Any, types: Any, draws: Any, first: Any, schemes: Any, labels: Any) -> None:
     """Put fakes in the place of skeletons; identifier k has the draws from first[k] on."""
@@ -176,7 +183,7 @@ def _fake(text: Any, bounds: Any, types: Any, draws: Any, first: Any, schemes: A
             used += 1
             low, size = np.int64(48), np.int64(10)
             if letter:
-                low, size = np.int64(65 if 65 <= c <= 90 else 97), np.int64(6 if kind == _IP else 26)
+                low, size = np.int64(65 if 65 <= c <= 90 else 97), np.int64(6 if kind == _IP else 20)
             elif kind == _PHONE and zeros:
                 low, size = np.int64(48 if c == 48 else 49), np.int64(1 if c == 48 else 9)
                 zeros = c == 48
@@ -196,7 +203,8 @@ def _fake(text: Any, bounds: Any, types: Any, draws: Any, first: Any, schemes: A
                 elif octet == 2:
                     size = np.int64(6 if text[i - 2] == 50 and text[i - 1] == 53 else 10)
                 octet += 1
-            text[i] = low + np.int64(mul_high(state, np.uint64(size)))
+            drawn = np.int64(mul_high(state, np.uint64(size)))
+            text[i] = low + (_consonant(drawn) if letter and kind != _IP else drawn)
             state = state * np.uint64(size)
         _mend(text, start, end, kind)
 

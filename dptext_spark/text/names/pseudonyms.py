@@ -4,7 +4,7 @@ A given name becomes a given name, a surname a surname, a town a town, a country
 one depends on the key, the kind, the normal form of the word, and the record where the level is that of records; at token level
 each mention has its own. So a full name, a title with the surname and an initial with it have one surname. No table is kept.
 Two names may have one pseudonym: of n names of the kind, with probability 1/n. A pseudonym may be somebody's name, and it may be
-the name itself, with probability 1/n.
+the name itself, with probability 1/n. None is an obscenity or a slur (:mod:`dptext_spark.lexicon.excluded`).
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 
 from dptext_spark.arrays import I64, U8, U64
 from dptext_spark.lexicon.characters import LETTER, cell, decode, tables
+from dptext_spark.lexicon.excluded import excluded_words
 from dptext_spark.randomness.draws import byte_view, hash_bytes
 from dptext_spark.runtime.jit import compiled, mul_high
 from dptext_spark.text.names.normal_words import FORM, folding, next_word
@@ -56,7 +57,7 @@ class Pool(NamedTuple):
 
 @cache
 def pool(kind: int) -> Pool:
-    """Return the pool of a kind: the single words among the public names, or the letters of initials."""
+    """Return the pool of a kind: the single words among the public names that are fit to show, or the letters of initials."""
     if kind == len(KINDS):
         names = pa.array(LETTERS, pa.large_string())
     else:
@@ -67,6 +68,8 @@ def pool(kind: int) -> Pool:
             [None, pa.py_buffer(entries.bounds), pa.py_buffer(entries.data)],
         )
         names = whole.filter(pc.match_substring_regex(whole, r"^[\p{L}\p{M}]+$"))
+        unfit = pa.array(sorted(excluded_words()), names.type)
+        names = names.filter(pc.invert(pc.is_in(pc.utf8_lower(names), value_set=unfit)))
     cases = pa.concat_arrays([pc.utf8_lower(names), names, pc.utf8_upper(names)])
     bounds, data = byte_view(cases)
     return Pool(np.asarray(data, np.uint8), np.asarray(bounds, np.int64), len(names))

@@ -15,6 +15,7 @@ import numpy as np
 
 from dptext_spark.arrays import I32, I64, U8, U64, Bools, read_only
 from dptext_spark.lexicon.characters import look_up_form, tables
+from dptext_spark.lexicon.excluded import excluded_words
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.runtime.jit import Int, compiled, inlined
 from dptext_spark.text.names.name_table import TITLES, find_cell, place_of
@@ -156,6 +157,7 @@ def public_lists() -> PublicLists:
     english = Vocabulary.open(files("dptext_spark.lexicon") / "default")
     entries += [
         (english.data, english.offsets, np.full(len(english), ENGLISH, np.int64)),
+        _marked(sorted(excluded_words()), ENGLISH),
         _marked([*(look_up_form(word) for word in packaged_stop_words()), *NO_NAMES.split()], STOP | ENGLISH),
         _marked([*TITLES.split(), *OTHER_TITLES.split()], TITLE),
         _marked(TITLES_ONLY.split(), TITLE_ONLY),

@@ -22,9 +22,9 @@ THRESHOLD = 0.5  # of a classifier: the best F1 of persons on the even texts of 
 # take fewer than 1.9 % of the words of SST-2's training part. It enters the fingerprint of each model with a classifier.
 SMALL = 0.99
 POOL_SIZES = (
-    5163,
-    88799,
-    23709,
+    5161,
+    88747,
+    23707,
     222,
     26,
 )  # pseudonyms of given names, surnames, towns, countries and states, initials

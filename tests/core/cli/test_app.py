@@ -325,10 +325,10 @@ def test_one_mechanism(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_lexicon_info(capsys: pytest.CaptureFixture[str]) -> None:
     assert dptext("lexicon", "info") == 0
-    assert "21,215" in capsys.readouterr().out
+    assert "21,163" in capsys.readouterr().out
     assert dptext("lexicon", "info", "--json") == 0
     found = json.loads(capsys.readouterr().out)
-    assert (found["words"], found["dimensions"], found["metric"]) == (21215, 100, "cosine")
+    assert (found["words"], found["dimensions"], found["metric"]) == (21163, 100, "cosine")
     assert found["version"] == 2
     assert "packaged counts" in found["prior"]
 

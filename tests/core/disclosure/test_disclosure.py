@@ -132,7 +132,7 @@ PLACES = {**NAMED, "kind": "location"}
         ([NAMED], "dataset", "What is released in clear", "datasets. All text columns share it, and so does that name"),
         ([PLACES], "record", "What is released in clear", "For each place that a list holds (policy.mask: 1 list for all rows)"),
         ([{}, NAMED], "record", "What is released in clear", "(policy.mask: 1 list for all rows): it is replaced by [NAME]"),
-        ([NAMED], "token", "What is not protected", "surnames of 1 in 88,799"),
+        ([NAMED], "token", "What is not protected", "surnames of 1 in 88,747"),
         ([NAMED], "token", "What is not protected", "between what a list masks, replaces or keeps and a drawn word"),
         ([NAMED], "record", "What is not protected", "share the surname's pseudonym; a given name and its initial do not"),
         ([PLACES], "record", "What is not protected", "A place that a list holds is one pseudonym"),
@@ -166,7 +166,7 @@ SEARCH = {"lists": True}
         ({"person": "pseudonym"}, "token", "What is released in clear", "so that equal names are not told apart. Less of it"),
         ({"person": "pseudonym"}, "record", "What is released in clear", "throughout a record and in every run with this key"),
         ({"person": "pseudonym"}, "dataset", "What is released in clear", "the same throughout the dataset and in every run"),
-        ({"person": "pseudonym"}, "token", "What is not protected", "two given names with a chance of 1 in 5,163"),
+        ({"person": "pseudonym"}, "token", "What is not protected", "two given names with a chance of 1 in 5,161"),
         ({}, "token", "What is not protected", "public lists and rules, no guarantee"),
     ],
 )  # fmt: skip

@@ -27,7 +27,7 @@ safetensors = pytest.importorskip("safetensors.numpy", reason="safetensors is no
 
 def test_what_it_holds() -> None:
     lexicon = Lexicon.default()
-    assert (len(lexicon), lexicon.dimensions, lexicon.metric) == (21_215, 100, "cosine")
+    assert (len(lexicon), lexicon.dimensions, lexicon.metric) == (21_163, 100, "cosine")
     words = lexicon.vocabulary.strings().to_pylist()
     assert all(word.isascii() and word.isalpha() for word in words)
     assert {word for word in words if len(word) == 1} == {"a", "i"}
@@ -85,7 +85,7 @@ def test_it_is_what_was_built() -> None:
     lexicon = Lexicon.default()
     assert json.loads((folder / "manifest.json").read_text())["fingerprint"] == lexicon.fingerprint
     digest = hashlib.sha256(
-        f"dptext-lexicon\ncosine\n21215 100 {len(lexicon.vocabulary.data)}\n".encode()
+        f"dptext-lexicon\ncosine\n21163 100 {len(lexicon.vocabulary.data)}\n".encode()
         + lexicon.vocabulary.offsets.tobytes()
         + lexicon.vocabulary.data.tobytes()
         + lexicon.vectors.tobytes()
@@ -128,7 +128,7 @@ TABLE_WORDS = [
     "Hello",
     "don't",
     "3",
-    *["didn", "don", "won", "tv", "td", "labor", "cat"],
+    *["didn", "don", "won", "tv", "td", "labor", "cat", "Shit", "dick"],
     *[f"w{'ab' * i}" for i in range(1, 120)],
 ]
 ENTRIES = [word for word in TABLE_WORDS if word.isascii() and word.isalpha() and word != "b"]
@@ -163,6 +163,8 @@ def test_built_from_a_folder_a_wheel_and_an_installed_package(
     made = build_default(source, tmp_path / "out", dictionary)
     opened = Lexicon.open(tmp_path / "out")
     assert opened.vocabulary.strings().to_pylist() == WHOLE
+    everything = build_default(source, tmp_path / "unfit", dictionary, excluded=())
+    assert set(everything.vocabulary.strings().to_pylist()) - set(WHOLE) == {"Shit", "dick"}
     assert opened.dimensions == 100
     assert opened.fingerprint == made.fingerprint
     assert opened.prior.digest == made.prior.digest

@@ -330,7 +330,7 @@ def test_an_artifact_of_another_engine_is_refused(vectors: Path, tmp_path: Path)
 def test_an_artifact_of_the_first_packaged_lexicon_is_refused(tmp_path: Path) -> None:
     compile_to(parse_model_config({}), tmp_path / "model")
     manifest = artifact.read_manifest(tmp_path / "model")
-    assert manifest.spec["lexicon"].pop("version") == 2
+    assert manifest.spec["lexicon"].pop("version") == 3
     manifest.sealed().write(tmp_path / "model")
     run = {"artifact": str(tmp_path / "model")}
     with pytest.raises(

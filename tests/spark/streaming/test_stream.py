@@ -349,14 +349,14 @@ class TestWhatIsRefusedBeforeAByteIsWritten:
         older = json.dumps(kept | {"model": [kept["model"][0], "1"]})
         before.withColumn("bound", F.lit(older)).write.format("delta").mode("overwrite").save(place)
         with pytest.raises(
-            SettingsError, match=r"another engine \(1 then, 2 now\).*new checkpoint and a new"
+            SettingsError, match=r"another engine \(1 then, 3 now\).*new checkpoint and a new"
         ):
             stream(**same)
         first = {"source": "default", "format": "auto", "limit": None, "vocabulary": None, "more": []}
         older = json.dumps(kept | {"settings": {**kept["settings"], "lexicon": first}})
         before.withColumn("bound", F.lit(older)).write.format("delta").mode("overwrite").save(place)
         with pytest.raises(
-            SettingsError, match=r"another lexicon\.version \(1 then, 2 now\): the packaged lexicon was"
+            SettingsError, match=r"another lexicon\.version \(1 then, 3 now\): the packaged lexicon was"
         ):
             stream(**{**same, "lexicon": {"source": "default"}})
         spark.sql(f"RESTORE TABLE delta.`{place}` TO VERSION AS OF {version - 1}")

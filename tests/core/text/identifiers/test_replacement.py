@@ -176,7 +176,7 @@ def test_a_long_one_is_drawn_all_through() -> None:
     (out,) = texts(model(ALL_FAKES), ["https://example.com/" + "a" * 2_000])
     tail = out.removeprefix("https://").partition("/")[2]
     assert len(tail) == 2_000
-    assert set(tail) == set("abcdefghijklmnopqrstuvwxyz")
+    assert set(tail) == set("bcdfghjklmnpqrstvwxz")
     assert len({tail[i : i + 8] for i in range(0, 2_000, 8)}) == 250
 
 

@@ -7,6 +7,7 @@ from functools import cache
 from typing import NamedTuple
 
 from dptext_spark.lexicon.characters import DIGIT, HYPHEN, SPACE, cell, tables
+from dptext_spark.lexicon.excluded import excluded_words
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.text.names.name_table import TITLES
 from dptext_spark.text.names.normal_words import LONGEST
@@ -67,7 +68,7 @@ def lists() -> Lists:
         return {normal(one)[0] for one in some if len(normal(one)) == 1}
 
     stop = folded([*packaged_stop_words(), *NO_NAMES.split()])
-    english = folded(Lexicon.default().vocabulary.strings().to_pylist()) | stop
+    english = folded([*Lexicon.default().vocabulary.strings().to_pylist(), *excluded_words()]) | stop
     marked = [
         folded(some.split()) for some in (f"{TITLES} {OTHER_TITLES}", TITLES_ONLY, PARTICLES, PREPOSITIONS)
     ]

@@ -1,0 +1,194 @@
+"""No output set, no pool of pseudonyms and no fake holds an obscenity or a slur, and how the reviewed list is made."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from dptext_spark.errors import DataError, SettingsError
+from dptext_spark.lexicon.excluded import EXCLUDED_FILE, excluded_words, read_excluded
+from dptext_spark.lexicon.lexicon import Lexicon
+from dptext_spark.mechanisms import MECHANISMS
+from dptext_spark.mechanisms.custext import CusText
+from dptext_spark.model.compile import compile as dp_compile
+from dptext_spark.model.privatizer import Privatizer
+from dptext_spark.randomness.draws import RunKey
+from dptext_spark.text.identifiers.types import TYPES
+from dptext_spark.text.names.pseudonyms import pool
+from dptext_spark.text.names.public_lists import KINDS
+from dptext_spark.text.policy import Policy
+from tests.core.names import beginning
+from tests.frozen.behaviour import PARAMETERS
+from tools import excluded_words as tool
+
+OUT = {
+    "anal",
+    "asshole",
+    "bastards",
+    "dick",
+    "dyke",
+    "fanny",
+    "fucking",
+    "gypsy",
+    "homo",
+    "negro",
+    "porn",
+    "shit",
+    "whore",
+}
+STAY = {
+    "breast",
+    "penis",
+    "gay",
+    "black",
+    "jew",
+    "muslim",
+    "hell",
+    "idiot",
+    "murder",
+    "nazi",
+    "willy",
+    "randy",
+    "paddy",
+    "wang",
+}
+
+
+def test_the_list_is_sorted_lower_case_and_says_its_rule() -> None:
+    text = (files("dptext_spark.lexicon") / "default" / EXCLUDED_FILE).read_text(encoding="utf-8")
+    words = [line for line in text.splitlines() if not line.startswith("#")]
+    assert words == sorted(set(words))
+    assert all(word.isascii() and word.isalpha() and word.islower() for word in words)
+    assert set(words) == excluded_words()
+    assert excluded_words() >= OUT
+    assert not excluded_words() & STAY
+    for name in ("Dick", "Fanny", "Willy", "Randy"):
+        assert name in text.partition("# Names.")[2]
+
+
+def test_no_word_of_the_lexicon_is_excluded() -> None:
+    words = {word.lower() for word in Lexicon.default().vocabulary.strings().to_pylist()}
+    assert not words & excluded_words()
+    assert words >= STAY
+
+
+def commonest(count: int) -> Lexicon:
+    packaged = Lexicon.default()
+    return beginning(packaged, count).with_prior(packaged.prior.of_words(np.arange(count)))
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_no_mechanism_has_another_output_than_a_word_of_the_lexicon(name: str) -> None:
+    lexicon = commonest(200)
+    mechanism = MECHANISMS[name](**PARAMETERS[name])
+    model = Privatizer(lexicon, mechanism.compile(lexicon))
+    words = lexicon.vocabulary.strings().to_pylist()
+    texts = pa.array([" ".join(words)] * 3)
+    out, _ = model.privatize(texts, column="body", row_ids=pa.array(range(3)), key=RunKey.insecure(4))
+    drawn = {word.lower() for text in out.to_pylist() for word in text.split()}
+    assert len(drawn) > 20
+    assert drawn <= set(words)
+    assert not drawn & excluded_words()
+
+
+def test_remapped_and_fluent_outputs_and_replaced_unknown_words_are_of_the_lexicon() -> None:
+    lexicon = commonest(400)
+    words = set(lexicon.vocabulary.strings().to_pylist())
+    texts = pa.array([" ".join(["fuck", "Dick", "time", "people"]) for _ in range(200)])
+    for mechanism in (
+        CusText(epsilon=1.0),
+        CusText(epsilon=1.0, remap="bayes"),
+        CusText(epsilon=1.0, fluent=True),
+    ):
+        model = dp_compile(mechanism, lexicon, policy=Policy(oov="draw"))
+        out, _ = model.privatize(texts, column="body", row_ids=pa.array(range(200)), key=RunKey.insecure(4))
+        assert {word.lower() for text in out.to_pylist() for word in text.split()} <= words
+
+
+def test_an_excluded_word_is_an_unknown_word_like_any() -> None:
+    lexicon = commonest(400)
+    model = Privatizer(lexicon, CusText(epsilon=1.0).compile(lexicon))
+    results = [
+        model.privatize(
+            pa.array([f"so {word} now"]), column="b", row_ids=pa.array([0]), key=RunKey.insecure(4)
+        )
+        for word in ("fuck", "zqxv")
+    ]
+    assert results[0][0].equals(results[1][0])
+    assert results[0][1].totals() == results[1][1].totals()
+
+
+@pytest.mark.parametrize("kind", range(len(KINDS)))
+def test_no_pseudonym_is_excluded(kind: int) -> None:
+    names = pool(kind)
+    found = {bytes(names.data[a:b]).decode().lower() for a, b in pairwise(names.bounds)}
+    assert len(found) > 200
+    assert not found & excluded_words()
+
+
+def test_no_fake_spells_a_word() -> None:
+    assert all(set(word) & set("aeiouy") for word in excluded_words())
+    shapes = ["mr.dick@fanny.example", "https://example.com/Fuck/a?b=shit"]
+    lexicon = commonest(50)
+    policy = Policy(identifiers={name: "fake" for name in TYPES if name != "date"})
+    model = Privatizer(lexicon, CusText(epsilon=1.0, k=5).compile(lexicon), policy)
+    rows = pa.array(shapes * 500)
+    out, _ = model.privatize(rows, column="b", row_ids=pa.array(np.arange(1_000)), key=RunKey.insecure(4))
+    letters = set("".join(text.partition("@")[0] for text in out.to_pylist()[::2])) - {"."}
+    assert letters <= set("bcdfghjklmnpqrstvwxz")
+    assert len(letters) == 20
+
+
+class TestTool:
+    @staticmethod
+    def installed(
+        folder: Path, version: str = tool.VERSION, licence: str = tool.LICENCE, *, listed: bool = True
+    ) -> str:
+        """Write the package as pip would lay it, with three invented entries."""
+        information = folder / f"better_profanity-{version}.dist-info"
+        information.mkdir(parents=True)
+        (information / "METADATA").write_text(
+            f"Metadata-Version: 2.1\nName: {tool.NAME}\nVersion: {version}\nClassifier: {licence}\n"
+        )
+        (folder / "better_profanity").mkdir()
+        if listed:
+            (folder / tool.LIST_FILE).write_text("zounds\nshit\ntime\n\n", encoding="utf-8")
+        return str(folder)
+
+    def test_it_reads_the_list_by_name_version_and_licence(self, tmp_path: Path) -> None:
+        assert tool.public_list(self.installed(tmp_path / "a")) == {"zounds", "shit", "time"}
+        for folder, options, kind, said in (
+            ("b", {"version": "0.6.1"}, SettingsError, "better-profanity==0.7.0"),
+            ("c", {"licence": "License :: Other"}, DataError, "MIT"),
+            ("d", {"listed": False}, DataError, "profanity_wordlist"),
+        ):
+            with pytest.raises(kind, match=said):
+                tool.public_list(self.installed(tmp_path / folder, **options))  # type: ignore[arg-type]
+        with pytest.raises(SettingsError, match="none is installed"):
+            tool.public_list(str(tmp_path))
+
+    def test_it_shows_each_candidate_with_the_decision(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        assert tool.main(["--list", self.installed(tmp_path)]) == 0
+        lines = capsys.readouterr().out.splitlines()
+        assert lines[:2] == ["out   shit", "stays time"]
+        assert "out, beside the public list whore" in lines
+        assert "smith" in tool.packaged_names()
+
+
+def test_a_list_of_ones_own_is_read_as_the_lexicon_looks_words_up(tmp_path: Path) -> None:
+    file = tmp_path / "words.txt"
+    file.write_bytes("\ufeff# ours\r\n\r\nParcel\r\n  O\u2019Neill \r\n".encode())
+    assert read_excluded(file) == {"parcel", "o'neill"}
+    for content, said in ((b"caf\xe9\n", "no UTF-8 text, from byte 3"), (b"# none\n\n", "holds no word")):
+        file.write_bytes(content)
+        with pytest.raises(DataError, match=said):
+            read_excluded(file)
+    with pytest.raises(DataError, match=r"^lexicon\.exclude: .*cannot be read"):
+        read_excluded(tmp_path / "none.txt")

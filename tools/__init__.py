@@ -1,0 +1,1 @@
+"""What makes packaged data; for development only, and no part of the wheel."""
