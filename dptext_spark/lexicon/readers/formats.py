@@ -15,6 +15,7 @@ and a few blocks.
 
 from __future__ import annotations
 
+from codecs import BOM_UTF8
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Literal
@@ -77,6 +78,8 @@ def read_file(
     if path.is_dir():
         raise DataError(f"{path}: a folder; open a saved lexicon with Lexicon.open.")
     with ByteSource(path) as source:
+        if source.peek(len(BOM_UTF8)) == BOM_UTF8:
+            source.read(len(BOM_UTF8))
         chosen = detect(source) if format == "auto" else format
         entries = READERS[chosen](source)
         intake = Intake(entries, tokenizer=tokenizer, wanted=wanted, limit=limit)

@@ -209,3 +209,14 @@ def test_all_formats_agree(tmp_path: Path) -> None:
 def test_a_name_without_endings(tmp_path: Path) -> None:
     for name, wanted in (("glove.6B.50d.txt", "glove.6B.50d"), (".txt", ".txt"), ("a.VEC", "a"), ("b", "b")):
         assert Lexicon.read(put(tmp_path, TEXT, name)).name == wanted
+
+
+@pytest.mark.parametrize("zipped", [False, True])
+@pytest.mark.parametrize("header", ["", "3 2\n"])
+def test_a_mark_of_the_encoding_is_no_part_of_the_first_word(
+    tmp_path: Path, header: str, zipped: bool
+) -> None:
+    text = f"\ufeff{header}haus 0.5 1\nt\u00fcr 1 0\nund 0 1\n".encode()
+    file = tmp_path / ("words.txt.gz" if zipped else "words.txt")
+    file.write_bytes(gzip.compress(text) if zipped else text)
+    assert words(Lexicon.read(file)) == ["haus", "t\u00fcr", "und"]
