@@ -39,6 +39,11 @@ class Judged:
     restricted: bool
     shown: str = ""
 
+    @property
+    def measured(self) -> bool:
+        """Whether it holds or is broken."""
+        return self.standing != NOT_MEASURED
+
 
 @dataclass(frozen=True)
 class Verdict:
@@ -81,7 +86,7 @@ class Verdict:
     @property
     def bits(self) -> int:
         """How many answers depend on the private text."""
-        return sum(one.restricted and one.standing != NOT_MEASURED for one in self.judged)
+        return sum(one.restricted and one.measured for one in self.judged)
 
     def _of(self, standing: Standing) -> list[str]:
         return [one.requirement for one in self.judged if one.standing == standing]

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from dptext_spark.audit.estimates import Metric
 from dptext_spark.audit.results import AuditResult
 from dptext_spark.audit.table.metrics import NAMED, described, holds
-from dptext_spark.audit.verdict import Verdict, verdict
+from dptext_spark.audit.verdict import HOLDS, Verdict, verdict
 from dptext_spark.config.requirements import Requirement
 from dptext_spark.runtime.display import cut, line
 from dptext_spark.runtime.record import Json
@@ -63,6 +63,7 @@ class TableAudit:
         stayed: words of names, and capitalised words within sentences, that stayed most, with how often each did: private text;
             None where nobody asked for them.
         required: what the settings of the run require; such a figure may not have been measured.
+        has_account: whether a run of ours wrote the table, so that its metrics keep each answered question.
 
     Examples:
         >>> found.broken
@@ -86,6 +87,7 @@ class TableAudit:
     internal: bool = False
     stayed: tuple[StayedWord, ...] | None = None
     required: tuple[Requirement[str], ...] = ()
+    has_account: bool = True
 
     def __repr__(self) -> str:
         """Return what was audited; the figures depend on the private text."""
@@ -95,6 +97,16 @@ class TableAudit:
     def requirements(self) -> list[tuple[str, bool]]:
         """What was required, and whether it holds."""
         return [(str(limit), holds(limit, self.figures)) for limit in self.limits]
+
+    @property
+    def answers(self) -> dict[str, bool]:
+        """Whether each requirement holds that was measured: an exact answer on a figure of the private text, each time."""
+        judged = {
+            one.requirement: one.standing == HOLDS
+            for one in self.verdict.judged
+            if one.restricted and one.measured
+        }
+        return {**judged, **dict(self.requirements)}
 
     @property
     def broken(self) -> list[str]:

@@ -22,6 +22,14 @@ _GOOD = ("accuracy", "distinct")  # shares of which more is better
 WITHHELD = (
     "figures of names and of capitalised words: they are shown with --internal, and stand among the metrics"
 )
+ANSWERED = (
+    "each answer is exact, so that whoever asks again with other limits finds the figure; the questions stand among the metrics, "
+    "by `asked`"
+)
+UNCOUNTED = (
+    "each answer is exact, so that whoever asks again with other limits finds the figure; the table has no account, and nothing "
+    "counts the questions"
+)
 RELEASED = "whether {limits} holds is told, and nothing else of the figure; whoever asks with several limits finds it out"
 
 
@@ -77,6 +85,8 @@ def table_audit_text(found: TableAudit, columns: int = WIDTH) -> str:
         hanging("  required  ", f"{one.requirement} (settings): {_STANDINGS[one.standing]}", columns)
         for one in found.verdict.judged
     ]
+    if found.answers:
+        lines.append(hanging("  answered  ", ANSWERED if found.has_account else UNCOUNTED, columns))
     if found.released:
         lines.append(hanging("  released  ", RELEASED.format(limits="; ".join(found.released)), columns))
     lines += [hanging("  left out  ", reason, columns) for reason in found.left_out]

@@ -51,6 +51,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 PREFIX = "audit_"
+ASKED = (
+    "asked: "  # before a requirement that an audit answered, 1 where it holds; these rows are only ever added
+)
 NAMES_SCOPE = "audit of names"  # of the hashes of a list that is counted
 
 
@@ -235,11 +238,15 @@ def _audit(plan: AuditPlan, spark: SparkSession, say: Steps, at_the_end: ExitSta
     audit_id = tables.made_by[0] if tables.made_by else _new_id()
     with step(spark, say, "writing the metrics"):
         runs.put_metrics(spark, plan.metrics, audit_id, _rows(figures), prefix=PREFIX)
-    return TableAudit(
+    audited = TableAudit(
         audit_id, plan.table, tables.version, plan.source, tables.source_version, plan.metrics, tuple(figures),
         tuple(found.results), plan.limits, tuple(found.left_out), round(time.time() - began, 3),
         internal=plan.internal, stayed=gathered.stayed if plan.internal else None, required=plan.required,
+        has_account=tables.made_by is not None,
     )  # fmt: skip
+    asked = [(None, ASKED + question, float(held)) for question, held in audited.answers.items()]
+    runs.add_metrics(spark, plan.metrics, audit_id, asked)
+    return audited
 
 
 def _new_id() -> str:

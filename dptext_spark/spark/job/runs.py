@@ -135,6 +135,15 @@ def put_metrics(
     _write(folder, frame, replaced if there and not new else None, None if there else "run_id")
 
 
+def add_metrics(
+    spark: SparkSession, folder: str, run_id: str, metrics: Iterable[tuple[str | None, str, float | None]]
+) -> None:
+    """Append metrics of a run; what stands there stays."""
+    rows = [(run_id, *metric) for metric in metrics]
+    if rows:
+        _write(folder, frame_of(spark, rows, METRICS), None)
+
+
 def metrics_of(spark: SparkSession, folder: str, run_id: str) -> list[RunMetric] | None:
     """Return the metrics of a run; None where there are none."""
     table = opened_if_there(spark, folder)

@@ -146,12 +146,19 @@ class TestOurOwnTable:
         assert kept[None, "audit_original_share"] == figures(audited)["original_share"]
         assert kept["note", "audit_words"] == figures(audited, "note")["words"]
         assert kept[None, "audit_bayes_success_lower"] <= kept[None, "audit_bayes_success"]
-        # Again: the same rows, not twice as many.
-        number = before.count()
-        audit_table(
-            AuditPlan.of(ours["target"], ours["source"], config=Path(ours["settings"]), sample=50), session
+        # Again: the same figures, not twice as many; each answered question stands there for itself.
+        asked = F.col("metric").startswith("asked: ")
+        number, answers = before.where(~asked).count(), before.where(asked).count()
+        question = "original_share <= 0.9"
+        again = AuditPlan.of(
+            ours["target"], ours["source"], config=Path(ours["settings"]), sample=50, require=[question]
         )
-        assert session.read.format("delta").load(audited.metrics).count() == number
+        assert audit_table(again, session).has_account
+        after = session.read.format("delta").load(audited.metrics)
+        assert after.where(~asked).count() == number
+        assert after.where(asked).count() == answers + 2
+        (answer,) = after.where(F.col("metric") == f"asked: {question}").collect()
+        assert (answer["run_id"], answer["column"], answer["value"]) == (ours["run"], None, 1.0)
 
     def test_other_settings_are_not_its_own(self, session, ours) -> None:
         other = AuditPlan.of(

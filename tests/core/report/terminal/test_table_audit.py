@@ -60,6 +60,20 @@ def test_figures_intervals_requirements_and_what_is_left_out() -> None:
     assert lines[-1] == "These figures depend on the private text: not for sharing."
 
 
+def test_each_answer_is_said_to_be_exact_and_to_be_counted_or_not() -> None:
+    assert FOUND.answers == {"rows >= 1": True, "rows <= 1": False}
+    settings = (Requirement("original_share", "<=", 0.2), Requirement("rouge_1", ">=", 0.2))
+    both = replace(FOUND, required=settings)
+    assert both.answers == {
+        "original_share <= 0.2": True,
+        "rows >= 1": True,
+        "rows <= 1": False,
+    }  # rouge_1: not measured
+    assert "stand among the metrics" in table_audit_text(FOUND, 400)
+    assert "nothing counts the questions" in table_audit_text(replace(FOUND, has_account=False), 400)
+    assert "answered" not in table_audit_text(replace(FOUND, limits=()), 400)
+
+
 def test_figures_of_names_are_for_who_asks_for_private_ones() -> None:
     named = tuple(Metric(name, 0.0421, column=column) for name in sorted(NAMED) for column in (None, "a"))
     counts = dict.fromkeys(COUNTS, 4)
