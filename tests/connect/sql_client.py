@@ -86,6 +86,8 @@ def main(remote: str, folder: Path) -> None:
     for call in ("dptext(body)", "dptext(body, NULL)", "dptext(body, id, 1)"):
         found[call] = failing(lambda call=call: selected(call))
     found["taken"] = failing(lambda: register("dptext", RunKey.generate()))
+    for name in ("concat", "nvl", "mask"):
+        found[name] = failing(lambda name=name: register(name, key, replace=name))
     found |= looked_at(spark, model)
     stage = dps.Privatize(model).setInputCols(["body"]).setRowKey("id").setRunId("first")
     stage.setKeyFile(str(folder / "run.key")).setKeyDeliver("executors")

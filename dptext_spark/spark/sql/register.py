@@ -7,21 +7,24 @@ import logging
 import re
 import secrets
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
+import pyarrow as pa
+from pyspark.errors import PySparkException
+
 from dptext_spark.config.load import parse_model_config
 from dptext_spark.config.locations import parts_of, spelled
-from dptext_spark.errors import DPTextError, SettingsError
+from dptext_spark.errors import DPTextError, RunError, SettingsError
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.ledger.balance import Balance
 from dptext_spark.model.privatizer import ENGINE_VERSION, Privatizer
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.runtime.display import line
 from dptext_spark.runtime.progress import Steps, by_default
-from dptext_spark.spark.errors import reduced, suppress_sensitive_logs
+from dptext_spark.spark.errors import condition_of, reduced, suppress_sensitive_logs
 from dptext_spark.spark.secrets import require_no_setting
 from dptext_spark.spark.session.session import context_of, is_stopped
 from dptext_spark.spark.sql.charge import ChargeSettings, RegistrationSpec, charged
@@ -59,6 +62,10 @@ _TRAVELS = (
     "The key travels inside the function to the server of Spark Connect, and stays there as long as the function does. Valid, "
     "too: a key of RunKey.from_file or RunKey.from_env with deliver='executors', which each worker reads for itself."
 )
+# Spark's error conditions for a name that no function has; the second of a catalog that holds no functions at all.
+_FREE = ("UNRESOLVED_ROUTINE", "MISSING_CATALOG_ABILITY")
+PROBE_WORDS = 64  # so many that at least one of them is drawn anew
+_PROBE_ID = "probe"
 _log = logging.getLogger(__name__)
 
 
@@ -112,8 +119,42 @@ class Registration:
         )
 
 
+@dataclass(frozen=True)
+class _Release:
+    """What a name of a session stands for, with a probe of it: words of the lexicon, and what the model draws for them.
+
+    Spark may read a name as something else than what was registered under it, so that a call gives the raw text back. Only a call
+    shows that.
+    """
+
+    draws: str
+    probe: str
+    drawn: str
+
+    @classmethod
+    def of(cls, spec: RegistrationSpec) -> _Release:
+        """Draw the probe here, as a worker has to."""
+        words = spec.model.vocabulary.strings()
+        probe = " ".join(words[:: max(len(words) // PROBE_WORDS, 1)].to_pylist())
+        drawn, _ = spec.model.privatize(
+            pa.array([probe]),
+            column=spec.column,
+            row_ids=pa.array([_PROBE_ID]),
+            key=spec.key,
+            run_id=spec.run_id,
+        )
+        return cls(_draws(spec), probe, drawn[0].as_py())
+
+    def called(self, spark: SparkSession, name: str) -> str | None:
+        """Return what a call of the name gives for the probe."""
+        text = f"CAST(X'{self.probe.encode().hex()}' AS STRING)"  # whatever signs its words have
+        row = spark.sql(f"SELECT {name}({text}, '{_PROBE_ID}')").first()
+        value: str | None = None if row is None else row[0]
+        return value
+
+
 # Which release each name of a session stands for. A function that was dropped is told by Spark's own catalog.
-_RELEASES: WeakKeyDictionary[SparkSession, dict[str, str]] = WeakKeyDictionary()
+_RELEASES: WeakKeyDictionary[SparkSession, dict[str, _Release]] = WeakKeyDictionary()
 
 
 def register(
@@ -142,7 +183,7 @@ def register(
 
     Args:
         spark: a session, classic or of Spark Connect, of Spark 4.1 or later.
-        name: of the function, in this session only: letters, digits and `_`.
+        name: of the function, in this session only: letters, digits and `_`; none that a function has, Spark's own included.
         model: the compiled model.
         column: the text column, as `columns` of the settings spells it, a name with dots in back-ticks; at token level and with a
             ledger, it must be named.
@@ -156,7 +197,7 @@ def register(
             queries read nothing is known.
         row_key: the column of `input` that the identity comes from; at token level, with a ledger, it must be named.
         record_key: likewise, where the identity is a record's; at record level, with a ledger, one of the two must be named.
-        replace: the name again, where a function of that name is to make way for this one.
+        replace: the name again, where a function of that name is to make way for this one; one that this function registered.
         progress: progress callback, called with what is to be known: the sentences of :attr:`Registration.notes`.
             None tells them on stderr in a notebook or terminal.
 
@@ -306,7 +347,7 @@ def _notes(spark: SparkSession, spec: RegistrationSpec, charge: ChargeSettings |
     return (*notes, _CALLERS)
 
 
-def _release(spec: RegistrationSpec) -> str:
+def _draws(spec: RegistrationSpec) -> str:
     """Name what a function draws, so that equal names are equal draws; nothing of the key."""
     model = spec.model
     parts = ["function", model.fingerprint, ENGINE_VERSION, model.consistency]
@@ -317,15 +358,11 @@ def _release(spec: RegistrationSpec) -> str:
 def _registered(
     spark: SparkSession, spec: RegistrationSpec, charge: ChargeSettings | None, *, replaces: bool
 ) -> Balance | None:
-    """Charge the ledger, and make the function."""
-    known, release = _RELEASES.setdefault(spark, {}), _release(spec)
+    """Charge the ledger, make the function, and call it once."""
+    known, release = _RELEASES.setdefault(spark, {}), _Release.of(spec)
     taken = spec.name.lower()
-    if not replaces and known.get(taken) != release and spark.catalog.functionExists(spec.name):
-        raise SettingsError(
-            f"name: {spec.name!r} stands for another function of this session, and one name is one release: it has another "
-            "model, key, run id or column, or was not registered by this function. Valid: another name; "
-            f"replace={spec.name!r}; or the same again. Nothing was registered or charged."
-        )
+    if _is_taken(spark, spec.name):
+        _check_ours(spark, spec.name, known.get(taken), release, replaces)
     job = UdfSpec(
         columns=(spec.column,),
         shipped=shipped_model(spark, spec.model),
@@ -336,9 +373,64 @@ def _registered(
     )
     function = function_of(Call(spec.name, _IDENTITY[spec.model.consistency], job))
     with _charged(spark, spec, charge) as balance:
+        known.pop(taken, None)
         spark.udf.register(spec.name, function)
+        _check_call(spark, spec.name, release)
     known[taken] = release
     return balance
+
+
+def _is_taken(spark: SparkSession, name: str) -> bool:
+    """Check whether a call of this name means something already: a function, or a form of Spark's grammar."""
+    if spark.catalog.functionExists(name):
+        return True
+    try:
+        # On Connect the query is looked at when its schema is asked for.
+        spark.sql(f"SELECT {name}('text', '{_PROBE_ID}')").schema  # noqa: B018
+    except PySparkException as error:
+        return not condition_of(error).startswith(_FREE)
+    return True
+
+
+def _check_ours(
+    spark: SparkSession, name: str, ours: _Release | None, release: _Release, replaces: bool
+) -> None:
+    """Check that a name that is taken stands for a function of ours, which may make way for this release."""
+    answer = None
+    if ours is not None:
+        with suppress(PySparkException):  # a function that fails is not known to be ours
+            answer = ours.called(spark, name)
+    if ours is None or answer != ours.drawn:
+        raise SettingsError(
+            f"name: {name!r} is a function of Spark or of this session that dptext.register did not make, and `replace` names "
+            f"none of those. Valid: another name, such as 'dptext_{name}'. DROP TEMPORARY FUNCTION frees the name of a "
+            "function that you registered. Nothing was registered or charged."
+        )
+    if ours.draws != release.draws and not replaces:
+        raise SettingsError(
+            f"name: {name!r} stands for another function of this session, and one name is one release: it has another "
+            f"model, key, run id or column. Valid: another name; replace={name!r}; or the same again. Nothing was registered "
+            "or charged."
+        )
+
+
+def _check_call(spark: SparkSession, name: str, release: _Release) -> None:
+    """Check that SQL calls the function that was registered: one call draws what the model draws. Else drop the function."""
+    why, answer = "Spark calls something else by that name", None
+    try:
+        answer = release.called(spark, name)
+    except PySparkException as error:
+        # The probe is public: the sentence of a worker holds nothing private.
+        sentence = re.search(rf"\b{name}: (.+)", str(error))
+        why = (sentence[1] if sentence else str(reduced(error, [name]))).rstrip(".")
+    if answer == release.drawn:
+        return
+    with suppress(PySparkException):
+        spark.sql(f"DROP TEMPORARY FUNCTION IF EXISTS {name}")
+    raise RunError(
+        f"name: {name!r} was registered, but a call on public words does not draw what the model draws: {why}. The function "
+        "was dropped. Valid: another name, or what the sentence before asks for."
+    )
 
 
 @contextmanager

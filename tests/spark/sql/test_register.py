@@ -224,14 +224,78 @@ class TestOneNameOneRelease:
         dps.register(spark, "dptext", second, key=KEY, replace="dptext")
         assert spark.sql(query).collect() != before
 
-    def test_a_function_that_is_not_ours_is_not_replaced(self, spark: Any, house: Path) -> None:
-        spark.udf.register("dptext_note", lambda text, key: text)
-        for name in ("dptext_note", "upper"):
+    @pytest.mark.parametrize("replaces", [False, True], ids=["plain", "replace"])
+    def test_a_name_of_sparks_own_is_refused_whatever_replace_says(
+        self, spark: Any, house: Path, tmp_path: Path, replaces: bool
+    ) -> None:
+        model = model_of(house, "record")
+        names = (
+            "concat",
+            "nvl",
+            "mask",
+            "NVL",
+            "coalesce",
+            "cast",
+            "if",
+            "upper",
+            "left",
+            "case",
+            "range",
+            "listagg",
+        )
+        for name in names:
+            with pytest.raises(SettingsError, match=f"name: '{name}' is a function of Spark"):
+                dps.register(
+                    spark, name, model, column="body", key=KEY, replace=name if replaces else None,
+                    **counting(house, tmp_path),
+                )  # fmt: skip
+        assert not (tmp_path / "ledger").exists()
+        assert spark.sql("SELECT nvl('a', 'b'), upper('a')").first()[:] == ("a", "A")
+
+    @pytest.mark.parametrize("replaces", [False, True], ids=["plain", "replace"])
+    def test_a_function_that_is_not_ours_is_not_replaced(
+        self, spark: Any, house: Path, replaces: bool
+    ) -> None:
+        dps.register(spark, "dptext", model_of(house, "record"), key=KEY)
+        for name in ("dptext_note", "dptext"):  # the second was ours
+            spark.udf.register(name, lambda text, key: text)
             with pytest.raises(
-                SettingsError, match=f"name: '{name}' .*or was not registered by this function"
+                SettingsError, match=f"name: '{name}' is a function of Spark or of this session"
             ):
-                dps.register(spark, name, model_of(house, "record"), key=KEY)
-        assert spark.sql("SELECT dptext_note('a', 1), upper('a')").first()[:] == ("a", "A")
+                dps.register(
+                    spark, name, model_of(house, "record"), key=KEY, replace=name if replaces else None
+                )
+            assert spark.sql(f"SELECT {name}('a', 1)").first()[0] == "a"
+
+    @pytest.mark.parametrize("fails", [False, True], ids=["other", "failing"])
+    def test_a_call_that_does_not_draw_what_the_model_draws_is_void_and_dropped(
+        self, spark: Any, house: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: bool
+    ) -> None:
+        function = functions.udf(lambda text, key: text + 1 if fails else text)
+        monkeypatch.setattr(registering, "function_of", lambda call: function)
+        with pytest.raises(RunError, match=r"name: 'dptext' was registered, but .* dropped"):
+            dps.register(
+                spark,
+                "dptext",
+                model_of(house, "record"),
+                column="body",
+                key=KEY,
+                **counting(house, tmp_path),
+            )
+        assert [entry.status for entry in entries(spark, tmp_path)] == [VOID]
+        assert not spark.catalog.functionExists("dptext")
+
+    def test_a_key_that_workers_do_not_find_is_told_at_registration(
+        self, spark: Any, house: Path, tmp_path: Path
+    ) -> None:
+        path = tmp_path / "run.key"
+        path.write_bytes(KEY.secret)
+        path.chmod(0o600)
+        key = RunKey.from_file(path, deliver="executors")
+        path.unlink()
+        with pytest.raises(RunError, match="KEY_MISSING"):
+            dps.register(spark, "dptext", model_of(house, "record"), key=key)
+        assert not spark.catalog.functionExists("dptext")
 
     def test_a_dropped_name_is_free(self, spark: Any, house: Path) -> None:
         dps.register(spark, "dptext", model_of(house, "record"), key=KEY)
