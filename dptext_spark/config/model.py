@@ -111,6 +111,8 @@ class ModelConfig(Section):
             type(self).__name__, cut(repr(self.mechanism), 80), cut(repr(self.policy), 60), self.consistency
         )
 
+    __str__ = __repr__
+
     @model_validator(mode="before")
     @classmethod
     def _of_runs_apart(cls, values: object) -> object:

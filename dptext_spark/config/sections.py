@@ -45,8 +45,9 @@ class Input(Section):
     path: Folder | None = None
     table: Table | None = None
     format: Literal["delta", "parquet", "csv", "tsv", "json", "text"] = "delta"
-    options: Annotated[dict[str, str], BeforeValidator(parse_options)] = {}
-    where: Annotated[str | None, BeforeValidator(parse_predicate)] = None
+    # Both may hold what is private: no representation shows them.
+    options: Annotated[dict[str, str], BeforeValidator(parse_options)] = Field({}, repr=False)
+    where: Annotated[str | None, BeforeValidator(parse_predicate)] = Field(None, repr=False)
 
     @model_validator(mode="after")
     def _one_place(self) -> Input:

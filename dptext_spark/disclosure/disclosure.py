@@ -75,8 +75,8 @@ def _warnings(facts: RunFacts) -> Sentences:
     yield from names.warned(facts)
     if filters_on_text(facts.where, facts.config.columns):
         yield (
-            "input.where reads text that is not released: that a record is in the output tells what that text held. The "
-            "condition is not shown here, and may be known to others."
+            "input.where reads a column that is not released as it is: that a record is in the output tells what that column "
+            "held. The condition is not shown here, and may be known to others."
         )
     if facts.policy.oov == "keep":
         yield (

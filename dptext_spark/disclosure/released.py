@@ -21,9 +21,7 @@ from dptext_spark.rounding import percent_up, rounded_down, rounded_up
 from dptext_spark.text.identifiers.types import FAKE, FIELD, IN_LANGUAGES, KEEP, MASK, placeholder
 from dptext_spark.text.policy import BEYOND_MASK, NO_SEGMENT, OOV_MASK, Policy
 
-HIDDEN_CONDITION = (
-    "(hidden: it names a text column; "  # in the place of a condition, and what binds it behind
-)
+HIDDEN_CONDITION = "(hidden: it reads "  # in the place of a condition; then its columns, and what binds it
 
 UNKNOWN_BECOME = {
     "mask": f"become {OOV_MASK}",
@@ -93,7 +91,7 @@ def released(facts: RunFacts) -> Iterator[str]:
 
 
 def filters_on_text(where: str | None, columns: Sequence[str]) -> bool:
-    """Whether a condition reads text that is not released: it may hold private words itself.
+    """Check whether a condition reads columns that are not released as they are: it may hold private values itself.
 
     Args:
         where: `input.where` as it may be shown.

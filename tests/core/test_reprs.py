@@ -247,8 +247,14 @@ def test_what_a_run_or_an_audit_returns_shows_no_figure(tmp_path: Path) -> None:
     assert html.startswith("<div><strong>run &lt;script&gt;: succeeded</strong>")
     assert not re.search(r"987|123|12\.3|0\.1", html)
     settings = tmp_path / "secret.yaml"
-    settings.write_text("input: {path: /secret}\ncolumns: [secret]\noutput: {path: /out}\n", encoding="utf-8")
+    settings.write_text(
+        "input: {path: /secret, where: secret = 'secret', options: {header: secret}, format: csv}\n"
+        "columns: [secret]\noutput: {path: /out}\n",
+        encoding="utf-8",
+    )
     config = dp.load_config(settings)
+    assert "secret" not in repr(config.input).replace("/secret", "")
+    assert str(config) == repr(config)
     assert repr(config) == f"RunConfig({config.mechanism!r}, Policy(), {config.consistency})"
 
 

@@ -248,16 +248,19 @@ class RunPlan:
         return ShownSettings({**settings.values, "policy": policy})
 
     def _shown_condition(self, run_id: str) -> str | None:
-        """Return `input.where`, or what binds it where it reads text that is not released: it may hold private words."""
+        """Return `input.where`; where a column of it is sanitized or left out, only its columns and what binds it."""
         where = self.config.input.where
         if where is None:
             return None
         texts = {path.root for path in self.paths}
-        for root in parsed(where).roots(self.df.columns):
-            is_text = "string" in self.df.schema[root].dataType.simpleString()
-            if root in texts or (is_text and root not in self.kept):
-                return f"{HIDDEN_CONDITION}{self.key.commitment(f'where {run_id} {where}')[:32]})"
-        return where
+        roots = parsed(where).roots(self.df.columns)
+        released = all(root in self.kept and root not in texts for root in roots)
+        return where if released else self._hidden_condition(run_id, where)
+
+    def _hidden_condition(self, run_id: str, where: str) -> str:
+        """Name the columns of a condition, and bind it by the key: its constants may be private."""
+        names = ", ".join(parsed(where).roots(self.df.columns))
+        return f"{HIDDEN_CONDITION}{names}; {self.key.commitment(f'where {run_id} {where}')[:32]})"
 
     def spellings(self, run_id: str) -> list[str]:
         """Return the same settings as rows of earlier versions hold them: the condition in clear, and most options."""
@@ -265,11 +268,11 @@ class RunPlan:
             return []
         shown, source = self.shown_settings(run_id).values, self.config.input
         options = {name: HIDDEN if _SECRET.search(name) else value for name, value in source.options.items()}
-        hidden = f"{HIDDEN_CONDITION}{self.key.commitment(f'where {run_id} {source.where}')[:32]})"
+        hidden = None if source.where is None else self._hidden_condition(run_id, source.where)
         inputs = {name: value for name, value in shown["input"].items() if name != "time_zone"}
         return [
             json.dumps({**shown, "input": {**inputs, "options": options, "where": where}}, sort_keys=True)
-            for where in {source.where, hidden if source.where else None}
+            for where in {source.where, hidden}
         ]
 
     def _bound_settings(self) -> ShownSettings:

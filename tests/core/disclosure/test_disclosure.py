@@ -418,14 +418,14 @@ def test_an_insecure_key_is_not_called_secret() -> None:
 
 def test_a_condition_on_the_text_is_warned_of() -> None:
     where = "Body LIKE '%x%'"
-    assert "input.where reads text" in under("Warnings", where=where)
+    assert "input.where reads a column that is not released" in under("Warnings", where=where)
     assert "satisfies input.where" in under("What is released in clear", where=where)
     for where in (
-        "(hidden: it names a text column; 0123)",
+        "(hidden: it reads age, lang; 0123)",
         "exists(tags, x -> x = body)",
     ):  # of rows of earlier versions
-        assert "input.where reads text" in under("Warnings", where=where)
-    assert "input.where reads text" not in under("Warnings", where="bodyguard = 1")
+        assert "input.where reads a column that is not released" in under("Warnings", where=where)
+    assert "input.where reads a column that is not released" not in under("Warnings", where="bodyguard = 1")
 
 
 def test_a_metric_guarantee_never_names_a_product() -> None:
