@@ -18,7 +18,7 @@ from dptext_spark.errors import SettingsError
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms.base import Mechanism, Sampler
-from dptext_spark.mechanisms.parameters import choice, number
+from dptext_spark.mechanisms.parameters import LEAST_EPSILON, choice, number
 from dptext_spark.mechanisms.samplers.approximate import Search
 from dptext_spark.mechanisms.samplers.noise import FLOATING_POINT, NoiseSampler, NoiseSummary
 from dptext_spark.runtime.jit import compiled
@@ -75,7 +75,7 @@ class Additive(Mechanism):
 
 def epsilon_number() -> Any:
     """Declare the parameter `epsilon`."""
-    return number(10.0, "ε between any two words.", above=0)
+    return number(10.0, "ε between any two words.", least=LEAST_EPSILON)
 
 
 def delta_number(default: str) -> Any:

@@ -43,7 +43,7 @@ from dptext_spark.mechanisms.output_sets import (
     mapping_summary,
     output_sets,
 )
-from dptext_spark.mechanisms.parameters import choice, flag, integer, number
+from dptext_spark.mechanisms.parameters import LEAST_EPSILON, choice, flag, integer, number
 from dptext_spark.mechanisms.privacy_loss.finite import within_groups
 from dptext_spark.mechanisms.privacy_loss.log_range import by_log_range
 from dptext_spark.mechanisms.remap import Remap, Remappable, released, remap_choice
@@ -92,8 +92,9 @@ class CusText(Remappable):
 
     epsilon: float = number(
         1.0,
-        "ε; 0 draws uniformly from the output set, and so does one below 1e-12 (K > 11: below K²·2^-47).",
+        "ε; 0 draws uniformly from the output set.",
         zero="uniform",
+        gap=LEAST_EPSILON,
     )
     k: int = integer(
         20,

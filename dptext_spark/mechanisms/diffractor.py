@@ -26,7 +26,7 @@ from dptext_spark.lexicon.lexicon import Lexicon, same_words
 from dptext_spark.lexicon.neighbors import Metric
 from dptext_spark.lexicon.orderings import several_walks
 from dptext_spark.mechanisms.base import Sampler
-from dptext_spark.mechanisms.parameters import choice, integer, number
+from dptext_spark.mechanisms.parameters import LEAST_EPSILON, choice, integer, number
 from dptext_spark.mechanisms.privacy_loss.finite import by_steps
 from dptext_spark.mechanisms.remap import Remap, Remappable, released, remap_choice
 from dptext_spark.mechanisms.samplers.ordering import (
@@ -79,7 +79,7 @@ class Diffractor(Remappable):
     protects: ClassVar[str] = "metric DP: ε for each place between two words of a list"
     sampler: ClassVar[type[Sampler]] = OrderingSampler
 
-    epsilon: float = number(1.0, "ε for each place between two words of a list.", above=0)
+    epsilon: float = number(1.0, "ε for each place between two words of a list.", least=LEAST_EPSILON)
     form: Form = choice(Form, "geometric", "The law along a list; TEM at ε is close to geometric at ε/2.")
     lists: int = integer(1, "Lists of each embedding; each begins at another word.", least=1, most=MAX_LISTS)
     list_seed: int = integer(

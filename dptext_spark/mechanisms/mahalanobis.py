@@ -23,7 +23,7 @@ from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms.base import Mechanism, Sampler
 from dptext_spark.mechanisms.mvc import metric_guarantee, radial_noise
 from dptext_spark.mechanisms.numerics.matrices import covariance, square_root
-from dptext_spark.mechanisms.parameters import number
+from dptext_spark.mechanisms.parameters import LEAST_EPSILON, number
 from dptext_spark.mechanisms.samplers.approximate import Search, search_choice
 from dptext_spark.mechanisms.samplers.noise import NoiseSampler, NoiseSummary
 from dptext_spark.mechanisms.summary import Ends
@@ -53,7 +53,9 @@ class Mahalanobis(Mechanism):
     )
     sampler: ClassVar[type[Sampler]] = NoiseSampler
 
-    epsilon: float = number(10.0, "ε per unit of Mahalanobis distance between word vectors.", above=0)
+    epsilon: float = number(
+        10.0, "ε per unit of Mahalanobis distance between word vectors.", least=LEAST_EPSILON
+    )
     lam: float = lam_number()
     search: Search = search_choice()
 

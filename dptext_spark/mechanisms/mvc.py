@@ -20,7 +20,7 @@ from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms.base import Mechanism, Sampler
 from dptext_spark.mechanisms.numerics.elementary import log_factorial
-from dptext_spark.mechanisms.parameters import number
+from dptext_spark.mechanisms.parameters import LEAST_EPSILON, number
 from dptext_spark.mechanisms.samplers.approximate import Search, search_choice
 from dptext_spark.mechanisms.samplers.noise import FLOATING_POINT, NoiseSampler, NoiseSummary
 
@@ -43,7 +43,9 @@ class MVC(Mechanism):
     sampler: ClassVar[type[Sampler]] = NoiseSampler
 
     epsilon: float = number(
-        10.0, "ε per unit of Euclidean distance between word vectors; the noise has mean length d/ε.", above=0
+        10.0,
+        "ε per unit of Euclidean distance between word vectors; the noise has mean length d/ε.",
+        least=LEAST_EPSILON,
     )
     search: Search = search_choice()
 

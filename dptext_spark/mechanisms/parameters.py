@@ -18,6 +18,10 @@ from dptext_spark.runtime.record import Json
 DECLARED = "parameter"  # the key of the metadata
 
 
+# The least ε: far below it float64 does not tell laws from uniform ones, and scales of noise overflow.
+LEAST_EPSILON = 1e-6
+
+
 class Limits(NamedTuple):
     """The ends of a range; None where it has none."""
 
@@ -97,6 +101,7 @@ class Number(Parameter):
         low_excluded: whether `low` itself is not valid.
         high_excluded: whether `high` itself is not valid.
         zero: what 0 means, where that needs saying.
+        gap: numbers between 0 and this one are not valid, though 0 may be.
     """
 
     kind: ClassVar[str] = "number"
@@ -106,10 +111,13 @@ class Number(Parameter):
     low_excluded: bool = False
     high_excluded: bool = False
     zero: str = ""
+    gap: float = 0.0
 
     @property
     def domain(self) -> str:
         """The range in words."""
+        if self.gap:
+            return f"0 ({self.zero}), or a finite number, {plain(self.gap)} or greater"
         low = plain(self.low) + (f" ({self.zero})" if self.zero else "")
         if self.high is None:
             if not self.low_excluded:
@@ -130,6 +138,7 @@ class Number(Parameter):
             and self.low <= value <= high
             and not (self.low_excluded and value == self.low)
             and not (self.high_excluded and value == high)
+            and not (0 < value < self.gap)
         )
 
     @property
@@ -220,11 +229,12 @@ def number(
     most: float | None = None,
     null: bool = False,
     zero: str = "",
+    gap: float = 0.0,
 ) -> Any:
     """Declare a number: greater than `above`, or `least` and greater; less than `below`, or `most` and less."""
     low, high = least if above is None else above, most if below is None else below
     excluded = {"low_excluded": above is not None, "high_excluded": below is not None}
-    return declared(default, Number(meaning, null, low=low, high=high, zero=zero, **excluded))
+    return declared(default, Number(meaning, null, low=low, high=high, zero=zero, gap=gap, **excluded))
 
 
 def integer(default: int | None, meaning: str, *, least: int, most: int) -> Any:

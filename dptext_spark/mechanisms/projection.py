@@ -24,7 +24,7 @@ from dptext_spark.mechanisms.base import Mechanism, Sampler
 from dptext_spark.mechanisms.mvc import metric_guarantee, radial_noise
 from dptext_spark.mechanisms.numerics.elementary import normal_quantile
 from dptext_spark.mechanisms.numerics.matrices import transform
-from dptext_spark.mechanisms.parameters import integer, number
+from dptext_spark.mechanisms.parameters import LEAST_EPSILON, integer, number
 from dptext_spark.mechanisms.samplers.approximate import Search, search_choice
 from dptext_spark.mechanisms.samplers.noise import NoiseSampler, NoiseSummary
 from dptext_spark.randomness.draws import encrypt
@@ -54,7 +54,7 @@ class Projection(Mechanism):
     epsilon: float = number(
         10.0,
         "ε per unit of Euclidean distance between projected vectors; the noise has mean length m/ε.",
-        above=0,
+        least=LEAST_EPSILON,
     )
     m: int | None = integer(
         None, "The dimensions to project to, at most those of the lexicon; must be given.", least=1, most=MOST

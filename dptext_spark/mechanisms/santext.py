@@ -31,7 +31,7 @@ from dptext_spark.errors import SettingsError
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.neighbors import Metric
 from dptext_spark.mechanisms.base import Laws, Sampler
-from dptext_spark.mechanisms.parameters import Parameter, declared, is_number, number
+from dptext_spark.mechanisms.parameters import LEAST_EPSILON, Parameter, declared, is_number, number
 from dptext_spark.mechanisms.privacy_loss.exponential import calibrated_whole
 from dptext_spark.mechanisms.remap import Remap, Remappable, released, remap_choice, telling
 from dptext_spark.mechanisms.samplers import ExponentialSampler
@@ -116,7 +116,7 @@ class SanText(Remappable):
     protects: ClassVar[str] = "metric DP: ε times the Euclidean distance, between words that are sensitive"
     sampler: ClassVar[type[Sampler]] = ExponentialSampler
 
-    epsilon: float = number(1.0, "ε per unit of Euclidean distance.", above=0)
+    epsilon: float = number(1.0, "ε per unit of Euclidean distance.", least=LEAST_EPSILON)
     sensitive: str | float | tuple[str, ...] = declared(
         "none",
         Sensitive(

@@ -19,7 +19,7 @@ from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.neighbors import Metric
 from dptext_spark.mechanisms.base import Sampler
 from dptext_spark.mechanisms.numerics.elementary import logarithm
-from dptext_spark.mechanisms.parameters import number
+from dptext_spark.mechanisms.parameters import LEAST_EPSILON, number
 from dptext_spark.mechanisms.privacy_loss.exponential import calibrated_whole
 from dptext_spark.mechanisms.remap import Remap, Remappable, released, remap_choice
 from dptext_spark.mechanisms.samplers import ExponentialSampler
@@ -41,7 +41,7 @@ class TEM(Remappable):
     protects: ClassVar[str] = "metric DP: ε times the Euclidean distance, which counts as γ at most"
     sampler: ClassVar[type[Sampler]] = ExponentialSampler
 
-    epsilon: float = number(1.0, "ε per unit of Euclidean distance.", above=0)
+    epsilon: float = number(1.0, "ε per unit of Euclidean distance.", least=LEAST_EPSILON)
     beta: float = number(
         0.001,
         "β, the probability that may lie outside the ball, where γ is not given.",

@@ -30,7 +30,7 @@ from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms.base import Mechanism, Sampler
 from dptext_spark.mechanisms.extent import largest_distance, ranks
 from dptext_spark.mechanisms.numerics.elementary import lambert, lambert_real_part, logarithm
-from dptext_spark.mechanisms.parameters import choice, number
+from dptext_spark.mechanisms.parameters import LEAST_EPSILON, choice, number
 from dptext_spark.mechanisms.samplers.noisy_selection import (
     SelectionSampler,
     SelectionSummary,
@@ -105,7 +105,7 @@ class TruncatedGumbel(Mechanism):
     epsilon: float = number(
         50.0,
         "ε per unit of Euclidean distance; greater than (5 + 2 ln V)/Δmin of the lexicon, about 35 on 34,000 GloVe vectors.",
-        above=0,
+        least=LEAST_EPSILON,
     )
     unsafe: Unsafe = choice(
         Unsafe,

@@ -26,7 +26,7 @@ from dptext_spark.mechanisms.base import Mechanism, Sampler
 from dptext_spark.mechanisms.mahalanobis import lam_number, mahalanobis_guarantee, noise_matrix
 from dptext_spark.mechanisms.mvc import MVC, radial_noise
 from dptext_spark.mechanisms.numerics.distances import pair_distances
-from dptext_spark.mechanisms.parameters import choice, number
+from dptext_spark.mechanisms.parameters import LEAST_EPSILON, choice, number
 from dptext_spark.mechanisms.samplers.approximate import Search, search_choice
 from dptext_spark.mechanisms.samplers.noise import NoiseSampler, NoiseSummary
 
@@ -51,7 +51,9 @@ class Vickrey(Mechanism):
     sampler: ClassVar[type[Sampler]] = NoiseSampler
 
     epsilon: float = number(
-        10.0, "ε per unit of distance between word vectors: Euclidean, or Mahalanobis by `noise`.", above=0
+        10.0,
+        "ε per unit of distance between word vectors: Euclidean, or Mahalanobis by `noise`.",
+        least=LEAST_EPSILON,
     )
     t: float = number(0.5, "How much the second word is favoured: 0 never releases it, 1 always.", most=1)
     noise: Noise = choice(Noise, "mvc", "The noise on the vector, as of the mechanism of that name.")

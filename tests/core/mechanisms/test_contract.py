@@ -56,6 +56,19 @@ def blocks(n: int) -> np.ndarray:
     return np.arange(2 * n, dtype=np.uint64).reshape(n, 2)
 
 
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_an_epsilon_that_is_no_figure_is_refused_with_what_is_valid(name: str, lexicon: Lexicon) -> None:
+    for epsilon in (5e-324, 1e-320, 9.9e-7):
+        with pytest.raises(
+            SettingsError, match=r"mechanism\.epsilon: .* given; valid: .*0\.000001 or greater"
+        ):
+            MECHANISMS[name](**(PARAMETERS[name] | {"epsilon": epsilon}))
+    if name != "truncated_gumbel":  # which refuses it by what the lexicon asks for
+        made = MECHANISMS[name](**(PARAMETERS[name] | {"epsilon": 1e-6})).compile(lexicon)
+        assert made.guarantee.epsilon == pytest.approx(1e-6)
+        assert np.isfinite(made.guarantee.delta)
+
+
 def test_names_are_the_registry_s() -> None:
     assert all(mechanism.name == name for name, mechanism in MECHANISMS.items())
     assert set(PARAMETERS) == set(MECHANISMS)

@@ -39,7 +39,7 @@ class TestParameters:
 
     @pytest.mark.parametrize("epsilon", [0, 0.0, -1, math.nan, math.inf, "1", True, None, [1], 10**400])
     def test_epsilon(self, epsilon: object) -> None:
-        with pytest.raises(SettingsError, match=r"mechanism\.epsilon.*greater than 0"):
+        with pytest.raises(SettingsError, match=r"mechanism\.epsilon.*0\.000001 or greater"):
             Diffractor(epsilon=epsilon)  # type: ignore[arg-type]
 
     @pytest.mark.parametrize(
@@ -194,7 +194,7 @@ class TestGuarantee:
         assert "ε = 1.0000001:" in Diffractor(1.0000001).compile(lexicon(9)).guarantee.sentence
 
     @pytest.mark.parametrize("form", FORMS)
-    @pytest.mark.parametrize("epsilon", [1e-300, 1e-12, 0.2, 4.0, 300.0, 1e308])
+    @pytest.mark.parametrize("epsilon", [1e-6, 0.2, 4.0, 300.0, 1e308])
     @pytest.mark.parametrize("embeddings", [1, 3])
     def test_it_holds_for_all_pairs(self, form: str, epsilon: float, embeddings: int) -> None:
         """ε·max_l d_l for the law that is drawn; logarithms of integers are good to 1e-14."""
@@ -208,7 +208,7 @@ class TestGuarantee:
 
     def test_the_summary_is_json_and_public(self) -> None:
         for form in FORMS:
-            for epsilon in (1e-310, 1.0, 1e308):
+            for epsilon in (1e-6, 1.0, 1e308):
                 made = Diffractor(epsilon, form, lists=2, beta=5e-324).compile(lexicon(50)).summary  # type: ignore[arg-type]
                 assert (
                     OrderingSummary.from_dict(json.loads(json.dumps(made.as_dict(), allow_nan=False))) == made

@@ -102,11 +102,13 @@ def test_the_summary() -> None:
 @pytest.mark.parametrize("epsilon", [0, 0.0, -1, math.nan, math.inf, 10**400, "1", None, True, [1]])
 def test_bad_epsilon(epsilon: object) -> None:
     with pytest.raises(
-        SettingsError, match=r"mechanism\.epsilon: .* given; valid: a finite number, greater than 0"
+        SettingsError, match=r"mechanism\.epsilon: .* given; valid: a finite number, 0.000001 or greater"
     ):
         MVC(epsilon)  # type: ignore[arg-type]
 
 
 def test_an_epsilon_whose_noise_is_no_number() -> None:
-    with pytest.raises(SettingsError, match=r"mechanism\.epsilon: 1e-200 given; valid: a greater one"):
+    with pytest.raises(
+        SettingsError, match=r"mechanism\.epsilon: 1e-200 given; valid: a finite number, 0.000001 or greater"
+    ):
         MVC(1e-200).compile(lexicon_of(LINE))

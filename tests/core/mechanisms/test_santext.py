@@ -39,7 +39,7 @@ class TestParameters:
 
     @pytest.mark.parametrize("epsilon", [0, -1, math.nan, math.inf, "1", True, None, 10**400])
     def test_epsilon(self, epsilon: object) -> None:
-        with pytest.raises(SettingsError, match=r"mechanism\.epsilon.*greater than 0"):
+        with pytest.raises(SettingsError, match=r"mechanism\.epsilon.*0\.000001 or greater"):
             SanText(epsilon=epsilon)  # type: ignore[arg-type]
 
     @pytest.mark.parametrize(
