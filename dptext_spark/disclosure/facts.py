@@ -490,10 +490,12 @@ class Unchanged:
     Attributes:
         record: its row of `runs`.
         input_version_now: of the input, where that has gone on since.
+        since: sentences on what is not as it was: another key, and commits of others to the target.
     """
 
     record: RunRecord
     input_version_now: str | None = None
+    since: tuple[str, ...] = ()
     status: Literal["unchanged"] = "unchanged"
 
     @property
@@ -504,4 +506,4 @@ class Unchanged:
     def as_dict(self, *, internal: bool = True) -> dict[str, Json]:  # noqa: ARG002  (nothing of it depends on the text)
         """Return it, JSON-able."""
         named = {"status": self.status, "run_id": self.run_id, "input_version_now": self.input_version_now}
-        return {**named, "run": self.record.as_dict()}
+        return {**named, "since": list(self.since), "run": self.record.as_dict()}

@@ -238,6 +238,19 @@ class TestARunId:
             run(config, spark, key=KEY)
         assert not Path(target).exists()
 
+    def test_that_lost_rows_or_has_another_key_is_unchanged_and_says_so(
+        self, spark, source: str, tmp_path: Path
+    ) -> None:
+        config = _config(source, tmp_path, run={"id": "r1"})
+        run(config, spark, key=KEY)
+        assert run(config, spark, key=KEY).facts["since"] == []
+        spark.sql(f"DELETE FROM delta.`{tmp_path / 'out'}`")
+        again = run(config, spark, key=RunKey(b"k" * 32))
+        assert again.status == "unchanged"
+        key, rows = again.facts["since"]
+        assert "Another key" in key
+        assert "DELETE (version 1)" in rows
+
     @pytest.mark.cluster
     def test_that_failed_finishes_with_its_key_only(
         self, spark, source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

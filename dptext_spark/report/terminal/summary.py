@@ -67,7 +67,7 @@ def summary(
         Lines of text without a final newline.
     """
     if isinstance(outcome, Unchanged):
-        rows = [("input", note) for note in _gone_on(outcome)]
+        rows = list(_since(outcome))
         return "\n".join(
             [
                 _heading(outcome),
@@ -101,7 +101,7 @@ def shareable_summary(
     """Return a heading, and (name, value) of what may be shared: what the summary has without `internal`, but for its cost."""
     required = list(_required(verdict))
     if isinstance(outcome, Unchanged):
-        return _heading(outcome), [*(("input", note) for note in _gone_on(outcome)), *required]
+        return _heading(outcome), [*_since(outcome), *required]
     facts = outcome
     first = [("problem", problem) for problem in facts.problems]
     first += [("WARNING", warning) for warning in _warnings(facts)]
@@ -185,11 +185,12 @@ def _next(
         yield "next", report
 
 
-def _gone_on(outcome: Unchanged) -> Iterator[str]:
-    """Say that the input has gone on since the run, where it has."""
+def _since(outcome: Unchanged) -> Iterator[tuple[str, str]]:
+    """Say what is not as it was at the run: the key, the target, the input."""
+    yield from (("WARNING", sentence) for sentence in outcome.since)
     if outcome.input_version_now is not None:
         now, then = outcome.input_version_now, outcome.record.input_version
-        yield f"It read {then}; the input is at {now} now, which takes a new run id."
+        yield "input", f"It read {then}; the input is at {now} now, which takes a new run id."
 
 
 def _warnings(facts: RunFacts) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -37,6 +37,18 @@ DECIDED = (
     "columns", "row_key", "record_key", "consistency", "lexicon", "mechanism", "policy", "importance", "budget",
 )  # fmt: skip
 PLACE = ("path", "table")
+# Operations of Delta that change the rows of a table; others rewrite its files, or its properties.
+_CHANGING = (
+    "WRITE",
+    "DELETE",
+    "UPDATE",
+    "MERGE",
+    "TRUNCATE",
+    "RESTORE",
+    "STREAMING UPDATE",
+    "REPLACE",
+    "CREATE OR REPLACE",
+)
 _COMMITMENT = re.compile(r"(?<=; )[0-9a-f]{32}(?=\))")  # of what a row does not show
 SHOWN = 40  # characters of a value that is shown
 
@@ -331,6 +343,27 @@ def check_still_there(
     raise RunError(
         f"run.id: {run_id!r} committed version {version} of {str(target)!r}, and {why}. Nothing was written; valid: {valid}."
     )
+
+
+def changed_since(record: RunRecord, earlier: RunRecord, commits: Sequence[Commit]) -> Iterator[str]:
+    """Say what is not as it was when a finished run committed: its key, and the rows of its target.
+
+    Args:
+        record: the row of `runs` that would bind the run now.
+        earlier: the row that stands there.
+        commits: the target's history, newest first.
+    """
+    if record.key_kind != "os" and record.key_commitment != earlier.key_commitment:
+        yield "Another key than now drew what is there; valid for draws under this key: a new run id."
+    version = -1 if earlier.output_version is None else earlier.output_version
+    others = [
+        f"{commit.operation} (version {commit.version})"
+        for commit in reversed(commits)
+        if commit.version > version and not commit.said and commit.operation.startswith(_CHANGING)
+    ]
+    if others:
+        shown = ", ".join(others[:5]) + (f" and {len(others) - 5:,} more" if len(others) > 5 else "")
+        yield f"The target is not what the run committed as version {version}: since then {shown} changed it."
 
 
 def differences(

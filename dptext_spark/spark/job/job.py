@@ -22,7 +22,13 @@ from dptext_spark.spark.errors import reduced, suppress_sensitive_logs
 from dptext_spark.spark.job import ledger, runs
 from dptext_spark.spark.job.counting import record_units, recounted
 from dptext_spark.spark.job.effects import Effect, Observer, announced, unobserved
-from dptext_spark.spark.job.idempotency import bind_run, check_finished, check_same_part, check_still_there
+from dptext_spark.spark.job.idempotency import (
+    bind_run,
+    changed_since,
+    check_finished,
+    check_same_part,
+    check_still_there,
+)
 from dptext_spark.spark.job.plan import RunPlan
 from dptext_spark.spark.job.reconcile import reconcile
 from dptext_spark.spark.job.sample import check_language
@@ -116,9 +122,11 @@ def run_once(
             if earlier is not None and earlier.status in FINISHED:
                 check_finished(record, earlier, of_stream=plan.stream is not None)
                 assert earlier.output_version is not None
-                check_still_there(plan.place.target, plan.run_id, earlier.output_version, plan.commits())
+                commits = plan.commits()
+                check_still_there(plan.place.target, plan.run_id, earlier.output_version, commits)
                 now = record.input_version
-                return RunResult(Unchanged(earlier, None if now == earlier.input_version else now))
+                since = tuple(changed_since(record, earlier, commits))
+                return RunResult(Unchanged(earlier, None if now == earlier.input_version else now, since))
             # Committed before, but its account was lost: nothing is written again, only counted, if the key is the same.
             commits = plan.commits()
             commit = our_commits(commits).get(plan.run_id)

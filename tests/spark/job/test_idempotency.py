@@ -6,6 +6,7 @@ import hashlib
 import json
 import re
 from dataclasses import replace
+from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
 
@@ -26,6 +27,7 @@ from dptext_spark.spark.job.idempotency import (
     SETTINGS,
     Binding,
     bind_run,
+    changed_since,
     check_finished,
     check_still_there,
     differences,
@@ -278,6 +280,41 @@ class TestACommitThatWasMade:
     def test_is_no_longer(self, commits: list[Commit], why: str) -> None:
         with pytest.raises(RunError, match=rf"'r1' committed version 1 of '/out', and .*{why}.*a new run id"):
             check_still_there("/out", "r1", 1, commits)
+
+
+class TestWhatIsNotAsItWas:
+    RECORD = RunRecord(
+        "r1", "succeeded", datetime(2026, 1, 1, tzinfo=UTC), "{}", "{}", "commitment", "file", "model", "/in", "delta:1",
+        "row_key", "/out",
+    )  # fmt: skip
+    EARLIER = replace(RECORD, output_version=1)
+
+    @pytest.mark.parametrize(
+        ("operations", "changed"),
+        [
+            ([], None),
+            (["OPTIMIZE", "VACUUM END", "SET TBLPROPERTIES"], None),
+            (["OPTIMIZE", "DELETE"], "DELETE (version 3)"),
+            (["UPDATE", "MERGE"], "UPDATE (version 2), MERGE (version 3)"),
+            (["WRITE"], "WRITE (version 2)"),
+        ],
+    )
+    def test_the_target(self, operations: list[str], changed: str | None) -> None:
+        later = [Commit(2 + number, operation) for number, operation in enumerate(operations)]
+        ours = [Commit(1, "WRITE", metadata=json.dumps({"dptext_run": "r1"})), Commit(0, "CREATE TABLE")]
+        sentences = list(changed_since(self.RECORD, self.EARLIER, [*reversed(later), *ours]))
+        assert len(sentences) == (changed is not None)
+        assert all(f"since then {changed} changed it" in sentence for sentence in sentences)
+
+    def test_rows_of_later_runs_of_ours_are_no_change_of_others(self) -> None:
+        later = Commit(2, "WRITE", metadata=json.dumps({"dptext_run": "r2"}))
+        assert list(changed_since(self.RECORD, self.EARLIER, [later])) == []
+
+    def test_the_key(self) -> None:
+        other = replace(self.RECORD, key_commitment="other")
+        (sentence,) = changed_since(other, self.EARLIER, [])
+        assert sentence.startswith("Another key than now")
+        assert list(changed_since(replace(other, key_kind="os"), self.EARLIER, [])) == []
 
 
 def made(key: int = 0, kept: tuple[str, ...] = ("id", "lang", "body", "ts"), **source: Any) -> RunPlan:

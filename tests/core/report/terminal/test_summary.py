@@ -177,6 +177,13 @@ def test_an_input_that_went_on_since_is_named() -> None:
     assert "It read delta:3; the input is at delta:4 now, which takes a new run id." in said
 
 
+def test_what_changed_since_a_run_committed_is_a_warning() -> None:
+    outcome = Unchanged(RECORD, since=("The target is another.", "The key is another."))
+    rows = shareable_summary(outcome)[1]
+    assert rows == [("WARNING", "The target is another."), ("WARNING", "The key is another.")]
+    assert "The target is another." in summary(outcome)
+
+
 def test_a_recovered_run_says_whether_it_was_counted() -> None:
     counted = summary(replace(FACTS, status="recovered", counted="again", write_seconds=None))
     assert "only the account was made now, its counts by a second pass" in counted
