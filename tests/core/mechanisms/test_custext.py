@@ -269,11 +269,6 @@ class TestSmallEpsilon:
             assert worst > 1
         assert verdict(made.guarantee, found) == "confirmed"
 
-    def test_exact_calibration_where_the_law_is_uniform(self) -> None:
-        made = CusText(1e-13, 4, "conservative", calibration="exact").compile(lexicon(gaussian(12)))
-        assert within_groups(made, 12).value == 0.0
-        assert made.summary.internal_epsilon == 1e-13
-
 
 def test_the_largest_k_stands_in_the_catalogue() -> None:
     (k,) = (parameter for parameter in described("custext").parameters if parameter.name == "k")

@@ -222,7 +222,7 @@ class TestGuarantee:
 
 class TestSampling:
     @pytest.mark.parametrize("form", FORMS)
-    @pytest.mark.parametrize("epsilon", [1e-12, 0.05, 1.0, 7.5, 1e6])
+    @pytest.mark.parametrize("epsilon", [1e-6, 0.05, 1.0, 7.5, 1e6])
     @pytest.mark.parametrize("lists", [1, 3])
     def test_draws_follow_the_law(self, form: str, epsilon: float, lists: int) -> None:
         """Chi-square at a false-alarm rate of 1e-6 a word; the key is fixed, so it fails always or never."""
