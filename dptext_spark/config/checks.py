@@ -258,3 +258,16 @@ def check_required(config: RunConfig) -> Iterable[str]:
             yield f"require: {name!r} is measured at level dataset only; valid: leave it out, or consistency: dataset."
         if name == "record_epsilon" and config.consistency == "dataset":
             yield f"require: {name!r} is not defined at level dataset, where all records share the draws; valid: leave it out."
+
+
+def require_lasting(kind: str, mode: str) -> None:
+    """Refuse a key that is gone when the process ends.
+
+    Raises:
+        SettingsError: it is of the operating system.
+    """
+    if kind == "os":
+        raise SettingsError(
+            f"key: none given; mode {mode} needs one that outlives the run (key.file, key.env or key.secret), or an "
+            "interrupted micro-batch could not be repeated with the same draws."
+        )

@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from dptext_spark.config.checks import require_lasting
 from dptext_spark.config.keys import refuse_given, taken
 from dptext_spark.config.model import RunConfig
 from dptext_spark.disclosure.required import not_audited
@@ -19,7 +20,7 @@ from dptext_spark.spark.job.job import RunResult, run_once
 from dptext_spark.spark.job.prepare import prepare_run
 from dptext_spark.spark.job.required import after_run
 from dptext_spark.spark.session.session import command_session, spark_session, workers_here
-from dptext_spark.spark.streaming.stream import require_lasting, stream
+from dptext_spark.spark.streaming.stream import stream
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -42,11 +42,9 @@ if TYPE_CHECKING:
 RECENT = 100  # commits of the target that are read to find the one a micro-batch has just made
 POLL = 0.5  # seconds between looks at whether to stop
 CHANGED = ("DELTA_SOURCE_TABLE_IGNORE_CHANGES", "DELTA_SOURCE_IGNORE_DELETE")
-EVOLVED = (
-    "DELTA_SCHEMA_CHANGED",
-    "DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE",
-    "DELTA_STREAMING_CANNOT_CONTINUE",
-)
+EVOLVED = "DELTA_SCHEMA_CHANGED"  # a column was added: the next start reads it
+# A column was renamed, dropped or made of another type: no later start of this checkpoint reads past that.
+RENAMED = ("DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE", "DELTA_STREAMING_CANNOT_CONTINUE")
 
 
 class MicroBatchError(Exception):
@@ -107,19 +105,6 @@ def stream(
             problem = "its last micro-batch was interrupted; the next start repeats it"
             facts = replace(facts, problems=(*facts.problems, problem))
         return facts
-
-
-def require_lasting(kind: str, mode: str) -> None:
-    """Refuse a key that is gone when the process ends.
-
-    Raises:
-        SettingsError: it is of the operating system.
-    """
-    if kind == "os":
-        raise SettingsError(
-            f"key: none given; mode {mode} needs one that outlives the run (key.file, key.env or key.secret), or an "
-            "interrupted micro-batch could not be repeated with the same draws."
-        )
 
 
 def _prepared(
@@ -288,6 +273,12 @@ def _reduced(error: BaseException, config: RunConfig, more: str) -> DPTextError:
         return DataError(
             f"input: rows of the source were updated or deleted ({condition}), and a stream only adds. Valid: a source that is "
             "only added to, or stream.changes=ignore, which leaves out every such commit, also the rows that it adds."
+        )
+    if condition.startswith(RENAMED):
+        return DataError(
+            f"input: a column of the source was renamed or dropped ({condition}), and this checkpoint cannot go on after that. "
+            "Valid: a new stream.checkpoint, and stream.starting_version with the version of the source that changed its "
+            "columns (DESCRIBE HISTORY shows it); rows of earlier versions that this stream did not read are left out."
         )
     if condition.startswith(EVOLVED):
         return DataError(

@@ -307,6 +307,28 @@ class TestASourceThatDoesNotOnlyGrow:
             stream(**listed)
         assert _files(tmp_path) == files
 
+    @pytest.mark.parametrize("change", ["RENAME COLUMN customer TO client", "DROP COLUMN customer"])
+    def test_a_column_that_was_renamed_or_dropped_asks_for_a_new_checkpoint(
+        self, spark, tmp_path: Path, add, stream, change: str
+    ) -> None:
+        place = f"delta.`{tmp_path}/in`"
+        add(0, 1)
+        spark.sql(f"ALTER TABLE {place} SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')")
+        output = {"output": {"path": str(tmp_path / "out"), "other_columns": "drop"}, "record_key": None}
+        assert stream(**output)["rows"] == 2
+        spark.sql(f"ALTER TABLE {place} {change}")
+        version = spark.sql(f"DESCRIBE HISTORY {place}").first()["version"]
+        kept = "id, body" if change.startswith("DROP") else "id, 'c' AS client, body"
+        spark.sql(f"INSERT INTO {place} SELECT {kept} FROM VALUES (5, 'good news') AS rows (id, body)")
+        for _ in range(2):
+            with pytest.raises(
+                DataError, match=r"renamed or dropped .*stream\.checkpoint.*stream\.starting_version"
+            ):
+                stream(**output)
+        anew = {"checkpoint": str(tmp_path / "anew"), "starting_version": version}
+        assert stream(**output, stream=anew)["rows"] == 1
+        assert _rows(spark, tmp_path / "out").keys() == {0, 1, 5}
+
 
 class TestWhatIsRefusedBeforeAByteIsWritten:
     def test_a_checkpoint_of_something_else(self, spark, tmp_path: Path, add, stream, lexicon: str) -> None:
