@@ -23,12 +23,13 @@ from dptext_spark.config.values import (
     parse_rows,
     parse_sources,
     parse_table,
+    without_nul,
 )
 from dptext_spark.lexicon.lexicon import PACKAGED, PACKAGED_VERSION
 
 LONGEST_SAID = 300  # characters of what a report says of purpose and people
 Name = Annotated[str, Field(min_length=1)]
-Place = Annotated[str, Field(min_length=1)]
+Place = Annotated[str, Field(min_length=1), AfterValidator(without_nul)]
 Folder = Annotated[Place, AfterValidator(absolute)]  # a relative path becomes absolute
 Table = Annotated[str, BeforeValidator(parse_table)]
 
@@ -46,8 +47,8 @@ class Input(Section):
     table: Table | None = None
     format: Literal["delta", "parquet", "csv", "tsv", "json", "text"] = "delta"
     # Both may hold what is private: no representation shows them.
-    options: Annotated[dict[str, str], BeforeValidator(parse_options)] = Field({}, repr=False)
-    where: Annotated[str | None, BeforeValidator(parse_predicate)] = Field(None, repr=False)
+    options: Annotated[dict[str, str], BeforeValidator(parse_options), Field(repr=False)] = {}
+    where: Annotated[str | None, BeforeValidator(parse_predicate), Field(repr=False)] = None
 
     @model_validator(mode="after")
     def _one_place(self) -> Input:

@@ -266,6 +266,13 @@ def parse_predicate(value: object) -> object:
     return value
 
 
+def without_nul(value: str) -> str:
+    """Return a place that a file system can have: one without a NUL."""
+    if "\0" in value:
+        raise invalid("a text without a NUL character")
+    return value
+
+
 def parse_table(value: object) -> object:
     """Check the form of a catalog name."""
     if isinstance(value, str):

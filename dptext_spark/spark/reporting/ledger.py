@@ -10,7 +10,7 @@ from dptext_spark.ledger.balance import Balance, balances
 from dptext_spark.ledger.entry import Book
 from dptext_spark.runtime.progress import Steps, silent
 from dptext_spark.spark.errors import reduced, suppress_sensitive_logs
-from dptext_spark.spark.job.entries import book_of, check_vacant
+from dptext_spark.spark.job.entries import book_of
 from dptext_spark.spark.session.session import brief_session, step
 from dptext_spark.spark.tables.tables import opened_if_there
 
@@ -56,7 +56,4 @@ def read(path: str, spark: SparkSession | None = None, progress: Steps | None = 
 def _read(spark: SparkSession, path: str) -> Book | None:
     """Read the table as it is now; None where there is none. Its log is read once, its history not at all."""
     table = opened_if_there(spark, path)
-    if table is not None:
-        return book_of(table, path, NEWEST)
-    check_vacant(spark, path)
-    return None
+    return None if table is None else book_of(table, path, NEWEST)

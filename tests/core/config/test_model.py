@@ -188,6 +188,8 @@ def test_all_mistakes_of_a_section_are_named_at_once() -> None:
         ({"input": {}}, "input: neither of path and table given; valid: exactly one."),
         ({"input": {"path": "/a", "table": "t"}}, "input: both of path and table given; valid: exactly one."),
         ({"input": {"path": 5}}, "input.path: 5 given; valid: a text."),
+        ({"output": {"path": "/a\0b"}}, "output.path: '/a\\x00b' given; valid: a text without a NUL character."),
+        ({"ledger": {"path": "\0"}}, "ledger.path: '\\x00' given; valid: a text without a NUL character."),
         ({"input": {"path": ""}}, "input.path: '' given; valid: a text that is not empty."),
         ({"input": {"table": "a b"}}, "input.table: 'a b' given; valid: catalog.schema.table"),
         ({"input": {"table": "delta.`/a`"}}, "valid: a catalog name"),
