@@ -11,7 +11,7 @@ Examples:
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from importlib.util import find_spec
 
 __all__ = [
@@ -103,6 +103,14 @@ def require_extra(extra: str, *modules: str) -> None:
         raise SettingsError(
             f"{', '.join(missing)}: not installed. It comes with the extra [{extra}]: pip install 'dptext-spark[{extra}]'."
         )
+
+
+def key_twice(columns: Sequence[str]) -> DataError:
+    """Return the error for maps that Spark cannot put together again; no key is shown."""
+    return DataError(
+        f"columns: {', '.join(columns)}: a map holds one key twice in a row, which Spark refuses. Valid: maps whose keys differ, "
+        "such as those of a view, or spark.sql.mapKeyDedupPolicy=LAST_WIN, which keeps the last value of a key."
+    )
 
 
 def require_choice(field: str, given: object, valid: Iterable[str]) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from glob import escape
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +61,13 @@ class TableSettings:
         if self.is_name:
             return f"{self.path[:-1]}_sanitized`" if self.path.endswith("`") else f"{self.path}_sanitized"
         folder, slash, name = self.path.rstrip("/").rpartition("/")  # as text: a scheme has two slashes
-        return f"{folder}{slash}{name.split('.')[0] or name}_sanitized"
+        stem = name.split(".")[0] or name
+        others = (other.name for other in Path(folder).glob(f"{escape(stem)}*") if Path(self.path).exists())
+        if any(
+            other != name and other.split(".")[0] == stem and not other.endswith(".yaml") for other in others
+        ):
+            stem = name.replace(".", "_")  # the target of the other one would have the same name
+        return f"{folder}{slash}{stem}_sanitized"
 
     def settings(self, style: str) -> dict[str, Any]:
         """Return the settings by a style.

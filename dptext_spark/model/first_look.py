@@ -17,10 +17,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dptext_spark.config.locations import parts_of, spelled
-from dptext_spark.errors import DataError, SettingsError, did_you_mean
+from dptext_spark.errors import DataError, SettingsError, did_you_mean, key_twice
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.model.rows import draw_rows
-from dptext_spark.model.tables.nested_texts import beside, is_string, paths_in, text_at
+from dptext_spark.model.tables.nested_texts import beside, is_string, paths_in, repeats_a_key, text_at
 from dptext_spark.model.tables.table_files import TableSample
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.text.engine import OF_IDENTIFIERS
@@ -30,6 +30,7 @@ from dptext_spark.text.unknown import UnknownWords, count_unknown
 CHARACTERS = 4_000  # of a text that is looked at
 SHOWN = 300  # characters of a text that is shown
 LEAST_WORDS, LEAST_LETTERS = 3.0, 12.0  # of a text, on average; letters in scripts without spaces
+LEAST_OF_TITLES = 1.5  # words of titles and subjects, on average, where more than half of the values differ
 LONGEST_KEY = 64  # characters
 START_MINUTES, READ_AND_WRITE = 1.0, 2.0  # Spark's start; a job's work, as a multiple of the drawing alone
 _OF_RECORDS = re.compile(
@@ -37,6 +38,12 @@ _OF_RECORDS = re.compile(
     r"|kunden?|kundin|nutzer|konto|cliente|usuario|cuenta|utilisateur|compte|utente|klant)([^a-z]|$)"
 )
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
+# A key without spaces: it has a figure, and is no date, time, decimal, address of mail or telephone number.
+_CODE = re.compile(r"(?=\S*\d)(?!\d+([-.,:/]\d+)+)[^\s@+]+")
+_OF_TIME = re.compile(  # words of dates and times
+    r"(?i)(mon|tue(s)?|wed(nes)?|thu(rs)?|fri|sat(ur)?|sun)(day)?|(jan|febr)(uary)?|feb|mar(ch)?|apr(il)?|may|june?|july?|aug(ust)?"
+    r"|(sept?|octo?|nov|dec)(ember|ber)?|at|[ap]m|utc|gmt|z|cest|[ecp][sed]t"
+)
 
 
 @dataclass(frozen=True)
@@ -64,6 +71,8 @@ class Columns:
         record_keys: those that several rows of the sample share, and whose names say so.
         nested: structs, lists and maps without text.
         others: all others, and the fields beside nested texts.
+        row_key: the first candidate, where its name or its values say that it is a key; None where none does: a date may be
+            unique in a sample, too.
     """
 
     texts: tuple[str, ...]
@@ -71,11 +80,7 @@ class Columns:
     record_keys: tuple[str, ...]
     nested: tuple[str, ...]
     others: tuple[str, ...]
-
-    @property
-    def row_key(self) -> str | None:
-        """The first candidate whose name says that it is a key; None where none does: a date may be unique in a sample, too."""
-        return next((name for name in self.row_keys if _says_key(name)), None)
+    row_key: str | None
 
 
 @dataclass(frozen=True)
@@ -112,7 +117,7 @@ def columns_of(sample: TableSample, named: Sequence[str] = ()) -> Columns:
 
     Raises:
         SettingsError: a named column is not there.
-        DataError: it is no text column, or there is none.
+        DataError: it is no text column, or there is none; a map that holds one key twice.
     """
     table = sample.rows
     lowered = [name.lower() for name in table.column_names]
@@ -122,25 +127,28 @@ def columns_of(sample: TableSample, named: Sequence[str] = ()) -> Columns:
         )
     there = paths_in(table.schema)
     texts = tuple(_path_of(name, table, there) for name in named) or tuple(
-        path for path, parts in there.items() if _is_text(text_at(table, parts))
+        path for path, parts in there.items() if _is_text(table, parts)
     )
     if not texts:
         raise DataError(
             f"columns: none of {len(table.column_names)} holds text in the sample of {table.num_rows:,} rows (three words or "
             "more in a value, on average); valid: a table with text, or --column NAME. Nothing was written."
         )
+    twice = [path for path in texts if repeats_a_key(table, there[path])]
+    if twice:
+        raise key_twice(twice)
     ways = [there[path] for path in texts]
     rest = [name for name in table.column_names if name not in {parts[0] for parts in ways}]
     nested = tuple(name for name in rest if pa.types.is_nested(table[name].type))
     keys = [name for name in rest if _may_be_key(table[name])]
     distinct = {name: pc.count_distinct(table[name]).as_py() for name in keys}
     unique = [name for name in keys if table.num_rows > 1 and distinct[name] == table.num_rows]
-    unique.sort(key=lambda name: not _says_key(name))
+    unique.sort(key=lambda name: (not _says_key(name), not _holds_codes(table[name])))
     shared = tuple(n for n in keys if 1 < distinct[n] < table.num_rows and _says_key(n))
-    key = unique[0] if unique and _says_key(unique[0]) else None
+    key = next((name for name in unique if _says_key(name) or _holds_codes(table[name])), None)
     others = tuple(name for name in rest if name not in nested and name != key)
     others += beside(table.schema, ways)
-    return Columns(texts, tuple(unique), shared, nested, others)
+    return Columns(texts, tuple(unique), shared, nested, others, key)
 
 
 def _path_of(name: str, table: pa.Table, there: Mapping[str, tuple[str, ...]]) -> str:
@@ -157,14 +165,32 @@ def _path_of(name: str, table: pa.Table, there: Mapping[str, tuple[str, ...]]) -
     )
 
 
-def _is_text(column: pa.ChunkedArray) -> bool:
-    """Whether the values of a column have words enough to be sentences."""
-    values = [one for one in column.drop_null().to_pylist() if one.strip()]
+def _is_text(table: pa.Table, parts: Sequence[str]) -> bool:
+    """Check that values have words enough to be sentences, or differ as titles do; of a list, each of its elements is a value."""
+    is_nested = pa.types.is_nested(table[parts[0]].type)
+    values = [value for value in text_at(table, tuple(parts)).drop_null().to_pylist() if value.strip()]
+    if is_nested:  # the elements are lines there
+        values = [line for value in values for line in value.split("\n") if line.strip()]
     if not values:
         return False
-    words = sum(any(map(str.isalpha, word)) for one in values for word in one[:CHARACTERS].split())
-    unspaced = sum(char.isalpha() and char >= "\u0e00" for one in values for char in one[:CHARACTERS])
-    return words >= LEAST_WORDS * len(values) or unspaced >= LEAST_LETTERS * len(values)
+    words = sum(_is_word(word) for value in values for word in value[:CHARACTERS].split())
+    unspaced = sum(char.isalpha() and char >= "\u0e00" for value in values for char in value[:CHARACTERS])
+    if words >= LEAST_WORDS * len(values) or unspaced >= LEAST_LETTERS * len(values):
+        return True
+    differ = 2 * len(set(values)) > len(values)
+    return not is_nested and differ and words >= LEAST_OF_TITLES * len(values)
+
+
+def _is_word(word: str) -> bool:
+    """Check that a word has a letter, and is none of a date or time."""
+    return any(map(str.isalpha, word)) and not _OF_TIME.fullmatch(word.strip(".,;:()"))
+
+
+def _holds_codes(column: pa.ChunkedArray) -> bool:
+    """Check that values are whole numbers, or texts that look like keys."""
+    if is_string(column.type):
+        return all(_CODE.fullmatch(value) for value in column.to_pylist())
+    return bool(pa.types.is_signed_integer(column.type))
 
 
 def _may_be_key(column: pa.ChunkedArray) -> bool:

@@ -63,6 +63,23 @@ def _texts(value: object, kind: pa.DataType, parts: Parts) -> Iterator[str | Non
             yield from _texts(one[1] if pa.types.is_map(kind) else one, _element(kind), parts)
 
 
+def repeats_a_key(rows: pa.Table, parts: Parts) -> bool:
+    """Check that a map on the way to a text holds one key twice, in a row of a sample."""
+    column = rows[parts[0]]
+    return any(_repeats(value, column.type, parts[1:]) for value in column.to_pylist())
+
+
+def _repeats(value: object, kind: pa.DataType, parts: Parts) -> bool:
+    if isinstance(value, dict):
+        return _repeats(value[parts[0]], kind.field(parts[0]).type, parts[1:])
+    if value is None or isinstance(value, str) or not isinstance(value, Sequence):
+        return False
+    is_map = pa.types.is_map(kind)
+    if is_map and len({repr(key) for key, _ in value}) < len(value):
+        return True
+    return any(_repeats(inner[1] if is_map else inner, _element(kind), parts) for inner in value)
+
+
 def beside(schema: pa.Schema, texts: Sequence[Parts]) -> tuple[str, ...]:
     """Return the fields that lie beside some texts inside their columns, spelled; the keys of a map are none."""
     roots = dict.fromkeys(parts[0] for parts in texts)

@@ -30,6 +30,7 @@ from dptext_spark.model.tables.table_checks import check_file_names
 FIELD = "table"
 SAMPLE_ROWS, MOST_FILES, MOST_BYTES = 1_000, 10, 400_000
 LARGEST_BYTES, LARGEST_FILES = 100 << 30, 10_000  # of a table: larger ones are for Spark
+MOST_NESTED = 50  # levels of a JSON record
 FORMATS = ("delta", "parquet", "csv", "tsv", "json")
 ENDINGS = {
     ".parquet": "parquet", ".csv": "csv", ".tsv": "tsv", ".json": "json", ".jsonl": "json", ".ndjson": "json",
@@ -136,6 +137,10 @@ def read_sample(path: str | Path, format: str | None = None, as_text: AsText | N
     if not place.exists():
         raise SettingsError(
             f"{FIELD}: {str(path)!r} is not there; valid: a file or a folder of this machine (a catalog name needs Spark)."
+        )
+    if not place.is_file() and not place.is_dir():
+        raise SettingsError(
+            f"{FIELD}: {str(path)!r} is a pipe, a device or a socket; valid: a file or a folder."
         )
     if format == "delta" or (format is None and (place / _LOG).is_dir()):
         files, found = _delta_files(place), "delta"
@@ -395,14 +400,31 @@ def _json(place: str, texts: Sequence[Beginning], each: int, size: int, files: i
         lines = [one for one in lines if one.strip()]
         try:
             records = [json.loads(one) for one in lines[:each]]
-        except ValueError:
+        except (ValueError, RecursionError):
             records = [None]
+        if any(map(_nests_deep, records)):
+            raise DataError(
+                f"{FIELD}: a record of {name!r} nests more than {MOST_NESTED} levels deep; valid: {MOST_NESTED} or fewer."
+            )
         if not all(isinstance(one, dict) for one in records):
             raise DataError(f"{FIELD}: {name!r} is not one JSON record a line; valid: JSON lines.")
         read, used = read + len(lines), used + length
         parts.append(pa.Table.from_pylist(records) if records else pa.table({}))
     total, exact = _estimate(read, used, size, all_of_it and len(texts) == files)
     return made_sample(place, "json", parts, total, exact, files, len(texts))
+
+
+def _nests_deep(record: object) -> bool:
+    """Check that a record nests too many levels: types of so many take minutes to compare."""
+    level = [record]
+    for _ in range(MOST_NESTED + 1):
+        level = [
+            inner
+            for value in level
+            if isinstance(value, dict | list)
+            for inner in (value.values() if isinstance(value, dict) else value)
+        ]
+    return bool(level)
 
 
 def _csv(

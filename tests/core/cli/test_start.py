@@ -5,6 +5,8 @@ from __future__ import annotations
 import codecs
 import gzip
 import json
+import os
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -394,6 +396,98 @@ def test_a_unique_column_whose_name_says_nothing_is_no_key_of_the_settings(tmp_p
     text, config = settings_file(named, "strict")
     assert "# row_key: day" in text
     assert (config.row_key, config.output.other_columns) == (None, "drop")
+
+
+def test_short_codes_in_lists_are_no_text_and_titles_are(tmp_path: Path) -> None:
+    times = ["Mon Jan 05 10:15:00 UTC 2026", "2026-01-05 10:15", "5 March 2026 at 10:15 AM"]
+    said = [
+        [{"sender": "customer service", "at": time, "state": "open", "text": body} for time in times]
+        for body in BODIES
+    ]
+    rows = {
+        "thread": pa.array(said),
+        "labels": pa.array([["open", "late", "paid back"]] * 4),
+        "subject": pa.array(["Refund Ilse", "Invoice Bruno", "Broken lamp", "Parcel Ana"]),
+        "state": pa.array(["in progress", "in progress", "on hold", "in progress"]),
+        "sent": pa.array([f"Mon Jan 0{n} 10:15:00 UTC 2026" for n in range(4)]),
+    }
+    pq.write_table(pa.table(rows), tmp_path / "t.parquet")
+    found = columns_of(read_sample(tmp_path / "t.parquet"))
+    assert found.texts == ("thread.text", "subject")
+    assert set(found.others) == {"thread.sender", "thread.at", "thread.state", "state", "sent"}
+
+
+@pytest.mark.parametrize(
+    ("values", "is_key"),
+    [
+        ([7, 8, 9, 10], True),
+        (["K-1", "K-2", "K-3", "K-4"], True),
+        (["2026-01-01", "2026-01-02", "2026-01-03", "2026-01-04"], False),
+        (["1.50", "2.50", "3.50", "4.50"], False),
+        (["ana1@example.net", "ana2@example.net", "b3@example.net", "c4@example.net"], False),
+        (["Ana", "Ben", "Cid", "Dora"], False),
+    ],
+)
+def test_a_unique_column_of_codes_is_a_row_key_in_any_language(
+    values: list[object], is_key: bool, tmp_path: Path
+) -> None:
+    pq.write_table(pa.table({"tekst": BODIES, "znak": pa.array(values)}), tmp_path / "t.parquet")
+    found = columns_of(read_sample(tmp_path / "t.parquet"))
+    assert found.row_keys == ("znak",)
+    assert found.row_key == ("znak" if is_key else None)
+    assert found.others == (() if is_key else ("znak",))
+
+
+def test_a_map_with_one_key_twice_names_its_column_and_the_cure(tmp_path: Path) -> None:
+    kind = pa.map_(pa.string(), pa.string())
+    notes = pa.array([[("zorb", BODIES[0]), ("zorb", BODIES[1])]] * 2, kind)
+    pq.write_table(pa.table({"body": BODIES[:2], "notes": notes}), tmp_path / "t.parquet")
+    with pytest.raises(DataError, match=r"^columns: notes: a map holds one key twice.*LAST_WIN") as error:
+        columns_of(read_sample(tmp_path / "t.parquet"))
+    assert "zorb" not in str(error.value)
+    assert columns_of(read_sample(tmp_path / "t.parquet"), ["body"]).texts == ("body",)
+
+
+def test_columns_that_are_left_out_are_printed(
+    here: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pq.write_table(table(), tmp_path / "t.parquet")
+    assert dptext("start", tmp_path / "t.parquet") == 0
+    assert re.search(r"^left out +customer_id, stars$", capsys.readouterr().out, re.MULTILINE)
+
+
+def test_tables_of_one_name_have_targets_of_their_own(tmp_path: Path) -> None:
+    for name in ("a.csv", "a.json", "b.csv", "b.yaml"):
+        (tmp_path / name).write_text("")
+    targets = [
+        Path(TableSettings(str(tmp_path / name), "csv", ("x",)).target).name
+        for name in ("a.csv", "a.json", "b.csv")
+    ]
+    assert targets == ["a_csv_sanitized", "a_json_sanitized", "b_sanitized"]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("[" * 5000 + "]" * 5000, "is not one JSON record a line"),
+        (
+            '{"a":' * 300 + '"a text of words"' + "}" * 300,
+            "nests more than 50 levels deep; valid: 50 or fewer",
+        ),
+    ],
+    ids=["brackets", "keys"],
+)
+def test_json_that_nests_too_deep_is_refused(content: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "t.json").write_text(content + "\n")
+    with pytest.raises(DataError, match=message):
+        read_sample(tmp_path / "t.json")
+
+
+def test_what_is_no_file_is_refused_before_it_is_read(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.csv")
+    for path in (tmp_path / "pipe.csv", "/dev/zero"):
+        with pytest.raises(SettingsError, match="is a pipe, a device or a socket; valid: a file or a folder"):
+            read_sample(path)
 
 
 def test_dictionaries_are_their_values_and_bad_text_is_refused(tmp_path: Path) -> None:
