@@ -5,17 +5,18 @@ Files of this machine are read here; what needs Spark is for :mod:`dptext_spark.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from dptext_spark.config.checks import require_lasting
 from dptext_spark.config.condition import parsed
 from dptext_spark.config.locations import inside, normal_path
 from dptext_spark.config.model import RunConfig
 from dptext_spark.errors import DPTextError
 from dptext_spark.model.tables.delta_log import LOG, NeedsSparkError, only_created, our_commits, read_log
 from dptext_spark.model.tables.local_schema import LocalInput, files_in, is_here, read_schema
-from dptext_spark.model.tables.schema import without
+from dptext_spark.model.tables.schema import TextPath, without
 from dptext_spark.model.tables.table_checks import Fit, check_header, check_input, check_partitions
 from dptext_spark.model.tables.target_checks import (
     check_releases,
@@ -25,6 +26,7 @@ from dptext_spark.model.tables.target_checks import (
     is_the_input,
     places_written,
 )
+from dptext_spark.text.names.word_list import WordList
 
 NEW = "new"
 
@@ -58,9 +60,12 @@ def check_here(config: RunConfig) -> Checked:
         SettingsError, DataError, RunError: as the run would.
         OSError: a file cannot be read.
     """
+    check_beside(config)
     target = config.output.path
     if target is None:
         raise NeedsSparkError("is written to a name in Spark's catalog")
+    if any(source.table is not None for _, source in config.lists.named()):
+        raise NeedsSparkError("has a list of names in Spark's catalog")
     if not all(map(is_here, places_written(config).values())):
         raise NeedsSparkError("is written to a place that is not on this machine")
     found = read_schema(config.input, config.columns)
@@ -75,7 +80,23 @@ def check_here(config: RunConfig) -> Checked:
             raise NeedsSparkError("has more records than were looked at, and these do not fit") from None
         raise
     check_writable(places_written(config))
-    return Checked("pyarrow", found.said, found.schema.names, fit.kept, there, tuple(only_the_run(config)))
+    return Checked(
+        "pyarrow", found.said, found.schema.names, fit.kept, there, tuple(only_the_run(config, fit.paths))
+    )
+
+
+def check_beside(config: RunConfig) -> None:
+    """Check what no table tells: that a stream's key outlives it, and that files of lists of names can be read.
+
+    Raises:
+        SettingsError: there is no such key.
+        DataError: a list cannot be read, or is none; no entry is shown.
+    """
+    if config.is_stream:
+        require_lasting(config.key.kind, config.mode)
+    for field, source in config.lists.named():
+        if source.file is not None:
+            WordList.read(field, source.file)
 
 
 def _check_target(config: RunConfig, target: str, found: LocalInput, fit: Fit) -> str:
@@ -111,7 +132,7 @@ def target_said(config: RunConfig, releases: int, *, made: bool) -> str:
     return f"there, with {releases:,} release{'' if releases == 1 else 's'} of runs; output.mode {config.output.mode}"
 
 
-def only_the_run(config: RunConfig) -> Iterator[str]:
+def only_the_run(config: RunConfig, paths: Sequence[TextPath] = ()) -> Iterator[str]:
     """Yield what no schema tells."""
     if not config.is_stream:
         yield "whether it has rows"
@@ -119,6 +140,9 @@ def only_the_run(config: RunConfig) -> Iterator[str]:
         yield f"whether {config.row_key} is unique and never NULL"
     if config.record_key is not None:
         yield f"whether {config.record_key} is never NULL"
+    maps = [path.name for path in paths if path.over == "map"]
+    if maps:
+        yield f"whether a map of {', '.join(maps)} holds a key twice"
     if not config.allow_unknown:
         yield "whether the lexicon has most of the words"
     if config.input.path is not None and config.input.format in ("csv", "tsv", "json"):
@@ -129,8 +153,6 @@ def only_the_run(config: RunConfig) -> Iterator[str]:
         )
     if config.input.where is not None:
         yield "whether Spark takes input.where for the types of its columns"
-    if any(not source.of_rows for _, source in config.lists.named()):
-        yield "whether the lists of names can be read"
     if config.is_stream:
         yield "whether the checkpoint is of these settings"
     yield "what the ledger has left"

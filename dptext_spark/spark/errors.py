@@ -9,14 +9,14 @@ from __future__ import annotations
 import logging
 import re
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, Any
 
 from pyspark import TaskContext
 from pyspark.logger import PySparkLogger
 
-from dptext_spark.errors import DataError, DPTextError, RunError
+from dptext_spark.errors import DataError, DPTextError, RunError, key_twice
 from dptext_spark.randomness.draws import KeyReference, RunKey, key_at_hand
 from dptext_spark.randomness.key_sources import KeyUnavailableError
 from dptext_spark.spark.session.session import context_of
@@ -116,12 +116,13 @@ def worker_key(key: RunKey | KeyReference) -> RunKey:
         raise TaskError(error.code, context.partitionId() if context is not None else 0, 0, 0) from None
 
 
-def reduced(error: BaseException, columns: list[str]) -> DPTextError:
+def reduced(error: BaseException, columns: list[str], maps: Sequence[str] = ()) -> DPTextError:
     """Turn an error of Spark into one that is safe to print. Whether the run committed is for the caller to say.
 
     Args:
         error: what Spark raised; its message is searched for a worker's code and goes no further.
         columns: the text columns, named in the message.
+        maps: those of them that are values of maps, where the caller knows them.
     """
     if isinstance(error, DPTextError):
         return error
@@ -157,6 +158,8 @@ def reduced(error: BaseException, columns: list[str]) -> DPTextError:
             "that has it, or the package on every node (docs/guide/cluster); `dptext doctor` checks both."
         )
     condition, state = condition_of(error), None
+    if condition == "DUPLICATED_MAP_KEY":
+        return key_twice(maps or columns)
     if isinstance(error, ConnectionError | Py4JNetworkError):
         return RunError(f"Spark's JVM has ended ({condition}): something ended it, or {_MEMORY}")
     for cause in _causes(error):

@@ -7,6 +7,8 @@ import threading
 from pathlib import Path
 from types import SimpleNamespace
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from py4j.protocol import Py4JNetworkError
 from pyspark.errors import PySparkException
@@ -14,6 +16,7 @@ from pyspark.sql import functions as F
 
 from dptext_spark.config.load import parse_config
 from dptext_spark.errors import DataError, DPTextError, RunError, SettingsError
+from dptext_spark.model.dry_run import check_here
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.spark.errors import TaskError, condition_of, reduced, suppress_sensitive_logs
 from dptext_spark.spark.runner import run
@@ -46,6 +49,29 @@ def raised_by(spark) -> Exception:
     with suppress_sensitive_logs(), pytest.raises(Exception, match=MARKER) as caught:
         malformed(spark).collect()
     return caught.value
+
+
+def test_a_map_with_one_key_twice_names_its_column_and_the_cure(spark, tmp_path: Path) -> None:
+    kind = pa.map_(pa.string(), pa.string())
+    notes = pa.array([[(MARKER, "good news"), (MARKER, "the people of the day")]], kind)
+    (tmp_path / "in").mkdir()
+    pq.write_table(
+        pa.table({"id": [1], "body": ["good news"], "notes": notes}), tmp_path / "in" / "a.parquet"
+    )
+    settings = {
+        "input": {"path": str(tmp_path / "in"), "format": "parquet"}, "columns": ["body", "notes"], "row_key": "id",
+        "output": {"path": str(tmp_path / "out")}, "run": {"id": "r1"}, "policy": {"allow_unknown": True},
+    }  # fmt: skip
+    config = parse_config(settings)
+    assert "whether a map of notes holds a key twice" in check_here(config).open
+    with pytest.raises(DataError, match=r"^columns: notes: a map holds one key twice.*LAST_WIN") as error:
+        run(config, spark, key=RunKey.insecure(1))
+    assert MARKER not in str(error.value)
+    spark.conf.set("spark.sql.mapKeyDedupPolicy", "LAST_WIN")
+    try:
+        assert run(config, spark, key=RunKey.insecure(1)).facts["rows"] == 1
+    finally:
+        spark.conf.unset("spark.sql.mapKeyDedupPolicy")
 
 
 class TestReduced:

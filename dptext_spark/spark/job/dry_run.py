@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dptext_spark.config.model import RunConfig
-from dptext_spark.model.dry_run import NEW, Checked, only_the_run, target_said
+from dptext_spark.model.dry_run import NEW, Checked, check_beside, only_the_run, target_said
 from dptext_spark.model.tables.delta_log import only_created, our_commits
 from dptext_spark.model.tables.table_checks import check_input
 from dptext_spark.runtime.progress import Steps
 from dptext_spark.spark.errors import suppress_sensitive_logs
 from dptext_spark.spark.job.checks import check_output, check_partitions_of, check_places, place_of
+from dptext_spark.spark.job.lists import read_lists
 from dptext_spark.spark.session.session import spark_session
 from dptext_spark.spark.tables.identity import identify_rows
 from dptext_spark.spark.tables.paths import schema_of
@@ -27,6 +28,7 @@ def check_by_spark(config: RunConfig, say: Steps) -> Checked:
     Raises:
         SettingsError, DataError, RunError: as the run would.
     """
+    check_beside(config)
     say("starting Spark")
     spark = spark_session()
     with suppress_sensitive_logs(spark):
@@ -43,7 +45,10 @@ def check_by_spark(config: RunConfig, say: Steps) -> Checked:
             dropped=fit.dropped,
         )  # fmt: skip
         check_places(spark, config)
+        if config.lists:
+            say("reading the lists of names")
+            read_lists(spark, config.lists)
     ours = len(our_commits(commits))
     there = target_said(config, ours, made=only_created(commits)) if commits else NEW
     read = f"the schema of {'the Delta table, ' + version if version.startswith('delta:') else 'its files'}"
-    return Checked("Spark", read, schema.names, fit.kept, there, tuple(only_the_run(config)))
+    return Checked("Spark", read, schema.names, fit.kept, there, tuple(only_the_run(config, fit.paths)))

@@ -158,7 +158,8 @@ def run_once(
                 else write(plan, record, say, at, new=not commits)
             )
         except Exception as error:
-            failure = reduced(error, list(config.columns))
+            maps = [path.name for path in plan.paths if path.over == "map"]
+            failure = reduced(error, list(config.columns), maps)
             raise _failed(plan, record, reservation, started, failure, at) from None
         try:
             units = record_units(plan, counts)

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dptext_spark.errors import DPTextError, SettingsError
+from dptext_spark.errors import DataError, DPTextError, SettingsError
 from dptext_spark.model.dry_run import Checked, check_here
 from dptext_spark.model.tables import target_checks
 from dptext_spark.model.tables.delta_log import NeedsSparkError
@@ -44,6 +44,29 @@ def test_it_is_refused_and_nothing_is_written(root: Path, name: str) -> None:
     assert case.said in str(caught.value)
     assert MARKER not in str(caught.value)
     assert sorted(root.rglob("*")) == before
+
+
+@pytest.mark.parametrize("mode", ["incremental", "streaming"])
+def test_a_stream_without_a_key_that_outlives_it_is_refused(root: Path, mode: str) -> None:
+    settings = {"mode": mode, "row_key": "id", "input": {"path": "ROOT/ours"}}
+    with pytest.raises(
+        SettingsError, match=rf"^key: none given; mode {mode} needs one that outlives the run"
+    ):
+        checked(root, **settings)
+
+
+@pytest.mark.parametrize("content", [None, b"", b"\xff\xfe\xfd"], ids=["missing", "empty", "no UTF-8"])
+def test_a_list_that_cannot_be_read_is_refused(root: Path, content: bytes | None) -> None:
+    file = root / "names.txt"
+    if content is not None:
+        file.write_bytes(content)
+    with pytest.raises(DataError, match=r"^policy\.mask\[0\]"):
+        checked(root, policy={"mask": [{"file": str(file)}]})
+
+
+def test_a_list_in_a_catalog_is_left_to_spark(root: Path) -> None:
+    with pytest.raises(NeedsSparkError, match="a list of names in Spark's catalog"):
+        checked(root, policy={"mask": [{"table": "people", "column": "name"}]})
 
 
 @pytest.mark.parametrize(
