@@ -299,7 +299,10 @@ def test_a_wrong_level_is_refused() -> None:
 )
 def test_epsilon_must_be_a_finite_number_in_the_mechanisms_range(epsilon: object) -> None:
     message = refused(mechanism={"epsilon": epsilon})
-    assert message == f"mechanism.epsilon: {epsilon!r} given; valid: 0 (uniform), or a finite number, 0.000001 or greater."
+    assert (
+        message
+        == f"mechanism.epsilon: {epsilon!r} given; valid: 0 (uniform), or a finite number, 0.000001 or greater."
+    )
 
 
 def test_epsilon_zero_is_a_uniform_draw() -> None:
