@@ -1,9 +1,9 @@
 """Words in normal form: what is the same name, however it is written.
 
 A normal word is a run of letters, or of digits, folded: lower case, without accents and other marks, compatibility forms as
-what they stand for (`ß` as `ss`). Apostrophes between letters are dropped (O'Brien is OBrien), a possessive 's at the end is no
-part of the word, and a hyphen separates words as a space does. A single letter before a full stop is an initial, and keeps the
-stop.
+what they stand for (`ß` as `ss`), letters with a stroke as those without (`ł` as `l`, `þ` as `th`), the dotless i as `i`.
+Apostrophes between letters are dropped (O'Brien is OBrien), a possessive 's at the end is no part of the word, and a hyphen
+separates words as a space does. A single letter before a full stop is an initial, and keeps the stop.
 
 In scripts without spaces a name stands amid a run of letters. A *piece* of a normal word is a letter of such a script with its
 vowel signs, or a run of other letters up to an apostrophe; a name may begin and end at any of them.
@@ -42,6 +42,21 @@ APART, JOINED = -1, 0
 MOST_MARKS = 2  # between two words of an entry that is found as it is written
 _BITS = 21  # of a code point
 _HYPHEN = 0x2D
+# Letters that Unicode does not take apart, and what people write where a keyboard lacks them.
+_PLAIN = str.maketrans(
+    {
+        "\u0131": "i",
+        "ł": "l",
+        "ø": "o",
+        "đ": "d",
+        "ð": "d",
+        "þ": "th",
+        "ħ": "h",
+        "ŧ": "t",
+        "æ": "ae",
+        "œ": "oe",
+    }
+)
 
 
 class Folding(NamedTuple):
@@ -67,7 +82,9 @@ def folding() -> Folding:
         char = chr(code)
         if unicodedata.category(char) in ("Cn", "Co", "Lo") and not unicodedata.decomposition(char):
             continue
-        plain = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", char).casefold())
+        plain = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", char).casefold()).translate(
+            _PLAIN
+        )
         kept = [ord(one) for one in plain if not unicodedata.combining(one)]
         if len(kept) <= WIDEST:
             every[code] = [*kept, *[0] * (WIDEST - len(kept))]
@@ -165,8 +182,8 @@ def joint(data: Any, p: Int, end: Int, chars: Any, titled: bool) -> Int:
         titled: whether the first word is a title, behind which a stop may stand.
 
     Returns:
-        `JOINED` by spaces, a hyphen or a middle dot; `APART` by a line break, more than `MOST_MARKS` marks or what is no UTF-8;
-        else the marks that stand there, as a number above 0.
+        `JOINED` by spaces, a hyphen, a middle dot, or one of `_`, `^` and backtick; `APART` by a line break, more than
+        `MOST_MARKS` marks or what is no UTF-8; else the marks that stand there, as a number above 0.
     """
     stage, classes = chars
     marks, count, hyphens = np.int64(0), 0, 0
@@ -180,7 +197,8 @@ def joint(data: Any, p: Int, end: Int, chars: Any, titled: bool) -> Int:
         if kind != SPACE:
             if count == MOST_MARKS:
                 return np.int64(APART)
-            if kind == HYPHEN or code == 0xB7 or code == 0x30FB or code == 0xFF65:
+            middle = code == 0xB7 or code == 0x30FB or code == 0xFF65
+            if kind == HYPHEN or middle or 0x5E <= code <= 0x60:
                 code = np.int64(_HYPHEN)
                 hyphens += 1
             marks |= np.int64(code) << (_BITS * count)

@@ -21,7 +21,19 @@ from dptext_spark.text.identifiers.normalize import UNSPACED_BLOCKS
 from dptext_spark.text.names.name_table import TITLES
 
 BREAKS = "\n\v\f\r\u0085\u2028\u2029"
-MIDDLE_DOTS = "\u00b7\u30fb\uff65"
+MIDDLE_DOTS = "\u00b7\u30fb\uff65_^`"
+STROKES = {
+    "\u0131": "i",
+    "ł": "l",
+    "ø": "o",
+    "đ": "d",
+    "ð": "d",
+    "þ": "th",
+    "ħ": "h",
+    "ŧ": "t",
+    "æ": "ae",
+    "œ": "oe",
+}
 KNOWN_TITLES = set(TITLES.split())
 
 
@@ -41,7 +53,7 @@ def fold(char: str) -> str:
     if unicodedata.category(char) in ("Cn", "Co", "Lo") and not unicodedata.decomposition(char):
         return char
     plain = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", char).casefold())
-    kept = "".join(one for one in plain if not unicodedata.combining(one))
+    kept = "".join(STROKES.get(one, one) for one in plain if not unicodedata.combining(one))
     return kept if len(kept) <= 4 else char
 
 

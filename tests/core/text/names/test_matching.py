@@ -357,6 +357,35 @@ def test_digests_are_those_of_what_is_listed() -> None:
     assert one[0] != digests("Ada Lovelace", "Smith", key=KEY + np.uint64(1))[0]
 
 
+@pytest.mark.parametrize(
+    ("entry", "ways"),
+    [
+        (
+            "\u0141ukasz \u017bakowski",
+            ["Lukasz Zakowski", "\u0142ukasz zakowski", "\u0141UKASZ \u017bAKOWSKI"],
+        ),
+        ("S\u00f8ren \u00d8deg\u00e5rd", ["Soren Odegard", "S\u00d8REN \u00d8DEG\u00c5RD"]),
+        ("\u0110or\u0111e \u0110uki\u0107", ["Dorde Dukic"]),
+        ("\u00de\u00f3ra Bj\u00f6rk", ["Thora Bjork", "\u00feora bjork"]),
+        (
+            "\u0130brahim Y\u0131ld\u0131z",
+            ["Ibrahim Yildiz", "\u0130BRAHIM YILDIZ", "ibrahim y\u0131ld\u0131z"],
+        ),
+        (
+            "Quillon Brambleby",
+            ["Quillon_Brambleby", "quillon^brambleby", "Quillon`Brambleby", "Quillon _ Brambleby"],
+        ),
+        ("Quillon_Brambleby", ["Quillon Brambleby", "Quillon-Brambleby"]),
+    ],
+)
+def test_letters_without_a_stroke_and_signs_that_join_are_the_same_name(entry: str, ways: list[str]) -> None:
+    names = compile_names([list_of(entry)], KEY)
+    for way in [entry, *ways]:
+        text = f"from {way}, today"
+        assert found_in([text], names) == [[(5, 5 + len(way), 0)]]
+        assert find(text, [[entry]]) == [(5, 5 + len(way), 0)]
+
+
 def test_the_guide_tells_how_names_are_found() -> None:
     guide = (Path(__file__).resolve().parents[4] / "docs" / "guide" / "names.md").read_text(encoding="utf-8")
     rows = [line.split("|")[1:3] for line in guide.splitlines() if line.startswith("| `")]

@@ -39,7 +39,7 @@ JOINTS = (
     "\u201c", "\u2026 ", "|", "", "_", "'", "@", "\u2028",
 )  # fmt: skip
 # The lists' content and the rules that VERSION stands for: where this fails, names are found otherwise, and VERSION goes up.
-CONTENT = "1", "a03587a8d235a087", "a671bba3b8d62c15"
+CONTENT = "1", "c021300c19f32184", "a671bba3b8d62c15"
 
 some_text = st.lists(st.tuples(st.sampled_from(WORDS), st.sampled_from(JOINTS)), max_size=16).map(
     lambda pairs: "".join(word + joint for word, joint in pairs)
