@@ -21,7 +21,7 @@ from dptext_spark.cli.app import app
 from dptext_spark.cli.exit_codes import EXIT_CODES, INTERRUPTED
 from dptext_spark.config.load import parse_config
 from dptext_spark.config.model import RunConfig
-from dptext_spark.config.sections import Approval, Secret, Section
+from dptext_spark.config.sections import STYLES, Approval, Secret, Section
 from dptext_spark.importance.budget import Budget
 from dptext_spark.importance.selection import Importance, Level
 from dptext_spark.report.terminal.catalogue import catalogue
@@ -34,6 +34,7 @@ CONF = Path(__file__).resolve().parents[2] / "conf"
 LEAST = {
     "input": {"path": "/data/tickets"},
     "columns": ["body"],
+    "row_key": "id",
     "output": {"path": "/data/tickets_sanitized"},
 }
 DOORS: dict[str, ModuleType] = {"dp": dp, "dp.errors": errors, "dps": dps, "audit": audit}
@@ -124,7 +125,14 @@ def defaults() -> dict[str, Any]:
         "policy.identifiers.languages": list(Identifiers().languages),
     }
     approval = {f"approval.{name}": value for name, value in Approval().model_dump().items()}
-    untraced = {"require": [], **approval, "lexicon.prior": None, **flat(search, "policy.names."), **lists}
+    untraced = {
+        "style": STYLES[0],
+        "require": [],
+        **approval,
+        "lexicon.prior": None,
+        **flat(search, "policy.names."),
+        **lists,
+    }
     return flat(parse_config(LEAST).as_dict()) | untraced
 
 
@@ -144,7 +152,7 @@ def settings() -> str:
     may_be |= {f"policy.{name}": "list of sections" for name in ListSources.NAMES}
     may_be["policy.providers"] = "list of import paths"
     may_be["policy.allow_unknown"] = may_be.pop("allow_unknown")
-    required = {"input.path", "columns", "output.path"}
+    required = {"input.path", "columns", "row_key", "output.path"}
     groups: dict[str, list[str]] = {"": []}
     for path in given:
         section, dot, _ = path.partition(".")

@@ -24,7 +24,7 @@ def start(
         ),
     ],
     style: Annotated[
-        str, typer.Option(help="What the settings protect like: strict, balanced or default.")
+        str, typer.Option(help="What the settings protect like: balanced, strict or papers.")
     ] = "balanced",
     to: Annotated[
         Path | None,
@@ -40,14 +40,9 @@ def start(
     as_json: Json = False,
 ) -> None:
     """Look at a sample of a table, show five rows by three styles, write settings for `dptext run`. RESTRICTED output."""
-    from dptext_spark.config.styles import (
-        STYLES,
-        TableSettings,
-        model_of_style,
-        refuse_existing,
-        settings_file,
-        write_new,
-    )
+    from dptext_spark.config.load import parse_model_config
+    from dptext_spark.config.sections import STYLES
+    from dptext_spark.config.styles import TableSettings, refuse_existing, settings_file, write_new
     from dptext_spark.errors import require_choice
     from dptext_spark.model.compile import prepare
     from dptext_spark.model.first_look import columns_of, look
@@ -65,7 +60,7 @@ def start(
             sample.options, sample.is_name,
         )  # fmt: skip
         settings_file(named, style)  # names that no settings can have are refused now
-        models = {one: prepare(model_of_style(one), say)[0] for one in STYLES}
+        models = {name: prepare(parse_model_config({"style": name}), say)[0] for name in STYLES}
         say("looking at it", None)
         found = look(sample, of, models, style, FINDER, ROWS)
     text, _ = settings_file(replace(named, is_foreign=found.unknown.is_mostly_unknown), style)

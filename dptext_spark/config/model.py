@@ -37,6 +37,7 @@ from dptext_spark.config.values import (
     parse_mechanism,
     parse_policy,
     parse_requirements,
+    parse_row_key,
     parse_section,
     parse_selection,
 )
@@ -90,6 +91,8 @@ def columns_along(named: str | Sequence[str], row_key: str | None) -> tuple[str,
 class ModelConfig(Section):
     """What a privatizer is made of: lexicon, mechanism, policy, level of consistency."""
 
+    # Whose sections are merged with the settings before they come here; None in Python, where sections have their own defaults.
+    style: Literal["balanced", "strict", "papers"] | None = None
     consistency: Literal["token", "record", "dataset"] = "token"
     lexicon: Annotated[LexiconSource, BeforeValidator(parse_section)] = LexiconSource()
     mechanism: Annotated[InstanceOf[Mechanism], BeforeValidator(parse_mechanism)] = Field(
@@ -148,7 +151,9 @@ class ModelConfig(Section):
         values = self.model_dump(
             mode="json", exclude={"mechanism", "policy", "importance", "budget", "lists", ALLOW_UNKNOWN}
         )
-        if self.lexicon.prior is None:  # what is not used leaves no trace
+        if self.style is None:  # what is not used leaves no trace
+            del values["style"]
+        if self.lexicon.prior is None:
             del values["lexicon"]["prior"]
         version = values["lexicon"].pop("version")
         if version is not None:  # of other lexicons there is none to record
@@ -176,7 +181,7 @@ class RunConfig(ModelConfig):
 
     input: Input
     columns: Annotated[tuple[Name, ...], Field(strict=False, min_length=1, max_length=MOST_COLUMNS)]
-    row_key: Name | None = None
+    row_key: Annotated[Name | None, BeforeValidator(parse_row_key)] = None
     record_key: Name | None = None
     output: Output
     audit: Annotated[Audit, BeforeValidator(parse_section)] = Audit()
@@ -242,7 +247,7 @@ class RunConfig(ModelConfig):
             name: value if is_harmless(name, value) else HIDDEN for name, value in options.items()
         }
         order = (
-            "input", "columns", "row_key", "record_key", "consistency", "lexicon", "mechanism", "policy", "importance",
+            "input", "columns", "row_key", "record_key", "style", "consistency", "lexicon", "mechanism", "policy", "importance",
             "budget", "output", "key", "run", "audit", "ledger", "mode", "stream",
         )  # fmt: skip
         return {name: values[name] for name in order if name in values}

@@ -27,6 +27,7 @@ from dptext_spark.config.values import (
 )
 from dptext_spark.lexicon.lexicon import PACKAGED, PACKAGED_VERSION
 
+STYLES = ("balanced", "strict", "papers")  # each a file of conf/; the first is the default
 LONGEST_SAID = 300  # characters of what a report says of purpose and people
 Name = Annotated[str, Field(min_length=1)]
 Place = Annotated[str, Field(min_length=1), AfterValidator(without_nul)]

@@ -11,19 +11,17 @@ from glob import escape
 from pathlib import Path
 from typing import Any
 
-from dptext_spark.config.file import dumped, read_settings
-from dptext_spark.config.load import parse_config, parse_model_config
-from dptext_spark.config.model import ModelConfig, RunConfig
+from dptext_spark.config.file import dumped
+from dptext_spark.config.load import parse_config
+from dptext_spark.config.model import RunConfig
+from dptext_spark.config.sections import STYLES
 from dptext_spark.errors import SettingsError, require_choice
 from dptext_spark.runtime.paths import folder_of
 
-STYLES = ("strict", "balanced", "default")
-FILES = ("strict", "balanced", "papers")  # of conf/ that say how, and of no table
-SECTIONS = ("consistency", "mechanism", "policy")  # what a style decides
 SAID = {
     "strict": "every word is drawn or masked, for tables that are shared outside the organisation",
     "balanced": "words that carry meaning are drawn among 20 like them, for people and programs that you know",
-    "default": "the package's defaults; stop words stay in clear",
+    "papers": "every word between spaces is drawn, as in the papers' experiments; not for real text",
 }
 
 
@@ -76,6 +74,7 @@ class TableSettings:
             SettingsError: an unknown style.
             DataError: conf/ is not installed with the package.
         """
+        require_choice("style", style, STYLES)
         place = "table" if self.is_name else "path"
         made: dict[str, Any] = {"input": {place: self.path}}
         if not self.is_name:
@@ -83,27 +82,11 @@ class TableSettings:
         if self.options:
             made["input"]["options"] = dict(self.options)
         made["columns"] = list(self.columns)
-        if self.row_key is not None:
-            made["row_key"] = self.row_key
-        made |= of_style(style)
+        made["row_key"] = {"none": "accept"} if self.row_key is None else self.row_key
+        made["style"] = style
         if self.is_foreign:
-            made.get("policy", {}).pop("names", None)
-        others = "drop" if self.row_key is None else [self.row_key]
-        return {**made, "output": {place: self.target, "other_columns": others}}
-
-
-def of_style(style: str) -> dict[str, Any]:
-    """Return the sections that a style decides; none for the defaults."""
-    require_choice("style", style, STYLES)
-    if style == "default":
-        return {}
-    given = read_settings(folder_of("conf") / f"{style}.yaml")
-    return {name: given[name] for name in SECTIONS if name in given}
-
-
-def model_of_style(style: str) -> ModelConfig:
-    """Return what the privatizer of a style is made of."""
-    return parse_model_config(of_style(style))
+            made["policy"] = {"names": "none"}
+        return {**made, "output": {place: self.target}}
 
 
 def settings_file(table: TableSettings, style: str) -> tuple[str, RunConfig]:
@@ -118,16 +101,20 @@ def settings_file(table: TableSettings, style: str) -> tuple[str, RunConfig]:
     said = {
         "input": "What is read.",
         "columns": "Columns whose text is replaced. Look whether one is missing: the others are not looked at.",
-        "row_key": "Unique and never NULL in a sample only: the run checks all rows.",
-        "consistency": "Which occurrences of a word are drawn together: record means those of a record_key, else of a row.",
-        "mechanism": f"Style {style}: {SAID[style]}.",
-        "policy": "Words that are kept or masked, identifiers and names; rules find these, without a guarantee.",
-        "output": "What is written. The other columns are released in clear where they are named here.",
+        "row_key": "Unique and never NULL in a sample only: the run checks all rows. It is released in clear.",
+        "style": f"{style.capitalize()}: {SAID[style]}.\n"
+        f"# conf/{style}.yaml has the mechanism, policy and consistency that it consists of; what you name takes their place.",
+        "policy": "Names are not looked for: the lists are made for English; policy.mask takes lists of any language.",
+        "output": "What is written: the texts and the row key. Another column goes along in clear where other_columns names it.",
     }
-    if table.is_foreign:
-        said["policy"] += (
-            " Names are not looked for (policy.names),\n"
-            "# for its lists are made for English; policy.mask takes lists of any language."
+    if table.row_key is None:
+        sampled = "Unique in the sample:" if table.row_keys else "None is unique in the sample."
+        said["row_key"] = (
+            "No key: the place in the files tells rows apart, and no audit can join the written table to its source later.\n"
+            "# By `none: accept` you accept that. A unique column that is named here lets it, and is released. "
+            + "\n".join(
+                [sampled, *(f"# {line}" for key in table.row_keys for line in _dumped({"row_key": key}))]
+            )
         )
     lines = [
         f"# Settings for one table in the style {style!r}. They hold names of its columns, and no other word of it.",
@@ -136,30 +123,17 @@ def settings_file(table: TableSettings, style: str) -> tuple[str, RunConfig]:
     ]
     for name, value in settings.items():
         lines += [f"# {said[name]}", *_dumped({name: value})]
-        if name == "columns" and table.row_key is None:
-            sampled = "Unique in the sample:" if table.row_keys else "None is unique in the sample."
-            lines += [
-                "# No row_key: the place in the files tells rows apart, and no audit can join the written table to its source.",
-                f"# A unique column that is named here and in other_columns, which releases it, lets it. {sampled}",
-            ]
-            lines += [f"# {one}" for key in table.row_keys for one in _dumped({"row_key": key})]
-        if name in ("columns", "row_key") and table.record_keys and name == _last_key(table):
+        if name == "row_key" and table.record_keys:
             lines.append(
                 "# Rows that share one of these may be of one person or thing; as a record their draws are added up:"
             )
             lines += [f"# {one}" for key in table.record_keys for one in _dumped({"record_key": key})]
-    if style == "default":
-        lines += ["# mechanism, policy, consistency: by default, " + SAID[style] + "."]
     if table.others:
         lines.append(
             "# Not released, for some may tell who is meant; add to other_columns what may be seen by all:"
         )
         lines += [f"# {one}" for one in _dumped(list(table.others))]
     return "\n".join(lines) + "\n", config
-
-
-def _last_key(table: TableSettings) -> str:
-    return "columns" if table.row_key is None else "row_key"
 
 
 def _dumped(value: Mapping[str, Any] | Sequence[str]) -> list[str]:
@@ -205,6 +179,6 @@ def file_of_style(given: Path) -> Path:
     Raises:
         DataError: conf/ is not installed with the package.
     """
-    if str(given) not in FILES or given.exists():
+    if str(given) not in STYLES or given.exists():
         return given
     return folder_of("conf") / f"{given}.yaml"

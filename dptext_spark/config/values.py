@@ -339,6 +339,20 @@ def parse_limit(value: object) -> object:
     return float(value)
 
 
+def parse_row_key(value: object) -> object:
+    """Return the row key; None where the settings accept that there is none."""
+    if isinstance(value, Mapping):
+        if dict(value) == {"none": "accept"}:
+            return None
+        raise problem(
+            f"row_key: {shown(dict(value)) if value else 'none'} given, and an audit needs a unique column that joins the table "
+            "to its source; valid: its name, such as `row_key: id` (`dptext start TABLE` looks for it; docs/guide/start says how "
+            "to give a table one), or `row_key: {none: accept}` (--set row_key.none=accept), by which you accept that the table "
+            "cannot be audited later."
+        )
+    return value
+
+
 def parse_other_columns(value: object) -> object:
     """Check which other columns go along."""
     if isinstance(value, list | tuple) and all(isinstance(name, str) and name for name in value):

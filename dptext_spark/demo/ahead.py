@@ -45,7 +45,7 @@ def demo_config(source: str, target: str) -> RunConfig:
             "columns": list(TEXTS),
             "row_key": ROW,
             "record_key": RECORD,
-            "mechanism": {"name": "custext", "epsilon": 2.0},
+            "style": "balanced",
             "output": {"path": target},
         }
     )

@@ -6,10 +6,9 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from dptext_spark.config.load import load_model_config
+from dptext_spark.config.load import parse_model_config
 from dptext_spark.model.compile import prepare
 from dptext_spark.randomness.draws import RunKey
-from dptext_spark.runtime.paths import folder_of
 from dptext_spark.runtime.progress import Progress, silent
 
 # Files of conf/, what protects most first. Those of papers are for corpora that are cut at blanks, which tickets are not.
@@ -39,7 +38,7 @@ def side_by_side(text: str, key: RunKey, progress: Progress | None = None) -> li
 
 
 def _released(settings: str, text: str, key: RunKey, progress: Progress) -> Released:
-    config = load_model_config(folder_of("conf") / f"{settings}.yaml", ["lexicon.source=default"])
+    config = parse_model_config({"style": settings})
     privatizer, _ = prepare(config, progress)
     out, _ = privatizer.privatize(pa.array([text]), column="text", row_ids=pa.array([0]), key=key)
     mechanism = config.spec()["mechanism"]

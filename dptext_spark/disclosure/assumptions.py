@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dptext_spark.disclosure.facts import RunFacts
+from dptext_spark.disclosure.required import not_audited
 
 
 def assumed(facts: RunFacts) -> Iterator[str]:
@@ -91,6 +92,8 @@ def _identified(facts: RunFacts) -> Iterator[str]:
         )
     else:
         yield f"What identifies a row: {identity}."
+    if facts.config.row_key is None:
+        yield f"{not_audited(None).replace('the', 'The', 1)} (row_key: {{none: accept}})."
 
 
 def across_runs(facts: RunFacts) -> Iterator[str]:

@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 
 from tests.cluster.standalone import Application, Cluster, eventually
 from tests.cluster.two_outputs import scan
+from tests.core.unstyled import UNSTYLED
 
 ROWS = 40_000
 TASKS = 16
@@ -108,7 +109,7 @@ class Job:
         """Submit the job from the unpacked wheel."""
         self.attempts += 1
         config = {
-            "input": {"path": str(self.base / "in.parquet"), "format": "parquet"}, "columns": ["body"],
+            **UNSTYLED, "input": {"path": str(self.base / "in.parquet"), "format": "parquet"}, "columns": ["body"],
             "output": {"path": str(self.target), "other_columns": "keep"}, "key": {"file": str(self.base / "key")},
             "row_key": "id", "run": {"id": RUN, "batch_rows": BATCH}, **self.settings,
         }  # fmt: skip

@@ -10,9 +10,8 @@ import pytest
 
 from docs.generate.references import defaults, flat
 from dptext_spark.config.file import read_settings
-from dptext_spark.config.load import load_config, load_model_config
-from dptext_spark.config.styles import FILES as STYLES
-from dptext_spark.config.styles import SECTIONS
+from dptext_spark.config.load import STYLE_SECTIONS, load_config, load_model_config, parse_model_config
+from dptext_spark.config.sections import STYLES
 from dptext_spark.errors import SettingsError
 from dptext_spark.importance.selection import Importance
 from dptext_spark.mechanisms import CusText
@@ -81,10 +80,11 @@ def test_the_examples_are_what_they_say() -> None:
 
 @pytest.mark.parametrize("name", STYLES)
 def test_a_style_says_how_and_of_no_table(name: str) -> None:
-    assert set(read_settings(CONF / f"{name}.yaml")) <= set(SECTIONS)
-    with pytest.raises(SettingsError, match=r"^input\.path, columns and output\.path: missing"):
+    assert set(read_settings(CONF / f"{name}.yaml")) <= {"style", *STYLE_SECTIONS}
+    assert load_model_config(CONF / f"{name}.yaml") == parse_model_config({"style": name})
+    with pytest.raises(SettingsError, match=r"input\.path, columns and output\.path: missing"):
         load_config(CONF / f"{name}.yaml")
-    given = ["input.path=/in", "columns=[body]", "output.path=/out"]
+    given = ["input.path=/in", "columns=[body]", "row_key=id", "output.path=/out"]
     assert load_config(CONF / f"{name}.yaml", given).columns == ("body",)
 
 

@@ -249,7 +249,8 @@ def test_what_a_run_or_an_audit_returns_shows_no_figure(tmp_path: Path) -> None:
     settings = tmp_path / "secret.yaml"
     settings.write_text(
         "input: {path: /secret, where: secret = 'secret', options: {header: secret}, format: csv}\n"
-        "columns: [secret]\noutput: {path: /out}\n",
+        "columns: [secret]\nrow_key: secret_id\noutput: {path: /out}\n"
+        "policy: {names: none, identifiers: {date: keep}}\n",
         encoding="utf-8",
     )
     config = dp.load_config(settings)

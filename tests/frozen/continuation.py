@@ -24,6 +24,7 @@ from dptext_spark.spark.job.effects import Effect
 from dptext_spark.spark.session.session import spark_session
 from tests.cluster.faults import write_key
 from tests.core.names import beginning
+from tests.core.unstyled import UNSTYLED
 from tests.frozen.behaviour import DPTEXT
 from tests.frozen.tickets import kept_tickets
 from tests.spark.crash_job import ENDED, RUN, settings
@@ -70,7 +71,7 @@ def _dptext(*arguments: str) -> str:
 def _run(base: Path, name: str) -> dict[str, Any]:
     """Run a run or a stream to its end; return its facts."""
     file = base / f"{name}.yaml"
-    file.write_text(json.dumps(settings(base, name, LEFT[name][0])), encoding="utf-8")
+    file.write_text(json.dumps(UNSTYLED | settings(base, name, LEFT[name][0])), encoding="utf-8")
     facts: dict[str, Any] = json.loads(_dptext("run", str(file), "--json"))
     return facts
 

@@ -23,6 +23,7 @@ pytest.importorskip("pyspark", reason="the extra [spark] is not installed")
 
 import pyspark
 
+from tests.core.unstyled import UNSTYLED
 from tests.wheels import build_wheel
 
 pytestmark = pytest.mark.cluster
@@ -80,7 +81,7 @@ def submit(session: Any, tmp_path: Path) -> Submit:
     vectors = "".join(f"{word} {number} {number**2} 1\n" for number, word in enumerate(words))
     (tmp_path / "words.txt").write_text(vectors, encoding="utf-8")
     settings = {
-        "input": {"path": str(tmp_path / "in")}, "columns": ["body"], "row_key": "id", "mechanism": {"k": 4},
+        **UNSTYLED, "input": {"path": str(tmp_path / "in")}, "columns": ["body"], "row_key": "id", "mechanism": {"k": 4},
         "lexicon": {"source": str(tmp_path / "words.txt")}, "output": {"path": str(tmp_path / "out"), "other_columns": "keep"},
     }  # fmt: skip
     (tmp_path / "reviews.yaml").write_text(json.dumps(settings), encoding="utf-8")

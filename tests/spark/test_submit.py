@@ -13,6 +13,7 @@ import pyspark
 import pytest
 
 from dptext_spark.model.artifact import open_model
+from tests.core.unstyled import UNSTYLED
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 
@@ -52,6 +53,7 @@ def settings(spark, tmp_path: Path) -> Path:
     file.write_text(
         json.dumps(
             {
+                **UNSTYLED,
                 "input": {"path": str(tmp_path / "in")},
                 "columns": ["body"],
                 "row_key": "id",
@@ -107,7 +109,7 @@ def test_prepare_then_privatize(spark, settings: Path, tmp_path: Path) -> None:
 
 def test_wrong_settings_end_the_job_before_spark_starts(tmp_path: Path) -> None:
     file = tmp_path / "settings.yaml"
-    file.write_text("columns: [body]\nmechanism: {k: 1}\n", encoding="utf-8")
+    file.write_text("columns: [body]\nrow_key: id\nmechanism: {k: 1}\n", encoding="utf-8")
     done = _python("privatize.py", str(file), folder=tmp_path)
     assert done.returncode == 2
     assert "mechanism.k" in done.stderr

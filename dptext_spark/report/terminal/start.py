@@ -73,7 +73,7 @@ def _foreign(found: FirstLook) -> str:
     unknown = found.unknown.is_mostly_unknown
     if found.language in (None, ENGLISH) and not unknown:
         return ""
-    what = "the settings leave policy.names out" if unknown else "leave policy.names out"
+    what = "the settings have policy.names: none" if unknown else "policy.names: none looks for none"
     return f"; they are made for English: in another language names are mostly wrong ({what})"
 
 

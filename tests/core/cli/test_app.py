@@ -29,7 +29,7 @@ from dptext_spark.runtime.jit import code_cache
 from tests.core.mechanisms.fluent_toys import with_pairs
 from tests.core.names import beginning
 
-SETTINGS = "input: {path: /none/in}\ncolumns: [body]\noutput: {path: /none/out}\n"
+SETTINGS = "input: {path: /none/in}\ncolumns: [body]\nrow_key: id\noutput: {path: /none/out}\n"
 
 
 @pytest.fixture
@@ -47,7 +47,8 @@ def table(tmp_path: Path) -> Path:
     pq.write_table(pa.table({"body": ["the man", None]}), folder / "in.parquet")
     file = folder / "table.yaml"
     file.write_text(
-        f"input: {{path: {folder / 'in.parquet'}, format: parquet}}\ncolumns: [body]\noutput: {{path: {folder / 'out'}}}\n"
+        f"input: {{path: {folder / 'in.parquet'}, format: parquet}}\ncolumns: [body]\nrow_key: {{none: accept}}\n"
+        f"output: {{path: {folder / 'out'}}}\n"
     )
     return file
 
@@ -180,7 +181,7 @@ def test_preview_of_fluent_draws_shows_the_sentence_by_plain_ones_too(
 ) -> None:
     with_pairs(beginning(Lexicon.default(), 200)).save(tmp_path / "words")
     chosen = [f"lexicon.source={tmp_path / 'words'}", "mechanism.epsilon=2", "mechanism.k=10"]
-    chosen += ["policy.stop_words=draw"]
+    chosen += ["policy.stop_words=draw", "consistency=token"]
     taken = [part for one in chosen for part in ("--set", one)]
     text = "good new music for people"
     assert dptext("preview", text, *taken, "--set", "mechanism.fluent=true") == 0

@@ -16,9 +16,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from dptext_spark.cli.app import main
-from dptext_spark.config.load import load_config, load_model_config
+from dptext_spark.config.file import read_settings
+from dptext_spark.config.load import load_config, parse_model_config
 from dptext_spark.config.locations import spelled
-from dptext_spark.config.styles import STYLES, TableSettings, model_of_style, of_style, settings_file
+from dptext_spark.config.sections import STYLES
+from dptext_spark.config.styles import TableSettings, settings_file
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.model.first_look import columns_of
 from dptext_spark.model.tables.nested_texts import beside, paths_in, text_at
@@ -82,7 +84,7 @@ def test_a_csv_file_becomes_settings_that_a_run_takes(
         BODIES[0],
         "strict",
         "balanced",
-        "default",
+        "papers",
         "candidates: ticket_id",
         "a candidate is one in the sample only",
     ):
@@ -94,10 +96,17 @@ def test_a_csv_file_becomes_settings_that_a_run_takes(
     assert config.columns == ("body",)
     assert (config.row_key, config.record_key) == ("ticket_id", None)
     assert config.input.options == {"header": "true", "multiLine": "true", "sep": ";"}
-    assert config.output.other_columns == ("ticket_id",)
-    assert (
-        config.mechanism == load_model_config(Path(__file__).parents[3] / "conf" / "balanced.yaml").mechanism
-    )
+    assert config.other_columns == ("ticket_id",)
+    assert config.style == "balanced"
+    named = read_settings(here / "tickets.yaml")
+    assert list(named) == [
+        "input",
+        "columns",
+        "row_key",
+        "style",
+        "output",
+    ]  # the style, and not what it consists of
+    assert config.mechanism == parse_model_config({"style": "balanced"}).mechanism
     assert dptext("run", here / "tickets.yaml", "--dry-run") == 0
     capsys.readouterr()
     # It is not written over.
@@ -110,7 +119,7 @@ def test_its_json_counts_what_stands_in_the_sample(
     here: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pq.write_table(table(), tmp_path / "t.parquet")
-    assert dptext("start", tmp_path / "t.parquet", "--style", "default", "--to", "s.yaml", "--json") == 0
+    assert dptext("start", tmp_path / "t.parquet", "--style", "papers", "--to", "s.yaml", "--json") == 0
     found: dict[str, Any] = json.loads(capsys.readouterr().out)
     assert (found["rows"], found["rows_are_exact"], found["sampled_rows"]) == (4, True, 4)
     assert found["text_columns"] == ["body"]
@@ -152,12 +161,12 @@ def test_a_table_in_another_language_is_sent_to_a_lexicon_and_told_that_names_ar
         "Next: name a lexicon of the text's language in it (lexicon.source; guide 'Another language'), or a run is refused."
         in shown
     )
-    assert "(the settings leave policy.names out)" in shown
+    assert "(the settings have policy.names: none)" in shown
     written = (here / "de.yaml").read_text()
     assert load_config(here / "de.yaml").policy == replace(
-        model_of_style("balanced").policy, names=Policy().names
+        parse_model_config({"style": "balanced"}).policy, names=Policy().names
     )
-    assert "# for its lists are made for English; policy.mask takes lists of any language.\n" in written
+    assert "policy:\n  names: none\n" in written
 
 
 def test_preview_shows_rows_with_changed_words_marked(
@@ -200,15 +209,6 @@ def test_odd_names_of_columns_survive_the_file(style: str, name: str, tmp_path: 
     assert read == config
     assert read.row_key == f"{name} key"
     assert read.output.path == "/data/in_sanitized"
-
-
-def test_a_style_has_no_table() -> None:
-    assert of_style("default") == {}
-    for style in ("strict", "balanced"):
-        assert set(of_style(style)) <= {"mechanism", "policy", "consistency"}
-        assert "mechanism" in of_style(style)
-    with pytest.raises(SettingsError, match=r"valid: strict, balanced, default\. Did you mean 'strict'"):
-        of_style("strickt")
 
 
 def test_a_sample_is_spread_over_files_and_row_groups(tmp_path: Path) -> None:
@@ -395,6 +395,7 @@ def test_a_unique_column_whose_name_says_nothing_is_no_key_of_the_settings(tmp_p
     named = TableSettings("/in.csv", "csv", found.texts, found.row_key, found.row_keys)
     text, config = settings_file(named, "strict")
     assert "# row_key: day" in text
+    assert "row_key:\n  none: accept\n" in text
     assert (config.row_key, config.output.other_columns) == (None, "drop")
 
 

@@ -26,7 +26,7 @@ def test_it_stands_in_the_policy_and_is_read_back() -> None:
         parse_model_config({"policy": {"allow_unknown": True}}).as_dict()["policy"]["allow_unknown"] is True
     )
     assert load_config(
-        None, ["input.path=/in", "columns=[b]", "output.path=/o", "policy.allow_unknown=true"]
+        None, ["input.path=/in", "columns=[b]", "row_key=id", "output.path=/o", "policy.allow_unknown=true"]
     ).allow_unknown
 
 

@@ -95,6 +95,7 @@ def test_as_dict_is_json_and_makes_the_same_settings_again() -> None:
     assert parse_config(plain) == config
     assert plain["input"]["options"] == {"header": "true", "sep": ";", "maxColumns": "5"}
     assert set(plain) == set(RunConfig.model_fields) - {
+        "style",
         "allow_unknown",
         "budget",
         "lists",
@@ -523,7 +524,9 @@ def test_a_stop_word_list_can_be_a_file(tmp_path: Path) -> None:
 
 def test_load_reads_a_file_and_applies_overrides(tmp_path: Path) -> None:
     file = tmp_path / "run.yaml"
-    file.write_text("input: {path: /a}\ncolumns: [body]\noutput: {path: /b}\nmechanism: {epsilon: 1}\n")
+    file.write_text(
+        "input: {path: /a}\ncolumns: [body]\nrow_key: id\noutput: {path: /b}\nmechanism: {epsilon: 1}\n"
+    )
     config = load_config(file, ["mechanism.epsilon=2", "policy.numbers=mask", "columns=[body, subject]"])
     assert config.mechanism == CusText(epsilon=2)
     assert config.policy.numbers == "mask"
@@ -534,7 +537,7 @@ def test_a_model_is_read_from_its_own_sections_or_from_a_run(tmp_path: Path) -> 
     file = tmp_path / "model.yaml"
     file.write_text("mechanism: {epsilon: 3}\n")
     assert load_model_config(file).mechanism == CusText(epsilon=3)
-    assert load_model_config().mechanism == CusText()
+    assert load_model_config().mechanism == parse_model_config({"style": "balanced"}).mechanism
     file.write_text("input: {path: /a}\ncolumns: [body]\noutput: {path: /b}\n")
     assert isinstance(load_model_config(file), RunConfig)
 

@@ -93,7 +93,7 @@ def test_refusals(settings: dict[str, Any], said: str) -> None:
 def test_a_file_and_overrides_name_them(tmp_path: Any) -> None:
     file = tmp_path / "s.yaml"
     file.write_text(
-        f"input: {{path: /in}}\ncolumns: [body]\noutput: {{path: /out}}\nrequire:\n  - names_kept <= 0.02\n"
+        f"input: {{path: /in}}\ncolumns: [body]\nrow_key: id\noutput: {{path: /out}}\nrequire:\n  - names_kept <= 0.02\n"
         f"approval:\n  expires: {days(3)}\n",
         encoding="utf-8",
     )

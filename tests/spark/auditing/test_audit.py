@@ -37,7 +37,8 @@ row_key: id
 record_key: customer
 consistency: record
 mechanism: {{name: custext, epsilon: 1.0}}
-output: {{path: {target}}}
+policy: {{names: none, identifiers: {{date: keep}}}}
+output: {{path: {target}, other_columns: keep}}
 audit: {{consistency_scopes: 0}}
 """
 

@@ -20,10 +20,9 @@ from typing import Any, ClassVar
 
 import pytest
 
-from dptext_spark.config.load import parse_config
+from dptext_spark.config.load import parse_config, parse_model_config
 from dptext_spark.config.model import RunConfig
 from dptext_spark.config.sections import Ledger
-from dptext_spark.config.styles import model_of_style
 from dptext_spark.disclosure.facts import RunRecord
 from dptext_spark.errors import DataError, RecordingError, RunError, SettingsError
 from dptext_spark.ledger.balance import Balance, balances
@@ -256,7 +255,7 @@ class TestALimit:
         )
         assert said is not None
         limit, *named = (float(one) for one in said.groups())
-        spent = [model_of_style(name).mechanism.epsilon for name in ("strict", "balanced")]
+        spent = [parse_model_config({"style": name}).mechanism.epsilon for name in ("strict", "balanced")]
         assert named == spent
         for number, epsilon in enumerate(spent[::order]):
             kept.run(f"r{number}", epsilon=epsilon, limit=limit)

@@ -27,6 +27,7 @@ from dptext_spark.spark.reporting.report import report
 from dptext_spark.spark.runner import run
 from dptext_spark.spark.tables.schemas import METRICS, RUNS
 from tests.core.names import beginning
+from tests.core.unstyled import UNSTYLED
 
 MARKER = "Qzmarkerword"
 ROWS = 40
@@ -46,7 +47,7 @@ def folder(session, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def settings(folder: Path, name: str, **more: Any) -> Path:
     file = folder / f"{name}.yaml"
     given = {
-        "input": {"path": str(folder / "in")}, "columns": ["body"], "row_key": "id",
+        **UNSTYLED, "input": {"path": str(folder / "in")}, "columns": ["body"], "row_key": "id",
         "output": {"path": str(folder / name), "other_columns": "keep"}, "run": {"id": name}, **more,
     }  # fmt: skip
     file.write_text(yaml.safe_dump(given), encoding="utf-8")

@@ -29,6 +29,7 @@ from dptext_spark.randomness.draws import RunKey
 from dptext_spark.spark.frame import privatize
 from dptext_spark.spark.job.entries import entries_of
 from tests.core.names import beginning
+from tests.core.unstyled import UNSTYLED
 from tests.docs.pages import DOCS, blocks
 
 EXAMPLES = DOCS / "examples"
@@ -179,7 +180,7 @@ def test_the_airflow_tasks_run_and_may_be_tried_again(
 ) -> None:
     beginning(Lexicon.default(), 600).save(tmp_path / "lexicon")
     settings: dict[str, Any] = {
-        "input": {"table": "shop.reviews"}, "columns": ["body"], "row_key": "review_id", "consistency": "record",
+        **UNSTYLED, "input": {"table": "shop.reviews"}, "columns": ["body"], "row_key": "review_id", "consistency": "record",
         "lexicon": {"source": str(tmp_path / "lexicon")},
         "output": {"path": str(tmp_path / "out"), "other_columns": "keep", "mode": "overwrite"},
         "key": {"file": str(key)}, "ledger": {"path": str(tmp_path / "ledger")}, "audit": {"consistency_scopes": 0},

@@ -17,6 +17,7 @@ from dptext_spark.config.model import RunConfig
 from dptext_spark.errors import DataError, DPTextError, SettingsError
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.spark.runner import run
+from tests.core.unstyled import UNSTYLED
 
 pytestmark = pytest.mark.cluster
 
@@ -216,7 +217,7 @@ def test_the_bundles_notebook_shows_the_last_run(spark, tmp_path: Path) -> None:
     """What the bundle for Databricks runs last, with the platform's widgets in its place."""
     rows(spark).write.format("delta").save(str(tmp_path / "in"))
     settings = {
-        "input": {"path": str(tmp_path / "in")}, "columns": ["body"], "row_key": "id",
+        **UNSTYLED, "input": {"path": str(tmp_path / "in")}, "columns": ["body"], "row_key": "id",
         "output": {"table": "default.looked", "other_columns": "keep"},
         "audit": {"shareable": str(tmp_path / "a"), "restricted": str(tmp_path / "b")},
     }  # fmt: skip
