@@ -448,6 +448,7 @@ def test_a_style_says_at_once_what_a_run_misses(table: Path, capsys: pytest.Capt
         f"input.path={table.parent / 'in.parquet'}",
         "input.format=parquet",
         "columns=[body]",
+        "row_key.none=accept",
         f"output.path={table.parent / 'o'}",
     )
     assert dptext("run", "strict", "--dry-run", *(word for one in given for word in ("--set", one))) == 0

@@ -119,7 +119,7 @@ def test_its_json_counts_what_stands_in_the_sample(
     here: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pq.write_table(table(), tmp_path / "t.parquet")
-    assert dptext("start", tmp_path / "t.parquet", "--style", "papers", "--to", "s.yaml", "--json") == 0
+    assert dptext("start", tmp_path / "t.parquet", "--style", "strict", "--to", "s.yaml", "--json") == 0
     found: dict[str, Any] = json.loads(capsys.readouterr().out)
     assert (found["rows"], found["rows_are_exact"], found["sampled_rows"]) == (4, True, 4)
     assert found["text_columns"] == ["body"]
@@ -599,7 +599,7 @@ def test_odd_names_of_columns_go_from_a_file_to_a_plan(
 
 def test_where_a_table_goes_is_beside_it() -> None:
     assert TableSettings("s3a://b/c/in.csv", "csv", ("x",)).target == "s3a://b/c/in_sanitized"
-    named = TableSettings("db.`my t`", "delta", ("x",), is_name=True).settings("default")
+    named = TableSettings("db.`my t`", "delta", ("x",), is_name=True).settings("strict")
     assert named["input"] == {"table": "db.`my t`"}
     assert named["output"]["table"] == "db.`my t_sanitized`"
 
