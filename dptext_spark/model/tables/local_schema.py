@@ -33,7 +33,13 @@ from dptext_spark.model.tables.schema import (
     of_json,
     resolve_all,
 )
-from dptext_spark.model.tables.table_checks import check_file_names, no_delta_table, nothing_there, unreadable
+from dptext_spark.model.tables.table_checks import (
+    check_cases,
+    check_file_names,
+    no_delta_table,
+    nothing_there,
+    unreadable,
+)
 from dptext_spark.model.tables.table_files import evenly_spaced
 
 MOST_FILES, MOST_BYTES = 10, 400_000  # that are looked at, and of each that is text
@@ -49,7 +55,7 @@ ELSEWHERE = (
 _CSV = ("header", "sep", "delimiter", "encoding", "charset", "multiline", "quote", "escape")
 _PACKED = {".gz": "gzip", ".bz2": "bz2"}
 _UNKNOWN_PACKING = (".deflate", ".lz4", ".snappy", ".zst", ".zstd", ".xz", ".zip")
-_LONG = 1 << 63
+_LONG, MOST_DIGITS = 1 << 63, 38  # of a bigint, and of a decimal
 
 
 @dataclass(frozen=True)
@@ -248,10 +254,12 @@ def _json(some: Sequence[Path], count: int, columns: Sequence[str]) -> tuple[Str
     for file in some:
         raw, whole = _beginning(file)
         sure = sure and whole
-        lines = raw.decode("utf-8", errors="replace").split("\n")
+        lines = raw.split(b"\n")
         for line in lines if whole else lines[:-1]:
             try:
-                found = json.loads(line) if line.strip() else None
+                found = json.loads(line.decode("utf-8")) if line.strip() else None
+            except UnicodeDecodeError:
+                raise NeedsSparkError("has lines that are no UTF-8") from None
             except (ValueError, RecursionError):  # counted by the run
                 continue
             if isinstance(found, dict):
@@ -259,6 +267,7 @@ def _json(some: Sequence[Path], count: int, columns: Sequence[str]) -> tuple[Str
     schema = _kind_of(records) if records else None
     if not isinstance(schema, Struct):
         raise NeedsSparkError("has no record in the first lines of its files")
+    check_cases(schema, columns)
     try:
         texts = resolve_all(_as_text(schema), columns)
     except DataError:
@@ -305,6 +314,9 @@ def _kind_of(values: Sequence[object]) -> Kind:
         return Plain("boolean")
     if kinds == {int} and all(-_LONG <= value < _LONG for value in held if isinstance(value, int)):
         return Plain("bigint")
+    digits = max((len(str(abs(value))) for value in held if isinstance(value, int)), default=0)
+    if kinds == {int} and digits <= MOST_DIGITS:  # at least those of a bigint
+        return Plain(f"decimal({max(digits, 20)},0)")
     if kinds and kinds <= {int, float}:
         return Plain("double")
     return Plain("string")

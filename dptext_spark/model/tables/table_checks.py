@@ -6,7 +6,8 @@ Each takes a schema, whoever read it. Messages name columns, never what stands i
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -67,6 +68,48 @@ def check_file_names(place: str, files: Iterable[Path]) -> None:
     odd = next((file.name for file in files if ":" in file.name), None)
     if odd is not None:
         raise colon_in_name(place, odd)
+
+
+def check_cases(schema: Struct, columns: Sequence[str] = ()) -> None:
+    """Refuse fields that differ in case only: Spark takes them for one, and loses the values of all others.
+
+    Args:
+        schema: of the input, each spelling a field of its own.
+        columns: the text columns: other names may be private and are not shown.
+
+    Raises:
+        DataError: with the number of such fields.
+    """
+    often = Counter(tuple(map(str.lower, parts)) for parts in _fields_of(schema))
+    twins = {parts for parts, count in often.items() if count > 1}
+    if not twins:
+        return
+    named = [name for name in columns if tuple(map(str.lower, parts_of(name) or ())) in twins]
+    count, shown = sum(often[parts] for parts in twins), f" (among them {_listed(named)})" if named else ""
+    raise DataError(
+        f"input: {count:,} fields differ from each other in case only{shown}, and Spark takes them for one; valid: one spelling "
+        "in all records."
+    )
+
+
+def _fields_of(kind: Kind, above: Parts = ()) -> Iterator[Parts]:
+    """Yield the way to each field, through lists and the values of maps."""
+    if isinstance(kind, ListOf):
+        yield from _fields_of(kind.element, above)
+    elif isinstance(kind, MapOf):
+        yield from _fields_of(kind.value, above)
+    elif isinstance(kind, Struct):
+        for field in kind.fields:
+            yield (*above, field.name)
+            yield from _fields_of(field.kind, (*above, field.name))
+
+
+def not_utf8(lines: int) -> DataError:
+    """Return the error for JSON that is read as UTF-8 and is none."""
+    return DataError(
+        f"input.options: no encoding given, so that UTF-8 was read, but {lines:,} of the lines are none; valid: files in "
+        "UTF-8, or input.options: {encoding: ISO-8859-1} or another that Spark reads."
+    )
 
 
 def colon_in_name(place: str, file: str = "") -> DataError:

@@ -18,14 +18,15 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dptext_spark.errors import DataError, NoRowsError, SettingsError, require_choice
-from dptext_spark.model.tables.table_checks import check_file_names
+from dptext_spark.model.tables.schema import of_arrow
+from dptext_spark.model.tables.table_checks import check_cases, check_file_names
 
 FIELD = "table"
 SAMPLE_ROWS, MOST_FILES, MOST_BYTES = 1_000, 10, 400_000
@@ -344,9 +345,9 @@ def _beginning(file: Path, encoding: str | None) -> Beginning:
         decoder = codecs.getincrementaldecoder("utf-8-sig" if name == "UTF-8" else name)()
         text = decoder.decode(raw[:MOST_BYTES], final=whole)
     except UnicodeDecodeError as error:
+        cure = "--encoding with the right one, such as ISO-8859-1" if encoding is None else "a file that is"
         raise DataError(
-            f"{FIELD}: {file.name!r} is no {name} at byte {error.start:,}; valid: --encoding with the right one, such as "
-            "ISO-8859-1."
+            f"{FIELD}: {file.name!r} is no {name} at byte {error.start:,}; valid: {cure}."
         ) from None
     return Beginning(text, _packed_size(raw[:MOST_BYTES], file), whole, name, file.name)
 
@@ -393,13 +394,14 @@ def sample_of_texts(
 
 def _json(place: str, texts: Sequence[Beginning], each: int, size: int, files: int) -> TableSample:
     """Sample files of JSON records, one a line."""
-    parts, read, used, all_of_it = [], 0, 0, True
+    found: list[dict[str, Any]] = []
+    read, used, all_of_it = 0, 0, True
     for text, length, whole, _, name in texts:
         lines, all_of_it = text.split("\n"), all_of_it and whole
         lines = lines if whole else lines[:-1]
         lines = [one for one in lines if one.strip()]
         try:
-            records = [json.loads(one) for one in lines[:each]]
+            records = [_loaded(one) for one in lines[:each]]
         except (ValueError, RecursionError):
             records = [None]
         if any(map(_nests_deep, records)):
@@ -409,9 +411,32 @@ def _json(place: str, texts: Sequence[Beginning], each: int, size: int, files: i
         if not all(isinstance(one, dict) for one in records):
             raise DataError(f"{FIELD}: {name!r} is not one JSON record a line; valid: JSON lines.")
         read, used = read + len(lines), used + length
-        parts.append(pa.Table.from_pylist(records) if records else pa.table({}))
+        found += records
     total, exact = _estimate(read, used, size, all_of_it and len(texts) == files)
-    return made_sample(place, "json", parts, total, exact, files, len(texts))
+    names = dict.fromkeys(name for record in found for name in record)
+    rows = pa.table({name: _column([record.get(name) for record in found]) for name in names})
+    check_cases(of_arrow(rows.schema))
+    return made_sample(place, "json", [rows], total, exact, files, len(texts))
+
+
+def _loaded(line: str) -> Any:
+    """Read a record; half a pair of surrogates is a question mark, as Spark reads it."""
+    record = json.loads(line)
+    if "\\ud" in line.lower():
+        record = json.loads(json.dumps(record, ensure_ascii=False).encode("utf-8", "replace"))
+    return record
+
+
+def _column(values: list[Any]) -> pa.Array:
+    """Return values of JSON as a column; where no type holds all of them they are text, as Spark reads them."""
+    try:
+        return pa.array(values)
+    except (pa.ArrowException, OverflowError):
+        texts = (
+            value if value is None or isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+            for value in values
+        )
+        return pa.array(texts, pa.string())
 
 
 def _nests_deep(record: object) -> bool:
@@ -496,6 +521,7 @@ def _csv(
 def _records(text: str, separator: str, whole: bool) -> list[list[str]]:
     """Return the rows of a text, without the last one where the text goes on behind it."""
     try:
+        csv.field_size_limit(MOST_BYTES + 1)  # Python's own limit is shorter than some letters
         rows = [row for row in csv.reader(io.StringIO(text, newline=""), delimiter=separator) if row]
     except csv.Error:  # its text may hold private words
         raise DataError(

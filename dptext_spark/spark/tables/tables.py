@@ -23,11 +23,13 @@ from dptext_spark.model.tables.delta_log import Commit, our_commits
 from dptext_spark.model.tables.local_schema import files_in, is_here
 from dptext_spark.model.tables.table_checks import (
     FORMATS,
+    check_cases,
     check_file_names,
     check_header,
     check_texts,
     colon_in_name,
     no_delta_table,
+    not_utf8,
     nothing_there,
     unreadable,
 )
@@ -210,8 +212,13 @@ def _json_schema(spark: SparkSession, source: Input, columns: list[str]) -> T.St
     a column of their own: raw text, which must not pass through.
     """
     place = escaped_if_there(spark, _folder(source))
-    found = _lenient(spark, source).option("samplingRatio", "1.0").json(place).schema
+    found = _lenient(_by_case(spark), source).option("samplingRatio", "1.0").json(place).schema
+    if CORRUPT in found.names and not {"encoding", "charset"} & {name.lower() for name in source.options}:
+        lines = spark.read.options(**source.options).text(place)
+        if undecoded := lines.where(~F.is_valid_utf8("value")).count():
+            raise not_utf8(undecoded)
     found = T.StructType([field for field in found.fields if field.name != CORRUPT])
+    check_cases(schema_of(found), columns)
     as_text = T.StructType([T.StructField(f.name, _with_strings(f.dataType, [()])) for f in found.fields])
     texts = paths_of(as_text, columns)
     return T.StructType(
@@ -220,6 +227,21 @@ def _json_schema(spark: SparkSession, source: Input, columns: list[str]) -> T.St
             for f in found.fields
         ]
     )
+
+
+def _by_case(spark: SparkSession) -> SparkSession:
+    """Return a session that tells fields apart by case: a copy, so that no setting of the user's own is changed.
+
+    A server of Spark Connect before 4.1 makes no copies; there Spark refuses only a record that holds both spellings.
+    """
+    if hasattr(spark, "_jsparkSession"):
+        copy = type(spark)(spark.sparkContext, spark._jsparkSession.cloneSession())
+    elif hasattr(spark, "cloneSession"):
+        copy = spark.cloneSession()
+    else:
+        return spark
+    copy.conf.set("spark.sql.caseSensitive", "true")
+    return copy
 
 
 def _with_strings(kind: T.DataType, wanted: list[tuple[str, ...]]) -> T.DataType:
