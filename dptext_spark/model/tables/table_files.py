@@ -24,6 +24,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from dptext_spark.config.locations import has_scheme
 from dptext_spark.errors import DataError, NoRowsError, SettingsError, require_choice
 from dptext_spark.model.tables.schema import of_arrow
 from dptext_spark.model.tables.table_checks import check_cases, check_file_names
@@ -265,6 +266,8 @@ def _delta_files(place: Path) -> list[Path]:
                 live.pop(unquote(action["remove"]["path"]), None)
             if "add" in action:
                 live[unquote(action["add"]["path"])] = None
+    if any(has_scheme(name) or name.startswith("/") for name in live):
+        raise SampleNeedsSparkError(str(place), "it has files of another table, as a shallow clone has")
     return sorted(place / name for name in live)
 
 
