@@ -97,3 +97,10 @@ def test_what_docstrings_cite_of_the_concepts_is_there() -> None:
             cited.update(re.findall(r"concepts/mechanisms, ([A-Z][\w δ]*?)(?:[);:.,\]]|$)", said))
     assert len(cited) > 5
     assert cited <= headings
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/getting-started.md", "docs/guide/report.md"])
+def test_what_a_page_installs_is_all_that_its_commands_need(page: str) -> None:
+    """`run` needs [spark]; `audit`, `report` and the report of the demo need [audit]."""
+    installs = re.findall(r"^pip install '\.\[(.*?)\]'", text(page), flags=re.MULTILINE)
+    assert installs == ["spark,audit"]
