@@ -23,8 +23,8 @@ records      record_key is not set: each row is a record of its own
 drawn        by custext, ε = 2, at token level; in clear: stop words
 guarantee    One drawn word is ε-differentially private with ε = 2 against every other drawn word
              that has the same output set, and against no other word (20 candidates, balanced
-             mapping; half of the words share their set with at most 9 others). The unit is one
-             occurrence of a word that the policy draws.
+             mapping; half of the words share their set with at most 9 others, the least with 0).
+             The unit is one occurrence of a word that the policy draws.
 certificate  Confirmed: no pair of words that share an output set loses more than N, and 2 is
              claimed
 in clear     id, day, beside what words and gaps tell (--full)
