@@ -376,6 +376,7 @@ OF_WORDS = {
     "capitals_kept_share": "their share",
 }
 OF_A_RUN = {
+    "unknown_rows": "rows of whose words, in all text columns, more than half are unknown: another language, or codes",
     "write_seconds": "wall time of the write",
     "tokens_per_second": "words over wall time of the write",
     "duplicates_dropped": "rows of a micro-batch that `stream.duplicates: drop` left out",

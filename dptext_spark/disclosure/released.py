@@ -23,6 +23,7 @@ from dptext_spark.text.policy import BEYOND_MASK, NO_SEGMENT, OOV_MASK, Policy
 
 HIDDEN_CONDITION = "(hidden: it reads "  # in the place of a condition; then its columns, and what binds it
 
+MANY_UNKNOWN = 0.05  # share of the rows from which the operator is warned
 UNKNOWN_BECOME = {
     "mask": f"become {OOV_MASK}",
     "draw": "become uniform words of the lexicon",
@@ -127,6 +128,10 @@ def _clear_words(policy: Policy, budget: Budget | None) -> Iterator[str]:
         ),
         "keep": "EVERY WORD THAT THE LEXICON DOES NOT HOLD, as it stands. None with policy.oov: mask or draw.",
     }[policy.oov]
+    yield (
+        "Rows of which most words are unknown, such as text in another language, are counted in the restricted metrics; the "
+        f"operator is warned where they are more than {percent_up(MANY_UNKNOWN)} of all. Of such a row hardly a word is drawn."
+    )
     yield {
         "random": "Where a number stands, and how many digits it has. Not how many with policy.numbers: mask.",
         "mask": (

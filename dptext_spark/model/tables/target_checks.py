@@ -18,6 +18,22 @@ if TYPE_CHECKING:
     from dptext_spark.config.model import RunConfig
 
 
+# Delta takes these in a name only where files know a column by another one (delta.columnMapping.mode: name).
+UNUSUAL = frozenset(" ,;{}()\n\t=")
+
+
+def mapped_names(columns: Collection[str]) -> str:
+    """Return a warning of columns whose names force column mapping on a new target; empty where there are none."""
+    unusual = [name for name in columns if UNUSUAL & set(name)]
+    if not unusual:
+        return ""
+    return (
+        f"the names of {', '.join(map(repr, unusual))} hold a space or another sign that Delta takes with column mapping only "
+        "(reader version 2). Readers without it cannot read the target: Polars (`scan_delta`), pyarrow datasets of `deltalake`, "
+        "Delta Lake before 1.2. Rename the columns in a view of the input to do without."
+    )
+
+
 def engine_of_commit(commit: Commit) -> str:
     """Return the version of the engine that made the draws of a commit of ours; older ones do not name it.
 

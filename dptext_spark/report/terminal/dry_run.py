@@ -10,6 +10,7 @@ from dataclasses import asdict
 from dptext_spark.config.figures import MEANING
 from dptext_spark.config.model import RunConfig
 from dptext_spark.model.dry_run import Checked
+from dptext_spark.model.tables.target_checks import mapped_names
 from dptext_spark.report.terminal.console import WIDTH
 from dptext_spark.report.terminal.plan import Plan, certified, plan_text, shown_where
 from dptext_spark.runtime.record import Json
@@ -81,6 +82,7 @@ def _entries(planned: Plan, checked: Checked) -> Iterator[tuple[str, str, int]]:
     warned = [
         s for h, said in (() if statement is None else statement.sections) if h == "Warnings" for s in said
     ]
+    warned += [said] if (said := mapped_names((*config.columns, *checked.kept))) else []
     if warned:
         yield "WARNING", (f"1 of {len(warned)}: " if len(warned) > 1 else "") + warned[0], 2
     texts = {name.lower() for name in config.columns}

@@ -10,9 +10,11 @@ from dptext_spark.audit.table.metrics import options_for
 from dptext_spark.audit.verdict import BROKEN, HOLDS, NOT_MEASURED, Verdict
 from dptext_spark.config.figures import MEANING
 from dptext_spark.disclosure.facts import Figures, RunFacts, Unchanged
+from dptext_spark.disclosure.released import MANY_UNKNOWN
 from dptext_spark.disclosure.required import not_audited
 from dptext_spark.guarantee import counted as word_count
 from dptext_spark.model.record import WEAK
+from dptext_spark.model.tables.target_checks import mapped_names
 from dptext_spark.report.sections import names, run
 from dptext_spark.report.terminal.console import PRICE, WIDTH, hanging
 from dptext_spark.rounding import exact, percent_down, percent_up, rounded_up
@@ -78,7 +80,10 @@ def summary(
     facts = outcome
     lines = [_heading(facts), *(hanging("  ", problem, columns) for problem in facts.problems)]
     # Whoever reads no further must have seen the warnings.
-    lines += [hanging("  WARNING: ", warning, columns) for warning in _warnings(facts)]
+    lines += [
+        hanging("  WARNING: ", warning, columns)
+        for warning in (*_warnings(facts), *_of_readers(facts), *_unknown(facts))
+    ]
     rows = [
         *_required(verdict),
         *_work(facts, internal),
@@ -195,6 +200,25 @@ def _since(outcome: Unchanged) -> Iterator[tuple[str, str]]:
 
 def _warnings(facts: RunFacts) -> tuple[str, ...]:
     return () if facts.disclosure is None else tuple(facts.disclosure.under("Warnings"))
+
+
+def _of_readers(facts: RunFacts) -> Iterator[str]:
+    """Warn the operator of names that some readers of the target cannot follow."""
+    warned = mapped_names((*facts.config.columns, *(facts.other_columns or ())))
+    if warned:
+        yield warned
+
+
+def _unknown(facts: RunFacts) -> Iterator[str]:
+    """Warn the operator of many rows of which most words are unknown; the figure itself is restricted."""
+    figures = {} if facts.restricted is None else facts.restricted.figures
+    if facts.rows and (figures.get("unknown_rows") or 0.0) > MANY_UNKNOWN * facts.rows:
+        yield (
+            f"MORE THAN {percent_up(MANY_UNKNOWN)} OF THE ROWS ARE MOSTLY UNKNOWN WORDS, such as another language or "
+            "codes: hardly a word of them is drawn. Leave such rows or columns out (input.where, columns), "
+            "or take a lexicon of their language (lexicon.source, "
+            "lexicon.more). `unknown_rows` in the metrics counts them."
+        )
 
 
 def _work(facts: RunFacts, internal: bool) -> Iterator[tuple[str, str]]:

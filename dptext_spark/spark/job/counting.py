@@ -22,7 +22,7 @@ from dptext_spark.rounding import exact
 from dptext_spark.runtime.progress import Steps
 from dptext_spark.spark.tables.paths import Path
 from dptext_spark.spark.udf.batches import batched
-from dptext_spark.spark.udf.column import applied
+from dptext_spark.spark.udf.column import UNKNOWN_ROWS, applied
 from dptext_spark.spark.udf.ship import ship_for
 from dptext_spark.text.capitals import OF_STAYED
 from dptext_spark.text.engine import COUNTERS, OF_NAMES
@@ -56,6 +56,7 @@ def observed(paths: Sequence[Path]) -> list[Column]:
         F.avg(units).alias("units_mean"),
         *percentiles(units),
         F.max(units).alias("units_max"),
+        F.expr(f"coalesce(sum({RESULT}.{UNKNOWN_ROWS}), 0) AS {UNKNOWN_ROWS}"),
     ]
 
 
@@ -88,12 +89,14 @@ class Counts:
         columns: of each text column, the counters of the text engine by name.
         text_bytes: of all texts.
         units: of the rows.
+        unknown_rows: rows of which most words are unknown.
     """
 
     rows: int
     columns: tuple[Mapping[str, int], ...]
     text_bytes: int
     units: Units
+    unknown_rows: int
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> Counts:
@@ -101,7 +104,7 @@ class Counts:
         number = sum(name.startswith("bytes_") for name in row)
         columns = tuple({name: int(row[f"{name}_{i}"]) for name in COUNTERS} for i in range(number))
         text_bytes = sum(int(row[f"bytes_{i}"]) for i in range(number))
-        return cls(int(row["rows"]), columns, text_bytes, Units.of(row))
+        return cls(int(row["rows"]), columns, text_bytes, Units.of(row), int(row[UNKNOWN_ROWS]))
 
     @property
     def whole(self) -> dict[str, int]:

@@ -19,6 +19,7 @@ from dptext_spark.spark.job.effects import Effect, Observer, announced, unobserv
 from dptext_spark.spark.job.plan import RunPlan
 from dptext_spark.spark.session.session import cores_of
 from dptext_spark.spark.tables.tables import releases
+from dptext_spark.spark.udf.column import UNKNOWN_ROWS
 
 
 def reconcile(
@@ -120,6 +121,7 @@ def _metrics(
         return rows, None
     for column, counters in zip(plan.columns, counts.columns, strict=True):
         rows += [RunMetric(column, name, value) for name, value in counting.shares(counters).items()]
+    rows.append(RunMetric(None, UNKNOWN_ROWS, float(counts.unknown_rows)))
     whole = counting.shares(counts.whole)
     rows += [RunMetric(None, name, value) for name, value in whole.items()]
     several = counting.several_rows(plan)
@@ -141,4 +143,6 @@ def _metrics(
         rows += [RunMetric(None, f"record_bound_{name}", value) for name, value in bound.items()]
     speed = None if seconds is None else (whole["words"] or 0.0) / seconds if seconds else 0.0
     rows.append(RunMetric(None, "tokens_per_second", speed))
-    return rows, Restricted({**whole, "tokens_per_second": speed}, epsilon)
+    return rows, Restricted(
+        {**whole, UNKNOWN_ROWS: float(counts.unknown_rows), "tokens_per_second": speed}, epsilon
+    )

@@ -19,6 +19,7 @@ from dptext_spark.spark.job.effects import Effect, Observer, unobserved
 from dptext_spark.spark.job.ledger import standing
 from dptext_spark.spark.job.plan import RunPlan
 from dptext_spark.spark.tables.tables import opened_if_there, releases
+from dptext_spark.spark.udf.column import UNKNOWN_ROWS
 from dptext_spark.text.engine import COUNTERS
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 SUMMED = (
     *(name for name in COUNTERS if name not in ("invalid", "distinct")),
+    UNKNOWN_ROWS,
     "duplicates_dropped",
     "write_seconds",
 )

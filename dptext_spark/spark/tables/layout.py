@@ -8,10 +8,9 @@ from typing import Any
 
 from pyspark.sql import types as T
 
+from dptext_spark.model.tables.target_checks import UNUSUAL
 from dptext_spark.spark.tables.paths import quoted
 
-# Delta takes these in a name only where files know a column by another one.
-_UNUSUAL = set(" ,;{}()\n\t=")
 _MAPPING = "delta.columnMapping.mode"
 
 
@@ -30,7 +29,7 @@ class Layout:
     @classmethod
     def of(cls, schema: T.StructType, partition_by: Sequence[str]) -> Layout:
         """Return the layout for a schema."""
-        return cls(tuple(partition_by), any(_UNUSUAL & set(name) for name in _names(schema)))
+        return cls(tuple(partition_by), any(UNUSUAL & set(name) for name in _names(schema)))
 
     def onto(self, writer: Any, new: bool) -> Any:
         """Put the layout of a table by path onto its `DataFrameWriter`."""

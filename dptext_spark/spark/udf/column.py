@@ -20,6 +20,7 @@ from pyspark import TaskContext
 from pyspark.sql import Column, DataFrame, functions
 from pyspark.sql import types as T
 
+from dptext_spark.arrays import I64
 from dptext_spark.errors import DataError, DPTextError, SettingsError, require_choice
 from dptext_spark.importance.providers import InvalidWeightsError
 from dptext_spark.model.privatizer import Privatizer
@@ -36,6 +37,7 @@ from dptext_spark.text.selection import Texts, TokenSelection
 
 UDF_KINDS = ("auto", "arrow", "pandas")
 ORDINAL_BITS = 40
+UNKNOWN_ROWS = "unknown_rows"  # the field, and the metric, of rows of which most words are unknown
 F: Any = functions  # its stubs leave out what Spark adds at run time
 
 
@@ -75,7 +77,7 @@ class UdfSpec:
 
 
 def result_type(columns: tuple[str, ...], lists: frozenset[int] = frozenset()) -> T.StructType:
-    """Return the type of the function's result: for each column a text and a total of each counter; `units` for each row.
+    """Return the type of the function's result: for each column a text and a total of each counter, and two figures of a row.
 
     Args:
         columns: the names of the texts.
@@ -85,7 +87,9 @@ def result_type(columns: tuple[str, ...], lists: frozenset[int] = frozenset()) -
     fields = [T.StructField(f"text_{i}", several if i in lists else text) for i in range(len(columns))]
     for i in range(len(columns)):
         fields += [T.StructField(f"{name}_{i}", T.LongType()) for name in COUNTERS]
-    return T.StructType([*fields, T.StructField("units", T.LongType())])
+    return T.StructType(
+        [*fields, T.StructField("units", T.LongType()), T.StructField(UNKNOWN_ROWS, T.LongType())]
+    )
 
 
 def sanitize(
@@ -102,8 +106,8 @@ def sanitize(
 
     Returns:
         struct[n] of :func:`result_type`. `units` is, for each row, how many units of ε it has spent, as
-        :attr:`Counters.units` says (of a list: those of its texts, summed). Counters stand as totals in the batch's first row,
-        0 elsewhere.
+        :attr:`Counters.units` says (of a list: those of its texts, summed), and `unknown_rows` is :func:`mostly_unknown` of it.
+        Counters stand as totals in the batch's first row, 0 elsewhere.
 
     Raises:
         TaskError: invalid UTF-8, a NULL key, weights that are not one number for each word, a name that cannot be looked for, or
@@ -121,7 +125,7 @@ def sanitize(
     lists = [Elements.of(values) if is_list(values.type) else None for values in arrays[: len(spec.columns)]]
     chosen = _chosen(arrays, lists, spec, privatizer, row_ids, record_ids)
     texts, totals = [], []
-    units = np.zeros(rows, np.int64)
+    units, words, unknown = (np.zeros(rows, np.int64) for _ in range(3))
     for index, (column, values, elements) in enumerate(zip(spec.columns, arrays, lists, strict=False)):
         ids, records, model = row_ids, record_ids, privatizer
         if elements is not None:  # each text is a row of its own to the engine, and of its row's record
@@ -140,7 +144,10 @@ def sanitize(
         invalid = int((counters.column("invalid") > 0).sum())
         if invalid:
             raise TaskError(INVALID_UTF8, 0, 0, invalid)
-        units += counters.units if elements is None else elements.sums(counters.units)
+        for total, count in (
+            (units, counters.units), (words, counters.column("words")), (unknown, counters.column("oov"))
+        ):  # fmt: skip
+            total += count if elements is None else elements.sums(count)
         sums = counters.totals()
         for name in COUNTERS:
             total = np.zeros(rows, np.int64)
@@ -149,7 +156,14 @@ def sanitize(
         text = text if text.type == pa.string() else text.cast(pa.string())
         texts.append(text if elements is None else elements.whole(text))
     names = [field.name for field in result_type(spec.columns)]
-    return pa.StructArray.from_arrays([*texts, *totals, pa.array(units)], names=names)
+    return pa.StructArray.from_arrays(
+        [*texts, *totals, pa.array(units), pa.array(mostly_unknown(words, unknown))], names=names
+    )
+
+
+def mostly_unknown(words: I64, unknown: I64) -> I64:
+    """Return 1 for each row of whose words, in all its texts, more than half are unknown, else 0: int64[n]."""
+    return (2 * unknown > words).astype(np.int64)
 
 
 def _chosen(

@@ -112,6 +112,14 @@ class TestABatch:
         assert result.field("units").to_pylist() == [2, 0, 1, 0]
         assert result.field("text_0").is_null().to_pylist() == [False, True, False, False]
 
+    def test_rows_are_mostly_unknown_by_all_their_texts_together(self, privatizer) -> None:
+        ids = pa.array([1, 2, 3, 4, 5])
+        bodies = pa.array(["zanzibarx qqqz", "zanzibarx time", None, "zanzibarx qqqz", ""])
+        notes = pa.array([["time"], ["qqqz"], None, ["time", "the day"], []])
+        result = sanitize((bodies, notes, ids), job(columns=("body", "note")), privatizer, ids)
+        # 2 of 3 words; 2 of 3; none; 2 of 5; none.
+        assert result.field("unknown_rows").to_pylist() == [1, 1, 0, 0, 0]
+
     @pytest.mark.parametrize(("level", "units"), [("token", [5, 3]), ("record", [3, 2])])
     def test_units_are_drawn_words_or_those_distinct_in_a_column(self, privatizer_at, level, units) -> None:
         bodies, notes, ids = (

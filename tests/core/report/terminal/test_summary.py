@@ -56,6 +56,23 @@ FACTS = RunFacts(
 RECORD = RunRecord.of({"run_id": "r1", "input_version": "delta:3"})
 
 
+@pytest.mark.parametrize(
+    ("rows", "warned"), [(0.0, False), (1_000.0, False), (1_001.0, True), (20_000.0, True)]
+)
+def test_many_rows_of_unknown_words_are_warned_of_to_the_operator_only(rows: float, warned: bool) -> None:
+    facts = replace(FACTS, restricted=Restricted(FIGURES | {"unknown_rows": rows}))
+    assert ("MOSTLY UNKNOWN WORDS" in summary(facts, columns=400)) == warned
+    assert "MOSTLY UNKNOWN" not in str(shareable_summary(facts))
+
+
+@pytest.mark.parametrize(
+    ("name", "warned"), [("ticket", False), ("ticket no", True), ("a;b", True), ("größe", False)]
+)
+def test_names_that_force_column_mapping_are_warned_of_with_the_readers(name: str, warned: bool) -> None:
+    shown = summary(replace(FACTS, other_columns=(name,)), columns=400)
+    assert ("column mapping" in shown and "Polars" in shown and repr(name) in shown) == warned
+
+
 def test_epsilon_of_a_record_is_shown_in_figures_to_those_inside_only() -> None:
     epsilon = RecordEpsilon("ε times the drawn words", 5.0, 4.0, 9.0, 31.0)
     facts = replace(FACTS, restricted=Restricted(FIGURES, epsilon))
