@@ -131,7 +131,7 @@ def started(place: Path, file: Path, case: Case) -> None:
     )
     of = columns_of(sample, case.columns)
     named = TableSettings(sample.path, sample.format, of.texts, "id", options=sample.options)
-    file.write_text(settings_file(named, "default")[0], encoding="utf-8")
+    file.write_text(settings_file(named, "balanced")[0], encoding="utf-8")
 
 
 def settings_of(place: Path, case: Case, out: Path) -> RunConfig:
