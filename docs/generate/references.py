@@ -130,6 +130,7 @@ def defaults() -> dict[str, Any]:
         "require": [],
         **approval,
         "lexicon.prior": None,
+        "lexicon.exclude": None,
         **flat(search, "policy.names."),
         **lists,
     }

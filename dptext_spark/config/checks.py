@@ -80,7 +80,7 @@ def check_places(config: RunConfig) -> Iterable[str]:
         "stream.checkpoint": config.checkpoint,
     }
     sources = {"lexicon.source": config.lexicon.source, "lexicon.vocabulary": config.lexicon.vocabulary}
-    sources |= {"run.artifact": config.run.artifact}
+    sources |= {"run.artifact": config.run.artifact, "lexicon.exclude": config.lexicon.exclude}
     corpus = None if config.lexicon.prior is None else config.lexicon.prior.corpus
     sources |= {"lexicon.prior.corpus": corpus}
     private = None if source.path is None or holds_credentials(source.path) else source.path

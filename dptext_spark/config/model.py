@@ -153,8 +153,9 @@ class ModelConfig(Section):
         )
         if self.style is None:  # what is not used leaves no trace
             del values["style"]
-        if self.lexicon.prior is None:
-            del values["lexicon"]["prior"]
+        for name in ("prior", "exclude"):
+            if getattr(self.lexicon, name) is None:
+                del values["lexicon"][name]
         version = values["lexicon"].pop("version")
         if version is not None:  # of other lexicons there is none to record
             values["lexicon"]["version"] = self.lexicon_version

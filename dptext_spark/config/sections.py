@@ -88,6 +88,8 @@ class LexiconSource(Embedding):
     prior: PriorSource | None = None
 
     more: Annotated[tuple[Embedding, ...], BeforeValidator(parse_sources)] = ()
+    # Words that are never put out, of every lexicon: a UTF-8 file, one a line.
+    exclude: Place | None = None
     # Of the packaged lexicon: this package's, and no other can be asked for.
     version: Annotated[int, Field(ge=1)] | None = None
 

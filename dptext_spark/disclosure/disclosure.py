@@ -342,7 +342,8 @@ def _made_with(config: RunConfig) -> Sentences:
         )
         for one in (config.lexicon, *config.lexicon.more)
     )
-    yield f"The mechanism is {made['name']} ({parameters}); the words are those of the lexicon {words}."
+    less = "" if config.lexicon.exclude is None else f", without those of the list {config.lexicon.exclude}"
+    yield f"The mechanism is {made['name']} ({parameters}); the words are those of the lexicon {words}{less}."
 
 
 def _said(value: object) -> str:

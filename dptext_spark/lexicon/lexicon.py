@@ -18,10 +18,12 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from dptext_spark.arrays import F32, F64, Bools, read_only
 from dptext_spark.errors import DataError, SettingsError, require_choice
-from dptext_spark.lexicon.characters import producible
+from dptext_spark.lexicon.characters import look_up_form, producible
 from dptext_spark.lexicon.neighbors import METRICS, Metric
 from dptext_spark.lexicon.prior import PairModel, Prior, of_drawn
 from dptext_spark.lexicon.readers.builder import ReadCounts
@@ -183,6 +185,31 @@ class Lexicon:
         if "fingerprint" in self.__dict__:
             found.__dict__["fingerprint"] = self.fingerprint
         return found
+
+    def without(self, words: Iterable[str]) -> Lexicon:
+        """Return the lexicon without some words, in any case; they are neither inputs nor outputs of it.
+
+        Raises:
+            DataError: fewer than two words are left.
+
+        Examples:
+            >>> len(lexicon.without(["The", "of"])) == len(lexicon) - 2
+            True
+        """
+        folded = pc.utf8_lower(pc.replace_substring(self.vocabulary.strings(), "\u2019", "'"))
+        unfit = pc.is_in(folded, value_set=pa.array(sorted(map(look_up_form, words)), pa.string()))
+        kept = np.flatnonzero(~unfit.to_numpy(zero_copy_only=False)).astype(np.int32)
+        if len(kept) == len(self):
+            return self
+        return Lexicon(
+            Vocabulary.of(self.vocabulary.words(kept)),
+            np.ascontiguousarray(self.vectors[kept]),
+            metric=self.metric,
+            name=self.name,
+            counts=self.counts,
+            checked=True,
+            _prior=None if self.prior.is_by_rank else self.prior.of_words(kept),
+        )
 
     def drawing(self, drawn: Bools) -> Lexicon:
         """Return the same lexicon for a policy that draws some of its words only, bool[V]; see :attr:`drawn_prior`."""

@@ -23,6 +23,7 @@ from dptext_spark.importance.budget import Budget, check_budget
 from dptext_spark.importance.composition import require_one_distance
 from dptext_spark.importance.idf import Frequencies
 from dptext_spark.importance.selection import Importance
+from dptext_spark.lexicon.excluded import read_excluded
 from dptext_spark.lexicon.lexicon import PACKAGED, Lexicon, with_shared_words
 from dptext_spark.mechanisms import Mechanism
 from dptext_spark.mechanisms.base import Sampler, check_context
@@ -288,7 +289,14 @@ def load_lexicons(config: ModelConfig, progress: Progress | None = None) -> tupl
     given = config.lexicon.prior
     if given is not None:
         check_corpus(given.corpus)
-    first, *more = (_load(source, field, tokenizer, say) for field, source in _sources(config).items())
+    unfit = None if config.lexicon.exclude is None else read_excluded(config.lexicon.exclude)
+    lexicons = [_load(source, field, tokenizer, say) for field, source in _sources(config).items()]
+    if unfit is not None:
+        sizes = [len(lexicon) for lexicon in lexicons]
+        lexicons = [lexicon.without(unfit) for lexicon in lexicons]
+        if sizes == [len(lexicon) for lexicon in lexicons]:
+            say(f"lexicon.exclude: none of its {len(unfit):,} words is in the lexicon", None)
+    first, *more = lexicons
     if given is not None:
         say("counting the public text", None)
         first = first.with_prior(read_prior(given.corpus, first, config.policy))
@@ -453,6 +461,8 @@ def _note(source: Embedding, tokenizer: str) -> Path | None:
 
 def _known_fingerprints(config: ModelConfig) -> list[str] | None:
     """Return the lexicons' fingerprints where they can all be had without reading the vectors."""
+    if config.lexicon.exclude is not None:
+        return None  # they are those of what is left
     found = [_known_fingerprint(source, config.policy.tokenizer) for source in _sources(config).values()]
     known = [fingerprint for fingerprint in found if fingerprint is not None]
     return known if len(known) == len(found) else None
@@ -475,6 +485,8 @@ def _known_fingerprint(source: Embedding, tokenizer: str) -> str | None:
 
 def _remember(config: ModelConfig, fingerprints: Sequence[str]) -> None:
     """Note the fingerprints of lexicon files."""
+    if config.lexicon.exclude is not None:
+        return
     for source, fingerprint in zip(_sources(config).values(), fingerprints, strict=True):
         is_file = source.source != "default" and not Path(source.source).is_dir()
         note = _note(source, config.policy.tokenizer) if is_file else None
@@ -520,7 +532,11 @@ def _require_same(config: ModelConfig, folder: Path) -> None:
                     f"version {config.lexicon_version}, which has other words; prepare it again."
                 )
             pairs = [one for one in pairs if one[0] not in ("lexicon.version", "lexicon.prior")]
-            pairs.append(("lexicon.prior", value.get("prior"), (recorded or {}).get("prior")))
+            pairs = [one for one in pairs if one[0] != "lexicon.exclude"]
+            pairs += [
+                (f"lexicon.{name}", value.get(name), (recorded or {}).get(name))
+                for name in ("prior", "exclude")
+            ]
         for name, given, there in pairs:
             if given != there:
                 raise SettingsError(

@@ -10,12 +10,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from dptext_spark.config.model import ModelConfig
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.lexicon.excluded import EXCLUDED_FILE, excluded_words, read_excluded
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import MECHANISMS
 from dptext_spark.mechanisms.custext import CusText
 from dptext_spark.model.compile import compile as dp_compile
+from dptext_spark.model.compile import load_lexicon, prepare
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.text.identifiers.types import TYPES
@@ -192,3 +194,31 @@ def test_a_list_of_ones_own_is_read_as_the_lexicon_looks_words_up(tmp_path: Path
             read_excluded(file)
     with pytest.raises(DataError, match=r"^lexicon\.exclude: .*cannot be read"):
         read_excluded(tmp_path / "none.txt")
+
+
+def test_the_setting_takes_words_out_of_any_lexicon_and_changes_the_fingerprint(tmp_path: Path) -> None:
+    vectors, unfit = tmp_path / "vectors.txt", tmp_path / "unfit.txt"
+    vectors.write_text(
+        "".join(f"{word} {n}.5 1\n" for n, word in enumerate(["cat", "dog", "cow", "hen", "ant"]))
+    )
+    unfit.write_text("\ufeff# ours\nDOG\n\nzebra\n", encoding="utf-8")
+    settings = {"lexicon": {"source": str(vectors)}, "mechanism": {"name": "custext", "k": 2}}
+    cut = {**settings, "lexicon": {"source": str(vectors), "exclude": str(unfit)}}
+    whole, left = (load_lexicon(ModelConfig.model_validate(one)) for one in (settings, cut))
+    assert left.vocabulary.strings().to_pylist() == ["cat", "cow", "hen", "ant"]
+    assert whole.fingerprint != left.fingerprint
+    models = [prepare(ModelConfig.model_validate(one))[0] for one in (settings, cut, cut, settings)]
+    assert [len(model.vocabulary) for model in models] == [5, 4, 4, 5]
+    assert len({model.fingerprint for model in models}) == 2
+    unfit.write_text("hen\n", encoding="utf-8")
+    assert len(prepare(ModelConfig.model_validate(cut))[0].vocabulary) == 4
+    assert prepare(ModelConfig.model_validate(cut))[0].fingerprint not in {
+        model.fingerprint for model in models
+    }
+    unfit.write_text("cat\ndog\ncow\nhen\n", encoding="utf-8")
+    with pytest.raises(DataError, match="1 usable word"):
+        load_lexicon(ModelConfig.model_validate(cut))
+    unfit.write_text("zebra\n", encoding="utf-8")
+    steps: list[str] = []
+    load_lexicon(ModelConfig.model_validate(cut), lambda step, _: steps.append(step))
+    assert any("none of its 1 words" in step for step in steps)

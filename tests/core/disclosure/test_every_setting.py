@@ -42,6 +42,7 @@ RELEASES: dict[str, list[Any]] = {
     "lexicon.limit": [100],
     "lexicon.vocabulary": ["/words.txt"],
     "lexicon.more": [[{"source": "/second.txt"}]],
+    "lexicon.exclude": ["/unfit.txt"],
     "lexicon.prior": [{"corpus": "/public.txt"}],
     "policy.stop_words": ["draw"],
     "policy.stop_word_list": [["a", "b"]],
@@ -181,6 +182,7 @@ def _leaves(values: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
 def test_no_setting_is_left_out() -> None:
     known = {name for name in _leaves(parse_config(PLAIN).as_dict()) if not name.startswith("mechanism.")}
     untraced = {
+        "lexicon.exclude",
         "lexicon.prior",
         "budget",
         "policy.identifiers.languages",
