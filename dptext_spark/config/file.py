@@ -27,6 +27,7 @@ HARMLESS_OPTIONS = (
         "charset",
         "locale",
         "multiline",
+        "mode",
     ),
     *(
         "dateformat",

@@ -54,6 +54,11 @@ class Input(Section):
     @model_validator(mode="after")
     def _one_place(self) -> Input:
         check_one_place("input", self.path, self.table)
+        mode = next((name for name in self.options if name.lower() == "mode"), None)
+        if mode is not None and self.format not in ("csv", "tsv", "json"):
+            raise problem(
+                f"input.options.{mode}: given with format {self.format}, whose records all fit; valid with csv, tsv and json."
+            )
         return self
 
 

@@ -31,7 +31,7 @@ T = TypeVar("T")
 ALLOW_UNKNOWN = "allow_unknown"  # of the policy's section, and no part of the model
 # The run sets these itself, so that no malformed line and no guessed type can end in an error message.
 RESERVED_OPTIONS = (
-    "mode", "inferschema", "primitivesasstring", "columnnameofcorruptrecord", "versionasof", "timestampasof",
+    "inferschema", "primitivesasstring", "columnnameofcorruptrecord", "versionasof", "timestampasof",
 )  # fmt: skip
 
 
@@ -255,6 +255,13 @@ def parse_options(value: object) -> dict[str, str]:
             raise problem(f"input.options.{name}: a {kind} given; valid: a text, a number, true or false.")
         if name.lower() in RESERVED_OPTIONS:
             raise problem(f"input.options.{name}: the run sets this option itself; leave it out.")
+        if name.lower() in ("header", "multiline") and str(option).lower() not in ("true", "false"):
+            raise problem(f"input.options.{name}: {shown(option)} given; valid: true or false.")
+        if name.lower() == "mode" and str(option).upper() != "PERMISSIVE":
+            raise problem(
+                f"input.options.{name}: {shown(option)} given; valid: PERMISSIVE, which releases records that do not fit their "
+                "columns, or leave it out, and the run refuses them."
+            )
     texts = {name: str(option) for name, option in given.items()}
     return {name: text.lower() if isinstance(given[name], bool) else text for name, text in texts.items()}
 

@@ -535,20 +535,40 @@ class TestInputs:
         ],
         ids=["json", "csv"],
     )
-    def test_records_that_do_not_fit_are_counted_and_not_passed_on(
+    def test_records_that_do_not_fit_are_refused_or_accepted_by_the_settings(
         self, spark, source: str, tmp_path: Path, form: str, content: str, columns: list[str]
     ) -> None:
         (tmp_path / f"a.{form}").write_text(content, encoding="utf-8")
-        config = _config(
-            source, tmp_path, row_key=None, columns=["body"],
-            input={"path": str(tmp_path / f"a.{form}"), "format": form},
-        )  # fmt: skip
+        given: dict[str, object] = {"path": str(tmp_path / f"a.{form}"), "format": form}
+        config = _config(source, tmp_path, row_key=None, columns=["body"], input=given)
+        with pytest.raises(DataError, match=rf"^input: 1 record of 1 file \(a\.{form}\)") as refused:
+            run(config, spark, key=KEY)
+        assert "marker" not in str(refused.value)
+        assert not (tmp_path / "out").exists()
+        assert not (tmp_path / "out_audit").exists()  # with the ledger and its reservation
+        given["options"] = {"mode": "PERMISSIVE"}
+        config = _config(source, tmp_path, row_key=None, columns=["body"], input=given)
         report = run(config, spark, key=KEY)
         assert (report.facts["corrupt_records"], report.facts["rows"]) == (1, 2)
         assert "1 RECORD DOES NOT FIT" in json.dumps(report.facts["disclosure"])
         out = spark.read.format("delta").load(str(tmp_path / "out"))
         assert out.columns == columns
         assert "marker" not in repr(out.collect())
+
+    def test_a_folder_whose_files_have_other_columns_is_refused_before_anything_is_spent(
+        self, spark, source: str, tmp_path: Path
+    ) -> None:
+        (tmp_path / "csv").mkdir()
+        (tmp_path / "csv" / "a.csv").write_text("id,agent,body\n1,agent 1,good morning\n", encoding="utf-8")
+        (tmp_path / "csv" / "b.csv").write_text("id,body,agent\n2,marker morning,agent 2\n", encoding="utf-8")
+        config = _config(
+            source, tmp_path, columns=["body"], input={"path": str(tmp_path / "csv"), "format": "csv"}
+        )
+        with pytest.raises(DataError, match=r"^input: the first line of 1 file \(b\.csv\)") as refused:
+            run(config, spark, key=KEY)
+        assert "marker" not in str(refused.value)
+        assert not (tmp_path / "out").exists()
+        assert not (tmp_path / "out_audit").exists()
 
     @pytest.mark.cluster
     def test_catalog_tables_and_a_predicate(self, spark, source: str, tmp_path: Path) -> None:

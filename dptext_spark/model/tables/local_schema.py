@@ -38,6 +38,7 @@ from dptext_spark.model.tables.table_checks import (
     check_file_names,
     no_delta_table,
     nothing_there,
+    other_header,
     unreadable,
 )
 from dptext_spark.model.tables.table_files import evenly_spaced
@@ -52,7 +53,7 @@ ELSEWHERE = (
     "SPARK_REMOTE",
     "DATABRICKS_RUNTIME_VERSION",
 )
-_CSV = ("header", "sep", "delimiter", "encoding", "charset", "multiline", "quote", "escape")
+_CSV = ("header", "sep", "delimiter", "encoding", "charset", "multiline", "quote", "escape", "mode")
 _PACKED = {".gz": "gzip", ".bz2": "bz2"}
 _UNKNOWN_PACKING = (".deflate", ".lz4", ".snappy", ".zst", ".zstd", ".xz", ".zip")
 _LONG, MOST_DIGITS = 1 << 63, 38  # of a bigint, and of a decimal
@@ -125,7 +126,7 @@ def read_schema(source: Input, columns: Sequence[str]) -> LocalInput:
     elif source.format == "json":
         (schema, sure), said = _json(some, len(files), columns), "the first records of"
     else:
-        schema, said = _csv(some, source.format, options), "the first line of"
+        schema, some, said = _csv(files, source.format, options), files, "the first line of"
     return LocalInput(schema, tuple(files), f"{said} {len(some):,} of {len(files):,} files", sure=sure)
 
 
@@ -200,20 +201,27 @@ def _beginning(file: Path) -> tuple[bytes, bool]:
     return raw[:MOST_BYTES], len(raw) <= MOST_BYTES
 
 
-def _csv(some: Sequence[Path], format: str, options: Mapping[str, str]) -> Struct:
-    """Return the columns by the first line, which is a row where it names none: then only its fields are counted."""
+def _csv(files: Sequence[Path], format: str, options: Mapping[str, str]) -> Struct:
+    """Return the columns by the first line, which is a row where it names none: then only its fields are counted.
+
+    Raises:
+        DataError: files have other columns than the first, by name.
+    """
     separator = options.get("sep", options.get("delimiter", "\t" if format == "tsv" else ","))
     separator = {r"\t": "\t"}.get(separator, separator)
-    quote, escape = options.get("quote", '"'), options.get("escape", "\\")
+    quote = options.get("quote", '"')
+    escape = options.get("escape", quote)
     if len(separator) != 1 or len(quote) != 1 or len(escape) != 1:
         raise NeedsSparkError("has a separator, quote or escape that is not one character")
     encoding = options.get("encoding", options.get("charset", "UTF-8"))
-    several = options.get("multiline", "false").lower() == "true"
+    several = options.get("multiline", "true").lower() == "true"
     names = options.get("header", "true").lower() == "true"
-    found: dict[tuple[str, ...], None] = {}
-    for file in some:
+    headers: dict[Path, list[str]] = {}
+    for file in files:
         text = _first_text(file, encoding)
         line = text if several else next((one for one in text.split("\n") if one.strip()), "").rstrip("\r")
+        if line.lower().startswith("sep="):
+            raise NeedsSparkError("begins with a line that names its separator")
         if escape in line and escape != quote:
             raise NeedsSparkError("has an escape in its first line")
         try:
@@ -221,10 +229,14 @@ def _csv(some: Sequence[Path], format: str, options: Mapping[str, str]) -> Struc
             row = next((one for one in rows if one), [])
         except csv.Error:
             raise NeedsSparkError("has a first line that is no usual CSV") from None
-        found[tuple(_safe(row) if names else [f"_c{n}" for n in range(len(row))])] = None
-    if len(found) > 1:
-        raise NeedsSparkError("has files whose first lines differ")
-    return Struct(tuple(Field(name, Plain("string")) for name in next(iter(found))))
+        if row:
+            headers[file] = safe_names(row) if names else [f"_c{n}" for n in range(len(row))]
+    first = next(iter(headers.values()), [])
+    lowered = [name.lower() for name in first]
+    others = [file.name for file, header in headers.items() if [name.lower() for name in header] != lowered]
+    if others:
+        raise other_header(others, len(first), is_named=names)
+    return Struct(tuple(Field(name, Plain("string")) for name in first))
 
 
 def _first_text(file: Path, encoding: str) -> str:
@@ -239,7 +251,7 @@ def _first_text(file: Path, encoding: str) -> str:
     return text.removeprefix(codecs.BOM_UTF8.decode("utf-8"))
 
 
-def _safe(names: Sequence[str]) -> list[str]:
+def safe_names(names: Sequence[str]) -> list[str]:
     """Return names of columns as Spark makes them of a first line: none is empty, none stands there twice."""
     often = Counter(name.lower() for name in names if name)
     return [

@@ -5,12 +5,14 @@ Each takes a schema, whoever read it. Messages name columns, never what stands i
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 from dptext_spark.config.locations import parts_of, spelled
 from dptext_spark.errors import DataError, SettingsError
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from dptext_spark.config.sections import Input
 
 FORMATS = ("delta", "parquet", "csv", "tsv", "json", "text")
+MOST_NAMED = 5  # files, in a message
 RESULT = "__dptext"  # the name of the function's result while a run is under way
 _KEY = re.compile(r"tinyint|smallint|int|bigint|string( .*)?|binary|timestamp(_ntz)?|date|decimal\(.*\)")
 _NUMBER = re.compile(r"tinyint|smallint|int|bigint|float|double|decimal\(.*\)")
@@ -121,6 +124,30 @@ def colon_in_name(place: str, file: str = "") -> DataError:
     )
 
 
+def other_header(files: Sequence[str], count: int, *, is_named: bool) -> DataError:
+    """Return the error for CSV files whose columns are not those of the first: they would be read by their place.
+
+    Args:
+        files: their names.
+        count: of the first file's columns.
+        is_named: whether the first line names them.
+    """
+    what = "does not name the columns of the first file, in their order"
+    if not is_named:
+        what = f"has not {count:,} fields, as the first file has"
+    return DataError(
+        f"input: the first line of {named_files(files)} {what}. Columns would be read by their place. Valid: files whose first "
+        "lines are the same; or an input for each kind of file."
+    )
+
+
+def named_files(files: Sequence[str]) -> str:
+    """Return the number of files and the names of the first."""
+    names = sorted(files)
+    more = f" and {len(names) - MOST_NAMED:,} more" if len(names) > MOST_NAMED else ""
+    return f"{len(names):,} file{'' if len(names) == 1 else 's'} ({', '.join(names[:MOST_NAMED])}{more})"
+
+
 @dataclass(frozen=True)
 class Fit:
     """How settings fit a schema.
@@ -156,13 +183,14 @@ def check_input(schema: Struct, config: RunConfig) -> Fit:
     return Fit(tuple(paths), tuple(kept), dropped)
 
 
-def check_header(schema: Struct, source: Input, columns: Sequence[str]) -> None:
+def check_header(schema: Struct, source: Input, columns: Sequence[str], files: Sequence[str] = ()) -> None:
     """Refuse a CSV file whose first line names none of the text columns: it may be a row, so the message shows none of it.
 
     Args:
         schema: with the names of the first line.
         source: the input.
         columns: the text columns, as settings name them.
+        files: of the input; the first of them, by name, has that line.
 
     Raises:
         DataError: it may have no header, or another separator or encoding.
@@ -174,8 +202,13 @@ def check_header(schema: Struct, source: Input, columns: Sequence[str]) -> None:
     if any(name in schema.kinds or (parts_of(name) or ("",))[0] in schema.kinds for name in columns):
         return
     count = len(schema.fields)
+    first = (
+        f"the first line of {posixpath.basename(unquote(min(files)))!r}"
+        if len(files) > 1
+        else "its first line"
+    )
     raise DataError(
-        f"columns: {_listed(columns)} {'is' if len(columns) == 1 else 'are'} not in the input: its first line, taken for the "
+        f"columns: {_listed(columns)} {'is' if len(columns) == 1 else 'are'} not in the input: {first}, taken for the "
         f"names of columns, holds {count:,} other{'' if count == 1 else 's'}, not shown, for they may be private text. Valid: "
         f"names that stand there; input.options with header: false where that line is a row (columns are then _c0, _c1, ...), "
         "with sep where fields are separated otherwise, with encoding where the file is no UTF-8."

@@ -39,7 +39,7 @@ from dptext_spark.spark.tables.identity import identify_rows
 from dptext_spark.spark.tables.paths import schema_of
 from dptext_spark.spark.tables.tables import (
     DeltaDetail,
-    corrupt_records,
+    checked_records,
     history,
     read_input,
 )
@@ -120,13 +120,14 @@ def _detail(spark: SparkSession, config: RunConfig) -> DeltaDetail | None:
 
 
 def _counted(spark: SparkSession, df: DataFrame, config: RunConfig) -> tuple[int | None, int | None]:
-    """Check the keys and count records that do not fit; return (rows, such records).
+    """Check the records and the keys; return (rows, records that do not fit and are accepted).
 
     Rows are counted where a key is checked. Else they are None, or 0 where there are none; of a stream they are None.
 
     Raises:
-        DataError: a key that is NULL, or not unique.
+        DataError: records that do not fit; a key that is NULL, or not unique.
     """
+    corrupt = checked_records(spark, config.input, df)
     keys = [KeyColumn(config.row_key, "row_key", unique=True)] if config.row_key else []
     keys += [KeyColumn(config.record_key, "record_key", unique=False)] if config.record_key else []
     if config.is_stream:
@@ -135,7 +136,7 @@ def _counted(spark: SparkSession, df: DataFrame, config: RunConfig) -> tuple[int
         rows = check_keys(df, keys)
     else:
         rows = 0 if df.isEmpty() else None
-    return rows, corrupt_records(spark, config.input, df)
+    return rows, corrupt
 
 
 def with_lists(plan: RunPlan, say: Steps) -> RunPlan:

@@ -35,13 +35,14 @@ from dptext_spark.model.tables.table_checks import (
 )
 from dptext_spark.spark.errors import JAVA_ERROR, condition_of
 from dptext_spark.spark.tables.condition import selected
-from dptext_spark.spark.tables.paths import paths_of, quoted, schema_of
+from dptext_spark.spark.tables.csv_files import CORRUPT, partition_columns, read_csv
+from dptext_spark.spark.tables.paths import paths_of, schema_of
+from dptext_spark.spark.tables.records import checked_csv, checked_json
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _PATTERN = re.compile(r"[\\{}\[\]*?]")  # what Spark's file readers take for a part of a pattern
-CORRUPT = "_dptext_corrupt_record"
 _COLON = "URISyntaxException: Relative path in absolute URI"  # a name with a colon, which Hadoop takes for a scheme
 STREAM = "dptext_stream"  # in the commit of a micro-batch: the run id of its stream
 _NO_TABLE = (
@@ -143,7 +144,8 @@ def read_input(spark: SparkSession, source: Input, columns: list[str]) -> tuple[
         if not condition.startswith("FAILED_READ_FILE"):
             raise
         raise unreadable(_folder(source), source.format, condition) from None
-    check_header(schema_of(df.schema), source, columns)
+    files = df.inputFiles() if source.format in ("csv", "tsv") else ()
+    check_header(schema_of(df.schema), source, columns, files)
     return selected(df, source.where), named
 
 
@@ -197,12 +199,24 @@ def _read_path(spark: SparkSession, source: Input, version: int | None, columns:
         check_file_names(_folder(source), files_in(Path(normal_path(_folder(source)))))
     place = escaped_if_there(spark, _folder(source))
     if source.format in ("csv", "tsv"):
-        return _lenient(spark, source).csv(place)
+        return read_csv(spark, source, place)
     if source.format == "json":
         return _lenient(spark, source).schema(_json_schema(spark, source, columns)).json(place)
     if source.format not in ("text", "parquet"):
         raise SettingsError(f"input.format: {source.format!r} given; valid: {', '.join(FORMATS)}.")
-    return spark.read.options(**source.options).format(source.format).load(place)
+    df = spark.read.options(**source.options).format(source.format).load(place)
+    folders = partition_columns(spark, source.options, source.format, place)
+    if not folders:
+        return df
+    texts = _as_text(df.schema, folders)
+    return spark.read.options(**source.options).schema(texts).format(source.format).load(place)
+
+
+def _as_text(schema: T.StructType, names: Sequence[str]) -> T.StructType:
+    """Return a schema with strings in place of some columns: a folder `branch=007` is not the number 7."""
+    return T.StructType(
+        [T.StructField(f.name, T.StringType(), f.nullable) if f.name in names else f for f in schema.fields]
+    )
 
 
 def _json_schema(spark: SparkSession, source: Input, columns: list[str]) -> T.StructType:
@@ -219,6 +233,7 @@ def _json_schema(spark: SparkSession, source: Input, columns: list[str]) -> T.St
             raise not_utf8(undecoded)
     found = T.StructType([field for field in found.fields if field.name != CORRUPT])
     check_cases(schema_of(found), columns)
+    found = _as_text(found, partition_columns(spark, source.options, "json", place))
     as_text = T.StructType([T.StructField(f.name, _with_strings(f.dataType, [()])) for f in found.fields])
     texts = paths_of(as_text, columns)
     return T.StructType(
@@ -259,35 +274,27 @@ def _with_strings(kind: T.DataType, wanted: list[tuple[str, ...]]) -> T.DataType
 
 
 def _lenient(spark: SparkSession, source: Input) -> DataFrameReader:
-    """Return a reader of CSV, TSV (as strings) or JSON that drops nothing: what does not fit is counted."""
+    """Return a reader of JSON that drops nothing: what does not fit is counted."""
     reader = spark.read.options(**source.options).option("mode", "PERMISSIVE")
-    reader = reader.option("columnNameOfCorruptRecord", CORRUPT)
-    if source.format == "json":
-        return reader
-    # Without pruning every record is parsed whole, so that one with too many fields is seen.
-    reader = reader.option("inferSchema", "false").option("columnPruning", "false")
-    if "header" not in source.options:
-        reader = reader.option("header", "true")
-    if source.format == "tsv" and not {"sep", "delimiter"} & set(source.options):
-        reader = reader.option("sep", "\t")
-    return reader
+    return reader.option("columnNameOfCorruptRecord", CORRUPT)
 
 
-def corrupt_records(spark: SparkSession, source: Input, df: DataFrame) -> int | None:
-    """Count the records of a CSV, TSV or JSON input that do not fit its columns: one pass over the files.
+def checked_records(spark: SparkSession, source: Input, df: DataFrame) -> int | None:
+    """Check that the records of a CSV, TSV or JSON input fit its columns: one job over the files.
 
     Returns:
-        The number, or None for other formats.
+        How many do not, which settings then accept; None for other formats.
+
+    Raises:
+        DataError: some do not, with their number and the files.
     """
     if source.table or source.format not in ("csv", "tsv", "json"):
         return None
-    schema = T.StructType([*df.schema.fields, T.StructField(CORRUPT, T.StringType())])
-    reader = _lenient(spark, source).schema(schema)
     place = escaped_if_there(spark, _folder(source))
-    whole = reader.json(place) if source.format == "json" else reader.csv(place)
-    # Spark refuses to read that column alone; counting another one beside it makes it parse the records.
-    row = whole.agg(F.count(quoted(df.columns[0])), F.count(quoted(CORRUPT))).first() if df.columns else None
-    return int(row[1]) if row is not None else 0
+    if source.format != "json":
+        return checked_csv(spark, source, place)
+    schema = T.StructType([*df.schema.fields, T.StructField(CORRUPT, T.StringType())])
+    return checked_json(_lenient(spark, source).schema(schema).json(place), source)
 
 
 def file_version(df: DataFrame) -> str:
@@ -301,6 +308,12 @@ def file_version(df: DataFrame) -> str:
             status = os.stat(local)
             digest.update(f"|{status.st_size}|{status.st_mtime_ns}".encode())
     return f"files:{digest.hexdigest()[:32]}"
+
+
+def sizes_of(spark: SparkSession, place: str) -> dict[str, int]:
+    """Return the files that a run would read, with their bytes; their contents stay where they are."""
+    files = spark.read.format("binaryFile").load(place).select("path", "length").collect()
+    return {row["path"]: row["length"] for row in files}
 
 
 def delta_version(spark: SparkSession, target: Target) -> int | None:

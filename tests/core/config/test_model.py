@@ -196,7 +196,27 @@ def test_all_mistakes_of_a_section_are_named_at_once() -> None:
         ({"input": {"table": "delta.`/a`"}}, "valid: a catalog name"),
         ({"input": {"path": "/a", "options": [1]}}, "input.options: [1] given; valid: a section"),
         ({"input": {"path": "/a", "options": {"x": [1]}}}, "input.options.x: a list given; valid: a text"),
-        ({"input": {"path": "/a", "options": {"Mode": "FAILFAST"}}}, "the run sets this option itself"),
+        ({"input": {"path": "/a", "options": {"inferSchema": True}}}, "the run sets this option itself"),
+        (
+            {"input": {"path": "/a", "format": "csv", "options": {"Mode": "FAILFAST"}}},
+            "input.options.Mode: 'FAILFAST' given; valid: PERMISSIVE",
+        ),
+        (
+            {"input": {"path": "/a", "format": "json", "options": {"mode": "dropMalformed"}}},
+            "input.options.mode: 'dropMalformed' given; valid: PERMISSIVE",
+        ),
+        (
+            {"input": {"path": "/a", "options": {"mode": "PERMISSIVE"}}},
+            "input.options.mode: given with format delta",
+        ),
+        (
+            {"input": {"path": "/a", "format": "csv", "options": {"multiLine": "yes"}}},
+            "input.options.multiLine: 'yes' given; valid: true or false",
+        ),
+        (
+            {"input": {"path": "/a", "format": "csv", "options": {"header": 1}}},
+            "input.options.header: 1 given; valid: true or false",
+        ),
         ({"input": {"path": "/a", "where": 5}}, "input.where: 5 given; valid: a text."),
         ({"input": {"path": "/a", "where": " "}}, "input.where: an empty text given"),
         ({"columns": "body"}, "columns: 'body' given; valid: a list."),

@@ -134,7 +134,7 @@ class TestReadInput:
             assert name.endswith("json") or {field.dataType.simpleString() for field in df.schema} == {
                 "string"
             }
-            assert tables.corrupt_records(spark, given, df) == 0
+            assert tables.checked_records(spark, given, df) == 0
             return df.columns, [tuple(row) for row in df.collect()]
 
         assert read("a.csv") == (["id", "body"], [("007", "the day")])
@@ -167,7 +167,10 @@ class TestReadInput:
         assert rows[3]["big"] == 12345678901
         assert rows[3]["body"] is None
         assert "MARKER" not in str(rows)
-        assert tables.corrupt_records(spark, given, df) == 1
+        assert (
+            tables.checked_records(spark, source(tmp_path / "a.json", format="json", mode="PERMISSIVE"), df)
+            == 1
+        )
         assert (
             read_input(spark, source(tmp_path / "a.json", format="json", where="id > 1"), ["body"])[0].count()
             == 2
@@ -191,7 +194,7 @@ class TestReadInput:
     def test_records_are_counted_in_text_formats_only(self, spark, rows: DataFrame, tmp_path: Path) -> None:
         rows.write.parquet(str(tmp_path / "p"))
         given = source(tmp_path / "p", format="parquet")
-        assert tables.corrupt_records(spark, given, read_input(spark, given, ["body"])[0]) is None
+        assert tables.checked_records(spark, given, read_input(spark, given, ["body"])[0]) is None
 
     def test_a_predicate_selects_rows(self, spark, rows: DataFrame, tmp_path: Path) -> None:
         rows.write.parquet(str(tmp_path / "p"))
