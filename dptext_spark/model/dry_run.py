@@ -5,7 +5,7 @@ Files of this machine are read here; what needs Spark is for :mod:`dptext_spark.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from dptext_spark.model.tables.delta_log import LOG, NeedsSparkError, only_creat
 from dptext_spark.model.tables.local_schema import LocalInput, files_in, is_here, read_schema
 from dptext_spark.model.tables.schema import TextPath, without
 from dptext_spark.model.tables.table_checks import Fit, check_header, check_input, check_partitions
+from dptext_spark.model.tables.table_files import large_files, on_one_core
 from dptext_spark.model.tables.target_checks import (
     check_releases,
     check_schema,
@@ -42,6 +43,7 @@ class Checked:
         kept: of them those that the target has, texts among them.
         target: what is there, in words; `new` where nothing is.
         open: what only the run can tell.
+        slow: what takes longer than it has to, in words; empty where nothing does.
     """
 
     by: str
@@ -50,6 +52,7 @@ class Checked:
     kept: tuple[str, ...]
     target: str
     open: tuple[str, ...]
+    slow: str = ""
 
 
 def check_here(config: RunConfig) -> Checked:
@@ -80,8 +83,15 @@ def check_here(config: RunConfig) -> Checked:
             raise NeedsSparkError("has more records than were looked at, and these do not fit") from None
         raise
     check_writable(places_written(config))
+    sizes = {str(file): file.stat().st_size for file in found.files} if reads_whole_files(config) else {}
     return Checked(
-        "pyarrow", found.said, found.schema.names, fit.kept, there, tuple(only_the_run(config, fit.paths))
+        "pyarrow",
+        found.said,
+        found.schema.names,
+        fit.kept,
+        there,
+        tuple(only_the_run(config, fit.paths)),
+        slow_files(sizes),
     )
 
 
@@ -97,6 +107,18 @@ def check_beside(config: RunConfig) -> None:
     for field, source in config.lists.named():
         if source.file is not None:
             WordList.read(field, source.file)
+
+
+def reads_whole_files(config: RunConfig) -> bool:
+    """Whether each file of the input is read on one core, however large: CSV whose fields may hold line breaks."""
+    options = {name.lower(): value.lower() for name, value in config.input.options.items()}
+    return config.input.format in ("csv", "tsv") and options.get("multiline", "true") == "true"
+
+
+def slow_files(sizes: Mapping[str, int]) -> str:
+    """Say how many files of these sizes are large; nothing where none is."""
+    count = large_files(sizes)
+    return on_one_core(count) if count else ""
 
 
 def _check_target(config: RunConfig, target: str, found: LocalInput, fit: Fit) -> str:

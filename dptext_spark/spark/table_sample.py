@@ -32,11 +32,21 @@ from dptext_spark.model.tables.table_files import (
     format_of,
     made_sample,
     sample_of_texts,
+    with_large_files,
 )
 from dptext_spark.model.tables.table_way import BySpark
 from dptext_spark.spark.errors import reduced, suppress_sensitive_logs
 from dptext_spark.spark.session.session import brief_session
-from dptext_spark.spark.tables.tables import Target, delta_version, escaped, escaped_if_there, read_input
+from dptext_spark.spark.tables.csv_files import partition_columns
+from dptext_spark.spark.tables.tables import (
+    Target,
+    delta_version,
+    escaped,
+    escaped_if_there,
+    read_input,
+    sizes_of,
+    with_texts,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -96,6 +106,13 @@ def _sample(spark: SparkSession, table: BySpark, format: str | None, as_text: As
     if kind in ("parquet", "text"):
         reader = spark.read if is_file else spark.read.option("basePath", place)
         read = [reader.format(kind).load(escaped(one)) for one in some]
+        folders = () if is_file else partition_columns(spark, {}, kind, escaped_if_there(spark, place))
+        if folders:
+            typed = [with_texts(one.schema, folders) for one in read]
+            read = [
+                reader.schema(kinds).format(kind).load(escaped(one))
+                for kinds, one in zip(typed, some, strict=True)
+            ]
         parts = [one.limit(each).toArrow() for one in read]
         is_all = len(some) == len(files)
         if kind == "parquet":
@@ -110,7 +127,7 @@ def _sample(spark: SparkSession, table: BySpark, format: str | None, as_text: As
             rows = rows if exact else round(rows * size / max(_bytes_of(parts), 1))
         return made_sample(place, kind, parts, rows, exact, len(files), len(some))
     texts = [_beginning(spark, one, "UTF-8" if kind == "json" else as_text.encoding) for one in some]
-    made = sample_of_texts(place, kind, texts, size, len(files), as_text)
+    made = with_large_files(sample_of_texts(place, kind, texts, size, len(files), as_text), files)
     if any("=" in one.removeprefix(place) for one in map(posixpath.dirname, files)):
         return replace(
             made, assumed=(*made.assumed, "columns of its partitions are in no file and not shown.")
@@ -128,19 +145,13 @@ def _first_rows(df: DataFrame, place: str, format: str) -> TableSample:
 def _files(spark: SparkSession, place: str) -> dict[str, int]:
     """Return the files that a run would read, with their bytes; their contents stay where they are."""
     try:
-        found = (
-            spark.read.format("binaryFile")
-            .load(escaped_if_there(spark, place))
-            .select("path", "length")
-            .collect()
-        )
+        files = sizes_of(spark, place)
     except PySparkException as error:
         if str(error.getCondition()).startswith("PATH_NOT_FOUND"):
             raise SettingsError(
                 f"{FIELD}: there is nothing in {place!r}; valid: a path that exists where Spark runs."
             ) from None
         raise
-    files = {row["path"]: row["length"] for row in found}
     check_file_names(place, (Path(file) for file in files if file.startswith("file:")))
     return files
 

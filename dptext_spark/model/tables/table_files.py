@@ -16,7 +16,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import unquote
@@ -31,6 +31,7 @@ from dptext_spark.model.tables.table_checks import check_cases, check_file_names
 
 FIELD = "table"
 SAMPLE_ROWS, MOST_FILES, MOST_BYTES = 1_000, 10, 400_000
+LARGE_FILE = 10**9  # bytes of a CSV file that is worth reading in parts
 LARGEST_BYTES, LARGEST_FILES = 100 << 30, 10_000  # of a table: larger ones are for Spark
 MOST_NESTED = 50  # levels of a JSON record
 FORMATS = ("delta", "parquet", "csv", "tsv", "json")
@@ -45,6 +46,7 @@ ENCODINGS = {
     "utf-16-be": "UTF-16BE", "utf-16-le": "UTF-16LE", "utf-32": "UTF-32",
 }  # fmt: skip
 LONGEST_NAME = 40  # characters of what may be the name of a column
+_MARK = re.compile(r"(?i)sep=(.)\r?\n")
 _NAME = re.compile(r"[^\W\d_][\w .`'\"/#-]*")
 _NUMBER = re.compile(r"[-+]?[\d.,:/ -]*\d[\d.,:/ -]*%?")
 _LOG = "_delta_log"
@@ -163,7 +165,8 @@ def read_sample(path: str | Path, format: str | None = None, as_text: AsText | N
             return _parquet(place, found, files, some, each)
         given = as_text or AsText()
         texts = [_beginning(one, "UTF-8" if found == "json" else given.encoding) for one in some]
-        return sample_of_texts(str(place), found, texts, size, len(files), given)
+        sizes = {str(one): one.stat().st_size for one in files}
+        return with_large_files(sample_of_texts(str(place), found, texts, size, len(files), given), sizes)
     except OSError as error:
         raise DataError(
             f"{FIELD}: a file cannot be read ({error.strerror or type(error).__name__})."
@@ -455,11 +458,33 @@ def _nests_deep(record: object) -> bool:
     return bool(level)
 
 
+def with_large_files(sample: TableSample, sizes: Mapping[str, int]) -> TableSample:
+    """Return a sample that says, beside what was assumed, which files a run reads on one core each."""
+    count = large_files(sizes) if sample.format in ("csv", "tsv") else 0
+    return replace(sample, assumed=(*sample.assumed, f"{on_one_core(count)}.")) if count else sample
+
+
+def large_files(sizes: Mapping[str, int]) -> int:
+    """Count files above `LARGE_FILE` bytes that Spark could read in parts; packed ones it never can."""
+    return sum(size > LARGE_FILE and not name.lower().endswith(PACKED) for name, size in sizes.items())
+
+
+def on_one_core(count: int) -> str:
+    """Say that a run reads some large files slowly, and what to do."""
+    files = "1 file is" if count == 1 else f"{count:,} files are"
+    return f"{files} above 1 GB, and multiLine reads each on one core (input.options, multiLine: false)"
+
+
 def _csv(
     place: str, format: str, texts: Sequence[Beginning], each: int, size: int, files: int, given: AsText
 ) -> TableSample:
     """Sample CSV files."""
     first, encoding = next((one.text for one in texts if one.text.strip()), ""), texts[0].encoding
+    marked = _MARK.match(first)
+    if marked is not None:  # Excel's own line, and no row
+        first = first[marked.end() :]
+        texts = [one._replace(text=_MARK.sub("", one.text)) for one in texts]
+        given = replace(given, separator=given.separator or marked[1])
     separator = given.separator or ("\t" if format == "tsv" else _separator(first))
     if len(separator) != 1:
         raise SettingsError(f"separator: {separator!r} given; valid: one character.")
@@ -489,6 +514,17 @@ def _csv(
             f"{FIELD}: the {len(names)} names in the first line are empty or stand there twice; valid: names that differ, or "
             "--no-header where the line is a row."
         )
+    lowered = [name.lower() for name in names]
+    other = [
+        one.name
+        for one, rows in zip(texts, tables, strict=True)
+        if header and rows and [name.lower() for name in rows[0]] != lowered
+    ]
+    if other:
+        raise DataError(
+            f"{FIELD}: the first line of {', '.join(map(repr, other[:3]))} does not name the columns of the first file, in their "
+            "order, and a run reads columns by their place; valid: files whose first lines are the same."
+        )
     bodies = [rows[1:] if header else rows for rows in tables]
     odd = sum(len(row) != len(names) for rows in bodies for row in rows)
     count = sum(map(len, bodies))
@@ -511,13 +547,11 @@ def _csv(
         assumed.append(
             f"{odd:,} lines of the sample have another number of fields than the first, and are left out."
         )
-    options: dict[str, str | bool] = {"header": header, "multiLine": True}
-    if separator != ("\t" if format == "tsv" else ","):
+    options: dict[str, str | bool] = {"header": header}
+    if separator != ("\t" if format == "tsv" else ",") and marked is None:
         options["sep"] = separator
     if encoding != "UTF-8":
         options["encoding"] = encoding
-    if '""' in first:
-        options["escape"] = '"'
     return made_sample(place, format, parts, total, exact, files, len(texts), options, tuple(assumed))
 
 

@@ -66,6 +66,8 @@ def _entries(planned: Plan, checked: Checked) -> Iterator[tuple[str, str, int]]:
     kind = "catalog" if source.table else source.format
     read = f"{source.table or source.path} ({kind}), {len(checked.columns):,} columns; {checked.by} read {checked.read}"
     yield "input", read + (f"; where {where}" if where else ""), 2
+    if checked.slow:
+        yield "slow", checked.slow, 1
     yield "text", _listed(config.columns), 1
     yield "rows", _rows(config), 1
     yield "records", _records(config), 1
@@ -77,7 +79,8 @@ def _entries(planned: Plan, checked: Checked) -> Iterator[tuple[str, str, int]]:
     )
     unaudited = "" if config.row_key else "there is no row_key"
     required = _listed([str(one) for one in config.require], "")
-    yield "guarantee", _short(str(planned.facts.guarantee)), 5 - bool(unaudited) - bool(required)
+    lines = 5 - bool(unaudited) - bool(required) - bool(checked.slow)
+    yield "guarantee", _short(str(planned.facts.guarantee)), lines
     yield "certificate", certified(planned.facts.certificate).split(" (", 1)[0], 2
     warned = [
         s for h, said in (() if statement is None else statement.sections) if h == "Warnings" for s in said

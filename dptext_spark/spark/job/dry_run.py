@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from dptext_spark.config.model import RunConfig
-from dptext_spark.model.dry_run import NEW, Checked, check_beside, only_the_run, target_said
+from dptext_spark.model.dry_run import (
+    NEW,
+    Checked,
+    check_beside,
+    only_the_run,
+    reads_whole_files,
+    slow_files,
+    target_said,
+)
 from dptext_spark.model.tables.delta_log import only_created, our_commits
 from dptext_spark.model.tables.table_checks import check_input
 from dptext_spark.runtime.progress import Steps
@@ -13,7 +21,7 @@ from dptext_spark.spark.job.lists import read_lists
 from dptext_spark.spark.session.session import spark_session
 from dptext_spark.spark.tables.identity import identify_rows
 from dptext_spark.spark.tables.paths import schema_of
-from dptext_spark.spark.tables.tables import history, read_input
+from dptext_spark.spark.tables.tables import history, read_input, sizes_of
 
 
 def check_by_spark(config: RunConfig, say: Steps) -> Checked:
@@ -48,7 +56,11 @@ def check_by_spark(config: RunConfig, say: Steps) -> Checked:
         if config.lists:
             say("reading the lists of names")
             read_lists(spark, config.lists)
+        slow = slow_files(sizes_of(spark, config.input.path or "")) if reads_whole_files(config) else ""
     ours = len(our_commits(commits))
     there = target_said(config, ours, made=only_created(commits)) if commits else NEW
     read = f"the schema of {'the Delta table, ' + version if version.startswith('delta:') else 'its files'}"
-    return Checked("Spark", read, schema.names, fit.kept, there, tuple(only_the_run(config, fit.paths)))
+    unknown = [*only_the_run(config, fit.paths)]
+    if config.input.format in ("csv", "tsv"):
+        unknown.append("whether the files have the same columns")
+    return Checked("Spark", read, schema.names, fit.kept, there, tuple(unknown), slow)

@@ -208,11 +208,11 @@ def _read_path(spark: SparkSession, source: Input, version: int | None, columns:
     folders = partition_columns(spark, source.options, source.format, place)
     if not folders:
         return df
-    texts = _as_text(df.schema, folders)
+    texts = with_texts(df.schema, folders)
     return spark.read.options(**source.options).schema(texts).format(source.format).load(place)
 
 
-def _as_text(schema: T.StructType, names: Sequence[str]) -> T.StructType:
+def with_texts(schema: T.StructType, names: Sequence[str]) -> T.StructType:
     """Return a schema with strings in place of some columns: a folder `branch=007` is not the number 7."""
     return T.StructType(
         [T.StructField(f.name, T.StringType(), f.nullable) if f.name in names else f for f in schema.fields]
@@ -233,7 +233,7 @@ def _json_schema(spark: SparkSession, source: Input, columns: list[str]) -> T.St
             raise not_utf8(undecoded)
     found = T.StructType([field for field in found.fields if field.name != CORRUPT])
     check_cases(schema_of(found), columns)
-    found = _as_text(found, partition_columns(spark, source.options, "json", place))
+    found = with_texts(found, partition_columns(spark, source.options, "json", place))
     as_text = T.StructType([T.StructField(f.name, _with_strings(f.dataType, [()])) for f in found.fields])
     texts = paths_of(as_text, columns)
     return T.StructType(
@@ -312,8 +312,8 @@ def file_version(df: DataFrame) -> str:
 
 def sizes_of(spark: SparkSession, place: str) -> dict[str, int]:
     """Return the files that a run would read, with their bytes; their contents stay where they are."""
-    files = spark.read.format("binaryFile").load(place).select("path", "length").collect()
-    return {row["path"]: row["length"] for row in files}
+    listing = spark.read.format("binaryFile").load(escaped_if_there(spark, place))
+    return {row["path"]: row["length"] for row in listing.select("path", "length").collect()}
 
 
 def delta_version(spark: SparkSession, target: Target) -> int | None:

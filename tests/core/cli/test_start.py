@@ -23,6 +23,7 @@ from dptext_spark.config.sections import STYLES
 from dptext_spark.config.styles import TableSettings, settings_file
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.model.first_look import columns_of
+from dptext_spark.model.tables import table_files
 from dptext_spark.model.tables.nested_texts import beside, paths_in, text_at
 from dptext_spark.model.tables.table_files import (
     MOST_FILES,
@@ -95,7 +96,7 @@ def test_a_csv_file_becomes_settings_that_a_run_takes(
     config = load_config(here / "tickets.yaml")
     assert config.columns == ("body",)
     assert (config.row_key, config.record_key) == ("ticket_id", None)
-    assert config.input.options == {"header": "true", "multiLine": "true", "sep": ";"}
+    assert config.input.options == {"header": "true", "sep": ";"}
     assert config.other_columns == ("ticket_id",)
     assert config.style == "balanced"
     named = read_settings(here / "tickets.yaml")
@@ -257,11 +258,35 @@ def test_where_no_header_can_be_told_no_row_becomes_names(tmp_path: Path) -> Non
     assert read_sample(tmp_path / "t.csv", as_text=AsText(header=True)).rows.column_names == ["Anna", "ok"]
 
 
+@pytest.mark.parametrize("separator", [";", ",", "|"])
+def test_the_line_of_excel_names_the_separator(tmp_path: Path, separator: str) -> None:
+    plain = lines(separator)
+    (tmp_path / "t.csv").write_text(f"sep={separator}\r\n{plain}")
+    sample = read_sample(tmp_path / "t.csv")
+    assert (sample.rows.column_names, sample.rows.num_rows) == (HEAD, len(BODIES))
+    assert sample.options == {"header": True}  # a run reads that line, too
+
+
+def test_files_with_other_columns_are_refused_and_named(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text(lines())
+    (tmp_path / "b.csv").write_text(lines().replace("body,stars", "stars,body"))
+    with pytest.raises(DataError, match=r"first line of 'b\.csv' does not name the columns") as refused:
+        read_sample(tmp_path)
+    assert PRIVATE not in str(refused.value)
+
+
+def test_large_csv_files_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table_files, "LARGE_FILE", 100)
+    (tmp_path / "a.csv").write_text(lines())
+    (tmp_path / "b.csv.gz").write_bytes(gzip.compress(lines().encode() * 9))
+    assert any(one.startswith("1 file is above 1 GB") for one in read_sample(tmp_path).assumed)
+
+
 def test_quotes_encodings_and_packed_files_are_read(tmp_path: Path) -> None:
     (tmp_path / "q.csv").write_text('id,body\n1,"a ""b"",\nc d e"\n2,f g h i\n3,f g h i\n')
     quoted = read_sample(tmp_path / "q.csv")
     assert quoted.rows["body"].to_pylist()[0] == 'a "b",\nc d e'
-    assert quoted.options["escape"] == '"'
+    assert quoted.options == {"header": True}
     (tmp_path / "u.csv").write_bytes(codecs.BOM_UTF16_LE + lines().encode("utf-16-le"))
     assert read_sample(tmp_path / "u.csv").options["encoding"] == "UTF-16"
     (tmp_path / "b.csv").write_bytes(codecs.BOM_UTF8 + lines().encode())

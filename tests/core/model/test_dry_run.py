@@ -15,6 +15,7 @@ from dptext_spark.model.dry_run import Checked, check_here
 from dptext_spark.model.tables import target_checks
 from dptext_spark.model.tables.delta_log import NeedsSparkError
 from dptext_spark.model.tables.local_schema import ELSEWHERE, is_here
+from dptext_spark.model.tables.table_files import LARGE_FILE
 from tests.core.model.dry_run_cases import ALL, CASES, MARKER, config_of, delta_table, write_places
 
 
@@ -193,7 +194,7 @@ def test_a_folder_that_may_not_be_written(root: Path, monkeypatch: pytest.Monkey
         ({"input": {"path": "ROOT/plain.csv", "format": "csv", "options": {"comment": "#"}}}, "(comment)"),
         ({"input": {"path": "ROOT/days", "format": "parquet"}}, "folders that are named by values"),
         ({"input": {"path": "ROOT/mixed", "format": "parquet"}}, "files with different columns"),
-        ({"input": {"path": "ROOT/headers", "format": "csv"}}, "files whose first lines differ"),
+        ({"input": {"path": "ROOT/excel.csv", "format": "csv"}}, "a line that names its separator"),
         ({"output": {"path": "s3://bucket/out"}}, "a place that is not on this machine"),
         ({"output": {"table": "s.t"}, "audit": {"shareable": "ROOT/s", "restricted": "ROOT/r"}}, "name in Spark's catalog"),
         ({"input": {"path": "ROOT/broken"}}, "log is damaged"),
@@ -207,9 +208,7 @@ def test_what_is_left_to_spark(root: Path, settings: dict[str, Any], why: str) -
         (root / folder).mkdir(parents=True)
         for number, part in enumerate(parts):
             pq.write_table(part, root / folder / f"{number}.parquet")
-    (root / "headers").mkdir()
-    (root / "headers" / "a.csv").write_text("id,body\n1,x\n")
-    (root / "headers" / "b.csv").write_text("body,id\nx,1\n")
+    (root / "excel.csv").write_text("sep=;\nid;body\n1;x\n")
     delta_table(root / "audit" / "runs", ["id"])
     (root / "broken" / "_delta_log").mkdir(parents=True)
     (root / "broken" / "_delta_log" / f"{0:020}.json").write_text("{")
@@ -219,6 +218,38 @@ def test_what_is_left_to_spark(root: Path, settings: dict[str, Any], why: str) -
     assert why in str(caught.value)
     assert MARKER not in str(caught.value)
     assert not isinstance(caught.value, DPTextError)
+
+
+@pytest.mark.parametrize(
+    ("second", "header", "what"),
+    [
+        ("body,id\nx,1\n", True, "does not name the columns of the first file"),
+        ("id,text\n1,x\n", True, "does not name the columns of the first file"),
+        ("x\n", False, "has not 2 fields"),
+    ],
+)
+def test_csv_files_with_other_columns_are_refused_and_named(
+    root: Path, second: str, header: bool, what: str
+) -> None:
+    (root / "headers").mkdir()
+    for number in range(12):
+        (root / "headers" / f"{number:02}.csv").write_text("id,body\n1,x\n")
+    (root / "headers" / "empty.csv").touch()
+    (root / "headers" / "07.csv").write_text(second)
+    given = {"path": "ROOT/headers", "format": "csv", "options": {"header": header}}
+    with pytest.raises(DataError) as refused:
+        checked(root, input=given, columns=["body" if header else "_c1"])
+    assert f"the first line of 1 file (07.csv) {what}" in str(refused.value)
+
+
+def test_large_csv_files_that_one_core_reads_are_named(root: Path) -> None:
+    with (root / "large.csv").open("w") as file:
+        file.write("id,body\n1,x\n")
+        file.truncate(LARGE_FILE + 1)
+    given: dict[str, Any] = {"path": "ROOT/large.csv", "format": "csv"}
+    assert checked(root, input=given).slow.startswith("1 file is above 1 GB, and multiLine reads")
+    assert checked(root, input={**given, "options": {"multiLine": False}}).slow == ""
+    assert checked(root, input={"path": "ROOT/plain.csv", "format": "csv"}).slow == ""
 
 
 @pytest.mark.parametrize("name", ELSEWHERE)

@@ -130,4 +130,5 @@ def test_programs_get_what_was_checked() -> None:
     assert found["checked"] == {
         "by": "pyarrow", "read": "the footers of 1 of 8 files", "columns": ["id", "body", "day"], "kept": ["id", "body", "day"],
         "target": "new", "open": list(checked.open),
+        "slow": "",
     }  # fmt: skip
