@@ -110,8 +110,9 @@ def _warnings(facts: RunFacts) -> Sentences:
     if facts.corrupt_records:
         records = "RECORD DOES" if facts.corrupt_records == 1 else "RECORDS DO"
         yield (
-            f"{facts.corrupt_records:,} {records} NOT FIT THE INPUT'S COLUMNS, and went on as far as they do: where a line is "
-            "torn, text may stand in another column than its own, and be released with it."
+            f"{facts.corrupt_records:,} {records} NOT FIT THE INPUT'S COLUMNS, or end inside a quote (input.options: mode "
+            "PERMISSIVE accepts them), and went on as far as they do: where a line is torn, text may stand in another column "
+            "than its own, and be released with it."
         )
     yield from _many(facts)
     if facts.ledger is not None:

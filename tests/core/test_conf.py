@@ -74,7 +74,6 @@ def test_the_examples_are_what_they_say() -> None:
     assert load_config(CONF / "csv.yaml").input.options == {
         "header": "true",
         "sep": ";",
-        "multiLine": "true",
     }
 
 

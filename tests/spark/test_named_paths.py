@@ -22,7 +22,7 @@ from dptext_spark.spark.job.dry_run import check_by_spark
 from dptext_spark.spark.job.releases import source_at
 from dptext_spark.spark.runner import run
 from dptext_spark.spark.table_sample import sample_by_spark
-from dptext_spark.spark.tables.tables import Target, corrupt_records, opened, read_input
+from dptext_spark.spark.tables.tables import Target, checked_records, opened, read_input
 
 KEY = RunKey.insecure(7)
 NAMES = ["a[1]", "a{1,2}", "a*1", "a?1", "a %20#1", "a\\`]1"]
@@ -75,7 +75,7 @@ def test_every_reader_reads_the_file_of_that_name(spark, tmp_path: Path, name: s
         column = "value" if format == "text" else "body"
         df, version = read_input(spark, source, [column])
         assert {row[column] for row in df.collect()} == {TEXTS["right"]}, format
-        assert corrupt_records(spark, source, df) in (0, None)
+        assert checked_records(spark, source, df) in (0, None)
         assert source_at(spark, source, df, version, "r", None).place == place
         if format != "text":
             assert read_schema(source, ["body"]).schema.names == tuple(df.columns)
