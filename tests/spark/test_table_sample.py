@@ -43,7 +43,11 @@ def test_partitions_are_columns(spark, tmp_path: Path) -> None:
         (tmp_path / f"day={day}").mkdir()
         pq.write_table(pa.table({"body": BODIES}), tmp_path / f"day={day}" / "a.parquet")
     found = by_spark(spark, tmp_path)
-    assert (sorted(found.rows["day"].to_pylist()), found.total, found.is_exact) == (["1", "1", "2", "2"], 4, True)
+    assert (sorted(found.rows["day"].to_pylist()), found.total, found.is_exact) == (
+        ["1", "1", "2", "2"],
+        4,
+        True,
+    )
 
 
 @pytest.mark.parametrize("encoding", [None, "latin-1", "utf-16"])
