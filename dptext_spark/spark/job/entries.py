@@ -8,14 +8,10 @@ append the history is read again, for an entry that is not there is no entry.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import re
-import secrets
-import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -24,21 +20,18 @@ import pyarrow.parquet as pq
 from pyspark.sql import functions as F
 
 from dptext_spark.config.locations import normal_path
-from dptext_spark.errors import DataError, RunError
+from dptext_spark.errors import DataError
 from dptext_spark.ledger.entry import FORMAT, OF_RECORD, Book, Decision, Entry
-from dptext_spark.spark.errors import condition_of
 from dptext_spark.spark.job.checks import holds_files
+from dptext_spark.spark.job.conflicts import retry_on_conflict
 from dptext_spark.spark.tables.schemas import LEDGER, PROPERTIES, frame_of
 from dptext_spark.spark.tables.tables import Target, delta_version, history, opened
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 
-Done = TypeVar("Done")
 Decided = TypeVar("Decided")
 APP = "dptext-ledger"
-TRIES = 40
-PATIENCE = 120.0  # seconds that one process waits for another
 RECENT = 100  # commits among which ours is looked for
 LARGEST = 1_000_000  # bytes of a data file of the first commit, which holds the entries of one run
 _DATA_FILE = re.compile(r"/part-\d{5}-[0-9a-f-]{36}-c\d{3}\.\w+\.parquet$")
@@ -158,7 +151,7 @@ def appended(
                 return None  # another reservation came first
         return (decided,)
 
-    return _retry_on_conflict(path, once)[0]
+    return retry_on_conflict(path, once)[0]
 
 
 def add(spark: SparkSession, path: str, rows: list[Entry]) -> None:
@@ -173,7 +166,7 @@ def add(spark: SparkSession, path: str, rows: list[Entry]) -> None:
         return ()
 
     if rows:
-        _retry_on_conflict(path, once)
+        retry_on_conflict(path, once)
 
 
 def _append(spark: SparkSession, path: str, wanted: Sequence[Entry | Decision], version: int) -> None:
@@ -195,74 +188,6 @@ def _writer(spark: SparkSession, rows: Sequence[Entry | Decision]) -> DataFrameW
 def _stands(spark: SparkSession, path: str, attempt: str) -> bool:
     """Whether a commit of ours is in the history, which is read from the log's files and not from a cache."""
     return any(attempt in (commit.metadata or "") for commit in history(spark, Target(path=path), RECENT))
-
-
-def _retry_on_conflict(path: str, once: Callable[[], Done | None]) -> Done:
-    """Do something with the ledger until nobody came in between; None says that somebody did."""
-    for turn in range(TRIES):
-        with _alone(path):
-            try:
-                done = once()
-            except Exception as error:
-                if not _conflicts(error):
-                    raise
-                done = None
-        if done is not None:
-            return done
-        time.sleep(min(2.0, 0.05 * 2**turn) * (0.5 + secrets.randbelow(1000) / 1000))
-    raise RunError(f"ledger: other runs kept changing {path!r}; try again when they have ended.")
-
-
-def _conflicts(error: Exception) -> bool:
-    """Whether another commit came first, by the name of the error; its text is not looked at."""
-    called = f"{type(error).__name__} {condition_of(error)}".upper()
-    return any(
-        word in called
-        for word in (
-            "CONCURRENT",
-            "PROTOCOLCHANGED",
-            "PROTOCOL_CHANGED",
-            "METADATACHANGED",
-            "METADATA_CHANGED",
-        )
-    )
-
-
-@contextmanager
-def _alone(path: str) -> Iterator[None]:
-    """Hold the lock of a ledger on a local disk; elsewhere the log store lets one commit pass."""
-    folder = normal_path(path)
-    handle = None
-    if folder.startswith("/"):
-        try:
-            os.makedirs(folder, exist_ok=True)
-            handle = os.open(folder, os.O_RDONLY)
-        except OSError:
-            handle = (
-                None  # not a disk of this machine; a ledger that cannot be written is refused by its write
-            )
-    try:
-        if handle is not None:
-            _lock(handle, path)
-        yield
-    finally:
-        if handle is not None:
-            os.close(handle)
-
-
-def _lock(handle: int, path: str) -> None:
-    until = time.monotonic() + PATIENCE
-    while True:
-        try:
-            return fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() > until:
-                raise RunError(
-                    f"ledger: another process has held {path!r} for {PATIENCE:.0f} s; try again when it has ended."
-                ) from None
-            time.sleep(0.05)
-        except OSError:
-            return  # a file system without locks
 
 
 def _may_exist(path: str) -> bool:

@@ -32,8 +32,8 @@ from dptext_spark.model.tables.delta_log import Commit
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.report.sections.published import Published
 from dptext_spark.report.terminal.ledger import spent_text
+from dptext_spark.spark.job import conflicts, ledger, releases, runs, write
 from dptext_spark.spark.job import entries as ledgers_table
-from dptext_spark.spark.job import ledger, releases, runs, write
 from dptext_spark.spark.job.plan import RunPlan
 from dptext_spark.spark.job.prepare import prepare_run
 from dptext_spark.spark.job.releases import Source
@@ -647,7 +647,7 @@ class TestARun:
     ) -> None:
         settings = config(here, run={"id": "c"}, ledger={"limit": 1.0})
         with monkeypatch.context() as patch:
-            patch.setattr(ledgers_table, "_retry_on_conflict", self.failing_at(2))
+            patch.setattr(ledgers_table, "retry_on_conflict", self.failing_at(2))
             with pytest.raises(RecordingError):
                 run(settings, spark, key=KEY)
         assert [one.status for one in entries(spark, here)] == ["reserved"]
@@ -658,7 +658,7 @@ class TestARun:
 
     @staticmethod
     def failing_at(turn: int) -> Any:
-        real, turns = ledgers_table._retry_on_conflict, iter(range(1, 100))
+        real, turns = ledgers_table.retry_on_conflict, iter(range(1, 100))
 
         def retried(path: str, once: Any) -> Any:
             if next(turns) == turn:
@@ -755,7 +755,7 @@ def test_threads_that_race_are_held_apart_by_delta_alone(
     spark: Any, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In one process the log store lets one commit pass, so that this shows the transaction without the lock."""
-    monkeypatch.setattr(ledgers_table, "_alone", lambda path: nullcontext())
+    monkeypatch.setattr(conflicts, "_alone", lambda path: nullcontext())
     setup = setup_of(spark, here, run={"id": "t"}, ledger={"limit": 3.0})
     start, ended = threading.Barrier(4), []
 
