@@ -45,7 +45,7 @@ class Stage:
         setup = SimpleNamespace(
             run_id="r1", config=CONFIG, spark=None, lists=None, stream=None, place=SimpleNamespace(target="/out", runs="/runs"),
             record=lambda status, started: replace(BOUND, status=status, key_commitment="b"), commits=self.history,
-            spellings=lambda run_id: [], rows=None,
+            spellings=lambda run_id: [], rows=None, attempt="a",
         )  # fmt: skip
         steps = {
             "prepare_run": setup,
@@ -64,7 +64,11 @@ class Stage:
         patch.setattr(job.ledger, "settle", self.settle)
         patch.setattr(job.ledger, "failed", lambda *args: self.settled.append("failed"))
         patch.setattr(job.runs, "find", lambda *args: self.earlier)
-        patch.setattr(job.runs, "put", lambda spark, folder, row, new=False: self.rows.append(row))
+        patch.setattr(job.runs, "put", self.put)
+
+    def put(self, spark: Any, folder: str, row: RunRecord, **known: bool) -> RunRecord:
+        self.rows.append(row)
+        return row
 
     def settle(self, reservation: Any, status: str, **known: Any) -> None:
         if "settle" in self.fails:

@@ -107,7 +107,7 @@ def reading(spark: SparkSession, work: Callable[[], Done]) -> Iterator[Callable[
         thread.join()
 
 
-def side_by_side(spark: SparkSession, at: Observer, *effects: tuple[Effect, Callable[[], None]]) -> None:
+def side_by_side(spark: SparkSession, at: Observer, *effects: tuple[Effect, Callable[[], object]]) -> None:
     """Have effects of which none proves another: all at once, so that they take as long as the longest one.
 
     One that fails keeps none of the others back. A process that ends meanwhile leaves any of them and not the others. Before an

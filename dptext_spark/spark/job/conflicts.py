@@ -20,7 +20,7 @@ PATIENCE = 120.0  # seconds that one process waits for another
 
 
 def retry_on_conflict(path: str, once: Callable[[], Done | None]) -> Done:
-    """Do something with the ledger until nobody came in between; None says that somebody did."""
+    """Do something with a table until nobody came in between; None says that somebody did."""
     for turn in range(TRIES):
         with _alone(path):
             try:
@@ -32,7 +32,7 @@ def retry_on_conflict(path: str, once: Callable[[], Done | None]) -> Done:
         if done is not None:
             return done
         time.sleep(min(2.0, 0.05 * 2**turn) * (0.5 + secrets.randbelow(1000) / 1000))
-    raise RunError(f"ledger: other runs kept changing {path!r}; try again when they have ended.")
+    raise RunError(f"other runs kept changing {path!r}; try again when they have ended.")
 
 
 def _conflicts(error: Exception) -> bool:
@@ -52,7 +52,7 @@ def _conflicts(error: Exception) -> bool:
 
 @contextmanager
 def _alone(path: str) -> Iterator[None]:
-    """Hold the lock of a ledger on a local disk; elsewhere the log store lets one commit pass."""
+    """Hold the lock of a table on a local disk; elsewhere the log store lets one commit pass."""
     folder = normal_path(path)
     handle = None
     if folder.startswith("/"):
@@ -61,7 +61,7 @@ def _alone(path: str) -> Iterator[None]:
             handle = os.open(folder, os.O_RDONLY)
         except OSError:
             handle = (
-                None  # not a disk of this machine; a ledger that cannot be written is refused by its write
+                None  # not a disk of this machine; a table that cannot be written is refused by its write
             )
     try:
         if handle is not None:
@@ -80,7 +80,7 @@ def _lock(handle: int, path: str) -> None:
         except BlockingIOError:
             if time.monotonic() > until:
                 raise RunError(
-                    f"ledger: another process has held {path!r} for {PATIENCE:.0f} s; try again when it has ended."
+                    f"another process has held {path!r} for {PATIENCE:.0f} s; try again when it has ended."
                 ) from None
             time.sleep(0.05)
         except OSError:

@@ -13,7 +13,7 @@ from dptext_spark.disclosure.facts import RunFacts, RunRecord, Unchanged
 from dptext_spark.errors import CountMismatchError, DPTextError, NoRowsError, RecordingError, RunError
 from dptext_spark.ledger.entry import SPENT
 from dptext_spark.mechanisms.privacy_loss.accountant import RecordBound
-from dptext_spark.model.tables.delta_log import Commit, our_commits
+from dptext_spark.model.tables.delta_log import ATTEMPT, Commit, our_commits
 from dptext_spark.report.terminal.summary import shareable_summary
 from dptext_spark.runtime.display import cut, line, table
 from dptext_spark.runtime.progress import Steps
@@ -35,7 +35,7 @@ from dptext_spark.spark.job.sample import check_language
 from dptext_spark.spark.job.write import write
 from dptext_spark.spark.tables.tables import leftover_files
 
-FINISHED = ("succeeded", "recovered")
+WAIT = 600.0  # seconds that a process waits for the account of another one that committed the same run
 
 
 @dataclass(frozen=True)
@@ -113,13 +113,9 @@ def run_once(
             if plan.stream is not None:
                 check_same_part(plan, earlier)
             if earlier is not None and earlier.status == "mismatch":
-                # Not "unchanged": whoever tries again must not take it for sound.
-                raise CountMismatchError(
-                    f"run {plan.run_id} committed version {earlier.output_version} of {plan.place.target} before, but "
-                    "its counts or its consistency did not agree. Nothing was written again; do not share that version."
-                )
+                raise _mismatched(earlier, plan)
             record = plan.record("started", started)
-            if earlier is not None and earlier.status in FINISHED:
+            if earlier is not None and earlier.status in runs.FINISHED:
                 check_finished(record, earlier, of_stream=plan.stream is not None)
                 assert earlier.output_version is not None
                 commits = plan.commits()
@@ -144,7 +140,10 @@ def run_once(
             ) as reservation:
                 record = replace(record, cumulative=reservation.cumulative)
                 with announced(Effect.RUN_ROW, at):
-                    runs.put(session, plan.place.runs, record, new=earlier is None)
+                    new = earlier is None and not reservation.again
+                    row = runs.put(session, plan.place.runs, record, new=new, keep_finished=True)
+            if row is not record:  # another process did it meanwhile
+                return _by_another(plan, reservation, at)
         except DPTextError as error:
             raise error from None
         except Exception as error:
@@ -157,10 +156,15 @@ def run_once(
                 if committed
                 else write(plan, record, say, at, new=not commits)
             )
+            if not committed and _is_of_another(plan, our_commits(commits).get(plan.run_id)):
+                return _by_another(plan, reservation, at)
         except Exception as error:
             maps = [path.name for path in plan.paths if path.over == "map"]
             failure = reduced(error, list(config.columns), maps)
-            raise _failed(plan, record, reservation, started, failure, at) from None
+            ended = _failed(plan, record, reservation, started, failure, at)
+            if isinstance(ended, RunResult):
+                return ended
+            raise ended from None
         try:
             units = record_units(plan, counts)
             bound = ledger.ledger_bound(plan, units)
@@ -235,6 +239,40 @@ def _no_row(config: RunConfig) -> NoRowsError:
     return NoRowsError(f"{what} Nothing was written to the target, and nothing spent.")
 
 
+def _is_of_another(plan: RunPlan, commit: Commit | None) -> bool:
+    """Check whether another process, which began the same command at the same moment, made the run's commit."""
+    return commit is not None and commit.said.get(ATTEMPT, plan.attempt) != plan.attempt
+
+
+def _by_another(plan: RunPlan, reservation: ledger.Reservation, at: Observer) -> RunResult:
+    """Return the run as unchanged, once the process that committed it has accounted for it.
+
+    Raises:
+        RecordingError: it did not within `WAIT`.
+        CountMismatchError: it found that its counts do not agree.
+    """
+    with announced(Effect.SETTLEMENT, at):
+        ledger.settle(reservation, SPENT)  # for the same draws, which count once
+    until = time.monotonic() + WAIT
+    while time.monotonic() < until:
+        row = runs.find(plan.spark, plan.place.runs, plan.run_id)
+        if row is not None and row.status == "mismatch":
+            raise _mismatched(row, plan)
+        if row is not None and row.status in runs.FINISHED:
+            runs.put(plan.spark, plan.place.runs, row)  # in the place of what this process may have appended
+            return RunResult(Unchanged(row, None))
+        time.sleep(1.0)
+    raise _not_accounted(plan, RunError("Another process began the same command at the same moment."))
+
+
+def _mismatched(row: RunRecord, plan: RunPlan) -> CountMismatchError:
+    # Not "unchanged": whoever tries again must not take it for sound.
+    return CountMismatchError(
+        f"run {plan.run_id} committed version {row.output_version} of {plan.place.target} before, but its counts or its "
+        "consistency did not agree. Nothing was written again; do not share that version."
+    )
+
+
 def _commit(plan: RunPlan) -> Commit | None:
     return our_commits(plan.commits()).get(plan.run_id)
 
@@ -246,16 +284,27 @@ def _failed(
     started: float,
     failure: DPTextError,
     at: Observer,
-) -> DPTextError:
-    """Note a failed write, and return an error that says whether it committed: the failure does not tell."""
+) -> DPTextError | RunResult:
+    """Note a failed write, and return an error that says whether it committed: the failure does not tell.
+
+    Where another process committed the same run, that is no failure: the run is unchanged.
+    """
     try:
-        if _commit(plan) is not None:
-            return _not_accounted(plan, failure)
+        commit = _commit(plan)
     except Exception:
         return RunError(
             f"{failure} Whether the run committed is not known, for the target's history cannot be read. Running again "
             f"with run.id={plan.run_id} and the same key writes nothing twice."
         )
+    try:
+        if _is_of_another(plan, commit):
+            return _by_another(plan, reservation, at)
+    except DPTextError as error:
+        return error
+    except Exception as error:
+        return _not_accounted(plan, reduced(error, list(plan.config.columns)))
+    if commit is not None:
+        return _not_accounted(plan, failure)
     note = " The run failed before its commit."
     try:
         left = leftover_files(plan.spark, plan.place.target, started)
@@ -263,7 +312,7 @@ def _failed(
         with announced(Effect.SETTLEMENT, at):
             ledger.failed(reservation, plan, left, started)
         with announced(Effect.ACCOUNT, at):
-            runs.put(plan.spark, plan.place.runs, replace(record, status="failed"))
+            runs.put(plan.spark, plan.place.runs, replace(record, status="failed"), keep_finished=True)
     except Exception:
         note += " What files it left behind could not be listed or noted."
     return type(failure)(f"{failure}{note}")

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import platform
 import re
+import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as installed
@@ -142,6 +143,8 @@ class RunPlan:
     lists: RunLists | None = None  # of names
     rows: int | None = None  # of the input at most, where its key was checked; 0 where it has none
     detail: DeltaDetail | None = None  # of the input's table, where it is one and was looked at
+    # Of this process: its commit bears it, for another process may have begun the same command at the same moment.
+    attempt: str = field(default_factory=lambda: secrets.token_hex(8))
 
     @cached_property
     def paths(self) -> tuple[Path, ...]:

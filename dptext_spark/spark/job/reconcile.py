@@ -92,7 +92,7 @@ def reconcile(
             ),
         )
         with announced(Effect.ACCOUNT, at):
-            runs.put(spark, plan.place.runs, record.ended(facts))
+            runs.put(spark, plan.place.runs, record.ended(facts), keep_finished=bool(problems))
     except Exception:
         if not problems:
             raise

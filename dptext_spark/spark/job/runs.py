@@ -12,11 +12,14 @@ from pyspark.sql import functions as F
 from dptext_spark.disclosure.facts import RunMetric, RunRecord
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.report.sections.published import Published
+from dptext_spark.spark.job.conflicts import retry_on_conflict
 from dptext_spark.spark.tables.schemas import METRICS, PROPERTIES, PUBLISHED, RUNS, frame_of
 from dptext_spark.spark.tables.tables import opened_if_there
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+FINISHED = ("succeeded", "recovered")
 
 
 def find(spark: SparkSession, folder: str, run_id: str) -> RunRecord | None:
@@ -27,6 +30,8 @@ def find(spark: SparkSession, folder: str, run_id: str) -> RunRecord | None:
     """
     table = _table(spark, folder)
     rows = [] if table is None else table.where(F.col("run_id") == run_id).collect()
+    # Two processes that began one run at once may both have appended a row; the one that came to its end counts.
+    rows.sort(key=lambda row: row["status"] not in FINISHED)
     return RunRecord.of(rows[0].asDict()) if rows else None
 
 
@@ -84,16 +89,36 @@ def is_unfinished(spark: SparkSession, folder: str, output: str) -> bool:
     return bool(begun.where(F.col("output") == output).limit(1).count())
 
 
-def put(spark: SparkSession, folder: str, record: RunRecord, *, new: bool = False) -> None:
-    """Write the row of a run: append it, or replace the one with its run id; `new` says that there is none, which is quicker.
+def put(
+    spark: SparkSession, folder: str, record: RunRecord, *, new: bool = False, keep_finished: bool = False
+) -> RunRecord:
+    """Write the row of a run: append it, or replace the one with its run id.
 
     Each run is a partition: replacing its row is a commit without a scan, and runs beside it do not conflict.
+
+    Args:
+        spark: the session.
+        folder: of the table.
+        record: the row.
+        new: that there is none, which is quicker.
+        keep_finished: a row that says that the run succeeded stays: another process of the same command may have put it there.
+
+    Returns:
+        The row that stands there now.
     """
     values = tuple(getattr(record, name) for name in RUNS.fieldNames())
     frame = frame_of(spark, [values], RUNS)
     replaced = f"run_id = '{checked(record.run_id)}'"
-    there = not new and opened_if_there(spark, folder) is not None
-    _write(folder, frame, replaced if there else None, "run_id")
+
+    def once() -> RunRecord:
+        stands = find(spark, folder, record.run_id) if keep_finished and not new else None
+        if stands is not None and stands.status in FINISHED:
+            return stands
+        there = not new and opened_if_there(spark, folder) is not None
+        _write(folder, frame, replaced if there else None, "run_id")
+        return record
+
+    return retry_on_conflict(folder, once)
 
 
 def read_log(spark: SparkSession, folder: str, run_id: str) -> None:
@@ -131,8 +156,13 @@ def put_metrics(
     ]
     frame = frame_of(spark, rows, METRICS)
     replaced = f"run_id = '{checked(run_id)}'" + (f" AND startswith(metric, '{prefix}')" if prefix else "")
-    there = opened_if_there(spark, folder) is not None
-    _write(folder, frame, replaced if there and not new else None, None if there else "run_id")
+
+    def once() -> tuple[()]:
+        there = opened_if_there(spark, folder) is not None
+        _write(folder, frame, replaced if there and not new else None, None if there else "run_id")
+        return ()
+
+    retry_on_conflict(folder, once)
 
 
 def add_metrics(

@@ -20,7 +20,7 @@ from pyspark.sql import types as T
 
 from dptext_spark.disclosure.facts import RunRecord
 from dptext_spark.errors import SettingsError
-from dptext_spark.model.tables.delta_log import CREATED, SEAL, Commit, our_commits
+from dptext_spark.model.tables.delta_log import ATTEMPT, CREATED, SEAL, Commit, our_commits
 from dptext_spark.runtime.progress import Steps
 from dptext_spark.spark.job import counting, runs
 from dptext_spark.spark.job.beside import reading
@@ -81,6 +81,7 @@ def _written(
     frame = replaced(frame, job, plan.kept, plan.dropped)
     metadata = {
         "dptext_run": plan.run_id,
+        ATTEMPT: plan.attempt,
         "mechanism": config.spec()["mechanism"],
         **({} if config.importance is None else {"importance": config.importance.as_dict()}),
         **({} if config.budget is None else {"budget": config.budget.as_dict()}),
