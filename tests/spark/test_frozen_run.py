@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 KEPT = Path(__file__).resolve().parents[1] / "frozen" / "run.json"
 # Of the machine, the hour and the versions that are installed.
 VARY = {"seconds", "started_at", "write_seconds", "tokens_per_second", "attempt", "at", "input_id", "entry"}
+ENTRY = re.compile(r"(delta:\d+) [0-9a-f]{16}")  # of the input's log
 DAY = re.compile(r"\b20\d\d-\d\d-\d\d\b")
 
 
@@ -33,7 +34,7 @@ def _plain(value: Any, folder: str) -> Any:
     if isinstance(value, str) and value.startswith(('{"', '[{"')):
         return _plain(json.loads(value), folder)
     if isinstance(value, str):
-        return DAY.sub("DAY", value.replace(folder, "FOLDER"))
+        return ENTRY.sub(r"\1 DIGEST", DAY.sub("DAY", value.replace(folder, "FOLDER")))
     return str(value) if isinstance(value, datetime) else value
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlparse
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from dptext_spark.config.locations import normal_path, normal_table
 from dptext_spark.config.messages import briefly
@@ -25,7 +27,7 @@ from dptext_spark.model.privatizer import ENGINE_VERSION, Privatizer
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.spark.job.checks import detail_of_input
 from dptext_spark.spark.job.plan import RunPlan
-from dptext_spark.spark.tables.tables import DeltaDetail, Target, escaped_if_there
+from dptext_spark.spark.tables.tables import DeltaDetail, Target, escaped, escaped_if_there
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -38,7 +40,8 @@ class Source:
     Attributes:
         place: one spelling of where it is, by whatever name it was called; `table:` and a name where it has no place.
         table_id: identifier of a Delta table; None for other inputs.
-        version: what was read; with the run id where the input has no version that tells whether it changed.
+        version: what was read; of a Delta table with a digest of its log entry; with the run id where the input has no version
+            that tells whether it changed.
         spelled: the place as Spark calls it, which is part of what a file is called.
     """
 
@@ -70,7 +73,9 @@ def source_at(
     if found is None and (source.table or source.format == "delta"):
         found = detail_of_input(spark, source)
     if found is not None:
-        return Source(normal_path(found.location), found.id, version, found.location)
+        return Source(
+            normal_path(found.location), found.id, content_of(spark, found.location, version), found.location
+        )
     files = df.inputFiles()
     local = bool(files) and all(urlparse(name).scheme in ("", "file") for name in files)
     unsure = f"{version} ({run_id})"
@@ -83,6 +88,31 @@ def source_at(
         name = normal_table(str(source.table))
         return Source(f"{TABLE}{name}", None, unsure, name)
     return Source(normal_path(location), None, version if local else unsure, location)
+
+
+def content_of(spark: SparkSession, location: str, version: str) -> str:
+    """Return a version of a Delta table with a digest of its log entry.
+
+    A table that was restored from a backup of its files, and then changed, has its identifier and its versions again, with
+    another content. What the history tells of the entry takes its place where it cannot be read as a file; the version stands
+    alone where the log was cleaned up.
+
+    Args:
+        spark: the session.
+        location: of the table.
+        version: `delta:N`, or of a micro-batch `delta:FROM..TO`.
+    """
+    number = int(re.split(r"[:.]+", version)[-1])
+    try:
+        log = spark.read.option("wholetext", "true").text(
+            escaped(f"{location.rstrip('/')}/_delta_log/{number:020d}.json")
+        )
+        row = log.select(F.sha2("value", 256)).first()
+    except PySparkException:
+        told = spark.sql(f"DESCRIBE HISTORY {Target(path=location).sql}").where(F.col("version") == number)
+        what = F.struct("timestamp", "operation", "operationParameters", "operationMetrics")
+        row = told.select(F.sha2(F.to_json(what), 256)).first()
+    return version if row is None else f"{version} {row[0][:16]}"
 
 
 def release_of(plan: RunPlan, source: Source, column: str, run_id: str) -> str:

@@ -88,7 +88,7 @@ LEDGER = _table(
     (
         "input_version",
         _S,
-        "delta:N or files:digest; with the run where the input has no version that can be trusted",
+        "delta:N and a digest of its log entry, or files:digest; with the run where the input has no version that can be trusted",
     ),
     ("column", _S, "text column, or (published counts)"),
     ("record_key", _S, "column that says what a record is, or row"),

@@ -862,6 +862,39 @@ def test_a_ledger_is_read_as_spark_collects_it(spark: Any, tmp_path: Path) -> No
 
 
 @pytest.mark.cluster
+@pytest.mark.parametrize("log", ["here", "not readable"])
+def test_another_content_of_the_same_version_is_another_release(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, log: str
+) -> None:
+    """A table that was restored from a backup of its files, and then changed, has its identifier and version again."""
+    source, backup = tmp_path / "in", tmp_path / "backup"
+    write = lambda rows: (  # noqa: E731
+        spark.createDataFrame(rows, "id long, body string")
+        .coalesce(1)
+        .write.format("delta")
+        .mode("append")
+        .save(str(source))
+    )
+    write([(1, "good news")])
+    shutil.copytree(source, backup)
+    if log == "not readable":
+        monkeypatch.setattr(releases, "escaped", lambda path: f"{path}.gone")
+    versions = []
+    for rows in ([(2, "a first letter")], [(2, "another letter")]):
+        write(rows)
+        plan = setup_of(spark, tmp_path)
+        versions.append(releases.source_of(plan).version)
+        assert versions[-1] == releases.source_of(plan).version  # of the same content it is the same
+        reservation = ledger.reserve(replace(plan, run_id=f"run-{len(versions)}"))
+        shutil.rmtree(source)
+        shutil.copytree(backup, source)
+        spark.catalog.clearCache()
+        spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+    assert [version.partition(" ")[0] for version in versions] == ["delta:1", "delta:1"]
+    assert versions[0] != versions[1]
+    assert total(reservation) == 2.0
+
+
 def _without_a_commit(folder: Path, left: str) -> None:
     """Leave of a ledger's first commit what a writer leaves that ended before it."""
     shutil.rmtree(folder / "_delta_log")
