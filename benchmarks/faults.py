@@ -172,7 +172,7 @@ class Place:
         def table(name: str) -> Any:
             return self.session.read.format("delta").load(str(audit / name)).where(f"run_id = '{run_id}'")
 
-        entries = entries_of(self.session, str(audit / "shareable/ledger"))[1]
+        entries = entries_of(self.session, str(self.base / "_dptext_ledger"))[1]
         commits = [one.metadata or "" for one in history(self.session, Target(path=str(self.base / output)))]
         metrics = table("restricted/metrics")
         return {

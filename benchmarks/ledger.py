@@ -29,13 +29,15 @@ def measure(sizes: Sizes, say: Callable[[str], None]) -> Section:
 def _reservation(place: Place, entries: int, say: Callable[[str], None]) -> Figure:
     """Time a reservation in a ledger of many entries, beside what Spark takes to give that table to the driver."""
     from dptext_spark.config.keys import taken
+    from dptext_spark.config.ledger_place import ledger_on_disk
     from dptext_spark.config.load import parse_config
     from dptext_spark.runtime.progress import silent
     from dptext_spark.spark.job import ledger
     from dptext_spark.spark.job.prepare import prepare_run
 
-    place.run(place.settings("long-ledger", "first"))
-    path = str(place.base / "long-ledger_audit/shareable/ledger")
+    settings = place.settings("long-ledger", "first")
+    place.run(settings)
+    path = ledger_on_disk(settings.input, settings.ledger)
     table = place.session.read.format("delta").load(path).where("status = 'spent'").limit(1)
     others = {name: f"concat({name}, '-', n)" for name in ("entry", "attempt", "run_id", "release")}
     columns = [f"{others.get(name, name)} AS {name}" for name in table.columns]

@@ -311,8 +311,8 @@ def tables() -> str:
         "RUNS": ("runs", "`<target>_audit/shareable/runs`: one row a run."),
         "LEDGER": (
             "ledger",
-            "`<target>_audit/shareable/ledger`, or `ledger.path`: one row a run and text column, and one for each change of its "
-            "status ([The ledger](../guide/ledger.md)).",
+            "`_dptext_ledger` near the input, or `ledger.path` or `ledger.table`: one row a run and text column, and one for "
+            "each change of its status ([The ledger](../guide/ledger.md)).",
         ),
         "PUBLISHED": (
             "published",

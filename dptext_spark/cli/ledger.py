@@ -12,7 +12,7 @@ from dptext_spark.report.terminal.console import progress, width, write, write_j
 
 def ledger(
     path: Annotated[
-        str, typer.Argument(help="Folder of a ledger: ledger.path, or <target>_audit/shareable/ledger.")
+        str, typer.Argument(help="A ledger, an input or a file of settings (.yaml), whose ledger is shown.")
     ],
     as_json: Json = False,
 ) -> None:

@@ -273,10 +273,22 @@ class Ledger(Section):
     """
 
     path: Folder | None = None
+    table: Table | None = None
     limit: Annotated[float | None, BeforeValidator(parse_limit)] = None
     limit_record: Annotated[float | None, BeforeValidator(parse_limit)] = None
     raise_limit: Name | None = None
     override: Name | None = None
+
+    @property
+    def place(self) -> str | None:
+        """The folder or the catalog name that the settings give; None where the input's own ledger is meant."""
+        return self.path or self.table
+
+    @model_validator(mode="after")
+    def _one_place(self) -> Ledger:
+        if self.path is not None and self.table is not None:
+            raise problem("ledger: path and table given; valid: one of them, or neither.")
+        return self
 
     @model_validator(mode="after")
     def _raises_to_something(self) -> Ledger:

@@ -39,6 +39,7 @@ def settings(base: Path, name: str, kind: str) -> dict[str, Any]:
             "consistency_scopes": 0, "shareable": str(own / "shareable"), "restricted": str(own / "restricted"),
         },
         "run": {"id": RUN},
+        "ledger": {"path": str(own / "ledger")},  # each history has its own
     }  # fmt: skip
     if kind == "named":
         made["output"] = {"table": f"{DATABASE}.out"}

@@ -69,7 +69,7 @@ def house(session: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Pa
                 "names": {"lists": True, "person": "pseudonym"},
             },
             "output": {"path": str(folder / name), "other_columns": "keep"},
-            "ledger": {"path": str(audit / "shareable" / "ledger"), "limit": 10.0},
+            "ledger": {"limit": 10.0},
             "audit": {
                 "consistency_scopes": 0,
                 "shareable": str(audit / "shareable"),
@@ -186,7 +186,7 @@ def test_what_is_wrong_is_found(spark: SparkSession, house: Path) -> None:
     reserved = spark.table("ledger").where("run_id = 'run2' AND status = 'reserved'").collect()
     killed = [{**row.asDict(), "entry": "killed.0", "run_id": "run3"} for row in reserved]
     rows = spark.createDataFrame([tuple(row.values()) for row in killed], spark.table("ledger").schema)
-    rows.write.format("delta").mode("append").save(f"{shareable}/ledger")
+    rows.write.format("delta").mode("append").save(f"{house}/_dptext_ledger")
     spark.sql(
         f"UPDATE delta.`{shareable}/runs` SET status = 'started', second_release = true WHERE run_id = 'run2'"
     )

@@ -175,7 +175,7 @@ class Left:
         assert len(metrics) == len(measured), "a metric was written twice"
         entries: dict[str, tuple[str, str]] = {}
         # A row that settles comes after the one that reserves.
-        for row in table(folder / "shareable" / "ledger")[1]:
+        for row in table(folder / "ledger")[1]:
             said = entries.get(row["entry"], (row["run_id"], RESERVED))[1]
             entries[row["entry"]] = (row["run_id"], row["status"] if said == RESERVED else said)
         ledger: dict[str, set[str]] = {}
@@ -340,7 +340,7 @@ def _check_finished(history: History, processes: int, left: Left, made: Made) ->
     assert left.status == {**calm.status, first: _status(history, processes)}
     assert left.ledger.keys() == calm.ledger.keys()
     assert set().union(*left.ledger.values()) - {VOID} == {SPENT}
-    (balance,) = read(str(made.base / history.name / "shareable" / "ledger"), made.spark)
+    (balance,) = read(str(made.base / history.name / "ledger"), made.spark)
     assert (balance.columns[0].total, balance.unfinished) == (made.epsilon, 0)
     assert (left.planned, left.noted) == (calm.planned, calm.noted)
 

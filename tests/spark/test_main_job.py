@@ -592,7 +592,7 @@ class TestInputs:
             given = {"path": str(tmp_path / "none"), "format": "parquet"}
         else:
             given = {"path": source, "where": where}
-        ledger = spark.read.format("delta").load(str(tmp_path / "out_audit/shareable/ledger"))
+        ledger = spark.read.format("delta").load(str(Path(source).parent / "_dptext_ledger"))
         entries = ledger.count()
         output = {"path": str(tmp_path / "out"), "mode": "overwrite"}
         emptied = _config(source, tmp_path, input=given, output=output, run={"id": "none"}, **keys)

@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from dptext_spark._version import FIRST_ENGINE
+from dptext_spark.config.ledger_place import FIELDS, is_table_name, ledger_on_disk
 from dptext_spark.config.locations import normal_path
 from dptext_spark.errors import DataError, RunError, SettingsError
 from dptext_spark.model.privatizer import ENGINE_VERSION
@@ -161,12 +162,12 @@ def check_schema(
 
 def places_written(config: RunConfig) -> Mapping[str, str]:
     """Return the paths that a run writes to, by the settings that name them."""
-    ledger = config.ledger.path or (f"{config.shareable}/ledger" if config.shareable else None)
+    ledger = ledger_on_disk(config.input, config.ledger)
     given = {
         "output.path": config.output.path,
         "audit.shareable": config.shareable,
         "audit.restricted": config.restricted,
-        "ledger.path": ledger,
+        FIELDS: None if is_table_name(ledger) else ledger,
         "stream.checkpoint": config.checkpoint if config.is_stream else None,
     }
     return {field: path for field, path in given.items() if path is not None}

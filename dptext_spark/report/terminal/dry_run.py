@@ -93,13 +93,7 @@ def _entries(planned: Plan, checked: Checked) -> Iterator[tuple[str, str, int]]:
     yield "in clear", _listed(along, "no other column") + ", beside what words and gaps tell (--full)", 1
     yield "output", f"{target.table or target.path} ({checked.target}), to be shared with the disclosure", 1
     _, account, ledger, restricted, *_ = planned.writes
-    own = ledger.where == f"{account.where}/ledger"
-    yield (
-        "account",
-        f"{account.where}, may be shared{', ledger within' if own else f'; ledger {ledger.where}'}"
-        + (", whose limit binds this target only" if own and config.ledger.limit is not None else ""),
-        1,
-    )
+    yield "account", f"{account.where}, may be shared; ledger {ledger.where}", 1
     yield "restricted", f"{restricted.where}, depends on the private text", 1
     if required:
         approver = config.approval.approver

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, replace
 
 from dptext_spark.config.file import dumped
 from dptext_spark.config.keys import read_key
+from dptext_spark.config.ledger_place import ledger_on_disk
 from dptext_spark.config.model import TRIGGER, RunConfig
 from dptext_spark.disclosure.disclosure import disclosure
 from dptext_spark.disclosure.facts import RunFacts
@@ -217,7 +218,7 @@ def _micro_batches(config: RunConfig) -> str:
 
 def _writes(config: RunConfig) -> Iterator[Written]:
     place = config.output.table or config.output.path or ""
-    ledger = config.ledger.path or f"{config.shareable}/ledger"
+    ledger = ledger_on_disk(config.input, config.ledger)
     yield Written("the sanitized Delta table", place, "yes, with the disclosure statement")
     yield Written("runs: settings, guarantee, disclosure", str(config.shareable), "yes")
     yield Written("ledger: what was spent on which input", ledger, "yes")

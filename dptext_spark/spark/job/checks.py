@@ -34,8 +34,12 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def place_of(config: RunConfig) -> Place:
+def place_of(config: RunConfig, ledger: str = "") -> Place:
     """Return the places of a run: the two audit folders stand beside the target unless they are named.
+
+    Args:
+        config: the settings.
+        ledger: that counts the input's releases, for what needs it.
 
     Raises:
         SettingsError: a target by name without named audit folders.
@@ -46,9 +50,7 @@ def place_of(config: RunConfig) -> Place:
         raise SettingsError(
             "audit.shareable and audit.restricted: name both folders where output.table is a catalog name."
         )
-    return Place(
-        target, f"{shareable}/runs", f"{restricted}/metrics", config.ledger.path or f"{shareable}/ledger"
-    )
+    return Place(target, f"{shareable}/runs", f"{restricted}/metrics", ledger or config.ledger.place or "")
 
 
 def check_output(
@@ -121,18 +123,16 @@ def check_places(spark: SparkSession, config: RunConfig) -> None:
     Raises:
         SettingsError: naming the setting.
     """
+    check_writable({field: path for field, path in places_written(config).items() if is_here(spark, path)})
+
+
+def is_here(spark: SparkSession, path: str) -> bool:
+    """Check whether Spark takes a path for one of this machine; a server of Spark Connect has files of its own."""
     if not hasattr(spark, "_jsc"):
-        return  # a server has files of its own
+        return False
     context: Any = spark.sparkContext
     default = str(context._jsc.hadoopConfiguration().get("fs.defaultFS", "file:///"))
-    written = places_written(config)
-    check_writable(
-        {
-            field: path
-            for field, path in written.items()
-            if path.startswith("file:") or (path.startswith("/") and default.startswith("file:"))
-        }
-    )
+    return path.startswith("file:") or (path.startswith("/") and default.startswith("file:"))
 
 
 def holds_files(spark: SparkSession, folder: str, besides: str = "") -> bool:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
+from dptext_spark.config.ledger_place import is_table_name
 from dptext_spark.config.locations import normal_path
 from dptext_spark.errors import RunError
 from dptext_spark.spark.errors import condition_of
@@ -53,7 +54,7 @@ def _conflicts(error: Exception) -> bool:
 @contextmanager
 def _alone(path: str) -> Iterator[None]:
     """Hold the lock of a table on a local disk; elsewhere the log store lets one commit pass."""
-    folder = normal_path(path)
+    folder = path if is_table_name(path) else normal_path(path)
     handle = None
     if folder.startswith("/"):
         try:

@@ -17,6 +17,7 @@ from dptext_spark.model.tables.table_checks import check_input
 from dptext_spark.runtime.progress import Steps
 from dptext_spark.spark.errors import suppress_sensitive_logs
 from dptext_spark.spark.job.checks import check_output, check_partitions_of, check_places, place_of
+from dptext_spark.spark.job.entries import check_ledger_writable, ledger_of
 from dptext_spark.spark.job.lists import read_lists
 from dptext_spark.spark.session.session import spark_session
 from dptext_spark.spark.tables.identity import identify_rows
@@ -40,6 +41,7 @@ def check_by_spark(config: RunConfig, say: Steps) -> Checked:
     say("starting Spark")
     spark = spark_session()
     with suppress_sensitive_logs(spark):
+        check_ledger_writable(spark, config.input, ledger_of(spark, config.input, config.ledger), dry=True)
         say("reading the input's schema")
         df, version = read_input(spark, config.input, list(config.columns))
         schema = schema_of(df.schema)

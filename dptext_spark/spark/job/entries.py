@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import tempfile
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -19,16 +20,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import functions as F
 
+from dptext_spark.config.ledger_place import FIELDS, is_delta_here, is_table_name, ledger_place
 from dptext_spark.config.locations import normal_path
-from dptext_spark.errors import DataError
+from dptext_spark.config.sections import Input, Ledger
+from dptext_spark.errors import DataError, DPTextError, SettingsError
 from dptext_spark.ledger.entry import FORMAT, OF_RECORD, Book, Decision, Entry
-from dptext_spark.spark.job.checks import holds_files
+from dptext_spark.spark.errors import reduced
+from dptext_spark.spark.job.checks import holds_files, is_here
 from dptext_spark.spark.job.conflicts import retry_on_conflict
 from dptext_spark.spark.tables.schemas import LEDGER, PROPERTIES, frame_of
-from dptext_spark.spark.tables.tables import Target, delta_version, history, opened
+from dptext_spark.spark.tables.tables import Target, delta_version, escaped, history, opened, opened_if_there
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 Decided = TypeVar("Decided")
 APP = "dptext-ledger"
@@ -43,11 +47,64 @@ def entries_of(spark: SparkSession, path: str) -> Book:
     Raises:
         DataError: it is no ledger, a damaged one, or one of a newer version.
     """
-    version = delta_version(spark, Target(path=path))
+    target = Target.of_ledger(path)
+    version = delta_version(spark, target)
     if version is None:
         check_vacant(spark, path)
         return Book(-1, [], [])
-    return book_of(opened(spark, Target(path=path), version), path, version)
+    return book_of(opened(spark, target, version), path, version)
+
+
+def ledger_of(spark: SparkSession, source: Input, settings: Ledger) -> str:
+    """Return the ledger that counts the releases of an input, as runs, streams, functions of SQL and reports find it."""
+
+    def is_there(folder: str) -> bool:
+        if is_here(spark, folder):
+            return is_delta_here(folder)
+        return opened_if_there(spark, folder) is not None
+
+    return ledger_place(
+        source,
+        settings,
+        is_there,
+        lambda: f"{spark.catalog.currentCatalog()}.{spark.catalog.currentDatabase()}",
+    )
+
+
+def check_ledger_writable(spark: SparkSession, source: Input, path: str, *, dry: bool = False) -> None:
+    """Try to write to a ledger, before anything is read.
+
+    On disks of this machine a file is made that has no name. Elsewhere the ledger gets a commit without a row. Nothing is tried
+    for an input that is not there: whoever reads it tells that. A `dry` trial writes no commit.
+
+    Raises:
+        SettingsError: it cannot be written, such as on read-only storage.
+        DataError: as :func:`entries_of`.
+    """
+    try:
+        if not is_table_name(path) and is_here(spark, path):
+            folder = normal_path(path)
+            while not os.path.lexists(folder):
+                folder = os.path.dirname(folder)
+            tempfile.TemporaryFile(dir=folder).close()
+        elif not dry and _is_there(spark, source):
+            book = entries_of(spark, path)
+            _write(spark, path, [], {}, new=book.version < 0)
+    except DPTextError:
+        raise
+    except Exception as error:
+        told = error.strerror if isinstance(error, OSError) else reduced(error, [])
+        raise SettingsError(
+            f"{FIELDS}: the ledger {path!r} cannot be written ({told}), and no run goes on without one; valid: a folder by "
+            "ledger.path or a catalog name by ledger.table that can be written. Nothing was read."
+        ) from None
+
+
+def _is_there(spark: SparkSession, source: Input) -> bool:
+    if source.table is not None:
+        return bool(spark.catalog.tableExists(source.table))
+    path = str(source.path)
+    return any(sign in path for sign in "*?[{") or holds_files(spark, path)  # of a pattern that is not known
 
 
 def check_vacant(spark: SparkSession, path: str) -> None:
@@ -58,13 +115,17 @@ def check_vacant(spark: SparkSession, path: str) -> None:
     Raises:
         DataError: it holds other files.
     """
+    if is_table_name(path):
+        if spark.catalog.tableExists(path):
+            raise DataError(f"ledger.table: {path!r} is a view or no Delta table; name another table.")
+        return
     if not holds_files(spark, path):
         return
     listing = spark.read.format("binaryFile").option("recursiveFileLookup", "true")
-    names = listing.load(path).inputFiles()
+    names = listing.load(escaped(path)).inputFiles()
     # Spark skips a file whose checksum does not agree: it is torn, and so is one without a footer.
-    small = listing.option("ignoreCorruptFiles", "true").load(path).where(F.col("length") <= LARGEST)
-    large = listing.load(path).where(F.col("length") > LARGEST).limit(1)
+    small = listing.option("ignoreCorruptFiles", "true").load(escaped(path)).where(F.col("length") <= LARGEST)
+    large = listing.load(escaped(path)).where(F.col("length") > LARGEST).limit(1)
     folders = {name.rpartition("/")[0] for name in names}
     if (
         len(folders) > 1
@@ -162,7 +223,7 @@ def add(spark: SparkSession, path: str, rows: list[Entry]) -> None:
     """
 
     def once() -> tuple[()]:
-        _writer(spark, rows).save(path)
+        _write(spark, path, rows, {})
         return ()
 
     if rows:
@@ -171,25 +232,47 @@ def add(spark: SparkSession, path: str, rows: list[Entry]) -> None:
 
 def _append(spark: SparkSession, path: str, wanted: Sequence[Entry | Decision], version: int) -> None:
     """Append entries that were decided on at a version: skipped or refused where another reservation came since."""
-    writer = _writer(spark, wanted).option("userMetadata", json.dumps({APP: wanted[0].attempt}))
-    writer.option("txnAppId", APP).option("txnVersion", str(version + 1)).save(path)
+    metadata = json.dumps({APP: wanted[0].attempt})
+    _write(
+        spark,
+        path,
+        wanted,
+        {"userMetadata": metadata, "txnAppId": APP, "txnVersion": str(version + 1)},
+        new=version < 0,
+    )
 
 
-def _writer(spark: SparkSession, rows: Sequence[Entry | Decision]) -> DataFrameWriter:
+def _write(
+    spark: SparkSession,
+    path: str,
+    rows: Sequence[Entry | Decision],
+    commit: dict[str, str],
+    *,
+    new: bool = False,
+) -> None:
+    """Append rows; a table by name that is `new` is made first, for Delta leaves the metadata out of a commit that makes one."""
     values = [tuple(vars(one).get(name) for name in LEDGER.fieldNames()) for one in rows]
     frame = frame_of(spark, values, LEDGER)
     # The table's first commit makes it one that nobody can change a row of by mistake.
-    writer = (
-        frame.write.format("delta").mode("append").options(**PROPERTIES).option("delta.appendOnly", "true")
-    )
-    return writer.option("mergeSchema", "true")
+    properties = {**PROPERTIES, "delta.appendOnly": "true"}
+    if not is_table_name(path):
+        writer = frame.write.format("delta").mode("append").options(**properties, **commit)
+        return writer.option("mergeSchema", "true").save(path)
+    name = Target(name=path).sql
+    if new and not spark.catalog.tableExists(path):
+        creator = frame.limit(0).writeTo(name).using("delta")
+        for key, value in properties.items():
+            creator = creator.tableProperty(key, value)
+        creator.create()
+    frame.writeTo(name).options(**commit).append()
 
 
 def _stands(spark: SparkSession, path: str, attempt: str) -> bool:
     """Whether a commit of ours is in the history, which is read from the log's files and not from a cache."""
-    return any(attempt in (commit.metadata or "") for commit in history(spark, Target(path=path), RECENT))
+    return any(
+        attempt in (commit.metadata or "") for commit in history(spark, Target.of_ledger(path), RECENT)
+    )
 
 
 def _may_exist(path: str) -> bool:
-    folder = normal_path(path)
-    return not folder.startswith("/") or os.path.exists(folder)
+    return not path.startswith("/") or os.path.exists(normal_path(path))

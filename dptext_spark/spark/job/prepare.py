@@ -29,7 +29,7 @@ from dptext_spark.spark.job.checks import (
     detail_of_input,
     place_of,
 )
-from dptext_spark.spark.job.entries import entries_of
+from dptext_spark.spark.job.entries import check_ledger_writable, entries_of, ledger_of
 from dptext_spark.spark.job.frequencies import with_document_frequencies
 from dptext_spark.spark.job.lists import compile_lists, resolve_columns
 from dptext_spark.spark.job.plan import RunPlan
@@ -55,13 +55,14 @@ def prepare_run(spark: SparkSession, config: RunConfig, key: RunKey | None, say:
         SettingsError, DataError, RunError: nothing was written.
     """
     require_in_workers(spark, providers_of(config.policy, tried=True), say)
+    place = place_of(config, ledger_of(spark, config.input, config.ledger))
+    check_ledger_writable(spark, config.input, place.ledger)
     say("reading the input's schema")
     columns = list(config.columns)
     df, input_version = read_input(spark, config.input, columns)
     schema = schema_of(df.schema)
     fit = check_input(schema, config)
     identity = identify_rows(df, config.row_key, config.record_key, ordinal=True)
-    place = place_of(config)
     # Neither the target nor the model has to do with what is counted in the input. Nor has the ledger: what Delta needs of its
     # log is read meanwhile, and a reservation decides on what is there then.
     with (

@@ -43,6 +43,7 @@ from dptext_spark.runtime.record import Json
 from dptext_spark.spark.errors import reduced, suppress_sensitive_logs
 from dptext_spark.spark.job import ledger, runs
 from dptext_spark.spark.job.checks import place_of
+from dptext_spark.spark.job.entries import ledger_of
 from dptext_spark.spark.job.required import of_account
 from dptext_spark.spark.reporting.names import capped_names
 from dptext_spark.spark.reporting.own_tables import own_tables
@@ -365,7 +366,7 @@ def _published(
         raise DataError(f"publish: the metrics of run {run_id} do not hold {', '.join(missing)}.")
     if not noisy:
         return there
-    path = _ledger_of(account, run)
+    path = _ledger_of(spark, account, run)
     held = ledger.published_names(spark, path, run) if set(noisy) & set(NAMES) else {}
     of_names = {}
     if any(name in NAMES and name not in held for name in noisy):
@@ -391,11 +392,16 @@ def _is_there(name: str, published: Sequence[Published]) -> bool:
     return name in NAMES and any(one.metric == name for one in published)
 
 
-def _ledger_of(account: Account, run: RunRecord) -> str:
-    """Return the folder of the ledger that counted a run: as the settings name it, else as the run does."""
-    if account.config is not None and account.config.ledger.path is not None:
-        return account.config.ledger.path
-    return f"{account.shareable}/ledger" if run.spent is None else run.spent.ledger
+def _ledger_of(spark: SparkSession, account: Account, run: RunRecord) -> str:
+    """Return the ledger that counted a run: as the settings name it, else as the run does."""
+    config = account.config
+    if config is not None and (config.ledger.place is not None or run.spent is None):
+        return ledger_of(spark, config.input, config.ledger)
+    if run.spent is None:
+        raise SettingsError(
+            "publish: the row of the run names no ledger; valid: --config with the settings of the run."
+        )
+    return run.spent.ledger
 
 
 def _model(record: RunRecord, account: Account, say: Progress) -> tuple[Model | None, str]:

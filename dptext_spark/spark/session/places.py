@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlparse
 
+from dptext_spark.config.ledger_place import FIELDS, is_table_name, ledger_on_disk
 from dptext_spark.config.model import RunConfig
 from dptext_spark.doctor.checks import CheckResult
 from dptext_spark.spark.errors import reduced
@@ -27,11 +28,12 @@ _MOST_FILES = 64
 
 def folders_of(config: RunConfig) -> dict[str, str]:
     """Return the folders that a run writes to, by the setting that names them."""
+    ledger = ledger_on_disk(config.input, config.ledger)
     named = {
         "output.path": config.output.path,
         "audit.shareable": config.shareable,
         "audit.restricted": config.restricted,
-        "ledger.path": config.ledger.path,
+        FIELDS: None if is_table_name(ledger) else ledger,
         "stream.checkpoint": config.checkpoint,
     }
     return {name: path for name, path in named.items() if path}

@@ -24,7 +24,7 @@ from dptext_spark.randomness.draws import RunKey
 from dptext_spark.runtime.record import Json
 from dptext_spark.spark.errors import reduced
 from dptext_spark.spark.job import runs
-from dptext_spark.spark.job.entries import appended
+from dptext_spark.spark.job.entries import appended, check_ledger_writable, ledger_of
 from dptext_spark.spark.job.ledger import Reservation, decision, labelled, own_entries, settle
 from dptext_spark.spark.job.releases import ReleaseSpec, Source, metric_of_model, source_at
 from dptext_spark.spark.tables.paths import paths_of
@@ -42,19 +42,17 @@ class ChargeSettings(Section):
     ledger: Ledger
 
     @classmethod
-    def of(cls, ledger: str | Mapping[str, str | float], source: Mapping[str, str]) -> ChargeSettings:
+    def of(cls, ledger: str | Mapping[str, str | float] | None, source: Mapping[str, str]) -> ChargeSettings:
         """Read what the caller gave.
 
         Raises:
-            SettingsError: a field that is not one of these sections, a ledger without a place, or a limit of a record.
+            SettingsError: a field that is not one of these sections, or a limit of a record.
         """
-        given = {"path": ledger} if isinstance(ledger, str) else dict(ledger)
+        given = {"path": ledger} if isinstance(ledger, str) else dict(ledger or {})
         try:
             made = cls.model_validate({"input": dict(source), "ledger": given})
         except ValidationError as error:
             raise as_settings_error(error, cls) from None
-        if made.ledger.path is None:
-            raise SettingsError("ledger.path: none given; valid: the folder of the ledger.")
         if made.ledger.limit_record is not None:
             raise SettingsError(
                 "ledger.limit_record: given, but what a query will read is not known when a function is registered, so that no "
@@ -178,7 +176,8 @@ def charged(spark: SparkSession, spec: RegistrationSpec, charge: ChargeSettings)
         RunError: the limit would be passed, or the ledger cannot be written; nothing was charged.
         DataError: what is there is no ledger, or a damaged one.
     """
-    path = str(charge.ledger.path)
+    path = ledger_of(spark, charge.input, charge.ledger)
+    check_ledger_writable(spark, charge.input, path)
     try:
         entry = spec.entry(charge, checked_source(spark, spec, charge))
         reservation = appended(

@@ -25,6 +25,7 @@ from dptext_spark.randomness.draws import RunKey
 from dptext_spark.runtime.display import line
 from dptext_spark.runtime.progress import Steps, by_default
 from dptext_spark.spark.errors import condition_of, reduced, suppress_sensitive_logs
+from dptext_spark.spark.job.entries import ledger_of
 from dptext_spark.spark.secrets import require_no_setting
 from dptext_spark.spark.session.session import context_of, is_stopped
 from dptext_spark.spark.sql.charge import ChargeSettings, RegistrationSpec, charged
@@ -190,7 +191,8 @@ def register(
         key: the run key; None takes 32 bytes of the operating system, which nobody has again. One that was read with
             `deliver="executors"` does not travel: each worker reads it for itself.
         run_id: what token-level draws are for; None makes one.
-        ledger: the folder of the ledger, or its section of the settings: `{"path": ..., "limit": 4.0}`, with `raise_limit` and
+        ledger: the folder of the ledger, or its section of the settings: `{"path": ..., "limit": 4.0}`; None with an `input`
+            takes that input's own. Or with `raise_limit` and
             `override`. It is charged now, once, for the version of `input` that is there now, whatever is selected later. None:
             nothing is counted.
         input: what is charged, as the section of the settings: `{"path": ...}` or `{"table": ...}`, with `format`. Of what
@@ -308,11 +310,9 @@ def _charge_settings(
         )
     if ledger is None and source is None:
         return None
-    if ledger is None or source is None:
-        lacking, given = ("ledger", "input") if ledger is None else ("input", "ledger")
+    if source is None:
         raise SettingsError(
-            f"{lacking}: none given beside {given}; valid: both, so that the ledger is charged for that input, or neither, so "
-            "that nothing is counted."
+            "input: none given beside ledger; valid: the input whose ledger is charged, or neither, so that nothing is counted."
         )
     if column is None:
         raise SettingsError("column: none given, and the ledger counts by columns; valid: the text column.")
@@ -336,8 +336,9 @@ def _notes(spark: SparkSession, spec: RegistrationSpec, charge: ChargeSettings |
         notes.append(_UNCOUNTED)
     else:
         place = charge.input.table or charge.input.path
+        counted = ledger_of(spark, charge.input, charge.ledger)
         notes.append(
-            f"The ledger {charge.ledger.path} was charged for {place} as it is now, whatever is selected. Another version is "
+            f"The ledger {counted} was charged for {place} as it is now, whatever is selected. Another version is "
             "charged when the function is registered again."
         )
     if spec.key.is_insecure:

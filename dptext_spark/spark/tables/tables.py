@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, DataFrameReader, Row
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from dptext_spark.config.ledger_place import is_table_name
 from dptext_spark.config.locations import absolute, normal_path
 from dptext_spark.config.sections import Input
 from dptext_spark.errors import DataError, SettingsError
@@ -68,6 +69,11 @@ class Target:
         """Make the path absolute."""
         if self.path:
             object.__setattr__(self, "path", absolute(self.path))
+
+    @classmethod
+    def of_ledger(cls, place: str) -> Target:
+        """Return the table of a ledger: a folder, or a catalog name."""
+        return cls(name=place) if is_table_name(place) else cls(path=place)
 
     @property
     def sql(self) -> str:
@@ -350,10 +356,10 @@ def is_no_table(error: PySparkException) -> bool:
     return str(error.getCondition()).startswith(_NO_TABLE)
 
 
-def opened_if_there(spark: SparkSession, folder: str) -> DataFrame | None:
-    """Open a Delta table by its path; None where there is none."""
+def opened_if_there(spark: SparkSession, place: str | Target) -> DataFrame | None:
+    """Open a Delta table, by its path or as a target; None where there is none."""
     try:
-        found = opened(spark, Target(path=folder))
+        found = opened(spark, place if isinstance(place, Target) else Target(path=place))
         found.schema  # noqa: B018  (makes Spark look for it now)
     except PySparkException as error:
         if is_no_table(error):

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
+from dptext_spark.config.ledger_place import ledger_on_disk
 from dptext_spark.config.load import parse_config
 from dptext_spark.config.model import RunConfig
 from dptext_spark.errors import DataError, RunError, SettingsError
@@ -89,8 +90,7 @@ def published(
 
 
 def spent(spark: SparkSession, config: RunConfig) -> list[tuple[str, float, str]]:
-    path = f"{config.output.path}_audit/shareable/ledger"
-    entries = ledger.entries_of(spark, path).entries
+    entries = ledger.entries_of(spark, ledger_on_disk(config.input, config.ledger)).entries
     return [(one.unit, one.epsilon, one.status) for one in entries if one.column == COUNTS]
 
 

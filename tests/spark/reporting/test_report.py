@@ -106,7 +106,7 @@ def test_a_published_figure_is_remembered_and_spends_again(spark, account: Accou
     assert len(again.published) == 2
     said = report_facts("first", account, spark=spark, examine=False).statement.markdown()
     assert "Together ε = 4" in said
-    (balance,) = read(f"{account.shareable}/ledger", spark)
+    (balance,) = read(str(account.config.input.path), spark)
     counts = next(one for one in balance.columns if one.column == COUNTS)
     assert [(one.unit, one.epsilon, one.times) for one in counts.figures] == [
         ("a record of at most 20 words", 4.0, 2)

@@ -420,8 +420,6 @@ class TestTheLedger:
         ("change", "error", "said"),
         [
             ({"input": None}, SettingsError, "input: none given beside ledger"),
-            ({"ledger": None}, SettingsError, "ledger: none given beside input"),
-            ({"ledger": {"limit": 3.0}}, SettingsError, "ledger.path: none given"),
             (
                 {"ledger": {"path": "/nowhere", "limit_record": 3.0}},
                 SettingsError,

@@ -29,7 +29,7 @@ certificate  Confirmed: no pair of words that share an output set loses more tha
              claimed
 in clear     id, day, beside what words and gaps tell (--full)
 output       /data/out (new), to be shared with the disclosure
-account      /data/out_audit/shareable, may be shared, ledger within
+account      /data/out_audit/shareable, may be shared; ledger /data/_dptext_ledger
 restricted   /data/out_audit/restricted, depends on the private text
 not checked  only the run can tell whether it has rows, whether id is unique and never NULL, whether
              the lexicon has most of the words, what the ledger has left
@@ -100,7 +100,8 @@ def test_it_fits(settings: dict[str, Any], columns: int) -> None:
         ({"policy": {"stop_words": "draw"}}, "no word is meant to stay in clear"),
         ({"input": {"path": "/in", "where": "lower(body) = 'zqxmarker'"}}, "; where (hidden: it names a text column)"),
         ({"ledger": {"path": "/budget", "limit": 3}}, "may be shared; ledger /budget\n"),
-        ({"ledger": {"limit": 3}}, "may be shared, ledger within, whose limit binds this target only\n"),
+        ({"ledger": {"limit": 3}}, "may be shared; ledger /data/_dptext_ledger\n"),
+        ({"ledger": {"table": "main.budget"}}, "may be shared; ledger main.budget\n"),
     ],
 )  # fmt: skip
 def test_what_it_says(settings: dict[str, Any], said: str) -> None:

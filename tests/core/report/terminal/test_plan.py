@@ -31,7 +31,7 @@ def test_a_plan_is_json_and_reads_nothing() -> None:
     found = json.loads(json.dumps(planned()))
     assert set(found) == {"settings", "guarantee", "certificate", "disclosure", "steps", "writes", "artifact"}
     assert [place["where"] for place in found["writes"]] == [
-        "/none/out", "/none/out_audit/shareable", "/none/out_audit/shareable/ledger", "/none/out_audit/restricted"
+        "/none/out", "/none/out_audit/shareable", "/none/_dptext_ledger", "/none/out_audit/restricted"
     ]  # fmt: skip
     assert f"{len(Lexicon.default()):,} words" in json.dumps(found["disclosure"])
 
