@@ -13,7 +13,7 @@ from dptext_spark.disclosure.facts import RunFacts, RunRecord, Unchanged
 from dptext_spark.errors import CountMismatchError, DPTextError, NoRowsError, RecordingError, RunError
 from dptext_spark.ledger.entry import SPENT
 from dptext_spark.mechanisms.privacy_loss.accountant import RecordBound
-from dptext_spark.model.tables.delta_log import ATTEMPT, Commit, our_commits
+from dptext_spark.model.tables.delta_log import Commit, our_commits
 from dptext_spark.report.terminal.summary import shareable_summary
 from dptext_spark.runtime.display import cut, line, table
 from dptext_spark.runtime.progress import Steps
@@ -32,7 +32,7 @@ from dptext_spark.spark.job.idempotency import (
 from dptext_spark.spark.job.plan import RunPlan
 from dptext_spark.spark.job.reconcile import reconcile
 from dptext_spark.spark.job.sample import check_language
-from dptext_spark.spark.job.write import write
+from dptext_spark.spark.job.write import is_of_another, write
 from dptext_spark.spark.tables.tables import leftover_files
 
 WAIT = 600.0  # seconds that a process waits for the account of another one that committed the same run
@@ -156,7 +156,7 @@ def run_once(
                 if committed
                 else write(plan, record, say, at, new=not commits)
             )
-            if not committed and _is_of_another(plan, our_commits(commits).get(plan.run_id)):
+            if not committed and is_of_another(plan, our_commits(commits).get(plan.run_id)):
                 return _by_another(plan, reservation, at)
         except Exception as error:
             maps = [path.name for path in plan.paths if path.over == "map"]
@@ -239,11 +239,6 @@ def _no_row(config: RunConfig) -> NoRowsError:
     return NoRowsError(f"{what} Nothing was written to the target, and nothing spent.")
 
 
-def _is_of_another(plan: RunPlan, commit: Commit | None) -> bool:
-    """Check whether another process, which began the same command at the same moment, made the run's commit."""
-    return commit is not None and commit.said.get(ATTEMPT, plan.attempt) != plan.attempt
-
-
 def _by_another(plan: RunPlan, reservation: ledger.Reservation, at: Observer) -> RunResult:
     """Return the run as unchanged, once the process that committed it has accounted for it.
 
@@ -297,7 +292,7 @@ def _failed(
             f"with run.id={plan.run_id} and the same key writes nothing twice."
         )
     try:
-        if _is_of_another(plan, commit):
+        if is_of_another(plan, commit):
             return _by_another(plan, reservation, at)
     except DPTextError as error:
         return error

@@ -64,8 +64,15 @@ def write(
     with log:
         observation, seconds = _written(plan, record, say, at, new=new)
     commits = plan.commits()
-    committed = plan.run_id in our_commits(commits)
+    ours = our_commits(commits).get(plan.run_id)
+    # Another process that made the commit has the counts: this one's write was skipped, and counts nothing.
+    committed = ours is not None and not is_of_another(plan, ours)
     return (counting.counts_of(observation) if committed else None), seconds, commits
+
+
+def is_of_another(plan: RunPlan, commit: Commit | None) -> bool:
+    """Check whether another process, which began the same command at the same moment, made the run's commit."""
+    return commit is not None and commit.said.get(ATTEMPT, plan.attempt) != plan.attempt
 
 
 def _written(

@@ -126,7 +126,10 @@ def test_where_nothing_can_be_written_nothing_is_read(
     reads: list[Input] = []
     monkeypatch.setattr(prepare, "read_input", lambda spark, source, columns: reads.append(source))
     settings = config(
-        {"path": "/proc/version", "format": "text"}, tmp_path / "out", columns=["value"], row_key=None
+        {"path": "/proc/version", "format": "text"},
+        tmp_path / "out",
+        columns=["value"],
+        row_key={"none": "accept"},
     )
     for refused in (lambda: run(settings, spark, key=key("a")), lambda: check_by_spark(settings, print)):
         with pytest.raises(SettingsError) as told:

@@ -71,7 +71,7 @@ def test_one_command_started_twice(
     assert command(spark, tmp_path, other, mode).status == first
     assert ended == ["begun", second]
     (row,) = opened(spark, Target(path=f"{config(tmp_path).shareable}/runs")).collect()
-    assert row["status"] == "succeeded" if first == "succeeded" else second
+    assert row["status"] == ("succeeded" if first == "succeeded" else second)
     assert (row["rows"], row["output_version"]) == (4, 0)
     assert len(history(spark, Target(path=str(tmp_path / "out")))) == 1
     (balance,) = read(str(tmp_path / "ledger"), spark)
