@@ -189,14 +189,14 @@ def match(texts: U8, bounds: I64, found: I64, rules: tuple[tuple[int, Rule], ...
 
 def _sizes(groups: Any, name: str) -> I64:
     """Return the length of a group, int64[n]; -1 where nothing matched."""
-    sizes = pc.binary_length(pc.struct_field(groups, [name]))
-    there = pc.cast(pc.is_valid(sizes), pa.uint8())
+    sizes = pc.cast(pc.binary_length(pc.struct_field(groups, [name])), pa.int64())
+    flags = pc.cast(pc.is_valid(sizes), pa.uint8())
     # By buffers: `fill_null` and `to_numpy` would import pandas.
     size, valid = (
         np.frombuffer(values.buffers()[1], kind)[values.offset :][: len(values)]
-        for values, kind in ((sizes, np.int32), (there, np.uint8))
+        for values, kind in ((sizes, np.int64), (flags, np.uint8))
     )
-    return np.where(valid, size, -1).astype(np.int64)
+    return np.where(valid, size, -1)
 
 
 @compiled
