@@ -82,13 +82,13 @@ class Spent(Record):
         plain = [figure for figure in self.figures if figure.metric is None]
         parts = [figure for figure in self.figures if figure.metric is not None]
         added = " and ".join(map(str, plain))
-        if self.together is not None:
-            added += f", together ε = {exact(self.together)} for {self._smallest}"
+        if self.joint_epsilon is not None:
+            added += f", together ε = {exact(self.joint_epsilon)} for {self._smallest}"
         beside = "; and beside it, by a distance and not to be added, "
         return beside.join([*([added] if plain else []), *map(str, parts)]) or "nothing"
 
     @property
-    def together(self) -> float | None:
+    def joint_epsilon(self) -> float | None:
         """The sum of several figures without a distance; None where there are not several, or no ε stands for one.
 
         It holds for what each of their units counts once: a word that stands once in its record, or a record within the least

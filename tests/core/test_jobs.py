@@ -29,7 +29,12 @@ def test_prepare_writes_an_artifact_that_a_run_can_name(
     settings, folder = tmp_path / "model.yaml", tmp_path / "model"
     settings.write_text("mechanism: {epsilon: 3}\n")
     assert job("prepare").main([str(settings), str(folder), "--set", "consistency=record"]) == 0
-    named = {"mechanism": {"epsilon": 3}, "consistency": "record", "run": {"artifact": str(folder)}}
+    named = {
+        "style": "balanced",
+        "mechanism": {"epsilon": 3},
+        "consistency": "record",
+        "run": {"artifact": str(folder)},
+    }
     named["run"]["artifact_fingerprint"] = capsys.readouterr().out.strip()  # type: ignore[index]
     assert prepare(parse_model_config(named))[1] == folder
 
@@ -44,7 +49,7 @@ def test_prepare_refuses_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixtu
 
 def test_privatize_is_the_run_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     minimal = JOBS.parent / "conf" / "minimal.yaml"
-    (tmp_path / "in.csv").write_text("id,body\n1,the man\n")
+    (tmp_path / "in.csv").write_text("ticket_id,body\n1,the man\n")
     given = [
         f"input.path={tmp_path / 'in.csv'}",
         "input.format=csv",

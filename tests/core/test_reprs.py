@@ -248,7 +248,7 @@ def test_what_a_run_or_an_audit_returns_shows_no_figure(tmp_path: Path) -> None:
     assert not re.search(r"987|123|12\.3|0\.1", html)
     settings = tmp_path / "secret.yaml"
     settings.write_text(
-        "input: {path: /secret, where: secret = 'secret', options: {header: secret}, format: csv}\n"
+        "input: {path: /secret, where: secret = 'secret', options: {nullValue: secret}, format: csv}\n"
         "columns: [secret]\nrow_key: secret_id\noutput: {path: /out}\n"
         "policy: {names: none, identifiers: {date: keep}}\n",
         encoding="utf-8",

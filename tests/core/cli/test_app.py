@@ -330,7 +330,7 @@ def test_lexicon_info(capsys: pytest.CaptureFixture[str]) -> None:
     assert dptext("lexicon", "info", "--json") == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["words"], found["dimensions"], found["metric"]) == (21163, 100, "cosine")
-    assert found["version"] == 2
+    assert found["version"] == 3
     assert "packaged counts" in found["prior"]
 
 
@@ -364,7 +364,7 @@ def test_lexicon_import_then_info_then_preview(tmp_path: Path, capsys: pytest.Ca
         (
             ["preview", "x", "--set", "mechanism.epsilon=-1"],
             2,
-            "mechanism.epsilon: -1 given; valid: a finite number",
+            "mechanism.epsilon: -1 given; valid: 0 (uniform), or a finite number",
         ),
         (
             ["preview", "x", "--set", "mechanism.k=4000", "--set", "lexicon.source=/none"],

@@ -351,7 +351,6 @@ BAD: dict[str, tuple[str, bytes, int, str]] = {
     "numbers": ("t.csv", b"n\n1\n2\n3\n", 3, "none of 1 holds text"),
     "no parquet": ("t.parquet", f"{PRIVATE} is here".encode(), 3, "'t.parquet' is no Parquet file"),
     "no json": ("t.json", f"{PRIVATE} is here\n".encode(), 3, "not one JSON record a line"),
-    "mixed json": ("t.json", f'{{"a": 1}}\n{{"a": "{PRIVATE} a b c"}}\n'.encode(), 3, "holds text"),
     "binary": ("t.csv", b"a,b\0c\n", 3, "zero bytes"),
     "names twice": ("t.csv", f"a,A\n1,{PRIVATE} b c d\n".encode(), 3, "stand there twice"),
     "ragged": (

@@ -363,15 +363,15 @@ class TestKinds:
     def test_levels_add_for_a_word_that_stands_once(self) -> None:
         found = spent_on([entry(), entry(consistency="token", epsilon=0.5)], "body")
         assert [one.unit for one in found.figures] == [RECORD, TOKEN]
-        assert found.total == found.together == 1.5
+        assert found.total == found.joint_epsilon == 1.5
         assert "together ε = 1.5 for a word that stands once" in str(found)
         assert "not to be added" not in str(found)
         metric = entry(kind="metric_dp", metric="euclidean", epsilon=11.0)
         mixed = spent_on([entry(), entry(consistency="token", epsilon=0.5), metric], "body")
-        assert mixed.together == 1.5
+        assert mixed.joint_epsilon == 1.5
         assert str(mixed).count("not to be added") == 1
-        assert spent_on([entry(), metric], "body").together is None
-        assert spent_on([entry(), entry(consistency="token", holds=False)], "body").together is None
+        assert spent_on([entry(), metric], "body").joint_epsilon is None
+        assert spent_on([entry(), entry(consistency="token", holds=False)], "body").joint_epsilon is None
 
     @pytest.mark.parametrize("times", [1, 2])
     def test_the_sum_of_two_levels_holds_for_the_joint_law(self, times: int) -> None:
@@ -388,8 +388,8 @@ class TestKinds:
                 }
                 worst = max(worst, abs(math.log(joint["x"] / joint["y"])))
         assert worst == pytest.approx((times + 1) * math.log(3))
-        assert found.together is not None
-        assert (worst <= found.together + 1e-12) == (times == 1)
+        assert found.joint_epsilon is not None
+        assert (worst <= found.joint_epsilon + 1e-12) == (times == 1)
 
     @pytest.mark.parametrize("order", [1, -1])
     def test_no_epsilon_stands_for_a_guarantee_that_was_refuted(self, order: int) -> None:

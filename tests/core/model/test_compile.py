@@ -356,7 +356,7 @@ def test_a_model_of_the_format_before_is_prepared_again(vectors: Path, tmp_path:
         earlier.setattr("dptext_spark.model.artifact.FORMAT", 1)
         compile_to(settings(vectors), tmp_path / "model")
         first, old = prepare(settings(vectors))
-    with pytest.raises(DataError, match=r"is of another format, .* format 2; prepare it again"):
+    with pytest.raises(DataError, match=r"is of another format, .* format 3; prepare it again"):
         prepare(parse_model_config({"run": {"artifact": str(tmp_path / "model")}}))
     second, new = prepare(settings(vectors))  # the cache does so by itself
     assert old != new
