@@ -52,6 +52,7 @@ KEYS = [RunKey(hashlib.sha256(b"key %d" % number).digest()) for number in range(
 SCHEMA = T.StructType([T.StructField("id", T.LongType()), T.StructField("body", T.StringType())])
 COUNTS = Counts.of({
     "rows": 1, "bytes_0": 4, "units_mean": 1.0, "units_p50": 1.0, "units_p95": 1.0, "units_max": 1,
+    "unknown_rows": 0,
     **{f"{name}_0": 0 for name in COUNTERS},
 })  # fmt: skip
 WRITTEN = "data files written"  # they are there, and no commit is

@@ -70,6 +70,8 @@ def _config(source: str, tmp_path: Path, **changes: object) -> RunConfig:
         "output": {"path": str(tmp_path / "out"), "other_columns": "keep"},
         "audit": {"consistency_scopes": 0},
     }
+    if "output" in changes:
+        changes = changes | {"output": {"other_columns": "keep", **changes["output"]}}  # type: ignore[dict-item]
     return parse_config(settings | changes)
 
 
@@ -581,7 +583,10 @@ class TestInputs:
         assert run(config, spark, key=KEY).facts["rows"] == 30
         assert spark.table("clean_notes").columns == ["customer", "body", "note"]
 
-    @pytest.mark.parametrize("keys", [{}, {"row_key": None}, {"row_key": None, "record_key": "customer"}])
+    @pytest.mark.parametrize(
+        "keys",
+        [{}, {"row_key": {"none": "accept"}}, {"row_key": {"none": "accept"}, "record_key": "customer"}],
+    )
     @pytest.mark.parametrize("where", [None, "id < 0"])
     def test_an_input_of_no_rows_is_refused_before_it_costs_anything(
         self, spark, source: str, tmp_path: Path, where: str | None, keys: dict[str, Any]

@@ -461,6 +461,7 @@ class TestAForeignTable:
             "rows_not_aligned": 1, "words": 18, "aligned_share": 18 / 20, "original_share": 12 / 16,
             "original_share_all": 14 / 18, "changed_share": 4 / 18, "oov_share": 1 / 18, "oov_kept_share": 1.0,
             "numbers_kept_share": 1.0, "names_found": 0, "names_kept": None,
+            "asked: oov_kept_share <= 0.5": 0.0, "asked: original_share <= 0.9": 1.0,
             "persons_kept": None, "persons_kept_whole": None, "locations_kept": None, "locations_kept_whole": None,
             "capitals_found": 0, "capitals_kept": None,
             "record_groups": 0, "record_broken_groups": 0,

@@ -74,7 +74,7 @@ def test_what_works_is_ok_and_leaves_nothing(
 def test_what_does_not_work_is_named(settings: dict[str, Any], tmp_path: Path, capsys: Any) -> None:
     (tmp_path / "file").write_text("no folder")
     wrong = {
-        "input": {**settings["input"], "path": str(tmp_path / "none")}, "columns": ["body"],
+        "input": {**settings["input"], "path": str(tmp_path / "none")}, "columns": ["body"], "row_key": "id",
         "key": {"file": str(tmp_path / "none.key")}, "output": {"path": "/proc/dptext/out"},
         "audit": {"shareable": str(tmp_path / "file" / "below"), "restricted": str(tmp_path / "r")},
         "run": {"artifact": str(tmp_path / "no-model")},
