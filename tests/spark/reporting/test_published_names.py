@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,7 @@ ROWS: list[tuple[int, str, str | None, list[str] | None]] = [
     (0, "c1", "Mrs. Ada Lovelace called in London", ["Ada Lovelace", "Robert"]), (1, "c1", "time for Dr. Lovelace", []),
     (2, "c2", "we met Robert", None), (3, "c2", None, ["in Paris"]), (4, "c3", "no name here", ["", "people"]),
 ]  # fmt: skip
-WORDS = ("lovelace", "ada", "robert")
+WORDS = re.compile(r"\b(lovelace|ada|robert)\b", re.IGNORECASE)  # a digest may hold "ada"
 
 
 @pytest.fixture(scope="module")
@@ -123,7 +124,7 @@ def test_a_figure_is_drawn_and_charged_once(spark: SparkSession, config: RunConf
     facts = report_facts("named", Account.of(config, None), spark=spark, examine=False)
     said = facts.statement.markdown()
     assert "Together ε = 0.75 for a record, on top" in said
-    assert not any(word in (said + str(facts.as_dict())).lower() for word in WORDS)
+    assert not WORDS.search(said + str(facts.as_dict()))
 
 
 @pytest.mark.cluster
