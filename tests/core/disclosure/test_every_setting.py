@@ -134,7 +134,14 @@ SAME = {
     "stream.starting_version": "which rows are read",
     "key.deliver": "how the key reaches the workers: what they draw is the same",
     **dict.fromkeys(
-        ("ledger.path", "ledger.limit", "ledger.limit_record", "ledger.raise_limit", "ledger.override"),
+        (
+            "ledger.path",
+            "ledger.table",
+            "ledger.limit",
+            "ledger.limit_record",
+            "ledger.raise_limit",
+            "ledger.override",
+        ),
         "what is counted is said by the run's own statement",
     ),
     **dict.fromkeys(("audit.shareable", "audit.restricted", "audit.consistency_scopes"), "the account's"),
