@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 
+from dptext_spark.config.condition import parsed
 from dptext_spark.config.file import dumped
 from dptext_spark.config.keys import read_key
 from dptext_spark.config.ledger_place import ledger_on_disk
 from dptext_spark.config.model import TRIGGER, RunConfig
 from dptext_spark.disclosure.disclosure import disclosure
 from dptext_spark.disclosure.facts import RunFacts
-from dptext_spark.disclosure.released import filters_on_text
+from dptext_spark.disclosure.released import HIDDEN_CONDITION, filters_on_text
 from dptext_spark.disclosure.required import check_measurable, not_audited
 from dptext_spark.model.artifact import certificate_of
 from dptext_spark.model.certificate import Certificate
@@ -22,7 +23,6 @@ from dptext_spark.runtime.display import line, table
 from dptext_spark.runtime.progress import Progress, by_default
 from dptext_spark.runtime.record import Json
 
-_NOT_SHOWN = "(hidden: it names a text column)"
 _NOT_READ = "No data was read, so columns, keys and target were not checked."
 _UNCERTIFIED = "none was made; `dptext certify` makes one"
 _LOOK = "look at a sample of 1,000 rows; refused where most of their words are not in the lexicon"
@@ -130,7 +130,7 @@ def plan(config: RunConfig, progress: Progress | None = None) -> Plan:
 
 
 def _settings(config: RunConfig) -> dict[str, Json]:
-    """Return the settings without a condition on the text, which may hold private words, and with what binds no run."""
+    """Return the settings without a condition on what is not released, which may hold private values, and with what binds no run."""
     settings = config.as_dict()
     settings |= {"input": settings["input"] | {"where": shown_where(config)}}
     if config.require:
@@ -140,9 +140,14 @@ def _settings(config: RunConfig) -> dict[str, Json]:
 
 
 def shown_where(config: RunConfig) -> str | None:
-    """Return the condition on the input, or what stands in its place where it reads text."""
-    where = config.input.where
-    return _NOT_SHOWN if filters_on_text(where, config.columns) else where
+    """Return the condition on the input; where it reads text or a column that is left out, only its columns."""
+    where, others = config.input.where, config.other_columns
+    if where is None:
+        return None
+    read = list(dict.fromkeys(reference[0] for reference in parsed(where).references))
+    along = read if others is None else [name for name in read if name.lower() in map(str.lower, others)]
+    hidden = along != read or filters_on_text(where, config.columns)
+    return f"{HIDDEN_CONDITION}{', '.join(read)})" if hidden else where
 
 
 def certified(certificate: Certificate | None) -> str:

@@ -52,12 +52,12 @@ def test_the_steps_follow_the_settings() -> None:
         row_key="id",
         record_key="customer",
         consistency="record",
-        output={"path": "/none/out", "other_columns": ["day"], "mode": "append"},
+        output={"path": "/none/out", "other_columns": ["day", "LANG"], "mode": "append"},
     )["steps"]
     assert steps[0] == "read s.t (catalog) where lang = 'en'"
     assert steps[1].startswith("check that id is unique")
     assert steps[2] == "check that customer is never NULL"
-    assert steps[4].endswith("at record level; beside them only id, day")
+    assert steps[4].endswith("at record level; beside them only id, day, LANG")
     assert "mode append" in steps[6]
     assert steps[7] == "check on about 1,000 rows (whole records) that equal words have equal replacements"
     assert "no other column goes along" in planned(output={"path": "/o", "other_columns": "drop"})["steps"][2]
@@ -139,9 +139,29 @@ def test_the_settings_in_effect_hold_what_is_required_and_approved() -> None:
 def test_a_condition_on_the_text_is_not_shown() -> None:
     """A dry run's output ends up in logs."""
     found = plan_of(input={"path": "/none/in", "where": "lang = 'en' AND Body LIKE '%MARKER%'"})
-    assert found.steps[0] == "read /none/in (delta) where (hidden: it names a text column)"
+    assert found.steps[0] == "read /none/in (delta) where (hidden: it reads lang, Body)"
     assert "MARKER" not in json.dumps(found.as_dict())
     assert "MARKER" not in plan_text(found)
+
+
+@pytest.mark.parametrize(
+    ("others", "where", "hidden"),
+    [
+        ("drop", "salary > 70123", True),
+        ("drop", "id > 70123", False),
+        (["lang"], "lang = 'en' AND salary > 70123", True),
+        (["Salary"], "lang = 'en' OR salary.net > 70123", True),
+        (["Salary"], "salary.net > 70123", False),
+        ("keep", "salary > 70123", False),
+    ],
+)
+def test_a_condition_on_a_column_that_is_left_out_is_not_shown(
+    others: str | list[str], where: str, hidden: bool
+) -> None:
+    output = {"path": "/none/out", "other_columns": others}
+    found = plan_of(input={"path": "/none/in", "where": where}, row_key="id", output=output)
+    for text in (json.dumps(found.as_dict()), plan_text(found), found._repr_html_()):
+        assert ("70123" not in text) == hidden
 
 
 def test_a_notebook_shows_steps_places_and_promises_escaped() -> None:
