@@ -46,6 +46,7 @@ from dptext_spark.importance.selection import Importance
 from dptext_spark.lexicon.lexicon import PACKAGED
 from dptext_spark.mechanisms import Mechanism
 from dptext_spark.runtime.display import cut, line
+from dptext_spark.text.names.search import NO_SEARCH
 from dptext_spark.text.names.sources import ListSources
 from dptext_spark.text.policy import Policy
 
@@ -141,6 +142,8 @@ class ModelConfig(Section):
         names = ("lexicon", "mechanism", "policy", "consistency", "importance", "budget")
         made = {name: values[name] for name in names if name in values}
         of_runs = {*self.lists.as_dict(), ALLOW_UNKNOWN}
+        if made["policy"].get("names") == NO_SEARCH:  # a model without a search has one recipe, with a style and without
+            of_runs.add("names")
         return {
             **made,
             "policy": {name: value for name, value in made["policy"].items() if name not in of_runs},
@@ -165,6 +168,8 @@ class ModelConfig(Section):
             values["budget"] = self.budget.as_dict()
         words = self.policy.stop_word_list
         values["policy"] = self.policy.as_dict() | {"stop_word_list": words if words is None else list(words)}
+        if self.style is not None:  # which would else add its own search where these settings are read again
+            values["policy"].setdefault("names", NO_SEARCH)
         values["policy"] |= self.lists.as_dict()
         if self.allow_unknown:  # what is not used leaves no trace
             values["policy"][ALLOW_UNKNOWN] = True

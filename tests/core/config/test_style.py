@@ -116,6 +116,20 @@ def test_what_is_recorded_holds_the_style_and_all_of_its_sections(style: str) ->
     assert parse_config({**recorded, "style": None}).policy == styled(style).policy
 
 
+@pytest.mark.parametrize("style", STYLES)
+@pytest.mark.parametrize("names", ["none", {"lists": False}])
+def test_a_record_without_a_search_for_names_is_read_again_without_one(style: str, names: Any) -> None:
+    config = styled(style, policy={"names": names})
+    recorded = json.loads(json.dumps(config.as_dict()))
+    assert recorded["policy"]["names"] == "none"
+    again = parse_config(recorded)
+    assert not again.policy.names
+    assert again.policy == config.policy
+    assert again.as_dict() == recorded
+    plain = parse_config({**recorded, "style": None})
+    assert plain.spec() == config.spec()  # one model, with the style and without it
+
+
 @pytest.mark.parametrize("row_key", [None, {}, {"none": "yes"}, {"none": "accept", "more": 1}])
 def test_a_run_without_a_row_key_is_refused_until_that_is_accepted(tmp_path: Path, row_key: Any) -> None:
     with pytest.raises(SettingsError, match=r"^row_key: .*valid: its name.*\{none: accept\}"):

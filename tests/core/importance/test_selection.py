@@ -42,6 +42,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"levels": [{"epsilon": 1}, {"share": 41}]}, "importance.levels[0].share: none given"),
     ({"levels": [{"share": 0}]}, "importance.levels[0].share: 0 given"),
     ({"levels": [{"share": 5, "epsilon": -1}]}, "importance.levels[0]: mechanism.epsilon: -1 given"),
+    ({"levels": [{"share": 5, "epsilon": 9e-7}]}, "importance.levels[0]: mechanism.epsilon: 9e-07 given"),
     (
         {"levels": [{"share": 5, "epsilon": 1, "mechanism": {"name": "tem"}}]},
         "both of epsilon and mechanism given",
