@@ -158,7 +158,7 @@ def _refused(kind: type[C], settings: Mapping[str, Any]) -> str:
 def _validated(kind: type[C], settings: Mapping[str, Any]) -> C:
     check_bounded(settings)
     try:
-        return kind.model_validate(dict(settings))
+        return kind.model_validate(dict(settings), context={"by": __name__})
     except ValidationError as error:
         raise as_settings_error(error, kind) from None
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, InstanceOf, PlainValidator, model_validator
+from pydantic import BeforeValidator, Field, InstanceOf, PlainValidator, ValidationInfo, model_validator
 
 from dptext_spark.config.file import is_harmless
 from dptext_spark.config.limits import MOST_COLUMNS
@@ -41,6 +41,7 @@ from dptext_spark.config.values import (
     parse_section,
     parse_selection,
 )
+from dptext_spark.errors import SettingsError
 from dptext_spark.importance.budget import Budget
 from dptext_spark.importance.selection import Importance
 from dptext_spark.lexicon.lexicon import PACKAGED
@@ -142,7 +143,9 @@ class ModelConfig(Section):
         names = ("lexicon", "mechanism", "policy", "consistency", "importance", "budget")
         made = {name: values[name] for name in names if name in values}
         of_runs = {*self.lists.as_dict(), ALLOW_UNKNOWN}
-        if made["policy"].get("names") == NO_SEARCH:  # a model without a search has one recipe, with a style and without
+        if (
+            made["policy"].get("names") == NO_SEARCH
+        ):  # a model without a search has one recipe, with a style and without
             of_runs.add("names")
         return {
             **made,
@@ -199,6 +202,17 @@ class RunConfig(ModelConfig):
         (), exclude=True
     )
     approval: Annotated[Approval, BeforeValidator(parse_section)] = Field(Approval(), exclude=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _by_one_door(cls, given: Any, info: ValidationInfo) -> Any:
+        """Refuse settings that are made by hand: no style was merged with them, and no row key asked for."""
+        if info.context is None:
+            raise SettingsError(
+                "RunConfig: made by hand, without a style and without the checks of settings; valid: load_config(FILE, "
+                "OVERRIDES), or load_config(overrides=[...]) without a file."
+            )
+        return given
 
     @model_validator(mode="before")
     @classmethod

@@ -130,7 +130,7 @@ def plan(config: RunConfig, progress: Progress | None = None) -> Plan:
 
 
 def _settings(config: RunConfig) -> dict[str, Json]:
-    """Return the settings without a condition on what is not released, which may hold private values, and with what binds no run."""
+    """Return the settings without a condition on what is not released, and with what binds no run."""
     settings = config.as_dict()
     settings |= {"input": settings["input"] | {"where": shown_where(config)}}
     if config.require:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+import dptext_spark
 from dptext_spark.config.load import load_config, load_model_config, of_style, parse_config
 from dptext_spark.config.model import RunConfig
 from dptext_spark.config.sections import STYLES
@@ -140,6 +141,17 @@ def test_a_run_without_a_row_key_is_refused_until_that_is_accepted(tmp_path: Pat
     assert load_config(tmp_path / "s.yaml", ["row_key.none=accept"]).row_key is None
     with pytest.raises(SettingsError, match="row_key: none given"):
         load_config(tmp_path / "s.yaml")
+
+
+def test_settings_made_by_hand_are_refused() -> None:
+    """The public surface has one door to the settings of a run: `load_config`."""
+    for settings in (LEAST, {**LEAST, "row_key": None}, {**LEAST, "style": "balanced"}):
+        with pytest.raises(SettingsError, match=r"^RunConfig: .*valid: load_config"):
+            RunConfig(**settings)
+        with pytest.raises(SettingsError, match=r"^RunConfig: .*valid: load_config"):
+            RunConfig.model_validate(settings)
+    assert load_config(overrides=["input.path=/in", "columns=[body]", "row_key=id", "output.path=/out"]).style
+    assert not hasattr(dptext_spark, "parse_config")
 
 
 @pytest.mark.parametrize("row_key", [None, {"none": "accept"}])
