@@ -11,7 +11,6 @@ import io
 import json
 import os
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,7 +40,7 @@ from dptext_spark.model.tables.table_checks import (
     other_header,
     unreadable,
 )
-from dptext_spark.model.tables.table_files import evenly_spaced
+from dptext_spark.model.tables.table_files import evenly_spaced, safe_names
 
 MOST_FILES, MOST_BYTES = 10, 400_000  # that are looked at, and of each that is text
 ROW_METADATA = b"org.apache.spark.sql.parquet.row.metadata"
@@ -249,15 +248,6 @@ def _first_text(file: Path, encoding: str) -> str:
     except LookupError:
         raise NeedsSparkError("has an encoding that is not known here") from None
     return text.removeprefix(codecs.BOM_UTF8.decode("utf-8"))
-
-
-def safe_names(names: Sequence[str]) -> list[str]:
-    """Return names of columns as Spark makes them of a first line: none is empty, none stands there twice."""
-    often = Counter(name.lower() for name in names if name)
-    return [
-        f"_c{n}" if not name else f"{name}{n}" if often[name.lower()] > 1 else name
-        for n, name in enumerate(names)
-    ]
 
 
 def _json(some: Sequence[Path], count: int, columns: Sequence[str]) -> tuple[Struct, bool]:

@@ -555,6 +555,15 @@ def _csv(
     return made_sample(place, format, parts, total, exact, files, len(texts), options, tuple(assumed))
 
 
+def safe_names(names: Sequence[str]) -> list[str]:
+    """Return names of columns as Spark makes them of a first line: none is empty, none stands there twice."""
+    often = Counter(name.lower() for name in names if name)
+    return [
+        f"_c{n}" if not name else f"{name}{n}" if often[name.lower()] > 1 else name
+        for n, name in enumerate(names)
+    ]
+
+
 def _records(text: str, separator: str, whole: bool) -> list[list[str]]:
     """Return the rows of a text, without the last one where the text goes on behind it."""
     try:

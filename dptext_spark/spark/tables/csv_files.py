@@ -19,7 +19,7 @@ from pyspark.sql import types as T
 
 from dptext_spark.config.sections import Input
 from dptext_spark.errors import DataError, SettingsError
-from dptext_spark.model.tables.local_schema import safe_names
+from dptext_spark.model.tables.table_files import safe_names
 from dptext_spark.spark.tables.paths import quoted
 
 if TYPE_CHECKING:
