@@ -45,6 +45,13 @@ def test_each_file_is_valid_and_begins_with_what_it_is_for(file: Path) -> None:
     assert file.read_text(encoding="utf-8").startswith("# ")
 
 
+@pytest.mark.parametrize("file", [*CONF.rglob("settings.yaml"), *FILES], ids=lambda file: file.stem)
+def test_each_run_names_its_ledger(file: Path) -> None:
+    settings = read_settings(file)
+    if "output" in settings:
+        assert {"path", "table"} & set(settings["ledger"])
+
+
 def test_the_examples_are_what_they_say() -> None:
     assert load_config(CONF / "record.yaml").consistency == "record"
     dataset = load_config(CONF / "dataset.yaml")
