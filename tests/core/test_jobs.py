@@ -54,6 +54,7 @@ def test_privatize_is_the_run_command(tmp_path: Path, capsys: pytest.CaptureFixt
         f"input.path={tmp_path / 'in.csv'}",
         "input.format=csv",
         f"output.path={tmp_path / 'out'}",
+        f"ledger.path={tmp_path / 'ledger'}",
         "mechanism.epsilon=2",
     ]
     assert (
