@@ -471,8 +471,8 @@ def large_files(sizes: Mapping[str, int]) -> int:
 
 def on_one_core(count: int) -> str:
     """Say that a run reads some large files slowly, and what to do."""
-    files = "1 file is" if count == 1 else f"{count:,} files are"
-    return f"{files} above 1 GB, and multiLine reads each on one core (input.options, multiLine: false)"
+    files = "1 file" if count == 1 else f"{count:,} files"
+    return f"{files} above 1 GB: one core reads each; input.options: {{multiLine: false}} uses all"
 
 
 def _csv(

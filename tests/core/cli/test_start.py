@@ -279,7 +279,7 @@ def test_large_csv_files_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(table_files, "LARGE_FILE", 100)
     (tmp_path / "a.csv").write_text(lines())
     (tmp_path / "b.csv.gz").write_bytes(gzip.compress(lines().encode() * 9))
-    assert any(one.startswith("1 file is above 1 GB") for one in read_sample(tmp_path).assumed)
+    assert any(one.startswith("1 file above 1 GB") for one in read_sample(tmp_path).assumed)
 
 
 def test_quotes_encodings_and_packed_files_are_read(tmp_path: Path) -> None:
