@@ -150,7 +150,7 @@ def test_the_search_for_an_epsilon_finds_one(settings: Path, capsys: pytest.Capt
 
 def test_audits_can_be_planned(settings: Path, capsys: pytest.CaptureFixture[str]) -> None:
     audits = [words for _, words in commands("dptext") if words[0] == "audit"]
-    assert len(audits) == 5
+    assert len(audits) == 6
     for words in audits:
         assert main([*with_settings(words, settings), "--dry-run"]) == 0
     said = capsys.readouterr().out

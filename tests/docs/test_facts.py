@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import pyarrow as pa
 import pytest
 import yaml
 
@@ -14,9 +15,14 @@ from docs.generate import records
 from docs.generate.sets import summary
 from dptext_spark.audit.table.metrics import MEANING
 from dptext_spark.config.condition import FUNCTIONS
+from dptext_spark.config.load import parse_model_config
+from dptext_spark.demo.tickets import tickets
 from dptext_spark.disclosure.disclosure import LINKAGE
 from dptext_spark.mechanisms import MECHANISMS
-from dptext_spark.rounding import percent_up
+from dptext_spark.model.compile import prepare
+from dptext_spark.randomness.draws import RunKey
+from dptext_spark.rounding import percent_up, rounded_up
+from dptext_spark.runtime.progress import silent
 from dptext_spark.text.identifiers.types import LANGUAGES, Identifiers
 from dptext_spark.text.policy import Policy
 from tests.docs.pages import CHECKOUT, blocks, text
@@ -68,7 +74,22 @@ def test_who_shares_an_output_set_is_as_computed_on_the_packaged_lexicon() -> No
     assert shared in re.sub(r"\s+", " ", text("README.md"))
     assert law.told_bits is not None
     assert law.ruled_out_bits is not None
+    alone = summary(0.0).told_bits
+    assert alone is not None
+    bits = f"it tells {rounded_up(alone, 2)} of the {rounded_up(law.told_bits, 2)} bits that a draw tells (ε = 2,"
+    assert bits in re.sub(r"\s+", " ", text("README.md"))
     assert 0.9 * law.told_bits < law.ruled_out_bits < law.told_bits  # nearly all that a draw tells
+
+
+def test_the_ticket_of_the_readme_is_the_demos_and_what_balanced_releases_of_it() -> None:
+    """The style decides what a reader is shown: a new lexicon or style gives another ticket."""
+    ticket = next(block for block in blocks(CHECKOUT / "README.md", "text") if block.startswith("before"))
+    before, after = (" ".join(part.split()) for part in ticket.removeprefix("before").split("\nafter "))
+    assert tickets(20_000, 20_000)["body"][0].as_py().startswith(before)
+    model, _ = prepare(parse_model_config({"style": "balanced"}), silent)
+    out, _ = model.privatize(pa.array([before]), column="text", row_ids=pa.array([0]), key=RunKey.insecure(1))
+    assert out[0].as_py() == after
+    assert f"ε = {model.guarantee().epsilon:g}" in text("README.md")
 
 
 def test_identifiers_are_those_of_the_code() -> None:

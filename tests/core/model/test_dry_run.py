@@ -250,7 +250,8 @@ def test_large_csv_files_that_one_core_reads_are_named(root: Path) -> None:
     slow = checked(root, input=given).slow
     assert slow.startswith("1 file above 1 GB")
     assert "multiLine: false" in slow
-    assert len(f"{'slow':<13}{slow.replace('1 file', '9,999 files')}") <= 100  # one line of a terminal: none of it is cut
+    # One line of a terminal, so that none of it is cut.
+    assert len(f"{'slow':<13}{slow.replace('1 file', '9,999 files')}") <= 100
     assert checked(root, input={**given, "options": {"multiLine": False}}).slow == ""
     assert checked(root, input={"path": "ROOT/plain.csv", "format": "csv"}).slow == ""
 
