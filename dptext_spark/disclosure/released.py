@@ -236,9 +236,13 @@ def _others(facts: RunFacts) -> str:
         )
     if not others:
         return "No other column. More with output.other_columns: keep, or a list."
+    is_key_only = tuple(others) == (facts.config.row_key,)
+    fewer = (
+        "A row key is always written." if is_key_only else "Fewer with output.other_columns: drop, or a list."
+    )
     return (
         f"Unchanged, text in them included: {columns_named(others)} (their least and greatest values stand in "
-        "the table's statistics, too). Fewer with output.other_columns: drop, or a list."
+        f"the table's statistics, too). {fewer}"
     )
 
 

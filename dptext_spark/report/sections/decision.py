@@ -454,13 +454,13 @@ def _spent(facts: ReportFacts) -> Iterator[str]:
     worst = max((one.total for one in spent.columns if one.column != COUNTS), default=0.0)
     if spent.limit is None:
         yield (
-            "There is no limit (ledger.limit), so that nothing ends further releases of this input. Those in another ledger (by "
-            "default each target has its own) are not counted here."
+            "There is no limit (ledger.limit), so that nothing ends further releases of this input. Those in another ledger "
+            "(ledger.path, ledger.table) and those of a copy of the input are not counted here."
         )
     elif spent.left is not None:
         yield (
-            f"The limit is ε = {exact(spent.limit)}; ε = {exact(spent.left)} of it is left. Releases in another ledger (by "
-            "default each target has its own) and of a copy of the input are not counted here."
+            f"The limit is ε = {exact(spent.limit)}; ε = {exact(spent.left)} of it is left. Releases in another ledger "
+            "(ledger.path, ledger.table) and those of a copy of the input are not counted here."
         )
     if math.isinf(worst):
         yield "No ε stands for the sum: a guarantee was refuted, or a key was no secret."

@@ -486,6 +486,11 @@ def test_other_columns_are_named() -> None:
     heading = "What is released in clear"
     assert "the columns ticket, city" in under(heading)
     assert "No other column." in under(heading, other_columns=())
+    key = facts().config.row_key
+    assert key is not None
+    alone = under(heading, other_columns=(key,))
+    assert f"the column {key} (" in alone
+    assert "Fewer with output.other_columns" not in alone  # the setting is what it names
     for setting, expected in (
         ("keep", "all other columns of the input"),
         ("drop", "the column ticket ("),

@@ -257,6 +257,18 @@ def test_a_release_without_a_figure_for_a_record_is_counted_and_no_more_is_said(
     assert record(0, 0) == []
 
 
+@pytest.mark.parametrize("limit", [None, 9.0])
+def test_what_is_spent_says_which_releases_the_ledger_does_not_count(
+    facts: ReportFacts, limit: float | None
+) -> None:
+    spent = Spending("/ledger", "2026-11-26", "/in", (), limit=limit, left=limit)
+    counted = replace(facts, run=replace(facts.run, cumulative=json.dumps(spent.as_dict())))
+    rests = {part.heading: " ".join(part.sentences) for part in decision(counted).rests}
+    text = rests["Spent, and what is left"]
+    assert "(ledger.path, ledger.table)" in text
+    assert "each target" not in text  # one ledger counts all targets of an input
+
+
 def test_words_that_the_policy_keeps_are_no_worst_words(facts: ReportFacts) -> None:
     model = small_model(words=60)
     engine = model.privatizer.engine
