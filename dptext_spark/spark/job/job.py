@@ -156,7 +156,7 @@ def run_once(
                 if committed
                 else write(plan, record, say, at, new=not commits)
             )
-            if not committed and is_of_another(plan, our_commits(commits).get(plan.run_id)):
+            if _is_done_by_another(plan, our_commits(commits).get(plan.run_id), committed=committed):
                 return _by_another(plan, reservation, at)
         except Exception as error:
             maps = [path.name for path in plan.paths if path.over == "map"]
@@ -260,6 +260,14 @@ def _by_another(plan: RunPlan, reservation: ledger.Reservation, at: Observer) ->
     raise _not_accounted(plan, RunError("Another process began the same command at the same moment."))
 
 
+def _is_done_by_another(plan: RunPlan, commit: Commit | None, *, committed: bool) -> bool:
+    """Check whether another process made the commit of a run, or accounted for a commit while this process counted it again."""
+    if not committed:
+        return is_of_another(plan, commit)
+    row = runs.find(plan.spark, plan.place.runs, plan.run_id)
+    return row is not None and row.status in (*runs.FINISHED, "mismatch")
+
+
 def _mismatched(row: RunRecord, plan: RunPlan) -> CountMismatchError:
     # Not "unchanged": whoever tries again must not take it for sound.
     return CountMismatchError(
@@ -284,20 +292,20 @@ def _failed(
 
     Where another process committed the same run, that is no failure: the run is unchanged.
     """
+    commit = None
     try:
         commit = _commit(plan)
-    except Exception:
-        return RunError(
-            f"{failure} Whether the run committed is not known, for the target's history cannot be read. Running again "
-            f"with run.id={plan.run_id} and the same key writes nothing twice."
-        )
-    try:
         if is_of_another(plan, commit):
             return _by_another(plan, reservation, at)
     except DPTextError as error:
         return error
     except Exception as error:
-        return _not_accounted(plan, reduced(error, list(plan.config.columns)))
+        if commit is not None:
+            return _not_accounted(plan, reduced(error, list(plan.config.columns)))
+        return RunError(
+            f"{failure} Whether the run committed is not known, for the target's history cannot be read. Running again "
+            f"with run.id={plan.run_id} and the same key writes nothing twice."
+        )
     if commit is not None:
         return _not_accounted(plan, failure)
     note = " The run failed before its commit."

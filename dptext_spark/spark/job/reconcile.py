@@ -92,7 +92,9 @@ def reconcile(
             ),
         )
         with announced(Effect.ACCOUNT, at):
-            runs.put(spark, plan.place.runs, record.ended(facts), keep_finished=bool(problems))
+            # What another process writes meanwhile is better news: it succeeded, where this one came after its commit.
+            keep = recovered or bool(problems)
+            runs.put(spark, plan.place.runs, record.ended(facts), keep_finished=keep)
     except Exception:
         if not problems:
             raise

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -77,3 +78,40 @@ def test_one_command_started_twice(
     (balance,) = read(str(tmp_path / "ledger"), spark)
     assert [(column.total, balance.unfinished) for column in balance.columns] == [(1.0, 0)]
     assert command(spark, tmp_path, lambda point: None, mode).status == "unchanged"
+
+
+@pytest.mark.parametrize("point", [Effect.DATA_COMMIT.after, Effect.ACCOUNT.before])
+def test_who_counts_again_while_the_other_accounts(spark: Any, tmp_path: Path, point: str) -> None:
+    """The second begins between the commit and the account of the first: it changes nothing of that account."""
+    rows = [(i, f"good news {i}") for i in range(4)]
+    spark.createDataFrame(rows, "id long, body string").coalesce(1).write.format("delta").save(
+        str(tmp_path / "in")
+    )
+    committed, accounted = threading.Event(), threading.Event()
+    ended: list[str] = []
+
+    def first(passed: str) -> None:
+        if passed == point:
+            committed.set()
+            assert accounted.wait(120)
+
+    def run_first() -> None:
+        ended.append(command(spark, tmp_path, first).status)
+
+    def second(passed: str) -> None:
+        if passed == Effect.RUN_ROW.after:
+            accounted.set()
+            process.join(120)
+
+    process = threading.Thread(target=run_first)
+    process.start()
+    assert committed.wait(120)
+    assert command(spark, tmp_path, second).status == "unchanged"
+    assert ended == ["succeeded"]
+    (row,) = opened(spark, Target(path=f"{config(tmp_path).shareable}/runs")).collect()
+    assert row["status"] == "succeeded"
+    metrics = opened(spark, Target(path=f"{config(tmp_path).restricted}/metrics"))
+    (seconds,) = metrics.where("metric = 'write_seconds'").collect()
+    assert seconds["value"] is not None
+    (balance,) = read(str(tmp_path / "ledger"), spark)
+    assert [(column.total, balance.unfinished) for column in balance.columns] == [(1.0, 0)]
