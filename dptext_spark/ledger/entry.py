@@ -188,6 +188,11 @@ class Book(NamedTuple):
     entries: list[Entry]
     decisions: list[Decision]
 
+    @property
+    def attempts(self) -> int:
+        """The number of reservations that were ever made: rows that settle belong to those of their entries."""
+        return len({entry.attempt for entry in self.entries} | {row.attempt for row in self.decisions})
+
     @classmethod
     def of(cls, version: int, columns: Mapping[str, Sequence[Any]]) -> Book:
         """Read the columns of the table, all of one length.

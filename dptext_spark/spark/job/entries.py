@@ -1,8 +1,9 @@
 """The ledger's table: entries are read, decided upon and appended as if nobody else were there. No row of it is ever changed.
 
-Two runs cannot both pass a limit: a reservation is an append that names, as its transaction, the version of the ledger on which
-it was decided. Where another reservation came first Delta skips or refuses the append, and it is decided anew. A log store that
-renames files on a local disk does not exclude other processes, so there a lock of the operating system does; and after each
+Two runs cannot both pass a limit: a reservation is an append that names, as its transaction, on how many reservations it was
+decided. Where another one came first Delta skips or refuses the append, and it is decided anew. The version would not do: a
+settlement is one, too, so two that decide before and after it name two versions, and neither would hinder the other. A log store
+that renames files on a local disk does not exclude other processes, so there a lock of the operating system does; and after each
 append the history is read again, for an entry that is not there is no entry.
 """
 
@@ -207,7 +208,7 @@ def appended(
         if wanted:
             for one in wanted:
                 type(one).of(vars(one))  # a row that is damage to whoever reads it is not written
-            _append(spark, path, wanted, book.version)
+            _append(spark, path, wanted, book)
             if not _stands(spark, path, wanted[0].attempt):
                 return None  # another reservation came first
         return (decided,)
@@ -230,15 +231,15 @@ def add(spark: SparkSession, path: str, rows: list[Entry]) -> None:
         retry_on_conflict(path, once)
 
 
-def _append(spark: SparkSession, path: str, wanted: Sequence[Entry | Decision], version: int) -> None:
-    """Append entries that were decided on at a version: skipped or refused where another reservation came since."""
+def _append(spark: SparkSession, path: str, wanted: Sequence[Entry | Decision], book: Book) -> None:
+    """Append entries that were decided on with a book: skipped or refused where another reservation came since."""
     metadata = json.dumps({APP: wanted[0].attempt})
     _write(
         spark,
         path,
         wanted,
-        {"userMetadata": metadata, "txnAppId": APP, "txnVersion": str(version + 1)},
-        new=version < 0,
+        {"userMetadata": metadata, "txnAppId": APP, "txnVersion": str(book.attempts + 1)},
+        new=book.version < 0,
     )
 
 

@@ -761,6 +761,53 @@ def test_threads_that_race_are_held_apart_by_delta_alone(
     assert len(entries(spark, here)) == 3
 
 
+def test_a_settlement_between_two_decisions_hides_neither_from_the_other(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on object storage, without the lock: one decides, another run settles, and a second decides before the first appends."""
+    monkeypatch.setattr(conflicts, "_alone", lambda path: nullcontext())
+    path, decided, appended = str(tmp_path / "ledger"), threading.Event(), threading.Event()
+    spent = entry_of("spent")
+    ledgers_table.appended(spark, path, lambda book: ([spent], None))
+
+    def one_fits(run_id: str, book: Book) -> tuple[list[Entry | Decision], str]:
+        if len(book.entries) > 1:
+            raise RunError("ledger.limit")
+        return [entry_of(run_id)], run_id
+
+    def first(book: Book) -> tuple[list[Entry | Decision], str]:
+        asked = one_fits("first", book)
+        if not other.is_alive():
+            ledgers_table.add(spark, path, [replace(spent, status=SPENT)])
+            other.start()
+            assert decided.wait(120)
+        return asked
+
+    def second(book: Book) -> tuple[list[Entry | Decision], str]:
+        asked = one_fits("second", book)
+        decided.set()
+        assert appended.wait(120)
+        return asked
+
+    ended: list[str] = []
+
+    def ask() -> None:
+        try:
+            ended.append(ledgers_table.appended(spark, path, second))
+        except RunError as refused:
+            ended.append(str(refused))
+
+    other = threading.Thread(target=ask)
+    assert ledgers_table.appended(spark, path, first) == "first"
+    appended.set()
+    other.join(120)
+    assert ended == ["ledger.limit"]
+    assert [(one.run_id, one.status) for one in ledger.entries_of(spark, path).entries] == [
+        ("spent", SPENT),
+        ("first", RESERVED),
+    ]
+
+
 DRIVER = """
 import hashlib, os, sys, time
 from dataclasses import replace
