@@ -35,6 +35,7 @@ from dptext_spark.model.tables.schema import (
 from dptext_spark.model.tables.table_checks import (
     check_cases,
     check_file_names,
+    json_object,
     no_delta_table,
     nothing_there,
     other_header,
@@ -54,7 +55,7 @@ ELSEWHERE = (
 )
 _CSV = ("header", "sep", "delimiter", "encoding", "charset", "multiline", "quote", "escape", "mode")
 _PACKED = {".gz": "gzip", ".bz2": "bz2"}
-_UNKNOWN_PACKING = (".deflate", ".lz4", ".snappy", ".zst", ".zstd", ".xz", ".zip")
+UNKNOWN_PACKING = (".deflate", ".lz4", ".snappy", ".zst", ".zstd", ".xz", ".zip")
 _LONG, MOST_DIGITS = 1 << 63, 38  # of a bigint, and of a decimal
 
 
@@ -144,7 +145,7 @@ def _files(place: Path) -> list[Path]:
     files = files_in(place)
     if any("=" in part for file in files for part in file.relative_to(place).parts[:-1]):
         raise NeedsSparkError("has folders that are named by values of a column")
-    if any(file.suffix.lower() in _UNKNOWN_PACKING for file in files):
+    if any(file.suffix.lower() in UNKNOWN_PACKING for file in files):
         raise NeedsSparkError("is packed in a way that only Spark unpacks")
     return files
 
@@ -192,12 +193,12 @@ def _of_footer(footer: pq.FileMetaData, given: str) -> Struct:
     return of_arrow(footer.schema.to_arrow_schema())
 
 
-def _beginning(file: Path) -> tuple[bytes, bool]:
+def _beginning(file: Path, most: int = MOST_BYTES) -> tuple[bytes, bool]:
     """Return the first bytes of a file, unpacked, and whether that is all of it."""
     packing = _PACKED.get(file.suffix.lower())
     with pa.OSFile(str(file)) as plain, pa.input_stream(plain, compression=packing) as stream:
-        raw: bytes = stream.read(MOST_BYTES + 1)
-    return raw[:MOST_BYTES], len(raw) <= MOST_BYTES
+        raw: bytes = stream.read(most + 1)
+    return raw[:most], len(raw) <= most
 
 
 def _csv(files: Sequence[Path], format: str, options: Mapping[str, str]) -> Struct:
@@ -217,7 +218,7 @@ def _csv(files: Sequence[Path], format: str, options: Mapping[str, str]) -> Stru
     names = options.get("header", "true").lower() == "true"
     headers: dict[Path, list[str]] = {}
     for file in files:
-        text = _first_text(file, encoding)
+        text = first_text(file, encoding)
         line = text if several else next((one for one in text.split("\n") if one.strip()), "").rstrip("\r")
         if line.lower().startswith("sep="):
             raise NeedsSparkError("begins with a line that names its separator")
@@ -238,9 +239,9 @@ def _csv(files: Sequence[Path], format: str, options: Mapping[str, str]) -> Stru
     return Struct(tuple(Field(name, Plain("string")) for name in first))
 
 
-def _first_text(file: Path, encoding: str) -> str:
+def first_text(file: Path, encoding: str, most: int = MOST_BYTES) -> str:
     """Return the beginning of a file, characters that cannot be read replaced, as Spark does."""
-    raw, whole = _beginning(file)
+    raw, whole = _beginning(file, most)
     if not whole and b"\n" not in raw:
         raise NeedsSparkError("has a very long first line")
     try:
@@ -259,7 +260,8 @@ def _json(some: Sequence[Path], count: int, columns: Sequence[str]) -> tuple[Str
         lines = raw.split(b"\n")
         for line in lines if whole else lines[:-1]:
             try:
-                found = json.loads(line.decode("utf-8")) if line.strip() else None
+                text = line.decode("utf-8")
+                found = json.loads(text, object_pairs_hook=json_object) if text.strip() else None
             except UnicodeDecodeError:
                 raise NeedsSparkError("has lines that are no UTF-8") from None
             except (ValueError, RecursionError):  # counted by the run

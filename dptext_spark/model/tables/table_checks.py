@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from dptext_spark.config.locations import parts_of, spelled
@@ -105,6 +105,19 @@ def _fields_of(kind: Kind, above: Parts = ()) -> Iterator[Parts]:
         for field in kind.fields:
             yield (*above, field.name)
             yield from _fields_of(field.kind, (*above, field.name))
+
+
+def json_object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the fields of a JSON object; `object_pairs_hook` of :func:`json.loads`.
+
+    Raises:
+        DataError: a name holds half a surrogate pair: Spark takes its record for no JSON.
+    """
+    if any("\ud800" <= sign <= "\udfff" for name, _ in pairs for sign in name):
+        raise DataError(
+            "input: the name of a field in a record holds half a surrogate pair, which is no character; valid: whole characters."
+        )
+    return dict(pairs)
 
 
 def not_utf8(lines: int) -> DataError:

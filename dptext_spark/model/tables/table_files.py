@@ -15,9 +15,10 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import unquote
 
@@ -27,10 +28,11 @@ import pyarrow.parquet as pq
 from dptext_spark.config.locations import has_scheme
 from dptext_spark.errors import DataError, NoRowsError, SettingsError, require_choice
 from dptext_spark.model.tables.schema import of_arrow
-from dptext_spark.model.tables.table_checks import check_cases, check_file_names
+from dptext_spark.model.tables.table_checks import check_cases, check_file_names, json_object, other_header
 
 FIELD = "table"
 SAMPLE_ROWS, MOST_FILES, MOST_BYTES = 1_000, 10, 400_000
+MOST_HEADERS, HEADER_BYTES = 1_000, 65_536  # files whose first lines are compared, and what is read of each
 LARGE_FILE = 10**9  # bytes of a CSV file that is worth reading in parts
 LARGEST_BYTES, LARGEST_FILES = 100 << 30, 10_000  # of a table: larger ones are for Spark
 MOST_NESTED = 50  # levels of a JSON record
@@ -166,7 +168,10 @@ def read_sample(path: str | Path, format: str | None = None, as_text: AsText | N
         given = as_text or AsText()
         texts = [_beginning(one, "UTF-8" if found == "json" else given.encoding) for one in some]
         sizes = {str(one): one.stat().st_size for one in files}
-        return with_large_files(sample_of_texts(str(place), found, texts, size, len(files), given), sizes)
+        sample = sample_of_texts(str(place), found, texts, size, len(files), given)
+        if found != "json":
+            _check_columns(evenly_spaced(files, MOST_HEADERS), sample, given)
+        return with_large_files(sample, sizes)
     except OSError as error:
         raise DataError(
             f"{FIELD}: a file cannot be read ({error.strerror or type(error).__name__})."
@@ -313,6 +318,7 @@ class Beginning(NamedTuple):
         is_all: whether the file ends there.
         encoding: of its characters.
         name: of the file, for messages.
+        partitions: columns that its folders name, with their values.
     """
 
     text: str
@@ -320,6 +326,7 @@ class Beginning(NamedTuple):
     is_all: bool
     encoding: str
     name: str
+    partitions: Mapping[str, str | None] = MappingProxyType({})
 
 
 def encoding_of(given: str) -> str:
@@ -340,22 +347,22 @@ def encoding_of(given: str) -> str:
     return known
 
 
-def _beginning(file: Path, encoding: str | None) -> Beginning:
-    """Return what a file begins with."""
+def _beginning(file: Path, encoding: str | None, most: int = MOST_BYTES) -> Beginning:
+    """Return what a file begins with, of at most so many bytes."""
     with pa.OSFile(str(file)) as plain, pa.input_stream(plain, compression=_packing(file)) as stream:
-        raw = stream.read(MOST_BYTES + 1)
-    whole = len(raw) <= MOST_BYTES
+        raw = stream.read(most + 1)
+    whole, raw = len(raw) <= most, raw[:most]
     marked = next((name for mark, name in MARKS.items() if raw.startswith(mark)), None)
     name = marked or "UTF-8" if encoding is None else encoding_of(encoding)
     try:
         decoder = codecs.getincrementaldecoder("utf-8-sig" if name == "UTF-8" else name)()
-        text = decoder.decode(raw[:MOST_BYTES], final=whole)
+        text = decoder.decode(raw, final=whole)
     except UnicodeDecodeError as error:
         cure = "--encoding with the right one, such as ISO-8859-1" if encoding is None else "a file that is"
         raise DataError(
             f"{FIELD}: {file.name!r} is no {name} at byte {error.start:,}; valid: {cure}."
         ) from None
-    return Beginning(text, _packed_size(raw[:MOST_BYTES], file), whole, name, file.name)
+    return Beginning(text, _packed_size(raw, file), whole, name, file.name)
 
 
 def _packed_size(raw: bytes, file: Path) -> int:
@@ -402,7 +409,7 @@ def _json(place: str, texts: Sequence[Beginning], each: int, size: int, files: i
     """Sample files of JSON records, one a line."""
     found: list[dict[str, Any]] = []
     read, used, all_of_it = 0, 0, True
-    for text, length, whole, _, name in texts:
+    for text, length, whole, _, name, partitions in texts:
         lines, all_of_it = text.split("\n"), all_of_it and whole
         lines = lines if whole else lines[:-1]
         lines = [one for one in lines if one.strip()]
@@ -417,7 +424,7 @@ def _json(place: str, texts: Sequence[Beginning], each: int, size: int, files: i
         if not all(isinstance(one, dict) for one in records):
             raise DataError(f"{FIELD}: {name!r} is not one JSON record a line; valid: JSON lines.")
         read, used = read + len(lines), used + length
-        found += records
+        found += [record | partitions for record in records]
     total, exact = _estimate(read, used, size, all_of_it and len(texts) == files)
     names = dict.fromkeys(name for record in found for name in record)
     rows = pa.table({name: _column([record.get(name) for record in found]) for name in names})
@@ -427,7 +434,7 @@ def _json(place: str, texts: Sequence[Beginning], each: int, size: int, files: i
 
 def _loaded(line: str) -> Any:
     """Read a record; half a pair of surrogates is a question mark, as Spark reads it."""
-    record = json.loads(line)
+    record = json.loads(line, object_pairs_hook=json_object)
     if "\\ud" in line.lower():
         record = json.loads(json.dumps(record, ensure_ascii=False).encode("utf-8", "replace"))
     return record
@@ -508,23 +515,18 @@ def _csv(
         if len(beginning[0]) == 1:
             ends = f"a line is one field, for none of {' '.join(map(repr, SEPARATORS))} separates fields"
         assumed.append(f"{ends}; --separator says otherwise.")
-    names = beginning[0] if header else [f"_c{n}" for n in range(len(beginning[0]))]
-    if not all(names) or len({name.lower() for name in names}) < len(names):
-        raise DataError(
-            f"{FIELD}: the {len(names)} names in the first line are empty or stand there twice; valid: names that differ, or "
-            "--no-header where the line is a row."
+    names = safe_names(beginning[0]) if header else [f"_c{n}" for n in range(len(beginning[0]))]
+    if header and names != beginning[0]:
+        assumed.append(
+            "names in the first line that are empty or stand there twice are numbered, as by a run."
         )
-    lowered = [name.lower() for name in names]
     other = [
         one.name
         for one, rows in zip(texts, tables, strict=True)
-        if header and rows and [name.lower() for name in rows[0]] != lowered
+        if header and rows and not _same_names(rows[0], names)
     ]
     if other:
-        raise DataError(
-            f"{FIELD}: the first line of {', '.join(map(repr, other[:3]))} does not name the columns of the first file, in their "
-            "order, and a run reads columns by their place; valid: files whose first lines are the same."
-        )
+        raise other_header(other, len(names), is_named=True)
     bodies = [rows[1:] if header else rows for rows in tables]
     odd = sum(len(row) != len(names) for rows in bodies for row in rows)
     count = sum(map(len, bodies))
@@ -534,12 +536,13 @@ def _csv(
             "--separator with the right one."
         )
     kept = [[row for row in rows if len(row) == len(names)][:each] for rows in bodies]
-    parts = [
-        pa.table(
-            {name: pa.array([row[n] or None for row in rows], pa.string()) for n, name in enumerate(names)}
+    parts = []
+    for text, rows in zip(texts, kept, strict=True):
+        fields = {name: [row[n] or None for row in rows] for n, name in enumerate(names)}
+        folders = {name: [value] * len(rows) for name, value in text.partitions.items()}
+        parts.append(
+            pa.table({name: pa.array(values, pa.string()) for name, values in (fields | folders).items()})
         )
-        for rows in kept
-    ]
     used = sum(one.size for one in texts)
     read_all = len(texts) == files and all(one.is_all for one in texts)
     total, exact = _estimate(count, used, size, read_all)
@@ -555,6 +558,32 @@ def _csv(
     return made_sample(place, format, parts, total, exact, files, len(texts), options, tuple(assumed))
 
 
+def _check_columns(files: Sequence[Path], sample: TableSample, given: AsText) -> None:
+    """Check that CSV files have the columns of a sample, by the first row of each.
+
+    Raises:
+        DataError: naming those that have others.
+    """
+    names, other = sample.rows.column_names, []
+    for file in files:
+        text, _, is_all, _, name, _ = _beginning(file, given.encoding, HEADER_BYTES)
+        marked = _MARK.match(text)
+        usual = "\t" if sample.format == "tsv" else ","
+        separator = given.separator or (marked[1] if marked else sample.options.get("sep", usual))
+        rows = _rows(_MARK.sub("", text, count=1) if marked else text, str(separator))
+        first, more = next(rows, []), next(rows, None)
+        if not first or (more is None and not is_all):
+            continue
+        if not (_same_names(first, names) if sample.options["header"] else len(first) == len(names)):
+            other.append(name)
+    if other:
+        raise other_header(other, len(names), is_named=bool(sample.options["header"]))
+
+
+def _same_names(first: Sequence[str], names: Sequence[str]) -> bool:
+    return [name.lower() for name in safe_names(first)] == [name.lower() for name in names]
+
+
 def safe_names(names: Sequence[str]) -> list[str]:
     """Return names of columns as Spark makes them of a first line: none is empty, none stands there twice."""
     often = Counter(name.lower() for name in names if name)
@@ -566,14 +595,19 @@ def safe_names(names: Sequence[str]) -> list[str]:
 
 def _records(text: str, separator: str, whole: bool) -> list[list[str]]:
     """Return the rows of a text, without the last one where the text goes on behind it."""
+    rows = [*_rows(text, separator)]
+    return rows if whole else rows[:-1]
+
+
+def _rows(text: str, separator: str) -> Iterator[list[str]]:
+    """Yield the rows of a text but empty ones."""
     try:
         csv.field_size_limit(MOST_BYTES + 1)  # Python's own limit is shorter than some letters
-        rows = [row for row in csv.reader(io.StringIO(text, newline=""), delimiter=separator) if row]
+        yield from filter(None, csv.reader(io.StringIO(text, newline=""), delimiter=separator))
     except csv.Error:  # its text may hold private words
         raise DataError(
             f"{FIELD}: a file is no valid CSV; valid: fields in double quotes that end."
         ) from None
-    return rows if whole else rows[:-1]
 
 
 def _separator(text: str) -> str:
@@ -595,6 +629,9 @@ def _names_columns(rows: Sequence[Sequence[str]]) -> bool:
     Where it cannot be told, it is a row: else private words would be names of columns.
     """
     first, rest = rows[0], [row for row in rows[1:] if len(row) == len(rows[0])]
+    empty = {n for n, name in enumerate(first) if not name and not any(row[n] for row in rest)}
+    first = [name for n, name in enumerate(first) if n not in empty]
+    rest = [[field for n, field in enumerate(row) if n not in empty] for row in rest]
     if not rest or not all(_NAME.fullmatch(name) and len(name) <= LONGEST_NAME for name in first):
         return False
     if len({name.lower() for name in first}) < len(first) or any(len(name.split()) > 3 for name in first):
