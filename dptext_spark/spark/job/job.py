@@ -161,6 +161,9 @@ def run_once(
         except Exception as error:
             maps = [path.name for path in plan.paths if path.over == "map"]
             failure = reduced(error, list(config.columns), maps)
+            if committed:  # by a process that began it before; nothing tells that it still runs
+                told = isinstance(failure, CountMismatchError | RecordingError)
+                raise (failure if told else _not_accounted(plan, failure)) from None
             ended = _failed(plan, record, reservation, started, failure, at)
             if isinstance(ended, RunResult):
                 return ended

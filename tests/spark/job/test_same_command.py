@@ -12,7 +12,9 @@ import pytest
 
 from dptext_spark.config.load import parse_config
 from dptext_spark.config.model import RunConfig
+from dptext_spark.errors import RecordingError
 from dptext_spark.randomness.draws import RunKey
+from dptext_spark.spark.job import job
 from dptext_spark.spark.job.effects import Effect
 from dptext_spark.spark.job.job import RunResult, run_once
 from dptext_spark.spark.job.prepare import prepare_run
@@ -115,3 +117,33 @@ def test_who_counts_again_while_the_other_accounts(spark: Any, tmp_path: Path, p
     assert seconds["value"] is not None
     (balance,) = read(str(tmp_path / "ledger"), spark)
     assert [(column.total, balance.unfinished) for column in balance.columns] == [(1.0, 0)]
+
+
+def test_who_cannot_count_again_waits_for_nobody(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The process that committed ended before its account, and the input cannot be read any more."""
+
+    class EndedError(BaseException):
+        pass
+
+    def ends(passed: str) -> None:
+        if passed == Effect.DATA_COMMIT.after:
+            raise EndedError
+
+    def fails(*_: Any) -> None:
+        raise RuntimeError("zqxmarker")
+
+    spark.createDataFrame([(1, "good news")], "id long, body string").write.format("delta").save(
+        str(tmp_path / "in")
+    )
+    with pytest.raises(EndedError):
+        command(spark, tmp_path, ends)
+    monkeypatch.setattr(job, "WAIT", 0.0)
+    monkeypatch.setattr(job, "recounted", fails)
+    with pytest.raises(RecordingError) as told:
+        command(spark, tmp_path, lambda point: None)
+    assert "Another process" not in str(told.value)
+    assert "zqxmarker" not in str(told.value)
+    monkeypatch.undo()
+    assert command(spark, tmp_path, lambda point: None).status == "recovered"
