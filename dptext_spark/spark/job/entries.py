@@ -19,13 +19,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
 from dptext_spark.config.ledger_place import FIELDS, is_delta_here, is_table_name, ledger_place
 from dptext_spark.config.locations import normal_path
 from dptext_spark.config.sections import Input, Ledger
 from dptext_spark.errors import DataError, DPTextError, SettingsError
-from dptext_spark.ledger.entry import FORMAT, OF_RECORD, Book, Decision, Entry
+from dptext_spark.ledger.entry import FORMAT, OF_RECORD, TABLE, VOID, Book, Decision, Entry
 from dptext_spark.spark.errors import reduced
 from dptext_spark.spark.job.checks import holds_files, is_here
 from dptext_spark.spark.job.conflicts import retry_on_conflict
@@ -99,6 +100,36 @@ def check_ledger_writable(spark: SparkSession, source: Input, path: str, *, dry:
             f"{FIELDS}: the ledger {path!r} cannot be written ({told}), and no run goes on without one; valid: a folder by "
             "ledger.path or a catalog name by ledger.table that can be written. Nothing was read."
         ) from None
+
+
+def check_single_ledger(
+    spark: SparkSession, source: Input, settings: Ledger, place: str, table_id: str | None
+) -> None:
+    """Check that a table by name was not counted elsewhere: by its path, in the ledger that is nearest to that.
+
+    Args:
+        spark: the session.
+        source: the input as the settings name it.
+        settings: that may name a ledger, and so decide.
+        place: where the table lies.
+        table_id: its identifier.
+
+    Raises:
+        SettingsError: it was, and the two ledgers would not add.
+    """
+    if source.table is None or settings.place is not None or place.startswith(TABLE):
+        return
+    try:
+        other = ledger_of(spark, Input(path=place), Ledger())
+        entries = entries_of(spark, other).of_input(place, table_id).entries
+    except PySparkException:  # a catalog that keeps folders from its users: nobody counted by them
+        return
+    if any(entry.status != VOID for entry in entries):
+        raise SettingsError(
+            f"{FIELDS}: none given, so {ledger_of(spark, source, settings)!r} would count {source.table!r}; but {other!r} "
+            f"counted it by its path, and the two do not add. Valid: ledger.path: {other}, or one ledger.path or "
+            "ledger.table in all settings that read this table. Nothing was written to the target."
+        )
 
 
 def _is_there(spark: SparkSession, source: Input) -> bool:

@@ -52,7 +52,7 @@ from dptext_spark.spark.errors import reduced
 from dptext_spark.spark.job import runs
 from dptext_spark.spark.job.counting import Units, counted_before
 from dptext_spark.spark.job.effects import Effect, Observer, announced, unobserved
-from dptext_spark.spark.job.entries import add, appended, entries_of
+from dptext_spark.spark.job.entries import add, appended, check_single_ledger, entries_of
 from dptext_spark.spark.job.plan import RunPlan
 from dptext_spark.spark.job.releases import Source, metric_of, release_of, shown_mechanism, source_of
 from dptext_spark.spark.session.session import context_of
@@ -124,7 +124,9 @@ def reserve(
     """
     path = plan.place.ledger
     try:
-        source = source_of(plan)
+        source, settings = source_of(plan), plan.config
+        if not committed:
+            check_single_ledger(plan.spark, settings.input, settings.ledger, source.place, source.table_id)
         asked = _asked(plan, source, added_to)
         if plan.config.ledger.limit_record is not None:
             # What a record costs depends on its words: they are counted beforehand only where a limit asks for it.

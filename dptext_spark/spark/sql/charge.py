@@ -24,7 +24,12 @@ from dptext_spark.randomness.draws import RunKey
 from dptext_spark.runtime.record import Json
 from dptext_spark.spark.errors import reduced
 from dptext_spark.spark.job import runs
-from dptext_spark.spark.job.entries import appended, check_ledger_writable, ledger_of
+from dptext_spark.spark.job.entries import (
+    appended,
+    check_ledger_writable,
+    check_single_ledger,
+    ledger_of,
+)
 from dptext_spark.spark.job.ledger import Reservation, decision, labelled, own_entries, settle
 from dptext_spark.spark.job.releases import ReleaseSpec, Source, metric_of_model, source_at
 from dptext_spark.spark.tables.paths import paths_of
@@ -179,7 +184,9 @@ def charged(spark: SparkSession, spec: RegistrationSpec, charge: ChargeSettings)
     path = ledger_of(spark, charge.input, charge.ledger)
     check_ledger_writable(spark, charge.input, path)
     try:
-        entry = spec.entry(charge, checked_source(spark, spec, charge))
+        source = checked_source(spark, spec, charge)
+        check_single_ledger(spark, charge.input, charge.ledger, source.place, source.table_id)
+        entry = spec.entry(charge, source)
         reservation = appended(
             spark, path, lambda book: _decide(spark, path, book, entry, charge.ledger, spec)
         )

@@ -80,6 +80,30 @@ def test_of_an_input_by_name_it_is_a_table_of_its_schema(spark: Any, tmp_path: P
         spark.sql("DROP TABLE IF EXISTS default.dptext_ledger")
 
 
+def test_a_table_by_name_that_was_counted_by_its_path_is_refused(spark: Any, tmp_path: Path) -> None:
+    place = str(tmp_path / "data/in")
+    letters(spark).write.format("delta").saveAsTable("placed", path=place)
+    by_path, by_name = {"path": place}, {"table": "default.placed"}
+    try:
+        run(config(by_path, tmp_path / "a"), spark, key=key("a"))
+        with pytest.raises(SettingsError) as told:
+            run(config(by_name, tmp_path / "b"), spark, key=key("b"))
+        names = (
+            "ledger.path",
+            "ledger.table",
+            str(tmp_path / "data/_dptext_ledger"),
+            "default.dptext_ledger",
+        )
+        assert all(name in str(told.value) for name in names)
+        assert not (tmp_path / "b").exists()
+        named = {"ledger": {"path": str(tmp_path / "data/_dptext_ledger")}}
+        facts = run(config(by_name, tmp_path / "b", **named), spark, key=key("b")).facts
+        assert facts["ledger"]["columns"][0]["total"] == 2.0
+    finally:
+        spark.sql("DROP TABLE IF EXISTS default.placed")
+        spark.sql("DROP TABLE IF EXISTS default.dptext_ledger")
+
+
 @pytest.mark.parametrize(
     ("path", "ledgers", "expected"),
     [
