@@ -802,10 +802,8 @@ def test_a_settlement_between_two_decisions_hides_neither_from_the_other(
     appended.set()
     other.join(120)
     assert ended == ["ledger.limit"]
-    assert [(one.run_id, one.status) for one in ledger.entries_of(spark, path).entries] == [
-        ("spent", SPENT),
-        ("first", RESERVED),
-    ]
+    standing = {entry.run_id: entry.status for entry in ledger.entries_of(spark, path).entries}
+    assert standing == {"spent": SPENT, "first": RESERVED}
 
 
 DRIVER = """
