@@ -22,4 +22,4 @@ Header = Annotated[
         "--header/--no-header", help="Whether a CSV file's first line names columns. Default: looked for."
     ),
 ]
-Encoding = Annotated[str | None, typer.Option(help="Of a CSV file, such as ISO-8859-1. Default: UTF-8.")]
+Encoding = Annotated[str | None, typer.Option(help="Of CSV or JSON, such as ISO-8859-1. Default: UTF-8.")]

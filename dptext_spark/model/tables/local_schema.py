@@ -132,8 +132,8 @@ def read_schema(source: Input, columns: Sequence[str]) -> LocalInput:
 
 def files_in(place: Path) -> list[Path]:
     """Return the files below a folder, or the file itself, as Spark lists them: without hidden ones, sorted by name."""
-    if place.is_file():
-        return [place]
+    if not place.is_dir():
+        return [place] if place.exists() else []
     found = []
     for folder, below, names in os.walk(place):
         below[:] = [name for name in below if not name.startswith(("_", "."))]

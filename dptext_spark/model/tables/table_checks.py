@@ -63,11 +63,23 @@ def unreadable(place: str, format: str, why: str) -> DataError:
 
 
 def check_file_names(place: str, files: Iterable[Path]) -> None:
-    """Refuse files of this machine whose names hold a colon: Hadoop's local file system cannot open them.
+    """Refuse files of this machine that Spark cannot read: those with a colon in their names, pipes and devices.
+
+    Hadoop's local file system cannot open the first, and waits for ever for a pipe.
+
+    Args:
+        place: the input.
+        files: of it.
 
     Raises:
         DataError: naming the first of them.
     """
+    files = list(files)
+    endless = next((file for file in files if file.exists() and not file.is_file()), None)
+    if endless is not None:
+        raise DataError(
+            f"input.path: {str(endless)!r} is a pipe, a device or a socket; valid: a file, or a folder of files."
+        )
     odd = next((file.name for file in files if ":" in file.name), None)
     if odd is not None:
         raise colon_in_name(place, odd)

@@ -166,7 +166,8 @@ def read_sample(path: str | Path, format: str | None = None, as_text: AsText | N
         if found in ("delta", "parquet"):
             return _parquet(place, found, files, some, each)
         given = as_text or AsText()
-        texts = [_beginning(one, "UTF-8" if found == "json" else given.encoding) for one in some]
+        encoding = encoding_of_json(given.encoding) if found == "json" else given.encoding
+        texts = [_beginning(one, encoding) for one in some]
         sizes = {str(one): one.stat().st_size for one in files}
         sample = sample_of_texts(str(place), found, texts, size, len(files), given)
         if found != "json":
@@ -347,6 +348,23 @@ def encoding_of(given: str) -> str:
     return known
 
 
+def encoding_of_json(given: str | None) -> str:
+    """Return Spark's name of an encoding of JSON records, one a line; UTF-8 where none is given.
+
+    Raises:
+        SettingsError: Spark reads no lines of it.
+    """
+    name = "UTF-8" if given is None else encoding_of(given)
+    if name in ("UTF-16", "UTF-32"):
+        valid = ", ".join(
+            name for name in dict.fromkeys(ENCODINGS.values()) if name not in ("UTF-16", "UTF-32")
+        )
+        raise SettingsError(
+            f"encoding: {given!r} given; valid of JSON, for Spark reads no other by lines: {valid}."
+        )
+    return name
+
+
 def _beginning(file: Path, encoding: str | None, most: int = MOST_BYTES) -> Beginning:
     """Return what a file begins with, of at most so many bytes."""
     with pa.OSFile(str(file)) as plain, pa.input_stream(plain, compression=_packing(file)) as stream:
@@ -429,7 +447,9 @@ def _json(place: str, texts: Sequence[Beginning], each: int, size: int, files: i
     names = dict.fromkeys(name for record in found for name in record)
     rows = pa.table({name: _column([record.get(name) for record in found]) for name in names})
     check_cases(of_arrow(rows.schema))
-    return made_sample(place, "json", [rows], total, exact, files, len(texts))
+    encoding = texts[0].encoding
+    options = {} if encoding == "UTF-8" else {"encoding": encoding}
+    return made_sample(place, "json", [rows], total, exact, files, len(texts), options)
 
 
 def _loaded(line: str) -> Any:

@@ -309,6 +309,24 @@ def test_half_an_emoji_in_the_name_of_a_json_field_is_refused(tmp_path: Path) ->
     assert "a\U0001f600" in read_sample(tmp_path / "t.json").rows.column_names
 
 
+def test_json_may_have_another_encoding(tmp_path: Path) -> None:
+    records = "".join(
+        json.dumps({"id": n, "body": f"über {body}"}, ensure_ascii=False) + "\n"
+        for n, body in enumerate(BODIES)
+    )
+    for encoding in ("ISO-8859-1", "UTF-16LE"):
+        (tmp_path / "t.json").write_bytes(records.encode(encoding))
+        with pytest.raises(DataError):
+            read_sample(tmp_path / "t.json")
+        sample = read_sample(tmp_path / "t.json", as_text=AsText(encoding=encoding))
+        assert sample.options == {"encoding": encoding}
+        assert sample.rows["body"].to_pylist() == [f"über {body}" for body in BODIES]
+    with pytest.raises(
+        SettingsError, match=r"'UTF-16' given; valid of JSON, .*: US-ASCII, ISO-8859-1, UTF-8, UTF-16BE"
+    ):
+        read_sample(tmp_path / "t.json", as_text=AsText(encoding="UTF-16"))
+
+
 @pytest.mark.parametrize("header", [True, None])
 def test_a_name_that_is_empty_is_numbered_as_by_a_run(header: bool | None, tmp_path: Path) -> None:
     rows = "".join(f'{n},"{BODIES[0]}",,\n' for n in range(5))

@@ -72,6 +72,12 @@ def write_places(root: Path) -> None:
     (root / "rows.csv").write_text(f"1,the {MARKER}\n2,the day\n")
     (root / "utf16.csv").write_text(f"id,body\n1,{MARKER}\n", encoding="utf-16")
     (root / "plain.csv").write_text(f"id,body\n1,{MARKER}\n")
+    (root / "letters").mkdir()
+    (root / "letters" / "a.csv").write_text("id,body\n1,x\n")
+    (root / "letters" / "b.csv").write_text(f"body,id\n{MARKER},2\n")
+    (root / "piped").mkdir()
+    (root / "piped" / "a.csv").write_text("id,body\n1,x\n")
+    os.mkfifo(root / "piped" / "b.csv")
     (root / "records.json").write_text(json.dumps({"id": 1, "body": MARKER, "n": 1.5}) + "\n")
     (root / "notes").mkdir()
     (root / "notes" / "readme.md").write_text(f"{MARKER}\n")
@@ -139,6 +145,10 @@ CASES: dict[str, Case] = {
     "no header": Case(_csv("rows.csv"), DataError, "input.options with header: false where that line is a row"),
     "no header, no such place": Case({**_csv("rows.csv", header="false"), "columns": ["_c2"]}, DataError,
                                      "columns: '_c2' is not in the input; text columns there: _c0, _c1."),
+    "columns of files": Case(_csv("letters"), DataError, "the first line of 1 file (b.csv) does not name the columns"),
+    "a pipe": Case(_csv("piped/b.csv"), DataError, "b.csv' is a pipe, a device or a socket; valid: a file, or a folder"),
+    "a pipe in a folder": Case(_csv("piped"), DataError, "b.csv' is a pipe, a device or a socket; valid: a file, or a folder"),
+    "a pipe for a Delta table": Case({"input": {"path": "ROOT/piped/b.csv"}}, DataError, "is no Delta table; name its"),
     "another encoding": Case(_csv("utf16.csv"), DataError, "with encoding where the file is no UTF-8"),
     "no such field of JSON": Case({"input": {"path": "ROOT/records.json", "format": "json"}, "columns": ["boddy"]}, DataError,
                                   "columns: 'boddy' is not in the input; text columns there: body, id, n."),
