@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import gzip
 import posixpath
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
@@ -23,11 +25,13 @@ from dptext_spark.model.tables.table_files import (
     FIELD,
     MOST_BYTES,
     MOST_FILES,
+    MOST_HEADERS,
     SAMPLE_ROWS,
     AsText,
     Beginning,
     TableSample,
     encoding_of,
+    encoding_of_json,
     evenly_spaced,
     format_of,
     made_sample,
@@ -40,6 +44,7 @@ from dptext_spark.spark.session.session import brief_session
 from dptext_spark.spark.tables.csv_files import partition_columns
 from dptext_spark.spark.tables.tables import (
     Target,
+    check_same_columns,
     delta_version,
     escaped,
     escaped_if_there,
@@ -51,6 +56,7 @@ from dptext_spark.spark.tables.tables import (
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
 LINES = 2_000  # of each text file
 _FIRST = "of a table in this form Spark gives the rows that come first, and counts all"
 _PACKED = (".gz", ".bz2", ".zst", ".lz4", ".snappy", ".deflate")
@@ -126,13 +132,26 @@ def _sample(spark: SparkSession, table: BySpark, format: str | None, as_text: As
             )
             rows = rows if exact else round(rows * size / max(_bytes_of(parts), 1))
         return made_sample(place, kind, parts, rows, exact, len(files), len(some))
-    texts = [_beginning(spark, one, "UTF-8" if kind == "json" else as_text.encoding) for one in some]
+    encoding = encoding_of_json(as_text.encoding) if kind == "json" else as_text.encoding
+    folders = (
+        ()
+        if is_file
+        else partition_columns(spark, {}, kind.replace("tsv", "csv"), escaped_if_there(spark, place))
+    )
+    texts = [_beginning(spark, one, encoding)._replace(partitions=_values(one, folders)) for one in some]
     made = with_large_files(sample_of_texts(place, kind, texts, size, len(files), as_text), files)
-    if any("=" in one.removeprefix(place) for one in map(posixpath.dirname, files)):
-        return replace(
-            made, assumed=(*made.assumed, "columns of its partitions are in no file and not shown.")
-        )
+    if kind != "json" and len(files) <= MOST_HEADERS:
+        source = Input.model_validate({"path": place, "format": kind, "options": dict(made.options)})
+        check_same_columns(spark, source, elsewhere=False)
     return made
+
+
+def _values(file: str, columns: Sequence[str]) -> dict[str, str | None]:
+    """Return what the folders of a file say of columns, as Spark reads their names."""
+    named = {
+        unquote(name): unquote(value) for name, _, value in (part.partition("=") for part in file.split("/"))
+    }
+    return {name: None if named[name] == _NULL_FOLDER else named[name] for name in columns if name in named}
 
 
 def _first_rows(df: DataFrame, place: str, format: str) -> TableSample:

@@ -38,6 +38,7 @@ class Case(NamedTuple):
         code: 0, or the exit code of the error.
         said: a part of the message.
         rows: that are written.
+        encoding: of the file, where it is none in UTF-8.
     """
 
     write: Callable[[Path], Path]
@@ -46,6 +47,7 @@ class Case(NamedTuple):
     code: int = 0
     said: str = ""
     rows: int = 40
+    encoding: str | None = None
 
 
 def json_lines(*records: dict[str, Any] | str | bytes, name: str = "in.jsonl") -> Callable[[Path], Path]:
@@ -70,6 +72,13 @@ def csv_lines(header: str, *rows: str, name: str = "in.csv") -> Callable[[Path],
     return write
 
 
+def _encoded(folder: Path, encoding: str) -> Path:
+    """Write records in an encoding."""
+    lines = [json.dumps({"id": n, "body": f"{BODY} ü"}, ensure_ascii=False) + "\n" for n in range(40)]
+    (folder / "in.jsonl").write_bytes("".join(lines).encode(encoding))
+    return folder / "in.jsonl"
+
+
 def sparse(n: int) -> dict[str, Any]:
     return {"id": n, "kind": "open"} | ({"body": BODY} if n else {})
 
@@ -84,6 +93,19 @@ CASES = {
     "Latin-1": Case(
         json_lines(*[f'{{"id": {n}, "body": "{BODY} ü"}}'.encode("latin-1") for n in range(40)]), "json", ("body",),
         REFUSED, "UTF-8",
+    ),
+    "Latin-1 that is named": Case(
+        json_lines(*[f'{{"id": {n}, "body": "{BODY} ü"}}'.encode("latin-1") for n in range(40)]), "json", ("body",),
+        encoding="ISO-8859-1",
+    ),
+    "UTF-16LE that is named": Case(
+        lambda folder: _encoded(folder, "utf-16-le"), "json", ("body",), encoding="UTF-16LE"
+    ),
+    "half an emoji in the name of a field": Case(
+        json_lines('{"id": 99, "a\\ud83d": "x", "body": "the garden"}'), "json", ("body",), REFUSED
+    ),
+    "half an emoji in the name of an inner field": Case(
+        json_lines('{"id": 99, "m": [{"a\\ud83d": "x"}], "body": "the garden"}'), "json", ("body",), REFUSED
     ),
     "Latin-1 in the last record": Case(
         json_lines(f'{{"id": 99, "body": "{BODY} ü"}}'.encode("latin-1")), "json", ("body",), REFUSED, "UTF-8"
@@ -100,6 +122,10 @@ CASES = {
     ),
     "columns like numbers": Case(
         csv_lines("id,08,1e3,no", *(f'{n},"{BODY}","{BODY}","{BODY}"' for n in range(40))), "csv", ("08", "1e3", "no")
+    ),
+    "names that are empty": Case(csv_lines("id,body,,", *(f'{n},"{BODY}",,' for n in range(40))), "csv", ("body",)),
+    "names that repeat": Case(
+        csv_lines("id,body,Body", *(f'{n},"{BODY}","{BODY}"' for n in range(40))), "csv", ("body1", "Body2")
     ),
     "a colon in the name of the file": Case(
         csv_lines("id,body", *(f'{n},"{BODY}"' for n in range(40)), name="a:b.csv"), "csv", ("body",), REFUSED, "colon"
@@ -127,7 +153,7 @@ def ended(what: Callable[[], Any]) -> tuple[int | str, str]:
 def started(place: Path, file: Path, case: Case) -> None:
     """Write settings of a table as `start` does."""
     sample = sample_of(
-        str(place), case.format, None, True if case.format == "csv" else None, None, lambda *_: None
+        str(place), case.format, None, True if case.format == "csv" else None, case.encoding, lambda *_: None
     )
     of = columns_of(sample, case.columns)
     named = TableSettings(sample.path, sample.format, of.texts, "id", options=sample.options)
@@ -137,7 +163,8 @@ def started(place: Path, file: Path, case: Case) -> None:
 def settings_of(place: Path, case: Case, out: Path) -> RunConfig:
     return parse_config(
         {
-            "input": {"path": str(place), "format": case.format}, "columns": list(case.columns), "row_key": "id",
+            "input": {"path": str(place), "format": case.format, "options": {"encoding": case.encoding} if case.encoding else {}},
+            "columns": list(case.columns), "row_key": "id",
             "output": {"path": str(out)}, "audit": {"consistency_scopes": 0},
         }
     )  # fmt: skip

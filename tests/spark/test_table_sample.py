@@ -10,11 +10,13 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import PySparkException
 
+from dptext_spark.config.sections import Input
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.model.first_look import columns_of
 from dptext_spark.model.tables.table_files import ENCODINGS, MOST_FILES, SAMPLE_ROWS, AsText, read_sample
 from dptext_spark.model.tables.table_way import BySpark
 from dptext_spark.spark.table_sample import sample_by_spark
+from dptext_spark.spark.tables.tables import read_input
 
 PRIVATE = "Zebedee"
 BODIES = [f"Please send the parcel to {PRIVATE}", 'Please "do" it, over']
@@ -48,6 +50,37 @@ def test_partitions_are_columns(spark, tmp_path: Path) -> None:
         4,
         True,
     )
+
+
+@pytest.mark.parametrize("form", ["csv", "tsv", "json"])
+def test_partitions_of_text_files_are_columns_as_a_run_reads_them(spark, tmp_path: Path, form: str) -> None:
+    for day in ("007", "a%20b", "__HIVE_DEFAULT_PARTITION__"):
+        (tmp_path / f"day={day}" / "k=1").mkdir(parents=True)
+        file = tmp_path / f"day={day}" / "k=1" / f"t.{form}"
+        separator = {"csv": ",", "tsv": "\t"}.get(form, "")
+        plain = f"id{separator}body\n" + "".join(f"{n}{separator}{BODIES[0]}\n" for n in range(3))
+        records = "".join(json.dumps({"id": n, "body": BODIES[0]}) + "\n" for n in range(3))
+        file.write_text(records if form == "json" else plain)
+    sample = by_spark(spark, tmp_path)
+    assert sorted(map(str, sample.rows["day"].to_pylist())) == ["007"] * 3 + ["None"] * 3 + ["a b"] * 3
+    df, _ = read_input(spark, Input(path=str(tmp_path), format=form), ["body"])
+    assert [(r["day"], r["k"]) for r in df.orderBy("day").collect()] == sorted(
+        zip(sample.rows["day"].to_pylist(), sample.rows["k"].to_pylist(), strict=True),
+        key=lambda pair: pair[0] or "",
+    )
+    assert set(sample.rows.column_names) == set(df.columns)
+
+
+def test_first_lines_of_files_beside_the_sample_are_compared(spark, tmp_path: Path) -> None:
+    text = "id,body\n" + "".join(f"{n},{BODIES[0]}\n" for n in range(3))
+    (tmp_path / "day=1").mkdir()
+    for n in range(30):
+        (tmp_path / "day=1" / f"{n:02}.csv").write_text(text)
+    assert by_spark(spark, tmp_path).files == 30
+    (tmp_path / "day=1" / "29.csv").write_text(f"body,id\n{PRIVATE},1\n")
+    with pytest.raises(DataError, match=r"1 file \(day=1/29\.csv\) does not name the columns") as caught:
+        by_spark(spark, tmp_path)
+    assert PRIVATE not in str(caught.value)
 
 
 @pytest.mark.parametrize("encoding", [None, "latin-1", "utf-16"])

@@ -22,13 +22,19 @@ from dptext_spark.spark.job.lists import read_lists
 from dptext_spark.spark.session.session import spark_session
 from dptext_spark.spark.tables.identity import identify_rows
 from dptext_spark.spark.tables.paths import schema_of
-from dptext_spark.spark.tables.tables import history, read_input, sizes_of
+from dptext_spark.spark.tables.tables import (
+    check_same_columns,
+    checked_records,
+    history,
+    read_input,
+    sizes_of,
+)
 
 
 def check_by_spark(config: RunConfig, say: Steps) -> Checked:
     """Check a run by the session that it would have; nothing is written.
 
-    No row is read but of JSON, whose types Spark takes from all records.
+    No row is read but of JSON, whose types Spark takes from all records, and of CSV files that are not on this machine.
 
     Args:
         config: the settings.
@@ -47,6 +53,9 @@ def check_by_spark(config: RunConfig, say: Steps) -> Checked:
         schema = schema_of(df.schema)
         fit = check_input(schema, config)
         identify_rows(df, config.row_key, config.record_key, ordinal=True)
+        if config.input.format == "json":
+            checked_records(spark, config.input, df)
+        check_same_columns(spark, config.input)
         place = place_of(config)
         check_partitions_of(spark, config, place, schema, fit)
         commits = history(spark, place.target)
@@ -62,7 +71,4 @@ def check_by_spark(config: RunConfig, say: Steps) -> Checked:
     ours = len(our_commits(commits))
     there = target_said(config, ours, made=only_created(commits)) if commits else NEW
     read = f"the schema of {'the Delta table, ' + version if version.startswith('delta:') else 'its files'}"
-    unknown = [*only_the_run(config, fit.paths)]
-    if config.input.format in ("csv", "tsv"):
-        unknown.append("whether the files have the same columns")
-    return Checked("Spark", read, schema.names, fit.kept, there, tuple(unknown), slow)
+    return Checked("Spark", read, schema.names, fit.kept, there, tuple(only_the_run(config, fit.paths)), slow)

@@ -26,6 +26,13 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 CORRUPT = "_dptext_corrupt_record"
+# Without pruning every record is parsed whole, so that one with too many fields is seen.
+LENIENT = {
+    "mode": "PERMISSIVE",
+    "columnnameofcorruptrecord": CORRUPT,
+    "inferschema": "false",
+    "columnpruning": "false",
+}
 _NONE = "_dptext_none"
 _MARK = re.compile(r"(?i)sep=(.?)")
 
@@ -38,6 +45,7 @@ class CsvLayout:
         options: of Spark's reader; names in lower case, as Spark tells no cases apart.
         columns: of the files, in their order.
         partitions: columns that folders are named by.
+        files: their addresses, sorted.
         is_named: whether a line of each file names the columns.
         is_marked: whether each file begins with a line `sep=`.
     """
@@ -45,6 +53,7 @@ class CsvLayout:
     options: Mapping[str, str]
     columns: tuple[str, ...]
     partitions: tuple[str, ...]
+    files: tuple[str, ...]
     is_named: bool
     is_marked: bool
 
@@ -77,15 +86,8 @@ def _is_name(field: Column, number: int, names: Sequence[str]) -> Column:
 
 def csv_reader(spark: SparkSession, options: Mapping[str, str]) -> DataFrameReader:
     """Return a reader of CSV files that drops nothing: what does not fit its columns is in `CORRUPT`, where that is read."""
-    # Without pruning every record is parsed whole, so that one with too many fields is seen.
-    ours = {
-        "mode": "PERMISSIVE",
-        "columnnameofcorruptrecord": CORRUPT,
-        "inferschema": "false",
-        "columnpruning": "false",
-    }
     # Names are compared in the files' own spelling and order before a run begins: Spark's check would show a line in its message.
-    return spark.read.options(**{**options, **ours, "enforceschema": "true"})
+    return spark.read.options(**{**options, **LENIENT, "enforceschema": "true"})
 
 
 def csv_options(source: Input) -> dict[str, str]:
@@ -122,7 +124,8 @@ def layout_of(spark: SparkSession, source: Input, folder: str) -> CsvLayout:
     is_named = options["header"].lower() == "true"
     listed = _listed(spark, options, "csv", folder)
     partitions = tuple(name for name in listed.columns if name != _NONE)
-    file, fields = _first_line(spark, options, sorted(listed.inputFiles()))
+    files = tuple(sorted(listed.inputFiles()))
+    file, fields = _first_line(spark, options, files)
     separator = _marked_separator(fields, source, options)
     if separator is not None:
         options = {
@@ -137,7 +140,7 @@ def layout_of(spark: SparkSession, source: Input, folder: str) -> CsvLayout:
             f"input: column {twice[0]!r} is in the files and in the names of their folders; valid: a name for each, or "
             "input.options: {recursiveFileLookup: true}, which reads files alone."
         )
-    return CsvLayout(options, tuple(columns), partitions, is_named, separator is not None)
+    return CsvLayout(options, tuple(columns), partitions, files, is_named, separator is not None)
 
 
 def _first_line(

@@ -9,25 +9,38 @@ Of CSV three things are checked of each file, and no message shows what stands i
 
 from __future__ import annotations
 
+import io
 import posixpath
 import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
-from urllib.parse import unquote
+from urllib.parse import unquote, urlparse
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
 from dptext_spark.config.sections import Input
 from dptext_spark.errors import DataError
+from dptext_spark.model.tables.delta_log import NeedsSparkError
+from dptext_spark.model.tables.local_schema import UNKNOWN_PACKING, first_text
 from dptext_spark.model.tables.table_checks import named_files, other_header
-from dptext_spark.spark.tables.csv_files import CORRUPT, CsvLayout, csv_reader, layout_of
+from dptext_spark.spark.tables.csv_files import CORRUPT, LENIENT, CsvLayout, csv_reader, layout_of
 from dptext_spark.spark.tables.paths import quoted
+from dptext_spark.spark.tables.schemas import frame_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _NOTHING = "\ufdd0"  # separates the fields of a line that is one field; it is no character, by Unicode
+_BEGINNING = 65_536  # bytes of a file in which its first record ends; else Spark reads the files
+# Options and encodings that a first record is read by here.
+_READ_HERE = {
+    "header", "sep", "delimiter", "encoding", "charset", "multiline", "quote", "escape", "mode", "recursivefilelookup",
+    "pathglobfilter",
+}  # fmt: skip
+_DECODED_HERE = ("UTF-8", "UTF-16LE", "UTF-16BE", "ISO-8859-1", "US-ASCII")
 
 
 class UnfitFile(NamedTuple):
@@ -53,11 +66,12 @@ def checked_csv(spark: SparkSession, source: Input, folder: str) -> int:
     layout = layout_of(spark, source, folder)
     if not layout.columns:
         return 0
+    _compared_here(spark, layout, source)
     both = _rows(spark, layout, folder)
     if len(layout.options.get("quote", '"')) == 1:
         both = both.unionByName(_quotes(spark, layout, folder))
     of_file = both.groupBy("file").agg(
-        F.coalesce(F.min_by("is_headed", "place"), F.lit(True)).alias("is_headed"),
+        _first_is_headed(),
         F.sum("unfit").alias("unfit"),
         (F.sum("quotes") % 2 if layout.is_multiline else F.sum("quotes")).alias("open"),
     )
@@ -68,10 +82,89 @@ def checked_csv(spark: SparkSession, source: Input, folder: str) -> int:
         .where("not is_headed or records > 0")
         .collect()
     ]
-    others = [_name(file.file, source.path or "") for file in files if not file.is_headed]
-    if others:
-        raise other_header(others, len(layout.columns), is_named=layout.is_named)
+    _refuse_others([file.file for file in files if not file.is_headed], layout, source)
     return _accepted(files, source)
+
+
+def check_headers(spark: SparkSession, source: Input, folder: str, *, elsewhere: bool = True) -> None:
+    """Check that all files of a CSV or TSV input have the columns of the first.
+
+    Args:
+        spark: the session.
+        source: the input.
+        folder: as Spark's reader needs it.
+        elsewhere: whether files that are not on this machine are compared, too, for which Spark reads them whole.
+
+    Raises:
+        DataError: naming those that have others.
+    """
+    layout = layout_of(spark, source, folder)
+    if layout.columns and not _compared_here(spark, layout, source) and elsewhere:
+        of_file = _rows(spark, layout, folder).groupBy("file").agg(_first_is_headed())
+        _refuse_others([row["file"] for row in of_file.where("not is_headed").collect()], layout, source)
+
+
+def _refuse_others(files: Sequence[str], layout: CsvLayout, source: Input) -> None:
+    if files:
+        names = [_name(file, source.path or "") for file in files]
+        raise other_header(names, len(layout.columns), is_named=layout.is_named)
+
+
+def _compared_here(spark: SparkSession, layout: CsvLayout, source: Input) -> bool:
+    """Compare the first records of files of this machine, in one small job; return whether those are all files.
+
+    Raises:
+        DataError: naming the files that have other columns.
+    """
+    if not hasattr(spark, "_jsparkSession") or set(layout.options) - _READ_HERE:
+        return False
+    if layout.options.get("encoding", layout.options.get("charset", "UTF-8")).upper() not in _DECODED_HERE:
+        return False
+    try:
+        firsts = {address: _first_record(address, layout) for address in layout.files}
+    except (OSError, NeedsSparkError):
+        return False
+    distinct = [(record,) for record in {*firsts.values()} if record is not None]
+    names = [f"_{number}" for number in range(len(layout.columns))]
+    schema = ", ".join(f"{name} string" for name in [*names, CORRUPT])
+    records = frame_of(spark, distinct, T.StructType().add("record", "string"))
+    rows = records.select(
+        "record", F.from_csv("record", schema, {**layout.options, **LENIENT}).alias("row")
+    ).select("record", "row.*")
+    other = {row["record"] for row in rows.where(~_is_headed(layout, names)).select("record").collect()}
+    _refuse_others([address for address, record in firsts.items() if record in other], layout, source)
+    return True
+
+
+def _first_record(address: str, layout: CsvLayout) -> str | None:
+    """Return the first record of a file of this machine; None where it has none.
+
+    Raises:
+        NeedsSparkError: it is elsewhere, or its record does not end where a first look ends.
+        OSError: it cannot be read.
+    """
+    parsed = urlparse(address)
+    file = Path(unquote(parsed.path))
+    if parsed.scheme != "file" or file.suffix.lower() in UNKNOWN_PACKING:
+        raise NeedsSparkError("is not on this machine")
+    text = first_text(
+        file, layout.options.get("encoding", layout.options.get("charset", "UTF-8")), _BEGINNING
+    )
+    lines = io.StringIO(text, newline="")
+    if layout.is_marked:
+        next(lines, None)
+    quote, escape = layout.options.get("quote", '"'), layout.options.get("escape", "\\")
+    record = ""
+    for line in lines:
+        if not record and not line.strip("\r\n"):
+            continue
+        record += line
+        plain = record if escape in (quote, "") else re.sub(f"(?s){re.escape(escape)}.", "", record)
+        if not layout.is_multiline or not quote or plain.count(quote) % 2 == 0:
+            return record.rstrip("\r\n")
+    if record:
+        raise NeedsSparkError("has a first record that goes on")
+    return None
 
 
 def _rows(spark: SparkSession, layout: CsvLayout, folder: str) -> DataFrame:
@@ -80,16 +173,24 @@ def _rows(spark: SparkSession, layout: CsvLayout, folder: str) -> DataFrame:
     schema = ", ".join(f"{name} string" for name in [*names, CORRUPT])
     rows = layout.reader(spark, layout.is_marked).schema(schema).csv(folder)
     fits = quoted(CORRUPT).isNull()
-    is_headed = fits & (layout.names_columns(names) if layout.is_named else _reads(names[0]))
     # The beginning of a file that is read in parts comes first.
     place = F.when(F.expr("input_file_block_start()") == 0, F.monotonically_increasing_id())
     return rows.select(
         F.input_file_name().alias("file"),
         place.alias("place"),
-        is_headed.alias("is_headed"),
+        _is_headed(layout, names).alias("is_headed"),
         (~fits).cast("long").alias("unfit"),
         F.lit(0).cast("long").alias("quotes"),
     )
+
+
+def _is_headed(layout: CsvLayout, names: Sequence[str]) -> Column:
+    """Return the condition that a record could be the first of its file."""
+    return quoted(CORRUPT).isNull() & (layout.names_columns(names) if layout.is_named else _reads(names[0]))
+
+
+def _first_is_headed() -> Column:
+    return F.coalesce(F.min_by("is_headed", "place"), F.lit(True)).alias("is_headed")
 
 
 def _reads(name: str) -> Column:

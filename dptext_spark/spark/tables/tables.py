@@ -38,7 +38,7 @@ from dptext_spark.spark.errors import JAVA_ERROR, condition_of
 from dptext_spark.spark.tables.condition import selected
 from dptext_spark.spark.tables.csv_files import CORRUPT, partition_columns, read_csv
 from dptext_spark.spark.tables.paths import paths_of, schema_of
-from dptext_spark.spark.tables.records import checked_csv, checked_json
+from dptext_spark.spark.tables.records import check_headers, checked_csv, checked_json
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -282,6 +282,9 @@ def _with_strings(kind: T.DataType, wanted: list[tuple[str, ...]]) -> T.DataType
 def _lenient(spark: SparkSession, source: Input) -> DataFrameReader:
     """Return a reader of JSON that drops nothing: what does not fit is counted."""
     reader = spark.read.options(**source.options).option("mode", "PERMISSIVE")
+    names = {name.lower() for name in source.options}
+    if {"encoding", "charset"} & names and "linesep" not in names:
+        reader = reader.option("lineSep", "\n")  # Spark looks for the end of a line in UTF-8 alone
     return reader.option("columnNameOfCorruptRecord", CORRUPT)
 
 
@@ -301,6 +304,17 @@ def checked_records(spark: SparkSession, source: Input, df: DataFrame) -> int | 
         return checked_csv(spark, source, place)
     schema = T.StructType([*df.schema.fields, T.StructField(CORRUPT, T.StringType())])
     return checked_json(_lenient(spark, source).schema(schema).json(place), source)
+
+
+def check_same_columns(spark: SparkSession, source: Input, *, elsewhere: bool = True) -> None:
+    """Check that all files of a CSV or TSV input have the columns of the first; see :func:`check_headers`.
+
+    Raises:
+        DataError: naming those that have others.
+    """
+    if not source.table and source.format in ("csv", "tsv"):
+        place = escaped_if_there(spark, _folder(source))
+        check_headers(spark, source, place, elsewhere=elsewhere)
 
 
 def file_version(df: DataFrame) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import re
+import time
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,9 @@ from pyspark.sql import types as T
 
 from dptext_spark.config.sections import Input
 from dptext_spark.errors import DataError, SettingsError
-from dptext_spark.spark.tables.tables import checked_records, read_input
+from dptext_spark.spark.tables import records
+from dptext_spark.spark.tables.csv_files import layout_of
+from dptext_spark.spark.tables.tables import check_same_columns, checked_records, read_input
 
 SECRET = "zanzibar"
 HEAD = "id,agent,body\n"
@@ -36,9 +39,17 @@ def checked(spark, given: Input, columns: tuple[str, ...] = ("body",)) -> int | 
     return checked_records(spark, given, read_input(spark, given, list(columns))[0])
 
 
-def refused(spark, given: Input, columns: tuple[str, ...] = ("body",)) -> str:
+def same_columns(spark, given: Input, columns: tuple[str, ...] = ("body",)) -> None:
+    check_same_columns(spark, given)
+
+
+def compared_here(spark, given: Input) -> bool:
+    return records._compared_here(spark, layout_of(spark, given, str(given.path)), given)
+
+
+def refused(spark, given: Input, columns: tuple[str, ...] = ("body",), check=checked) -> str:
     with pytest.raises(DataError) as caught:
-        checked(spark, given, columns)
+        check(spark, given, columns)
     said = str(caught.value)
     assert SECRET not in said
     assert caught.value.__cause__ is None
@@ -141,18 +152,24 @@ class TestHeaders:
         ],
         ids=["order", "names", "fewer", "more", "none", "separator"],
     )
-    @pytest.mark.parametrize("several", [True, False])
-    @pytest.mark.parametrize("mode", [{}, {"mode": "PERMISSIVE"}])
+    @pytest.mark.parametrize(("several", "mode"), [(True, {}), (False, {"mode": "PERMISSIVE"})])
+    @pytest.mark.parametrize("place", ["here", "elsewhere"])
     def test_files_with_other_columns_are_refused(
-        self, spark, tmp_path: Path, second: str, several: bool, mode: dict[str, str]
+        self, spark, tmp_path: Path, monkeypatch, second: str, several: bool, mode: dict[str, str], place: str
     ) -> None:
+        if place == "elsewhere":
+            monkeypatch.setattr(records, "_compared_here", lambda *_: False)
+        else:  # no row is read
+            monkeypatch.delattr(records, "_rows")
         first = HEAD + "1,a,the day\n"
         given = source(
             write(tmp_path / "in", {"a.csv": first, "b.csv": second, "c.csv": first}),
             multiLine=several,
             **mode,
         )
-        assert "the first line of 1 file (b.csv) does not name the columns" in refused(spark, given)
+        for check in (checked, same_columns):
+            said = refused(spark, given, check=check)
+            assert "the first line of 1 file (b.csv) does not name the columns" in said
 
     def test_what_is_no_other_header(self, spark, tmp_path: Path) -> None:
         files: dict[str, str | bytes] = {
@@ -169,6 +186,7 @@ class TestHeaders:
         for several in (True, False):
             given = source(write(tmp_path / "in", files), multiLine=several)
             assert checked(spark, given) == 0
+            assert compared_here(spark, given)
             assert [row[0] for row in rows(spark, given)] == ["1", "2", "3", "4", "5"]
 
     def test_names_that_are_empty_or_repeat(self, spark, tmp_path: Path) -> None:
@@ -207,12 +225,58 @@ class TestHeaders:
         write(tmp_path / "bare", {"b.csv": "3,b,zanzibar\n"})
         assert checked(spark, source(tmp_path / "bare", header=False), ("_c1",)) == 0
 
+    @pytest.mark.parametrize("options", [{}, {"header": False}, {"escape": "\\"}, {"multiLine": False}])
+    def test_first_records_that_are_odd(self, spark, tmp_path: Path, options: dict[str, str | bool]) -> None:
+        first = '"id, of it","the ""agent""",body\n' if not options else "id,5 x,body\n"
+        files: dict[str, str | bytes] = {
+            "a.csv": first + "1,a,the day\n",
+            "b.csv": first.replace("\n", "\r") + "2,a,x",
+        }
+        files["c.csv"] = first + "3,a," + "the day " * 20_000
+        given = source(write(tmp_path / "in", files), **options)
+        assert compared_here(spark, given)
+        assert checked(spark, given, ("_c2",) if "header" in options else ("body",)) == 0
+
+    def test_names_that_hold_a_line_break(self, spark, tmp_path: Path) -> None:
+        files: dict[str, str | bytes] = {
+            "a.csv": '"id\nof it","5"" agent",body\n1,a,the day\n',
+            "b.csv": '"id\nof it","5"" AGENT",body\n2,a,the day\n',
+        }
+        given = source(write(tmp_path / "in", files))
+        assert compared_here(spark, given)
+        assert checked(spark, given) == 0
+        write(tmp_path / "in", {"b.csv": '"id\nof it","body","5"" agent"\n2,zanzibar,a\n'})
+        assert "1 file (b.csv)" in refused(spark, given)
+
+    def test_what_spark_has_to_compare(self, spark, tmp_path: Path) -> None:
+        write(tmp_path / "in", {"a.csv": "id,body\n1,the day\n", "b.csv": "# x\nid,body\n2,the day\n"})
+        given = source(tmp_path / "in", comment="#")
+        assert not compared_here(spark, given)
+        assert checked(spark, given) == 0
+        write(tmp_path / "long", {"a.csv": "id," + "x" * 70_000 + "\n1,the day\n"})
+        assert not compared_here(spark, source(tmp_path / "long"))
+        assert not compared_here(spark, source(tmp_path / "in", encoding="UTF-16"))
+
     def test_many_files(self, spark, tmp_path: Path) -> None:
         files: dict[str, str | bytes] = {f"{n}.csv": HEAD + f"{n},a,the day\n" for n in range(40)}
         given = source(
             write(tmp_path / "in", files | {f"x{n}.csv": "id,body,agent\n1,zanzibar,b\n" for n in range(8)})
         )
         assert "8 files (x0.csv, x1.csv, x2.csv, x3.csv, x4.csv and 3 more)" in refused(spark, given)
+
+    def test_a_thousand_files_are_compared_in_two_seconds(self, spark, tmp_path: Path, monkeypatch) -> None:
+        monkeypatch.delattr(records, "_rows")  # no row is read
+        given = source(
+            write(tmp_path / "in", {f"{n:03}.csv": HEAD + '1,a,"the ""day"""\n' for n in range(1_000)})
+        )
+        seconds = []
+        for _ in range(3):
+            begin = time.perf_counter()
+            same_columns(spark, given)
+            seconds.append(time.perf_counter() - begin)
+        assert min(seconds) < 2.0
+        write(tmp_path / "in", {"999.csv": "id,body,agent\n1,zanzibar,b\n"})
+        assert "1 file (999.csv)" in refused(spark, given, check=same_columns)
 
     def test_a_first_file_without_the_text_column_is_named(self, spark, tmp_path: Path) -> None:
         given = source(
