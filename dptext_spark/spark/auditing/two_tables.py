@@ -17,7 +17,7 @@ from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.model.tables.delta_log import Commit, our_commits
 from dptext_spark.spark.tables.identity import has_row_index
 from dptext_spark.spark.tables.paths import Path, paths_of, quoted
-from dptext_spark.spark.tables.tables import Target, check_text_columns, history, read_input
+from dptext_spark.spark.tables.tables import Target, check_text_columns, checked_records, history, read_input
 from dptext_spark.spark.tables.tables import opened as opened_at
 from dptext_spark.spark.udf.column import key_column
 
@@ -51,6 +51,7 @@ def opened(spark: SparkSession, plan: AuditPlan) -> TwoTables:
                 df, version, commits = _opened(spark, plan, place, whole=field == "table")
             else:
                 df, version = read_input(spark, read_as, list(plan.columns))
+                checked_records(spark, read_as, df)
                 commits = []
             check_text_columns(df, list(plan.columns))
         except DataError as error:

@@ -532,6 +532,22 @@ class TestTablesThatDoNotBelongTogether:
         with pytest.raises(DataError, match=r"against: there is nothing in '.*nowhere' \(PATH_NOT_FOUND\)"):
             audit_table(plan(table, f"{source}_nowhere"), spark)
 
+    def test_a_source_of_csv_whose_records_do_not_fit(self, spark, tables, tmp_path: Path) -> None:
+        table, _ = tables([("1", "a dog"), ("2", "the day")], [("1", "a")], kind="id string")
+        place = tmp_path / "in"
+        place.mkdir()
+        (place / "a.csv").write_text("id,body\n1,a dog\n")
+        (place / "b.csv").write_text('id,body\n2,"the day\n')
+        with pytest.raises(DataError, match=r"^against: 1 record of 1 file \(b\.csv\) have another number"):
+            audit_table(plan(table, str(place), against_format="csv"), spark)
+        (place / "b.csv").write_text(f"body,id\n{MARKER},2\n")
+        with pytest.raises(DataError, match=r"^against: the first line of 1 file \(b\.csv\)") as caught:
+            audit_table(plan(table, str(place), against_format="csv"), spark)
+        assert MARKER not in str(caught.value)
+        (place / "b.csv").write_text("id,body\n2,the day\n")
+        found = audit_table(plan(table, str(place), against_format="csv"), spark)
+        assert figures(found)["rows"] == 2
+
     def test_keys_of_two_types(self, spark, tmp_path: Path) -> None:
         places = str(tmp_path / "table"), str(tmp_path / "source")
         for place, kind, value in zip(places, ("long", "string"), (1, "1"), strict=True):
