@@ -97,9 +97,6 @@ lock: $(TOOLS)/.installed  ## write requirements/ anew from pyproject.toml and c
 	@$(call lock,pyproject.toml --extra spark --extra audit,run.txt)
 	@$(call lock,pyproject.toml --extra spark --extra audit --extra dev,test.txt)
 	@$(call lock,--group docs,docs.txt)
-	@grep -v '^attrs==' constraints.txt > requirements/.constraints && \
-	  $(TOOLS)/bin/uv pip compile $(LOCKED) pyproject.toml --extra accounting -c requirements/.constraints -o requirements/accounting.txt; \
-	  status=$$?; rm -f requirements/.constraints; exit $$status
 	@printf '%s\n' $(OLDEST_SPARK) | $(TOOLS)/bin/uv pip compile $(LOCKED) --no-deps - -o requirements/oldest.txt
 	@printf '%s\n' $(CLASSIFIER) | $(TOOLS)/bin/uv pip compile $(LOCKED) --no-deps - -c constraints.txt -o requirements/classifier.txt
 	@$(TOOLS)/bin/uv pip compile --quiet --universal --python-version 3.10 --no-header pyproject.toml --extra spark --extra audit \

@@ -19,7 +19,6 @@ LOCKS = (
     "docs.txt",
     "oldest.txt",
     "tools.txt",
-    "accounting.txt",
     "classifier.txt",
 )
 SERVICES = ("pypi", "osv")

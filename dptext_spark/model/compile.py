@@ -27,7 +27,6 @@ from dptext_spark.lexicon.excluded import read_excluded
 from dptext_spark.lexicon.lexicon import PACKAGED, Lexicon, with_shared_words
 from dptext_spark.mechanisms import Mechanism
 from dptext_spark.mechanisms.base import Sampler, check_context
-from dptext_spark.mechanisms.privacy_loss.loss_distribution import is_installed
 from dptext_spark.mechanisms.remap import Remappable, released_together, remap_of, require_one_remap
 from dptext_spark.model import artifact
 from dptext_spark.model.budget import with_budget
@@ -435,10 +434,6 @@ def _cached(
         parts["names"] = [classifier.digest, CANDIDATES_VERSION, SMALL]
     if config.policy.providers:
         parts["providers"] = [one.record.as_dict() for one in providers_of(config.policy)]
-    if (
-        config.budget is not None
-    ):  # what a law may spend is found by one bound more where the package is there
-        parts["accounting"] = is_installed()
     return user_cache() / "artifacts" / _digest(parts)
 
 

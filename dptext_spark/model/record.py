@@ -23,7 +23,6 @@ from dptext_spark.mechanisms.privacy_loss.accountant import (
     RecordBound,
     record_bound,
     rounded_up,
-    without_package,
 )
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.rounding import digits_up, exact
@@ -116,14 +115,7 @@ class RecordAccount:
             return "The δ of its draws adds up to 1 or more over a record: it has no ε."
         words = counted(self.consistency)
         parts = [f"{each.draws} {words}: {each}, where the sum is {exact(each.total)}" for each in figures]
-        return f"ε of a record of {'; of '.join(parts)}.{self.missing}"
-
-    @property
-    def missing(self) -> str:
-        """That a bound was left out for want of a package, as a sentence; empty where none was."""
-        if self.levels > 1 or self.budget is not None or self.why or not without_package(self.loss):
-            return ""
-        return " Bounds by the loss distribution were left out, for dp-accounting is not installed (the extra [accounting])."
+        return f"ε of a record of {'; of '.join(parts)}."
 
     @property
     def unit(self) -> str:

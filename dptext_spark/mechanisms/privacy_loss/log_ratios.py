@@ -4,12 +4,10 @@ Between words that share an output set, over every ordered pair of every set:
 
 - R, the largest range of ρ(u) = ln P(u|w) - ln P(u|w') over the outputs u;
 - the largest |ρ(u)|;
-- for each order α of a fixed grid the largest Rényi divergence D_α = ln Σ P(u|w)^α P(u|w')^(1-α) / (α - 1);
-- for each ε of a fixed grid the largest hockey-stick divergence Σ max(0, P(u|w) - e^ε P(u|w')).
+- for each order α of a fixed grid the largest Rényi divergence D_α = ln Σ P(u|w)^α P(u|w')^(1-α) / (α - 1).
 
-A supremum of hockey-stick curves is convex in e^ε, so some pair of laws has it, and that pair dominates every pair of the
-lexicon. What is composed of it holds where words differ from place to place (Zhu, Dong and Wang 2022, "Optimal Accounting of
-Differential Privacy via Characteristic Function", AISTATS). All of it is of the whole lexicon, never of a record's own words.
+All of it is of the whole lexicon, never of a record's own words, so that what is composed of it holds where words differ from
+place to place.
 
 Under metric DP the range of a pair is at most a slope times its distance. For P ∝ exp(-ε·m(w,u)/2) with m a metric, ρ less a
 constant lies within ±ε·m(w,w')/2. Along a list ranges of steps add up. Several lists are picked from by chance that does not
@@ -37,7 +35,6 @@ from dptext_spark.runtime.jit import Int, compiled
 from dptext_spark.runtime.progress import Counted
 from dptext_spark.runtime.record import Record
 
-POINTS = 128  # of a curve, from ε = 0 to the largest loss: more gain nothing, and cost digits of δ
 # Outputs of ordered pairs that are looked at: for every figure, some 50 ns each; for R alone, some 2 ns each.
 MOST_EXACT, MOST_PAIRS = 100_000_000, 4_000_000_000
 # A power below is left out: beside a sum of at least 1 it is nothing. One above is infinite, as its squares are.
@@ -59,8 +56,6 @@ class RecordLoss(Record):
         by_distance: whether the figures are for each unit of distance, so that no number of words has an ε.
         adapts: whether a law depends on what was drawn before it: then only bounds that allow for that are valid.
         divergences: the largest D_α for each order of the grid; empty where laws were not compared so closely.
-        curve: the largest hockey-stick divergence at ε = step·j, j from 0; likewise.
-        step: of the curve.
         why: why a record has no figure, as a sentence; empty where it has one.
     """
 
@@ -71,8 +66,6 @@ class RecordLoss(Record):
     by_distance: bool = False
     adapts: bool = False
     divergences: tuple[float, ...] = ()
-    curve: tuple[float, ...] = ()
-    step: float = 0.0
     why: str = ""
 
 
@@ -119,11 +112,9 @@ def _divergences(
     last: Int,
     octaves: Int,
     base: Any,
-    step: float,
     sums: Any,
-    curve: Any,
 ) -> None:
-    """Raise the sums Σ p·e^((α-1)ρ), and the curve, to those of the ordered pairs of rows first..last.
+    """Raise the sums Σ p·e^((α-1)ρ) to those of the ordered pairs of rows first..last.
 
     Args:
         logs: float64[n, K], ln p.
@@ -132,21 +123,15 @@ def _divergences(
         last: one past the last row.
         octaves: how often the orders of `base` are doubled.
         base: float64[b], the least orders α - 1.
-        step: of the curve.
         sums: float64[octaves · b].
-        curve: float64[m].
     """
-    width, orders, points = logs.shape[1], base.shape[0], curve.shape[0]
+    width, orders = logs.shape[1], base.shape[0]
     total = np.empty(orders * octaves)
-    above, below = np.zeros(points), np.zeros(points)
-    steps = np.exp(step * np.arange(points))
     for i in range(first, last):
         for j in range(first, last):
             if i == j:
                 continue
             total[:] = 0.0
-            above[:] = 0.0
-            below[:] = 0.0
             for u in range(width):
                 gap, p = logs[i, u] - logs[j, u], probability[i, u]
                 for b in range(orders):
@@ -156,17 +141,8 @@ def _divergences(
                             break
                         total[octave * orders + b] += p * power
                         power = power * power if power < VAST else np.inf
-                if gap > 0.0:
-                    at = min(np.int64(gap / step), points - 1)
-                    above[at] += p
-                    below[at] += probability[j, u]
             for k in range(orders * octaves):
                 sums[k] = max(sums[k], total[k])
-            over, under = 0.0, 0.0
-            for k in range(points - 1, -1, -1):
-                over += above[k]
-                under += below[k]
-                curve[k] = max(curve[k], over - steps[k] * under)
 
 
 def between_groups(sampler: Sampler, groups: Ids, progress: Counted | None = None) -> RecordLoss:
@@ -198,23 +174,17 @@ def between_groups(sampler: Sampler, groups: Ids, progress: Counted | None = Non
     if not closely or not epsilon:
         return RecordLoss(epsilon, spread=spread)
     base = LEAST * 2.0 ** (np.arange(STEP) / STEP)
-    sums, curve, step = np.ones(STEP * OCTAVES), np.zeros(POINTS + 1), epsilon / POINTS
+    sums = np.ones(STEP * OCTAVES)
     with np.errstate(over="ignore"):
         for logs, edges in _logs(sampler, order, bounds, widths, progress):
             probability = np.exp(logs)
             for first, last in pairwise(edges.tolist()):
-                _divergences(logs, probability, first, last, OCTAVES, base, step, sums, curve)
+                _divergences(logs, probability, first, last, OCTAVES, base, sums)
     orders = LEAST * 2.0 ** (np.arange(STEP * OCTAVES) / STEP)
     # A power of 2^OCTAVES errs by so many times the error of its base.
     slack = SLACK * 2.0**OCTAVES
     divergences = np.minimum((np.log(sums) + slack) / orders, epsilon)
-    return RecordLoss(
-        epsilon,
-        spread=spread,
-        divergences=tuple(divergences.tolist()),
-        curve=tuple(np.maximum(np.maximum.accumulate(curve[::-1])[::-1], 0.0).tolist()),
-        step=step,
-    )
+    return RecordLoss(epsilon, spread=spread, divergences=tuple(divergences.tolist()))
 
 
 def _widths(sampler: Sampler, words: Ids) -> I64:

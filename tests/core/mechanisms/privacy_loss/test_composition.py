@@ -20,7 +20,6 @@ from dptext_spark.mechanisms.privacy_loss.composition import (
     pure,
     pure_delta,
 )
-from dptext_spark.mechanisms.privacy_loss.loss_distribution import convolved, error_of, is_installed
 
 DELTA = 1e-6
 # (draws, ε of each): any ε-DP law, bounded range, adaptive, each at δ = 1e-6 and rounded up.
@@ -132,22 +131,3 @@ def test_what_is_stated_never_passes_the_sum_and_is_nothing_of_nothing() -> None
     assert bounded_range(0, 1.0, DELTA) == adaptive(3, 0.0, DELTA) == pure(0, 1.0, DELTA) == 0.0
     assert math.isinf(bounded_range(5_000, 1.0, DELTA))  # too many for the closed form
     assert of_divergences(0, np.ones(len(ORDERS)), ORDERS, DELTA) == 0.0
-
-
-@pytest.mark.skipif(not is_installed(), reason="dp-accounting is not installed (the extra [accounting])")
-def test_the_loss_distribution_of_randomised_response_composes_to_its_exact_bound() -> None:
-    each, draws = 1.0, 20
-    step = each / 128
-    p = math.exp(each) / (1.0 + math.exp(each))
-    curve = np.array([max(0.0, p - math.exp(step * j) * (1.0 - p)) for j in range(129)])
-    exact = pure(draws, each, DELTA)
-    found = convolved(draws, curve, step, DELTA)
-    assert exact <= found <= exact * 1.001
-    # Where floating point may weigh as much as δ, nothing is said.
-    assert error_of(draws, 257, step) < 1e-7
-    assert math.isinf(convolved(draws, curve, step, 1e-10))
-
-
-def test_without_the_package_there_is_no_loss_distribution(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dptext_spark.mechanisms.privacy_loss.loss_distribution.is_installed", lambda: False)
-    assert math.isinf(convolved(3, np.array([0.5, 0.0]), 1.0, DELTA))
