@@ -38,11 +38,11 @@ from dptext_spark.mechanisms.base import Sampler
 from dptext_spark.mechanisms.samplers.remapped import around, check_added, split
 from dptext_spark.mechanisms.summary import Summary
 from dptext_spark.model.certificate import Certificate
-from dptext_spark.model.privatizer import Consistency, Privatizer, fingerprint_of
+from dptext_spark.model.privatizer import Consistency, Privatizer, fingerprint_of, providers_of
 from dptext_spark.runtime.array_checks import Array, Arrays
 from dptext_spark.runtime.atomic import PRIVATE, write_atomically
 from dptext_spark.runtime.record import Json
-from dptext_spark.text.identifiers.imported import ImportedProvider, ProviderRecord, require_named
+from dptext_spark.text.identifiers.imported import ImportedProvider, require_named
 from dptext_spark.text.policy import Policy
 from dptext_spark.text.word_table import WordTable
 
@@ -66,7 +66,6 @@ _HELD: dict[str, tuple[type, ...]] = {
     "private": (bool, type(None)),
     "prior": (dict, type(None)),
     "budget": (dict, type(None)),
-    "providers": (list, type(None)),
 }
 
 
@@ -248,7 +247,6 @@ class Manifest:
         private: whether an array holds counts of private texts.
         prior: which public prior lies beside the arrays; None for Zipf's law over the lexicon's order.
         budget: what each record has at most; None where that is not bounded.
-        providers: by import path, as they were when it was compiled. It holds no code of theirs.
         seal: sha256 of all that, hex.
     """
 
@@ -263,7 +261,6 @@ class Manifest:
     private: bool = False
     prior: PriorRecord | None = None
     budget: BudgetRecord | None = None
-    providers: tuple[ProviderRecord, ...] = ()
     seal: str = ""
 
     @classmethod
@@ -272,7 +269,6 @@ class Manifest:
         chosen, found, prior, budget = (
             written.get(name) for name in ("importance", "certificate", "prior", "budget")
         )
-        held = f"artifact: {MANIFEST}, providers"
         return cls(
             fingerprint=written["fingerprint"],
             sampler=SamplerRecord.of(written, "sampler"),
@@ -285,7 +281,6 @@ class Manifest:
             private=bool(written.get("private")),
             prior=None if prior is None else PriorRecord.of(prior),
             budget=None if budget is None else BudgetRecord.of(budget),
-            providers=tuple(ProviderRecord.from_dict(one, held) for one in written.get("providers") or ()),
             seal=written["seal"],
         )
 
@@ -320,7 +315,6 @@ class Manifest:
             private=selector is not None and selector.is_private,
             prior=None if privatizer.prior.is_by_rank else PriorRecord.of_prior(privatizer.prior),
             budget=budget,
-            providers=tuple(one.record for one in privatizer.imported),
         ).sealed()
 
     def as_dict(self) -> dict[str, Json]:
@@ -338,7 +332,6 @@ class Manifest:
             **({"private": True} if self.private else {}),
             **({} if self.prior is None else {"prior": self.prior.as_dict()}),
             **({} if self.budget is None else {"budget": self.budget.as_dict()}),
-            **({"providers": [one.as_dict() for one in self.providers]} if self.providers else {}),
             "seal": self.seal,
         }
 
@@ -574,9 +567,9 @@ def open_model(
         providers: import paths of the providers that it may have. A model that names others is refused before any is imported.
 
     Raises:
-        DataError: a file is missing, unreadable, not what the manifest says, or not what the compiled loops rely on.
+        DataError: a file is missing, unreadable, or not what the manifest says; or a provider has another version here.
         SettingsError: it holds a classifier of names, and the extra [encoder] is not installed; it was made with other providers
-            than `providers` names, or with other versions than are here.
+            than `providers` names, or one of them cannot be imported.
 
     Examples:
         >>> _ = dp.save_model(model, "model")
@@ -586,7 +579,7 @@ def open_model(
     manifest = read_manifest(folder, prefix)
     if seal is not None and manifest.seal != seal:
         raise DataError(f"artifact: {str(folder)!r} holds another model than the one that was sent.")
-    require_named(manifest.providers, providers, repr(str(folder)))
+    require_named(manifest.policy.providers, providers, repr(str(folder)))
     arrays: dict[str, Array] = {}
     exposed: str | None = None
     # Where Spark brought the files, there is no prior among them: workers draw, and judge nothing.
@@ -603,25 +596,34 @@ def open_model(
             ) from None
     if manifest.policy.names.classifies:
         require_extra("encoder", *MODULES)
-    for number, record in enumerate(manifest.providers):
-        ImportedProvider(record, number).require()
+    imported = providers_of(manifest.policy)
     try:
         public = _prior(manifest, {name: arrays.pop(name) for name in beside}, verify)
-        return replace(_built(manifest, arrays, str(folder), verify, exposed), public=public)
+        return replace(_built(manifest, arrays, str(folder), verify, exposed, imported), public=public)
     except (SettingsError, TypeError, ValueError, LookupError, AttributeError, ArithmeticError) as error:
         raise _describes_none(folder, error) from error
 
 
 def _built(
-    manifest: Manifest, arrays: Mapping[str, Array], folder: str, verify: bool, exposed: str | None
+    manifest: Manifest,
+    arrays: Mapping[str, Array],
+    folder: str,
+    verify: bool,
+    exposed: str | None,
+    imported: tuple[ImportedProvider, ...],
 ) -> Privatizer:
     """Build a privatizer from a manifest and its arrays; `exposed` is a file that others may read."""
     policy = manifest.policy
     chosen = manifest.importance if manifest.budget is None else manifest.budget
-    made_of = (policy, manifest.consistency, None if chosen is None else chosen.bound, (), manifest.providers)
+    records = tuple(one.record for one in imported)
+    made_of = (policy, manifest.consistency, None if chosen is None else chosen.bound, (), records)
     if verify and fingerprint_of(arrays, *made_of) != manifest.fingerprint:
-        other = ", or its classifier reads texts by the rule of another version: prepare it again"
-        said = other if policy.names.classifies else ""
+        other = {
+            "its classifier reads texts by the rule of another version": policy.names.classifies,
+            f"it was made with other versions than {', '.join(map(str, records))}": records,
+        }
+        reasons = [reason for reason, applies in other.items() if applies]
+        said = f", or {', or '.join(reasons)}: prepare it again" if reasons else ""
         raise DataError(f"artifact: {folder!r} was changed after it was written{said}.")
     held = _under("words", arrays)
     WordTable.check(Arrays("words", held))
@@ -655,7 +657,7 @@ def _built(
         table,
         selector,
         classifier=classifier,
-        imported=tuple(ImportedProvider(record, number) for number, record in enumerate(manifest.providers)),
+        imported=imported,
     )
     is_private = selector is not None and selector.is_private
     if is_private != manifest.private:

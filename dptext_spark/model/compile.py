@@ -504,7 +504,7 @@ def _require_same(config: ModelConfig, folder: Path) -> None:
             f"run.artifact: {str(folder)!r} was made for engine {engine!r}, and this is {ENGINE_VERSION!r}, which draws other "
             "words under the same key; prepare it again."
         )
-    require_named(manifest.providers, config.policy.providers, repr(str(folder)))
+    require_named(manifest.policy.providers, config.policy.providers, repr(str(folder)))
     wanted = config.spec()
     if "lexicon" not in config.model_fields_set:
         del wanted["lexicon"]

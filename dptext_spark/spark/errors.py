@@ -56,7 +56,6 @@ _PROVIDERS = {  # what is said of a provider by import path; its place in the se
     "PROVIDER_MISSING": f"the provider cannot be imported or made there; valid: {EXPECTED}. Send its module along (spark-submit "
     "--py-files FILE, or spark.addArtifact(FILE, pyfile=True)), or have it on every node (a wheel, spark.executorEnv.PYTHONPATH; "
     "docs/guide/cluster)",
-    "PROVIDER_DIFFERS": "the provider is another there than on the driver; valid: the same name, version and types everywhere",
 }
 _OUT_OF_MEMORY = ("java.lang.OutOfMemoryError", "Cannot reserve additional contiguous bytes")
 _MEMORY = (

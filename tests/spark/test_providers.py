@@ -213,28 +213,6 @@ def test_one_that_is_wrong_ends_the_run_by_a_code_without_a_word(
 
 
 @pytest.mark.cluster
-def test_workers_that_have_another_say_so_by_a_code(
-    spark: SparkSession, module: Callable[..., str], tmp_path: Path
-) -> None:
-    """Workers take the file that was shipped; the driver's own was changed since."""
-    path = module()
-    name = path.split(":", maxsplit=1)[0]
-    give(spark, tmp_path, ROWS)
-    write(tmp_path, name, version="2")
-    sys.modules.pop(name, None)
-    invalidate_caches()
-    _imported.cache_clear()
-    config = parse_config(settings(tmp_path, path))
-    assert prepare(config)[0].imported[0].record.version == "2"
-    with pytest.raises(RunError, match=r"policy\.providers\[0\]: in a worker that .* \(PROVIDER_DIFFERS\)"):
-        run(config, spark, key=KEY)
-    assert {one.name for one in tmp_path.iterdir() if one.is_dir()} <= {"in", "lexicon", "__pycache__"}
-    frame = spark.createDataFrame(ROWS, SCHEMA)
-    with pytest.raises(Exception, match=r"DPTEXT\[PROVIDER_DIFFERS_0\]"):
-        dps.privatize(frame, TEXTS, prepare(config)[0], row_key="id", key=KEY).collect()
-
-
-@pytest.mark.cluster
 def test_workers_that_lack_it_say_so_by_a_code(
     spark: SparkSession, module: Callable[..., str], tmp_path: Path
 ) -> None:

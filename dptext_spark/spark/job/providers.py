@@ -43,7 +43,7 @@ def require_in_workers(spark: SparkSession, imported: Sequence[ImportedProvider]
     An executor that comes later imports them with its first batch, and ends the run by the same code.
 
     Raises:
-        RunError: a worker lacks a provider, or has another; the setting and what to do are named.
+        RunError: a worker lacks a provider; the setting and what to do are named.
     """
     if not imported:
         return

@@ -1,7 +1,7 @@
 """Providers by import path: code of the user's own, which the settings name and each worker imports.
 
-What is imported is named by settings alone. A model says which providers it was made with, and is opened only where the settings
-name the same ones: nothing is imported before that is known.
+What is imported is named by settings alone. The policy of a model names its providers, and the model is opened only where the
+settings name the same ones: nothing is imported before that is known. Its fingerprint binds path and version of each.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ EXPECTED = (
 
 
 class ProviderImportError(SettingsError):
-    """A provider cannot be imported or made here, is none, or is another than the model was made with.
+    """A provider cannot be imported or made here, or is none.
 
     Attributes:
         code: what a worker says of it.
@@ -81,7 +81,7 @@ class ImportedProvider:
     """A provider by its import path. It travels as that: each process imports it for itself, once.
 
     Attributes:
-        record: what it must be.
+        record: what it says of itself.
         number: its place in the settings, from 0.
     """
 
@@ -102,16 +102,9 @@ class ImportedProvider:
         """Return the object, imported here if it was not yet.
 
         Raises:
-            ProviderImportError: it cannot be imported, or is another than `record` says.
+            ProviderImportError: it cannot be imported.
         """
-        made, found = _made(self.record.path, self.number)
-        if found != self.record:
-            raise ProviderImportError(
-                f"{FIELD}[{self.number}]: {found} here, and the model was made with {self.record}; valid: the same on driver and "
-                "nodes, or a model that is prepared again.",
-                f"PROVIDER_DIFFERS_{self.number}",
-            )
-        return made
+        return _made(self.record.path, self.number)[0]
 
     def find(self, texts: pa.Array) -> TypedSpans:
         """Return its spans.
@@ -190,14 +183,13 @@ def import_providers(
     return found
 
 
-def require_named(recorded: Sequence[ProviderRecord], named: Sequence[str], place: str) -> None:
+def require_named(given: Sequence[str], named: Sequence[str], place: str) -> None:
     """Refuse a model whose providers are not those that the settings name; nothing is imported.
 
     Raises:
         SettingsError: such a model.
     """
-    given = [one.path for one in recorded]
-    if given != list(named):
+    if list(given) != list(named):
         listed = ", ".join(named) or "none"
         raise SettingsError(
             f"{FIELD}: {listed} given, but the model in {place} was made with {', '.join(given) or 'none'}. Providers are code, "
