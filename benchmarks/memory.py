@@ -83,7 +83,7 @@ def _store(folder: Path, name: str, privatizer: Privatizer) -> None:
     """Store a model as an artifact, and as the pickle that a broadcast of it would be."""
     save_model(privatizer, folder / name)
     with open(folder / f"{name}.pickle", "wb") as file:
-        pickle.dump(open_model(folder / name, verify=False), file, protocol=pickle.HIGHEST_PROTOCOL)
+        pickle.dump(open_model(folder / name), file, protocol=pickle.HIGHEST_PROTOCOL)
 
 
 def _measured(how: str, folder: Path, workers: int) -> list[dict[str, Any]]:

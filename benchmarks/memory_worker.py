@@ -46,7 +46,7 @@ def private_bytes() -> dict[str, int]:
 def opened(how: str, folder: Path, name: str) -> Privatizer:
     """Open a model memory-mapped, or load it the way a worker loads a broadcast."""
     if how == "mapped":
-        return open_model(folder / name, verify=False)
+        return open_model(folder / name)
     with open(folder / f"{name}.pickle", "rb") as file:
         privatizer: Privatizer = pickle.load(file)
     return privatizer

@@ -38,7 +38,6 @@ from dptext_spark.encoder.labels import KINDS, Labels, labels_of
 from dptext_spark.encoder.name_words import NameWords, capitalised, in_small_letters, name_words
 from dptext_spark.encoder.tokenizer import ADDED_TOKENS, Pieces, Tokenizer, windows
 from dptext_spark.errors import DataError, SettingsError, require_extra
-from dptext_spark.runtime.array_checks import Arrays
 from dptext_spark.runtime.record import Record
 from dptext_spark.text.chunks import padded
 from dptext_spark.text.identifiers.provider import TypedSpans
@@ -175,31 +174,8 @@ class Classifier:
 
     @classmethod
     def restore(cls, arrays: Mapping[str, npt.NDArray[Any]], threshold: float = THRESHOLD) -> Classifier:
-        """Build again from :meth:`arrays`.
-
-        Raises:
-            DataError: they are not those of a classifier.
-        """
-        held = Arrays("classifier", arrays)
-        held.only(*ARRAYS)
-        facts, tokenizer, graph = (held.take(name, np.uint8, None) for name in ARRAYS)
-        made = cls(facts, tokenizer, graph, threshold)
-        try:
-            known = made._facts
-        except (DataError, ValueError, RecursionError):
-            raise DataError("classifier: its facts cannot be read.") from None
-        names, kinds, logits = known.labels.names, known.labels.kinds, known.labels.of_logits
-        right = len(names) == len(kinds) > 0 and all(0 <= kind < len(KINDS) for kind in kinds)
-        right = right and all(-1 <= label < len(names) for label in logits)
-        if not right or not SHORTEST <= known.window <= WINDOW:
-            raise DataError(
-                "classifier: its facts do not hold what its readers rely on; valid: those of a classifier."
-            )
-        try:
-            check_graph(made.graph.tobytes(), len(logits), "classifier")
-        except SettingsError as error:
-            raise DataError(str(error)) from None
-        return made
+        """Build again from :meth:`arrays`."""
+        return cls(**{name: arrays[name] for name in ARRAYS}, threshold=threshold)
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return the arrays by name."""

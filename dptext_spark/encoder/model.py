@@ -20,7 +20,6 @@ from dptext_spark.encoder.folder import CONFIG, find, read_json
 from dptext_spark.encoder.tokenizer import read_tokenizer
 from dptext_spark.encoder.weights import Architecture, read_weights, shapes_of
 from dptext_spark.errors import DataError, SettingsError
-from dptext_spark.runtime.array_checks import Arrays
 from dptext_spark.runtime.record import Record
 
 ARRAYS = ("facts", "tokenizer", "weights")
@@ -108,11 +107,10 @@ class EncoderModel:
         Raises:
             DataError: they are not those of an encoder.
         """
-        held = Arrays("encoder", arrays)
-        held.only(*ARRAYS)
-        facts, tokenizer = (held.take(name, np.uint8, None) for name in ("facts", "tokenizer"))
-        weights = held.take("weights", np.float32, None)
-        made = cls(facts, tokenizer, weights)
+        kinds = {name: (array.dtype.str, array.ndim) for name, array in arrays.items()}
+        if kinds != {"facts": ("|u1", 1), "tokenizer": ("|u1", 1), "weights": ("<f4", 1)}:
+            raise DataError("encoder: its arrays are not those that it was saved with; make it again.")
+        made, weights = cls(**arrays), arrays["weights"]
         try:
             sizes, given = made.sizes, made.shapes()
         except (DataError, ValueError, RecursionError):

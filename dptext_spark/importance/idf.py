@@ -23,7 +23,6 @@ import pyarrow as pa
 from dptext_spark.arrays import F32, I32, I64, ReadOnlyArrays
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.lexicon.characters import APOSTROPHE, HYPHEN, PASS, SPACE, cell, decode, lower_into, tables
-from dptext_spark.runtime.array_checks import Arrays
 from dptext_spark.runtime.jit import compiled
 from dptext_spark.text.engine import Engine
 from dptext_spark.text.lookup import look_up_form
@@ -115,20 +114,6 @@ class Idf(ReadOnlyArrays):
         if self.values is None:
             return {}
         return {"values": self.values, "documents": np.array([self.documents])}
-
-    @classmethod
-    def check(cls, arrays: Arrays, words: int) -> None:
-        """Refuse stored weights that are not one for each of `words` words and for unknown ones.
-
-        Raises:
-            DataError: names the array, what it holds and what is valid.
-        """
-        if "values" not in arrays and "documents" not in arrays:
-            arrays.only()
-            return
-        arrays.only("values", "documents")
-        arrays.finite("values", arrays.take("values", np.float32, words + 1), low=0.0)
-        arrays.within("documents", arrays.take("documents", np.int64, 1), 0, 2**63 - 1)
 
     @classmethod
     def restore(cls, table: WordTable, arrays: Mapping[str, npt.NDArray[Any]], corpus: str | None) -> Idf:

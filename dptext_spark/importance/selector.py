@@ -24,7 +24,6 @@ from dptext_spark.importance.ranking import Rows, levels_of, shared_by_word, uni
 from dptext_spark.importance.selection import PLACES, WHOLE, Importance, agree
 from dptext_spark.mechanisms.base import Sampler
 from dptext_spark.rounding import exact
-from dptext_spark.runtime.array_checks import Arrays
 from dptext_spark.runtime.record import Json
 from dptext_spark.text.engine import Engine
 from dptext_spark.text.selection import Texts, TokenSelection
@@ -219,16 +218,9 @@ def restored(
     arrays: Mapping[str, npt.NDArray[Any]],
     further: tuple[Sampler, ...],
 ) -> Selector:
-    """Build a selector again from an artifact; `arrays` are the provider's.
-
-    Raises:
-        DataError: they are not those of such a provider.
-    """
-    held = Arrays("importance", arrays)
+    """Build a selector again from an artifact; `arrays` are the provider's."""
     if selection.provider == "attention":
         return Selector(selection, Attention.restore(arrays, str(selection.model)), further)
     if selection.provider == "idf":
-        Idf.check(held, len(table.flags))
         return Selector(selection, Idf.restore(table, arrays, selection.corpus), further)
-    held.only()
     return Selector(selection, provider_of(selection, table), further)

@@ -19,7 +19,6 @@ from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms.parameters import documented, parameters_of
 from dptext_spark.mechanisms.summary import Summary
 from dptext_spark.randomness.draws import Draws
-from dptext_spark.runtime.array_checks import Arrays
 from dptext_spark.runtime.display import brief, settings_line, table
 from dptext_spark.runtime.progress import Counted
 from dptext_spark.runtime.record import Json
@@ -132,15 +131,6 @@ class Sampler(ReadOnlyArrays, ABC):
     @abstractmethod
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return what must be stored to sample elsewhere, by name."""
-
-    @classmethod
-    @abstractmethod
-    def check(cls, arrays: Arrays, words: int) -> None:
-        """Refuse stored arrays over a lexicon of `words` words that sampling could not bear.
-
-        Raises:
-            DataError: names the array, what it holds and what is valid.
-        """
 
     @classmethod
     @abstractmethod

@@ -17,8 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from dptext_spark.arrays import I32, I64, U8, U64, ReadOnlyArrays
-from dptext_spark.lexicon.vocabulary import MOST_BYTES, Vocabulary
-from dptext_spark.runtime.array_checks import Arrays
+from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.runtime.jit import Int, compiled, inlined, load64
 
 CLITICS = ("s", "t", "d", "m", "ll", "re", "ve")
@@ -133,65 +132,6 @@ def _output_cells(word_bytes: Any, offsets: Any, words: Int) -> Any:
     return out
 
 
-@compiled
-def _is_sound(
-    word_bytes: Any, offsets: Any, flags: Any, cells: Any, shift: Int, slots: Any, outputs: Any
-) -> Any:  # fmt: skip
-    """Whether the hash tables hold each word once and where a look-up finds it soon, and the output cells the words' bytes."""
-    mask, long_mask = cells.shape[0] - 1, slots.shape[0] - 1
-    here: Int = 0
-    long_here: Int = 0
-    for i in range(cells.shape[0]):
-        here += np.int64(cells[i, 0] != 0)
-    for i in range(slots.shape[0]):
-        long_here += np.int64(slots[i] >= 0)
-    if here > mask or long_here > long_mask:
-        return False  # without an empty slot no look-up of an unknown word would end
-    left: Int = PATIENCE * np.int64(flags.shape[0] + SHORT)
-    slot: Int
-    for word in range(flags.shape[0]):
-        start, end = offsets[word], offsets[word + 1]
-        size = end - start
-        if size <= SHORT:
-            k0, k1 = key_of(word_bytes[start : start + SHORT], size)
-            if k0 == 0 or word_bytes[end - 1] == 0:
-                continue
-            slot = slot_of(k0, k1, shift)
-            while cells[slot, 0] != 0 and not (cells[slot, 0] == k0 and cells[slot, 1] == k1):
-                slot = (slot + 1) & mask
-                left -= 1
-            if cells[slot, 0] == 0 or cells[slot, 2] != np.uint64(word) | (
-                np.uint64(flags[word]) << np.uint64(32)
-            ):
-                return False
-            here -= 1
-        else:
-            slot = np.int64(_hash_long(word_bytes, start, end) & np.uint64(long_mask))
-            while slots[slot] >= 0 and slots[slot] != word:
-                slot = (slot + 1) & long_mask
-                left -= 1
-            if slots[slot] < 0:
-                return False
-            long_here -= 1
-        if left < 0:
-            return False
-    if here != 0 or long_here != 0:
-        return False
-    for word in range(outputs.shape[0]):
-        start = offsets[word]
-        size = offsets[word + 1] - start
-        plain = size <= INLINE
-        for j in range(size):
-            plain = plain and word_bytes[start + j] < 128
-        length = size if plain else 0
-        if outputs[word, 0] != length or outputs[word, 1] != 0:
-            return False
-        for j in range(INLINE):
-            if outputs[word, 2 + j] != (word_bytes[start + j] if j < length else 0):
-                return False
-    return True
-
-
 @dataclass(frozen=True, eq=False)
 class WordTable(ReadOnlyArrays):
     """Arrays of the table.
@@ -262,39 +202,6 @@ class WordTable(ReadOnlyArrays):
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return the arrays by name."""
         return {f.name: getattr(self, f.name) for f in fields(self)}
-
-    @classmethod
-    def check(cls, arrays: Arrays) -> None:
-        """Refuse stored arrays in which a look-up could leave the table, or not end.
-
-        Raises:
-            DataError: names the array, what it holds and what is valid.
-        """
-        arrays.only(*(f.name for f in fields(cls)))
-        flags = arrays.take("flags", np.uint8, None)
-        arrays.within("flags", flags, 0, STOP | CLITIC)
-        size = arrays.take("size", np.int64, 1)
-        arrays.within("size", size, 1, min(len(flags), 2**31 - 1))
-        words = int(size[0])
-        word_bytes = arrays.take("word_bytes", np.uint8, None)
-        offsets = arrays.take("offsets", np.int64, len(flags) + 1)
-        arrays.ascending("offsets", offsets)
-        first, last, shared = (int(offsets[place]) for place in (0, -1, words))
-        inside = first == 0 and last + PADDING <= len(word_bytes) and shared <= MOST_BYTES
-        arrays.require("offsets", inside, f"places from 0 to {PADDING} bytes before the end")
-        outputs = arrays.take("outputs", np.uint8, words, 32)
-        cells, slots = arrays.take("cells", np.uint64, None, 4), arrays.take("slots", np.int32, None)
-        for name, count in (("cells", len(cells)), ("slots", len(slots))):
-            arrays.require(name, count >= 2 and not count & (count - 1), "2^n slots")
-        arrays.within("slots", slots, -1, len(flags) - 1)
-        shift = 64 - (len(cells).bit_length() - 1)
-        sound = _is_sound(word_bytes, offsets, flags, cells, shift, slots, outputs)
-        arrays.require("cells", sound, "each word where a look-up finds it, and its bytes in `outputs`")
-        text = Vocabulary(offsets[: words + 1], word_bytes[: int(offsets[words])]).strings()
-        try:
-            text.validate(full=True)
-        except pa.ArrowInvalid:
-            arrays.require("word_bytes", False, "words in UTF-8")
 
     @classmethod
     def restore(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> WordTable:

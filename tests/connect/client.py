@@ -75,7 +75,7 @@ def with_providers(
     for module in (TOY, RAISING):
         spark.addArtifact(str(folder / FINDERS / f"{module}.py"), pyfile=True)
     path = f"{TOY}:Toy"
-    yield "provided", privatized("auto", KEY, open_model(folder / PROVIDED, verify=False, providers=(path,)))
+    yield "provided", privatized("auto", KEY, open_model(folder / PROVIDED, providers=(path,)))
     config = config_of(folder, "provided_there", policy=provided_by(path), run={"id": "provided"})
     yield "provided_facts", dps.run(config, spark, key=KEY).as_dict(internal=True)
     alone: dict[str, Any] = {
@@ -172,7 +172,7 @@ def main(remote: str, folder: Path) -> None:
         logging.getLogger(name).setLevel(logging.DEBUG)
     found: dict[str, Any] = {"same_session": spark_session() is spark}
     df = spark.read.format("delta").load(str(folder / "in"))
-    model = open_model(folder / "model", verify=False)
+    model = open_model(folder / "model")
 
     def privatized(udf: str, key: RunKey, model: Privatizer = model, **lists: Any) -> list[Any]:
         record = "customer" if model.budget is None else None
@@ -185,8 +185,8 @@ def main(remote: str, folder: Path) -> None:
         found[udf] = privatized(udf, KEY)
     found["given"] = given_to_a_worker(spark, model)
     for name in RELEASING:
-        found[name] = privatized("auto", KEY, open_model(folder / name, verify=False))
-    found[CLASSIFIED] = privatized("auto", KEY, open_model(folder / CLASSIFIED, verify=False))
+        found[name] = privatized("auto", KEY, open_model(folder / name))
+    found[CLASSIFIED] = privatized("auto", KEY, open_model(folder / CLASSIFIED))
     named_by = config_of(folder, "named", policy=names_of(folder), run={"id": "named"})
     found["named_facts"] = dps.run(named_by, spark, key=KEY).as_dict(internal=True)
     lists = lists_of(spark, folder)

@@ -184,7 +184,7 @@ def test_a_frame_comes_out_as_on_a_classic_session(client: Client, found: str, m
     from dptext_spark.model.artifact import open_model
 
     df = client.spark.read.format("delta").load(str(client.folder / "in"))
-    opened = open_model(client.folder / model, verify=False)
+    opened = open_model(client.folder / model)
     record = "customer" if opened.budget is None else None
     out = dps.privatize(df, COLUMNS, opened, row_key="id", record_key=record, key=KEY, run_id="r")
     rows = out.orderBy("id").selectExpr("to_json(struct(*))").collect()
@@ -226,7 +226,7 @@ def test_a_provider_finds_what_it_finds_on_a_classic_session(client: Client) -> 
     from dptext_spark.model.artifact import open_model
 
     df = client.spark.read.format("delta").load(str(client.folder / "in"))
-    model = open_model(client.folder / PROVIDED, verify=False, providers=(f"{TOY}:Toy",))
+    model = open_model(client.folder / PROVIDED, providers=(f"{TOY}:Toy",))
     out = dps.privatize(df, COLUMNS, model, row_key="id", record_key="customer", key=KEY, run_id="r")
     rows = out.orderBy("id").selectExpr("to_json(struct(*))").collect()
     assert client.found["provided"] == [json.loads(row[0]) for row in rows]
@@ -283,7 +283,7 @@ def test_lists_of_names_are_looked_for_as_on_a_classic_session(client: Client) -
     from dptext_spark.model.artifact import open_model
 
     df = client.spark.read.format("delta").load(str(client.folder / "in"))
-    model, lists = open_model(client.folder / "model", verify=False), lists_of(client.spark, client.folder)
+    model, lists = open_model(client.folder / "model"), lists_of(client.spark, client.folder)
     out = dps.privatize(df, COLUMNS, model, row_key="id", record_key="customer", key=KEY, run_id="r", **lists)
     rows = out.orderBy("id").selectExpr("to_json(struct(*))").collect()
     assert client.found["listed"] == [json.loads(row[0]) for row in rows]
@@ -394,7 +394,7 @@ def test_a_key_that_each_worker_reads_draws_as_on_a_classic_session(client: Clie
     from dptext_spark.model.artifact import open_model
 
     df = client.spark.read.format("delta").load(str(client.folder / "in"))
-    model, key = open_model(client.folder / "model", verify=False), RunKey(UNSENT)
+    model, key = open_model(client.folder / "model"), RunKey(UNSENT)
     out = dps.privatize(df, COLUMNS, model, row_key="id", record_key="customer", key=key, run_id="r")
     rows = out.orderBy("id").selectExpr("to_json(struct(*))").collect()
     assert client.found["executors"] == [json.loads(row[0]) for row in rows] != client.found["auto"]

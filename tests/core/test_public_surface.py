@@ -52,7 +52,7 @@ SIGNATURES = {
     "dp.certify": "(model, *, sample, progress)",
     "dp.compile": "(mechanism, lexicon, policy, consistency, importance, *, budget, providers, frequencies, progress)",
     "dp.load_config": "(path, overrides)",
-    "dp.open_model": "(folder, *, verify, seal, prefix, providers)",
+    "dp.open_model": "(folder, *, seal, prefix, providers)",
     "dp.plan": "(config, progress)",
     "dp.preview": "(model, text, *, top)",
     "dp.read_prior": "(corpus, lexicon, policy)",

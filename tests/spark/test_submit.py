@@ -103,7 +103,7 @@ def test_prepare_then_privatize(spark, settings: Path, tmp_path: Path) -> None:
     assert out.where("body LIKE '%Please%Martin%'").count() < 10
     runs = spark.read.format("delta").load(str(tmp_path / "out_audit" / "shareable" / "runs")).collect()
     assert [(row["status"], row["artifact"]) for row in runs] == [
-        ("succeeded", open_model(tmp_path / "model", verify=False).fingerprint)
+        ("succeeded", open_model(tmp_path / "model").fingerprint)
     ]
 
 

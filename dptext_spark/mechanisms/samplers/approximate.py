@@ -36,7 +36,6 @@ from dptext_spark.arrays import F64, I32, I64, Ids, ReadOnlyArrays, Vectors
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.mechanisms.parameters import choice
 from dptext_spark.mechanisms.samplers.nearest import Contest, Targets
-from dptext_spark.runtime.array_checks import Arrays
 from dptext_spark.runtime.jit import Int, compiled
 
 CELLS = 6.0  # times the root of the number of words: as many cells
@@ -122,19 +121,6 @@ class CellIndex(ReadOnlyArrays):
             "cells.words": self.words,
             "cells.probes": np.array([self.probes], np.int64),
         }
-
-    @classmethod
-    def check(cls, arrays: Arrays, words: int) -> None:
-        """Refuse cells that do not hold every word once, or so few of them that no two words are searched."""
-        columns = arrays.take("cells.columns", np.float32, None, None)
-        cells = columns.shape[1]
-        arrays.require("cells.columns", cells >= 1, "one cell or more")
-        arrays.finite("cells.columns", columns)
-        starts = arrays.take("cells.starts", np.int64, cells + 1)
-        arrays.ascending("cells.starts", starts, strictly=True)
-        arrays.require("cells.starts", starts[0] == 0 and starts[-1] == words, f"places from 0 to {words}")
-        arrays.permutation("cells.words", arrays.take("cells.words", np.int32, words), words)
-        arrays.within("cells.probes", arrays.take("cells.probes", np.int64, 1), 2, max(2, cells))
 
     @classmethod
     def restore(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> CellIndex:
@@ -253,18 +239,6 @@ def search_choice() -> Any:
 def index_of(search: Search, targets: Targets) -> CellIndex | None:
     """Make the index of a search; none for `exact`."""
     return None if search == "exact" else CellIndex.of(targets.vectors)
-
-
-def check_index(arrays: Arrays, words: int) -> tuple[str, ...]:
-    """Return the names of the arrays of a stored index, none where there is none.
-
-    Raises:
-        DataError: a search along them would leave the lexicon.
-    """
-    if _STORED not in arrays:
-        return ()
-    CellIndex.check(arrays, words)
-    return CellIndex.ARRAYS
 
 
 def restored(arrays: Mapping[str, npt.NDArray[Any]]) -> CellIndex | None:

@@ -30,11 +30,10 @@ from dptext_spark.mechanisms.base import DECIDES, TOTAL, Law, Laws, Sampler
 from dptext_spark.mechanisms.numerics.distances import squared_distances, squared_pairs
 from dptext_spark.mechanisms.numerics.elementary import exponential, exponentials
 from dptext_spark.mechanisms.samplers.exponential_rows import Rows, compile_rows
-from dptext_spark.mechanisms.samplers.exponential_tail import Tail, add_tail, add_tails, longest_wait, propose
-from dptext_spark.mechanisms.samplers.table import check_cells, draw_all, read_row, read_rows
+from dptext_spark.mechanisms.samplers.exponential_tail import Tail, add_tail, add_tails, propose
+from dptext_spark.mechanisms.samplers.table import draw_all, read_row, read_rows
 from dptext_spark.mechanisms.summary import Quantiles, Summary
 from dptext_spark.randomness.draws import Draws
-from dptext_spark.runtime.array_checks import Arrays
 from dptext_spark.runtime.jit import compiled
 from dptext_spark.runtime.threads import products
 
@@ -45,11 +44,9 @@ TOGETHER = 32  # words whose distances are taken together
 _ARRAYS = (
     "cells", "vectors", "outputs", "level", "surely", "rounds", "fallback", "log_normaliser", "figures",
 )  # fmt: skip
-WAITS = 128.0  # proposals: a stored row keeps draws waiting for this times (1 + 2·outputs/head) on average, at most
 CANCELLED = (
     1e-3  # of the squares of two vectors: a squared distance below it is taken from the vectors themselves
 )
-FARTHEST = 1e39  # apart in one dimension: float32 ends at 3.4e38
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -326,32 +323,6 @@ class ExponentialSampler(Sampler):
         if self.place is not None:
             raise ValueError("a law that was compiled for some words only is not stored")
         return {name: getattr(self, name) for name in _ARRAYS}
-
-    @classmethod
-    def check(cls, arrays: Arrays, words: int) -> None:
-        """Refuse outputs that do not exist, and a tail that could keep a draw waiting too long."""
-        arrays.only(*_ARRAYS)
-        cells = check_cells(arrays, words, words + 1, MOST_SLOTS)
-        vectors = arrays.take("vectors", np.float32, words, None)
-        arrays.require("vectors", vectors.shape[1] >= 1, "one dimension or more")
-        arrays.finite("vectors", vectors)
-        outputs = arrays.take("outputs", np.int32, None)
-        arrays.require("outputs", len(outputs) >= 1, "one output or more")
-        arrays.within("outputs", outputs, 0, words - 1)
-        arrays.ascending("outputs", outputs, strictly=True)
-        arrays.finite("level", arrays.take("level", np.float64, words), low=0.0)
-        arrays.take("surely", np.uint64, words)
-        rounds = arrays.take("rounds", np.int32, words)
-        arrays.within("fallback", arrays.take("fallback", np.int32, words), 0, words - 1)
-        arrays.finite("log_normaliser", arrays.take("log_normaliser", np.float64, words))
-        step, cut, slack = (float(one) for one in arrays.take("figures", np.float64, 3))
-        # The table behind e^-x has an end; no two vectors of float32 are farther apart than that.
-        deepest = step * min(cut, FARTHEST * math.sqrt(vectors.shape[1]))
-        sound = step >= 0.0 and cut >= 0.0 and slack >= 0.0 and deepest <= DEEPEST * (1.0 + 1e-9)
-        arrays.require("figures", sound, "ε/2, a cut-off distance and a slack, none negative")
-        waits = longest_wait(cells, rounds, words)
-        most = WAITS * (1.0 + 2.0 * len(outputs) / cells.shape[1])
-        arrays.require("rounds", waits <= most, f"at most {most:.0f} proposals a draw on average")
 
     @classmethod
     def restore(

@@ -60,29 +60,6 @@ def _accepts(tail: Any, word: Int, output: Int) -> Any:
 
 
 @compiled
-def longest_wait(cells: Any, rounds: Any, tail: Int) -> float:
-    """Return how many proposals a draw makes at most, on average, of the word for which these are most.
-
-    Args:
-        cells: uint64[V, 2^m, 2], alias rows.
-        rounds: int32[V], proposals that may be rejected.
-        tail: the outcome that stands for proposals.
-    """
-    most, slots = 0.0, cells.shape[1]
-    capacity = np.uint64(1 << 63) // np.uint64(slots)
-    for word in range(cells.shape[0]):
-        entered = 0.0
-        for slot in range(slots):
-            part, both = cells[word, slot, 0], cells[word, slot, 1]
-            if both & np.uint64(0xFFFFFFFF) == np.uint64(tail):
-                entered += np.float64(part)
-            if both >> np.uint64(32) == np.uint64(tail):
-                entered += np.float64(capacity - part)
-        most = max(most, entered / 2.0**63 * max(rounds[word], 1))
-    return most
-
-
-@compiled
 def propose(tail: Tail, ids: Any, waiting: Any, numbers: Any, turn: Int, out: Any) -> Any:
     """Propose an output for each draw that waits, and move those that wait still to the front.
 

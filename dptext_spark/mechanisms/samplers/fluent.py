@@ -21,22 +21,19 @@ import numpy.typing as npt
 
 from dptext_spark.arrays import F64, I64, U8, U32, U64, Ids, read_only
 from dptext_spark.guarantee import Guarantee
-from dptext_spark.lexicon.prior import SHIFT, PairModel
+from dptext_spark.lexicon.prior import PairModel
 from dptext_spark.mechanisms.base import DECIDES, NO_WORD, PREVIOUS, TOTAL, Inputs, Law, Laws, Sampler
 from dptext_spark.mechanisms.numerics.elementary import exponentials
 from dptext_spark.mechanisms.samplers.pair_table import (
-    PAIR_BITS,
     hashed,
-    misplaced,
     place_of,
     seen,
     unseen,
     whole_rows,
 )
-from dptext_spark.mechanisms.samplers.table import MAX_SLOTS, TableSummary, integer_weights
+from dptext_spark.mechanisms.samplers.table import TableSummary, integer_weights
 from dptext_spark.mechanisms.summary import Summary
 from dptext_spark.randomness.draws import Draws
-from dptext_spark.runtime.array_checks import Arrays
 from dptext_spark.runtime.jit import Int, compiled, mul_high, prefetch
 from dptext_spark.runtime.threads import in_threads
 
@@ -459,55 +456,6 @@ class FluentSampler(Sampler):
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return the arrays by name."""
         return dict(self.tables._asdict())
-
-    @classmethod
-    def check(cls, arrays: Arrays, words: int) -> None:
-        """Refuse arrays with which a draw could leave them, not end, or pass 2^64."""
-        arrays.only(*Tables._fields)
-        sets = arrays.take("sets", np.int32, None, None)
-        arrays.require(
-            "sets", len(sets) and 1 <= sets.shape[1] <= MAX_SLOTS, f"one set or more of at most {MAX_SLOTS:,}"
-        )
-        arrays.within("sets", sets, -1, words - 1)
-        held = sets >= 0
-        rising = (sets[:, 1:] > sets[:, :-1]) | ~held[:, 1:]
-        packed = held[:, :-1] | ~held[:, 1:]
-        arrays.require(
-            "sets", held[:, 0].all() and rising.all() and packed.all(), "ascending ids, then padding of -1"
-        )
-        of_word = arrays.take("of_word", np.int32, words)
-        arrays.within("of_word", of_word, 0, len(sets) - 1)
-        factor = arrays.take("factor", np.uint32, words, sets.shape[1])
-        arrays.within("factor", factor, 0, 1 << FACTOR_BITS)
-        arrays.require(
-            "factor", ((factor > 0) == held[of_word]).all(), "1 or more for each output, 0 for padding"
-        )
-        base = arrays.take("base", np.uint32, words)
-        backoff = arrays.take("backoff", np.uint32, None)
-        least = len(backoff) and int(base.max()) * int(backoff.max()) >> SHIFT < 1 << PAIR_BITS
-        arrays.require(
-            "backoff",
-            least and base.any(),
-            f"weights of pairs below 2^{PAIR_BITS}, and a base that is not all 0",
-        )
-        row, rows = arrays.take("row", np.int32, len(backoff)), arrays.take("rows", np.uint32, None, words)
-        arrays.within("row", row, -1, len(rows) - 1)
-        arrays.within("rows", rows, 1, (1 << PAIR_BITS) - 1)
-        starts = arrays.take("starts", np.int64, len(backoff) + 1)
-        cells = arrays.take("cells", np.uint64, None)
-        arrays.ascending("starts", starts)
-        sizes = np.diff(starts)
-        fits = (
-            starts[0] == 0 and starts[-1] == len(cells) and not (sizes & (sizes - 1)).any() and not sizes[-1]
-        )
-        arrays.require("starts", fits, "tables of 2^n slots, none for no known word")
-        held_bits = arrays.take("held", np.uint8, len(cells))
-        away = int(misplaced(starts, cells, held_bits, words))
-        arrays.require(
-            "cells",
-            away >= 0,
-            "each pair once and where a look-up finds it soon, in tables that are half empty",
-        )
 
     @classmethod
     def restore(

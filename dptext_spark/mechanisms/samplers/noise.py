@@ -42,7 +42,6 @@ from dptext_spark.mechanisms.samplers.approximate import (
     POINTS,
     CellIndex,
     Search,
-    check_index,
     index_of,
     recall,
     restored,
@@ -51,10 +50,8 @@ from dptext_spark.mechanisms.samplers.approximate import (
 )
 from dptext_spark.mechanisms.samplers.nearest import TOKENS, Targets
 from dptext_spark.mechanisms.samplers.neighbor_table import OPEN, SIZE, NeighborTable
-from dptext_spark.mechanisms.samplers.scores import half_squares
 from dptext_spark.mechanisms.summary import Ends, Quantiles, Summary
 from dptext_spark.randomness.draws import Draws
-from dptext_spark.runtime.array_checks import Arrays
 from dptext_spark.runtime.jit import Int, compiled
 from dptext_spark.runtime.record import Record
 
@@ -348,44 +345,6 @@ class NoiseSampler(Sampler):
         if self.index is not None:
             named |= self.index.arrays()
         return named if self.targets.vectors is self.centers else named | {"targets": self.targets.vectors}
-
-    @classmethod
-    def check(cls, arrays: Arrays, words: int) -> None:
-        """Refuse vectors that are not finite, and neighbours that do not exist."""
-        index = check_index(arrays, words)
-        others = ("targets",) if "targets" in arrays else ()
-        arrays.only(*_ARRAYS, *others, *index)
-        centers = arrays.take("centers", np.float32, words, None)
-        size = centers.shape[1]
-        arrays.require("centers", size >= 1, "one dimension or more")
-        targets = arrays.take("targets", np.float32, words, size) if others else centers
-        for name, vectors in (("centers", centers), ("targets", targets)):
-            arrays.finite(name, vectors)
-        # The search's bounds rely on these: one that is off could leave a draw without any word.
-        halves = arrays.take("halves", np.float64, words)
-        real = half_squares(targets.reshape(-1), size)
-        arrays.require(
-            "halves",
-            np.allclose(halves, real, rtol=1e-9, atol=0.0),
-            "half the squared lengths of the targets",
-        )
-        kind = arrays.take("noise", np.int64, 1)
-        arrays.within("noise", kind, 0, len(NOISES) - 1)
-        noise = NOISES[int(kind[0])]
-        arrays.finite("parameters", arrays.take("parameters", np.float64, PARAMETERS[noise]), low=0.0)
-        columns = arrays.take("columns", np.float64, None, None)
-        arrays.require(
-            "columns", columns.shape in ((0, 0), (size, size)), f"a matrix of {size} by {size}, or none"
-        )
-        arrays.finite("columns", columns)
-        second = arrays.take("second", np.float64, None)
-        arrays.require("second", len(second) <= 1, "one number, or none")
-        arrays.finite("second", second, 0.0, 1.0)
-        near = arrays.take("near", np.int32, words, None)
-        arrays.require("near", near.shape[1] == 0 or near.shape[1] >= 2, "two neighbours or more, or none")
-        arrays.within("near", near, 0, words - 1)
-        reach = arrays.take("reach", np.float64, words, 3)
-        arrays.require("reach", not len(reach) or reach.min() >= 0.0, "distances of 0 or more")
 
     @classmethod
     def restore(

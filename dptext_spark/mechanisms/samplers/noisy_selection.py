@@ -19,7 +19,6 @@ from dptext_spark.mechanisms.base import TOTAL, Sampler
 from dptext_spark.mechanisms.numerics.elementary import expm1, exponential, log1p, logarithm
 from dptext_spark.mechanisms.summary import Summary
 from dptext_spark.randomness.draws import Draws
-from dptext_spark.runtime.array_checks import Arrays
 from dptext_spark.runtime.jit import Int, compiled
 from dptext_spark.runtime.record import Record
 
@@ -226,19 +225,6 @@ class SelectionSampler(Sampler):
             "cumulative": self.cumulative,
             "noise": self.noise,
         }
-
-    @classmethod
-    def check(cls, arrays: Arrays, words: int) -> None:
-        """Refuse neighbours that do not exist, and counts of them that nobody could draw."""
-        arrays.only("near", "distance", "cumulative", "noise")
-        near = arrays.take("near", np.int32, words, None)
-        arrays.within("near", near, 0, words - 1)
-        arrays.finite("distance", arrays.take("distance", np.float64, *near.shape), low=0.0)
-        cumulative = arrays.take("cumulative", np.uint64, None)
-        arrays.require("cumulative", 1 <= len(cumulative) <= near.shape[1], f"1 to {near.shape[1]} sums")
-        arrays.ascending("cumulative", cumulative)
-        arrays.within("cumulative", cumulative[-1:], TOTAL, TOTAL)  # where the search for a count ends
-        arrays.finite("noise", arrays.take("noise", np.float64, 2), low=0.0)
 
     @classmethod
     def restore(

@@ -38,7 +38,6 @@ from dptext_spark.mechanisms.base import DECIDES, TOTAL, Law, Sampler
 from dptext_spark.mechanisms.numerics.elementary import logarithm
 from dptext_spark.mechanisms.summary import Summary
 from dptext_spark.randomness.draws import Draws
-from dptext_spark.runtime.array_checks import Arrays
 from dptext_spark.runtime.jit import Int, compiled, inlined, mul_high, prefetch
 
 GUIDE_BITS = (8, 16)
@@ -284,31 +283,6 @@ class OrderingSampler(Sampler):
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return the lists and the table."""
         return {name: getattr(self, name) for name in _ARRAYS}
-
-    @classmethod
-    def check(cls, arrays: Arrays, words: int) -> None:
-        """Refuse lists that do not hold every word once, and windows that leave the table."""
-        arrays.only(*_ARRAYS)
-        order = arrays.take("order", np.int32, None, words)
-        place = arrays.take("place", np.int32, words, len(order))
-        arrays.require("order", len(order) >= 1, "one list or more")
-        arrays.within("place", place, 0, words - 1)
-        each = np.arange(words)
-        inverse = all((one[place[:, number]] == each).all() for number, one in enumerate(order))
-        arrays.require("place", inverse, "where each word stands in each list of `order`")
-        edges = arrays.take("edges", np.uint64, 2 * words)
-        arrays.ascending("edges", edges)
-        arrays.within("edges", edges[:1], 0, 0)
-        arrays.within("edges", edges[-1:], WINDOW >> 1, TOTAL)
-        start, width = (arrays.take(name, np.uint64, words) for name in ("start", "width"))
-        arrays.within("width", width, WINDOW >> 2, WINDOW)
-        arrays.within("start", start, 0, TOTAL)
-        end = start + width
-        # A position's displacements, but for its first and its last, lie inside its window, which lies inside the table.
-        inside = end <= edges[-1], start <= edges[words:0:-1], edges[2 * words - 2 : words - 2 : -1] <= end
-        arrays.require("start", all(map(np.all, inside)), "windows within the table of displacements")
-        guide = arrays.take("guide", np.int32, None)
-        arrays.require("guide", np.array_equal(guide, _guide(edges)), "where to look in `edges`")
 
     @classmethod
     def restore(

@@ -17,7 +17,6 @@ from dptext_spark.runtime.jit import Int, compiled, inlined
 PAIR_BITS = 28  # 1 <= b < 2^28
 # Contexts that are followed by more than a 64th of the words have their weights in a row, as far as that takes 8 MB.
 MOST_ROWS, ROW_BYTES, LEAST_SHARE = 64, 1 << 23, 64
-PATIENCE = 16  # slots that a pair of a stored table may be away from its first, on average
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 _LOWER, _HALF = np.uint64(0xFFFFFFFF), np.uint64(32)
 _ONE, _EIGHTH, _SEVEN, _BITS = np.uint64(1), np.uint64(3), np.uint64(7), np.uint64(SHIFT)
@@ -41,40 +40,6 @@ def _fill(starts: Any, following: Any, weight: Any, slots: Any, cells: Any, held
             while cells[low + slot] != 0:
                 slot = (slot + 1) & (size - 1)
             cells[low + slot] = np.uint64(following[e]) | (np.uint64(weight[e]) << _HALF)
-
-
-@compiled
-def misplaced(slots: Any, cells: Any, held: Any, words: Int) -> Int:
-    """Return how far all pairs are from their first slots together; -1 where a look-up could miss one or not end."""
-    away = np.int64(0)
-    for h in range(slots.shape[0] - 1):
-        low, size = slots[h], slots[h + 1] - slots[h]
-        if size == 0:
-            continue
-        here = np.int64(0)
-        for slot in range(size):
-            cell = cells[low + slot]
-            if cell == 0:
-                continue
-            u = np.int64(cell & _LOWER)
-            if u >= words or cell >> _HALF == 0 or cell >> _HALF >= np.uint64(1 << PAIR_BITS):
-                return np.int64(-1)
-            here += 1
-            place = place_of(u, size)
-            first = np.int64(place >> _EIGHTH)
-            if not (held[low + first] >> np.uint8(place & _SEVEN)) & np.uint8(1):
-                return np.int64(-1)
-            far = (slot - first) & (size - 1)
-            away += far
-            if away > PATIENCE * cells.shape[0]:
-                return np.int64(-1)
-            for step in range(far):
-                before = cells[low + ((first + step) & (size - 1))]
-                if before == 0 or np.int64(before & _LOWER) == u:
-                    return np.int64(-1)
-        if 2 * here > size:
-            return np.int64(-1)
-    return away
 
 
 @inlined

@@ -20,15 +20,12 @@ from dptext_spark.errors import DataError
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.mechanisms.base import TOTAL, Law, LawColumns, Laws, Sampler
 from dptext_spark.mechanisms.samplers.table import (
-    MAX_SLOTS,
     TableSampler,
-    check_cells,
     draw_all,
     read_row,
 )
 from dptext_spark.mechanisms.summary import Summary
 from dptext_spark.randomness.draws import Draws
-from dptext_spark.runtime.array_checks import Arrays
 from dptext_spark.runtime.jit import compiled
 
 COLUMNS = 512  # of P that are held at once while those of Q are added up
@@ -104,11 +101,6 @@ class RemappedSampler(Sampler):
         return self.inner.arrays() | {_REMAP: self.table}
 
     @classmethod
-    def check(cls, arrays: Arrays, words: int) -> None:
-        """Refuse a table of words that do not exist; the arrays of P are checked by its own sampler."""
-        arrays.within(_REMAP, arrays.take(_REMAP, np.int32, words), 0, words - 1)
-
-    @classmethod
     def restore(
         cls,
         arrays: Mapping[str, npt.NDArray[Any]],  # noqa: ARG003  (others need it)
@@ -176,27 +168,6 @@ def split(
     """Return (the arrays of P, what the remap adds)."""
     own = {name: array for name, array in arrays.items() if name in (_REMAP, _RELEASED, _GROUP)}
     return {name: array for name, array in arrays.items() if name not in own}, own
-
-
-def check_added(inner: type[Sampler], added: Arrays, words: int) -> None:
-    """Refuse arrays of a remap that sampling could not bear.
-
-    Args:
-        inner: the class of the sampler of P.
-        added: what the remap adds.
-        words: V.
-
-    Raises:
-        DataError: names the array, what it holds and what is valid.
-    """
-    if not issubclass(inner, TableSampler):
-        added.only(_REMAP)
-        RemappedSampler.check(added, words)
-        return
-    added.only(_REMAP, _RELEASED, _GROUP)
-    RemappedSampler.check(added, words)
-    check_cells(added, words, words, MAX_SLOTS, _RELEASED)
-    added.within(_GROUP, added.take(_GROUP, np.int32, words), 0, words - 1)
 
 
 def laws_of(cells: U64) -> Laws:

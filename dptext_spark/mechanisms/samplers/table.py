@@ -21,7 +21,6 @@ from dptext_spark.guarantee import Guarantee
 from dptext_spark.mechanisms.base import DECIDES, TOTAL, Law, Laws, Sampler
 from dptext_spark.mechanisms.summary import Quantiles, Summary
 from dptext_spark.randomness.draws import Draws
-from dptext_spark.runtime.array_checks import Arrays
 from dptext_spark.runtime.jit import Int, compiled, inlined, prefetch
 
 _LOWER, _SHIFT = np.uint64(0xFFFFFFFF), np.uint64(32)
@@ -116,37 +115,6 @@ def draw_all(cells: Any, bits: Int, ids: Any, numbers: Any, out: Any) -> None:
         slot = np.int64(numbers[ahead] >> np.uint64(1) >> np.uint64(63 - bits))
         prefetch(flat, ((np.int64(ids[ahead]) << bits) + slot) * 2)
         out[i] = alias_draw(cells, bits, ids[i], numbers[i])
-
-
-@compiled
-def greatest(flat: Any, out: Any) -> None:
-    """Fill `out`, uint64[2], with the greatest threshold and the greatest output of slots uint64[n, 2]: one pass, no copy."""
-    threshold, output = np.uint64(0), np.uint64(0)
-    for i in range(flat.shape[0]):
-        both = flat[i, 1]
-        threshold = max(threshold, flat[i, 0])
-        output = max(output, max(both & np.uint64(0xFFFFFFFF), both >> np.uint64(32)))
-    out[0], out[1] = threshold, output
-
-
-def check_cells(arrays: Arrays, words: int, outcomes: int, most_slots: int, name: str = "cells") -> U64:
-    """Return stored alias rows `name`, uint64[words, 2^m, 2], whose outcomes are below `outcomes`.
-
-    Raises:
-        DataError: another shape, a threshold above a slot's capacity, or an outcome that does not exist.
-    """
-    cells = arrays.take(name, np.uint64, words, None, 2)
-    slots = cells.shape[1]
-    arrays.require(
-        name,
-        1 <= slots <= most_slots and not slots & (slots - 1),
-        f"2^m slots a row, at most {most_slots}",
-    )
-    extremes = np.zeros(2, np.uint64)
-    greatest(cells.reshape(-1, 2), extremes)
-    arrays.within(f"{name} (thresholds)", extremes[:1], 0, TOTAL // slots)
-    arrays.within(f"{name} (outputs)", extremes[1:], 0, outcomes - 1)
-    return cells
 
 
 def read_row(row: U64) -> tuple[Ids, U64]:
@@ -286,12 +254,6 @@ class TableSampler(Sampler):
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return the alias rows."""
         return {"cells": self.cells}
-
-    @classmethod
-    def check(cls, arrays: Arrays, words: int) -> None:
-        """Refuse alias rows that name a word that does not exist."""
-        arrays.only("cells")
-        check_cells(arrays, words, words, MAX_SLOTS)
 
     @classmethod
     def restore(

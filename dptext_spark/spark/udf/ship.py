@@ -217,7 +217,7 @@ def _broadcast(
     """Broadcast a model once a session."""
     there = Path(code_home) / machine_code.FOLDER
     files = {} if code is None else dict(_whole(there, code))
-    return context.broadcast(Broadcast(open_model(folder, verify=False, providers=providers), files))
+    return context.broadcast(Broadcast(open_model(folder, providers=providers), files))
 
 
 def _attach(shipped: Shipped) -> None:

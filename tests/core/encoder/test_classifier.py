@@ -494,30 +494,6 @@ def test_no_file_outside_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     make_tiny_classifier(tmp_path / "model", model)
     with pytest.raises(SettingsError, match=r"weights in other files; valid: one \.onnx that holds all"):
         Classifier.read(tmp_path / "model")
-    arrays = dict(Classifier.read(make_tiny_classifier(tmp_path / "whole")).arrays())
-    arrays["graph"] = np.frombuffer(model.SerializeToString(), np.uint8)
-    with pytest.raises(DataError, match="weights in other files"):
-        Classifier.restore(arrays)
-
-
-def test_arrays_that_are_no_classifier(tiny: Classifier) -> None:
-    def with_facts(**changes: object) -> dict[str, np.ndarray]:
-        facts = json.loads(tiny.facts.tobytes())
-        labels = {**facts["labels"], **{key: value for key, value in changes.items() if key != "window"}}
-        facts = {"labels": labels, "window": changes.get("window", facts["window"])}
-        return tiny.arrays() | {"facts": np.frombuffer(json.dumps(facts).encode(), np.uint8)}
-
-    assert Classifier.restore(with_facts()).labels == tiny.labels
-    for wrong in (
-        {"window": 2}, {"window": 1 << 20}, {"kinds": [0, 0, 9]}, {"kinds": [0, 0]}, {"of_logits": [-1, 3] + [0] * 7},
-        {"names": [], "kinds": []}, {"of_logits": [-1, 0]}, {"of_logits": "no"},
-    ):  # fmt: skip
-        with pytest.raises(DataError, match="classifier: "):
-            Classifier.restore(with_facts(**wrong))
-    with pytest.raises(DataError, match=r"holds the arrays facts, graph"):
-        Classifier.restore({name: array for name, array in tiny.arrays().items() if name != "tokenizer"})
-    with pytest.raises(DataError, match="its graph cannot be read"):
-        Classifier.restore(tiny.arrays() | {"graph": np.frombuffer(b"no graph", np.uint8)})
 
 
 def test_what_onnxruntime_cannot_run_is_an_error_without_a_word(tiny: Classifier, tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ from dptext_spark.guarantee import Guarantee
 from dptext_spark.mechanisms.base import Sampler
 from dptext_spark.mechanisms.summary import Summary
 from dptext_spark.randomness.draws import Draws
-from dptext_spark.runtime.array_checks import Arrays
 
 
 class Lawless(Sampler):
@@ -24,10 +23,6 @@ class Lawless(Sampler):
 
     def arrays(self) -> dict[str, np.ndarray]:
         return self.inner.arrays()
-
-    @classmethod
-    def check(cls, arrays: Arrays, words: int) -> None:
-        raise NotImplementedError
 
     @classmethod
     def restore(cls, arrays: Mapping[str, np.ndarray], guarantee: Guarantee, summary: Summary) -> Lawless:

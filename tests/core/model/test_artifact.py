@@ -103,7 +103,7 @@ def test_what_is_opened_is_what_was_saved(tmp_path: Path, policy: Policy, consis
 
 
 def test_arrays_are_memory_mapped_and_read_only(folder: Path) -> None:
-    opened = open_model(folder, verify=False)
+    opened = open_model(folder)
     for name, array in opened.arrays().items():
         assert isinstance(array, np.memmap), name
         assert not array.flags.writeable, name
@@ -113,7 +113,7 @@ def test_arrays_are_memory_mapped_and_read_only(folder: Path) -> None:
 
 
 def test_nothing_private_is_in_it(folder: Path) -> None:
-    made = open_model(folder, verify=False)
+    made = open_model(folder)
     before = {p.name: p.read_bytes() for p in folder.iterdir()}
     key = RunKey.insecure(7)
     made.privatize(pa.array(["markerword cat"]), column="c", row_ids=pa.array(["markerid"]), key=key)
@@ -130,7 +130,7 @@ def test_files_under_a_prefix(folder: Path, tmp_path: Path) -> None:
         shutil.copy(file, flat / f"m1-{file.name}")
     assert output(open_model(flat, prefix="m1-")) == output(make())
     with pytest.raises(DataError):
-        open_model(flat, prefix="m2-", verify=False)
+        open_model(flat, prefix="m2-")
 
 
 def test_any_flipped_byte_is_found(folder: Path) -> None:
@@ -147,24 +147,14 @@ def test_any_flipped_byte_is_found(folder: Path) -> None:
     open_model(folder)
 
 
-def test_arrays_are_only_hashed_when_asked(folder: Path) -> None:
-    cells = np.load(folder / "sampler.cells.npy")
-    cells[0, cells[0, :, 0].argmax(), 0] -= np.uint64(1)  # another law, and a sound one
-    np.save(folder / "sampler.cells.npy", cells)
-    open_model(folder, verify=False)
-    with pytest.raises(DataError, match="was changed"):
-        open_model(folder)
-
-
 def test_the_guarantee_cannot_be_edited(folder: Path) -> None:
     """A guarantee that does not hold is never printed, not even by a worker that hashes nothing else."""
     file = folder / "manifest.json"
     manifest = json.loads(file.read_text())
     manifest["guarantee"]["epsilon"] = 0.01
     file.write_text(json.dumps(manifest))
-    for verify in (False, True):
-        with pytest.raises(DataError, match=r"manifest\.json.*was changed"):
-            open_model(folder, verify=verify)
+    with pytest.raises(DataError, match=r"manifest\.json.*was changed"):
+        open_model(folder)
 
 
 @pytest.mark.parametrize("damage", ["missing", "empty", "cut off", "a folder", "another type"])
@@ -181,7 +171,7 @@ def test_a_damaged_array(folder: Path, damage: str) -> None:
     elif damage == "another type":
         file.write_bytes(b"not an array" + content)
     with pytest.raises(DataError, match=r"words\.cells\.npy"):
-        open_model(folder, verify=False)
+        open_model(folder)
 
 
 @pytest.mark.parametrize(
@@ -194,7 +184,7 @@ def test_a_foreign_folder(folder: Path, content: str | None) -> None:
     else:
         file.write_text(content, encoding="latin-1")
     with pytest.raises(DataError, match="artifact"):
-        open_model(folder, verify=False)
+        open_model(folder)
     with pytest.raises(DataError, match="artifact"):
         read_manifest(folder)
 
@@ -202,12 +192,12 @@ def test_a_foreign_folder(folder: Path, content: str | None) -> None:
 def test_a_saved_lexicon_is_no_artifact(tmp_path: Path) -> None:
     Lexicon(Vocabulary.of(["a", "b"]), np.eye(2, dtype=np.float32)).save(tmp_path / "lexicon")
     with pytest.raises(DataError, match="another format"):
-        open_model(tmp_path / "lexicon", verify=False)
+        open_model(tmp_path / "lexicon")
 
 
 def test_no_folder_at_all(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no readable"):
-        open_model(tmp_path / "none", verify=False)
+        open_model(tmp_path / "none")
 
 
 class TestCertificate:

@@ -249,7 +249,7 @@ class TestTheModelThatIsExpected:
 
     def test_one_that_was_swapped_after_its_manifest_was_read(self, made: tuple[Path, str]) -> None:
         with pytest.raises(DataError, match="another model than the one that was sent"):
-            artifact.open_model(made[0], seal="0" * 64, verify=False)
+            artifact.open_model(made[0], seal="0" * 64)
 
     @pytest.mark.parametrize("given", ["", "abc", "0" * 63, "G" * 64, 3])
     def test_what_is_no_fingerprint(self, tmp_path: Path, given: object) -> None:

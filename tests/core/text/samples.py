@@ -20,7 +20,6 @@ from dptext_spark.mechanisms.base import Sampler
 from dptext_spark.mechanisms.summary import Summary
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import Draws, RunKey
-from dptext_spark.runtime.array_checks import Arrays
 from dptext_spark.text.counters import Counters
 from dptext_spark.text.identifiers.types import NO_IDENTIFIERS, Identifiers
 from dptext_spark.text.names.search import NameSearch
@@ -67,10 +66,6 @@ class Step(Sampler):
 
     def arrays(self) -> dict[str, np.ndarray]:
         return {"step": np.array([self.step])}
-
-    @classmethod
-    def check(cls, arrays: Arrays, words: int) -> None:
-        raise NotImplementedError
 
     @classmethod
     def restore(cls, arrays: Mapping[str, np.ndarray], guarantee: Guarantee, summary: Summary) -> Step:
