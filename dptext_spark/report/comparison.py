@@ -7,19 +7,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from importlib.resources import files
 from pathlib import Path
 
-from dptext_spark._version import __version__
 from dptext_spark.audit.comparison import risks
 from dptext_spark.audit.comparison.compare import Comparison
 from dptext_spark.audit.comparison.frontier import NOT_REACHED, Best, Curve, Frontier, Point, Reached
 from dptext_spark.audit.estimates import Estimate
 from dptext_spark.audit.utility import retained
 from dptext_spark.audit.utility.retained import TESTED
-from dptext_spark.errors import DataError
-from dptext_spark.report.blocks import Block, Chart, Listed, Section, Table, Text, Tile, pairs
+from dptext_spark.errors import DataError, require_extra
+from dptext_spark.report.blocks import Block, Chart, Listed, Section, Table, Text, pairs
 from dptext_spark.report.charts import MOST_LINES, Line, lines
+from dptext_spark.report.page import build_page
 from dptext_spark.report.terminal.console import hanging
 from dptext_spark.rounding import exact, percent_down, percent_up
 from dptext_spark.runtime.atomic import PRIVATE, write_atomically
@@ -83,42 +82,23 @@ def comparison_text(found: Comparison, columns: int) -> str:
 
 
 def comparison_page(found: Comparison) -> str:
-    """Write the page: HTML, restricted, which fetches nothing; the same for the same figures."""
-    from dptext_spark.errors import require_extra
-
+    """Build the page: restricted, and the same for the same figures."""
     require_extra("audit", "jinja2", "matplotlib")
-    from jinja2 import Environment, StrictUndefined
-
-    environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    template = environment.from_string(
-        files("dptext_spark.report").joinpath("page.html").read_text(encoding="utf-8")
-    )
     names = list(dict.fromkeys(one.mechanism for one in found.points))
-    return template.render(
-        title="Which mechanism keeps most of the text at equal risk",
-        restricted=RESTRICTED,
-        decision=None,
-        joined="",
-        lead=f"{', '.join(names)}: what is left of the private text, where an attack is as successful against each of them. ε "
-        "means another thing for each mechanism and is not compared.",
-        tiles=_tiles(found),
-        warnings=[f"{name} refuses ε = {epsilon:g}: {why}" for name, epsilon, why in found.refused],
-        sections=[
-            *(
-                _section(found, risk, key)
-                for key, risk in (("bayes", risks.BAYES), ("context", risks.CONTEXT))
-            ),
-            Section(
-                "points",
-                "All that was measured",
-                (Table(points_head(found), tuple(points_rows(found))),),
-                True,
-            ),
+    points = Table(points_head(found), tuple(points_rows(found)))
+    return build_page(
+        "Which mechanism keeps most of the text at equal risk",
+        [
+            _section(found, risks.BAYES, "bayes"),
+            _section(found, risks.CONTEXT, "context"),
+            Section("points", "All that was measured", (points,), True),
             Section("made", "How it was measured", (Listed("", tuple(sentences_of(found))),), True),
         ],
-        foot=f"Made by dptext {__version__} from a comparison; it fetches nothing and runs no script.",
+        lead=f"{', '.join(names)}: what is left of the private text, where an attack is as successful against each of them. ε "
+        "means another thing for each mechanism and is not compared.",
+        source="a comparison",
+        warnings=[f"{name} refuses ε = {epsilon:g}: {why}" for name, epsilon, why in found.refused],
+        restricted=RESTRICTED,
     )
 
 
@@ -171,19 +151,6 @@ def _bottom(drawn: Sequence[Line]) -> float:
     """Return where the upright scale begins: at 0, or, where all lies in the upper half, at a round number below it."""
     least = min(value for line in drawn for value in line.low or line.y)
     return 0.0 if least < 50.0 else 5.0 * math.floor(min(least, 95.0) / 5.0)
-
-
-def _tiles(found: Comparison) -> list[Tile]:
-    """Say at how many levels nothing is clearly better than a mechanism, by the utility that matters most, in context."""
-    chosen = [one for one in found.frontiers if one.risk == risks.CONTEXT][-1]
-    rivals = [best for best in chosen.levels if len(best.reached) > 1]
-    tiles = []
-    for curve in chosen.curves:
-        among = sum(curve.mechanism in best.best for best in rivals)
-        alone = sum(best.best == (curve.mechanism,) for best in rivals)
-        said = f"levels of risk in context where none is clearly better by {chosen.utility}; clearly best at {alone or 'none'}"
-        tiles.append(Tile(curve.mechanism, f"{among} of {len(rivals)}", said))
-    return tiles
 
 
 def _points_text(found: Comparison, columns: int) -> str:
