@@ -6,7 +6,6 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
@@ -304,7 +303,7 @@ def taken_grid(
 
 def tickets_grid(rows: int, ways: Mapping[str, Callable[[Sequence[str]], list[Bools]] | None]) -> Grid:
     """Return how many of the words that the demo's tickets take from its lists of names are found, each way."""
-    lists = yaml.safe_load((files("dptext_spark.demo") / "sample_tickets.yaml").read_text(encoding="utf-8"))
+    lists = yaml.safe_load(Path("tools/ticket_grammar.yaml").read_text(encoding="utf-8"))
     names = {kind: {str(one) for one in lists[kind]} for kind in ("given", "family", "city")}
     texts = [text for text in tickets(rows, SEED)["body"].to_pylist() if text]
     found: list[tuple[str | float | None, ...]] = []

@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dptext_spark.demo.grammar import NOTHING, START, Grammar, UniformNumbers
 from dptext_spark.errors import DataError
+from tools.ticket_grammar import NOTHING, START, Grammar, UniformNumbers
 
 ROWS = 400
 

@@ -16,13 +16,13 @@ from dptext_spark.audit.attacks.context import context_attack
 from dptext_spark.audit.deniability.simulated import simulate
 from dptext_spark.config.load import load_model_config
 from dptext_spark.demo.ahead import demo_config
-from dptext_spark.demo.tickets import SCHEMA, tickets
 from dptext_spark.errors import SettingsError
 from dptext_spark.model.compile import prepare
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.runtime.paths import folder_of
 from dptext_spark.text.tokens import drawn_words, read
+from tools.tickets import SCHEMA, tickets
 
 ROWS, SEED = 5_000, 20_000
 
