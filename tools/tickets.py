@@ -1,4 +1,4 @@
-"""Support tickets for the demo: realistic private text of the project's own, from a grammar of its own.
+"""Make the demo's packaged support tickets anew, from a grammar of the project's own: `python -m tools.tickets`.
 
 Whoever writes has habits: of greeting, of length, of contractions and short forms, of capitals, and of slips.
 """
@@ -14,13 +14,16 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import yaml
 
 from dptext_spark.arrays import F64, I64, Bools
-from dptext_spark.errors import SettingsError
+from dptext_spark.demo import TICKETS
 from dptext_spark.text.names.public_lists import LIKELY, public_entries
 from tools.ticket_grammar import NOTHING, START, Forms, Grammar, UniformNumbers
 
+SEED = 20_000
+PACKAGED = Path(__file__).parents[1] / "dptext_spark" / "demo" / "tickets.parquet"
 SCHEMA = pa.schema(
     [
         pa.field("ticket_id", pa.int64(), nullable=False),
@@ -93,32 +96,15 @@ class _Writers:
 
 
 def tickets(rows: int, seed: int) -> pa.Table:
-    """Make a table of support tickets.
+    """Make a table of support tickets, with the columns of :data:`SCHEMA`.
 
-    About a third as many customers as tickets write them, some far more often than others. Texts hold names,
-    order numbers, e-mail addresses, phone numbers, prices, dates, product names, emoji, words of other
-    languages, capitals, slips and several lines. The first ticket has something of everything that the demo shows.
-    All of it is invented: the text is the project's own, made by its grammar, and under its licence. Names are combined at
-    random from lists of the project and the packaged public lists.
+    About a third as many customers as tickets write them, some far more often than others. The first ticket has something of
+    everything that the demo shows.
 
     Args:
-        rows: how many tickets; 0 gives an empty table.
+        rows: how many tickets.
         seed: equal seeds give equal tables, on every supported Python.
-
-    Returns:
-        a table of `rows` rows with the columns of :data:`SCHEMA`. `ticket_id` is unique, `customer_id`
-        repeats, `topic` is what the text is about, and `agent_reply` is NULL for one ticket in eight and empty for some.
-
-    Raises:
-        SettingsError: `rows` is negative.
-
-    Examples:
-        >>> table = tickets(100, seed=1)
-        >>> table.num_rows, table.column_names[-3:]
-        (100, ['subject', 'body', 'agent_reply'])
     """
-    if rows < 0:
-        raise SettingsError(f"rows: {rows} is negative; valid: 0 or more.")
     language, uniform = _language(), UniformNumbers(seed)
     u = uniform.numbers(rows)
     # The exponent of 1.75 makes a few customers write often. A square root is the same everywhere, a power is not.
@@ -340,3 +326,7 @@ def _manners(texts: pa.StringArray, writers: _Writers) -> pa.StringArray:
     texts = pc.if_else(pa.array(writers.lower), pc.utf8_lower(texts), texts)
     texts = pc.if_else(pa.array(writers.bare), pc.replace_substring(texts, "'", ""), texts)
     return pc.if_else(pa.array(writers.curly), pc.replace_substring(texts, "'", "\u2019"), texts)
+
+
+if __name__ == "__main__":
+    pq.write_table(tickets(TICKETS, SEED), PACKAGED, compression="zstd", compression_level=19)

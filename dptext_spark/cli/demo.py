@@ -8,16 +8,15 @@ from typing import Annotated
 import typer
 
 from dptext_spark.cli.options import Json
+from dptext_spark.demo import TICKETS
 from dptext_spark.report.terminal.console import progress
-
-MOST_ROWS = 10_000_000
 
 
 def demo(
     folder: Annotated[
         Path | None, typer.Argument(help="Where to write; a new or empty folder. Default: dptext-demo.")
     ] = None,
-    rows: Annotated[int, typer.Option(min=1, max=MOST_ROWS, help="Records of the sample table.")] = 20_000,
+    rows: Annotated[int, typer.Option(min=1, max=TICKETS, help="Tickets of the sample table.")] = TICKETS,
     as_json: Json = False,
 ) -> None:
     """Write a sample table of support tickets, sanitize it on local Spark, and show what came out."""

@@ -20,35 +20,16 @@ from typing import IO
 
 import pyarrow as pa
 
-from dptext_spark.config.load import parse_config
-from dptext_spark.config.model import RunConfig
-from dptext_spark.demo.settings import Released, side_by_side
-from dptext_spark.demo.tickets import tickets
+from dptext_spark.demo.tickets import RECORD, ROW, TEXTS, Released, demo_config, side_by_side, tickets
 from dptext_spark.model.compile import prepare
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.runtime.paths import python_path
 from dptext_spark.runtime.progress import Progress
 
-TEXTS = ("subject", "body", "agent_reply")
-ROW, RECORD = "ticket_id", "customer_id"
 _COMMAND = "from dptext_spark.demo.ahead import main; main()"
 _TRIED = 64  # tickets that a process draws so that it calls every loop
 _READY = "ready"
-
-
-def demo_config(source: str, target: str) -> RunConfig:
-    """Return the settings of the demo's run."""
-    return parse_config(
-        {
-            "input": {"path": source},
-            "columns": list(TEXTS),
-            "row_key": ROW,
-            "record_key": RECORD,
-            "style": "balanced",
-            "output": {"path": target},
-        }
-    )
 
 
 @dataclass
@@ -142,7 +123,7 @@ def call_loops(privatizer: Privatizer, rows: int = _TRIED) -> None:
         privatizer: the model of the run.
         rows: tickets.
     """
-    table = tickets(rows, seed=1).select([*TEXTS, ROW, RECORD])
+    table = tickets(rows).select([*TEXTS, ROW, RECORD])
     for kind in (pa.string(), pa.binary()):
         columns = [table.column(name).cast(kind) for name in TEXTS]
         batch = _as_sent(

@@ -9,7 +9,6 @@ from __future__ import annotations
 import shutil
 import textwrap
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,9 +18,8 @@ import pyarrow.parquet as pq
 from pyspark.sql import functions as F
 
 from dptext_spark.config.model import RunConfig
-from dptext_spark.demo.ahead import ahead, demo_config
-from dptext_spark.demo.settings import Released
-from dptext_spark.demo.tickets import tickets
+from dptext_spark.demo.ahead import ahead
+from dptext_spark.demo.tickets import FILE, Released, demo_config, tickets
 from dptext_spark.errors import SettingsError, require_extra
 from dptext_spark.report.terminal.console import width, write, write_json
 from dptext_spark.report.terminal.summary import summary
@@ -34,14 +32,13 @@ from dptext_spark.spark.session.session import short_lived, spark_session
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-SEED = 20_000
 SIDES = ("subject", "body")  # the columns of them that are shown
 PUBLIC = 2_000  # tickets whose text the report's adversary learns from and attacks
 WHOSE = (
     "The tickets are invented: a grammar of this project wrote them, and they are under its licence. Their names are put "
     "together at random, from lists of its own and from the public ones that come with it (dptext_spark/text/names/public)."
 )
-MADE = ("tickets.parquet", "tickets", "sanitized", "sanitized_audit", "report.html")
+MADE = (FILE, "tickets", "sanitized", "sanitized_audit", "report.html")
 
 
 @dataclass(frozen=True)
@@ -79,12 +76,9 @@ def demo(folder: Path | None, rows: int, say: Progress) -> DemoResult:
     source, target = str(place / MADE[1]), str(place / MADE[2])
     config = demo_config(source, target)
     with ahead() as beside:
-        say("making sample tickets", None)
         say("starting Spark (the first time it downloads Delta Lake)", None)
-        with ThreadPoolExecutor(1) as another:
-            made = another.submit(tickets, rows, SEED)
-            spark = spark_session("dptext demo", settings=short_lived())
-            sample = made.result()
+        spark = spark_session("dptext demo", settings=short_lived())
+        sample = tickets(rows)
         bodies = sample.column("body").to_pylist()
         beside.release(bodies[0])
         say("writing the tickets as a Delta table", None)

@@ -23,7 +23,7 @@ class Records:
 
     Examples:
         >>> import pyarrow as pa
-        >>> table = dp.tickets(40, seed=1)
+        >>> table = dp.tickets(40)
         >>> records = audit.Records(table["body"].combine_chunks(), tuple(table["topic"].to_pylist()))
         >>> len(records.texts)
         40

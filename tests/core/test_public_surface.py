@@ -57,7 +57,7 @@ SIGNATURES = {
     "dp.preview": "(model, text, *, top)",
     "dp.read_prior": "(corpus, lexicon, policy)",
     "dp.save_model": "(model, folder, *, spec)",
-    "dp.tickets": "(rows, seed)",
+    "dp.tickets": "(rows)",
     "dps.Privatize": "(model)",
     "dps.audit": "(table, against, *, config, columns, row_key, record_key, label, attribute, similarity, encoder, "
     "masked_model, label_rows, require, sample, partial, out, names, annotations, internal, against_format, spark, progress)",

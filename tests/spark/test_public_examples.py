@@ -26,7 +26,7 @@ output: {{path: {folder}/reviews_sanitized}}
 @pytest.mark.cluster
 def test_the_examples_on_spark_run(spark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    sample = dp.tickets(20, seed=1).select(["ticket_id", "body"])
+    sample = dp.tickets(20).select(["ticket_id", "body"])
     spark.createDataFrame(sample.to_pandas()).write.format("delta").save(str(tmp_path / "reviews"))
     (tmp_path / "reviews.yaml").write_text(SETTINGS.format(folder=tmp_path), encoding="utf-8")
     model = dp.compile(dp.CusText(epsilon=2.0), dp.Lexicon.default())

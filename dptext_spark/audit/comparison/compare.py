@@ -111,7 +111,8 @@ def compare(
             private text would be drawn; by the third text its words are in no order; one class of labels.
 
     Examples:
-        >>> public, private = (audit.Records(dp.tickets(40, seed)["body"].combine_chunks(), None) for seed in (1, 2))
+        >>> body = dp.tickets(80)["body"].combine_chunks()
+        >>> public, private = audit.Records(body[:40], None), audit.Records(body[40:], None)
         >>> spec = audit.ComparisonSpec.of(config, "custext", ["2,8"], records=20, attacked=5)
         >>> found = audit.compare(config, spec, public, private)
         >>> [(point.mechanism, point.epsilon) for point in found.points]

@@ -137,6 +137,7 @@ def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
         (["preview", "x", "--top", "0"], "--top"),
         (["run"], "Missing argument"),
         (["demo", "--rows", "0"], "--rows"),
+        (["demo", "--rows", "4001"], "4000"),
         (["report"], "Missing argument"),
         (["report", "latest", "--most-words", "0"], "--most-words"),
         (["report", "latest", "--statement", "pdf"], "statement: 'pdf' is not known; valid: md, html, json."),

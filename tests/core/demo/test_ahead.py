@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 from dptext_spark.demo import ahead as module
-from dptext_spark.demo.ahead import ROW, TEXTS, ahead, demo_config
-from dptext_spark.demo.settings import SETTINGS, Released
+from dptext_spark.demo.ahead import ahead
+from dptext_spark.demo.tickets import ROW, SETTINGS, TEXTS, Released, demo_config
 from dptext_spark.model.compile import prepare
 from dptext_spark.randomness.draws import RunKey
 

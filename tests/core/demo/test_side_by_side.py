@@ -9,7 +9,7 @@ import pytest
 
 from dptext_spark.audit.attacks.bayes_vulnerability import bayes_vulnerability
 from dptext_spark.config.load import load_model_config
-from dptext_spark.demo.settings import SETTINGS, side_by_side
+from dptext_spark.demo.tickets import SETTINGS, side_by_side
 from dptext_spark.lexicon.prior import of_drawn
 from dptext_spark.model.compile import prepare
 from dptext_spark.randomness.draws import RunKey
