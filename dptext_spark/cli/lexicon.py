@@ -76,7 +76,7 @@ def lexicon_build_default(
     as_json: Json = False,
 ) -> None:
     """Rebuild the packaged lexicon from the model that its vectors come from."""
-    from dptext_spark.lexicon.build.default import build_default
+    from tools.lexicon import build_default
 
     _describe(build_default(source, folder, dictionary), as_json, folder)
 

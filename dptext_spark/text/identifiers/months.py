@@ -1,6 +1,6 @@
 """Months by their names in other languages: each becomes one character of a skeleton, which the rule of written dates reads.
 
-The names are those of Unicode's CLDR (cldr/NOTICE; `python -m dptext_spark.text.identifiers.build` makes them anew). They are
+The names are those of Unicode's CLDR (cldr/NOTICE; `python -m tools.months` makes them anew). They are
 found in either case, and with their accents or without (Greek has none in capitals). A name counts in a date only: beside a day
 or a year.
 """

@@ -1,6 +1,6 @@
 """The packaged public lists of names: given names, surnames, towns, countries and states, each with how likely it is a name.
 
-They come from a census and from GeoNames (public/NOTICE; `python -m dptext_spark.text.names.build` makes them anew). For the
+They come from a census and from GeoNames (public/NOTICE; `python -m tools.names` makes them anew). For the
 finder they are one table of hashes of normal words; nothing in them is private, so the hashes have no key.
 """
 

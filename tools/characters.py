@@ -1,4 +1,4 @@
-"""Rebuild `characters.npz` from the Unicode database of the running Python: `python -m dptext_spark.lexicon.build.characters`.
+"""Rebuild `characters.npz` from the Unicode database of the running Python: `python -m tools.characters`.
 
 The file is packaged so that a driver and workers on different Python versions cut words at the same places. It holds
 ranges of code points of one class, and the simple (one to one) case mappings.
@@ -15,7 +15,7 @@ import numpy as np
 from dptext_spark.lexicon import characters as ch
 
 CODE_POINTS = 0x110000
-PACKAGED = Path(__file__).parents[1] / "characters.npz"  # what `dptext_spark.lexicon.characters` reads
+PACKAGED = Path(__file__).parents[1] / "dptext_spark" / "lexicon" / "characters.npz"
 # Symbols that spell: a syllable and a turned letter, trigrams and digrams, Braille, CJK radicals, descriptions of ideographs,
 # strokes, hexagrams, Yi radicals, Arabic ligatures of words, tetragrams, SignWriting, regional indicators and the other enclosed
 # letters.

@@ -1,1 +1,0 @@
-"""How the packaged tables are made; nothing here is imported at run time."""
