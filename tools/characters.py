@@ -1,4 +1,4 @@
-"""Rebuild `characters.npz` from the Unicode database of the running Python: `python -m tools.characters`.
+"""Make `characters.npz` anew from the Unicode database of the running Python: `make characters`.
 
 The file is packaged so that a driver and workers on different Python versions cut words at the same places. It holds
 ranges of code points of one class, and the simple (one to one) case mappings.

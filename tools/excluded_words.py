@@ -3,7 +3,7 @@
 A candidate is an entry of a public list that is a word of a lexicon, or a packaged name. The public list is read from the package
 better-profanity, of one version and under the MIT License. The project holds the reviewed list alone.
 
-To review a lexicon before words leave it, build it without exclusion (`build_default` with `excluded=()`) and name its folder.
+To review a lexicon before words leave it, build it without exclusion (`tools.lexicon.build`, `excluded=()`) and name its folder.
 """
 
 from __future__ import annotations

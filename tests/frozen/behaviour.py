@@ -59,8 +59,8 @@ PARAMETERS: dict[str, dict[str, object]] = {
     "truncated_laplace": {"epsilon": 12.0},
 }
 COMMANDS = (
-    "", "audit", "calibrate", "certify", "compare", "demo", "doctor", "jobs", "ledger", "lexicon", "lexicon build-default",
-    "lexicon import", "lexicon info", "mechanisms", "preview", "report", "run", "start",
+    "", "audit", "calibrate", "certify", "compare", "demo", "doctor", "jobs", "ledger", "lexicon", "lexicon import",
+    "lexicon info", "mechanisms", "preview", "report", "run", "start",
 )  # fmt: skip
 CUSTEXT = MECHANISMS["custext"](**PARAMETERS["custext"])
 

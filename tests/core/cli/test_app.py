@@ -142,6 +142,7 @@ def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
         (["report", "latest", "--most-words", "0"], "--most-words"),
         (["report", "latest", "--statement", "pdf"], "statement: 'pdf' is not known; valid: md, html, json."),
         (["lexicon", "export"], "No such command"),
+        (["lexicon", "build-default", "out", "--source", "x.whl"], "run `make lexicon` in a checkout"),
         (["calibrate"], "Missing option '--require'"),
         (["compare"], "Missing option '--mechanisms'"),
     ],

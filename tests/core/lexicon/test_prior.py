@@ -16,8 +16,7 @@ from dptext_spark.errors import DataError
 from dptext_spark.lexicon.lexicon import Lexicon, with_shared_words
 from dptext_spark.lexicon.prior import ONE, SHIFT, PairModel, Prior, zipf
 from dptext_spark.lexicon.vocabulary import Vocabulary
-from tools.lexicon_counts import build_prior, completed
-from tools.lexicon_sources import DICTIONARY_FILE, PAIRS_FILE
+from tools.lexicon import DICTIONARY_FILE, PAIRS_FILE, build_prior, completed
 
 V, H = 5, 7
 PAIRS = {(0, 1): 9, (0, 3): 1, (2, 0): 4, (6, 4): 2}  # (context, word): count
