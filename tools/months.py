@@ -12,11 +12,9 @@ from __future__ import annotations
 import unicodedata
 from pathlib import Path
 
-from dptext_spark.text.identifiers.months import NAME, SHORT
 from dptext_spark.text.identifiers.types import LANGUAGES
 
 PACKAGED = Path(__file__).parents[1] / "dptext_spark" / "text" / "identifiers" / "cldr" / "months.txt"
-KINDS = {"wide": NAME, "abbreviated": SHORT}
 
 
 def build(target: Path) -> None:
@@ -27,7 +25,7 @@ def build(target: Path) -> None:
     for language in LANGUAGES:
         order = _first(Locale.parse(language).date_formats["long"].pattern)
         names = _words(language, "wide")
-        for kind, words in ((NAME, names), (SHORT, _words(language, "abbreviated") - names)):
+        for kind, words in (("name", names), ("short", _words(language, "abbreviated") - names)):
             if words:
                 lines.append(f"{language} {kind} {order} {' '.join(sorted(words))}\n")
     target.write_text("".join(lines), encoding="utf-8")

@@ -16,12 +16,19 @@ import numpy as np
 import pyarrow as pa
 
 from dptext_spark.arrays import I64, U8, Bools, bounds_of
-from dptext_spark.text.identifiers.candidates import END, KIND, ROW, START, candidates
+from dptext_spark.text.identifiers.candidates import END, KIND, START, candidates
 from dptext_spark.text.identifiers.context import DAY, KINDS, NAMED, reaches
-from dptext_spark.text.identifiers.months import Months, month_skeletons, months_of
 from dptext_spark.text.identifiers.normalize import shapes, skeletons
 from dptext_spark.text.identifiers.provider import BesideRules, Provided, Provider, provided
-from dptext_spark.text.identifiers.rules import REACHES, RULES, WRITTEN, Rule, match
+from dptext_spark.text.identifiers.rules import (
+    REACHES,
+    RULES,
+    WRITTEN,
+    Rule,
+    match,
+    month_shapes,
+    written_dates,
+)
 from dptext_spark.text.identifiers.types import TYPES, Identifiers, placeholder
 from dptext_spark.text.spans import Spans
 
@@ -70,11 +77,9 @@ class Finder:
     def rules(self) -> tuple[tuple[int, Rule], ...]:
         """The rules of the types that are looked for, with the number of the type; placeholders are found by name."""
         wanted = set(self.identifiers.wanted())
-        rules = [
-            (TYPES.index(rule.name), rule)
-            for rule in RULES
-            if rule.name in wanted and (rule.check != WRITTEN or self.identifiers.languages)
-        ]
+        languages = self.identifiers.languages
+        all_rules = (*RULES, written_dates(languages)) if languages else RULES
+        rules = [(TYPES.index(rule.name), rule) for rule in all_rules if rule.name in wanted]
         names = [*self.identifiers.wanted(), *self.names[len(TYPES) :]]
         rules += [(self.names.index(name), _of_placeholder(name)) for name in names]
         return tuple(rules)
@@ -136,7 +141,7 @@ class Finder:
         size = np.cumsum(found[:, END] - found[:, START])
         cuts = np.searchsorted(size, np.arange(PART_BYTES, size[-1] if count else 0, PART_BYTES))
         edges = np.concatenate([[0], cuts, [count]])
-        parts = [part for a, b in pairwise(edges) for part in self._matched(data, rows, found[a:b], looks)]
+        parts = [part for a, b in pairwise(edges) for part in self._matched(data, found[a:b], looks)]
         starts, ends, rule, reach = (np.concatenate(column) for column in zip(*parts, strict=True))
         web = np.flatnonzero(np.array([rule.check == REACHES for _, rule in self.rules])[rule])
         if len(web):
@@ -149,35 +154,23 @@ class Finder:
         is_written = np.array([rule.kind == NAMED for _, rule in self.rules])[rule]
         return starts[right], ends, rule, kinds, is_written
 
-    def _matched(self, data: U8, rows: I64, found: I64, looks: U8) -> list[tuple[I64, I64, I64, I64]]:
+    def _matched(self, data: U8, found: I64, looks: U8) -> list[tuple[I64, I64, I64, I64]]:
         """Try the rules on some candidates: (starts, ends, rule, reach) of what they match, -1 where nothing is to be reached."""
         rules = tuple((n, rule) for n, (_, rule) in enumerate(self.rules) if rule.check != WRITTEN)
         parts = [_tried(data, found, rules, looks)]
-        languages = self.identifiers.languages
-        if languages:
+        if self.identifiers.languages:
             written = tuple((n, rule) for n, (_, rule) in enumerate(self.rules) if rule.check == WRITTEN)
-            days = found[found[:, KIND] == DAY]
-            parts.append(_tried(data, days, written, looks, (rows[days[:, ROW]], months_of(languages))))
+            parts.append(_tried(data, found[found[:, KIND] == DAY], written, month_shapes()))
         return parts
 
 
-def _tried(
-    data: U8,
-    found: I64,
-    rules: tuple[tuple[int, Rule], ...],
-    looks: U8,
-    named: tuple[I64, Months] | None = None,
-) -> tuple[I64, I64, I64, I64]:
-    """Try rules on the skeletons of candidates; with `named`, where their texts begin and the months, on those with months."""
+def _tried(data: U8, found: I64, rules: tuple[tuple[int, Rule], ...], looks: U8) -> tuple[I64, I64, I64, I64]:
+    """Try rules on the skeletons of candidates."""
     begins, stops = (np.ascontiguousarray(found[:, column]) for column in (START, END))
     room = int((stops - begins).sum())
     seen, origin = np.empty(room, np.uint8), np.empty(room + len(found), np.int64)
     bounds = np.zeros(len(found) + 1, np.int64)
-    if named is None:
-        skeletons(data, begins, stops, looks, seen, origin, bounds)
-    else:
-        texts, months = named
-        month_skeletons(data, texts, begins, stops, looks, tuple(months), seen, origin, bounds)
+    skeletons(data, begins, stops, looks, seen, origin, bounds)
     hits = match(seen[: bounds[-1]], bounds, found, rules)
     starts, ends = origin[hits.start + hits.candidate], origin[hits.end + hits.candidate]
     return starts, ends, hits.rule, hits.reach

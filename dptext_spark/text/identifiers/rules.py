@@ -3,10 +3,17 @@ r"""What an identifier looks like: one regular expression a rule, over skeletons
 RE2 takes time in proportion to a window's length, whatever stands there. A pattern begins where its window begins; `x` is the
 identifier, and what follows it must not go on with it. In a skeleton `\x01` is a letter that is not ASCII, `\x03` one of a script
 that is written without spaces, and `\n` any line break; letters count in either case.
+
+Dates with the name of a month in other languages have an expression of their own (:func:`written_dates`). In its skeletons
+(:func:`month_shapes`) letters are in lower case without accents, and each foreign letter of a name is a byte from `\x80` on.
+The names are those of Unicode's CLDR (cldr/NOTICE; `make months` makes them anew).
 """
 
 from __future__ import annotations
 
+import unicodedata
+from functools import cache
+from importlib.resources import files
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,11 +24,10 @@ from dptext_spark.arrays import I64, U8
 from dptext_spark.runtime.jit import Int, compiled
 from dptext_spark.text.identifiers.check_digits import account_end, account_rest, lengths, luhn
 from dptext_spark.text.identifiers.context import ACCOUNT, ADDRESS, COLONS, DAY, HANDLE, HOST, NUMBER, SCHEME
+from dptext_spark.text.identifiers.normalize import shapes
 
-# What is done with a match beyond its pattern.
-PLAIN, REACHES, CARD, IBAN, PHONE, FIGURES, IPV6, WRITTEN = range(
-    8
-)  # WRITTEN: it reads skeletons with months
+# What is done with a match beyond its pattern; `WRITTEN` reads the skeletons of :func:`month_shapes`.
+PLAIN, REACHES, CARD, IBAN, PHONE, FIGURES, IPV6, WRITTEN = range(8)
 LEAST_PHONE, MOST_PHONE = 7, 15  # digits; ITU-T E.164 allows 15
 
 _W = r"a-z0-9\x01"  # letters and digits that a word goes on with
@@ -46,10 +52,9 @@ _YEAR = "(?:1[0-9]|20|21)[0-9][0-9]"
 _CLOCK = (
     "(?:[t ](?:[01]?[0-9]|2[0-3]):[0-5][0-9](?::[0-5][0-9](?:[.,][0-9]+)?)?(?: ?z|[+-][0-9]{2}:?[0-9]{2})?)?"
 )
-# Months of other languages, by what stands in a skeleton for them (see :mod:`~dptext_spark.text.identifiers.months`).
-_ANY, _WHOLE, _SHORT, _FIRST, _SHORT_FIRST = r"[\x04-\x07]", r"[\x05\x07]", r"[\x04\x06]", r"\x07", r"\x06"
-_W_OR_MONTH = rf"{_W}\x04-\x07"
-_NTH = rf"{_DAY}(?:er|e|:[ae]|\.?\x01|-\x01{{1,2}})?"  # such as 1er, 3:e, 1º
+_NEVER = r"[^\x00-\xff]"
+_FOREIGN = 0x80  # the first foreign letter of a month
+_NTH = rf"{_DAY}(?:er|e|:[ae]|\.?[\x01\x80-\xff]|-[\x01\x80-\xff]{{1,2}})?"  # such as 1er, 3:e, 1º
 _TO_MONTH = r"(?:\. ?|\.?[ /-](?:de )?|\.? d')"
 _TO_YEAR = r"(?:[.,]{1,2}[ -]?|[.,]?[ /-](?:del? )?)"
 _G = r"[ ./\n-][ \n]*"  # between the groups of a telephone number
@@ -120,17 +125,77 @@ RULES = (
         rf"|{_MONTH}\.? {_DAY}(?:st|nd|rd|th)?(?:,? {_YEAR})?"
         rf"|{_DAY}(?:st|nd|rd|th)?(?: of)?[ -]{_MONTH}(?:[.,]{{0,2}}[ -]{_YEAR})?|{_MONTH}\.? {_YEAR})",
     ),
+)  # fmt: skip
+
+
+# Letters that capitals do not tell apart: a dotless i, a sigma at the end of a word.
+_SAME = {"\u0131": "i", "\u03c2": "\u03c3"}
+
+
+def _folded(char: str) -> str:
+    """Return a letter in lower case, without accents; a full-width one is the plain one."""
+    plain = unicodedata.normalize("NFKD" if char >= "\uff00" else "NFD", char.lower())[0]
+    return _SAME.get(plain, plain)
+
+
+@cache
+def months() -> dict[str, dict[str, tuple[bool, bool]]]:
+    """Return the folded names of each language: whether one is written out, and whether it stands before the day."""
+    names: dict[str, dict[str, tuple[bool, bool]]] = {}
+    text = files("dptext_spark.text.identifiers").joinpath("cldr/months.txt").read_text(encoding="utf-8")
+    for line in text.splitlines():
+        language, kind, order, *words = line.split()
+        folded = ("".join(map(_folded, unicodedata.normalize("NFC", word))) for word in words)
+        names.setdefault(language, {}).update(dict.fromkeys(folded, (kind == "name", order == "month")))
+    return names
+
+
+@cache
+def _letters() -> dict[str, int]:
+    """Return the byte of each foreign letter of the names."""
+    letters = {letter for names in months().values() for name in names for letter in name}
+    return {letter: _FOREIGN + n for n, letter in enumerate(sorted(x for x in letters if not x.isascii()))}
+
+
+@cache
+def month_shapes() -> U8:
+    """Return uint8[1114112], what each code point looks like in a date with the name of a month (made once a process)."""
+    looks, letters = shapes().copy(), _letters()
+    # Letters before the punctuation, the extended Latin and Greek ones among them, and full-width ones.
+    for code in [*range(0x41, 0x5B), *range(0x80, 0x2000), *range(0xFF21, 0xFF5B)]:
+        plain = _folded(chr(code))
+        if plain in letters or (plain.isascii() and plain.isalpha()):
+            looks[code] = letters.get(plain) or ord(plain)
+    return looks
+
+
+@cache
+def written_dates(languages: tuple[str, ...]) -> Rule:
+    """Return the rule of dates with the months of some languages; a name that several have means what any of them does."""
+    known: dict[str, tuple[bool, bool]] = {}
+    for language in languages:
+        for name, (written_out, before_day) in months()[language].items():
+            other = known.get(name, (False, False))
+            known[name] = written_out or other[0], before_day or other[1]
+
+    def names(*kinds: tuple[bool, bool]) -> str:
+        those = sorted(name for name, kind in known.items() if kind in kinds)
+        spelt = ("".join(rf"\x{_letters().get(x) or ord(x):02x}" for x in name) for name in those)
+        return f"(?:{'|'.join(spelt) or _NEVER})"
+
+    first, short_first = names((True, True)), names((False, True))
+    whole, short = names((True, True), (True, False)), names((False, True), (False, False))
+    either = f"(?:{whole}|{short})"
+    word = rf"{_W}\x80-\xff"
     # A short name counts with a full stop or a year only: `set`, `out` and `mag` are words, too.
-    _rule(
+    return Rule(
         "date",
         DAY,
-        rf"^(?P<lead>(?:.{{0,17}}?[^{_W_OR_MONTH}])??)(?P<x>{_NTH}{_TO_MONTH}(?:{_ANY}{_TO_YEAR}{_YEAR}|{_WHOLE}|{_SHORT}\.)"
-        rf"|{_YEAR}\.? {_ANY}\.? {_DAY}|(?:{_FIRST}\.?|{_SHORT_FIRST}\.) {_DAY}(?:,? {_YEAR})?"
-        rf"|(?:{_WHOLE}{_TO_YEAR}|{_SHORT}(?:\.[ -]?(?:del? )?| del? )){_YEAR})",
+        rf"(?s)^(?P<lead>(?:.{{0,17}}?[^{word}])??)(?P<x>{_NTH}{_TO_MONTH}(?:{either}{_TO_YEAR}{_YEAR}|{whole}|{short}\.)"
+        rf"|{_YEAR}\.? {either}\.? {_DAY}|(?:{first}\.?|{short_first}\.) {_DAY}(?:,? {_YEAR})?"
+        rf"|(?:{whole}{_TO_YEAR}|{short}(?:\.[ -]?(?:del? )?| del? )){_YEAR})(?:[^{word}]|$)",
         WRITTEN,
-        behind=rf"[^{_W_OR_MONTH}]",
-    ),
-)  # fmt: skip
+    )
 
 
 class Matches(NamedTuple):
@@ -160,7 +225,10 @@ def match(texts: U8, bounds: I64, found: I64, rules: tuple[tuple[int, Rule], ...
         found: int64[n, 5], the candidates.
         rules: with their numbers.
     """
-    windows = pa.LargeStringArray.from_buffers(len(found), pa.py_buffer(bounds), pa.py_buffer(texts))
+    # As bytes, each of which is a character to the expressions.
+    windows = pa.LargeBinaryArray.from_buffers(
+        pa.large_binary(), len(found), [None, pa.py_buffer(bounds), pa.py_buffer(texts)]
+    )
     made = []
     for kind in sorted({rule.kind for _, rule in rules}):
         at = np.flatnonzero(found[:, 0] == kind)

@@ -18,10 +18,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dptext_spark.text.chunks import padded
-from dptext_spark.text.identifiers.context import is_letter
 from dptext_spark.text.identifiers.finder import Finder
-from dptext_spark.text.identifiers.months import FIRST, LONGEST, MONTH, WHOLE, folds, months_of, packaged
-from dptext_spark.text.identifiers.normalize import NOTHING, shapes
+from dptext_spark.text.identifiers.normalize import FOREIGN, shapes
+from dptext_spark.text.identifiers.rules import month_shapes, months
 from dptext_spark.text.identifiers.types import LANGUAGES, Identifiers
 
 ENGLISH = Finder(Identifiers(date="mask"))
@@ -89,7 +88,7 @@ def test_written_dates_are_found_whole_wherever_they_stand(language: str) -> Non
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_every_packaged_name_counts_beside_a_day_and_a_year_in_any_case(language: str) -> None:
     own = finder(language)
-    for word, mark in packaged()[language].items():
+    for word, whole in packaged()[language].items():
         for written in (
             word,
             word.capitalize(),
@@ -98,12 +97,10 @@ def test_every_packaged_name_counts_beside_a_day_and_a_year_in_any_case(language
             word[0] + "\u00ad" + word[1:],
         ):
             assert dates(f"so 3. {written} 2024 so", own) == [f"3. {written} 2024"]
-            assert dates(f"so 3 {written}. so", own) == [
-                f"3 {written}." if not mark & WHOLE else f"3 {written}"
-            ]
+            assert dates(f"so 3 {written}. so", own) == [f"3 {written}." if not whole else f"3 {written}"]
             bare = dates(f"so 3 {written} so", own)
             english = dates(f"so 3 {written} so", ENGLISH)
-            assert bare == ([f"3 {written}"] if mark & WHOLE else english)
+            assert bare == ([f"3 {written}"] if whole else english)
 
 
 @pytest.mark.parametrize(
@@ -147,20 +144,28 @@ def test_who_asks_for_no_language_finds_english_dates_only() -> None:
 
 def test_the_names_are_those_of_the_packaged_file() -> None:
     assert hashlib.sha256(FILE.read_bytes()).hexdigest() == DIGEST
-    assert tuple(packaged()) == LANGUAGES
-    assert all(len(words) >= 20 for words in packaged().values())
-    longest = max(len(unicodedata.normalize("NFD", word)) for words in packaged().values() for word in words)
-    assert longest <= LONGEST
-    # Of several languages a name means what it means in any of them.
-    months = months_of(("fr", "hu"))
-    held = {
-        "".join(chr(one) for one in name if one): int(mark)
-        for name, mark in zip(months.names, months.marks, strict=True)
+    assert tuple(months()) == LANGUAGES
+    assert all(len(words) >= 20 for words in months().values())
+    assert {months()["fr"]["mars"], months()["hu"]["marcius"], months()["hu"]["okt"]} == {
+        (True, False),
+        (True, True),
+        (False, True),
     }
-    assert held["mars"] == MONTH + WHOLE
-    assert held["marcius"] == MONTH + WHOLE + FIRST
-    assert held["okt"] == MONTH + FIRST
-    assert held["janv"] == MONTH
+
+
+def test_of_several_languages_a_name_means_what_it_means_in_any() -> None:
+    assert dates("mars 3", finder("fr")) == []
+    assert dates("okt. 5 \u00e9s okt. 2024", finder("de")) == ["okt. 2024"]
+    assert dates("okt. 5 \u00e9s okt. 2024", finder("de", "hu")) == ["okt. 5", "okt. 2024"]
+
+
+def packaged() -> dict[str, dict[str, bool]]:
+    """The words of the file in lower case, by language, with whether they are written out."""
+    words: dict[str, dict[str, bool]] = {}
+    for line in FILE.read_text(encoding="utf-8").splitlines():
+        language, kind, _, *named = line.split()
+        words.setdefault(language, {}).update(dict.fromkeys(named, kind == "name"))
+    return words
 
 
 @pytest.mark.skipif(find_spec("babel") is None, reason="Babel is a development tool")
@@ -178,24 +183,25 @@ def plain_fold(char: str) -> str:
 
 
 def test_letters_are_folded_as_pythons_database_says() -> None:
-    fold, looks = folds(), shapes()
-    letters = [
-        code
-        for words in packaged().values()
-        for word in words
-        for code in map(ord, unicodedata.normalize("NFC", word + word.upper()))
-        if looks[code] != NOTHING
-    ]
-    assert all(chr(fold[code]) == plain_fold(chr(code)) for code in letters)
-    assert all(is_letter(int(looks[code])) for code in letters)
+    looks, plain = month_shapes(), shapes()
+    letters = {char for words in packaged().values() for word in words for char in word + word.upper()}
+    letters = {char for char in letters if char.isalpha()}
+    byte = {plain_fold(char): int(looks[ord(plain_fold(char))]) for char in letters}
+    assert all(looks[ord(char)] == byte[plain_fold(char)] for char in letters)
+    assert len(set(byte.values())) == len(byte)
+    assert all(code == ord(char) if char.isascii() else code >= 0x80 for char, code in byte.items())
+    # All that is no letter of a month looks as it does in any text.
+    foreign = plain == FOREIGN
+    assert (looks[~foreign & (np.arange(len(looks)) >= 0x80) & (plain >= 32)] < 0x80).all()
 
 
 def plain_dates(text: str, languages: tuple[str, ...]) -> list[str]:
     """Dates by one regular expression over the whole text, each word of it folded; no windows, no skeletons."""
     known: dict[str, int] = {}
     for language in languages:
-        for word, mark in packaged()[language].items():
-            known["".join(map(plain_fold, word))] = known.get("".join(map(plain_fold, word)), MONTH) | mark
+        for word, whole in packaged()[language].items():
+            folded = "".join(map(plain_fold, word))
+            known[folded] = known.get(folded, 4) | whole
     seen, origin = [], []
     for match in re.finditer(r"[^\W\d_]+|.", text, re.DOTALL):
         mark = known.get("".join(map(plain_fold, match[0])))
