@@ -32,7 +32,7 @@ from dptext_spark.lexicon.characters import (
 )
 from dptext_spark.runtime.jit import Int, compiled
 from dptext_spark.text.lookup import look_up_form, part_end
-from dptext_spark.text.names.normal_words import FORM, next_word
+from dptext_spark.text.names.normal_words import FORM, next_word, siphash
 from dptext_spark.text.names.public_lists import (
     CITY,
     GIVEN,
@@ -45,7 +45,6 @@ from dptext_spark.text.names.public_lists import (
     find_public,
     public_lists,
 )
-from dptext_spark.text.names.siphash import siphash
 from dptext_spark.text.word_table import WordTable
 
 # Enters the fingerprint of each model with a classifier: goes up where other texts are read; a test holds it to the rules.

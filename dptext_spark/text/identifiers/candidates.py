@@ -13,19 +13,22 @@ import numpy as np
 
 from dptext_spark.lexicon.characters import decode
 from dptext_spark.runtime.jit import Int, compiled, inlined, load64, trailing_zeros
-from dptext_spark.text.identifiers.context import (
+from dptext_spark.text.identifiers.normalize import (
     ACCOUNT,
     ADDRESS,
     COLONS,
     DAY,
+    FOREIGN,
     HANDLE,
     HOST,
     IN_LINE,
     NAMED,
+    NOTHING,
     NUMBER,
     ONE_BREAK,
     SCHEME,
     TWO_BREAKS,
+    UNSPACED,
     backward,
     colons,
     context_of,
@@ -37,10 +40,10 @@ from dptext_spark.text.identifiers.context import (
     is_digit,
     is_letter,
     is_word,
+    look_back,
     seen_after,
     seen_before,
 )
-from dptext_spark.text.identifiers.normalize import FOREIGN, NOTHING, UNSPACED, look_back
 
 # Columns of a candidate.
 KIND, ROW, START, END, REACH = range(5)

@@ -7,11 +7,18 @@ the country of an account. Equal identifiers of a scope have equal fakes, howeve
 mechanism: it may belong to somebody, and its shape is the original's.
 
 A placeholder of the type is written where no fake is asked for.
+
+Schemes of URLs and top-level labels are facts of the public registries of IANA: the permanent and the usual provisional
+schemes, the old generic labels, and the labels of countries. A fake keeps these alone; a list that lacks a name only fakes
+more.
 """
 
 from __future__ import annotations
 
+# Lists of many short words are easier to read in lines.
+# ruff: noqa: SIM905
 from collections.abc import Callable
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,13 +26,46 @@ import numpy as np
 from dptext_spark.arrays import I64, U8, U64, Bools
 from dptext_spark.randomness.draws import hash_bytes
 from dptext_spark.runtime.jit import Int, compiled, inlined, mul_high
-from dptext_spark.text.identifiers.check_digits import account_rest, luhn
 from dptext_spark.text.identifiers.finder import Finder, Found
 from dptext_spark.text.identifiers.normalize import FOREIGN, NOTHING, STRANGE, UNSPACED, look, shapes
-from dptext_spark.text.identifiers.registered import labels, schemes
+from dptext_spark.text.identifiers.rules import account_rest, luhn
 from dptext_spark.text.identifiers.types import FAKE, TYPES, placeholder
 from dptext_spark.text.names.pseudonyms import KeyedNames, pseudonyms
 from dptext_spark.text.names.public_names import KINDS, LISTED_KINDS
+
+SCHEMES = (
+    "about acap acct coap coaps crid data dav dict dns file ftp geo git go gopher h323 http https iax icap im imap info ipp "
+    "ipps iris irc ircs jabber ldap ldaps magnet mailto mid mms msrp msrps mtqp nfs news nntp pop pres rsync rtmp rtsp rtsps "
+    "rtspu sftp sip sips smb sms snmp ssh stun stuns svn tel telnet tftp tip turn turns tv udp urn vemmi vnc ws wss xmpp"
+).split()
+GENERIC = ["com", "org", "net", "edu", "gov", "mil", "int", "info", "biz", "app", "dev"]
+COUNTRIES = (
+    "ac ad ae af ag ai al am ao aq ar as at au aw ax az ba bb bd be bf bg bh bi bj bm bn bo br bs bt bv bw by bz ca cc cd cf "
+    "cg ch ci ck cl cm cn co cr cu cv cw cx cy cz de dj dk dm do dz ec ee eg er es et eu fi fj fk fm fo fr ga gb gd ge gf gg "
+    "gh gi gl gm gn gp gq gr gs gt gu gw gy hk hm hn hr ht hu id ie il im in io iq ir is it je jm jo jp ke kg kh ki km kn kp "
+    "kr kw ky kz la lb lc li lk lr ls lt lu lv ly ma mc md me mg mh mk ml mm mn mo mp mq mr ms mt mu mv mw mx my mz na nc ne "
+    "nf ng ni nl no np nr nu nz om pa pe pf pg ph pk pl pm pn pr ps pt pw py qa re ro rs ru rw sa sb sc sd se sg sh si sj sk "
+    "sl sm sn so sr ss st su sv sx sy sz tc td tf tg th tj tk tl tm tn to tr tt tv tw tz ua ug uk us uy uz va vc ve vg vi vn "
+    "vu wf ws ye yt za zm zw"
+).split()
+
+
+def _table(names: list[str]) -> U8:
+    """Return uint8[n, m], the names filled with zeros."""
+    return np.array([list(name.encode().ljust(max(map(len, names)), b"\0")) for name in names], np.uint8)
+
+
+@cache
+def schemes() -> U8:
+    """Return the schemes, uint8[n, m], each filled with zeros."""
+    return _table(SCHEMES)
+
+
+@cache
+def labels() -> U8:
+    """Return the top-level labels, uint8[n, m], each filled with zeros."""
+    return _table([*GENERIC, *COUNTRIES])
+
 
 CHUNK = (
     8  # characters from 64 bits: 20^8 of 2^64, so that no letter is likelier than another by more than 2^-29

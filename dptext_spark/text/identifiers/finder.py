@@ -17,8 +17,7 @@ import pyarrow as pa
 
 from dptext_spark.arrays import I64, U8, Bools, bounds_of
 from dptext_spark.text.identifiers.candidates import END, KIND, START, candidates
-from dptext_spark.text.identifiers.context import DAY, KINDS, NAMED, reaches
-from dptext_spark.text.identifiers.normalize import shapes, skeletons
+from dptext_spark.text.identifiers.normalize import DAY, KINDS, NAMED, reaches, shapes, skeletons
 from dptext_spark.text.identifiers.provider import BesideRules, Provided, Provider, provided
 from dptext_spark.text.identifiers.rules import (
     REACHES,

@@ -30,8 +30,16 @@ from dptext_spark.text.names.name_table import (
     may_begin,
     mix_of,
 )
-from dptext_spark.text.names.normal_words import APART, FORM, JOINED, joint, next_piece, next_word
-from dptext_spark.text.names.siphash import siphash, siphash_short
+from dptext_spark.text.names.normal_words import (
+    APART,
+    FORM,
+    JOINED,
+    joint,
+    next_piece,
+    next_word,
+    siphash,
+    siphash_short,
+)
 from dptext_spark.text.tokenizer import letters_of
 from dptext_spark.text.unspaced import has_unspaced
 

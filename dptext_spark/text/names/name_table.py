@@ -1,10 +1,11 @@
 """Private lists of words and phrases, compiled under the run key: who lacks it reads no name from them.
 
-An entry becomes hashes, one for each beginning of the phrase, by :func:`~dptext_spark.text.names.siphash.siphash` under a subkey
-of run key and run id. A phrase of several words may also be written with its last word first and a comma, with initials before
-its last word, or as a title and its last word: "Ada Lovelace", "Lovelace, Ada", "A. Lovelace", "Dr. Lovelace". An entry with one
-comma is the same name the other way round. Marks between words, as in "Smith & Sons", are hashed as words are: an entry is found
-with them and without. One with a letter of a script without spaces is hashed piece by piece, too: it may stand amid others.
+An entry becomes hashes, one for each beginning of the phrase, by :func:`~dptext_spark.text.names.normal_words.siphash` under a
+subkey of run key and run id. A phrase of several words may also be written with its last word first and a comma, with initials
+before its last word, or as a title and its last word: "Ada Lovelace", "Lovelace, Ada", "A. Lovelace", "Dr. Lovelace". An entry
+with one comma is the same name the other way round. Marks between words, as in "Smith & Sons", are hashed as words are: an
+entry is found with them and without. One with a letter of a script without spaces is hashed piece by piece, too: it may stand
+amid others.
 """
 
 from __future__ import annotations
@@ -33,8 +34,9 @@ from dptext_spark.text.names.normal_words import (
     joint,
     next_piece,
     next_word,
+    siphash,
+    siphash_short,
 )
-from dptext_spark.text.names.siphash import siphash, siphash_short
 from dptext_spark.text.names.word_list import WordList
 from dptext_spark.text.unspaced import has_unspaced
 

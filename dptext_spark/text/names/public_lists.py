@@ -19,8 +19,7 @@ from dptext_spark.lexicon.excluded import excluded_words
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.runtime.jit import Int, compiled, inlined
 from dptext_spark.text.names.name_table import TITLES, find_cell, place_of
-from dptext_spark.text.names.normal_words import FORM, folding, next_word
-from dptext_spark.text.names.siphash import siphash
+from dptext_spark.text.names.normal_words import FORM, folding, next_word, siphash
 from dptext_spark.text.names.word_list import WordList
 from dptext_spark.text.policy import packaged_stop_words
 

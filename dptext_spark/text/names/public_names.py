@@ -27,7 +27,7 @@ from dptext_spark.lexicon.characters import DIGIT, HYPHEN, SPACE, cell, decode, 
 from dptext_spark.runtime.jit import Int, compiled
 from dptext_spark.text.chunks import padded
 from dptext_spark.text.identifiers.provider import TypedSpans
-from dptext_spark.text.names.normal_words import FORM, next_word
+from dptext_spark.text.names.normal_words import FORM, next_word, siphash
 from dptext_spark.text.names.public_lists import (
     ALWAYS,
     CITY,
@@ -49,7 +49,6 @@ from dptext_spark.text.names.public_lists import (
     public_lists,
 )
 from dptext_spark.text.names.search import KEEP, LOCATION, NAME_TYPES, PERSON, PSEUDONYM, NameSearch
-from dptext_spark.text.names.siphash import siphash
 from dptext_spark.text.names.sources import LIST_TYPES
 
 INITIAL = 4  # a kind beside those of the lists

@@ -19,7 +19,7 @@ from dptext_spark.randomness.draws import RunKey
 from dptext_spark.text.chunks import padded
 from dptext_spark.text.names.matching import OWN, OwnNames, names_in
 from dptext_spark.text.names.name_table import MOST_LISTS, REMEMBERED_BITS, NameTable, compile_names, name_key
-from dptext_spark.text.names.siphash import siphash, siphash_short
+from dptext_spark.text.names.normal_words import siphash, siphash_short
 from dptext_spark.text.names.word_list import WordList
 from tests.core.text.names.plain_names import find
 
