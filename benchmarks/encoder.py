@@ -20,8 +20,8 @@ from benchmarks.memory_worker import ROLLUP
 from benchmarks.sizes import Sizes
 from benchmarks.sources import CHECKOUT, packaged, sst2, texts
 from dptext_spark.encoder.encoder import Encoder
-from dptext_spark.encoder.folder import find
 from dptext_spark.encoder.tokenizer import ADDED_TOKENS, AT_ONCE, batches
+from dptext_spark.encoder.weights import find
 from dptext_spark.errors import DPTextError
 from dptext_spark.text.engine import Engine
 from dptext_spark.text.pair_tokens import words_of

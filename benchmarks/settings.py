@@ -18,7 +18,7 @@ from benchmarks.sizes import Sizes
 from benchmarks.sources import lexicons
 from benchmarks.tables import local
 from dptext_spark.config.load import load_config
-from dptext_spark.encoder.folder import require_encoders
+from dptext_spark.encoder.weights import require_encoders
 from dptext_spark.errors import DPTextError, SettingsError
 from dptext_spark.runtime.paths import folder_of
 

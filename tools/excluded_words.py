@@ -16,8 +16,8 @@ from itertools import pairwise
 from typing import Any
 
 from dptext_spark.errors import DataError, SettingsError
-from dptext_spark.lexicon.excluded import excluded_words, words_of_list
 from dptext_spark.lexicon.lexicon import Lexicon
+from dptext_spark.lexicon.vocabulary import excluded_words, words_of_list
 from dptext_spark.text.names.public_lists import KINDS, public_entries
 
 NAME, VERSION, LICENCE = "better-profanity", "0.7.0", "License :: OSI Approved :: MIT License"

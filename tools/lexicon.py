@@ -9,7 +9,7 @@ for whole words and for pieces of them, and its list of whole words holds debris
 1. it is no remainder of a contraction (`REMAINDERS`); and
 2. it has four letters or more, or a frequency dictionary of English words knows it (that of symspellpy), or it is one of the
    short words and abbreviations that this dictionary lacks (`SHORT_WORDS`); and
-3. it is no obscenity and no slur (:mod:`dptext_spark.lexicon.excluded`).
+3. it is no obscenity and no slur (:mod:`dptext_spark.lexicon.vocabulary`).
 
 The dictionary cannot decide alone: it lacks American spellings (labor, theater), names and abbreviations.
 
@@ -38,10 +38,9 @@ from safetensors import SafetensorError, safe_open
 
 from dptext_spark.arrays import F32, F64, I64, Ids
 from dptext_spark.errors import DataError
-from dptext_spark.lexicon.excluded import EXCLUDED_FILE, excluded_words
 from dptext_spark.lexicon.lexicon import Lexicon, write_lexicon
 from dptext_spark.lexicon.prior import PairModel, Prior
-from dptext_spark.lexicon.vocabulary import Vocabulary
+from dptext_spark.lexicon.vocabulary import EXCLUDED_FILE, Vocabulary, excluded_words
 
 PACKAGED = Path(str(files("dptext_spark.lexicon"))) / "default"
 DICTIONARY_FILE = "frequency_dictionary_en_82_765.txt"

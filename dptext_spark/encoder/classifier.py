@@ -32,11 +32,19 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from dptext_spark.arrays import F32, F64, I64, U8, Bools
-from dptext_spark.encoder.classifier_files import LOGITS, MASK, SEGMENTS, check_graph, find_classifier
-from dptext_spark.encoder.folder import MODULES, read_json
-from dptext_spark.encoder.labels import KINDS, Labels, labels_of
+from dptext_spark.encoder.classifier_files import (
+    KINDS,
+    LOGITS,
+    MASK,
+    SEGMENTS,
+    Labels,
+    check_graph,
+    find_classifier,
+    labels_of,
+)
 from dptext_spark.encoder.name_words import NameWords, capitalised, in_small_letters, name_words
 from dptext_spark.encoder.tokenizer import ADDED_TOKENS, Pieces, Tokenizer, windows
+from dptext_spark.encoder.weights import MODULES, read_json
 from dptext_spark.errors import DataError, SettingsError, require_extra
 from dptext_spark.runtime.record import Record
 from dptext_spark.text.chunks import padded

@@ -13,10 +13,10 @@ from pathlib import Path
 import numpy as np
 
 from dptext_spark.arrays import F32, F64, I64, Bools
-from dptext_spark.encoder.folder import MODULES
 from dptext_spark.encoder.model import EncoderModel
 from dptext_spark.encoder.onnx import Kind, Running
 from dptext_spark.encoder.tokenizer import Pieces, Tokenizer, Windows, batches, padded_lengths, windows
+from dptext_spark.encoder.weights import MODULES
 from dptext_spark.errors import DataError, require_extra
 from dptext_spark.text.spans import Spans
 

@@ -16,9 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext_spark.arrays import F32, U8
-from dptext_spark.encoder.folder import CONFIG, find, read_json
 from dptext_spark.encoder.tokenizer import read_tokenizer
-from dptext_spark.encoder.weights import Architecture, read_weights, shapes_of
+from dptext_spark.encoder.weights import CONFIG, Architecture, find, read_json, read_weights, shapes_of
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.runtime.record import Record
 

@@ -18,9 +18,8 @@ import numpy.typing as npt
 from dptext_spark.arrays import I64
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.guarantee import Guarantee
-from dptext_spark.importance.composition import STATUSES, Units, common_unit
 from dptext_spark.importance.ranking import Rows, units_of
-from dptext_spark.importance.selection import Importance
+from dptext_spark.importance.selection import STATUSES, Importance, Units, common_unit
 from dptext_spark.mechanisms import Mechanism
 from dptext_spark.mechanisms.base import Sampler
 from dptext_spark.mechanisms.privacy_loss.accountant import DELTA

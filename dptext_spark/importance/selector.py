@@ -11,7 +11,6 @@ import numpy.typing as npt
 
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.guarantee import Guarantee
-from dptext_spark.importance.composition import Units, common_unit, weakest_guarantee
 from dptext_spark.importance.idf import Frequencies, Idf
 from dptext_spark.importance.providers import (
     Attention,
@@ -21,7 +20,15 @@ from dptext_spark.importance.providers import (
     checked,
 )
 from dptext_spark.importance.ranking import Rows, levels_of, shared_by_word, units_of
-from dptext_spark.importance.selection import PLACES, WHOLE, Importance, agree
+from dptext_spark.importance.selection import (
+    PLACES,
+    WHOLE,
+    Importance,
+    Units,
+    agree,
+    common_unit,
+    weakest_guarantee,
+)
 from dptext_spark.mechanisms.base import Sampler
 from dptext_spark.rounding import exact
 from dptext_spark.runtime.record import Json

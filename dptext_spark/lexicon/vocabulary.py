@@ -1,9 +1,14 @@
-"""Word <-> int32 id, vectorised both ways over Arrow; two flat arrays that can be memory-mapped."""
+"""Word <-> int32 id, vectorised both ways over Arrow; two flat arrays that can be memory-mapped.
+
+Lists name words that are never put out: obscenities and slurs of the packaged one, and what a user's own list names. A list is
+a UTF-8 text with one word a line. Blank lines and lines that begin with # are comments.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cache, cached_property
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +18,7 @@ import pyarrow.compute as pc
 
 from dptext_spark.arrays import I32, I64, U8
 from dptext_spark.errors import DataError
+from dptext_spark.lexicon.characters import look_up_form
 from dptext_spark.runtime.npy import Traversable, read_array
 
 OFFSETS_FILE = "vocabulary.offsets.npy"
@@ -145,3 +151,40 @@ class Vocabulary:
         """
         place = Path(folder) if isinstance(folder, str) else folder
         return cls(read_array(place / OFFSETS_FILE), read_array(place / BYTES_FILE))
+
+
+EXCLUDED_FILE = "excluded.txt"
+
+
+@cache
+def excluded_words() -> frozenset[str]:
+    """Return the packaged list, as the lexicon looks words up."""
+    packaged = files("dptext_spark.lexicon") / "default" / EXCLUDED_FILE
+    return words_of_list(packaged.read_text(encoding="utf-8"))
+
+
+def read_excluded(path: str | Path, field: str = "lexicon.exclude") -> frozenset[str]:
+    """Read a list of words, as the lexicon looks words up.
+
+    Args:
+        path: the file.
+        field: that names the file in errors.
+
+    Raises:
+        DataError: it cannot be read, is no UTF-8, or holds no word.
+    """
+    try:
+        words = words_of_list(Path(path).read_text(encoding="utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise DataError(f"{field}: {str(path)!r} is no UTF-8 text, from byte {error.start:,} on.") from None
+    except (OSError, ValueError) as error:
+        raise DataError(f"{field}: {str(path)!r} cannot be read; valid: a UTF-8 text file.") from error
+    if not words:
+        raise DataError(f"{field}: {str(path)!r} holds no word; valid: one word a line.")
+    return words
+
+
+def words_of_list(text: str) -> frozenset[str]:
+    """Return the words of a list, as the lexicon looks words up."""
+    lines = (line.strip() for line in text.splitlines())
+    return frozenset(look_up_form(line) for line in lines if line and not line.startswith("#"))

@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext_spark.encoder.classifier import Classifier
-from dptext_spark.encoder.folder import MODULES
+from dptext_spark.encoder.weights import MODULES
 from dptext_spark.errors import DataError, SettingsError, require_extra
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.importance.budget import Budget, BudgetSelector, restored_budget

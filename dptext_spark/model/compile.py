@@ -20,11 +20,10 @@ from dptext_spark.encoder.classifier import Classifier
 from dptext_spark.encoder.classifier_names import read_classifier
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.importance.budget import Budget, check_budget
-from dptext_spark.importance.composition import require_one_distance
 from dptext_spark.importance.idf import Frequencies
-from dptext_spark.importance.selection import Importance
-from dptext_spark.lexicon.excluded import read_excluded
+from dptext_spark.importance.selection import Importance, require_one_distance
 from dptext_spark.lexicon.lexicon import PACKAGED, Lexicon, with_shared_words
+from dptext_spark.lexicon.vocabulary import read_excluded
 from dptext_spark.mechanisms import Mechanism
 from dptext_spark.mechanisms.base import Sampler, check_context
 from dptext_spark.mechanisms.remap import Remappable, released_together, remap_of, require_one_remap

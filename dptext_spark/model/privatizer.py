@@ -25,7 +25,7 @@ from dptext_spark.encoder.classifier_names import check_classifier, searches_of
 from dptext_spark.errors import DataError, SettingsError, require_choice
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.importance.budget import Budget, BudgetSelector
-from dptext_spark.importance.composition import Units
+from dptext_spark.importance.selection import Units
 from dptext_spark.importance.selector import Selector
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.prior import Prior

@@ -12,8 +12,8 @@ import pytest
 
 from dptext_spark.config.model import ModelConfig
 from dptext_spark.errors import DataError, SettingsError
-from dptext_spark.lexicon.excluded import EXCLUDED_FILE, excluded_words, read_excluded
 from dptext_spark.lexicon.lexicon import Lexicon
+from dptext_spark.lexicon.vocabulary import EXCLUDED_FILE, excluded_words, read_excluded
 from dptext_spark.mechanisms import MECHANISMS
 from dptext_spark.mechanisms.custext import CusText
 from dptext_spark.model.compile import compile as dp_compile

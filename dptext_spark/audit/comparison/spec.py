@@ -13,7 +13,7 @@ from dptext_spark.audit.deniability.deniability import check_epsilons
 from dptext_spark.config.file import override
 from dptext_spark.config.model import ModelConfig
 from dptext_spark.config.values import parse_mechanism
-from dptext_spark.encoder.folder import require_encoders
+from dptext_spark.encoder.weights import require_encoders
 from dptext_spark.errors import SettingsError, require_choice
 from dptext_spark.mechanisms import Mechanism, mechanism_named
 from dptext_spark.runtime.display import cut, line

@@ -32,7 +32,7 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 
 from dptext_spark.arrays import I64
-from dptext_spark.encoder.labels import LOCATION, OUTSIDE, PERSON, kind_of
+from dptext_spark.encoder.classifier_files import LOCATION, OUTSIDE, PERSON, kind_of
 from dptext_spark.errors import DataError
 
 FIELD = "annotations"

@@ -26,7 +26,7 @@ from dptext_spark.config.locations import TABLE, holds_credentials, inside, same
 from dptext_spark.config.model import ModelConfig, RunConfig
 from dptext_spark.config.requirements import Requirement
 from dptext_spark.config.sections import Input
-from dptext_spark.encoder.folder import require_encoders
+from dptext_spark.encoder.weights import require_encoders
 from dptext_spark.errors import SettingsError, require_choice
 from dptext_spark.runtime.record import Json
 

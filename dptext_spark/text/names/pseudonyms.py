@@ -4,7 +4,7 @@ A given name becomes a given name, a surname a surname, a town a town, a country
 one depends on the key, the kind, the normal form of the word, and the record where the level is that of records; at token level
 each mention has its own. So a full name, a title with the surname and an initial with it have one surname. No table is kept.
 Two names may have one pseudonym: of n names of the kind, with probability 1/n. A pseudonym may be somebody's name, and it may be
-the name itself, with probability 1/n. None is an obscenity or a slur (:mod:`dptext_spark.lexicon.excluded`).
+the name itself, with probability 1/n. None is an obscenity or a slur (:mod:`dptext_spark.lexicon.vocabulary`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from dptext_spark.arrays import I64, U8, U64
 from dptext_spark.lexicon.characters import LETTER, cell, decode, tables
-from dptext_spark.lexicon.excluded import excluded_words
+from dptext_spark.lexicon.vocabulary import excluded_words
 from dptext_spark.randomness.draws import byte_view, hash_bytes
 from dptext_spark.runtime.jit import compiled, mul_high
 from dptext_spark.text.names.normal_words import FORM, folding, next_word

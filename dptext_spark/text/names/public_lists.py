@@ -15,8 +15,7 @@ import numpy as np
 
 from dptext_spark.arrays import I32, I64, U8, U64, Bools, read_only
 from dptext_spark.lexicon.characters import look_up_form, tables
-from dptext_spark.lexicon.excluded import excluded_words
-from dptext_spark.lexicon.vocabulary import Vocabulary
+from dptext_spark.lexicon.vocabulary import Vocabulary, excluded_words
 from dptext_spark.runtime.jit import Int, compiled, inlined
 from dptext_spark.text.names.name_table import TITLES, find_cell, place_of
 from dptext_spark.text.names.normal_words import FORM, folding, next_word, siphash

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from dptext_spark.encoder.encoder import Encoder
-from dptext_spark.encoder.folder import find
 from dptext_spark.encoder.model import EncoderModel
 from dptext_spark.encoder.onnx import mapped_from
 from dptext_spark.encoder.tokenizer import Pieces
+from dptext_spark.encoder.weights import find
 from dptext_spark.errors import SettingsError
 from tests.core.encoder.plain_bert import PlainBert
 from tests.core.encoder.spans_of import spans_of

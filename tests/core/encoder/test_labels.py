@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dptext_spark.encoder.labels import KINDS, KINDS_OF, LEFT_OUT, kind_of, labels_of
+from dptext_spark.encoder.classifier_files import KINDS, KINDS_OF, LEFT_OUT, kind_of, labels_of
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from dptext_spark.errors import SettingsError
 from dptext_spark.guarantee import Guarantee
-from dptext_spark.importance.composition import LARGEST, common_unit, require_one_distance, weakest_guarantee
+from dptext_spark.importance.selection import LARGEST, common_unit, require_one_distance, weakest_guarantee
 from dptext_spark.mechanisms import CusText
 from dptext_spark.mechanisms.mahalanobis import Mahalanobis
 

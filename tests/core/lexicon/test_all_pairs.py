@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dptext_spark.lexicon import all_pairs as module
-from dptext_spark.lexicon.all_pairs import all_neighbors
+from dptext_spark.lexicon import orderings as module
 from dptext_spark.lexicon.neighbors import rounding
+from dptext_spark.lexicon.orderings import all_neighbors
 
 
 @pytest.mark.parametrize("tile", [32, 64, 512])

@@ -7,8 +7,8 @@ from functools import cache
 from typing import NamedTuple
 
 from dptext_spark.lexicon.characters import DIGIT, HYPHEN, SPACE, cell, tables
-from dptext_spark.lexicon.excluded import excluded_words
 from dptext_spark.lexicon.lexicon import Lexicon
+from dptext_spark.lexicon.vocabulary import excluded_words
 from dptext_spark.text.names.name_table import TITLES
 from dptext_spark.text.names.normal_words import LONGEST
 from dptext_spark.text.names.public_lists import (
