@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dptext_spark.audit.table.findings import TableAudit
-    from dptext_spark.doctor.checks import CheckResult
+    from dptext_spark.doctor import CheckResult
     from dptext_spark.report.rows import RowComparison, compare_rows
     from dptext_spark.spark.auditing.audit import audit
     from dptext_spark.spark.diagnostics.doctor import doctor
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from dptext_spark.spark.table_preview import TablePreview, preview
 
 _HOMES = {
-    "CheckResult": "doctor.checks",
+    "CheckResult": "doctor",
     "Privatize": "spark.pipeline",
     "Registration": "spark.sql.register",
     "RowComparison": "report.rows",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from dptext_spark.doctor.checks import CheckResult
+from dptext_spark.doctor import CheckResult
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -12,7 +12,7 @@ import numpy as np
 
 from dptext_spark.config.keys import read_key
 from dptext_spark.config.model import RunConfig
-from dptext_spark.doctor.checks import (
+from dptext_spark.doctor import (
     COMET,
     COMET_ARROW,
     COMET_PLACES,

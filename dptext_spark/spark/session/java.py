@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from dptext_spark.doctor.checks import newest_java
+from dptext_spark.doctor import newest_java
 from dptext_spark.errors import SettingsError
 from dptext_spark.runtime.paths import user_cache
 

@@ -11,7 +11,7 @@ from urllib.parse import urlparse
 
 from dptext_spark.config.ledger_place import FIELDS, is_table_name, ledger_on_disk
 from dptext_spark.config.model import RunConfig
-from dptext_spark.doctor.checks import CheckResult
+from dptext_spark.doctor import CheckResult
 from dptext_spark.spark.errors import reduced
 from dptext_spark.spark.session.session import context_of
 from dptext_spark.spark.tables.tables import Target, split_name

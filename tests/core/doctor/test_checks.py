@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dptext_spark.doctor import checks as on
+import dptext_spark.doctor as on
 from dptext_spark.runtime.environment import ProcessFacts, container_memory, held_bytes, process_facts
 
 GIB, MIB = 1 << 30, 1 << 20

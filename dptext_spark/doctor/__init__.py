@@ -1,1 +1,0 @@
-"""What `dptext doctor` makes of what it saw, from plain values."""
