@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from dptext_spark.cli.exit_codes import ended
+from dptext_spark.cli.app import ended
 from dptext_spark.config.keys import taken
 from dptext_spark.config.load import parse_config
 from dptext_spark.spark.job import job

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from dptext_spark.cli.exit_codes import ended
+from dptext_spark.cli.app import ended
 from dptext_spark.config.load import load_model_config
 from dptext_spark.model.compile import compile_with_code
 from dptext_spark.report.terminal.console import progress, write

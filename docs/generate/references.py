@@ -17,8 +17,7 @@ import dptext_spark as dp
 from dptext_spark import audit, errors
 from dptext_spark import spark as dps
 from dptext_spark.audit.table.metrics import MEANING
-from dptext_spark.cli.app import app
-from dptext_spark.cli.exit_codes import EXIT_CODES, INTERRUPTED
+from dptext_spark.cli.app import EXIT_CODES, INTERRUPTED, app
 from dptext_spark.config.load import parse_config
 from dptext_spark.config.model import RunConfig
 from dptext_spark.config.sections import STYLES, Approval, Secret, Section

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dptext_spark.cli.options import Json
+from dptext_spark.cli import Json
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.report.terminal.console import progress, write, write_json
 from dptext_spark.runtime.progress import counted

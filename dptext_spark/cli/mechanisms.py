@@ -1,13 +1,16 @@
-"""`dptext mechanisms`: what there is to choose from."""
+"""Choose a mechanism: `dptext mechanisms` lists them, `certify` and `calibrate` examine one, `compare` attacks several."""
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from dptext_spark.cli.options import Json
-from dptext_spark.report.terminal.console import width, write, write_json
+from dptext_spark.cli import Config, Json, Override
+from dptext_spark.errors import DataError
+from dptext_spark.report.terminal.console import hanging, progress, width, write, write_json
 
 
 def mechanisms(
@@ -22,3 +25,195 @@ def mechanisms(
             [one.as_dict() for one in catalogue()] if name is None else described(name).as_dict()
         )
     write(catalogue_text(catalogue() if name is None else [described(name)], width()))
+
+
+def certify(
+    config: Config = None,
+    overrides: Override = None,
+    sample: Annotated[
+        int | None, typer.Option(min=2, help="Look at pairs among so many words, taken at equal steps.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Compute the true worst-case loss of the law that is sampled, compare it with the guarantee, and keep the finding.
+
+    It is kept in the compiled model, from which runs take it into their account; that of a sample only where there is none.
+    """
+    from dptext_spark.config.load import load_model_config
+    from dptext_spark.model.artifact import certificate_of, keep_certificate
+    from dptext_spark.model.certificate import certify as examine
+    from dptext_spark.model.compile import prepare
+    from dptext_spark.model.machine_code import expected_text
+    from dptext_spark.model.record import SIZES, WEAK, record_account
+    from dptext_spark.runtime.progress import counted
+
+    settings = load_model_config(config, overrides or ())
+    with progress() as say:
+        privatizer, folder = prepare(settings, say)
+        found = examine(privatizer, sample=sample, progress=counted("certifying", say))
+    try:
+        if sample is None or certificate_of(folder) is None:
+            keep_certificate(folder, found)
+            if settings.run.artifact is not None:
+                sys.stderr.write(f"run.artifact_fingerprint: {expected_text(folder)} from now on\n")
+    except DataError as error:  # the finding stands all the same
+        sys.stderr.write(f"not kept: {error}\n")
+    words = privatizer.vocabulary.strings()
+    pair = found.loss.worst if found.loss is not None else None
+    worst = None if pair is None else [words[word].as_py() for word in pair]
+    record = record_account(privatizer)
+    if as_json:
+        sizes = [one.as_dict() for size in SIZES if (one := record.of(size)) is not None]
+        return write_json({**found.as_dict(), "worst_words": worst, "record": sizes})
+    write(hanging("", f"{privatizer.guarantee().sentence}", width()))
+    write(hanging("", found.sentence, width()))
+    if worst is not None:
+        write(f"worst pair: {' / '.join(worst)}")
+    write(hanging("", record.stated, width()))
+    if not record.why and record.levels == 1:
+        write(hanging("", f"{record.unit} {record.meaning()} {WEAK}", width()))
+    write(f"{found.seconds:.1f} s")
+
+
+def calibrate(
+    require: Annotated[
+        list[str],
+        typer.Option(
+            "--require",
+            "-r",
+            metavar="REQUIREMENT",
+            help="What must hold over the words of the lexicon, such as 'N_w max <= 0.5', 'S_w min >= 10', 'S_w[1000] p5 >= 20' "
+            "or 'bayes token <= 0.3' (the share of replaced words that the best guess finds; 'bayes names': of the names that "
+            "public lists hold, 'bayes words': of those of --words); may be repeated.",
+        ),
+    ],
+    config: Config = None,
+    overrides: Override = None,
+    low: Annotated[float, typer.Option(help="The smallest ε to look at.")] = 0.01,
+    high: Annotated[float, typer.Option(help="The largest ε to look at.")] = 100.0,
+    steps: Annotated[
+        int | None, typer.Option(help="How many ε to look at. Default: 24, or 12 where compiling takes long.")
+    ] = None,
+    sample: Annotated[
+        int, typer.Option(help="How many words to draw from, where the mechanism has no law.")
+    ] = 50,
+    words: Annotated[
+        Path | None,
+        typer.Option(
+            help="A text file of words that matter, such as names, one a line: what 'bayes words' is about."
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Find the largest ε whose figures meet what is required, for the worst word of the lexicon, and show the curve."""
+    from dptext_spark.audit.deniability.find_epsilon import calibrate as search
+    from dptext_spark.config.load import load_model_config
+    from dptext_spark.config.values import read_lines
+    from dptext_spark.report.terminal.calibration import calibration_text
+
+    settings = load_model_config(config, overrides or ())
+    given = None if words is None else read_lines("--words", str(words))
+    with progress() as say:
+        found = search(
+            settings, require, low=low, high=high, steps=steps, sample=sample, words=given, progress=say
+        )
+    if as_json:
+        write_json(found.as_dict())
+    else:
+        write(calibration_text(found, width()))
+
+
+def compare(
+    mechanisms: Annotated[
+        str,
+        typer.Option(
+            help="Names with commas between them, each with settings behind colons: custext,diffractor:form=tem."
+        ),
+    ],
+    epsilons: Annotated[
+        list[str],
+        typer.Option(
+            help="Numbers with commas between them, ascending; NAME=NUMBERS for one mechanism. May be repeated."
+        ),
+    ],
+    public: Annotated[
+        Path, typer.Option(help="What the adversary knows of the language: a text, a record a line.")
+    ],
+    private: Annotated[Path, typer.Option(help="What is to be protected: a text, a record a line.")],
+    language: Annotated[
+        Path | None,
+        typer.Option(
+            help="A third text, public, a record a line: its word pairs judge the word order of what is released."
+        ),
+    ] = None,
+    config: Config = None,
+    overrides: Override = None,
+    lexicon: Annotated[
+        str | None, typer.Option(help="`default`, a saved lexicon, or a file of word vectors.")
+    ] = None,
+    labels: Annotated[
+        str, typer.Option(help="Where the label of a tab-separated line stands: first, last or none.")
+    ] = "none",
+    public_labels: Annotated[
+        str | None, typer.Option(help="The same of the public text, where it differs from --labels.")
+    ] = None,
+    levels: Annotated[
+        str | None,
+        typer.Option(help="Levels of risk to compare at, such as 0.1,0.2,0.5. Default: round ones."),
+    ] = None,
+    records: Annotated[
+        int, typer.Option(help="Records of the private text that are replaced, evenly spaced.")
+    ] = 4_000,
+    attacked: Annotated[int, typer.Option(help="Records of those that are attacked in context.")] = 1_000,
+    words: Annotated[
+        int,
+        typer.Option(help="Words that the adversary considers where laws cannot be read (truncated Gumbel)."),
+    ] = 500,
+    draws: Annotated[int, typer.Option(help="Draws of each of them, where there is no law.")] = 100,
+    encoder: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FOLDER|PACKAGE",
+            help="A BERT: also compare sentence embeddings. It reads all records again at each ε.",
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="A folder for compare.html."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Compare mechanisms where attacks succeed equally, because ε means another thing for each: which keeps most of the text?"""
+    from dptext_spark.audit.comparison.compare import compare as run_comparison
+    from dptext_spark.audit.comparison.spec import ComparisonSpec
+    from dptext_spark.config.load import load_model_config
+    from dptext_spark.errors import require_extra
+    from dptext_spark.report.comparison import comparison_page, comparison_text, write_private
+    from dptext_spark.text.records import read_records
+
+    if out is not None:
+        require_extra("audit", "jinja2", "matplotlib")
+    chosen = [] if lexicon is None else [f"lexicon.source={lexicon}"]
+    settings = load_model_config(config, [*(overrides or ()), *chosen])
+    asked = ComparisonSpec.of(
+        settings,
+        mechanisms,
+        epsilons,
+        levels,
+        encoder,
+        few=words,
+        draws=draws,
+        attacked=attacked,
+        records=records,
+    )
+    known = read_records(public, "public", labels if public_labels is None else public_labels)
+    secret = read_records(private, "private", labels)
+    third = None if language is None else read_records(language, "language")
+    with progress() as say:
+        found = run_comparison(settings, asked, known, secret, language=third, progress=say)
+    if out is not None:
+        write_private(out / "compare.html", comparison_page(found))
+    if as_json:
+        write_json(found.as_dict())
+    else:
+        write(comparison_text(found, width()))

@@ -1,21 +1,124 @@
-"""`dptext preview`: one sentence, or rows of a table, without Spark where pyarrow reads it."""
+"""A first look, without Spark where that can be: `dptext preview` at one sentence or rows, `start` from a table to settings."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dptext_spark.cli.options import Config, Encoding, Format, Header, Json, Override, Separator
-from dptext_spark.cli.tables import sample_of
+from dptext_spark.cli import Config, Encoding, Format, Header, Json, Override, Separator
 from dptext_spark.errors import SettingsError
-from dptext_spark.report.terminal.console import progress, show, write, write_json
+from dptext_spark.report.terminal.console import progress, show, width, write, write_json
 
 if TYPE_CHECKING:
     from dptext_spark.config.model import ModelConfig
     from dptext_spark.model.privatizer import Privatizer
     from dptext_spark.model.tables.table_files import TableSample
+
+
+def sample_of(
+    table: str,
+    format: str | None,
+    separator: str | None,
+    header: bool | None,
+    encoding: str | None,
+    say: Callable[[str, float | None], None],
+) -> TableSample:
+    """Read a sample of a table, as it is written; see :mod:`dptext_spark.model.tables.table_way`."""
+    from dptext_spark.errors import SettingsError
+    from dptext_spark.model.tables.table_files import AsText
+    from dptext_spark.model.tables.table_way import BySpark, sample_here
+
+    as_text = AsText(separator, header, encoding)
+    found = sample_here(table, format, as_text)
+    if not isinstance(found, BySpark):
+        return found
+    from dptext_spark.spark.session.session import require_pyspark
+
+    try:
+        require_pyspark()
+    except SettingsError as error:
+        raise SettingsError(f"table: {table!r} is read by Spark, for {found.why}. {error}") from None
+    say(f"reading a sample by Spark, for {found.why}", None)
+    from dptext_spark.spark.table_sample import sample_by_spark
+
+    return sample_by_spark(found, format, as_text)
+
+
+ROWS = 5  # shown
+FINDER = "strict"  # the style that looks for dates and for names, too, and masks them
+
+
+def start(
+    table: Annotated[
+        str,
+        typer.Argument(
+            help="A file or folder (Parquet, CSV, JSON lines, Delta), a remote path, or a catalog name. What is here wins."
+        ),
+    ],
+    style: Annotated[
+        str, typer.Option(help="What the settings protect like: balanced, strict or papers.")
+    ] = "balanced",
+    to: Annotated[
+        Path | None,
+        typer.Option(help="Where the settings go; never overwritten. Default: TABLE's name.yaml here."),
+    ] = None,
+    columns: Annotated[
+        list[str] | None, typer.Option("--column", help="A text column; repeat it. Default: looked for.")
+    ] = None,
+    format: Format = None,
+    separator: Separator = None,
+    header: Header = None,
+    encoding: Encoding = None,
+    as_json: Json = False,
+) -> None:
+    """Look at a sample of a table, show five rows by three styles, write settings for `dptext run`. RESTRICTED output."""
+    from dptext_spark.config.load import parse_model_config
+    from dptext_spark.config.sections import STYLES
+    from dptext_spark.config.styles import TableSettings, refuse_existing, settings_file, write_new
+    from dptext_spark.errors import require_choice
+    from dptext_spark.model.compile import prepare
+    from dptext_spark.model.first_look import columns_of, look
+    from dptext_spark.report.terminal.start import look_record, look_text, next_text, rows_shown
+
+    require_choice("--style", style, STYLES)
+    file = Path(_named(table)) if to is None else to
+    refuse_existing(file)
+    with progress() as say:
+        say("reading a sample", None)
+        sample = sample_of(table, format, separator, header, encoding, say)
+        of = columns_of(sample, columns or ())
+        named = TableSettings(
+            sample.path, sample.format, of.texts, of.row_key, of.row_keys, of.record_keys, of.others + of.nested,
+            sample.options, sample.is_name,
+        )  # fmt: skip
+        settings_file(named, style)  # names that no settings can have are refused now
+        models = {name: prepare(parse_model_config({"style": name}), say)[0] for name in STYLES}
+        say("looking at it", None)
+        found = look(sample, of, models, style, FINDER, ROWS)
+    text, _ = settings_file(replace(named, is_foreign=found.unknown.is_mostly_unknown), style)
+    write_new(file, text)
+    if as_json:
+        return write_json({**look_record(sample, found), "style": style, "settings": str(file)})
+    write(look_text(sample, found, width()))
+    write("")
+    show(rows_shown(found.rows))
+    write(f"\nWrote {file} in the style {style}. {next_text(found, str(file))}")
+
+
+def _named(table: str) -> str:
+    """Return the name of the file of settings: that of the table, of a catalog name its last part."""
+    place = Path(table)
+    name = (
+        place.resolve().name.split(".")[0]
+        if place.exists() or "/" in table
+        else table.split(".")[-1].strip("`")
+    )
+    return f"{name.replace('/', '_') or 'table'}.yaml"
+
 
 MOST_ROWS = 100
 

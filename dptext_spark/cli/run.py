@@ -1,15 +1,18 @@
-"""`dptext run`: the job, or what it would do."""
+"""`dptext run` does the job, or shows what it would do; `demo` does it on a sample, `doctor` and `jobs` prepare it."""
 
 from __future__ import annotations
 
+import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dptext_spark.cli.options import Json, Override
-from dptext_spark.errors import BrokenRequirementError, DPTextError
-from dptext_spark.report.terminal.console import PRICE, progress, width, write, write_error, write_json
+from dptext_spark.cli import Json, Override
+from dptext_spark.demo import TICKETS
+from dptext_spark.errors import BrokenRequirementError, DPTextError, RunError
+from dptext_spark.report.terminal.console import PRICE, progress, show, width, write, write_error, write_json
 
 if TYPE_CHECKING:
     from dptext_spark.config.model import RunConfig
@@ -122,3 +125,72 @@ def _checked(settings: RunConfig, say: Progress) -> Checked:
     from dptext_spark.spark.job.dry_run import check_by_spark
 
     return check_by_spark(settings, lambda step: say(step, None))
+
+
+def demo(
+    folder: Annotated[
+        Path | None, typer.Argument(help="Where to write; a new or empty folder. Default: dptext-demo.")
+    ] = None,
+    rows: Annotated[int, typer.Option(min=1, max=TICKETS, help="Tickets of the sample table.")] = TICKETS,
+    as_json: Json = False,
+) -> None:
+    """Write a sample table of support tickets, sanitize it on local Spark, and show what came out."""
+    with progress() as say:
+        say("loading libraries", None)
+        from dptext_spark.demo.demo import demo as run_demo
+        from dptext_spark.demo.demo import show
+
+        made = run_demo(folder, rows, say)
+    show(made, as_json)
+
+
+def doctor(
+    config: Annotated[
+        Path | None,
+        typer.Argument(help="The settings of a run. Without: the machines alone, no key, input or output."),
+    ] = None,
+    overrides: Override = None,
+    as_json: Json = False,
+) -> None:
+    """Check Spark, its machines and what the settings name, in a minute: what a run would stumble over, and the cure."""
+    from dptext_spark.config.load import load_config
+    from dptext_spark.report.terminal.doctor import table_of, verdict
+    from dptext_spark.spark import doctor as examine
+
+    began = time.perf_counter()
+    settings = None if config is None else load_config(config, overrides or ())
+    with progress() as say:
+        findings = examine(settings, progress=lambda step: say(step, None))
+    seconds = time.perf_counter() - began
+    failed = any(found.status == "fail" for found in findings)
+    if as_json:
+        checks = [asdict(found) for found in findings]
+        write_json({"failed": failed, "seconds": round(seconds, 1), "checks": checks})
+    else:
+        show(table_of(findings))
+        write(verdict(findings, seconds))
+    if failed:
+        raise typer.Exit(RunError.exit_code)
+
+
+def jobs(
+    name: Annotated[str | None, typer.Argument(help="One job: print its path alone.")] = None,
+    conf: Annotated[
+        bool, typer.Option("--conf", help="Print the folder of the commented settings and Spark's defaults.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Show the jobs for spark-submit: spark-submit $(dptext jobs privatize) SETTINGS.yaml."""
+    from dptext_spark.report.terminal.console import hanging
+    from dptext_spark.runtime.paths import first_line, folder_of, job_file, jobs_by_name
+
+    if as_json:
+        return write_json(
+            {"conf": str(folder_of("conf")), "jobs": {k: str(v) for k, v in jobs_by_name().items()}}
+        )
+    if conf:
+        return write(str(folder_of("conf")))
+    if name is not None:
+        return write(str(job_file(name)))
+    for file in jobs_by_name().values():
+        write(f"{file}\n{hanging('    ', first_line(file), width())}")

@@ -110,7 +110,7 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 # Jobs are commands for spark-submit: they call the entry point of `dptext`. No command prepares a model; that job does so itself.
 COMMAND = "dptext_spark.cli.app.main"
 PREPARE = {
-    "dptext_spark.cli.exit_codes.ended",
+    "dptext_spark.cli.app.ended",
     "dptext_spark.config.load.load_model_config",
     "dptext_spark.model.compile.compile_with_code",
     "dptext_spark.report.terminal.console.progress",

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from dptext_spark.cli.preview import sample_of
 from dptext_spark.cli.run import _checked
-from dptext_spark.cli.tables import sample_of
 from dptext_spark.config.load import load_config, parse_config
 from dptext_spark.config.model import RunConfig
 from dptext_spark.config.styles import TableSettings, settings_file

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dptext_spark.cli.exit_codes import EXIT_CODES, INTERRUPTED, ended
+from dptext_spark.cli.app import EXIT_CODES, INTERRUPTED, ended
 from dptext_spark.errors import (
     BrokenRequirementError,
     CountMismatchError,
