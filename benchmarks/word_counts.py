@@ -10,7 +10,7 @@ from dptext_spark.arrays import F64, I32, I64
 from dptext_spark.audit.estimates import CONFIDENCE, RESAMPLES, Estimate, rate
 from dptext_spark.audit.results import AuditResult
 from dptext_spark.errors import DataError
-from dptext_spark.text.counters import Counters
+from dptext_spark.text.engine import Counters
 
 SAMPLES = 200
 _SEED = 11

@@ -54,14 +54,14 @@ if TYPE_CHECKING:
     from dptext_spark.model.public_text import read_prior
     from dptext_spark.randomness.draws import RunKey
     from dptext_spark.report.terminal.plan import Plan, plan
-    from dptext_spark.text.counters import Counters
+    from dptext_spark.text.engine import Counters
     from dptext_spark.text.policy import Policy
 
 # Each name with the module it stands in; `errors` is a module itself.
 _HOMES = {
     "Budget": "dptext_spark.importance.budget",
     "Certificate": "dptext_spark.model.certificate",
-    "Counters": "dptext_spark.text.counters",
+    "Counters": "dptext_spark.text.engine",
     "CusText": "dptext_spark.mechanisms",
     "Diffractor": "dptext_spark.mechanisms",
     "Gaussian": "dptext_spark.mechanisms",

@@ -24,8 +24,7 @@ from dptext_spark.model.tables.nested_texts import beside, is_string, paths_in, 
 from dptext_spark.model.tables.table_files import TableSample
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.text.engine import OF_IDENTIFIERS
-from dptext_spark.text.language import likely_language
-from dptext_spark.text.unknown import UnknownWords, count_unknown
+from dptext_spark.text.unknown import UnknownWords, count_unknown, likely_language
 
 CHARACTERS = 4_000  # of a text that is looked at
 SHOWN = 300  # characters of a text that is shown

@@ -35,8 +35,7 @@ from dptext_spark.randomness.draws import Draws, RunKey, encrypt, hash_keys, ide
 from dptext_spark.rounding import exact
 from dptext_spark.runtime.display import line, table
 from dptext_spark.runtime.record import Json
-from dptext_spark.text.counters import Counters
-from dptext_spark.text.engine import COUNTERS, Engine, Noise, Placed
+from dptext_spark.text.engine import COUNTERS, Counters, Engine, Noise, Placed
 from dptext_spark.text.identifiers.imported import (
     ImportedProvider,
     ProviderRecord,

@@ -16,8 +16,7 @@ from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import CusText
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import RunKey
-from dptext_spark.text.counters import Counters
-from dptext_spark.text.engine import COUNTERS
+from dptext_spark.text.engine import COUNTERS, Counters
 from dptext_spark.text.policy import Policy
 from dptext_spark.text.tokens import read
 

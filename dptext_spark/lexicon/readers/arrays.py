@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from dptext_spark.errors import DataError
-from dptext_spark.lexicon.readers.stream import Block, ByteSource, Entries, check_dimensions, keys_from
+from dptext_spark.lexicon.readers.builder import Block, ByteSource, Entries, check_dimensions, keys_from
 
 BLOCK_VALUES = 1 << 20
 PARQUET_ROWS = 4096

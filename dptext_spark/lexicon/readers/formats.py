@@ -26,8 +26,7 @@ from dptext_spark.arrays import F32
 from dptext_spark.errors import DataError, SettingsError, require_choice, unknown
 from dptext_spark.lexicon.characters import TOKENIZERS
 from dptext_spark.lexicon.readers.arrays import read_npz, read_parquet
-from dptext_spark.lexicon.readers.builder import Intake, ReadCounts
-from dptext_spark.lexicon.readers.stream import ByteSource, Entries
+from dptext_spark.lexicon.readers.builder import ByteSource, Entries, Intake, ReadCounts
 from dptext_spark.lexicon.readers.text import NUMBER, read_text
 from dptext_spark.lexicon.readers.word2vec import HEADER, read_word2vec_binary
 from dptext_spark.lexicon.vocabulary import Vocabulary

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from dptext_spark.arrays import I32, U8
 from dptext_spark.errors import DataError
-from dptext_spark.lexicon.readers.stream import Block, ByteSource, Entries, check_dimensions, keys_of
+from dptext_spark.lexicon.readers.builder import Block, ByteSource, Entries, check_dimensions, keys_of
 from dptext_spark.runtime.jit import compiled
 
 CHUNK = 1 << 22

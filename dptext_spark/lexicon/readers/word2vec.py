@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dptext_spark.errors import DataError
-from dptext_spark.lexicon.readers.stream import Block, ByteSource, Entries, check_dimensions, keys_of
+from dptext_spark.lexicon.readers.builder import Block, ByteSource, Entries, check_dimensions, keys_of
 from dptext_spark.runtime.jit import compiled
 
 CHUNK = 1 << 22

@@ -13,8 +13,7 @@ from dptext_spark.model.tables.table_files import MOST_FILES, SAMPLE_ROWS, Table
 from dptext_spark.report.terminal.console import hanging
 from dptext_spark.runtime.display import differences
 from dptext_spark.runtime.record import Json
-from dptext_spark.text.language import ENGLISH, EXTRA, can_tell
-from dptext_spark.text.unknown import refusal
+from dptext_spark.text.unknown import ENGLISH, EXTRA, can_tell, refusal
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

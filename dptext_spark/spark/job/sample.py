@@ -35,8 +35,7 @@ from dptext_spark.spark.udf.column import key_column
 from dptext_spark.spark.udf.elements import Elements, is_list
 from dptext_spark.text.engine import Engine
 from dptext_spark.text.identifiers.provider import ProviderError
-from dptext_spark.text.language import can_tell, likely_language
-from dptext_spark.text.unknown import UnknownWords, count_unknown, refusal
+from dptext_spark.text.unknown import UnknownWords, can_tell, count_unknown, likely_language, refusal
 
 F: Any = functions  # its stubs leave out what Spark adds at run time
 MOST_FILES = 10

@@ -22,7 +22,7 @@ from dptext_spark.model.importance import with_importance
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import Draws, RunKey
 from dptext_spark.text import chunks
-from dptext_spark.text.counters import Counters
+from dptext_spark.text.engine import Counters
 from dptext_spark.text.policy import Policy
 from dptext_spark.text.selection import Texts
 from dptext_spark.text.spans import Spans

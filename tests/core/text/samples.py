@@ -20,7 +20,7 @@ from dptext_spark.mechanisms.base import Sampler
 from dptext_spark.mechanisms.summary import Summary
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import Draws, RunKey
-from dptext_spark.text.counters import Counters
+from dptext_spark.text.engine import Counters
 from dptext_spark.text.identifiers.types import NO_IDENTIFIERS, Identifiers
 from dptext_spark.text.names.search import NameSearch
 from dptext_spark.text.policy import Policy

@@ -17,9 +17,19 @@ from hypothesis import strategies as st
 from dptext_spark.errors import DataError
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.model.privatizer import Privatizer
-from dptext_spark.text.language import ENGLISH, NAMES, can_tell, likely_language
 from dptext_spark.text.policy import Policy
-from dptext_spark.text.unknown import AT_ONCE, LEAST_ROWS, LEAST_WORDS, UnknownWords, count_unknown, refusal
+from dptext_spark.text.unknown import (
+    AT_ONCE,
+    ENGLISH,
+    LEAST_ROWS,
+    LEAST_WORDS,
+    NAMES,
+    UnknownWords,
+    can_tell,
+    count_unknown,
+    likely_language,
+    refusal,
+)
 from tests.core.text.samples import POLICIES, TEXTS, WORDS, Step, WordsOnly, plain, privatizer, run
 
 GERMAN = "Seit gestern kann ich mich leider nicht mehr anmelden, obwohl das Passwort stimmt."
@@ -147,7 +157,7 @@ def test_languages_have_names() -> None:
 
 
 def test_without_the_package_no_language_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dptext_spark.text.language.find_spec", lambda name: None)
+    monkeypatch.setattr("dptext_spark.text.unknown.find_spec", lambda name: None)
     assert not can_tell()
     assert likely_language([GERMAN.encode()]) is None
 

@@ -12,9 +12,8 @@ import pytest
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.readers import text
-from dptext_spark.lexicon.readers.builder import ReadCounts
+from dptext_spark.lexicon.readers.builder import ByteSource, ReadCounts
 from dptext_spark.lexicon.readers.formats import FORMATS, detect
-from dptext_spark.lexicon.readers.stream import ByteSource
 
 TEXT = b"the 1 2\nof 3 4\nThe 5 6\nof 7 8\nand nan 1\nto 9 9\na 1 1\n"
 
