@@ -21,7 +21,7 @@ import pytest
 
 from dptext_spark.config.load import parse_config
 from dptext_spark.config.model import RunConfig
-from dptext_spark.config.sections import Ledger
+from dptext_spark.config.sections import Input, Ledger
 from dptext_spark.disclosure.facts import RunRecord
 from dptext_spark.errors import DataError, RecordingError, RunError, SettingsError
 from dptext_spark.ledger.balance import Balance, balances
@@ -136,7 +136,9 @@ class Kept:
         asked = entry_of(run_id, epsilon=epsilon, output=out)
         setup = SimpleNamespace(
             run_id=run_id, place=place, spark=None, columns=("body",), commits=self.history, key=KEY, asked=asked,
-            config=SimpleNamespace(ledger=Ledger(**settings), consistency="record", row_key="id", record_key=None),
+            config=SimpleNamespace(
+                input=Input(path="/data/in"), ledger=Ledger(**settings), consistency="record", row_key="id", record_key=None
+            ),
         )  # fmt: skip
         return ledger.reserve(setup, committed=committed).balance  # type: ignore[arg-type]
 
