@@ -119,7 +119,6 @@ def defaults() -> dict[str, Any]:
     search = {name: value for name, value in asdict(NameSearch()).items() if name != "version"}
     lists = {"policy.mask": [], "policy.keep": [], "policy.allow_unknown": False}
     lists |= {
-        "policy.segment": Policy().segment,
         "policy.providers": [],
         "policy.identifiers.languages": list(Identifiers().languages),
     }

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from dptext_spark.config import checks
 from dptext_spark.config.file import override, read_settings
 from dptext_spark.config.limits import check_bounded
-from dptext_spark.config.messages import as_settings_error, refusal
+from dptext_spark.config.messages import as_settings_error, check_left, refusal
 from dptext_spark.config.model import STREAMS, ModelConfig, RunConfig
 from dptext_spark.config.sections import STYLES
 from dptext_spark.errors import SettingsError, require_choice
@@ -94,6 +94,7 @@ def _read(path: str | Path | None, overrides: Iterable[str]) -> dict[str, Any]:
 
 def _by_style(kind: type[C], settings: Mapping[str, Any]) -> C:
     """Validate settings with the sections of their style; what does not go with these names the style."""
+    check_left(settings)
     style = settings.get("style")
     if not isinstance(style, str) or style not in STYLES:  # none, or one that is refused
         return _agreeing(_validated(kind, settings))

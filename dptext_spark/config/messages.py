@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Sequence
-from typing import get_args
+from collections.abc import Mapping, Sequence
+from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails, PydanticCustomError
@@ -32,6 +32,10 @@ _EXAMPLES = {
     "output": ("output: {path: tickets_sanitized}", "output.path=tickets_sanitized"),
 }
 _NO_PLACE = "no_place"
+# Settings that a reader may look for in vain, by their paths: what to do instead.
+_LEFT = {
+    "policy.segment": "put spaces between the words of such texts before the run",
+}
 IN_POLICY = ("lists", "allow_unknown")  # fields that settings name in the section `policy`
 LONGEST = 200  # characters of a name that is shown
 _HIDDEN = re.compile(r"^(key|input\.options)(\.|$)")
@@ -50,6 +54,28 @@ def no_place(message: str) -> PydanticCustomError:
 def invalid(valid: str) -> PydanticCustomError:
     """Return an error for a validator to raise; the field and what was given are added."""
     return PydanticCustomError("invalid", "{valid}", {"valid": valid})
+
+
+def check_left(settings: Mapping[str, Any]) -> None:
+    """Check that no setting is one of those that left.
+
+    Raises:
+        SettingsError: names each, and what to do instead.
+    """
+    lines = [
+        f"{path}: no such setting; {instead}." for path, instead in _LEFT.items() if _has(settings, path)
+    ]
+    if lines:
+        raise refusal(lines)
+
+
+def _has(settings: object, path: str) -> bool:
+    """Tell whether a setting is named at a path."""
+    for name in path.split("."):
+        if not isinstance(settings, Mapping) or name not in settings:
+            return False
+        settings = settings[name]
+    return True
 
 
 def shown(value: object) -> str:

@@ -19,7 +19,7 @@ from dptext_spark.mechanisms import SanText
 from dptext_spark.mechanisms.summary import Summary
 from dptext_spark.rounding import percent_up, rounded_down, rounded_up
 from dptext_spark.text.identifiers.types import FAKE, FIELD, IN_LANGUAGES, KEEP, MASK, placeholder
-from dptext_spark.text.policy import BEYOND_MASK, NO_SEGMENT, OOV_MASK, Policy
+from dptext_spark.text.policy import BEYOND_MASK, OOV_MASK, Policy
 
 HIDDEN_CONDITION = "(hidden: it reads "  # in the place of a condition; then its columns, and what binds it
 
@@ -143,19 +143,10 @@ def _clear_words(policy: Policy, budget: Budget | None) -> Iterator[str]:
     become = "is RELEASED IN CLEAR" if policy.oov == "keep" else "leaves no character in clear"
     scripts = "Of scripts that put no spaces between words (Chinese, Japanese, Thai, Khmer and the like)"
     stretches = f"how many stretches there are between {marks}, and where"
-    if policy.segment == NO_SEGMENT:
-        cuts = "policy.segment: lexicon cuts" if policy.tokenizer == "words" else "No setting cuts"
-        yield (
-            f"{scripts}: {stretches}. Each is one word, which a lexicon hardly ever holds: as an unknown word it {become}. "
-            f"{cuts} them into words; spaces put between words beforehand do."
-        )
-    else:
-        yield (
-            f"{scripts}: {stretches}; and of a stretch that is no word, about how many words of lexicon and stop words it is cut "
-            "into, the longest first from its beginning on, and where others stand: what is between two of those words is one "
-            f"unknown word, which {become}. A name that the lexicon holds only in parts is drawn in these parts. Less of it with "
-            "policy.segment: none."
-        )
+    yield (
+        f"{scripts}: {stretches}. Each is one word, which a lexicon hardly ever holds: as an unknown word it {become}. "
+        "Spaces put between words beforehand cut them into words."
+    )
     if budget is not None:
         yield (
             "Which words of a long record are not drawn, because they are beyond those that its budget allows: each is replaced "

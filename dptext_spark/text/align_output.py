@@ -3,8 +3,8 @@
 Between two listed tokens the output must hold the source's bytes; what stands in a token's place is a lexicon word, a mask,
 or as many digits. Under a budget a word of the lexicon may have become a mask, too. A row that does not fit was not made from
 its source by replacing words. Words that only an apostrophe or a hyphen separates, or nothing, are paired together: lexicon
-words may hold such characters, too; so are all of a stretch that the lexicon cuts, with what is kept between them. An identifier
-has its placeholder on both sides, a fake of one shape, or a pseudonym of one word; fakes and pseudonyms are not paired.
+words may hold such characters, too. An identifier has its placeholder on both sides, a fake of one shape, or a pseudonym of
+one word; fakes and pseudonyms are not paired.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from dptext_spark.runtime.jit import Int, compiled
 from dptext_spark.text.chunks import padded
 from dptext_spark.text.engine import Engine, Placed
 from dptext_spark.text.lookup import DRAWN_OOV, IDENTIFIER, LOWERED, MASKED_NUMBER, MASKED_OOV, RANDOM_NUMBER
-from dptext_spark.text.policy import BEYOND_MASK, NO_SEGMENT
+from dptext_spark.text.policy import BEYOND_MASK
 from dptext_spark.text.spans import Spans
 from dptext_spark.text.tokens import listed
 
@@ -125,20 +125,17 @@ def _place_end(
 @compiled
 def _continues(
     data: Any,
-    first: Int,
     code: Int,
     stop: Int,
     following: Int,
     start: Int,
-    segmented: bool,
     stage: Any,
     classes: Any,
 ) -> bool:
     """Whether what stands for two tokens is not told apart: parts of a long number; words with a joiner between, or nothing.
 
-    One is data[first:stop] and becomes `code`, the other begins at `start` and becomes `following`. Where the lexicon
-    cuts stretches (`segmented`), kept words of one may be between them. A pseudonym is told apart from a word unless nothing is
-    between them.
+    One ends at `stop` and becomes `code`, the other begins at `start` and becomes `following`. A pseudonym is told apart from a
+    word unless nothing is between them.
     """
     if code == RANDOM_NUMBER or following == RANDOM_NUMBER:
         return bool(code == following and stop == start)
@@ -149,10 +146,6 @@ def _continues(
         return False
     if stop == start:
         return True
-    if segmented:
-        _, length = decode(data, start, start + 4)
-        if scan_word(data, first, start + length, stage, classes)[0] > start:
-            return True
     point, length = decode(data, stop, start)
     kind = classes[cell(point, stage)] if point >= 0 else SPACE
     return bool(stop + length == start and (kind == APOSTROPHE or kind == HYPHEN))
@@ -161,7 +154,7 @@ def _continues(
 @compiled
 def _align(
     data: Any, bounds: Any, tokens: Any, n: Int, out: Any, out_bounds: Any, whitespace: bool, k0: Int, k1: Int,
-    segmented: bool, stage: Any, classes: Any, lower: Any, marks: Any, beyond: Any, groups: Any, replacements: Any, rows: Any,
+    stage: Any, classes: Any, lower: Any, marks: Any, beyond: Any, groups: Any, replacements: Any, rows: Any,
     fits: Any,
 ) -> Int:  # fmt: skip
     """Fill keyed hashes of each token and of its replacement; return how many were paired."""
@@ -176,9 +169,7 @@ def _align(
             start, stop, code = tokens[t, 0], tokens[t, 1], tokens[t, 2]
             t += 1
             last = t == n or (tokens[t, 3] & 0xFFFFFFFF) != row
-            while not last and _continues(
-                data, tokens[t - 1, 0], code, stop, tokens[t, 2], tokens[t, 0], segmented, stage, classes
-            ):
+            while not last and _continues(data, code, stop, tokens[t, 2], tokens[t, 0], stage, classes):
                 named = code <= NAMED or tokens[t, 2] <= NAMED
                 stop, code = tokens[t, 1], np.int64(NAMED_WORDS) if named else tokens[t, 2]
                 t += 1
@@ -282,7 +273,7 @@ def align(
     rows, fits = np.empty(n, np.int64), np.zeros(len(source), np.bool_)
     beyond = np.frombuffer(BEYOND_MASK.encode() if masks_words else b"", np.uint8)
     paired = _align(
-        data, bounds, tokens, n, out, out_bounds, whitespace, keys[0], keys[1], engine.policy.segment != NO_SEGMENT,
+        data, bounds, tokens, n, out, out_bounds, whitespace, keys[0], keys[1],
         chars.stage, chars.classes, chars.lower, marks, beyond, groups, replacements, rows, fits,
     )  # fmt: skip
     return groups[:paired], replacements[:paired], rows[:paired], fits

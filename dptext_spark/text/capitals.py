@@ -30,6 +30,7 @@ from dptext_spark.lexicon.characters import (
 )
 from dptext_spark.runtime.jit import Int, compiled, inlined
 from dptext_spark.text.identifiers.finder import Found
+from dptext_spark.text.identifiers.normalize import is_unspaced
 from dptext_spark.text.lookup import (
     CAPITALS,
     CAPITALS_KEPT,
@@ -46,7 +47,6 @@ from dptext_spark.text.lookup import (
 from dptext_spark.text.names.normal_words import FORM, WIDEST, next_word
 from dptext_spark.text.names.public_lists import TITLES_ONLY, public_lists
 from dptext_spark.text.names.public_names import ENDS_SENTENCE
-from dptext_spark.text.unspaced import is_unspaced
 from dptext_spark.text.word_table import CLITIC, STOP, find_short
 
 PERSONS, LOCATIONS, LISTED, NO_NAME = 0, 1, 2, -1

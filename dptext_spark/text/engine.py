@@ -41,7 +41,7 @@ from dptext_spark.text.names.pseudonyms import KeyedNames
 from dptext_spark.text.names.public_names import LISTED_KINDS, PARTS_OF_PERSONS, PARTS_OF_PLACES, PublicNames
 from dptext_spark.text.names.search import LOCATION, PERSON
 from dptext_spark.text.names.sources import LIST_TYPES
-from dptext_spark.text.policy import BEYOND_MASK, CASES, NUMBER_MASK, NUMBERS, OOV, OOV_MASK, SEGMENTS, Policy
+from dptext_spark.text.policy import BEYOND_MASK, CASES, NUMBER_MASK, NUMBERS, OOV, OOV_MASK, Policy
 from dptext_spark.text.render import DATASET, SLACK, TOKEN, assign_blocks, rebuild
 from dptext_spark.text.selection import TokenSelection, drop_unselected
 from dptext_spark.text.tokenizer import cut_whitespace, cut_words
@@ -179,7 +179,7 @@ class Engine:
         return (t.cells, t.shift, t.slots, t.flags, t.word_bytes, t.offsets, int(t.size[0]))
 
     def options(self, keys: tuple[np.uint64, np.uint64]) -> U64:
-        """Return the policy in numbers, and the keys for hashing unknown words and numbers: uint64[7]."""
+        """Return the policy in numbers, and the keys for hashing unknown words and numbers: uint64[6]."""
         policy = self.policy
         return np.array(
             [
@@ -188,7 +188,6 @@ class Engine:
                 NUMBERS.index(policy.numbers),
                 CASES.index(policy.case),
                 *keys,
-                SEGMENTS.index(policy.segment),
             ],
             dtype=np.uint64,
         )

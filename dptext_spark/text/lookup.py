@@ -44,7 +44,7 @@ CAPITALS, CAPITALS_KEPT = 9, 10
 MARK_SHIFT = np.int64(48)
 MARKED = np.int64(1) << MARK_SHIFT  # such a word, in a token's last column, beside its strip and its case
 # Columns of `options`: the policy in numbers.
-KEEP_STOP, OOV_ACTION, NUMBER_ACTION, LOWER_CASE, HASH0, HASH1, SEGMENT = range(7)
+KEEP_STOP, OOV_ACTION, NUMBER_ACTION, LOWER_CASE, HASH0, HASH1 = range(6)
 
 
 @compiled

@@ -2,9 +2,7 @@
 
 Both are cut as the engine cuts them. A text and its rewritten form are aligned by their pieces, which lie between spaces and
 hold a word; within a piece word by word, where it holds as many on both sides. A text with more or fewer pieces is not
-aligned at all, and a piece with more or fewer words not within. Where the lexicon cuts scripts without spaces, pieces lie between
-marks, too, but for brackets, which placeholders have; words that stand beside each other may be cut elsewhere in the rewritten
-form, and be paired with a neighbour's then.
+aligned at all, and a piece with more or fewer words not within.
 """
 
 from __future__ import annotations
@@ -21,7 +19,6 @@ from dptext_spark.randomness.draws import hash_bytes
 from dptext_spark.runtime.jit import Int, compiled
 from dptext_spark.text.engine import Engine
 from dptext_spark.text.lookup import IDENTIFIER, INVALID, LOWERED, MASKED_NUMBER, look_up_form
-from dptext_spark.text.policy import NO_SEGMENT
 from dptext_spark.text.spans import Spans
 from dptext_spark.text.tokens import UNKNOWN, listed
 
@@ -77,7 +74,7 @@ class Pairing:
 
 @compiled
 def _describe(
-    data: Any, bounds: Any, tokens: Any, n: Int, segmented: bool, table: Any, chars: Any, k0: Int, k1: Int, ids: Any, kind: Any,
+    data: Any, bounds: Any, tokens: Any, n: Int, table: Any, chars: Any, k0: Int, k1: Int, ids: Any, kind: Any,
     form: Any, marked: Any, starts: Any, pieces: Any, numbers: Any,
 ) -> Int:  # fmt: skip
     """Fill what :class:`Words` holds; return how many pieces there are."""
@@ -93,11 +90,7 @@ def _describe(
             while position < start:
                 point, length = decode(data, position, start)
                 between = classes[cell(point, stage)] if point >= 0 else SPACE
-                fresh = (
-                    fresh
-                    or between == SPACE
-                    or (segmented and between == PASS and point != 91 and point != 93)
-                )
+                fresh = fresh or between == SPACE
                 mark = mark or between == PASS
                 position += length
             if fresh:
@@ -146,7 +139,7 @@ def words_of(engine: Engine, texts: pa.Array, keys: tuple[np.uint64, np.uint64])
     starts, pieces = np.zeros(n + 1, np.int64), np.zeros(len(texts) + 1, np.int64)
     numbers = np.empty(n, np.int32)
     count = _describe(
-        found.data, found.bounds, found.tokens, n, engine.policy.segment != NO_SEGMENT, listing.lookup,
+        found.data, found.bounds, found.tokens, n, listing.lookup,
         (chars.stage, chars.classes, chars.lower), keys[0], keys[1], ids, kind, form, marked, starts, pieces, numbers,
     )  # fmt: skip
     starts = starts[: count + 1]

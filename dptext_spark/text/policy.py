@@ -21,10 +21,9 @@ OOV = ("mask", "draw", "keep")
 NUMBERS = ("random", "mask", "keep")
 CASES = ("carry", "lower")
 GAPS = ("keep", "normalise")
-SEGMENTS = NO_SEGMENT, BY_LEXICON = ("none", "lexicon")
 CHOICES = {
     **{"stop_words": STOP_WORDS, "oov": OOV, "numbers": NUMBERS, "case": CASES},
-    **{"gaps": GAPS, "tokenizer": tuple(TOKENIZERS), "segment": SEGMENTS},
+    **{"gaps": GAPS, "tokenizer": tuple(TOKENIZERS)},
 }
 OOV_MASK = "[OOV]"
 NUMBER_MASK = "[NUM]"
@@ -58,9 +57,6 @@ class Policy:
             guarantee; given as an :class:`Identifiers`, a mapping of types to actions, or `none`.
         names: names of persons and places that public lists and rules or a classifier find, also without a guarantee; given as a
             :class:`NameSearch`, a mapping such as `{lists: true}`, or `none`.
-        segment: scripts without spaces between words (Chinese, Japanese, Thai and the like): `none` takes what stands between
-            spaces and marks as one word; `lexicon` cuts such a stretch, where it is no word, into the longest words of lexicon
-            and stop words from its beginning on (:mod:`dptext_spark.text.unspaced`). With the tokenizer `words`.
         providers: import paths `package.module:Class` of code of your own that finds identifiers, on the driver and on every
             node; what it finds is masked by its type, also without a guarantee.
 
@@ -79,7 +75,6 @@ class Policy:
     tokenizer: Literal["words", "whitespace"] = "words"
     identifiers: Identifiers = field(default_factory=Identifiers)
     names: NameSearch = field(default_factory=NameSearch)
-    segment: Literal["none", "lexicon"] = "none"
     providers: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -93,11 +88,6 @@ class Policy:
             for name, choices in CHOICES.items()
             if getattr(self, name) not in choices
         ]
-        if self.segment == BY_LEXICON and self.tokenizer == "whitespace":
-            found.append(
-                f"policy.segment: {BY_LEXICON!r} given, but the tokenizer cuts at spaces only; valid: {NO_SEGMENT}, or "
-                "policy.tokenizer: words."
-            )
         words = self.stop_word_list
         if words is not None and (
             not isinstance(words, list | tuple)
@@ -125,14 +115,12 @@ class Policy:
         return settings_line(self)
 
     def as_dict(self) -> dict[str, Json]:
-        """Return it JSON-able; a search for names, a segmentation and providers that are not used leave no trace."""
+        """Return it JSON-able; a search for names and providers that are not used leave no trace."""
         values: dict[str, Json] = asdict(self)
         values["identifiers"] = self.identifiers.as_dict()
         values["names"] = self.names.as_dict()
         if self.names == NameSearch():
             del values["names"]
-        if self.segment == NO_SEGMENT:
-            del values["segment"]
         values["providers"] = list(self.providers)
         if not self.providers:
             del values["providers"]

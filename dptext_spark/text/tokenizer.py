@@ -49,7 +49,6 @@ from dptext_spark.text.lookup import (
     settle_unknown,
     settle_word,
 )
-from dptext_spark.text.unspaced import settle_stretch
 
 CHUNK = 16  # digits drawn by one block
 _ONES = np.uint64(0x0101010101010101)
@@ -210,7 +209,7 @@ def cut_words(
                     counts[row, INVALID] += 1
                     break
                 work = (tokens, content, counts, options, forms, n)
-                n = settle_stretch(data, p, q, row, start, joiners > 0, table, chars, work)
+                n = settle_word(data, p, q, row, start, joiners > 0, table, chars, work)
                 p = q
             elif kind == DIGIT:
                 n, p = _number(data, p, end, row, chars, (tokens, content, counts, options, forms, n))

@@ -44,7 +44,7 @@ SIGNATURES = {
     "dp.Lexicon.save": "(self, folder)",
     "dp.Lexicon.with_prior": "(self, prior)",
     "dp.Lexicon.without": "(self, words)",
-    "dp.Policy": "(stop_words, stop_word_list, oov, numbers, case, gaps, tokenizer, identifiers, names, segment, providers)",
+    "dp.Policy": "(stop_words, stop_word_list, oov, numbers, case, gaps, tokenizer, identifiers, names, providers)",
     "dp.RunKey.from_env": "(name, deliver)",
     "dp.RunKey.from_file": "(path, deliver)",
     "dp.RunKey.generate": "()",

@@ -45,15 +45,6 @@ BY_PLACE = (
 )
 
 
-def uncut(words: int) -> str:
-    """Return what is said where the source holds unknown words of scripts without spaces, and no settings were given."""
-    return (
-        f"the words of scripts without spaces (Chinese, Japanese, Thai and the like; Korean): {words:,} stretches of the source "
-        "count as one word each. A run with policy.segment: lexicon cut them, and its settings (--config) cut them here; without "
-        "them the figures are rough"
-    )
-
-
 CHOSEN = (
     "attacks, and the check that equal words of a record have one replacement: with importance only some words were drawn, and "
     "neither knows which"

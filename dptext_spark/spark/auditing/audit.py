@@ -26,7 +26,7 @@ from dptext_spark.audit.table.metrics import (
     row_figures,
     text_figures,
 )
-from dptext_spark.audit.table.plan import LABEL_ROWS, SAMPLE, AuditPlan, uncut
+from dptext_spark.audit.table.plan import LABEL_ROWS, SAMPLE, AuditPlan
 from dptext_spark.config.figures import MEANING
 from dptext_spark.config.model import ModelConfig
 from dptext_spark.errors import DPTextError
@@ -35,7 +35,7 @@ from dptext_spark.randomness.draws import RunKey
 from dptext_spark.runtime.progress import Steps, by_default
 from dptext_spark.spark.auditing.keys import counted_keys, require_matching
 from dptext_spark.spark.auditing.names import labelled_findings, shipped_lists
-from dptext_spark.spark.auditing.pair_tables import UNCUT, WHOLE, PairTables, limit_of
+from dptext_spark.spark.auditing.pair_tables import WHOLE, PairTables, limit_of
 from dptext_spark.spark.auditing.tallies import Tallies, summed
 from dptext_spark.spark.auditing.two_tables import opened, require_the_model, sides
 from dptext_spark.spark.auditing.utility import check_classes, use_of, wanted_texts
@@ -210,7 +210,6 @@ def _audit(plan: AuditPlan, spark: SparkSession, say: Steps, at_the_end: ExitSta
     rows = counts[WHOLE]["rows"]
     require_matching(plan, keys._replace(both=rows))  # files may have changed since
     whole = {name: sum(counts[i][name] for i in range(len(plan.columns))) for name in COUNTS}
-    stretches = sum(counts[i][UNCUT] for i in range(len(plan.columns)))
     figures = [
         *row_figures(rows, keys.table, keys.source, counts[WHOLE]["unchanged"], counts[WHOLE]["with_words"]),
         *text_figures(whole),
@@ -220,7 +219,7 @@ def _audit(plan: AuditPlan, spark: SparkSession, say: Steps, at_the_end: ExitSta
     found = Findings(
         [*figures, *named.figures, *_consistency(gathered)],
         [KeptWords.of(whole), *named.results],
-        [*plan.left_out, *([uncut(stretches)] if stretches else []), *named.left_out],
+        [*plan.left_out, *named.left_out],
     )
     if plan.attacked:
         say("attacking the sample")

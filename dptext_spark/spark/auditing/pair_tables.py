@@ -58,13 +58,11 @@ from dptext_spark.text.pair_tokens import (
     words_of,
 )
 from dptext_spark.text.tokens import EDGE, UNKNOWN
-from dptext_spark.text.unspaced import hold_unspaced
 
 PART_BYTES = 1 << 19
 WHOLE = -1  # the column number of what is counted over whole rows
 LEVELS = ("record", "dataset")
-UNCUT = "uncut"  # unknown words with letters of scripts without spaces, where it is not known whether a run cut them
-COUNT_FIELDS = (*COUNTS, "unchanged", "with_words", UNCUT)
+COUNT_FIELDS = (*COUNTS, "unchanged", "with_words")
 COUNT, SEEN, OUTSIDE, BY_LABEL, BY_TYPE, STAYED, GROUP, TOKENS, TEXT = range(9)
 VALUES = ("a", "b", "c", "d", "e", "f")
 COMPARED, LEARNT = 1, 2  # what a text is for
@@ -254,10 +252,6 @@ class PairTables:
             }
             if listed is not None:
                 counts |= listed_counts(listed, found.texts, found.source, aligned, same)
-            if not self.wanted.given:
-                spans, unknown = found.source.spans, kind == UNKNOWN_WORD
-                starts, ends = spans.starts[unknown], spans.ends[unknown]
-                counts[UNCUT] = int(hold_unspaced(spans.data, starts, ends).sum())
             yield _count_rows(i, counts)
             if self.wanted.stayed:
                 words, n = kept_words(names, found.source, aligned, same)

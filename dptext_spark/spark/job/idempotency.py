@@ -25,7 +25,6 @@ from dptext_spark.runtime.record import Json, Record
 from dptext_spark.spark.tables.tables import undone_by
 from dptext_spark.text.identifiers.types import IN_LANGUAGES, KEEP, NO_IDENTIFIERS
 from dptext_spark.text.names.sources import ListSources
-from dptext_spark.text.policy import NO_SEGMENT
 
 if TYPE_CHECKING:
     from dptext_spark.spark.job.plan import RunPlan
@@ -408,8 +407,6 @@ def _default(section: str, name: str, values: Mapping[str, Json]) -> object:
         return [] if name == IN_LANGUAGES else KEEP
     if (section, name) == ("lexicon", "version"):
         return recorded_version(values)
-    if (section, name) == ("policy", "segment"):
-        return NO_SEGMENT
     return _defaults().get(section, {}).get(name)
 
 

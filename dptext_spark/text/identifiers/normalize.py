@@ -32,6 +32,7 @@ UNSPACED_BLOCKS = (
     (0xA960, 0xA9FF), (0xAA60, 0xAADF), (0xAC00, 0xD7FF), (0xF900, 0xFAFF), (0xFF66, 0xFFDC), (0x16FE0, 0x18DFF),
     (0x1AFF0, 0x1B2FF), (0x20000, 0x3FFFF),
 )  # fmt: skip
+_FIRST, _LAST = np.array(UNSPACED_BLOCKS, np.int64).T.copy()
 # Characters of other blocks that look like ASCII ones, and controls that are not seen though no class says so.
 _ALIKE = {
     "@": "\uff20\ufe6b",
@@ -72,6 +73,26 @@ def shapes() -> U8:
     for like, codes in _ALIKE.items():
         found[[ord(char) for char in codes]] = ord(like)
     return found
+
+
+@compiled
+def is_unspaced(code: Int) -> Any:
+    """Whether a letter is of a script that is written without spaces, or joins endings to words."""
+    for k in range(_FIRST.shape[0]):
+        if code <= _LAST[k]:
+            return code >= _FIRST[k]
+    return False
+
+
+@compiled
+def has_unspaced(data: Any, i: Int, end: Int) -> Any:
+    """Whether a letter of such a script is in data[i:end], valid UTF-8."""
+    while i < end:
+        code, length = decode(data, i, end)
+        if code >= 128 and is_unspaced(code):
+            return True
+        i += length
+    return False
 
 
 @compiled

@@ -14,6 +14,7 @@ import numpy as np
 from dptext_spark.arrays import I64, U8, read_only
 from dptext_spark.lexicon.characters import tables
 from dptext_spark.runtime.jit import Int, compiled, inlined, load64, trailing_zeros
+from dptext_spark.text.identifiers.normalize import has_unspaced
 from dptext_spark.text.names.name_table import (
     AFTER_TITLE,
     BETWEEN,
@@ -41,7 +42,6 @@ from dptext_spark.text.names.normal_words import (
     siphash_short,
 )
 from dptext_spark.text.tokenizer import letters_of
-from dptext_spark.text.unspaced import has_unspaced
 
 WINDOW = 57  # bytes whose bits are looked at together
 OWN = MOST_LISTS + 1  # the number of the first list of a row

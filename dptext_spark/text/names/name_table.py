@@ -24,6 +24,7 @@ from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.lexicon.characters import tables
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.runtime.jit import Int, compiled, inlined
+from dptext_spark.text.identifiers.normalize import has_unspaced
 from dptext_spark.text.names.normal_words import (
     APART,
     FORM,
@@ -38,7 +39,6 @@ from dptext_spark.text.names.normal_words import (
     siphash_short,
 )
 from dptext_spark.text.names.word_list import WordList
-from dptext_spark.text.unspaced import has_unspaced
 
 MOST_LISTS = 31
 MOST_WORDS = 12  # of a phrase

@@ -36,7 +36,7 @@ from dptext_spark.lexicon.characters import (
     tables,
 )
 from dptext_spark.runtime.jit import Int, compiled, inlined
-from dptext_spark.text.unspaced import is_unspaced
+from dptext_spark.text.identifiers.normalize import is_unspaced
 
 _V0, _V1 = np.uint64(0x736F6D6570736575), np.uint64(0x646F72616E646F6D)
 _V2, _V3 = np.uint64(0x6C7967656E657261), np.uint64(0x7465646279746573)

@@ -83,7 +83,6 @@ def test_other_keys_are_merged_one_by_one() -> None:
         ("balanced", {"mechanism": {"fluent": True}}, "consistency: record"),
         ("balanced", {"lexicon": {"source": "/a.vec", "more": ["/b.vec"]}}, "mechanism"),
         ("balanced", {"importance": {"percent": 30, "strategy": "aggressive"}}, "consistency: record"),
-        ("papers", {"policy": {"segment": "lexicon"}}, "policy"),
     ],
 )
 def test_a_conflict_names_the_style(style: str, sections: dict[str, Any], named: str) -> None:

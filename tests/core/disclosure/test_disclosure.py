@@ -268,7 +268,7 @@ def test_every_choice_of_the_policy_has_a_statement_of_its_own() -> None:
     by_field: dict[str, list[str]] = {}
     for name, value in CHOICES:
         by_field.setdefault(name, []).append(said(**policy(**{name: value})))
-    assert set(by_field) == {"stop_words", "oov", "numbers", "case", "gaps", "tokenizer", "segment"}
+    assert set(by_field) == {"stop_words", "oov", "numbers", "case", "gaps", "tokenizer"}
     for name, statements in by_field.items():
         assert len(set(statements)) == len(statements) > 1, name
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from dptext_spark.lexicon.characters import tables
 from dptext_spark.text.capitals import OF_STAYED
@@ -35,8 +35,6 @@ TITLES = {
 }  # fmt: skip
 BREAKS = set("\n\v\f\r\x85\u2028\u2029")
 ENDS = set('.!?:;"|\u201c\u201d\u2022\u2026\u3002\uff01\uff1f')
-
-UNIT = re.compile(r"U[MX]*|L(?:[LMX]|[AH](?=L))*|[AH]")  # U: a letter of a script without spaces
 
 
 def unspaced(char: str) -> bool:
@@ -249,8 +247,6 @@ class Plain:
                 yield Piece(part, piece.action, how, "oov", symbols=True)
             elif self.known(form(part), quoted):
                 yield self.look_up(part, quoted)
-            elif self.policy.segment == "lexicon" and any(map(unspaced, part)):
-                yield from self.by_lexicon(part, quoted)
             else:
                 for joint in re.finditer("[AH]|[^AH]+", match.group()):
                     a, b = match.start() + joint.start(), match.start() + joint.end()
@@ -258,59 +254,6 @@ class Plain:
                         yield Piece(text[a:b], "gap", text[a:b])
                     else:
                         yield self.look_up(text[a:b], a > 0 and classes[a - 1] == "A")
-
-    def by_lexicon(self, text: str, quoted: bool) -> Iterator[Piece]:
-        """Cut a stretch into the longest known words of at most 24 pieces, from its beginning."""
-        classes = "".join("U" if unspaced(char) else kind(char) for char in text)
-        units = [match.span() for match in UNIT.finditer(classes)]
-        assert "".join(text[a:b] for a, b in units) == text
-        spelt = [a + len(classes[a:b].rstrip("X")) for a, b in units]
-        at, strange = 0, None
-        while at < len(units):
-            start, end = units[at]
-            joint = classes[start] in "AH"
-            ends = [] if joint else range(min(at + 24, len(units)), at, -1)
-            whole = [
-                to
-                for to in ends
-                if classes[units[to - 1][0]] not in "AH"
-                and self.known(form(text[start : spelt[to - 1]]), quoted)
-            ]
-            if not whole and classes[start] == "U":
-                strange = start if strange is None else strange
-                at, quoted = at + 1, False
-                continue
-            if strange is not None:
-                yield self.longer(self.unknown(text[strange : spelt[at - 1]]), text[strange:start])
-                strange = None
-            if whole:
-                at, end = whole[0], units[whole[0] - 1][1]
-                yield self.longer(self.look_up(text[start : spelt[at - 1]], quoted), text[start:end])
-            elif joint:
-                yield Piece(text[start:end], "gap", text[start:end])
-                at += 1
-            else:
-                inner = list(re.finditer("[AH]|[^AH]+", classes[start : spelt[at]]))
-                for part in inner:
-                    a, b = start + part.start(), start + part.end()
-                    c = end if part is inner[-1] else b
-                    if part.group() in "AH":
-                        yield Piece(text[a:b], "gap", text[a:b])
-                    else:
-                        before = classes[a - 1] == "A" if a > 0 else quoted
-                        yield self.longer(self.look_up(text[a:b], before), text[a:c])
-                at += 1
-            quoted = joint and classes[start] == "A"
-        if strange is not None:
-            yield self.longer(self.unknown(text[strange : spelt[-1]]), text[strange:])
-
-    def longer(self, piece: Piece, source: str) -> Piece:
-        """A word with the joiners behind it, which leave with it unless it is kept."""
-        if piece.action == "kept":
-            return replace(
-                piece, source=source, text=lower(source) if self.policy.case == "lower" else source
-            )
-        return replace(piece, source=source)
 
     def by_spaces(self, text: str) -> Iterator[Piece]:
         classes = "".join(map(kind, text))

@@ -51,7 +51,6 @@ def mixed(seed: int) -> list[str]:
 POLICIES = [
     *(WordsOnly(oov=oov, stop_words=stop) for oov in ("mask", "draw", "keep") for stop in ("keep", "draw")),
     *(WordsOnly(oov="keep", case="lower"), WordsOnly(oov="keep", gaps="normalise", tokenizer="whitespace")),
-    *(WordsOnly(segment="lexicon"), WordsOnly(segment="lexicon", oov="keep")),
 ]  # fmt: skip
 
 

@@ -35,7 +35,6 @@ def test_defaults_are_those_of_the_issue() -> None:
             "model": None,
             "threshold": 0.5,
         },
-        "segment": "none",
         "providers": (),
     }
 

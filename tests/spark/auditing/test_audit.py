@@ -1,6 +1,5 @@
 """Written tables audited against their source on real Delta: ours, foreign ones, and ones that must not be published."""
 
-# ruff: noqa: RUF001
 from __future__ import annotations
 
 import json
@@ -8,7 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from pyspark.sql import functions as F
 
@@ -16,10 +14,8 @@ from dptext_spark.audit.table.findings import TableAudit
 from dptext_spark.audit.table.metrics import ATTRIBUTE, ENCODED, LABEL, MASKED, SIMILARITY
 from dptext_spark.audit.table.plan import AuditPlan
 from dptext_spark.cli.app import main
-from dptext_spark.config.load import load_config, parse_config
+from dptext_spark.config.load import load_config
 from dptext_spark.errors import DataError, SettingsError
-from dptext_spark.lexicon.lexicon import Lexicon
-from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.spark.auditing import learning, utility
 from dptext_spark.spark.auditing.audit import audit_table
@@ -273,56 +269,6 @@ class TestEncoders:
         said = out + err + text + str(capsys.readouterr()) + "\n".join(map(str, rows))
         for secret in (MARKER, *MOODS):
             assert secret not in said
-
-
-@pytest.mark.cluster
-class TestScriptsWithoutSpaces:
-    WORDS = ("今天", "天气", "很好", "手机", "我", "你")
-    SOURCE = ((1, "今天天气很好。我的手机"), (2, "我的天气，王小明"), (3, "the dog 2024"), (4, "今天"))
-
-    def test_it_is_said_that_they_were_not_cut_where_no_settings_were_given(
-        self, session, tables, tmp_path: Path, capsys
-    ) -> None:
-        table, source = tables(
-            [(i, "你的手机" if i < 3 else body) for i, body in self.SOURCE], list(self.SOURCE)
-        )
-        found = audit_table(plan(table, source), session)
-        # Stretches between marks: two, two, none and one.
-        assert [one for one in found.left_out if "5 stretches of the source" in one and "--config" in one]
-        assert len(found.left_out) == 2
-        given = ["audit", table, "--against", source, "--columns", "body", "--row-key", "id"]
-        assert main(given) == 0
-        assert "policy.segment: lexicon" in capsys.readouterr().out
-
-    def test_nothing_is_said_of_other_texts(self, session, tables) -> None:
-        table, source = tables(
-            [(1, "the cat naïve"), (2, "привет")], [(1, "the dog naïve"), (2, "привет мир")]
-        )
-        (said,) = audit_table(plan(table, source), session).left_out
-        assert "stretches" not in said
-
-    def test_with_the_settings_of_the_run_they_are_cut_as_it_cut_them(
-        self, session, tables, tmp_path: Path
-    ) -> None:
-        rng = np.random.default_rng(1)
-        vectors = rng.normal(size=(len(self.WORDS), 5))
-        Lexicon(Vocabulary.of(list(self.WORDS)), vectors.astype(np.float32)).save(tmp_path / "lexicon")
-        _, source = tables([(1, "")], list(self.SOURCE))
-        config = parse_config({
-            "input": {"path": source}, "columns": ["body"], "row_key": "id",
-            "output": {"path": str(tmp_path / "out"), "other_columns": "keep"},
-            "lexicon": {"source": str(tmp_path / "lexicon")}, "mechanism": {"name": "custext", "epsilon": 2.0, "k": 3},
-            "policy": {"segment": "lexicon", "stop_word_list": ["的"], "allow_unknown": True}, "consistency": "dataset",
-        })  # fmt: skip
-        facts = run(config, session, key=RunKey.insecure(5)).facts
-        # 今天 天气 很好, 我 的 手机; 我 的 天气, 王小明; the, dog, 2024; 今天
-        assert facts["restricted"]["words"] == 14
-        assert facts["restricted"]["drawn"] == 8
-        found = audit_table(AuditPlan.of(str(tmp_path / "out"), source, config=config), session)
-        assert not [one for one in found.left_out if "stretches" in one]
-        values = figures(found)
-        assert round(values["words"] / values["aligned_share"]) == 14
-        assert found.broken == []
 
 
 class TestWhatTheTextIsStillGoodFor:

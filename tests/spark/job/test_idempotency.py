@@ -160,8 +160,6 @@ def test_a_setting_that_an_older_record_lacks_had_its_default_then() -> None:
     del older["importance"], older["mode"], older["policy"]["identifiers"]
     none = {**now, "policy": {**now["policy"], "identifiers": NO_IDENTIFIERS.as_dict()}}
     assert differences(older, none) == {}
-    cut = {**none, "policy": {**none["policy"], "segment": "lexicon"}}
-    assert differences(older, cut) == {"policy.segment": ("none", "lexicon")}
     months = {
         **none,
         "policy": {**none["policy"], "identifiers": {**NO_IDENTIFIERS.as_dict(), "languages": ["de"]}},
