@@ -368,11 +368,6 @@ OF_WORDS = {
     "listed_words_replaced": "those that came out as others",
     "listed_words_kept": "those that came out as they were, as `policy.keep` has it",
     "listed_words_kept_share": "their share",
-    "capitals": "words of two letters or more that begin with a capital within a sentence, kept stop words aside; missing, with "
-    "what follows, where there are none",
-    "capitals_replaced": "those that came out as others",
-    "capitals_kept": "those that came out as they were, case aside: names that nobody looked for are among them",
-    "capitals_kept_share": "their share",
 }
 OF_A_RUN = {
     "unknown_rows": "rows of whose words, in all text columns, more than half are unknown: another language, or codes",
@@ -397,8 +392,7 @@ OF_A_RUN = {
 def metrics_of_a_run() -> str:
     """Return the metrics that a run writes, by column and for the whole."""
     from dptext_spark.spark.job.counting import shares
-    from dptext_spark.text.capitals import OF_STAYED
-    from dptext_spark.text.engine import COUNTERS, OF_NAMES
+    from dptext_spark.text.engine import COUNTERS, OF_NAMES, OF_STAYED
 
     # One word that nothing counts is one that was not chosen; what is missing where there is none is there.
     names = shares(dict.fromkeys(COUNTERS, 0) | {"words": 1} | dict.fromkeys((*OF_NAMES, *OF_STAYED), 1))

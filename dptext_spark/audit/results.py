@@ -103,7 +103,7 @@ class AuditResult:
         return Shown()
 
     def without_names(self) -> AuditResult | None:
-        """Return it without what it says of names and capitalised words; None where nothing is left."""
+        """Return it without what it says of names; None where nothing is left."""
         return self
 
     @property

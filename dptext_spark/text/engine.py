@@ -20,24 +20,16 @@ from dptext_spark.errors import DataError
 from dptext_spark.lexicon.characters import tables
 from dptext_spark.runtime.display import line
 from dptext_spark.runtime.jit import Int, compiled
-from dptext_spark.text.capitals import (
-    LISTED,
-    LOCATIONS,
-    NO_NAME,
-    OF_STAYED,
-    PERSONS,
-    count_names,
-    mark_capitals,
-    titles,
-)
 from dptext_spark.text.chunks import Strips, padded, strips, summed, validity
 from dptext_spark.text.context import NO_WORD, PREVIOUS, words_before
 from dptext_spark.text.identifiers.fakes import Keyed, replacements
 from dptext_spark.text.identifiers.finder import Finder, Found
 from dptext_spark.text.identifiers.provider import OfRows, Provider
 from dptext_spark.text.identifiers.types import TYPES
-from dptext_spark.text.lookup import CAPITALS, CAPITALS_KEPT, INVALID, OPENING, look_up
+from dptext_spark.text.lookup import INVALID, OPENING, look_up
+from dptext_spark.text.names.normal_words import FORM, WIDEST, next_word
 from dptext_spark.text.names.pseudonyms import KeyedNames
+from dptext_spark.text.names.public_lists import public_lists
 from dptext_spark.text.names.public_names import LISTED_KINDS, PARTS_OF_PERSONS, PARTS_OF_PLACES, PublicNames
 from dptext_spark.text.names.search import LOCATION, PERSON
 from dptext_spark.text.names.sources import LIST_TYPES
@@ -54,6 +46,11 @@ OF_WORDS = ("words", "drawn", "stop_kept", "oov", "numbers", "invalid", "changed
 OF_IDENTIFIERS = ("identifiers", *(f"identifiers_{name}" for name in TYPES), "identifiers_provided")
 # Entries of lists, and what the policy's search for names found: no words, and no identifiers.
 OF_NAMES = ("names_masked", "names_kept", "persons_found", "locations_found")
+PERSONS, LOCATIONS, LISTED, NO_NAME = 0, 1, 2, -1
+# Of words of names, by kind: how many were found, and how many came out as they were.
+OF_STAYED = tuple(
+    f"{kind}_words{what}" for kind in ("person", "location", "listed") for what in ("", "_kept")
+)
 COUNTERS = (*OF_WORDS, *OF_IDENTIFIERS, *OF_NAMES, *OF_STAYED)
 
 
@@ -222,7 +219,7 @@ class Engine:
         cuts = strips(data, rows, policy.tokenizer, None if found is None else found.spans)
         bounds = cuts.bounds
         put, identifiers = self._replaced(found, noise)
-        counts = np.zeros((len(cuts.rows), CAPITALS_KEPT + 1), np.int32)
+        counts = np.zeros((len(cuts.rows), len(OF_WORDS)), np.int32)
         options = self.options(noise.hash_keys)
         lookup = self.lookup
         outputs = (table.word_bytes, table.offsets, table.outputs.reshape(-1))
@@ -243,33 +240,10 @@ class Engine:
         content, keys, blocks, others = (np.empty((room, 2), np.uint64) for _ in range(4))
         ids, levels = np.empty(room, np.int32), np.empty(room, np.uint8)
         work = (tokens, content, keys, forms)
-        known_titles, keeps_stop = read_only(titles()), policy.stop_words == "keep"
-
-        def mark(n: int) -> None:
-            mark_capitals(
-                data,
-                rows,
-                cuts.rows,
-                tokens,
-                keys,
-                n,
-                lookup,
-                letters,
-                known_titles,
-                keeps_stop,
-                forms[0],
-                counts,
-            )
-
         for r0, r1 in ranges:
             size = int(bounds[r1] - bounds[r0])
             n = cut(data, bounds, cuts.spans, r0, r1, lookup, letters, counts, options, work)
-            # Unknown words that are kept are listed until they were looked up only.
-            if policy.oov == "keep":
-                mark(n)
             n = look_up(data, bounds, cuts.rows, rows, last, n, lookup, counts, options, work)
-            if policy.oov != "keep":
-                mark(n)
             if chosen is not None:
                 n, place = drop_unselected(
                     tokens, n, content, *chosen[:3], place, policy.case == "lower", counts, levels
@@ -312,10 +286,10 @@ class Engine:
         if invalid.any():  # what follows the bad bytes was not cut, and would leave as it is
             written = pc.if_else(pa.array(invalid), pa.scalar("", written.type), written)
         every = np.zeros((len(texts), len(COUNTERS)), np.int32)
-        every[:, : len(OF_WORDS)], every[:, -2:] = counts[:, :CAPITALS], counts[:, CAPITALS:]
+        every[:, : len(OF_WORDS)] = counts
         if put is not None:
             _count(put.found, self._columns(), every[:, len(OF_WORDS) : -len(OF_STAYED)])
-            count_names(
+            _count_stayed(
                 put.found,
                 self._kinds(),
                 put.named,
@@ -380,6 +354,74 @@ def _add(bounds: Any, kinds: Any, known: Int, counts: Any) -> None:
         for i in range(bounds[row], bounds[row + 1]):
             counts[row, kinds[i]] += 1
             counts[row, 0] += kinds[i] < known
+
+
+@compiled
+def _holds(text: Any, p: Int, end: Int, form: Any, size: Int, chars: Any, fold: Any, other: Any) -> Any:
+    """Whether text[p:end] holds the normal word form[:size]."""
+    while True:
+        _, _, p, found = next_word(text, p, end, chars, fold, other)
+        if found < 0:
+            return False
+        same = found == size
+        for j in range(size):
+            same = same and form[j] == other[j]
+        if same:
+            return True
+
+
+@compiled
+def _add_stayed(
+    data: Any, spans: Any, kinds: Any, kept: Any, named: Any, text: Any, bounds: Any, letters: Any, fold: Any, counts: Any
+) -> None:  # fmt: skip
+    """Count the words of names."""
+    starts, ends, owners = spans
+    form, other = np.zeros(FORM, np.uint8), np.zeros(FORM, np.uint8)
+    for i in range(starts.shape[0]):
+        kind, p, row = kinds[i], starts[i], owners[i]
+        while kind >= 0:
+            stays, start = kept[i], p
+            while p < ends[i] and 97 <= data[p] | 0x20 <= 122:
+                p += 1
+            plain: Any = (p > start) & (p == ends[i]) & (not named[i])
+            if not plain:  # most are told without a call
+                _, _, p, size = next_word(data, start, ends[i], letters, fold, form)
+                if size < 0:
+                    break
+                if named[i] and size > 0:
+                    stays = _holds(text, bounds[i], bounds[i + 1], form, size, letters, fold, other)
+            counts[row, 2 * kind] += 1
+            counts[row, 2 * kind + 1] += stays
+            if plain:
+                break
+
+
+def _count_stayed(found: Found, kinds: I64, named: Bools, text: U8, bounds: I64, counts: I32) -> None:
+    """Count the words of names that were found, and those of them that came out as they were.
+
+    A word that a list keeps does, one that is masked does not, and one that has a pseudonym does where that holds a word of the
+    same normal form (:mod:`dptext_spark.text.names.normal_words`). A placeholder that stood in the text is no name.
+
+    Args:
+        found: in a batch.
+        kinds: int64[types], what each type counts as: `PERSONS`, `LOCATIONS`, `LISTED` or `NO_NAME`.
+        named: bool[n], which have pseudonyms.
+        text: uint8[...], what takes the place of each.
+        bounds: int64[n + 1], text[bounds[i]:bounds[i + 1]] that of span i.
+        counts: int32[rows, n], added to in the order of `OF_STAYED`.
+    """
+    kind = np.where(found.kept, LISTED, kinds[found.types])
+    kind[found.written] = NO_NAME
+    if not (kind >= 0).any():
+        return
+    chars, spans = tables(), found.spans
+    fold: tuple[Any, Any] = (np.zeros(0x110000 >> 7, np.uint16), np.zeros((128, WIDEST), np.int32))
+    if named.any():  # only then are forms compared
+        fold = (public_lists().stage, public_lists().folds)
+    _add_stayed(
+        spans.data, (spans.starts, spans.ends, spans.owners), kind, found.kept, named, text, bounds,
+        (chars.stage, chars.classes), (read_only(fold[0]), read_only(fold[1])), counts,
+    )  # fmt: skip
 
 
 def _text_array(texts: pa.Array, out: U8, bounds: I64, size: int) -> pa.Array:

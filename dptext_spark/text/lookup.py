@@ -39,10 +39,6 @@ _RAISED = np.int64(CAPITALISED ^ UPPER) << np.int64(40)
 _UNTOLD = np.int64(-1)
 # Columns of the per-row counters that cutting and settling fill.
 WORDS, DRAWN, STOP_KEPT, OOV_WORDS, NUMBERS, INVALID = range(6)
-# Of capitalised words within sentences, behind those that rebuilding fills.
-CAPITALS, CAPITALS_KEPT = 9, 10
-MARK_SHIFT = np.int64(48)
-MARKED = np.int64(1) << MARK_SHIFT  # such a word, in a token's last column, beside its strip and its case
 # Columns of `options`: the policy in numbers.
 KEEP_STOP, OOV_ACTION, NUMBER_ACTION, LOWER_CASE, HASH0, HASH1 = range(6)
 

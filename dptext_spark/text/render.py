@@ -23,11 +23,9 @@ from dptext_spark.lexicon.characters import (
 )
 from dptext_spark.runtime.jit import Int, compiled, inlined, load64, mul_high, prefetch, store64
 from dptext_spark.text.lookup import (
-    CAPITALS_KEPT,
     DRAWN_OOV,
     IDENTIFIER,
     LOWERED,
-    MARK_SHIFT,
     MASKED_BEYOND,
     MASKED_OOV,
     RANDOM_NUMBER,
@@ -251,7 +249,6 @@ def rebuild(
             carried[0], carried[1] = 0, at
         begin = carried[1]
         same, changed, distinct = 0, 0, 0
-        lost = np.int64(0)  # of the marked words
         number_end, number_changed = (
             np.int64(-1),
             False,
@@ -271,7 +268,6 @@ def rebuild(
                 k += 1
                 same += word == code
                 changed += word != code
-                lost += (tokens[t, 3] >> MARK_SHIFT) & (word != code)
                 distinct += stamp[code] != row + 1
                 stamp[code] = row + 1
                 size = _put_word(word, pattern, outputs, out, at)
@@ -287,7 +283,6 @@ def rebuild(
                     word = np.int64(remap[word])
                 o += 1
                 changed += 1
-                lost += tokens[t, 3] >> MARK_SHIFT
                 size = _put_word(word, pattern, outputs, out, at)
                 if size == 0:
                     size = _put_long_word(word, pattern, word_bytes, offsets, stage, upper, out, at) - at
@@ -314,7 +309,6 @@ def rebuild(
                     out[at + j] = mask[j]
                 at += mask.shape[0]
                 changed += 1
-                lost += tokens[t, 3] >> MARK_SHIFT
             position = stop
             t += 1
         if normalise:
@@ -325,5 +319,4 @@ def rebuild(
         counts[strip, SAME] += same
         counts[strip, CHANGED] += changed
         counts[strip, DISTINCT] += distinct
-        counts[strip, CAPITALS_KEPT] -= lost
     return at

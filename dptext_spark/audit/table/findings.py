@@ -60,7 +60,7 @@ class TableAudit:
         seconds: wall time.
         restricted: the figures depend on the private text.
         internal: whether what is shown may hold figures of names, see `NAMED`.
-        stayed: words of names, and capitalised words within sentences, that stayed most, with how often each did: private text;
+        stayed: words of names that stayed most, with how often each did: private text;
             None where nobody asked for them.
         required: what the settings of the run require; such a figure may not have been measured.
         has_account: whether a run of ours wrote the table, so that its metrics keep each answered question.
@@ -120,7 +120,7 @@ class TableAudit:
 
     @property
     def shown(self) -> tuple[Metric, ...]:
-        """The figures that may be shown: without `internal` none of names and capitalised words."""
+        """The figures that may be shown: without `internal` none of names."""
         return tuple(one for one in self.figures if self.internal or one.name not in NAMED)
 
     @property
@@ -143,7 +143,7 @@ class TableAudit:
         return [shown for one in self.results if (shown := one.without_names()) is not None]
 
     def as_dict(self) -> dict[str, Json]:
-        """Return what may be shown, JSON-able: without `internal` no figure of names and capitalised words."""
+        """Return what may be shown, JSON-able: without `internal` no figure of names."""
         return {
             "audit_id": self.audit_id,
             "table": self.table,

@@ -18,15 +18,14 @@ COUNTS = (
 )  # fmt: skip
 LISTED = ("listed_found", "listed_kept")
 ANNOTATED = tuple(LABELLED)
-# Figures of names and of capitalised words, which are shown to whoever asks for private figures only.
+# Figures of names, which are shown to whoever asks for private figures only.
 NAMED = (
     *("names_found", "names_kept", *(f"{kind}_kept{whole}" for kind in KINDS for whole in ("", "_whole"))),
-    *(*LISTED, "capitals_found", "capitals_kept", *ANNOTATED),
+    *(*LISTED, *ANNOTATED),
 )
 _OF_NAMES = (
     "names of persons, by public lists",
     "names of places, by public lists",
-    "capitalised words within sentences",
 )
 ATTACKS = ("bayes_success", "context_success", "attacked_words")
 FREQUENCY = ("frequency_success",)
@@ -109,8 +108,6 @@ def text_figures(counts: Mapping[str, int], column: str | None = None) -> list[M
     for kind in KINDS:
         found[f"{kind}_kept"] = _share(counts[f"{kind}_same"], counts[kind])
         found[f"{kind}_kept_whole"] = _share(counts[f"{kind}_whole_same"], counts[f"{kind}_whole"])
-    found["capitals_found"] = counts["capitals"]
-    found["capitals_kept"] = _share(counts["capitals_same"], counts["capitals"])
     return [Metric(name, value, column=column) for name, value in found.items()]
 
 
@@ -167,14 +164,14 @@ class KeptWords(AuditResult):
             "numbers": (counts["numbers_same"], counts["numbers"]),
             **{
                 said: (counts[f"{what}_same"], counts[what])
-                for said, what in zip(_OF_NAMES, (*KINDS, "capitals"), strict=True)
+                for said, what in zip(_OF_NAMES, KINDS, strict=True)
             },
         }
         shares = {name: _share(*part) for name, part in parts.items()}
         return cls(figures={n: one for n, one in shares.items() if one is not None}, words=counts["words"])
 
     def without_names(self) -> KeptWords:
-        """Return it without names and capitalised words."""
+        """Return it without names."""
         return replace(
             self, figures={name: one for name, one in self.figures.items() if name not in _OF_NAMES}
         )

@@ -1,7 +1,4 @@
-"""How many names of a source stand in a table as they were, by public lists or one that is given, whatever tool wrote it.
-
-Capitalised words within sentences are counted as well: names that no list holds are among them.
-"""
+"""How many names of a source stand in a table as they were, by public lists or one that is given, whatever tool wrote it."""
 
 from __future__ import annotations
 
@@ -15,7 +12,7 @@ from dptext_spark.arrays import I64, U8, Bools
 from dptext_spark.text.chunks import padded
 from dptext_spark.text.names.names import Names
 from dptext_spark.text.names.public_lists import CITY, REGION
-from dptext_spark.text.names.public_names import capitalised_words, parts_of_names
+from dptext_spark.text.names.public_names import parts_of_names
 from dptext_spark.text.pair_tokens import Words
 
 KINDS = ("persons", "locations")
@@ -23,31 +20,26 @@ LISTED_COUNTS = (
     "listed",
     "listed_same",
 )  # entries of a list that is given, and those of which every word was kept
-# Words of names, those of them that were kept, whole names, and those of which every word was kept; capitalised words.
-NAME_COUNTS = (
-    *(f"{kind}{what}" for kind in KINDS for what in ("", "_same", "_whole", "_whole_same")),
-    "capitals", "capitals_same",
-)  # fmt: skip
+# Words of names, those of them that were kept, whole names, and those of which every word was kept.
+NAME_COUNTS = tuple(f"{kind}{what}" for kind in KINDS for what in ("", "_same", "_whole", "_whole_same"))
 
 
 class FoundNames(NamedTuple):
-    """Names and capitalised words of texts, searched once for all that is counted of them.
+    """Names of texts, searched once for all that is counted of them.
 
     Attributes:
         data: uint8[...], the bytes of the texts, padded.
         parts: int64[n, 5], of each part of a name, as :func:`parts_of_names` returns them.
-        capitals: int64[m, 3], of each capitalised word within a sentence.
     """
 
     data: U8
     parts: I64
-    capitals: I64
 
     @classmethod
     def of(cls, texts: pa.Array) -> FoundNames:
         """Search texts, string [rows]."""
         data, bounds = padded(texts)
-        return cls(data, parts_of_names(data, bounds), capitalised_words(data, bounds))
+        return cls(data, parts_of_names(data, bounds))
 
 
 def name_counts(names: FoundNames, source: Words, aligned: Bools, same: Bools) -> dict[str, int]:
@@ -78,8 +70,7 @@ def name_counts(names: FoundNames, source: Words, aligned: Bools, same: Bools) -
         found[f"{kind}_same"] = int((kept & of_kind).sum())
         found[f"{kind}_whole"] = int((all_compared & of_kind[mentions]).sum())
         found[f"{kind}_whole_same"] = int((all_kept & of_kind[mentions]).sum())
-    compared, kept = stretches_in(source, names.capitals[:, 0], names.capitals[:, 1], aligned, same)
-    return found | {"capitals": int(compared.sum()), "capitals_same": int(kept.sum())}
+    return found
 
 
 def names_of_rows(texts: pa.Array, source: Words, aligned: Bools, same: Bools) -> I64:
@@ -90,7 +81,7 @@ def names_of_rows(texts: pa.Array, source: Words, aligned: Bools, same: Bools) -
 
 
 def kept_words(names: FoundNames, source: Words, aligned: Bools, same: Bools) -> tuple[pa.Array, pa.Array]:
-    """Return the words of names and the capitalised words within sentences that stand in the table as they were: private text.
+    """Return the words of names that stand in the table as they were: private text.
 
     Args:
         names: of the texts of the source.
@@ -101,8 +92,7 @@ def kept_words(names: FoundNames, source: Words, aligned: Bools, same: Bools) ->
     Returns:
         (string [k], each in lower case, once; int64[k], how often).
     """
-    found = np.concatenate([names.parts[:, :2], names.capitals[:, :2]])
-    found = np.unique(found, axis=0)  # a word may be both
+    found = np.unique(names.parts[:, :2], axis=0)
     # What stands within a longer part of a name is counted with that.
     found = found[np.lexsort((-found[:, 1], found[:, 0]))]
     reached = np.append(0, np.maximum.accumulate(found[:, 1]))[:-1] if len(found) else found[:, 1]

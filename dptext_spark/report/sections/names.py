@@ -24,7 +24,6 @@ COUNTED = {
     "person_words": "names of persons",
     "location_words": "names of places",
     "listed_words": "entries of lists",
-    "capitals": "capitalised words within sentences",
 }
 NOT_LOOKED_FOR = "nothing looked for names, so that there is no count of those that stayed"
 AUDITED = "audit_"  # before the names of the figures of an audit
@@ -36,7 +35,6 @@ OF_AUDIT = {
     "listed_kept": "entries of a list of one's own",
     "annotated_kept": "words of labelled names",
     "annotated_kept_whole": "whole labelled names",
-    "capitals_kept": "capitalised words within sentences",
 }
 _BECAME = {MASK: "replaced by {mark}", PSEUDONYM: "replaced by pseudonyms", KEEP: "not looked for"}
 NAMED = "names of kind {kind}, replaced by pseudonyms of the public lists (version {version})"
@@ -60,9 +58,7 @@ def tile(facts: ReportFacts) -> Iterator[Tile]:
     published = "".join(f"; {one.metric}: about {one.value:,}" for one in named(facts.published))
     said = f"by {found}; no guarantee covers them{published}"
     whole = facts.metrics or {}
-    words, kept = (
-        sum(whole.get(f"{name}{what}") or 0 for name in list(COUNTED)[:-1]) for what in ("", "_kept")
-    )
+    words, kept = (sum(whole.get(f"{name}{what}") or 0 for name in COUNTED) for what in ("", "_kept"))
     if words:
         yield Tile("Names", f"{kept:,.0f} of {words:,.0f} words", f"of names found stayed; looked for {said}")
     else:
@@ -167,10 +163,8 @@ def stayed_words(whole: Figures) -> list[tuple[str, str]]:
 def _counted(whole: Figures, finders: str, looked: str, named_lists: bool) -> Iterator[Block]:
     words = stayed_words(whole)
     if words:
-        missed = (
-            f"By {looked}: what they missed is not among the names" if looked else NOT_LOOKED_FOR.capitalize()
-        )
-        yield Listed("What stayed, as the run counted it", (f"{missed}.",))
+        missed = f"By {looked}: what they missed is not among the names."
+        yield Listed("What stayed, as the run counted it", (missed,))
         yield pairs(words)
     if any(whole.get(name) for name in LISTED):
         yield Listed(

@@ -19,9 +19,7 @@ _SHARES = {name for name in (*LABEL, *ATTRIBUTE, *MASKED) if not name.endswith(_
 _ENDINGS = ("share", "success", "_kept", "_kept_whole", "_recall", "_recall_whole", "_precision")
 _GOOD = ("accuracy", "distinct")  # shares of which more is better
 
-WITHHELD = (
-    "figures of names and of capitalised words: they are shown with --internal, and stand among the metrics"
-)
+WITHHELD = "figures of names: they are shown with --internal, and stand among the metrics"
 ANSWERED = (
     "each answer is exact, so that whoever asks again with other limits finds the figure; the questions stand among the metrics, "
     "by `asked`"
@@ -94,11 +92,7 @@ def table_audit_text(found: TableAudit, columns: int = WIDTH) -> str:
         lines.append(hanging("  withheld  ", WITHHELD, columns))
     if found.stayed is not None:
         words = ", ".join(f"{word} {times:,}" for word, times in found.stayed) or "none"
-        lines.append(
-            hanging(
-                "  PRIVATE TEXT  ", f"words of names and capitalised words that stayed most: {words}", columns
-            )
-        )
+        lines.append(hanging("  PRIVATE TEXT  ", f"words of names that stayed most: {words}", columns))
     lines.append(f"metrics in {found.metrics}")
     lines.append("These figures depend on the private text: not for sharing.")
     return "\n".join(lines)

@@ -24,8 +24,7 @@ from dptext_spark.spark.tables.paths import Path
 from dptext_spark.spark.udf.batches import batched
 from dptext_spark.spark.udf.column import UNKNOWN_ROWS, applied
 from dptext_spark.spark.udf.ship import ship_for
-from dptext_spark.text.capitals import OF_STAYED
-from dptext_spark.text.engine import COUNTERS, OF_NAMES
+from dptext_spark.text.engine import COUNTERS, OF_NAMES, OF_STAYED
 
 if TYPE_CHECKING:
     from dptext_spark.spark.job.plan import RunPlan
@@ -156,7 +155,7 @@ def shares(c: Mapping[str, int]) -> dict[str, float | None]:
 
 
 def _stayed(c: Mapping[str, int]) -> dict[str, float | None]:
-    """Return how many words of names, and capitalised words within sentences, were found and came out as they were.
+    """Return how many words of names were found and came out as they were.
 
     What nobody found, or looked for, has no figure: none of it can be said to have stayed, or not to have.
     """

@@ -376,49 +376,14 @@ def parts_of_names(data: U8, rows: I64, most_words: int = MOST_WORDS) -> I64:
         rows: int64[r + 1], text i is data[rows[i]:rows[i + 1]].
         most_words: of a line that are looked at together.
     """
-    return _in_texts(_find, 5, data, rows, most_words)
-
-
-@compiled
-def _capitalised(data: Any, rows: Any, lists: Any, letters: Any, words: Any, found: Any) -> Int:
-    """Find the capitalised words within the sentences of a batch, as :func:`_find` finds names: (begin, end, text) of each."""
-    form, m = np.zeros(FORM, np.uint8), np.int64(0)
-    for row in range(rows.shape[0] - 1):
-        p, end = rows[row], rows[row + 1]
-        while p >= 0:
-            n, p = _read_line(data, rows[row], p, end, lists, letters, form, words)
-            for i in range(n):
-                flags, looks = words[i, FLAGS], words[i, LOOKS]
-                if looks & (WORD | CAPITAL | SINGLE | BEGINS) == WORD | CAPITAL and not flags & STOP:
-                    if m < found.shape[0]:
-                        found[m, 0], found[m, 1], found[m, 2] = words[i, START], words[i, END], row
-                    m += 1
-    return m
-
-
-def capitalised_words(data: U8, rows: I64, most_words: int = MOST_WORDS) -> I64:
-    """Return int64[n, 3]: where each capitalised word within a sentence begins and ends in the bytes of a batch, and its text.
-
-    The first word of a sentence or line is none, nor is a single letter or a stop word.
-
-    Args:
-        data: uint8[...], the bytes of the texts, padded.
-        rows: int64[r + 1], text i is data[rows[i]:rows[i + 1]].
-        most_words: of a line that are looked at together; the first of each of its parts is none, either.
-    """
-    return _in_texts(_capitalised, 3, data, rows, most_words)
-
-
-def _in_texts(look: Any, columns: int, data: U8, rows: I64, most_words: int) -> I64:
-    """Return int64[n, columns]: what a compiled loop finds in a batch, with room for as much as there is."""
     chars, known = tables(), public_lists()
     lists = (read_only(known.cells), known.shift, (read_only(known.stage), read_only(known.folds)))
     letters = (chars.stage, chars.classes, chars.lower)
     words = np.empty((most_words, 5), np.int64)
     room = 1024 + len(data) // 16
     while True:
-        found = np.empty((room, columns), np.int64)
-        count = look(data, rows, lists, letters, words, found)
+        found = np.empty((room, 5), np.int64)
+        count = _find(data, rows, lists, letters, words, found)
         if count <= room:
             return found[:count]
         room = count

@@ -18,8 +18,7 @@ from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.text import chunks, engine
-from dptext_spark.text.capitals import OF_STAYED
-from dptext_spark.text.engine import COUNTERS, OF_IDENTIFIERS, OF_NAMES
+from dptext_spark.text.engine import COUNTERS, OF_IDENTIFIERS, OF_NAMES, OF_STAYED
 from tests.core.text.plain_engine import form, shape, written
 from tests.core.text.samples import KEPT, POLICIES, TEXTS, WORDS, Step, plain, privatizer, row, run
 from tests.core.text.samples import WordsOnly as Policy
@@ -139,7 +138,6 @@ def test_by_hand() -> None:
         **{"words": 10, "drawn": 2, "stop_kept": 4, "oov": 2, "numbers": 2},
         **{"invalid": 0, "changed": 6, "same": 0, "distinct": 2},
         **dict.fromkeys((*OF_IDENTIFIERS, *OF_NAMES, *OF_STAYED), 0),
-        "capitals": 1,
     }
 
 

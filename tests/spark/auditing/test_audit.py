@@ -409,7 +409,6 @@ class TestAForeignTable:
             "numbers_kept_share": 1.0, "names_found": 0, "names_kept": None,
             "asked: oov_kept_share <= 0.5": 0.0, "asked: original_share <= 0.9": 1.0,
             "persons_kept": None, "persons_kept_whole": None, "locations_kept": None, "locations_kept_whole": None,
-            "capitals_found": 0, "capitals_kept": None,
             "record_groups": 0, "record_broken_groups": 0,
             # the (three times, in rows 1, 2 and 6) is always the.
             "dataset_groups": 1, "dataset_broken_groups": 0,

@@ -79,24 +79,24 @@ def test_figures_of_names_are_for_who_asks_for_private_ones() -> None:
     counts = dict.fromkeys(COUNTS, 4)
     found = replace(
         FOUND, figures=(*FOUND.figures, *named), results=(KeptWords.of(counts), LabelledNames(found={"person": 0.5})),
-        limits=(Requirement("names_kept", "<=", 0.02), Requirement("capitals_kept", "<=", 0.5), Requirement("rows", ">=", 1)),
+        limits=(Requirement("names_kept", "<=", 0.02), Requirement("persons_kept", "<=", 0.5), Requirement("rows", ">=", 1)),
     )  # fmt: skip
     text, held = table_audit_text(found, 400), found.as_dict()
     assert "4.2" not in text + json.dumps(held)
     assert not [line for line in text.splitlines() if line.strip().split(" ")[0] in NAMED]
     assert "required  names_kept <= 0.02: BROKEN" in text
-    assert "required  capitals_kept <= 0.5: holds" in text
-    assert "whether names_kept <= 0.02; capitals_kept <= 0.5 holds is told" in text
+    assert "required  persons_kept <= 0.5: holds" in text
+    assert "whether names_kept <= 0.02; persons_kept <= 0.5 holds is told" in text
     assert "withheld  figures of names" in text
     assert held["withheld"] == sorted(NAMED)
-    assert held["released"] == ["names_kept <= 0.02", "capitals_kept <= 0.5"]
+    assert held["released"] == ["names_kept <= 0.02", "persons_kept <= 0.5"]
     of_settings = replace(found, limits=(), required=found.limits)
     assert of_settings.released == held["released"]
     assert [one["name"] for one in held["results"]] == ["kept words"]
-    assert not any("name" in one or "capital" in one for one in held["results"][0]["figures"])
+    assert not any("name" in one for one in held["results"][0]["figures"])
     whole = replace(found, internal=True)
     said = table_audit_text(whole, 400)
-    assert re.search(r"capitals_kept +4[.]21 %", said)
+    assert re.search(r"persons_kept +4[.]21 %", said)
     assert "withheld" not in said
     assert "released" not in said
     assert "withheld" not in whole.as_dict()
@@ -105,9 +105,7 @@ def test_figures_of_names_are_for_who_asks_for_private_ones() -> None:
 
 def test_a_figure_of_each_kind_of_name_is_one_of_them() -> None:
     named = {
-        name
-        for name in MEANING
-        if any(part in name for part in ("names_", "person", "location", "listed", "capital"))
+        name for name in MEANING if any(part in name for part in ("names_", "person", "location", "listed"))
     }
     assert named | {name for name in MEANING if name.startswith("annotated")} == set(NAMED)
 

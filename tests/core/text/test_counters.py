@@ -1,11 +1,7 @@
-"""Capitalised words within sentences, and words of names: which are counted, and which came out as they were."""
+"""Words of names: which are counted, and which came out as they were."""
 
 # Scripts are what some of these texts are about.
-# ruff: noqa: RUF001
 from __future__ import annotations
-
-import random
-from collections import Counter
 
 import numpy as np
 import pyarrow as pa
@@ -13,91 +9,18 @@ import pytest
 
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import RunKey
-from dptext_spark.text.capitals import OF_STAYED
 from dptext_spark.text.chunks import padded
+from dptext_spark.text.engine import OF_STAYED
 from dptext_spark.text.names.compiled_lists import compile_names, name_key
 from dptext_spark.text.names.names import Names
 from dptext_spark.text.names.public_names import parts_of_names
 from dptext_spark.text.names.word_list import WordList
 from dptext_spark.text.policy import Policy
 from tests.core.text.names.plain_names import words
-from tests.core.text.samples import WordsOnly, plain, privatizer, row, run
+from tests.core.text.samples import privatizer, row, run
 
 KEY = RunKey.insecure(1)
 CITY, REGION = 2, 3
-PARTS = (
-    *("Cat", "dog", "The", "the", "ZEBRA", "Ox", "It", "I", "A", "O'Clock", "Self-Made", "Foo", "Foo-Bar", "d'Arc"),
-    *("O'Brien", "Élan", "É", "Е", "Привет", "привет", "日本", "日本Cat", "한국어Dog", "Ⓐ", "7", "3D", "4Dog", "Mr"),
-    *("DR", "Señora", "Prof", "x"),
-    *("'S", "'LL", "don't", "Don't", "iPhone", "McDonald", "E\u0301", "E\u0301te\u0301"),
-)  # fmt: skip
-GAPS = (
-    *(" ", " ", " ", " ", ". ", ".", "! ", "? ", ": ", "\n", " - ", "--", "-", "'", "“", "” ", "… ", "。", "！", "(", ", "),
-    *("\u200d", "..."),
-)  # fmt: skip
-
-
-def mixed(seed: int) -> list[str]:
-    """Texts of words and what stands between them."""
-    chance = random.Random(seed)
-    return [
-        "".join(chance.choice(GAPS) + chance.choice(PARTS) for _ in range(chance.randint(1, 12)))[
-            chance.randint(0, 1) :
-        ]
-        for _ in range(1500)
-    ]
-
-
-POLICIES = [
-    *(WordsOnly(oov=oov, stop_words=stop) for oov in ("mask", "draw", "keep") for stop in ("keep", "draw")),
-    *(WordsOnly(oov="keep", case="lower"), WordsOnly(oov="keep", gaps="normalise", tokenizer="whitespace")),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("step", [0, 3])
-@pytest.mark.parametrize("policy", POLICIES, ids=repr)
-def test_capitalised_words_are_those_of_the_rules(policy: Policy, step: int) -> None:
-    texts = mixed(step)
-    _, counters = run(privatizer(policy, step), texts)
-    by_hand = plain(policy, step)
-    total: Counter[str] = Counter()
-    for number, text in enumerate(texts):
-        wanted = by_hand.capitals(text, list(by_hand.pieces(text)))
-        found = {name: row(counters, number)[name] for name in wanted}
-        assert found == wanted, text
-        total.update(wanted)
-    assert total["capitals"] > 1000
-    assert (total["capitals_kept"] > 300) is (step == 0 or policy.oov == "keep")
-
-
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        ("Cat Dog", 1), ("cat. Dog", 0), ("the Mr. Dog", 2), ("Mr. Dog", 1), ("A. Dog", 1), ("cat A. Dog", 1), ("cat\nDog", 0),
-        ("O'Brien", 0), ("cat O'Brien", 1), ("cat Foo-Bar", 2), ("Foo-Bar", 0), ("cat The I It", 0), ("日本Cat", 0),
-        ("cat: Dog", 0), ("cat (Dog)", 1), ("cat “Dog”", 0), ("3 Cats", 1), ("cat iPhone McDonald", 1),
-    ],
-)  # fmt: skip
-def test_what_counts_by_hand(text: str, found: int) -> None:
-    for step, kept in ((0, found), (1, 0)):
-        policy = WordsOnly(oov="keep" if step == 0 else "mask")
-        counts = row(run(privatizer(policy, step), [text])[1], 0)
-        assert (counts["capitals"], counts["capitals_kept"]) == (found, kept)
-
-
-def test_blocks_and_strips_do_not_show(monkeypatch: pytest.MonkeyPatch) -> None:
-    texts = [" ".join(mixed(9)[:300]), *mixed(10)[:50]]
-    made = privatizer(WordsOnly(oov="keep"), 0)
-    _, whole = run(made, texts)
-    monkeypatch.setattr("dptext_spark.text.chunks.STRIP_BYTES", 7)
-    monkeypatch.setattr("dptext_spark.text.engine.BLOCK_BYTES", 100)
-    _, cut = run(made, texts)
-    assert (whole.rows == cut.rows).all()
-    assert whole.column("capitals")[0] > 100
-
-
-# Words of names
-
 TEXTS = [
     "We met Ada Lovelace and Mrs. A. Lovelace in Oslo, not in New York.", "Ada LOVELACE wrote to cat.", None, "no name",
     "[PERSON] likes [NAME]", "Products: Blue Ox and the Blue Ox 3000 of Acme.",
@@ -158,7 +81,6 @@ def test_a_pseudonym_that_is_the_name_itself_is_kept(monkeypatch: pytest.MonkeyP
     counts = after.totals()
     assert (counts["person_words"], counts["person_words_kept"]) == (3, 2)
     assert (counts["location_words"], counts["location_words_kept"]) == (2, 1)
-    assert (counts["capitals"], counts["capitals_kept"]) == (4, 2)
 
 
 def test_entries_of_lists_count_word_by_word() -> None:
@@ -166,9 +88,9 @@ def test_entries_of_lists_count_word_by_word() -> None:
     made = searching().with_names(Names(compile_names(lists, name_key(KEY, "r")), 1))
     texts = ["We saw Ada Lovelace, the Blue Ox and Mary in Oslo.", "今天王小明的手机", "Blue Ox [NAME]"]
     _, counters = run(made, texts)
-    names = ("listed_words", "listed_words_kept", "person_words", "capitals", "capitals_kept")
+    names = ("listed_words", "listed_words_kept", "person_words")
     assert [[row(counters, n)[name] for name in names] for n in range(3)] == [
-        [5, 3, 1, 6, 3], [1, 0, 0, 0, 0], [2, 2, 0, 1, 1],
+        [5, 3, 1], [1, 0, 0], [2, 2, 0],
     ]  # fmt: skip
     assert row(counters, 0)["location_words"] == 0
 
@@ -176,5 +98,4 @@ def test_entries_of_lists_count_word_by_word() -> None:
 def test_nothing_is_counted_where_nothing_looks_for_names() -> None:
     _, counters = run(privatizer(Policy(), 0), TEXTS)
     totals = counters.totals()
-    assert not any(totals[name] for name in OF_STAYED[:-2])
-    assert totals["capitals"] > totals["capitals_kept"] > 0
+    assert not any(totals[name] for name in OF_STAYED)
