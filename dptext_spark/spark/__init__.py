@@ -3,8 +3,8 @@
 `privatize(df, ...)` is the lazy DataFrame function and `run(config)` the whole job; `report(run_id, config)` shows a run,
 `audit(table, against=...)` compares a written table with its source, `doctor(config)` looks at a cluster before a run,
 `document_frequencies(df, ...)` counts what importance may be measured by, `preview(df, ...)` shows a few rows before and after,
-`compare_rows(before, after)` texts beside what they became, `register(spark, name, model)` makes a function of SQL, `Privatize`
-is a stage of a `pyspark.ml` pipeline, and `spark_session()` is a session with Delta.
+`compare_rows(before, after)` texts beside what they became, `register(spark, name, model)` makes a function of SQL, and
+`spark_session()` is a session with Delta.
 Names are looked up on first use, so that a worker that only needs the column function imports no more than that.
 
 Examples:
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from dptext_spark.spark.frame import privatize
     from dptext_spark.spark.job.frequencies import document_frequencies
     from dptext_spark.spark.job.job import RunResult
-    from dptext_spark.spark.pipeline import Privatize
     from dptext_spark.spark.reporting.report import RunReport, report
     from dptext_spark.spark.runner import run
     from dptext_spark.spark.session.session import spark_session
@@ -38,7 +37,6 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "CheckResult": "doctor",
-    "Privatize": "spark.pipeline",
     "Registration": "spark.sql.register",
     "RowComparison": "report.rows",
     "RunReport": "spark.reporting.report",
@@ -59,7 +57,6 @@ _HOMES = {
 
 __all__ = [
     "CheckResult",
-    "Privatize",
     "Registration",
     "RowComparison",
     "RunReport",

@@ -1,4 +1,4 @@
-"""A client of Spark Connect, a process of its own: functions, a pipeline, rows that are looked at; results in FOLDER/sql.json."""
+"""A client of Spark Connect, a process of its own: functions, a chain, rows that are looked at; results in FOLDER/sql.json."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from pyspark.ml import Pipeline, PipelineModel
-from pyspark.ml.feature import Tokenizer
 from pyspark.sql import SparkSession
 
 from dptext_spark import spark as dps
@@ -54,7 +52,7 @@ def looked_at(spark: SparkSession, model: Privatizer) -> dict[str, Any]:
 
 
 def main(remote: str, folder: Path) -> None:
-    """Register, select, transform, save and load."""
+    """Register, select and transform."""
     warned: list[str] = []
     handler = logging.Handler()
     handler.emit = lambda record: warned.append(record.getMessage())  # type: ignore[method-assign]
@@ -89,16 +87,8 @@ def main(remote: str, folder: Path) -> None:
     for name in ("concat", "nvl", "mask"):
         found[name] = failing(lambda name=name: register(name, key, replace=name))
     found |= looked_at(spark, model)
-    stage = dps.Privatize(model).setInputCols(["body"]).setRowKey("id").setRunId("first")
-    stage.setKeyFile(str(folder / "run.key")).setKeyDeliver("executors")
-    words = Tokenizer(inputCol="body", outputCol="words")
-    rows = spark.table("t").na.fill("").orderBy("id")
-    fitted = Pipeline(stages=[stage, words]).fit(rows)
-    found["pipeline"] = [row["body"] for row in fitted.transform(rows).collect()]
-    fitted.write().save(str(folder / "pipeline"))
-    loaded = PipelineModel.load(str(folder / "pipeline"))
-    found["loaded"] = [row["body"] for row in loaded.transform(rows).collect()]
-    found["overwrite"] = failing(lambda: stage.write().overwrite().save(str(folder / "stage")))
+    rows = spark.table("t").transform(dps.privatize, ["body"], model, row_key="id", run_id="first", key=key)
+    found["transformed"] = [row["body"] for row in rows.orderBy("id").collect()]
     spark.stop()
     found["stopped"] = failing(lambda: register("late", key))
     found["preview_stopped"] = failing(lambda: dps.preview(frame, ["body"], model))

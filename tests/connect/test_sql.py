@@ -90,7 +90,6 @@ def test_what_is_known_is_said_and_the_ledger_is_charged(found: dict[str, Any]) 
         ("concat", "name: 'concat' is a function of Spark"),
         ("nvl", "name: 'nvl' is a function of Spark"),
         ("mask", "name: 'mask' is a function of Spark"),
-        ("overwrite", "Spark Connect cannot replace a saved stage"),
         ("stopped", "spark: a session that was stopped; valid: one that runs"),
         ("preview_raising", "Spark failed with USER_RAISED_EXCEPTION"),
         ("preview_nowhere", "Spark failed with TABLE_OR_VIEW_NOT_FOUND"),
@@ -117,7 +116,5 @@ def test_rows_are_previewed_and_set_beside_what_they_became(found: dict[str, Any
     assert found["compared"] == [texts, by_the_core(folder)]
 
 
-def test_a_pipeline_is_transformed_saved_and_loaded(found: dict[str, Any], folder: Path) -> None:
-    expected = [text or "" for text in by_the_core(folder)]
-    assert found["pipeline"] == expected
-    assert found["loaded"] == expected
+def test_a_step_of_a_chain_has_the_bytes_of_the_core(found: dict[str, Any], folder: Path) -> None:
+    assert found["transformed"] == by_the_core(folder)

@@ -47,6 +47,10 @@ def python_evaluations(out: DataFrame) -> int:
 
 
 class TestTheText:
+    def test_is_drawn_as_a_step_of_a_chain(self, df: DataFrame, privatizer) -> None:
+        out = df.transform(dps.privatize, ["body", "note"], privatizer, row_key="id", key=KEY, run_id="r")
+        assert texts(out) == by_the_core(privatizer)
+
     @pytest.mark.parametrize(
         ("udf", "batch", "partitions"),
         [("arrow", 1, 3), ("arrow", 7, 1), ("arrow", 10_000, 5), ("pandas", 1, 3), ("pandas", 10_000, 5), ("auto", 0, 2)],
