@@ -69,7 +69,7 @@ def audit(
         ),
     ] = None,
     label_rows: Annotated[
-        int, typer.Option(min=1, help="About how many rows to learn from; above 10,000, Spark ML learns.")
+        int, typer.Option(min=1, help="About how many rows, of 10,000 at most, classifiers learn from.")
     ] = 10_000,
     names: Annotated[
         Path | None,

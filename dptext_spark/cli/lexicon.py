@@ -35,7 +35,7 @@ def lexicon_info(
 
 @lexicon_app.command("import")
 def lexicon_import(
-    file: Annotated[Path, typer.Argument(help="GloVe, word2vec, fastText .vec, .npz or Parquet; .gz too")],
+    file: Annotated[Path, typer.Argument(help="GloVe, word2vec or fastText .vec; .gz too")],
     folder: Annotated[Path, typer.Argument(help="Where to save it: a new folder.")],
     format: Annotated[str, typer.Option(help="The file's format; auto: by its first bytes.")] = "auto",
     limit: Annotated[int | None, typer.Option(help="Stop after this many words.")] = None,

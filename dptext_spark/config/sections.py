@@ -66,7 +66,7 @@ class Embedding(Section):
     """Words and their vectors: the packaged lexicon, a saved folder, or a file of word vectors to read."""
 
     source: Place = PACKAGED
-    format: Literal["auto", "glove", "word2vec", "word2vec-binary", "fasttext", "npz", "parquet"] = "auto"
+    format: Literal["auto", "glove", "word2vec", "word2vec-binary", "fasttext"] = "auto"
     limit: Annotated[int, Field(ge=2)] | None = None
     vocabulary: Place | None = None
 

@@ -45,7 +45,7 @@ PACKAGED_VERSION = 3  # 1: with remainders of words; 2: with obscenities and slu
 
 @dataclass(frozen=True, eq=False)
 class Lexicon:
-    """V words with their vectors. Public: nothing in it may come from the private text.
+    r"""V words with their vectors. Public: nothing in it may come from the private text.
 
     Attributes:
         vocabulary: V distinct words; their order is the order of ties everywhere.
@@ -57,9 +57,9 @@ class Lexicon:
     Examples:
         >>> dp.Lexicon.default()
         Lexicon('all-MiniLM-L6-v2 words, 100 dimensions', 21,163 words, 100 dimensions, cosine)
-        >>> import numpy as np
-        >>> np.savez("vectors.npz", words=["cat", "dog", "lorry"], vectors=np.eye(3, dtype=np.float32))
-        >>> dp.Lexicon.read("vectors.npz", limit=2).save("animals")
+        >>> from pathlib import Path
+        >>> _ = Path("vectors.txt").write_text("cat 1 0 0\ndog 0 1 0\nlorry 0 0 1\n")
+        >>> dp.Lexicon.read("vectors.txt", limit=2).save("animals")
         >>> dp.Lexicon.open("animals").vocabulary.strings().to_pylist()
         ['cat', 'dog']
     """

@@ -13,7 +13,6 @@ import re
 import stat
 from collections import Counter
 from dataclasses import dataclass
-from math import log2
 from typing import Literal
 
 from dptext_spark.errors import SettingsError
@@ -27,15 +26,6 @@ _HEX = re.compile(rb"[0-9A-Fa-f]+")
 _MADE_BY = "for example from `openssl rand -base64 32`"
 _RANDOM = f"{KEY_BYTES} random bytes, for example from `head -c {KEY_BYTES} /dev/urandom`"
 _OTHERS = 0o077  # the mode bits of group and others
-# How often a letter is among 1,000 of English text: to tell words without spaces from base64, which has the same letters.
-_LETTERS = dict(
-    zip(
-        b"etaoinshrdlcumwfgypbvkjxqz",
-        (127, 91, 82, 75, 70, 67, 63, 61, 60, 43, 40, 28, 28, 24, 24, 22, 20, 20, 19, 15, 10, 7, 1, 1, 1, 1),
-        strict=True,
-    )
-)
-_WORDS_ARE_LIKELIER = 28  # bits
 
 
 class KeyUnavailableError(SettingsError):
@@ -179,7 +169,7 @@ def flaw_of(content: bytes) -> str | None:
         return f"it holds {len(content)} bytes, and {KEY_BYTES} or more are needed"
     if _is_text(content):
         inside = _decoded(content)
-        if inside is None or _is_words(content):
+        if inside is None or _is_spaced(content):
             return "it is text, so it is not random"
         if len(inside) < KEY_BYTES:
             return f"its base64 or hex stands for {len(inside)} bytes, and {KEY_BYTES} or more are needed"
@@ -202,23 +192,9 @@ def _is_text(content: bytes) -> bool:
         return False
 
 
-def _is_words(content: bytes) -> bool:
-    """Whether words explain letters of base64 better than chance does, by 28 bits.
-
-    By Markov's inequality chance does that with a probability below 2^-28 in lower case, and as much in upper case.
-    """
-    plain = b"".join(content.split()).rstrip(b"=")
-    if _HEX.fullmatch(plain):
-        return False
-    return any(_bits_for_words(text) >= _WORDS_ARE_LIKELIER for text in (plain, plain.swapcase()))
-
-
-def _bits_for_words(plain: bytes) -> float:
-    """Return the log2 likelihood ratio of words, mostly in lower case, against random base64 (1/64 for each letter)."""
-    shares = {code: 0.72 * n / 1000 for code, n in _LETTERS.items()}
-    shares |= {code - 32: 0.18 * n / 1000 for code, n in _LETTERS.items()}
-    shares |= dict.fromkeys(b"0123456789", 0.008)
-    return sum(log2(64 * shares.get(code, 0.01)) for code in plain)  # the rest are two of +, /, - and _
+def _is_spaced(content: bytes) -> bool:
+    """Check for blanks within a line, as words have them and base64 has none; hex may."""
+    return any(byte in b" \t" for byte in content.strip()) and not _HEX.fullmatch(b"".join(content.split()))
 
 
 def _repeats(content: bytes) -> bool:

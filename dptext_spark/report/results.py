@@ -17,7 +17,6 @@ from dptext_spark.audit.attacks.context import ContextAttack
 from dptext_spark.audit.attacks.frequency import FrequencyAttack
 from dptext_spark.audit.attacks.masked_inference import MaskedInference
 from dptext_spark.audit.attacks.membership import MembershipAttack
-from dptext_spark.audit.attacks.side_channels import LinkedRecords
 from dptext_spark.audit.results import AuditResult, OtherResult, WordAttack
 from dptext_spark.audit.table.labelled import LabelledNames
 from dptext_spark.audit.table.metrics import KeptWords
@@ -33,7 +32,7 @@ KINDS: dict[str, type[AuditResult]] = {
     kind.name: kind
     for kind in (
         AttributeAttack, BayesAttack, ContextAttack, DownstreamAccuracy, EncoderSimilarity, FrequencyAttack,
-        KeptWords, LabelledNames, LinkedRecords, MaskedInference, MembershipAttack, TextOverlap, VectorSimilarity,
+        KeptWords, LabelledNames, MaskedInference, MembershipAttack, TextOverlap, VectorSimilarity,
     )
 }  # fmt: skip
 STATEMENTS = ("md", "html", "json")

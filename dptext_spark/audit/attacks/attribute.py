@@ -16,7 +16,7 @@ from dptext_spark.audit.attacks.membership import numbered
 from dptext_spark.audit.estimates import CONFIDENCE, RESAMPLES, Estimate
 from dptext_spark.audit.results import AuditResult, Group, Shown
 from dptext_spark.audit.utility.accuracy import Both
-from dptext_spark.audit.utility.learning import Classifier, Label, Model, TextClassifier, classes_of
+from dptext_spark.audit.utility.learning import Label, TextClassifier, TextModel, classes_of
 from dptext_spark.audit.utility.scoring import accuracy, confusion, macro_f1, of_counts
 from dptext_spark.errors import DataError
 
@@ -28,7 +28,6 @@ READERS = {
     "majority": "always the commonest",
     "unprotected": "reads original text",
 }
-Kind = Classifier[Sequence[str], Sequence[Label]]
 
 
 @dataclass(frozen=True)
@@ -99,7 +98,7 @@ def attribute_attack(
     attribute: Sequence[Label],
     users: Sequence[Hashable] | None = None,
     *,
-    classifiers: Sequence[Kind] | None = None,
+    classifiers: Sequence[TextClassifier] | None = None,
     column: str = "attribute",
     seed: int = 0,
     confidence: float = CONFIDENCE,
@@ -137,7 +136,7 @@ def attribute_attack(
     static, static_kind = _chosen(kinds, plain[0], known, plain[1], chosen_by)
     adaptive, adaptive_kind = _chosen(kinds, private[0], known, private[1], chosen_by)
 
-    def figures(model: Model[Sequence[str], Sequence[Label]], guesses: I64) -> AttributeFigures:
+    def figures(model: TextModel, guesses: I64) -> AttributeFigures:
         truth = model.places(tested)
         # An attribute that is not among the training rows is a class of its own that is never guessed.
         size = len(model.classes) + int((truth < 0).any())
@@ -183,12 +182,12 @@ def split(rows: int, users: Sequence[Hashable] | None, seed: int) -> tuple[I64, 
 
 
 def _chosen(
-    kinds: Sequence[Kind],
+    kinds: Sequence[TextClassifier],
     texts: Sequence[str],
     attribute: Sequence[Label],
     other_texts: Sequence[str],
     other_attribute: Sequence[Label],
-) -> tuple[Model[Sequence[str], Sequence[Label]], str]:
+) -> tuple[TextModel, str]:
     """Fit each classifier; return the model that is right most often on the other rows, and what it is."""
     models = [kind.fit(texts, attribute) for kind in kinds]
     right = [float((one.predict(other_texts) == one.places(other_attribute)).mean()) for one in models]

@@ -17,7 +17,7 @@ from dptext_spark.arrays import F64, I64, Bools
 from dptext_spark.audit.estimates import CONFIDENCE, RESAMPLES, Estimate
 from dptext_spark.audit.results import AuditResult, Group, Shown
 from dptext_spark.audit.utility.accuracy import Both
-from dptext_spark.audit.utility.learning import Classifier, Label, Model
+from dptext_spark.audit.utility.learning import Label, TextClassifier, TextModel
 from dptext_spark.audit.utility.scoring import auc, confusion, of_counts, precision, recall
 from dptext_spark.errors import DataError
 
@@ -91,7 +91,7 @@ class MembershipAttack(AuditResult):
 
 
 def membership_attack(
-    classifier: Classifier[Sequence[str], Sequence[Label]],
+    classifier: TextClassifier,
     texts: Both[Sequence[str]],
     labels: Sequence[Label],
     users: Sequence[Hashable] | None = None,
@@ -182,7 +182,7 @@ def _rows(texts: Sequence[str], labels: Sequence[Label], chosen: Bools) -> tuple
 
 
 def _mean_log_probability(
-    model: Model[Sequence[str], Sequence[Label]],
+    model: TextModel,
     texts: Sequence[str],
     labels: Sequence[Label],
     owner: I64,

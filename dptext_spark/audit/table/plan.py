@@ -254,9 +254,12 @@ class AuditPlan:
         level = plain.consistency if model else "token"
         metrics = _metrics(table, out, run)
         _require_apart(table, source, metrics)
-        for name, number in (("sample", sample), ("label_rows", label_rows)):
-            if number < 1:
-                raise SettingsError(f"{name}: {number} given; valid: 1 or more.")
+        if sample < 1:
+            raise SettingsError(f"sample: {sample} given; valid: 1 or more.")
+        if not 1 <= label_rows <= LABEL_ROWS:
+            raise SettingsError(
+                f"label_rows: {label_rows:,} given; valid: 1 to {LABEL_ROWS:,}, classifiers learn from a sample on the driver."
+            )
         require_encoders(encoder, masked_model)
         made = cls(
             table, source, tuple(columns), row_key, keys["record_key"], plain, model is not None, label, attribute,

@@ -13,7 +13,6 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import compress
-from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -26,7 +25,7 @@ from dptext_spark.audit.estimates import Metric
 from dptext_spark.audit.table.findings import Findings
 from dptext_spark.audit.utility.accuracy import Both, downstream_accuracy
 from dptext_spark.audit.utility.encoder_similarity import encoder_similarity
-from dptext_spark.audit.utility.learning import Classifier, TextClassifier
+from dptext_spark.audit.utility.learning import TextClassifier
 from dptext_spark.audit.utility.text_metrics import text_overlap, vector_similarity
 from dptext_spark.encoder import outputs
 from dptext_spark.encoder.encoder import Encoder
@@ -35,8 +34,6 @@ from dptext_spark.runtime.progress import Counted
 from dptext_spark.text.engine import Engine
 from dptext_spark.text.tokens import Reading, read
 
-Texts = TypeVar("Texts")
-Labels = TypeVar("Labels")
 MOST_CLASSES = 100  # more are hardly labels, and take a classifier too long
 # ROUGE-L compares every pair of words of two texts, about 10 million a second: of long texts fewer are taken.
 MOST_PAIRS = 100_000_000
@@ -153,31 +150,8 @@ def _overlap(texts: Both[Sequence[str]], some: Sequence[bool]) -> Findings:
     return Findings([*figures, Metric("bleu", found.bleu)], [found])
 
 
-def downstream(
-    classifier: Classifier[Texts, Labels],
-    train: Both[Texts],
-    train_labels: Labels,
-    test: Both[Texts],
-    test_labels: Labels,
-) -> Findings:
-    """Measure what a classifier still learns, by any classifier; see :func:`downstream_accuracy`.
-
-    Raises:
-        DataError: one class among the training rows.
-    """
-    found = downstream_accuracy(classifier, train, train_labels, test, test_labels)
-    figures = [
-        Metric.of(f"accuracy_{name.replace('/', '_')}", estimate) for name, estimate in found.accuracy.items()
-    ]
-    figures += [
-        Metric.of("accuracy_majority", found.majority),
-        Metric("label_rows", found.train_rows + found.test_rows),
-    ]
-    return Findings(figures, [found])
-
-
 def labels(rows: Rows, test: Bools, column: str) -> Findings:
-    """Measure what a classifier still learns, on one machine.
+    """Measure what a classifier still learns.
 
     Args:
         rows: with their labels, some of them missing.
@@ -195,8 +169,18 @@ def labels(rows: Rows, test: Bools, column: str) -> Findings:
         raise DataError(
             f"{column}: {int(held.sum())} rows with a label; too few to learn from some and try on others."
         )
-    found = downstream(TextClassifier(label=column), taught.texts, taught.labels, tried.texts, tried.labels)
-    return found + Findings([Metric("label_missing", int((~held).sum()))])
+    found = downstream_accuracy(
+        TextClassifier(label=column), taught.texts, taught.labels, tried.texts, tried.labels
+    )
+    figures = [
+        Metric.of(f"accuracy_{name.replace('/', '_')}", estimate) for name, estimate in found.accuracy.items()
+    ]
+    figures += [
+        Metric.of("accuracy_majority", found.majority),
+        Metric("label_rows", found.train_rows + found.test_rows),
+        Metric("label_missing", int((~held).sum())),
+    ]
+    return Findings(figures, [found])
 
 
 def membership(rows: Rows, column: str) -> Findings:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from dptext_spark.audit.estimates import CONFIDENCE, RESAMPLES, Estimate
 from dptext_spark.audit.results import AuditResult, Group, Shown
-from dptext_spark.audit.utility.learning import Classifier
+from dptext_spark.audit.utility.learning import Label, TextClassifier
 from dptext_spark.audit.utility.scoring import accuracy, gain
 
 Texts = TypeVar("Texts")
-Labels = TypeVar("Labels")
 KINDS = ("plain", "private")
 LEARNT = {
     "plain/plain": "learnt from original text, reads original",
@@ -73,11 +72,11 @@ class DownstreamAccuracy(AuditResult):
 
 
 def downstream_accuracy(
-    classifier: Classifier[Texts, Labels],
-    train: Both[Texts],
-    train_labels: Labels,
-    test: Both[Texts],
-    test_labels: Labels,
+    classifier: TextClassifier,
+    train: Both[Sequence[str]],
+    train_labels: Sequence[Label],
+    test: Both[Sequence[str]],
+    test_labels: Sequence[Label],
     *,
     confidence: float = CONFIDENCE,
     restricted: bool = True,
@@ -85,7 +84,7 @@ def downstream_accuracy(
     """Train on original and on privatized text, and test both on both.
 
     Args:
-        classifier: how to learn; texts and labels are what it takes.
+        classifier: how to learn.
         train: the training rows.
         train_labels: theirs.
         test: the test rows.

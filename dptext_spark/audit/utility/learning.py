@@ -1,15 +1,14 @@
-"""Text classifiers behind one interface, so that an audit is written once for one machine and for Spark.
+"""A text classifier: what a bag of words still tells, which is what a mechanism that replaces words leaves or takes.
 
-A classifier is a frozen specification; `fit` returns a model. On one machine texts and labels are sequences, on Spark
-(:mod:`dptext_spark.spark.auditing.learning`) columns of a DataFrame. Both are linear models over words: what a bag of words
-still tells, which is what a mechanism that replaces words leaves or takes. They need the extra `[audit]`.
+It is a frozen specification; `fit` returns a model. It learns on one machine, from a sample of a large table, and needs the
+extra `[audit]`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,48 +19,10 @@ if TYPE_CHECKING:
     from sklearn.feature_extraction.text import TfidfVectorizer
     from sklearn.linear_model import LogisticRegression
 
-Texts = TypeVar("Texts", contravariant=True)
-Labels = TypeVar("Labels", contravariant=True)
 Label = str | float  # and so int and bool
 # Words with their inner apostrophes; ! and ?, which tell something of how a text is meant.
 WORDS = r"[^\W_]+(?:['\u2019][^\W_]+)*|[!?]"
 ROUNDS = 1_000
-
-
-class Model(Protocol[Texts, Labels]):
-    """What was learnt."""
-
-    @property
-    def classes(self) -> tuple[Label, ...]:
-        """The labels that were seen, ascending."""
-
-    @property
-    def majority(self) -> int:
-        """The place in `classes` of the most frequent label of the training rows; ties to the first."""
-
-    def predict(self, texts: Texts) -> I64:
-        """Return the place in `classes` of the guess for each text, int64[n]."""
-
-    def scores(self, texts: Texts) -> F64:
-        """Return the probability of each class for each text, float64[n, classes]."""
-
-    def places(self, labels: Labels) -> I64:
-        """Return the place in `classes` of each label, int64[n]; -1 for one that was not seen."""
-
-
-class Classifier(Protocol[Texts, Labels]):
-    """How to learn."""
-
-    @property
-    def summary(self) -> str:
-        """What it is, for a table."""
-
-    def fit(self, texts: Texts, labels: Labels) -> Model[Texts, Labels]:
-        """Learn labels from texts.
-
-        Raises:
-            DataError: fewer than two classes, a label that is NULL, or different numbers of texts and labels.
-        """
 
 
 @dataclass(frozen=True)
@@ -91,7 +52,11 @@ class TextClassifier:
         return f"TF-IDF over words, logistic regression (C = {self.strength:g})"
 
     def fit(self, texts: Sequence[str | None], labels: Sequence[Label]) -> TextModel:
-        """Learn labels from texts; see :class:`Classifier`. NULL counts as an empty text."""
+        """Learn labels from texts; NULL counts as an empty text.
+
+        Raises:
+            DataError: fewer than two classes, a label that is NULL, no words, or different numbers of texts and labels.
+        """
         require_extra("audit", "sklearn")
         from sklearn.feature_extraction.text import TfidfVectorizer
         from sklearn.linear_model import LogisticRegression
@@ -114,7 +79,14 @@ class TextClassifier:
 
 @dataclass(frozen=True, eq=False)
 class TextModel:
-    """A fitted :class:`TextClassifier`."""
+    """A fitted :class:`TextClassifier`.
+
+    Attributes:
+        classes: the labels that were seen, ascending.
+        majority: the place in `classes` of the most frequent label of the training rows; ties to the first.
+        vectorizer: counts the words of a text.
+        model: tells the label from the counts.
+    """
 
     classes: tuple[Label, ...]
     majority: int
@@ -122,11 +94,11 @@ class TextModel:
     model: LogisticRegression
 
     def predict(self, texts: Sequence[str | None]) -> I64:
-        """Return the place of each guess, int64[n]."""
+        """Return the place in `classes` of the guess for each text, int64[n]."""
         return np.asarray(self.scores(texts).argmax(axis=1), np.int64)
 
     def scores(self, texts: Sequence[str | None]) -> F64:
-        """Return the probability of each class, float64[n, classes]."""
+        """Return the probability of each class for each text, float64[n, classes]."""
         if not len(texts):
             return np.zeros((0, len(self.classes)))
         return np.asarray(self.model.predict_proba(self.vectorizer.transform(_filled(texts))), np.float64)
@@ -152,15 +124,10 @@ def classes_of(labels: Sequence[Label], label: str) -> tuple[tuple[Label, ...], 
     missing = sum(many for one, many in count.items() if one is None or one != one)
     if missing:
         raise DataError(f"{label}: {missing} of {len(labels)} labels are missing; every row needs one.")
-    require_two(len(count), label, len(labels))
+    if len(count) < 2:
+        raise DataError(f"{label}: {len(count)} class in {len(labels)} rows; valid: two classes or more.")
     classes = tuple(sorted(count))
     return classes, [count[one] for one in classes]
-
-
-def require_two(classes: int, label: str, rows: int) -> None:
-    """Raise :class:`DataError` unless there are two classes or more to tell apart."""
-    if classes < 2:
-        raise DataError(f"{label}: {classes} class in {rows} rows; valid: two classes or more.")
 
 
 def _filled(texts: Sequence[str | None]) -> list[str]:

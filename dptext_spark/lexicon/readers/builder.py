@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -71,11 +70,6 @@ class ByteSource:
     def done(self) -> int:
         """Bytes of the file on disk that were used so far."""
         return min(self._file.tell(), self.total)
-
-    def rewound(self) -> BinaryIO:
-        """Return the file on disk as it is, at its beginning, for readers that jump about in it."""
-        self._file.seek(0)
-        return self._file
 
     def peek(self, size: int) -> bytes:
         """Return the next `size` bytes, or what is left, without using them up."""
@@ -140,14 +134,6 @@ def keys_of(data: U8, offsets: I64) -> pa.Array:
         offsets: int64[n+1].
     """
     return pa.LargeStringArray.from_buffers(len(offsets) - 1, pa.py_buffer(offsets), pa.py_buffer(data))
-
-
-def keys_from(array: pa.Array) -> pa.Array:
-    """Return large_string[n] with the bytes of a string or binary array, unchecked."""
-    plain = array.cast(pa.large_binary())
-    _, offsets, data = plain.buffers()
-    start = np.frombuffer(offsets, np.int64)[plain.offset : plain.offset + len(plain) + 1]
-    return keys_of(np.frombuffer(data, np.uint8) if data is not None else np.zeros(0, np.uint8), start)
 
 
 GROWTH = 1.5

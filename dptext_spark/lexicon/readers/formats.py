@@ -6,10 +6,8 @@
 | `word2vec`        | text with that header                                                          |
 | `word2vec-binary` | that header, then keys and float32 numbers                                     |
 | `fasttext`        | a .vec file: as `word2vec`                                                     |
-| `npz`             | NumPy arrays `words` and `vectors`                                             |
-| `parquet`         | columns `word` and `vector`                                                    |
 
-The first four may be gzipped. Every file is read once, by blocks: memory holds the vectors that are kept
+All of them may be gzipped. Every file is read once, by blocks: memory holds the vectors that are kept
 and a few blocks.
 """
 
@@ -25,7 +23,6 @@ import pyarrow as pa
 from dptext_spark.arrays import F32
 from dptext_spark.errors import DataError, SettingsError, require_choice, unknown
 from dptext_spark.lexicon.characters import TOKENIZERS
-from dptext_spark.lexicon.readers.arrays import read_npz, read_parquet
 from dptext_spark.lexicon.readers.builder import ByteSource, Entries, Intake, ReadCounts
 from dptext_spark.lexicon.readers.text import NUMBER, read_text
 from dptext_spark.lexicon.readers.word2vec import HEADER, read_word2vec_binary
@@ -38,12 +35,9 @@ READERS: dict[str, Callable[[ByteSource], Entries]] = {
     "word2vec": lambda source: read_text(source, header_required=True),
     "word2vec-binary": read_word2vec_binary,
     "fasttext": lambda source: read_text(source, header_required=True),
-    "npz": read_npz,
-    "parquet": read_parquet,
 }
 FORMATS = tuple(READERS)
-ARRAYS = ("npz", "parquet")  # not read from the beginning to the end, so progress goes by entries
-ENDINGS = (".gz", ".txt", ".vec", ".bin", ".npz", ".parquet")
+ENDINGS = (".gz", ".txt", ".vec", ".bin")
 FASTTEXT_MODEL = (793712314).to_bytes(4, "little")
 PEEK = 1 << 16
 
@@ -85,8 +79,7 @@ def read_file(
         for keys, rows in entries.blocks:
             intake.add(keys, rows)
             if progress is not None:
-                share = intake.read / entries.announced if chosen in ARRAYS and entries.announced else None
-                progress(source.done if share is None else int(share * source.total), source.total)
+                progress(source.done, source.total)
             if intake.full:
                 break
     if intake.kept < 2:
@@ -104,10 +97,10 @@ def detect(source: ByteSource) -> str:
     whole = len(head) < PEEK
     if not head:
         raise DataError(f"{source.path}: the file is empty.")
-    if not source.zipped and head[:4] == b"PK\x03\x04":
-        return "npz"
-    if not source.zipped and head[:4] == b"PAR1":
-        return "parquet"
+    if head[:4] in (b"PK\x03\x04", b"PAR1"):
+        raise DataError(
+            f"{source.path}: an .npz or a Parquet file; valid: vectors as text, a word and its numbers a line (word2vec, .vec)."
+        )
     if head[:4] == FASTTEXT_MODEL:
         raise DataError(f"{source.path}: a fastText model; its vectors are in the .vec file beside it.")
     header = HEADER.match(head)

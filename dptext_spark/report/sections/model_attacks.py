@@ -16,7 +16,6 @@ from dptext_spark.audit.attacks.bayes_vulnerability import worst_words
 from dptext_spark.audit.attacks.bigrams import Bigrams
 from dptext_spark.audit.attacks.context import ContextAttack, context_attack
 from dptext_spark.audit.attacks.frequency import frequency_attack
-from dptext_spark.audit.attacks.side_channels import linked_records
 from dptext_spark.audit.comparison.risks import Text, seen_vectors
 from dptext_spark.audit.deniability.simulated import simulate
 from dptext_spark.audit.estimates import CONFIDENCE
@@ -152,15 +151,13 @@ def _in_context(privatizer: Privatizer, lines: Sequence[str]) -> list[AuditResul
     if sampler.law(0) is None:
         whole = Text(text.words, text.drawn, text.bounds, drawn, bigrams, level)
         attack = _without_law(attack, sampler, best, whole, prior)
-    linked = linked_records(tokens, text.case, restricted=False)
-    linked = replace(linked, measures=f"{linked.measures} Tried on the public text, not on the run's.")
     if level != "dataset":
-        return [attack, linked]
+        return [attack]
     matched = frequency_attack(tokens, bigrams, drawn, plausible, restricted=False)
     matched = replace(
         matched, measures=f"{matched.measures} {_NOT_THE_RUNS}", also={**matched.details, **completed}
     )
-    return [attack, matched, linked]
+    return [attack, matched]
 
 
 def _without_law(

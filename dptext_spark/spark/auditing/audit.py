@@ -179,7 +179,7 @@ def _audit(plan: AuditPlan, spark: SparkSession, say: Steps, at_the_end: ExitSta
     say("preparing the model")
     privatizer, folder = prepare(plan.model, lambda step, _: say(step))
     require_the_model(plan, privatizer, tables)
-    classes = check_classes(plan, spark, tables.source, say)
+    check_classes(plan, spark, tables.source, say)
     with step(spark, say, "checking and matching the keys of both tables", "a pass over them"):
         keys = counted_keys(plan, tables)
     require_matching(plan, keys)
@@ -225,7 +225,7 @@ def _audit(plan: AuditPlan, spark: SparkSession, say: Steps, at_the_end: ExitSta
         say("attacking the sample")
         found += attack_sample(privatizer, gathered.tokens, plan.level)
     if plan.looks_at_texts:
-        found += use_of(plan, privatizer, gathered, both, rows, key, classes, say)
+        found += use_of(plan, privatizer, gathered, say)
     figures = found.figures + [
         figure
         for i, name in enumerate(plan.columns)

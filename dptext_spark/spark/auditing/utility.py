@@ -1,14 +1,12 @@
 """What the text of a written table is still good for, on Spark: rows are sampled and joined here, and measured by `audit.table`.
 
-A keyed sample of whole records comes to the driver, for classifiers and the comparison of texts; it is written nowhere. Where
-more rows are asked for than a driver should hold, or scikit-learn is missing, labels are learnt by Spark ML in place.
+A keyed sample of whole records comes to the driver, for classifiers and the comparison of texts; it is written nowhere.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from importlib.util import find_spec
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -17,14 +15,12 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, functions
 
 from dptext_spark.arrays import F32
-from dptext_spark.audit.estimates import Metric
 from dptext_spark.audit.table.findings import Findings
-from dptext_spark.audit.table.plan import LABEL_ROWS, AuditPlan
+from dptext_spark.audit.table.plan import AuditPlan
 from dptext_spark.audit.table.utility import (
     MOST_CLASSES,
     Rows,
     attribute,
-    downstream,
     encoder_similarity_to,
     labels,
     membership,
@@ -36,29 +32,25 @@ from dptext_spark.audit.utility.accuracy import Both
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.model.compile import load_lexicon
 from dptext_spark.model.privatizer import Privatizer
-from dptext_spark.randomness.draws import RunKey
 from dptext_spark.runtime.progress import Steps
-from dptext_spark.spark.auditing.pair_tables import COMPARED, LEARNT, Wanted, limit_of, tried_on
+from dptext_spark.spark.auditing.pair_tables import COMPARED, LEARNT, Wanted, limit_of
 from dptext_spark.spark.auditing.tallies import Tallies
 from dptext_spark.spark.auditing.two_tables import value_of
-from dptext_spark.spark.job.consistency import sample_of
 from dptext_spark.spark.session.session import step
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 F: Any = functions  # its stubs leave out what Spark adds at run time
-LOCAL = LABEL_ROWS  # rows that come to the driver at most, about
 Part = tuple[str, Callable[[], Findings]]
 
 
-def check_classes(plan: AuditPlan, spark: SparkSession, source: DataFrame, say: Steps) -> dict[str, int]:
-    """Refuse columns that are no labels, before anything else is read; return how many classes each has, by option.
+def check_classes(plan: AuditPlan, spark: SparkSession, source: DataFrame, say: Steps) -> None:
+    """Refuse columns that are no labels, before anything else is read.
 
     Raises:
         DataError: another type, no value, one class, or too many.
     """
-    found = {}
     for option, name in plan.values.items():
         value, n = F.col(option), F.col("count")
         of_values = source.select(value_of(source, name, option)).groupBy(option).count()
@@ -70,9 +62,7 @@ def check_classes(plan: AuditPlan, spark: SparkSession, source: DataFrame, say: 
             ).first()
         assert row is not None  # an aggregate without groups has one row
         rows, missing, classes = (int(one) for one in row)
-        found[option] = min(classes, MOST_CLASSES + 1)
-        require_labels(option, name, rows, missing, found[option])
-    return found
+        require_labels(option, name, rows, missing, min(classes, MOST_CLASSES + 1))
 
 
 def wanted_texts(plan: AuditPlan, rows: int) -> Wanted:
@@ -80,56 +70,23 @@ def wanted_texts(plan: AuditPlan, rows: int) -> Wanted:
     compares = plan.similarity or plan.encoder or plan.masked_model
     return Wanted(
         compared=limit_of(plan.sample / rows) if compares else 0,
-        learnt=limit_of(min(plan.label_rows, LOCAL) / rows) if plan.values else 0,
+        learnt=limit_of(plan.label_rows / rows) if plan.values else 0,
         values=tuple(plan.values),
     )
 
 
-def use_of(
-    plan: AuditPlan,
-    privatizer: Privatizer,
-    found: Tallies,
-    sides: tuple[DataFrame, DataFrame],
-    rows: int,
-    key: RunKey,
-    classes: dict[str, int],
-    say: Steps,
-) -> Findings:
+def use_of(plan: AuditPlan, privatizer: Privatizer, found: Tallies, say: Steps) -> Findings:
     """Measure what a plan asks for.
 
     Args:
         plan: with the label, the attribute and whether texts are compared.
         privatizer: whose engine cuts texts.
         found: with the texts that :func:`wanted_texts` names.
-        sides: source and table, as :func:`dptext_spark.spark.auditing.two_tables.sides` returns them.
-        rows: that are in both.
-        key: of the sample.
-        classes: of the label and the attribute, by option.
         say: progress callback, called with each step.
     """
-
-    def sampled(wanted: int) -> DataFrame:
-        source, table = sides
-        parts = [F.concat_ws("\n", *(f"{side}{i}" for i in range(len(plan.columns)))) for side in "so"]
-        record = F.col("scope").cast("string")
-        return (
-            sample_of(source, key, min(1.0, wanted / rows))
-            .join(table, "row_key")
-            .select(
-                "row_key",
-                record.alias("record"),
-                parts[0].alias("plain"),
-                parts[1].alias("private"),
-                *plan.values,
-                tried_on(record).alias("test"),
-            )
-            .orderBy("row_key")
-        )
-
     parts = [_compared(plan, privatizer, found, say)]
     if plan.values:
-        local = found.texts(LEARNT)
-        parts.append(_parts(plan, local, min(rows, plan.label_rows), sampled, classes, say))
+        parts.append(_parts(plan, found.texts(LEARNT), say))
     measured = Findings()
     for option, part in chain.from_iterable(parts):
         try:
@@ -160,54 +117,18 @@ def _tell(say: Steps, done: int, whole: int) -> None:
     say(f"asking a masked language model for words ({100 * done / whole:.0f} %)")
 
 
-def _parts(
-    plan: AuditPlan,
-    local: pa.Table,
-    rows: int,
-    sampled: Callable[[int], DataFrame],
-    classes: dict[str, int],
-    say: Steps,
-) -> Iterator[Part]:
+def _parts(plan: AuditPlan, local: pa.Table, say: Steps) -> Iterator[Part]:
     """Yield what is to be learnt, each with a name for what is left out."""
     if plan.label is not None:
         column = f"column {plan.label!r}"
         labelled, test = _rows(local, "label"), np.asarray(local.column("test").to_numpy(), np.bool_)
-        if rows <= LOCAL and find_spec("sklearn") is not None:
-            say("learning the labels")
-            yield "label", lambda: labels(labelled, test, column)
-        else:
-            say(f"learning the labels of about {rows:,} rows by Spark ML")
-            yield "label", lambda: _labels_at_scale(sampled(rows), column, classes["label"])
+        say("learning the labels")
+        yield "label", lambda: labels(labelled, test, column)
         say("attacking what learns the labels")
         yield "membership", lambda: membership(labelled, column)
     if plan.attribute is not None:
         say("attacking the attribute")
         yield "attribute", lambda: attribute(_rows(local, "attribute"), f"column {plan.attribute!r}")
-
-
-def _labels_at_scale(rows: DataFrame, column: str, classes: int) -> Findings:
-    """Learn labels where the rows are; they are kept while that lasts, in one order."""
-    from dptext_spark.spark.auditing.learning import SparkTextClassifier, TextColumn, cells_for
-
-    kept = rows.select("row_key", "record", "plain", "private", "label", "test").persist()
-    try:
-        held = kept.where("label IS NOT NULL")
-        taught = held.where("NOT test")
-        first = held.where("test").groupBy("record").agg(F.min("row_key").alias("row_key"))
-        tried = held.join(first.select("row_key"), "row_key").orderBy("row_key").persist()
-        try:
-            if tried.isEmpty() or taught.isEmpty():
-                raise DataError(f"{column}: too few rows with a label to learn from some and try on others.")
-            sides = [Both(TextColumn(part, "plain"), TextColumn(part, "private")) for part in (taught, tried)]
-            kind = SparkTextClassifier(features=cells_for(classes), label=column)
-            found = downstream(
-                kind, sides[0], TextColumn(taught, "label"), sides[1], TextColumn(tried, "label")
-            )
-        finally:
-            tried.unpersist()
-        return found + Findings([Metric("label_missing", kept.where("label IS NULL").count())])
-    finally:
-        kept.unpersist()
 
 
 def _vectors(plan: AuditPlan, privatizer: Privatizer) -> F32 | None:

@@ -174,9 +174,6 @@ NO_KEYS = {
     "prose in utf-16": "nobody will guess this".encode("utf-16"),
     "prose and a NUL": PROSE + b"\0",
     "a passphrase with digits": b"p4ssw0rd!Tr0ub4dor&3-c0rrect-h0rse-b4ttery",
-    "words that are base64, too": b"correcthorsebatterystaplecorrecthorsebatterystaple",
-    "Words That Are Base64, too": b"ThisIsMySecretPassphraseForTheRunKey",
-    "WORDS IN CAPITALS": b"THISISMYSECRETPASSPHRASEFORTHERUNKEYOK",
     "a PEM file": b"-----BEGIN PRIVATE KEY-----\n" + base64.encodebytes(SECRET * 2) + b"-----END PRIVATE KEY-----\n",
     "JSON": b'{"key": "' + base64.b64encode(SECRET) + b'"}',
     "one byte": b"\xee" * 40,
@@ -222,7 +219,7 @@ class TestWhatIsNoKey:
             RunKey.from_file(file)
         said = str(caught.value)
         assert caught.value.code == "KEY_INVALID"
-        assert not any(word in said for word in ("guess", "orrect", "SSPHRASE", "abab", SECRET.hex()[:8]))
+        assert not any(word in said for word in ("guess", "orrect", "abab", SECRET.hex()[:8]))
 
     @pytest.mark.parametrize("name", KEYS)
     def test_a_file_stays_the_key_that_it_was(self, name: str, file: Path) -> None:
@@ -286,14 +283,8 @@ class TestRandomKeys:
         few = comb(256, key_sources.DISTINCT - 1) * ((key_sources.DISTINCT - 1) / 256) ** n
         raw = nearly_ascii + utf8[-1] + repeats + few
         hex_digits_in_base64 = (22 / 64) ** 42
-        words = 2 * 2.0**-key_sources._WORDS_ARE_LIKELIER
         assert raw < 1e-10
-        assert raw + words + hex_digits_in_base64 < 1e-8
-
-    def test_the_likelihood_of_words_is_one_of_a_law(self) -> None:
-        """Markov's inequality asks for it: the shares of all letters of base64 sum to 1 at most."""
-        letters = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
-        assert sum(2 ** key_sources._bits_for_words(bytes([code])) / 64 for code in letters) <= 1 + 1e-9
+        assert raw + hex_digits_in_base64 < 1e-8
 
 
 def test_an_error_can_be_said_again_with_more() -> None:

@@ -9,7 +9,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import pytest
 
 import dptext_spark as dp
@@ -92,8 +91,8 @@ def test_a_count_is_told_as_a_share_of_its_step() -> None:
 
 
 def reading(folder: Path) -> Callable[..., object]:
-    file = folder / "vectors.npz"
-    np.savez(file, words=["cat", "dog", "tree"], vectors=np.eye(3, dtype=np.float32))
+    file = folder / "vectors.txt"
+    file.write_text("cat 1 0 0\ndog 0 1 0\ntree 0 0 1\n", encoding="utf-8")
     return lambda **more: dp.Lexicon.read(file, **more)
 
 

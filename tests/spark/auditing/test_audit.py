@@ -17,7 +17,6 @@ from dptext_spark.cli.app import main
 from dptext_spark.config.load import load_config
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.randomness.draws import RunKey
-from dptext_spark.spark.auditing import learning, utility
 from dptext_spark.spark.auditing.audit import audit_table
 from dptext_spark.spark.auditing.two_tables import value_of
 from dptext_spark.spark.reporting import report as reporting
@@ -328,28 +327,6 @@ class TestWhatTheTextIsStillGoodFor:
         file.write_text(json.dumps({**audit, "audit_id": "another"}))
         assert main([*report, "--internal"]) == 3
         assert f"and not of a table that run {ours['run']} wrote" in capsys.readouterr().err
-
-    @pytest.mark.cluster
-    def test_more_rows_than_the_driver_takes_are_learnt_by_spark(self, session, ours, monkeypatch) -> None:
-        monkeypatch.setattr(utility, "LOCAL", 30)
-        monkeypatch.setattr(learning, "ROUNDS", 5)
-        plan = AuditPlan.of(
-            ours["target"], ours["source"], columns=["body"], row_key="id", record_key="customer", label="mood",
-            out=f"{ours['target']}_elsewhere",
-        )  # fmt: skip
-        said: list[str] = []
-        found = audit_table(plan, session, said.append)
-        figures = {figure.name: figure for figure in found.figures if figure.column is None}
-        assert "learning the labels of about 60 rows by Spark ML" in said
-        (result,) = [one for one in found.results if one.name == "downstream accuracy"]
-        assert "Spark ML" in result.settings["classifier"]
-        assert figures["label_missing"].value == 6
-        # A record is tried by one of its three rows, or learnt from by all that have a label.
-        tried, taught = result.test_rows, result.train_rows
-        assert figures["label_rows"].value == tried + taught
-        assert 0 < tried < 20
-        assert ROWS - 6 - 3 * tried <= taught <= ROWS - 6 - 2 * tried
-        assert figures["accuracy_plain_plain"].value > figures["accuracy_majority"].value
 
     @pytest.mark.parametrize(
         ("change", "said"),

@@ -6,7 +6,6 @@ import gzip
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
 from dptext_spark.errors import DataError, SettingsError
@@ -38,16 +37,13 @@ def words(lexicon: Lexicon) -> list[str]:
         ("a.bin", b"1 2\nthe \x00\x00\x80?1.5 ", "word2vec-binary"),
         ("a.txt", b"1 2\nthe \x00\x00\x80?1.5 ", "word2vec-binary"),
         ("a", b"1 40000\nthe " + b" ".join([b"0.125"] * 40_000), "word2vec"),
-        ("a", b"PK\x03\x04...", "npz"),
-        ("a", b"PAR1...", "parquet"),
     ],
 )
 def test_detected(tmp_path: Path, name: str, content: bytes, format: str) -> None:
     with ByteSource(put(tmp_path, content, name)) as source:
         assert detect(source) == format
-    if format not in ("npz", "parquet"):
-        with ByteSource(put(tmp_path, gzip.compress(content), f"{name}.gz")) as source:
-            assert detect(source) == format
+    with ByteSource(put(tmp_path, gzip.compress(content), f"{name}.gz")) as source:
+        assert detect(source) == format
 
 
 @pytest.mark.parametrize(
@@ -59,7 +55,11 @@ def test_detected(tmp_path: Path, name: str, content: bytes, format: str) -> Non
         (b"just some text\n", "cannot be recognised"),
         (b"word\n", "cannot be recognised"),
         (b"\0" * 100_000, "cannot be recognised"),
-        (gzip.compress(b"PK\x03\x04", mtime=0), "cannot be recognised"),
+        (
+            b"PK\x03\x04...",
+            "an .npz or a Parquet file; valid: vectors as text, a word and its numbers a line",
+        ),
+        (b"PAR1...", "an .npz or a Parquet file"),
         (
             (793712314).to_bytes(4, "little") + b"\0" * 20,
             r"a fastText model; its vectors are in the \.vec file",
@@ -174,14 +174,6 @@ def test_progress_ascends_to_the_end(tmp_path: Path, zipped: bool, monkeypatch: 
     assert done[-1] == path.stat().st_size
 
 
-def test_progress_of_arrays_goes_by_entries(tmp_path: Path) -> None:
-    np.savez(tmp_path / "v.npz", words=np.array(["a", "b"]), vectors=np.eye(2, dtype=np.float32))
-    seen: list[tuple[int, int]] = []
-    Lexicon.read(tmp_path / "v.npz", progress=lambda done, total: seen.append((done, total)))
-    size = (tmp_path / "v.npz").stat().st_size
-    assert seen == [(size, size)]
-
-
 def test_all_formats_agree(tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
     keys = sorted({"".join(map(chr, rng.integers(97, 123, 5))) for _ in range(200)})
@@ -189,16 +181,11 @@ def test_all_formats_agree(tmp_path: Path) -> None:
     lines = "".join(f"{k} {' '.join(map(str, row))}\n" for k, row in zip(keys, table.tolist(), strict=True))
     header = f"{len(keys)} 7\n"
     rows = b"".join(k.encode() + b" " + row.tobytes() for k, row in zip(keys, table, strict=True))
-    np.savez(tmp_path / "v.npz", words=np.array(keys), vectors=table)
-    vectors = pa.array(table.tolist(), pa.list_(pa.float32()))
-    pa.parquet.write_table(pa.table({"word": keys, "vector": vectors}), tmp_path / "v.parquet")
     paths = {
         "glove": put(tmp_path, lines.encode(), "v.txt"),
         "word2vec": put(tmp_path, (header + lines).encode(), "w.txt"),
         "word2vec-binary": put(tmp_path, header.encode() + rows, "v.bin"),
         "fasttext": put(tmp_path, (header + lines).encode(), "v.vec"),
-        "npz": tmp_path / "v.npz",
-        "parquet": tmp_path / "v.parquet",
     }
     assert tuple(paths) == FORMATS
     assert len({Lexicon.read(path, format=format).fingerprint for format, path in paths.items()}) == 1

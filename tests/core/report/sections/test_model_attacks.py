@@ -77,13 +77,12 @@ def test_the_bayes_adversary_is_exact_beside_its_baselines(table: Privatizer) ->
 
 def test_a_public_text_is_learnt_from_and_attacked(table: Privatizer, lexicon: Lexicon) -> None:
     found, said = attacks_on(table, _lines(lexicon), _say)
-    alone, chain, linked = found
+    alone, chain = found
     # Whoever knows what follows finds more than whoever does not.
     assert chain.success > chain.bayes + 0.1
     assert not chain.restricted
     assert "public text" in chain.measures
     assert alone.name != chain.name
-    assert linked.records == 100
     assert "--public-text" not in said
     json.dumps([one.as_dict() for one in found])
 
@@ -110,9 +109,7 @@ def test_draws_that_are_quick_cover_the_whole_lexicon(lexicon: Lexicon) -> None:
     (found,), _ = attacks_on(Privatizer(lexicon, sampler, Policy(stop_words="draw")), [], _say)
     truth = bayes_attack(sampler, WORDS, draws=4_000, confidence=1 - 1e-6)
     assert f"the {WORDS} likeliest words, 100.0 % of the prior, each known by 200 draws" in found.how
-    (_, chain, _), _ = attacks_on(
-        Privatizer(lexicon, sampler, Policy(stop_words="draw")), _lines(lexicon), _say
-    )
+    (_, chain), _ = attacks_on(Privatizer(lexicon, sampler, Policy(stop_words="draw")), _lines(lexicon), _say)
     assert chain.open
     assert f"considers the {WORDS} likeliest words" in chain.how
     assert found.lower <= truth.upper
@@ -142,7 +139,7 @@ def test_long_laws_are_read_backwards_and_longer_ones_tried(
 @pytest.mark.parametrize("level", ["token", "record"])
 def test_noise_is_attacked_with_context(noisy: Privatizer, lexicon: Lexicon, level: str) -> None:
     privatizer = Privatizer(lexicon, noisy.sampler, Policy(stop_words="draw"), consistency=level)  # type: ignore[arg-type]
-    (_, chain, _), _ = attacks_on(privatizer, _lines(lexicon), _say)
+    (_, chain), _ = attacks_on(privatizer, _lines(lexicon), _say)
     assert chain.success > chain.bigram_baseline
     assert chain.settings["level"] == level
     assert "ranks the words of the lexicon by their distance" in chain.how
@@ -159,10 +156,9 @@ def test_frequencies_are_matched_at_dataset_level(table: Privatizer, lexicon: Le
         assert [one.name for one in found] == [
             "Bayes-optimal adversary",
             "contextual adversary",
-            "linked records",
         ]
         return
-    _, chain, matched, _ = found
+    _, chain, matched = found
     assert isinstance(matched, FrequencyAttack)
     # Each word is followed by the next one of the lexicon: the cipher is solved.
     assert matched.success > matched.random
@@ -177,7 +173,7 @@ def test_a_text_is_cut_to_what_can_be_searched(
     noisy: Privatizer, lexicon: Lexicon, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(model_attacks, "MOST_SEARCHES", 41)
-    (_, chain, _), _ = attacks_on(noisy, _lines(lexicon), _say)
+    (_, chain), _ = attacks_on(noisy, _lines(lexicon), _say)
     assert chain.tokens == 40
     assert chain.records == 10
 
