@@ -16,8 +16,7 @@ from dptext_spark.audit.attacks.bayes import bayes_attack
 from dptext_spark.audit.attacks.bigrams import Bigrams
 from dptext_spark.audit.attacks.context import posterior_guesses
 from dptext_spark.audit.attacks.posterior import candidates
-from dptext_spark.audit.attacks.tokens import Tokens
-from dptext_spark.audit.deniability.simulated import simulate
+from dptext_spark.audit.attacks.tokens import Tokens, simulate
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.prior import of_drawn, zipf
 from dptext_spark.mechanisms import CusText

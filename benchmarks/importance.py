@@ -19,7 +19,7 @@ from benchmarks.sources import by_frequency, lexicons, row_ids
 from benchmarks.word_classes import KINDS, kind_of
 from dptext_spark.audit.attacks.bigrams import Bigrams
 from dptext_spark.audit.attacks.context import context_attack
-from dptext_spark.audit.deniability.simulated import simulate
+from dptext_spark.audit.attacks.tokens import simulate
 from dptext_spark.audit.estimates import Estimate
 from dptext_spark.audit.utility.learning import TextClassifier
 from dptext_spark.audit.utility.scoring import accuracy

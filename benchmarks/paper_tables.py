@@ -15,8 +15,7 @@ from benchmarks.measure import Grid, Section
 from benchmarks.sentiment import Say, Task, shares
 from benchmarks.sizes import Sizes
 from dptext_spark.audit.attacks.membership import membership_attack
-from dptext_spark.audit.utility.accuracy import Both
-from dptext_spark.audit.utility.learning import TextClassifier
+from dptext_spark.audit.utility.learning import Both, TextClassifier
 from dptext_spark.audit.utility.text_metrics import vector_similarity
 from dptext_spark.errors import DPTextError
 from dptext_spark.lexicon.lexicon import Lexicon
@@ -120,7 +119,7 @@ def _similarity(
 ) -> Iterator[tuple[Any, ...]]:
     compare = None
     try:
-        from dptext_spark.audit.utility.encoder_similarity import Originals
+        from dptext_spark.audit.utility.text_metrics import Originals
         from dptext_spark.encoder.encoder import Encoder
         from dptext_spark.encoder.outputs import vectors
 

@@ -18,8 +18,7 @@ from benchmarks.word_counts import frequency_shift, kept_words
 from dptext_spark.audit.attacks.attribute import attribute_attack
 from dptext_spark.audit.attacks.membership import membership_attack
 from dptext_spark.audit.estimates import Estimate
-from dptext_spark.audit.utility.accuracy import Both, downstream_accuracy
-from dptext_spark.audit.utility.learning import TextClassifier
+from dptext_spark.audit.utility.learning import Both, TextClassifier, downstream_accuracy
 from dptext_spark.audit.utility.text_metrics import text_overlap, vector_similarity
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import CusText, SanText

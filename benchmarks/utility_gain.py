@@ -29,9 +29,8 @@ from dptext_spark.audit.attacks.posterior import candidates, candidates_after
 from dptext_spark.audit.comparison.risks import Text
 from dptext_spark.audit.estimates import RESAMPLES
 from dptext_spark.audit.utility.learning import TextClassifier
-from dptext_spark.audit.utility.retained import TESTED, Sides, joined, released
+from dptext_spark.audit.utility.retained import TESTED, Sides, joined, order_by_record, released
 from dptext_spark.audit.utility.text_metrics import record_cosines
-from dptext_spark.audit.utility.word_order import order_by_record
 from dptext_spark.config.values import parse_mechanism
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.prior import of_drawn

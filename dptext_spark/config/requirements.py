@@ -1,7 +1,7 @@
 """What is required of an audit, as a user writes it: what is limited, a relation and a number, as in `original_share <= 0.6`.
 
 The grammar is one, the vocabularies are two: statistics over the words of a lexicon
-(:mod:`dptext_spark.audit.deniability.requirement`), and figures of a run and of its table (:mod:`dptext_spark.config.figures`).
+(:mod:`dptext_spark.audit.deniability.calibrate`), and figures of a run and of its table (:mod:`dptext_spark.config.figures`).
 An estimate is judged by its bound on the cautious side.
 """
 

@@ -20,9 +20,8 @@ from dptext_spark.audit.attacks.membership import MembershipAttack
 from dptext_spark.audit.results import AuditResult, OtherResult, WordAttack
 from dptext_spark.audit.table.labelled import LabelledNames
 from dptext_spark.audit.table.metrics import KeptWords
-from dptext_spark.audit.utility.accuracy import DownstreamAccuracy
-from dptext_spark.audit.utility.encoder_similarity import EncoderSimilarity
-from dptext_spark.audit.utility.text_metrics import TextOverlap, VectorSimilarity
+from dptext_spark.audit.utility.learning import DownstreamAccuracy
+from dptext_spark.audit.utility.text_metrics import EncoderSimilarity, TextOverlap, VectorSimilarity
 from dptext_spark.disclosure.statement import Statement
 from dptext_spark.errors import DataError
 

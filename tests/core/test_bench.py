@@ -26,7 +26,7 @@ from benchmarks.table import show
 from dptext_spark.audit.attacks.bigrams import Bigrams
 from dptext_spark.audit.attacks.context import posterior_guesses
 from dptext_spark.audit.attacks.posterior import candidates
-from dptext_spark.audit.deniability.simulated import simulate
+from dptext_spark.audit.attacks.tokens import simulate
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.prior import of_drawn
 from dptext_spark.lexicon.vocabulary import Vocabulary

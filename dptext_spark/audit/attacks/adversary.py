@@ -6,18 +6,41 @@ backwards (:mod:`dptext_spark.audit.attacks.posterior`). Noise on vectors lies b
 known by draws. That still gives bounds: it never names another word, so its success counts those inputs as missed, which is a
 lower bound of the optimum, and so is that of naming the output itself; an adversary who found all of them would gain their
 whole probability, which gives the upper one.
+
+Bayes vulnerability of every word that a policy draws: how often it is guessed from its replacement alone.
+
+The adversary is the Bayes-optimal one with a public prior, the lexicon's. Unlike the figures of a single
+law, what is guessed for an output depends on every word. Where laws can be read, the figure of each word is known; where the
+best guesses are not (noise), only the success on a token is, between bounds.
+
+Where a law cannot be read, the words that are found most often are chosen by a trial, and measured on draws of their own.
+
+Words are taken evenly spaced from those that can be the input. Each is drawn a few times; the hundredth that is guessed most
+often is drawn anew, for the trial flatters whom it chose. What is found is the mean over these words: other words of the lexicon
+may be found more often.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import hashlib
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import partial
+from typing import ClassVar
 
 import numpy as np
 
 from dptext_spark.arrays import F64, Bools, Ids
-from dptext_spark.audit.attacks.bayes import bayes_attack
+from dptext_spark.audit.attacks.bayes import (
+    BACKWARDS,
+    ROUNDING,
+    WORST,
+    bayes_attack,
+    found_by_word,
+    guesses,
+    guesses_backwards,
+)
 from dptext_spark.audit.attacks.noisy_vectors import bayes_between, learnt
 from dptext_spark.audit.attacks.posterior import (
     TRIES,
@@ -28,10 +51,12 @@ from dptext_spark.audit.attacks.posterior import (
     drawn_from,
     from_columns,
 )
-from dptext_spark.audit.deniability.outcomes import interval
-from dptext_spark.audit.deniability.simulated import sampled
-from dptext_spark.audit.estimates import CONFIDENCE, Estimate
+from dptext_spark.audit.attacks.tokens import sampled
+from dptext_spark.audit.deniability.word_figures import Bounded, interval
+from dptext_spark.audit.estimates import CONFIDENCE, Estimate, statistic
+from dptext_spark.errors import SettingsError
 from dptext_spark.mechanisms.base import Sampler
+from dptext_spark.randomness.draws import Draws
 
 SMALL = 2_000  # words of a lexicon whose laws are all read
 FEW = 500  # words that the adversary considers, where there is no other way
@@ -147,3 +172,173 @@ def likeliest(prior: F64, most: int) -> Bools:
     chosen = np.zeros(len(prior), np.bool_)
     chosen[np.lexsort((np.arange(len(prior)), -prior))[:most]] = True
     return np.asarray(chosen & (prior > 0))
+
+
+TOKEN, WORST_WORDS, NAMES, GIVEN_WORDS = "token", "worst", "names", "words"
+GROUPS = {NAMES: "names that public lists hold", GIVEN_WORDS: "the words of --words"}
+LOOKED_AT = 500  # words
+TRIAL, FRESH = 10, 100  # draws of each word of the trial, and of each that it chose
+SUBKEY = hashlib.sha256(b"worst words").digest()  # public: nothing private is drawn here
+
+
+@dataclass(frozen=True)
+class BayesVulnerability:
+    """How often a word is guessed; its statistics are those of other figures, `token`, `worst`, `names` and `words`."""
+
+    name: ClassVar[str] = "bayes"
+    meaning: ClassVar[str] = (
+        "the probability that it is guessed from its replacement alone, by the best guess of who knows how frequent words are"
+    )
+    statistics: ClassVar[tuple[str, ...]] = (TOKEN, WORST_WORDS, NAMES, GIVEN_WORDS)
+
+
+@dataclass(frozen=True, eq=False)
+class Guesses:
+    """What was found of it at one ε.
+
+    Attributes:
+        words: int32[n], the words that can be the input.
+        of: float64[n] with bounds, of each word; None where the law cannot be read.
+        token: of a word that is drawn from the prior.
+        how: how it was found, as a sentence without its end; empty where it is exact.
+        groups: of some of the words their weights by public frequency, float64[n] that sum to 1, by the name of their statistic.
+    """
+
+    words: Ids
+    of: Bounded | None
+    token: Estimate
+    how: str
+    groups: Mapping[str, F64] = field(default_factory=dict)
+
+    @property
+    def exact(self) -> bool:
+        """Whether it was read off laws."""
+        return self.token.exact
+
+    @property
+    def of_names(self) -> float | None:
+        """How often a name that public lists hold is guessed; None where that is not known, or there is none."""
+        return self.statistic("values", NAMES)[0] if self.of is not None and NAMES in self.groups else None
+
+    def statistic(self, side: str, name: str) -> tuple[float, int | None]:
+        """Return (a statistic of the values or of a bound, the id of a word that has it).
+
+        Args:
+            side: `values`, `lower` or `upper`.
+            name: `token` (words weighted by their public frequency), `worst` (the mean of the hundredth of the words that is
+                guessed most often), `names` and `words` (of one of those words, weighted likewise), or one of
+                :func:`~dptext_spark.audit.estimates.statistic`.
+
+        Raises:
+            SettingsError: a statistic over words where only the success on a token is known, or over words that are not given.
+        """
+        if name == TOKEN:
+            return float(getattr(self.token, "value" if side == "values" else side)), None
+        if self.of is None:
+            raise SettingsError(
+                f"require: 'bayes {name}' is about single words, and without a law to read only the success on a token can be "
+                f"bounded; valid: 'bayes {TOKEN}'."
+            )
+        values = getattr(self.of, side)
+        if name in GROUPS:
+            if name not in self.groups:
+                raise SettingsError(
+                    f"require: 'bayes {name}' is about {GROUPS[name]}, and the policy draws none of the lexicon; valid: "
+                    f"'bayes {TOKEN}', or words that are in the lexicon."
+                )
+            return float((self.groups[name] * values).sum()), None
+        if name == WORST_WORDS:
+            return float(np.sort(values)[-max(1, math.ceil(WORST * len(values))) :].mean()), None
+        value, place = statistic(values, name)
+        return value, None if place is None else int(self.words[place])
+
+
+def bayes_vulnerability(
+    sampler: Sampler,
+    prior: F64,
+    confidence: float,
+    tries: int = TRIES,
+    groups: Mapping[str, Bools] | None = None,
+) -> Guesses:
+    """Measure it.
+
+    Args:
+        sampler: of any mechanism.
+        prior: float64[V], sums to 1; 0 for words that cannot be the input.
+        confidence: that both bounds hold, where it is estimated.
+        tries: words drawn from the prior, where it is.
+        groups: bool[V], words that have a statistic of their own, by its name.
+    """
+    words = np.flatnonzero(prior).astype(np.int32)
+    lawful = sampler.law(0) is not None
+    if lawful and not (sampler.law_columns() is not None and not is_small(len(prior))):
+        guess, best, _ = guesses(sampler, prior)
+        return _read(words, found_by_word(guess, best, prior), prior, 0.0, "", groups or {})
+    if lawful:
+        found = found_by_word(*guesses_backwards(sampler, prior), prior)
+        return _read(words, found, prior, ROUNDING, BACKWARDS[:1].lower() + BACKWARDS[1:-1], groups or {})
+    best_known = adversary(sampler, prior, tries=tries, confidence=confidence)
+    assert best_known.alone is not None
+    return Guesses(words, None, best_known.alone, best_known.how)
+
+
+def _read(words: Ids, found: F64, prior: F64, room: float, how: str, groups: Mapping[str, Bools]) -> Guesses:
+    values = np.minimum(found[words], 1.0)
+    success = min(1.0, float((prior * found).sum()))
+    token = Estimate(success, success, min(1.0, success * (1.0 + room)), exact=not room)
+    weights = {name: np.where(some, prior, 0.0)[words] for name, some in groups.items()}
+    shares = {name: weight / weight.sum() for name, weight in weights.items() if weight.sum() > 0}
+    return Guesses(words, Bounded(values, values, values), token, how, shares)
+
+
+@dataclass(frozen=True)
+class WorstWords:
+    """How often the words that an adversary finds most are found.
+
+    Attributes:
+        mean: over these words.
+        words: their ids, the worst of the trial first, ties to the lower id.
+        looked_at: how many words the trial took.
+        draws: of each word in the trial, then of each of these words.
+    """
+
+    mean: Estimate
+    words: tuple[int, ...]
+    looked_at: int
+    draws: tuple[int, int]
+
+
+def worst_words(
+    sampler: Sampler, best: Adversary, drawn: Bools, confidence: float, looked_at: int = LOOKED_AT
+) -> WorstWords:
+    """Try an adversary.
+
+    Args:
+        sampler: of any mechanism.
+        best: the adversary.
+        drawn: bool[V], the words that can be the input; at least one.
+        confidence: that both bounds hold (Clopper and Pearson 1934; draws of several words spread less than those of one with the
+            same mean, Hoeffding 1956).
+        looked_at: words of the trial, or a few less.
+    """
+    able = np.flatnonzero(drawn).astype(np.int32)
+    words = able[np.unique(np.linspace(0, len(able) - 1, min(looked_at, len(able))).astype(np.int64))]
+    trial = _found(sampler, best, words, TRIAL, 0)
+    chosen = words[np.lexsort((words, -trial))][: max(1, math.ceil(WORST * len(words)))]
+    fresh = _found(sampler, best, chosen, FRESH, 1)
+    draws = FRESH * len(chosen)
+    low, high = interval([int(fresh.sum())], draws, confidence)
+    return WorstWords(
+        Estimate(float(fresh.sum()) / draws, float(low[0]), float(high[0])), tuple(int(word) for word in chosen), len(words),
+        (TRIAL, FRESH),
+    )  # fmt: skip
+
+
+def _found(sampler: Sampler, best: Adversary, words: Ids, draws: int, turn: int) -> Ids:
+    """Return how often each word is guessed out of so many draws of it: int64[n]."""
+    inputs = np.repeat(words, draws)
+    numbers = np.zeros((len(inputs), 2), np.uint64)
+    numbers[:, 0] = np.uint64(turn) << np.uint64(32) | np.tile(np.arange(draws, dtype=np.uint64), len(words))
+    numbers[:, 1] = inputs
+    outputs = sampler.sample(inputs, Draws(SUBKEY, numbers))
+    return np.asarray((best.guesses(outputs) == inputs).reshape(len(words), draws).sum(axis=1))

@@ -20,7 +20,7 @@ import numpy as np
 
 from dptext_spark.arrays import F64, I64, Bools, Ids
 from dptext_spark.audit.attacks.posterior import columns_of, likeliest_inputs
-from dptext_spark.audit.deniability.outcomes import DRAWS, blocks
+from dptext_spark.audit.deniability.word_figures import DRAWS, blocks
 from dptext_spark.audit.estimates import CONFIDENCE
 from dptext_spark.audit.results import WordAttack
 from dptext_spark.errors import SettingsError

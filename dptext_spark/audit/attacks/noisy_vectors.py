@@ -17,8 +17,8 @@ from scipy.spatial.distance import cdist
 
 from dptext_spark.arrays import F32, F64, I64, Bools, Ids
 from dptext_spark.audit.attacks.posterior import AT_ONCE, MOST, SUBKEY, Candidates, drawn_from, from_columns
-from dptext_spark.audit.deniability.outcomes import interval
-from dptext_spark.audit.deniability.simulated import sampled
+from dptext_spark.audit.attacks.tokens import sampled
+from dptext_spark.audit.deniability.word_figures import interval
 from dptext_spark.audit.estimates import Estimate
 from dptext_spark.mechanisms.samplers.noise import NoiseSampler
 from dptext_spark.randomness.draws import Draws

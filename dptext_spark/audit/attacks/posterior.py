@@ -18,8 +18,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from dptext_spark.arrays import F32, F64, I64, Ids
-from dptext_spark.audit.deniability.outcomes import DRAWS, blocks, interval
-from dptext_spark.audit.deniability.simulated import sampled
+from dptext_spark.audit.attacks.tokens import sampled
+from dptext_spark.audit.deniability.word_figures import DRAWS, blocks, interval
 from dptext_spark.audit.estimates import Estimate
 from dptext_spark.errors import SettingsError
 from dptext_spark.mechanisms.base import LawColumns, Sampler

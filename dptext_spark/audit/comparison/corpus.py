@@ -18,7 +18,6 @@ from dptext_spark.audit.comparison.frontier import Point
 from dptext_spark.audit.comparison.risks import Text, risks, words_of
 from dptext_spark.audit.comparison.spec import ComparisonSpec
 from dptext_spark.audit.estimates import Estimate
-from dptext_spark.audit.utility.encoder_similarity import Originals
 from dptext_spark.audit.utility.learning import classes_of
 from dptext_spark.audit.utility.retained import (
     ACCURACY,
@@ -28,12 +27,13 @@ from dptext_spark.audit.utility.retained import (
     KEPT,
     ORDER,
     TESTED,
+    OwnOrder,
     downstream,
     joined,
     released,
     utilities,
 )
-from dptext_spark.audit.utility.word_order import OwnOrder
+from dptext_spark.audit.utility.text_metrics import Originals
 from dptext_spark.config.model import ModelConfig
 from dptext_spark.encoder.classifier_names import read_classifier, searches_of
 from dptext_spark.encoder.encoder import Encoder

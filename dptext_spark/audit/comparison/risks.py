@@ -16,9 +16,8 @@ from dptext_spark.audit.attacks.bigrams import Bigrams
 from dptext_spark.audit.attacks.context import context_attack, posterior_guesses
 from dptext_spark.audit.attacks.noisy_vectors import candidates_of_vectors
 from dptext_spark.audit.attacks.posterior import TRIES, drawn_from
-from dptext_spark.audit.attacks.tokens import Tokens
+from dptext_spark.audit.attacks.tokens import Level, Tokens, simulate
 from dptext_spark.audit.comparison.frontier import Basis
-from dptext_spark.audit.deniability.simulated import Level, simulate
 from dptext_spark.audit.estimates import CONFIDENCE, Estimate, rate_interval
 from dptext_spark.lexicon.prior import of_drawn
 from dptext_spark.mechanisms.base import Sampler

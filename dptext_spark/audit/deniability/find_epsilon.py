@@ -9,16 +9,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dptext_spark.arrays import F64, Bools
-from dptext_spark.audit.attacks.bayes_vulnerability import GIVEN_WORDS, NAMES
+from dptext_spark.audit.attacks.adversary import GIVEN_WORDS, NAMES
 from dptext_spark.audit.deniability.calibrate import (
     HIGH,
     LOW,
     Calibration,
     Point,
     search_epsilon,
+    word_requirement,
     worst_and_typical,
 )
-from dptext_spark.audit.deniability.requirement import word_requirement
 from dptext_spark.config.model import ModelConfig
 from dptext_spark.errors import SettingsError
 from dptext_spark.lexicon.characters import look_up_form

@@ -19,7 +19,7 @@ from dptext_spark.arrays import I64, U8, U64, Bools, bounds_of
 from dptext_spark.audit.estimates import Metric
 from dptext_spark.audit.results import AuditResult, Group, Shown
 from dptext_spark.audit.table.annotations import GROUPS, Annotations
-from dptext_spark.audit.table.names import stretches_in
+from dptext_spark.audit.table.metrics import stretches_in
 from dptext_spark.config.figures import LABELLED as MEANING
 from dptext_spark.encoder.classifier_names import searches_of
 from dptext_spark.model.privatizer import Privatizer

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from dptext_spark.audit.deniability.simulated import Level
+from dptext_spark.audit.attacks.tokens import Level
 from dptext_spark.audit.table.metrics import (
     ANNOTATED,
     ATTRIBUTE,

@@ -10,14 +10,13 @@ import numpy as np
 import pyarrow as pa
 
 from dptext_spark.arrays import F64, Bools
-from dptext_spark.audit.attacks.adversary import Adversary, adversary, is_small
+from dptext_spark.audit.attacks.adversary import Adversary, adversary, is_small, worst_words
 from dptext_spark.audit.attacks.bayes import BayesAttack, bayes_attack
-from dptext_spark.audit.attacks.bayes_vulnerability import worst_words
 from dptext_spark.audit.attacks.bigrams import Bigrams
 from dptext_spark.audit.attacks.context import ContextAttack, context_attack
 from dptext_spark.audit.attacks.frequency import frequency_attack
+from dptext_spark.audit.attacks.tokens import simulate
 from dptext_spark.audit.comparison.risks import Text, seen_vectors
-from dptext_spark.audit.deniability.simulated import simulate
 from dptext_spark.audit.estimates import CONFIDENCE
 from dptext_spark.audit.results import AuditResult
 from dptext_spark.errors import DataError

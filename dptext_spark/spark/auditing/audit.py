@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 
 from dptext_spark.audit.estimates import Metric
 from dptext_spark.audit.table.annotations import Annotations
-from dptext_spark.audit.table.attack import attack_sample
 from dptext_spark.audit.table.findings import Findings, TableAudit
 from dptext_spark.audit.table.labelled import Labels
 from dptext_spark.audit.table.metrics import (
@@ -27,6 +26,7 @@ from dptext_spark.audit.table.metrics import (
     text_figures,
 )
 from dptext_spark.audit.table.plan import LABEL_ROWS, SAMPLE, AuditPlan
+from dptext_spark.audit.table.utility import attack_sample
 from dptext_spark.config.figures import MEANING
 from dptext_spark.config.model import ModelConfig
 from dptext_spark.errors import DPTextError

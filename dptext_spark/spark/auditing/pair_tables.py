@@ -39,8 +39,14 @@ from dptext_spark.audit.table.labelled import (
     plain_engine,
     text_ids,
 )
-from dptext_spark.audit.table.metrics import COUNTS
-from dptext_spark.audit.table.names import FoundNames, kept_words, listed_counts, name_counts, names_of_rows
+from dptext_spark.audit.table.metrics import (
+    COUNTS,
+    FoundNames,
+    kept_words,
+    listed_counts,
+    name_counts,
+    names_of_rows,
+)
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import RunKey, hash_keys, identify
 from dptext_spark.spark.errors import INVALID_UTF8, TaskError, code_of

@@ -28,7 +28,7 @@ from dptext_spark.audit.table.utility import (
     require_labels,
     similarity,
 )
-from dptext_spark.audit.utility.accuracy import Both
+from dptext_spark.audit.utility.learning import Both
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.model.compile import load_lexicon
 from dptext_spark.model.privatizer import Privatizer

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from dptext_spark.audit.deniability.expected import expected_change
+from dptext_spark.audit.deniability.deniability import expected_change
 from dptext_spark.disclosure.disclosure import disclosure
 from dptext_spark.disclosure.facts import Restricted, RunFacts, RunMetric, RunRecord
 from dptext_spark.errors import CountMismatchError, RunError

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from dptext_spark.audit.deniability.expected import expected_change
+from dptext_spark.audit.deniability.deniability import expected_change
 from dptext_spark.disclosure.disclosure import disclosure
 from dptext_spark.disclosure.facts import MicroBatches, Restricted, RunFacts, RunMetric
 from dptext_spark.spark.job import counting, runs

@@ -9,7 +9,7 @@ from dptext_spark.audit.attacks.bayes import bayes_attack
 from dptext_spark.audit.attacks.bigrams import Bigrams
 from dptext_spark.audit.attacks.context import context_attack
 from dptext_spark.audit.attacks.frequency import frequency_attack
-from dptext_spark.audit.deniability.simulated import LEVELS, simulate
+from dptext_spark.audit.attacks.tokens import LEVELS, simulate
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import MECHANISMS

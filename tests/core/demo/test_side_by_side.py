@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dptext_spark.audit.attacks.bayes_vulnerability import bayes_vulnerability
+from dptext_spark.audit.attacks.adversary import bayes_vulnerability
 from dptext_spark.config.load import load_model_config
 from dptext_spark.demo.tickets import SETTINGS, side_by_side
 from dptext_spark.lexicon.prior import of_drawn

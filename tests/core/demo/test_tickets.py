@@ -11,7 +11,7 @@ import pytest
 
 from dptext_spark.audit.attacks.bigrams import Bigrams, states
 from dptext_spark.audit.attacks.context import context_attack
-from dptext_spark.audit.deniability.simulated import simulate
+from dptext_spark.audit.attacks.tokens import simulate
 from dptext_spark.config.load import load_model_config
 from dptext_spark.demo import TICKETS
 from dptext_spark.demo.tickets import demo_config, tickets

@@ -13,8 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from dptext_spark.audit.attacks.adversary import adversary
-from dptext_spark.audit.attacks.bayes_vulnerability import bayes_vulnerability
+from dptext_spark.audit.attacks.adversary import adversary, bayes_vulnerability
 from dptext_spark.audit.deniability.deniability import deniability
 from dptext_spark.cli.app import main
 from dptext_spark.config.load import parse_model_config

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from dptext_spark.audit.deniability.expected import OF_RECORD
+from dptext_spark.audit.deniability.deniability import OF_RECORD
 from dptext_spark.config.load import parse_config
 from dptext_spark.disclosure.facts import RunFacts
 from dptext_spark.errors import DPTextError

@@ -10,8 +10,7 @@ import pytest
 from dptext_spark.audit.attacks.bigrams import HIDDEN, Bigrams, guess_bigram_baseline
 from dptext_spark.audit.attacks.context import context_attack, posterior_guesses
 from dptext_spark.audit.attacks.posterior import candidates
-from dptext_spark.audit.attacks.tokens import Tokens
-from dptext_spark.audit.deniability.simulated import simulate
+from dptext_spark.audit.attacks.tokens import Tokens, simulate
 from dptext_spark.errors import DataError
 from dptext_spark.lexicon.prior import of_drawn
 from dptext_spark.text.tokens import EDGE, UNKNOWN

@@ -12,8 +12,7 @@ from dptext_spark.audit.attacks.bayes import bayes_attack
 from dptext_spark.audit.attacks.bigrams import Bigrams, states
 from dptext_spark.audit.attacks.context import context_attack, posterior_guesses
 from dptext_spark.audit.attacks.posterior import candidates_after
-from dptext_spark.audit.attacks.tokens import Tokens
-from dptext_spark.audit.deniability.simulated import SUBKEY, simulate
+from dptext_spark.audit.attacks.tokens import SUBKEY, Tokens, simulate
 from dptext_spark.errors import SettingsError
 from dptext_spark.mechanisms import CusText
 from dptext_spark.mechanisms.base import NO_WORD

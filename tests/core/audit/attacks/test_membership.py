@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from dptext_spark.audit.attacks.membership import best_threshold, membership_attack, numbered
-from dptext_spark.audit.utility.accuracy import Both
-from dptext_spark.audit.utility.learning import TextClassifier
+from dptext_spark.audit.utility.learning import Both, TextClassifier
 from dptext_spark.errors import DataError
 from tests.core.audit.labelled_texts import replaced
 

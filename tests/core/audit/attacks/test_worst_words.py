@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dptext_spark.audit.attacks.adversary import adversary
-from dptext_spark.audit.attacks.bayes_vulnerability import FRESH, TRIAL, worst_words
+from dptext_spark.audit.attacks.adversary import FRESH, TRIAL, adversary, worst_words
 from tests.core.audit.plain_attacks import table_sampler
 
 WORDS = 300

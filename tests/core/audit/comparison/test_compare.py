@@ -283,7 +283,7 @@ def test_processors_make_no_difference(
     texts = [read_records(places / name, name, "last") for name in ("public", "private")]
     asked = ComparisonSpec.of(config, "diffractor,calibrated,tem", ["2,8"], **SIZES)
     monkeypatch.setattr("dptext_spark.audit.attacks.adversary.SMALL", 10)
-    monkeypatch.setattr("dptext_spark.audit.deniability.simulated.DRAWN", 100)
+    monkeypatch.setattr("dptext_spark.audit.attacks.tokens.DRAWN", 100)
     found = []
     for processors in (1, 3):
         monkeypatch.setattr(os, "cpu_count", lambda number=processors: number)

@@ -11,9 +11,14 @@ import numpy as np
 import pytest
 
 from dptext_spark.arrays import Ids
-from dptext_spark.audit.deniability.calibrate import Calibration, search_epsilon, short, worst_and_typical
+from dptext_spark.audit.deniability.calibrate import (
+    Calibration,
+    search_epsilon,
+    short,
+    word_requirement,
+    worst_and_typical,
+)
 from dptext_spark.audit.deniability.find_epsilon import calibrate
-from dptext_spark.audit.deniability.requirement import word_requirement
 from dptext_spark.config.load import parse_model_config
 from dptext_spark.errors import SettingsError
 from dptext_spark.guarantee import Guarantee

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dptext_spark.audit.deniability import expected
-from dptext_spark.audit.deniability.expected import ENDS, expected_change
-from dptext_spark.audit.deniability.outcomes import outcomes
+from dptext_spark.audit.deniability import deniability
+from dptext_spark.audit.deniability.deniability import ENDS, expected_change
+from dptext_spark.audit.deniability.word_figures import outcomes
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.importance.budget import Budget, BudgetSelector
 from dptext_spark.importance.selection import Importance, Level
@@ -115,7 +115,7 @@ def test_whatever_levels_words_have_the_band_holds(
         )
         drawn = prior_of(model)
         if not drawn:
-            assert expected_change(model) == expected.NOT_DRAWN
+            assert expected_change(model) == deniability.NOT_DRAWN
             continue
         by_level = np.array([changes(model, sampler) for sampler in model.samplers])
         low, high = expected_change(model)
@@ -222,15 +222,15 @@ def test_where_no_law_tells_the_reason_stands_instead(
     noise = Laplace(epsilon=20.0)
     law = CusText(epsilon=2.0, k=3).compile(few)
     of_record = Privatizer(few, law, selector=BudgetSelector(Budget(record=1.0), np.array([9])))
-    assert expected_change(of_record) == expected.OF_RECORD
+    assert expected_change(of_record) == deniability.OF_RECORD
     assert (
         expected_change(compile(CusText(epsilon=2.0, k=3, fluent=True), with_pairs(few)))
-        == expected.OF_CONTEXT
+        == deniability.OF_CONTEXT
     )
     idf = Importance(provider="idf", percent=30)
-    assert expected_change(compile(noise, lexicon, importance=idf)) == expected.NOT_ALL
-    monkeypatch.setattr(expected, "WORK", 1 << 16)
-    assert expected_change(compile(noise, lexicon)) == expected.NOT_QUICK
+    assert expected_change(compile(noise, lexicon, importance=idf)) == deniability.NOT_ALL
+    monkeypatch.setattr(deniability, "WORK", 1 << 16)
+    assert expected_change(compile(noise, lexicon)) == deniability.NOT_QUICK
     assert expected_change(compile(CusText(epsilon=2.0), lexicon)) == pytest.approx(
         by_hand(compile(CusText(epsilon=2.0), lexicon)), rel=1e-6
     )

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from dptext_spark.audit.deniability.outcomes import DRAWS, SUBKEY, Outcomes, blocks, interval, outcomes
+from dptext_spark.audit.deniability.word_figures import DRAWS, SUBKEY, Outcomes, blocks, interval, outcomes
 from dptext_spark.errors import SettingsError
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from dptext_spark.audit.deniability.calibrate import figures_of, judge, word_requirement
 from dptext_spark.audit.deniability.deniability import Measured
-from dptext_spark.audit.deniability.requirement import figures_of, judge, word_requirement
 from dptext_spark.audit.deniability.word_figures import Bounded, DistinctOutputs, SmallestSet, Unchanged
 from dptext_spark.errors import SettingsError
 

@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 
 from dptext_spark.audit.deniability.deniability import measure
-from dptext_spark.audit.deniability.outcomes import Outcomes, outcomes
 from dptext_spark.audit.deniability.word_figures import (
     DistinctOutputs,
+    Outcomes,
     SmallestSet,
     Unchanged,
     WordFigure,
+    outcomes,
     whole_power,
 )
 from dptext_spark.lexicon.lexicon import Lexicon

@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 from dptext_spark.audit.attacks.frequency import FrequencyAttack
-from dptext_spark.audit.deniability.simulated import Level
-from dptext_spark.audit.table.attack import NOT_THE_BEST, TOO_FEW, attack_sample
+from dptext_spark.audit.attacks.tokens import Level
+from dptext_spark.audit.table.utility import NOT_THE_BEST, TOO_FEW, attack_sample
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import MVC, CusText, Mahalanobis, TruncatedGumbel
 from dptext_spark.model.privatizer import Privatizer

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dptext_spark.audit.table.names import (
+from dptext_spark.audit.table.metrics import (
     NAME_COUNTS,
     FoundNames,
     kept_words,

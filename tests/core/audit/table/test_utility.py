@@ -17,7 +17,7 @@ from dptext_spark.audit.table.utility import (
     require_labels,
     similarity,
 )
-from dptext_spark.audit.utility.accuracy import Both
+from dptext_spark.audit.utility.learning import Both
 from dptext_spark.errors import DataError
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.text.engine import Engine

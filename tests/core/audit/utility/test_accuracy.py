@@ -7,8 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from dptext_spark.audit.utility.accuracy import Both, downstream_accuracy
-from dptext_spark.audit.utility.learning import TextClassifier
+from dptext_spark.audit.utility.learning import Both, TextClassifier, downstream_accuracy
 from dptext_spark.errors import DataError
 from tests.core.audit.labelled_texts import labelled, replaced
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dptext_spark.audit.utility import encoder_similarity as module
-from dptext_spark.audit.utility.encoder_similarity import encoder_similarity, matched
+from dptext_spark.audit.utility import text_metrics as module
+from dptext_spark.audit.utility.text_metrics import encoder_similarity, matched
 from dptext_spark.encoder.outputs import TextVectors
 from dptext_spark.errors import DataError
 

@@ -10,7 +10,7 @@ import pytest
 
 from dptext_spark.arrays import I64, Ids
 from dptext_spark.audit.attacks.bigrams import Bigrams
-from dptext_spark.audit.utility.word_order import OwnOrder, word_order
+from dptext_spark.audit.utility.retained import OwnOrder, word_order
 from dptext_spark.errors import DataError
 from dptext_spark.text.tokens import EDGE, UNKNOWN
 

@@ -12,10 +12,8 @@ from dptext_spark.audit.attacks.attribute import attribute_attack
 from dptext_spark.audit.attacks.membership import membership_attack
 from dptext_spark.audit.estimates import Estimate
 from dptext_spark.audit.results import AuditResult, Figures, Group, OtherResult
-from dptext_spark.audit.utility.accuracy import Both, downstream_accuracy
-from dptext_spark.audit.utility.encoder_similarity import EncoderSimilarity
-from dptext_spark.audit.utility.learning import TextClassifier
-from dptext_spark.audit.utility.text_metrics import VectorSimilarity, text_overlap
+from dptext_spark.audit.utility.learning import Both, TextClassifier, downstream_accuracy
+from dptext_spark.audit.utility.text_metrics import EncoderSimilarity, VectorSimilarity, text_overlap
 from dptext_spark.report.blocks import Chart
 from dptext_spark.report.sections.measured import measured
 from tests.core.audit.labelled_texts import labelled, replaced

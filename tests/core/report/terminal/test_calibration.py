@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dptext_spark.audit.deniability.calibrate import Calibration, Point
+from dptext_spark.audit.deniability.calibrate import Calibration, Point, word_requirement
 from dptext_spark.audit.deniability.find_epsilon import FoundEpsilon
-from dptext_spark.audit.deniability.requirement import word_requirement
 from dptext_spark.config.requirements import RequirementResult
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
