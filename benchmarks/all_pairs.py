@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext_spark.lexicon.neighbors import nearest
-from dptext_spark.mechanisms.numerics.distances import squared_distances
+from dptext_spark.mechanisms.numerics.matrices import squared_distances
 from dptext_spark.runtime.jit import Int, compiled
 
 Reals = npt.NDArray[np.float64]

@@ -17,9 +17,9 @@ from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import TEM, CusText, Diffractor, SanText
 from dptext_spark.mechanisms.numerics.elementary import logarithm
 from dptext_spark.mechanisms.privacy_loss import by_distance, by_steps
+from dptext_spark.mechanisms.privacy_loss.loss import internal_epsilon
 from dptext_spark.mechanisms.samplers.exponential import DEEPEST
 from dptext_spark.mechanisms.samplers.ordering import OrderingSampler
-from dptext_spark.mechanisms.tight_epsilon import internal_epsilon
 
 EPSILONS = (0.5, 1.0, 2.0, 5.0, 10.0)
 WITHIN = 1e-3  # how far below the promise a search over all pairs may stay, relative to it

@@ -11,12 +11,10 @@ from __future__ import annotations
 
 from dptext_spark.errors import require_choice
 from dptext_spark.mechanisms.base import Law, Mechanism, Sampler, present_name
+from dptext_spark.mechanisms.clipped_noise import Gaussian, Laplace
 from dptext_spark.mechanisms.custext import CusText
 from dptext_spark.mechanisms.diffractor import Diffractor
-from dptext_spark.mechanisms.gaussian import Gaussian
-from dptext_spark.mechanisms.laplace import Laplace
-from dptext_spark.mechanisms.mahalanobis import Mahalanobis
-from dptext_spark.mechanisms.mvc import MVC
+from dptext_spark.mechanisms.mvc import MVC, Mahalanobis
 from dptext_spark.mechanisms.projection import Projection
 from dptext_spark.mechanisms.santext import SanText
 from dptext_spark.mechanisms.tem import TEM

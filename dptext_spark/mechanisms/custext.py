@@ -17,6 +17,8 @@ uniform, as at ε = 0.
 A small ε loses ε - ε/K at most by the formula: the best score of one word meets the least of another, and K - 1 others stand
 between in both sums. Floating point errs by less than 30·2^-53 in a weight, and what is left of 2^63 goes to the largest, which
 may be off by K times as much: 60·K·2^-53 in a pair, for which ε/K has room from K²·2^-47 on.
+
+How a word scores the words of its output set, min-max normalised to [0, 1].
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dptext_spark.arrays import F64, Ids
+from dptext_spark.arrays import F32, F64, Ids
 from dptext_spark.errors import SettingsError
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
@@ -45,21 +47,73 @@ from dptext_spark.mechanisms.output_sets import (
 )
 from dptext_spark.mechanisms.parameters import LEAST_EPSILON, choice, flag, integer, number
 from dptext_spark.mechanisms.privacy_loss.finite import within_groups
-from dptext_spark.mechanisms.privacy_loss.log_range import by_log_range
-from dptext_spark.mechanisms.remap import Remap, Remappable, released, remap_choice
-from dptext_spark.mechanisms.samplers import MAX_SLOTS, TableSampler
-from dptext_spark.mechanisms.samplers.fluent import FluentSampler, factors
-from dptext_spark.mechanisms.samplers.remapped import laws_of
-from dptext_spark.mechanisms.samplers.table import TableSummary
-from dptext_spark.mechanisms.set_scores import normalised_scores
-from dptext_spark.mechanisms.tight_epsilon import (
+from dptext_spark.mechanisms.privacy_loss.log_ratios import by_log_range
+from dptext_spark.mechanisms.privacy_loss.loss import (
     Calibration,
     calibrate,
     calibration_choice,
     internal_epsilon,
     lowered_epsilon,
 )
+from dptext_spark.mechanisms.remap import Remap, Remappable, released, remap_choice
+from dptext_spark.mechanisms.samplers import MAX_SLOTS, TableSampler
+from dptext_spark.mechanisms.samplers.fluent import FluentSampler, factors
+from dptext_spark.mechanisms.samplers.remapped import laws_of
+from dptext_spark.mechanisms.samplers.table import TableSummary
 from dptext_spark.rounding import exact, percent_up
+from dptext_spark.runtime.jit import compiled
+
+EQUAL = 1e-12  # scores that differ by less, relative to the largest, count as equal
+
+
+def normalised_scores(vectors: F32, sets: Ids, of_word: Ids, cosine: bool) -> F64:
+    """Return float64[V, k']: the score of each word of a set for each word, 0 the least and 1 the best; all 0 where equal.
+
+    Args:
+        vectors: float32[V, d].
+        sets: int32[S, k'], padded with -1, where the result means nothing.
+        of_word: int32[V], the set of each word.
+        cosine: the score is the cosine, else minus the Euclidean distance.
+    """
+    score = _scores(np.ascontiguousarray(vectors), sets, of_word, cosine)
+    held = sets[of_word] >= 0
+    low = np.where(held, score, np.inf).min(axis=1, keepdims=True)
+    span = np.where(held, score, -np.inf).max(axis=1, keepdims=True) - low
+    # Equal scores differ by rounding (cosines of parallel vectors), and min-max would blow that up to [0, 1].
+    spread = span > EQUAL * np.maximum(np.abs(low), np.abs(low + span))
+    return np.where(spread, (score - low) / np.where(spread, span, 1.0), 0.0)
+
+
+@compiled
+def _scores(vectors: Any, sets: Any, of_word: Any, cosine: bool) -> Any:
+    """Score each word against its set in float64, in a fixed order: float64[V, k']; 0 where the set is padded."""
+    words, size = vectors.shape
+    width = sets.shape[1]
+    norm = np.zeros(words)
+    for w in range(words):
+        total = 0.0
+        for j in range(size):
+            total += np.float64(vectors[w, j]) * np.float64(vectors[w, j])
+        norm[w] = np.sqrt(total)
+    out = np.zeros((words, width))
+    for w in range(words):
+        for i in range(width):
+            u = sets[of_word[w], i]
+            if u < 0:
+                continue
+            total = 0.0
+            if cosine:
+                for j in range(size):
+                    total += np.float64(vectors[w, j]) * np.float64(vectors[u, j])
+                both = norm[w] * norm[u]
+                out[w, i] = total / both if both > 0 else 0.0
+            else:
+                for j in range(size):
+                    gap = np.float64(vectors[w, j]) - np.float64(vectors[u, j])
+                    total += gap * gap
+                out[w, i] = -np.sqrt(total)
+    return out
+
 
 LEAST = 1e-12  # ε below which a law is uniform
 MOST_FLUENT = 32

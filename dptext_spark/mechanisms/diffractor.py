@@ -28,6 +28,7 @@ from dptext_spark.lexicon.orderings import several_walks
 from dptext_spark.mechanisms.base import Sampler
 from dptext_spark.mechanisms.parameters import LEAST_EPSILON, choice, integer, number
 from dptext_spark.mechanisms.privacy_loss.finite import by_steps
+from dptext_spark.mechanisms.privacy_loss.loss import Calibration, calibrate, calibration_choice
 from dptext_spark.mechanisms.remap import Remap, Remappable, released, remap_choice
 from dptext_spark.mechanisms.samplers.ordering import (
     OrderingSampler,
@@ -36,7 +37,6 @@ from dptext_spark.mechanisms.samplers.ordering import (
     floor_share,
     radius,
 )
-from dptext_spark.mechanisms.tight_epsilon import Calibration, calibrate, calibration_choice
 
 Form = Literal["geometric", "tem"]
 Preset = Literal["none", "L0", "L1", "L2"]

@@ -9,7 +9,7 @@ import numpy as np
 
 from dptext_spark.arrays import I64, Ids, Vectors
 from dptext_spark.lexicon.neighbors import UNDERFLOW
-from dptext_spark.mechanisms.numerics.distances import squared_distance
+from dptext_spark.mechanisms.numerics.matrices import squared_distance
 from dptext_spark.runtime.jit import Int, compiled
 
 SLACK = 1e-9  # room for the rounding of lengths that only decide what need not be measured

@@ -33,11 +33,11 @@ from dptext_spark.lexicon.neighbors import Metric
 from dptext_spark.mechanisms.base import Laws, Sampler
 from dptext_spark.mechanisms.parameters import LEAST_EPSILON, Parameter, declared, is_number, number
 from dptext_spark.mechanisms.privacy_loss.exponential import calibrated_whole
+from dptext_spark.mechanisms.privacy_loss.loss import Calibration, calibration_choice
 from dptext_spark.mechanisms.remap import Remap, Remappable, released, remap_choice, telling
 from dptext_spark.mechanisms.samplers import ExponentialSampler
 from dptext_spark.mechanisms.samplers.exponential import bound_up
 from dptext_spark.mechanisms.samplers.remapped import RemappedSampler
-from dptext_spark.mechanisms.tight_epsilon import Calibration, calibration_choice
 
 LEAST_P = 1e-6  # below it, so few of 2^63 would be left to the draws that their rounding mattered
 

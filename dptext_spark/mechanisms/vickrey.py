@@ -23,9 +23,8 @@ from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.neighbors import nearest, nearest_in
 from dptext_spark.mechanisms.base import Mechanism, Sampler
-from dptext_spark.mechanisms.mahalanobis import lam_number, mahalanobis_guarantee, noise_matrix
-from dptext_spark.mechanisms.mvc import MVC, radial_noise
-from dptext_spark.mechanisms.numerics.distances import pair_distances
+from dptext_spark.mechanisms.mvc import MVC, lam_number, mahalanobis_guarantee, noise_matrix, radial_noise
+from dptext_spark.mechanisms.numerics.matrices import pair_distances
 from dptext_spark.mechanisms.parameters import LEAST_EPSILON, choice, number
 from dptext_spark.mechanisms.samplers.approximate import Search, search_choice
 from dptext_spark.mechanisms.samplers.noise import NoiseSampler, NoiseSummary

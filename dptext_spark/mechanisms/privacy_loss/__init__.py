@@ -11,19 +11,16 @@ from dataclasses import replace
 
 from dptext_spark.mechanisms.base import Sampler
 from dptext_spark.mechanisms.privacy_loss.exponential import by_distance
-from dptext_spark.mechanisms.privacy_loss.finite import by_rank, by_steps, within_groups
-from dptext_spark.mechanisms.privacy_loss.half_spaces import by_half_spaces
-from dptext_spark.mechanisms.privacy_loss.log_range import by_log_range
+from dptext_spark.mechanisms.privacy_loss.finite import by_bound, by_groups, by_rank, by_steps, within_groups
 from dptext_spark.mechanisms.privacy_loss.log_ratios import (
     RecordLoss,
     along_lists,
     between_groups,
     by_distances,
+    by_log_range,
 )
 from dptext_spark.mechanisms.privacy_loss.loss import Loss
-from dptext_spark.mechanisms.privacy_loss.remapped import by_bound, by_groups
-from dptext_spark.mechanisms.privacy_loss.sampled import by_draws
-from dptext_spark.mechanisms.privacy_loss.truncated_laplace import by_exits
+from dptext_spark.mechanisms.privacy_loss.sampled import by_draws, by_exits, by_half_spaces
 from dptext_spark.mechanisms.samplers.exponential import ExponentialSampler
 from dptext_spark.mechanisms.samplers.fluent import FluentSampler
 from dptext_spark.mechanisms.samplers.noise import NoiseSampler

@@ -16,11 +16,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dptext_spark.arrays import F32, F64, Ids
-from dptext_spark.mechanisms.numerics.distances import squared_distances
-from dptext_spark.mechanisms.privacy_loss.loss import LOG_SLACK, Loss, evenly_spaced
+from dptext_spark.mechanisms.numerics.matrices import squared_distances
+from dptext_spark.mechanisms.privacy_loss.loss import LOG_SLACK, Loss, evenly_spaced, internal_epsilon
 from dptext_spark.mechanisms.samplers.exponential import ExponentialSampler, cut_off
 from dptext_spark.mechanisms.samplers.exponential_rows import log_normalisers
-from dptext_spark.mechanisms.tight_epsilon import internal_epsilon
 from dptext_spark.rounding import digits_up
 from dptext_spark.runtime.jit import Int, compiled
 from dptext_spark.runtime.progress import Counted

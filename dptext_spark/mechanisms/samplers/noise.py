@@ -48,8 +48,7 @@ from dptext_spark.mechanisms.samplers.approximate import (
     with_recall,
     words_evenly,
 )
-from dptext_spark.mechanisms.samplers.nearest import TOKENS, Targets
-from dptext_spark.mechanisms.samplers.neighbor_table import OPEN, SIZE, NeighborTable
+from dptext_spark.mechanisms.samplers.nearest import OPEN, SIZE, TOKENS, NeighborTable, Targets
 from dptext_spark.mechanisms.summary import Ends, Quantiles, Summary
 from dptext_spark.randomness.draws import Draws
 from dptext_spark.runtime.jit import Int, compiled

@@ -10,7 +10,7 @@ from dptext_spark.errors import SettingsError
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.importance.selection import LARGEST, common_unit, require_one_distance, weakest_guarantee
 from dptext_spark.mechanisms import CusText
-from dptext_spark.mechanisms.mahalanobis import Mahalanobis
+from dptext_spark.mechanisms.mvc import Mahalanobis
 
 
 def of(*epsilons: float, **more: float) -> list[Guarantee]:

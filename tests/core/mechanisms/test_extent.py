@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dptext_spark.mechanisms.extent import largest_distance, ranks
-from dptext_spark.mechanisms.numerics.distances import pair_distances
+from dptext_spark.mechanisms.numerics.matrices import pair_distances
 
 RANDOM = np.random.default_rng(6)
 DOUBLED = RANDOM.normal(size=(80, 5)).astype(np.float32)

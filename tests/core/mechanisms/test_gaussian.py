@@ -10,7 +10,7 @@ from scipy import integrate, stats
 
 from dptext_spark.errors import SettingsError
 from dptext_spark.mechanisms import Gaussian
-from dptext_spark.mechanisms.gaussian import gaussian_delta, largest_ratio
+from dptext_spark.mechanisms.clipped_noise import gaussian_delta, largest_ratio
 from tests.core.mechanisms.plain_noise import draws_of, lexicon_of, too_different, too_far
 
 N = 60_000

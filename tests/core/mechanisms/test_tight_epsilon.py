@@ -12,7 +12,7 @@ from dptext_spark.errors import SettingsError
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import MECHANISMS, TEM, CusText, Diffractor, SanText
-from dptext_spark.mechanisms.tight_epsilon import internal_epsilon
+from dptext_spark.mechanisms.privacy_loss.loss import internal_epsilon
 from dptext_spark.model.certificate import certify
 from dptext_spark.model.privatizer import Privatizer
 from tests.core.names import names

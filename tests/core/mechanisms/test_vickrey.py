@@ -12,7 +12,7 @@ import scipy.linalg
 
 from dptext_spark.errors import SettingsError
 from dptext_spark.mechanisms import MVC, Mahalanobis, Vickrey
-from dptext_spark.mechanisms.samplers.neighbor_table import NeighborTable
+from dptext_spark.mechanisms.samplers.nearest import NeighborTable
 from dptext_spark.mechanisms.samplers.noise import choose_second
 from tests.core.mechanisms.plain_noise import (
     draws_of,

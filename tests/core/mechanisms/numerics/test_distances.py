@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from dptext_spark.mechanisms.numerics.distances import distances_of, squared_distances
+from dptext_spark.mechanisms.numerics.matrices import distances_of, squared_distances
 
 
 def plain(x: np.ndarray, y: np.ndarray) -> float:

@@ -10,7 +10,7 @@ import pytest
 
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import TruncatedLaplace
-from dptext_spark.mechanisms.privacy_loss import by_exits, truncated_laplace
+from dptext_spark.mechanisms.privacy_loss import by_exits, sampled
 from dptext_spark.mechanisms.privacy_loss.loss import evenly_spaced
 from dptext_spark.model.certificate import certify
 from dptext_spark.model.privatizer import Privatizer
@@ -59,8 +59,8 @@ def test_it_is_the_worst_of_all_pairs(choice: TruncatedLaplace, dimensions: int)
 
 def test_pairs_that_were_not_computed_are_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     made = TruncatedLaplace(1.0).compile(lexicon_of(np.random.default_rng(4).normal(size=(130, 5))))
-    monkeypatch.setattr(truncated_laplace, "MARGIN", 1e9)
-    monkeypatch.setattr(truncated_laplace, "_bound", lambda vectors, noise: None)
+    monkeypatch.setattr(sampled, "MARGIN", 1e9)
+    monkeypatch.setattr(sampled, "_bound", lambda vectors, noise: None)
     found = by_exits(made)
     assert found.pairs < found.total
     assert 0 < found.delta <= worst(made.centers, *made.parameters)[0] * (1 + 1e-9)

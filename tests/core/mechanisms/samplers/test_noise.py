@@ -18,7 +18,7 @@ from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import MVC, Mahalanobis, Projection, Vickrey
 from dptext_spark.mechanisms.mvc import radial_noise
-from dptext_spark.mechanisms.samplers.neighbor_table import OPEN, NeighborTable
+from dptext_spark.mechanisms.samplers.nearest import OPEN, NeighborTable
 from dptext_spark.mechanisms.samplers.noise import NOISES, NoiseSampler, NoiseSummary, fill, lanes_of
 from dptext_spark.randomness.draws import Draws
 from tests.core.mechanisms.plain_noise import draws_of, plain_choice, plain_two
