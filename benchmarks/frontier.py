@@ -12,10 +12,10 @@ from benchmarks.sentiment import Task
 from benchmarks.sizes import Sizes
 from benchmarks.sources import lexicons
 from dptext_spark.audit.comparison.compare import Comparison, compare
+from dptext_spark.audit.comparison.corpus import Records
 from dptext_spark.audit.comparison.risks import CONTEXT
 from dptext_spark.audit.comparison.spec import ComparisonSpec
 from dptext_spark.config.load import parse_model_config
-from dptext_spark.text.records import Records
 
 CURVES = "custext,diffractor,diffractor:form=tem,santext,tem,mvc"
 # Each over the range in which it goes from hiding most words to keeping most.

@@ -140,7 +140,7 @@ __all__ = [
 
 _ARCHIVE = getattr(getattr(__spec__, "loader", None), "archive", None)  # of a zip, as --py-files ships one
 if _ARCHIVE is not None:
-    import_module("dptext_spark.runtime.zip_import").import_unpacked(_ARCHIVE)
+    import_module("dptext_spark.runtime.paths").import_unpacked(_ARCHIVE)
 
 
 def __getattr__(name: str) -> Any:

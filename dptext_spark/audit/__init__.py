@@ -18,15 +18,15 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dptext_spark.audit.comparison.compare import Comparison, compare
+    from dptext_spark.audit.comparison.corpus import Records
     from dptext_spark.audit.comparison.spec import ComparisonSpec
     from dptext_spark.audit.deniability.find_epsilon import FoundEpsilon, calibrate
-    from dptext_spark.text.records import Records
 
 _HOMES = {
     "Comparison": "audit.comparison.compare",
     "ComparisonSpec": "audit.comparison.spec",
     "FoundEpsilon": "audit.deniability.find_epsilon",
-    "Records": "text.records",
+    "Records": "audit.comparison.corpus",
     "calibrate": "audit.deniability.find_epsilon",
     "compare": "audit.comparison.compare",
 }

@@ -185,11 +185,11 @@ def compare(
 ) -> None:
     """Compare mechanisms where attacks succeed equally, because ε means another thing for each: which keeps most of the text?"""
     from dptext_spark.audit.comparison.compare import compare as run_comparison
+    from dptext_spark.audit.comparison.corpus import read_records
     from dptext_spark.audit.comparison.spec import ComparisonSpec
     from dptext_spark.config.load import load_model_config
     from dptext_spark.errors import require_extra
     from dptext_spark.report.comparison import comparison_page, comparison_text, write_private
-    from dptext_spark.text.records import read_records
 
     if out is not None:
         require_extra("audit", "jinja2", "matplotlib")

@@ -18,7 +18,7 @@ from dptext_spark.encoder.onnx import Kind, Running
 from dptext_spark.encoder.tokenizer import Pieces, Tokenizer, Windows, batches, padded_lengths, windows
 from dptext_spark.encoder.weights import MODULES
 from dptext_spark.errors import DataError, require_extra
-from dptext_spark.text.spans import Spans
+from dptext_spark.text.chunks import Spans
 
 
 class Encoder:

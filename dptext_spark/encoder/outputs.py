@@ -14,7 +14,7 @@ from dptext_spark.arrays import F32, I64
 from dptext_spark.encoder.encoder import Encoder
 from dptext_spark.encoder.tokenizer import ADDED_TOKENS, MASK, Pieces, batches, padded_lengths, windows
 from dptext_spark.errors import DataError
-from dptext_spark.text.spans import Spans
+from dptext_spark.text.chunks import Spans
 
 
 class _Masked(NamedTuple):

@@ -24,9 +24,9 @@ from dptext_spark.arrays import F32, I32, I64, ReadOnlyArrays
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.lexicon.characters import APOSTROPHE, HYPHEN, PASS, SPACE, cell, decode, lower_into, tables
 from dptext_spark.runtime.jit import compiled
+from dptext_spark.text.chunks import Spans
 from dptext_spark.text.engine import Engine
 from dptext_spark.text.lookup import look_up_form
-from dptext_spark.text.spans import Spans
 from dptext_spark.text.tokenizer import letters_of
 from dptext_spark.text.tokens import list_words
 from dptext_spark.text.word_table import SHORT, WordTable, find_short, key_of

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from dptext_spark.arrays import F32
 from dptext_spark.errors import DataError
-from dptext_spark.text.spans import Spans
+from dptext_spark.text.chunks import Spans
 
 _MIX = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
 # By name: only who asks for attention needs the extra [encoder].

@@ -20,8 +20,8 @@ from dptext_spark.importance.providers import InvalidWeightsError
 from dptext_spark.importance.selection import DIRECTIONS, WHOLE
 from dptext_spark.randomness.draws import is_bytes
 from dptext_spark.runtime.jit import Int, compiled
+from dptext_spark.text.chunks import Spans
 from dptext_spark.text.selection import Texts, TokenSelection
-from dptext_spark.text.spans import Spans
 
 TOP, MEDIUM, BOTTOM = range(len(DIRECTIONS))
 

@@ -27,9 +27,8 @@ from dptext_spark.lexicon.characters import look_up_form, producible
 from dptext_spark.lexicon.neighbors import METRICS, Metric
 from dptext_spark.lexicon.prior import PairModel, Prior, of_drawn
 from dptext_spark.lexicon.readers.builder import ReadCounts
-from dptext_spark.lexicon.vocabulary import Vocabulary
+from dptext_spark.lexicon.vocabulary import Traversable, Vocabulary, read_array
 from dptext_spark.runtime.display import cut, line, table
-from dptext_spark.runtime.npy import Traversable, read_array
 from dptext_spark.runtime.progress import counted
 
 MANIFEST_FILE = "manifest.json"

@@ -2,10 +2,14 @@
 
 Lists name words that are never put out: obscenities and slurs of the packaged one, and what a user's own list names. A list is
 a UTF-8 text with one word a line. Blank lines and lines that begin with # are comments.
+
+One .npy file: memory-mapped on disk, read whole inside an archive, never unpickled.
 """
 
 from __future__ import annotations
 
+import io
+import sys
 from collections.abc import Sequence
 from functools import cache, cached_property
 from importlib.resources import files
@@ -13,13 +17,38 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from dptext_spark.arrays import I32, I64, U8
 from dptext_spark.errors import DataError
 from dptext_spark.lexicon.characters import look_up_form
-from dptext_spark.runtime.npy import Traversable, read_array
+
+if sys.version_info >= (3, 11):
+    from importlib.resources.abc import Traversable as Traversable
+else:
+    from importlib.abc import Traversable as Traversable
+
+
+def read_array(file: Path | Traversable) -> npt.NDArray[Any]:
+    """Return the array that `file` holds.
+
+    Args:
+        file: a path on disk (memory-mapped, read-only), or a packaged file inside a .zip (read whole).
+
+    Raises:
+        DataError: the file is missing, truncated, or no .npy file.
+    """
+    try:
+        if isinstance(file, Path):
+            return np.asarray(np.load(file, mmap_mode="r", allow_pickle=False))
+        return np.asarray(np.load(io.BytesIO(file.read_bytes()), allow_pickle=False))
+    except FileNotFoundError as reason:
+        raise DataError(f"{file}: there is no such file.") from reason
+    except (ValueError, EOFError, OSError) as reason:
+        raise DataError(f"{file}: not a complete .npy file.") from reason
+
 
 OFFSETS_FILE = "vocabulary.offsets.npy"
 BYTES_FILE = "vocabulary.bytes.npy"

@@ -33,6 +33,7 @@ from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.neighbors import Metric, squared_lengths
 from dptext_spark.mechanisms.base import TOTAL, Laws, Mechanism, Sampler
 from dptext_spark.mechanisms.numerics.largest import Points, largest_scores
+from dptext_spark.mechanisms.numerics.matrices import in_threads
 from dptext_spark.mechanisms.output_sets import bits_told
 from dptext_spark.mechanisms.parameters import choice
 from dptext_spark.mechanisms.samplers.exponential import ExponentialSampler, ExponentialSummary
@@ -47,7 +48,6 @@ from dptext_spark.mechanisms.samplers.remapped import (
 from dptext_spark.mechanisms.samplers.table import TableSampler, TableSummary, groups_of
 from dptext_spark.mechanisms.summary import Quantiles, RemapSummary, Summary
 from dptext_spark.runtime.jit import Int, compiled
-from dptext_spark.runtime.threads import in_threads
 
 Remap = Literal["none", "bayes"]
 TOGETHER = 128  # outputs whose columns are held at once, by each thread

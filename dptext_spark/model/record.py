@@ -26,9 +26,8 @@ from dptext_spark.mechanisms.privacy_loss.accountant import (
 )
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.rounding import digits_up, exact
-from dptext_spark.runtime.atomic import write_atomically
 from dptext_spark.runtime.jit import build
-from dptext_spark.runtime.paths import user_cache
+from dptext_spark.runtime.paths import user_cache, write_atomically
 from dptext_spark.runtime.progress import Counted
 
 SIZES = (25, 100)  # drawn words for which figures are stated where those of a run may not be shown

@@ -21,7 +21,7 @@ from dptext_spark.report.charts import MOST_LINES, Line, lines
 from dptext_spark.report.page import build_page
 from dptext_spark.report.terminal.console import hanging
 from dptext_spark.rounding import exact, percent_down, percent_up
-from dptext_spark.runtime.atomic import PRIVATE, write_atomically
+from dptext_spark.runtime.paths import PRIVATE, write_atomically
 
 RESTRICTED = "figures in this file depend on the private text. Not for sharing."
 READ = (

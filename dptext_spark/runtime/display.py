@@ -1,11 +1,14 @@
 """How values show themselves: in one line as a `repr`, and in a notebook as a small table whose texts are all escaped.
 
 Neither shows arrays, keys, entries of lists, or figures of private text. What a sentence was and became is shown in HTML only.
+
+Whether this process is a notebook's kernel, and how it shows HTML. Without IPython nothing is imported.
 """
 
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import MISSING, Field, fields
 from difflib import SequenceMatcher
@@ -128,3 +131,27 @@ def differences(before: str, after: str) -> Iterator[tuple[bool, str, str]]:
     first, second = _PIECES.findall(before), _PIECES.findall(after)
     for action, i, j, k, m in SequenceMatcher(None, first, second, autojunk=False).get_opcodes():
         yield action == "equal", "".join(first[i:j]), "".join(second[k:m])
+
+
+_HEIGHT = 720  # pixels
+
+
+def in_notebook() -> bool:
+    """Whether cells are run by a kernel, which shows HTML; not in a terminal, IPython's included."""
+    module = sys.modules.get("IPython")  # a kernel has imported it
+    shell = None if module is None else module.get_ipython()
+    return getattr(shell, "kernel", None) is not None
+
+
+def frame(page: str, title: str) -> str:
+    """Return HTML that holds a whole page in a frame of its own, whose styles touch nothing else and which runs no script."""
+    held = escape(page)
+    style = f"width:100%;height:{_HEIGHT}px;border:1px solid #999"
+    return f'<iframe sandbox="" title="{escape(title)}" style="{style}" srcdoc="{held}"></iframe>'
+
+
+def show_html(html: str) -> None:
+    """Show HTML below the cell that runs; only where :func:`in_notebook`."""
+    sys.modules["IPython"].display.display(
+        {"text/html": html, "text/plain": "(shown in a notebook)"}, raw=True
+    )

@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Callable
 
-from dptext_spark.runtime.notebook import in_notebook
+from dptext_spark.runtime.display import in_notebook
 
 Progress = Callable[[str, float | None], None]
 """Called with each step, and the share of it that is done, 0 to 1; None where that is not known."""

@@ -21,7 +21,6 @@ from dptext_spark.lexicon.characters import tables
 from dptext_spark.runtime.display import line
 from dptext_spark.runtime.jit import Int, compiled
 from dptext_spark.text.chunks import Strips, padded, strips, summed, validity
-from dptext_spark.text.context import NO_WORD, PREVIOUS, words_before
 from dptext_spark.text.identifiers.fakes import Keyed, replacements
 from dptext_spark.text.identifiers.finder import Finder, Found
 from dptext_spark.text.identifiers.provider import OfRows, Provider
@@ -35,7 +34,7 @@ from dptext_spark.text.names.search import LOCATION, PERSON
 from dptext_spark.text.names.sources import LIST_TYPES
 from dptext_spark.text.policy import BEYOND_MASK, CASES, NUMBER_MASK, NUMBERS, OOV, OOV_MASK, Policy
 from dptext_spark.text.render import DATASET, SLACK, TOKEN, assign_blocks, rebuild
-from dptext_spark.text.selection import TokenSelection, drop_unselected
+from dptext_spark.text.selection import NO_WORD, PREVIOUS, TokenSelection, drop_unselected, words_before
 from dptext_spark.text.tokenizer import cut_whitespace, cut_words
 from dptext_spark.text.word_table import WordTable
 
@@ -65,7 +64,7 @@ class Noise(NamedTuple):
         others: blocks uint64[n, 2] -> uint64[n, 2], the draws of unknown words and numbers.
         identifiers: the same for the fakes of identifiers, by a subkey of their own.
         at_levels: as `words`, with the level of importance of each, uint8[n]; needed where words are chosen.
-        in_context: as `words`, with the word released before each, int32[n] (:func:`~dptext_spark.text.context.words_before`);
+        in_context: as `words`, with the word released before each, int32[n] (:func:`~dptext_spark.text.selection.words_before`);
             None where draws do not depend on it.
         names: what the pseudonyms of names are drawn from; None where there are none.
     """

@@ -3,6 +3,14 @@
 Both are cut as the engine cuts them. A text and its rewritten form are aligned by their pieces, which lie between spaces and
 hold a word; within a piece word by word, where it holds as many on both sides. A text with more or fewer pieces is not
 aligned at all, and a piece with more or fewer words not within.
+
+Pair the tokens of a source with their replacements in an output, without the key: what an audit needs.
+
+Between two listed tokens the output must hold the source's bytes; what stands in a token's place is a lexicon word, a mask,
+or as many digits. Under a budget a word of the lexicon may have become a mask, too. A row that does not fit was not made from
+its source by replacing words. Words that only an apostrophe or a hyphen separates, or nothing, are paired together: lexicon
+words may hold such characters, too. An identifier has its placeholder on both sides, a fake of one shape, or a pseudonym of
+one word; fakes and pseudonyms are not paired.
 """
 
 from __future__ import annotations
@@ -13,13 +21,34 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from dptext_spark.arrays import I32, I64, U8, U64, Bools
-from dptext_spark.lexicon.characters import PASS, SPACE, cell, decode, lower_into, tables
+from dptext_spark.arrays import I32, I64, U8, U64, Bools, bounds_of
+from dptext_spark.lexicon.characters import (
+    APOSTROPHE,
+    HYPHEN,
+    LETTER,
+    PASS,
+    SPACE,
+    cell,
+    decode,
+    lower_into,
+    scan_word,
+    tables,
+)
 from dptext_spark.randomness.draws import hash_bytes
 from dptext_spark.runtime.jit import Int, compiled
-from dptext_spark.text.engine import Engine
-from dptext_spark.text.lookup import IDENTIFIER, INVALID, LOWERED, MASKED_NUMBER, look_up_form
-from dptext_spark.text.spans import Spans
+from dptext_spark.text.chunks import Spans, padded
+from dptext_spark.text.engine import Engine, Placed
+from dptext_spark.text.lookup import (
+    DRAWN_OOV,
+    IDENTIFIER,
+    INVALID,
+    LOWERED,
+    MASKED_NUMBER,
+    MASKED_OOV,
+    RANDOM_NUMBER,
+    look_up_form,
+)
+from dptext_spark.text.policy import BEYOND_MASK
 from dptext_spark.text.tokens import UNKNOWN, listed
 
 DRAWN_WORD, KEPT_WORD, UNKNOWN_WORD, NUMBER, NO_WORD = range(5)
@@ -167,3 +196,247 @@ def pair(source: Words, output: Words) -> Pairing:
     beginning = np.repeat(first, sizes)
     partner = np.where(beginning >= 0, beginning + within, -1)
     return Pairing(partner, (partner >= 0) & (np.repeat(sizes, sizes) == 1), rows)
+
+
+BEGINS, FAKED = 1, 2
+# The code of a pseudonym among tokens, and of one with drawn words beside it and nothing between: words that are not paired.
+NAMED, NAMED_WORDS = -100, -101
+
+
+@compiled
+def _equal(a: Any, i: Int, b: Any, j: Int, size: Int, marks: Any) -> bool:
+    """Whether b[j:j + size] is a[i:i + size]; in a fake letters stand for letters and digits for digits."""
+    for k in range(size):
+        p, q = a[i + k], b[j + k]
+        if p != q:
+            if marks.shape[0] == 0 or not marks[i + k] & FAKED:
+                return False
+            digits = 48 <= p <= 57 and 48 <= q <= 57
+            letters = 97 <= (p | 32) <= 122 and 97 <= (q | 32) <= 122
+            if not digits and not letters:
+                return False
+    return True
+
+
+@compiled
+def _stretch_end(out: Any, at: Int, end: Int, beyond: Any, stage: Any, classes: Any) -> Int:
+    """Return where the word that begins at out[at] ends, or -1; under a budget words and masks that joiners connect."""
+    position, stop, joined = at, np.int64(-1), False
+    while position < end:
+        masked = beyond.shape[0] > 0 and position + beyond.shape[0] <= end
+        for k in range(beyond.shape[0] if masked else 0):
+            masked = masked and out[position + k] == beyond[k]
+        if masked:
+            position += beyond.shape[0]
+            stop, joined = position, False
+            continue
+        point, length = decode(out, position, end)
+        kind = classes[cell(point, stage)] if point >= 0 else SPACE
+        if kind == LETTER:
+            stop = scan_word(out, position, end, stage, classes)[0]
+            if stop < 0:
+                return np.int64(-1)
+            position, joined = stop, False
+        elif beyond.shape[0] > 0 and stop >= 0 and not joined and (kind == APOSTROPHE or kind == HYPHEN):
+            position += length
+            joined = True
+        else:
+            break
+    return stop
+
+
+@compiled
+def _place_end(
+    data: Any, start: Int, stop: Int, code: Int, gap_end: Int, last: bool, out: Any, at: Int, end: Int,
+    whitespace: bool, stage: Any, classes: Any, marks: Any, beyond: Any,
+) -> Int:  # fmt: skip
+    """Return where the replacement of data[start:stop] at out[at] ends, or -1. The source goes on with data[stop:gap_end]."""
+    gap = gap_end - stop
+    if code == MASKED_OOV or code == MASKED_NUMBER:
+        return at + 5 if at + 5 <= end and out[at] == 91 and out[at + 4] == 93 else -1
+    if code == RANDOM_NUMBER:
+        return at + (stop - start) if at + (stop - start) <= end else -1
+    best = np.int64(-1)
+    if whitespace and code != NAMED:
+        q = at
+        while q < end:
+            point, length = decode(out, q, end)
+            if point < 0 or classes[cell(point, stage)] == SPACE:
+                break
+            q += length
+        best = q
+    else:
+        best = _stretch_end(out, at, end, beyond, stage, classes)
+        if best < 0:
+            return -1
+    if marks.shape[0] > 0 and stop < gap_end and marks[stop] & BEGINS:
+        q = at + 1  # a word ends where the identifier behind it begins, which may come again
+        while q <= best:
+            if q + gap <= end and _equal(data, stop, out, q, gap, marks) and (not last or q + gap == end):
+                return q
+            q += 1
+        return -1
+    # The longest word whose continuation is the source's gap, which may begin with a joiner or with a kept word.
+    q = best
+    while q > at:
+        if q + gap <= end and _equal(data, stop, out, q, gap, marks) and (not last or q + gap == end):
+            return q
+        q -= 1
+    return -1
+
+
+@compiled
+def _continues(
+    data: Any,
+    code: Int,
+    stop: Int,
+    following: Int,
+    start: Int,
+    stage: Any,
+    classes: Any,
+) -> bool:
+    """Whether what stands for two tokens is not told apart: parts of a long number; words with a joiner between, or nothing.
+
+    One ends at `stop` and becomes `code`, the other begins at `start` and becomes `following`. A pseudonym is told apart from a
+    word unless nothing is between them.
+    """
+    if code == RANDOM_NUMBER or following == RANDOM_NUMBER:
+        return bool(code == following and stop == start)
+    if code <= NAMED or following <= NAMED:
+        other = following if code <= NAMED else code
+        return bool(stop == start and (other >= 0 or other == DRAWN_OOV or other <= NAMED))
+    if (code < 0 and code != DRAWN_OOV) or (following < 0 and following != DRAWN_OOV):
+        return False
+    if stop == start:
+        return True
+    point, length = decode(data, stop, start)
+    kind = classes[cell(point, stage)] if point >= 0 else SPACE
+    return bool(stop + length == start and (kind == APOSTROPHE or kind == HYPHEN))
+
+
+@compiled
+def _align(
+    data: Any, bounds: Any, tokens: Any, n: Int, out: Any, out_bounds: Any, whitespace: bool, k0: Int, k1: Int,
+    stage: Any, classes: Any, lower: Any, marks: Any, beyond: Any, groups: Any, replacements: Any, rows: Any,
+    fits: Any,
+) -> Int:  # fmt: skip
+    """Fill keyed hashes of each token and of its replacement; return how many were paired."""
+    t, paired = 0, 0
+    form = np.empty(4096, np.uint8)
+    for row in range(bounds.shape[0] - 1):
+        position, end = bounds[row], bounds[row + 1]
+        at, out_end = out_bounds[row], out_bounds[row + 1]
+        good = True
+        first = paired
+        while t < n and (tokens[t, 3] & 0xFFFFFFFF) == row:
+            start, stop, code = tokens[t, 0], tokens[t, 1], tokens[t, 2]
+            t += 1
+            last = t == n or (tokens[t, 3] & 0xFFFFFFFF) != row
+            while not last and _continues(data, code, stop, tokens[t, 2], tokens[t, 0], stage, classes):
+                named = code <= NAMED or tokens[t, 2] <= NAMED
+                stop, code = tokens[t, 1], np.int64(NAMED_WORDS) if named else tokens[t, 2]
+                t += 1
+                last = t == n or (tokens[t, 3] & 0xFFFFFFFF) != row
+            gap_end = end if last else tokens[t, 0]
+            if not good:
+                continue
+            gap = start - position
+            good = at + gap <= out_end and _equal(data, position, out, at, gap, marks)
+            if not good:
+                continue
+            at += gap
+            stops = _place_end(
+                data, start, stop, code, gap_end, last, out, at, out_end, whitespace, stage, classes, marks, beyond,
+            )  # fmt: skip
+            if stops < 0:
+                good = False
+                continue
+            if code <= NAMED:
+                at, position = stops, stop
+                continue
+            size = 4 * (max(stop - start, stops - at) + 4)
+            if form.shape[0] < size:
+                form = np.empty(size, np.uint8)
+            length = lower_into(data, start, stop, form, stage, lower)
+            a, b = hash_bytes(form, 0, length, k0, k1)
+            groups[paired, 0], groups[paired, 1] = a, b
+            length = lower_into(out, at, stops, form, stage, lower)
+            a, b = hash_bytes(form, 0, length, k0, k1)
+            replacements[paired] = a ^ b
+            rows[paired] = row
+            paired += 1
+            at = stops
+            position = stop
+        if good:
+            good = out_end - at == end - position and _equal(data, position, out, at, end - position, marks)
+        if not good:
+            paired = first
+        fits[row] = good
+    return paired
+
+
+def _placed_in(texts: pa.Array, placed: Placed | None) -> tuple[Spans, U8, I64]:
+    """Return the identifiers of rewritten texts, the marks of their bytes, and where pseudonyms begin.
+
+    Marks are `BEGINS` and `FAKED`, uint8[...], of no length where there are no identifiers.
+    """
+    data, rows = padded(texts)
+    none = np.zeros(0, np.int64)
+    if placed is None:
+        return Spans(data, rows, none, none, np.zeros(len(rows), np.int64)), np.zeros(0, np.uint8), none
+    owner = placed.found.spans.owners
+    held = placed.places[:, 1] <= np.diff(rows)[owner]  # a row that is no UTF-8 has come out empty
+    owner, places = owner[held], placed.places[held] + rows[owner[held], None]
+    bounds = bounds_of(owner, len(rows) - 1)
+    starts, ends = np.ascontiguousarray(places.T)
+    fakes = placed.faked[held]
+    edges = np.zeros(len(data), np.int8)
+    np.add.at(edges, starts[fakes], 1)
+    np.add.at(edges, ends[fakes], -1)
+    marks = np.cumsum(edges, dtype=np.int8).astype(np.uint8) * np.uint8(FAKED)
+    marks[starts] |= BEGINS
+    return Spans(data, rows, starts, ends, bounds), marks, starts[placed.named[held]]
+
+
+def align(
+    engine: Engine,
+    source: pa.Array,
+    output: pa.Array,
+    keys: tuple[np.uint64, np.uint64],
+    placed: Placed | None = None,
+    *,
+    masks_words: bool = False,
+) -> tuple[U64, U64, I64, Bools]:
+    """Pair the listed tokens of `source` with what stands for them in `output`.
+
+    Args:
+        engine: whose tokenizer, table and policy made the output.
+        source: string [rows], its gaps and kept words already in the form that the output has, and its identifiers replaced.
+        output: string [rows].
+        keys: of the hashes.
+        placed: where the identifiers are in `source`; None: there are none.
+        masks_words: whether a budget masks words of the lexicon.
+
+    Returns:
+        (hash of each token's look-up form uint64[n, 2], hash of its replacement uint64[n], its row int64[n], and
+        bool[rows]: the row fits its source).
+    """
+    identifiers, marks, names = _placed_in(source, placed)
+    cut = listed(engine, source, keys, identifiers)
+    data, bounds, tokens = cut.data, cut.bounds, cut.tokens[: cut.size]
+    out, out_bounds = padded(output)
+    chars = tables()
+    whitespace = engine.policy.tokenizer == "whitespace"
+    tokens[np.isin(tokens[:, 0], names) & (tokens[:, 2] == IDENTIFIER), 2] = NAMED
+    # Words that are kept in lower case are so in the source already, and so are identifiers replaced: they are part of what
+    # lies between.
+    tokens = tokens[(tokens[:, 2] != LOWERED) & (tokens[:, 2] != IDENTIFIER)]
+    n = len(tokens)
+    groups, replacements = np.empty((n, 2), np.uint64), np.empty(n, np.uint64)
+    rows, fits = np.empty(n, np.int64), np.zeros(len(source), np.bool_)
+    beyond = np.frombuffer(BEYOND_MASK.encode() if masks_words else b"", np.uint8)
+    paired = _align(
+        data, bounds, tokens, n, out, out_bounds, whitespace, keys[0], keys[1],
+        chars.stage, chars.classes, chars.lower, marks, beyond, groups, replacements, rows, fits,
+    )  # fmt: skip
+    return groups[:paired], replacements[:paired], rows[:paired], fits

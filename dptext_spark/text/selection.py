@@ -1,4 +1,16 @@
-"""Release the words that were not chosen: the engine's phase between looking words up and drawing them."""
+"""Release the words that were not chosen: the engine's phase between looking words up and drawing them.
+
+Which word is released just before each word that is drawn: the engine's phase for draws that depend on it.
+
+It is read from what is released, never from what the release has lost. Between the two words may stand spaces, line breaks,
+apostrophes, hyphens and joiners. Any other mark (punctuation, a symbol) ends the sentence, and so do the ends of a text (a
+row's column, an element of a list): no word is before the next one then, as after a number, `[OOV]`, `[NUM]`, an identifier, a
+kept word that the word table lacks, and invalid UTF-8. Before a drawn word that follows a drawn word is the output of that one;
+an unknown word that is drawn uniformly counts as the word that it becomes.
+
+A kept word (a stop word, one that importance does not choose) is looked up in the gap that it lies in, backwards from the drawn
+word, so that how the batch is cut into strips and blocks plays no part.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +20,22 @@ import numpy as np
 import pyarrow as pa
 
 from dptext_spark.arrays import I64, U8
-from dptext_spark.runtime.jit import Int, compiled
-from dptext_spark.text.lookup import DRAWN, LOWERED, MASKED_BEYOND
+from dptext_spark.lexicon.characters import (
+    APOSTROPHE,
+    DIGIT,
+    EXTEND,
+    HYPHEN,
+    LETTER,
+    MARK,
+    OTHER,
+    PASS,
+    SPACE,
+    cell,
+    decode,
+    lower_into,
+)
+from dptext_spark.runtime.jit import Int, compiled, mul_high
+from dptext_spark.text.lookup import DRAWN, DRAWN_OOV, LOWERED, MASKED_BEYOND, RANDOM_NUMBER, look_up_form
 
 BEYOND = 255  # in the place of a level: the word becomes a mask
 
@@ -93,3 +119,145 @@ def drop_unselected(
         content[kept, 0], content[kept, 1] = content[i, 0], content[i, 1]
         kept += 1
     return kept, place
+
+
+NO_WORD, PREVIOUS = -1, -2  # as samplers take them
+LONGEST = 1_000  # bytes of a kept word that is looked up
+
+
+@compiled
+def _step_back(data: Any, start: Int, end: Int, stage: Any, classes: Any) -> tuple[Int, Int]:
+    """Return (where the last character of data[start:end] begins, its class; -1 for invalid UTF-8)."""
+    at = end - 1
+    if data[at] < 128:
+        return at, np.int64(classes[data[at]])
+    while at > start and end - at < 4 and (data[at] & 0xC0) == 0x80:
+        at -= 1
+    code, length = decode(data, at, end)
+    if code < 0 or at + length != end:
+        return end - 1, np.int64(-1)
+    return at, np.int64(classes[cell(code, stage)])
+
+
+@compiled
+def _number_of(data: Any, start: Int, end: Int, table: Any, chars: Any, form: Any) -> Int:
+    """Return the number of the word data[start:end] in the word table, or `NO_WORD`."""
+    if end - start > LONGEST or end == start:
+        return np.int64(NO_WORD)
+    info = look_up_form(form, lower_into(data, start, end, form, chars[0], chars[2]), table)
+    return np.int64(info & 0xFFFFFFFF) if info >= 0 else np.int64(NO_WORD)
+
+
+@compiled
+def _last_word(data: Any, start: Int, end: Int, table: Any, chars: Any, form: Any) -> Int:
+    """Return the number of the word that data[start:end] ends with, whole or in its last part, as the tokenizer cuts it."""
+    stage, classes = chars[0], chars[1]
+    at, joint = end, np.int64(-1)
+    while at > start and end - at <= LONGEST:
+        before, kind = _step_back(data, start, at, stage, classes)
+        if kind == APOSTROPHE or kind == HYPHEN:
+            if before == start:
+                break
+            _, left = _step_back(data, start, before, stage, classes)
+            if left != LETTER and left != MARK and left != EXTEND:
+                break
+            joint = at if joint < 0 else joint
+        elif kind != LETTER and kind != MARK and kind != EXTEND:
+            break
+        at = before
+    found = _number_of(data, at, end, table, chars, form)
+    if found == NO_WORD and joint >= 0:
+        found = _number_of(data, joint, end, table, chars, form)
+    return found
+
+
+@compiled
+def _in_gap(
+    data: Any, start: Int, end: Int, spaced: bool, before: Int, table: Any, chars: Any, form: Any
+) -> Int:  # fmt: skip
+    """Return the word that is before data[end], where `before` is what is before the gap data[start:end]."""
+    stage, classes = chars[0], chars[1]
+    at = end
+    marked, stop = (
+        False,
+        np.int64(-1),
+    )  # of the piece between spaces that is being read, where tokens are cut at spaces only
+    while at > start:
+        first, kind = _step_back(data, start, at, stage, classes)
+        spells = kind == LETTER or kind == DIGIT or kind == OTHER or kind == MARK
+        if kind < 0:
+            return np.int64(NO_WORD)
+        if spaced and kind != SPACE:
+            stop = at if stop < 0 else stop
+            if spells:
+                while first > start:
+                    further, kind = _step_back(data, start, first, stage, classes)
+                    if kind == SPACE or kind < 0:
+                        break
+                    first = further
+                return _number_of(data, first, stop, table, chars, form)
+            marked = marked or kind == PASS
+        elif spaced:
+            if marked:
+                return np.int64(NO_WORD)
+            stop = np.int64(-1)
+        elif kind == LETTER or kind == MARK:
+            return _last_word(data, start, at, table, chars, form)
+        elif spells or kind == PASS:
+            return np.int64(NO_WORD)
+        at = first
+    return np.int64(NO_WORD) if marked else before
+
+
+@compiled
+def words_before(
+    data: Any, texts: Any, rows: Any, tokens: Any, n: Int, other_draws: Any, table: Any, chars: Any, spaced: bool,
+    state: Any, before: Any,
+) -> Int:  # fmt: skip
+    """Fill the word that is released before each known word that is drawn.
+
+    Args:
+        data: uint8[...], the batch, padded.
+        texts: int64[texts + 1], where each begins.
+        rows: int64[strips], the text of each strip.
+        tokens: int64[n, 4], the listed tokens of some strips, in order.
+        n: number of tokens.
+        other_draws: uint64[others, 2], the draws of unknown words and numbers, in order.
+        table: (cells, shift, slots, flags, word_bytes, offsets, V) of the word table.
+        chars: (stage, classes, lower, upper) of the character tables.
+        spaced: whether the tokenizer cuts at spaces only.
+        state: int64[3], carried from block to block: a text (-1 before the first), where its last listed token ends, and what is
+            before that place: a number of the word table, `NO_WORD`, or `PREVIOUS`, the last known word that is drawn.
+        before: int32[known], filled: numbers of the word table, `NO_WORD`, or `PREVIOUS`.
+
+    Returns:
+        The number of known words.
+    """
+    form = np.zeros(4 * LONGEST + 16, np.uint8)
+    words = np.uint64(table[6])
+    text, start, last = state[0], state[1], state[2]
+    known, other = np.int64(0), np.int64(0)
+    for i in range(n):
+        code = tokens[i, 2]
+        if rows[tokens[i, 3] & 0xFFFFFFFF] != text:
+            text = rows[tokens[i, 3] & 0xFFFFFFFF]
+            start, last = texts[text], np.int64(NO_WORD)
+        if code == LOWERED:
+            continue  # it is kept, but for its case: part of the gap
+        if code >= 0:
+            at = tokens[i, 0]
+            if at == start or (at == start + 1 and data[start] == 32):
+                before[known] = last
+            else:
+                before[known] = _in_gap(data, start, at, spaced, last, table, chars, form)
+            known += 1
+            last = np.int64(PREVIOUS)
+        elif code == DRAWN_OOV:
+            last = np.int64(mul_high(other_draws[other, 0], words))
+            other += 1
+        else:
+            other += code == RANDOM_NUMBER
+            last = np.int64(NO_WORD)
+        start = tokens[i, 1]
+    state[0], state[1], state[2] = text, start, last
+    return known

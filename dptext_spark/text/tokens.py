@@ -14,10 +14,9 @@ import pyarrow as pa
 from dptext_spark.arrays import I32, I64, U8, Bools
 from dptext_spark.lexicon.characters import APOSTROPHE, HYPHEN, PASS, SPACE, cell, decode, lower_into, tables
 from dptext_spark.runtime.jit import Int, compiled
-from dptext_spark.text.chunks import padded, strips, summed
+from dptext_spark.text.chunks import Spans, padded, strips, summed
 from dptext_spark.text.engine import OF_WORDS, Engine, byte_blocks
 from dptext_spark.text.lookup import IDENTIFIER, LOWERED, look_up, look_up_form
-from dptext_spark.text.spans import Spans
 from dptext_spark.text.tokenizer import cut_whitespace, cut_words
 from dptext_spark.text.word_table import STOP
 

@@ -20,10 +20,10 @@ from dptext_spark.audit.attacks.posterior import AT_ONCE, MOST, SUBKEY, Candidat
 from dptext_spark.audit.attacks.tokens import sampled
 from dptext_spark.audit.deniability.word_figures import interval
 from dptext_spark.audit.estimates import Estimate
+from dptext_spark.mechanisms.numerics.matrices import in_threads, products
 from dptext_spark.mechanisms.samplers.noise import NoiseSampler
 from dptext_spark.randomness.draws import Draws
 from dptext_spark.runtime.jit import compiled
-from dptext_spark.runtime.threads import in_threads, products
 
 LEARNT = 1_024  # of the tries, that τ and p are learnt on
 SLOW = 1_024  # tries for noise whose density is no matrix product

@@ -23,9 +23,9 @@ from dptext_spark.audit.deniability.word_figures import DRAWS, blocks, interval
 from dptext_spark.audit.estimates import Estimate
 from dptext_spark.errors import SettingsError
 from dptext_spark.mechanisms.base import LawColumns, Sampler
+from dptext_spark.mechanisms.numerics.matrices import in_threads
 from dptext_spark.randomness.draws import Draws
 from dptext_spark.runtime.jit import Int, compiled
-from dptext_spark.runtime.threads import in_threads
 
 MOST = 64
 TRIES = 4_096  # words that are drawn from the prior for the attack on one word

@@ -16,8 +16,8 @@ import numpy as np
 from dptext_spark.arrays import I64, Bools, Ids
 from dptext_spark.errors import DataError, require_choice
 from dptext_spark.mechanisms.base import NO_WORD, PREVIOUS, Sampler, check_context
+from dptext_spark.mechanisms.numerics.matrices import in_threads
 from dptext_spark.randomness.draws import Draws
-from dptext_spark.runtime.threads import in_threads
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 
-from dptext_spark.audit.comparison.corpus import CorpusSettings, EvaluationCorpus, check_labels
+from dptext_spark.audit.comparison.corpus import CorpusSettings, EvaluationCorpus, Records, check_labels
 from dptext_spark.audit.comparison.frontier import LEAST_POINTS, Frontier, Point, frontier
 from dptext_spark.audit.comparison.risks import BAYES, CONTEXT
 from dptext_spark.audit.comparison.sampler_grid import SamplerGrid
@@ -26,7 +26,6 @@ from dptext_spark.model.compile import in_table_order, load_lexicons
 from dptext_spark.runtime.display import line, table
 from dptext_spark.runtime.progress import Progress, by_default
 from dptext_spark.runtime.record import Json
-from dptext_spark.text.records import Records
 
 
 @dataclass(frozen=True, eq=False)

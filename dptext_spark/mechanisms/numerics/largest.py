@@ -17,8 +17,8 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from dptext_spark.arrays import F32, F64, I64, Bools, Ids
+from dptext_spark.mechanisms.numerics.matrices import in_threads
 from dptext_spark.runtime.jit import Int, compiled, inlined, inner_product
-from dptext_spark.runtime.threads import in_threads
 
 DIRECTIONS = 48
 LOOKED_AT = 4096  # points that the directions are found by

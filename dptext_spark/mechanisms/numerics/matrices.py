@@ -4,14 +4,21 @@ A library's matrix product or eigenvalue routine adds in the order that suits th
 by it would differ from node to node in the last bits, and with it the artifact and, near a tie, the word that is drawn.
 
 The distance between two words, in one fixed order of additions: the same bits in samplers, compilers and certificates.
+
+Work for each processor: matrix products and compiled loops, which release the interpreter lock.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
+from threadpoolctl import threadpool_limits
 
 from dptext_spark.arrays import F32, F64, I32
 from dptext_spark.runtime.jit import Int, compiled, inlined, inner_product, squared_gap, squared_gaps
@@ -218,3 +225,31 @@ def _pair_distances(flat: Any, size: Int, rows: Any, others: Any) -> Any:
 def pair_distances(vectors: F32, rows: I32, others: I32) -> F64:
     """Return float64[n, k]: the Euclidean distances of rows[i] (int32[n]) to others[i, j] (int32[n, k])."""
     return np.asarray(_pair_distances(vectors.reshape(-1), vectors.shape[1], rows, others), np.float64)
+
+
+TILE = 1_024  # words whose numbers stay in the cache while one step after the other goes over them
+Found = TypeVar("Found")
+Number = TypeVar("Number", np.int32, np.int64)
+
+
+def in_threads(
+    work: Callable[[npt.NDArray[Number]], Found], items: npt.NDArray[Number], at_once: int
+) -> list[Found]:
+    """Do the work for parts of the items, and return what it found in their order.
+
+    A thread that makes its own matrix products waits for no other; left to itself, each product would take every thread.
+    """
+    with ThreadPoolExecutor(os.cpu_count()) as threads, threadpool_limits(1, "blas"):
+        return list(threads.map(work, [items[i : i + at_once] for i in range(0, len(items), at_once)]))
+
+
+def tiles(words: int) -> Iterator[slice]:
+    """Yield parts of the words."""
+    for start in range(0, words, TILE):
+        yield slice(start, min(start + TILE, words))
+
+
+def products(some: F32, vectors: F32) -> Iterator[tuple[slice, F32]]:
+    """Yield (part of the words, float32[n, part]), the inner products of float32[n, d] with float32[V, d]."""
+    for part in tiles(len(vectors)):
+        yield part, some @ vectors[part].T

@@ -28,14 +28,13 @@ from dptext_spark.arrays import F32, F64, U64, Ids
 from dptext_spark.guarantee import SENSITIVE, Guarantee
 from dptext_spark.mechanisms.base import DECIDES, TOTAL, Law, Laws, Sampler
 from dptext_spark.mechanisms.numerics.elementary import exponential, exponentials
-from dptext_spark.mechanisms.numerics.matrices import squared_distances, squared_pairs
+from dptext_spark.mechanisms.numerics.matrices import products, squared_distances, squared_pairs
 from dptext_spark.mechanisms.samplers.exponential_rows import Rows, compile_rows
 from dptext_spark.mechanisms.samplers.exponential_tail import Tail, add_tail, add_tails, propose
 from dptext_spark.mechanisms.samplers.table import draw_all, read_row, read_rows
 from dptext_spark.mechanisms.summary import Quantiles, Summary
 from dptext_spark.randomness.draws import Draws
 from dptext_spark.runtime.jit import compiled
-from dptext_spark.runtime.threads import products
 
 DEEPEST = 40 * math.log(2.0)  # -ln of the smallest weight beside that of distance 0
 MOST_BYTES = 1 << 29  # of alias rows and vectors

@@ -24,6 +24,7 @@ from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.prior import PairModel
 from dptext_spark.mechanisms.base import DECIDES, NO_WORD, PREVIOUS, TOTAL, Inputs, Law, Laws, Sampler
 from dptext_spark.mechanisms.numerics.elementary import exponentials
+from dptext_spark.mechanisms.numerics.matrices import in_threads
 from dptext_spark.mechanisms.samplers.pair_table import (
     hashed,
     place_of,
@@ -35,7 +36,6 @@ from dptext_spark.mechanisms.samplers.table import TableSummary, integer_weights
 from dptext_spark.mechanisms.summary import Summary
 from dptext_spark.randomness.draws import Draws
 from dptext_spark.runtime.jit import Int, compiled, mul_high, prefetch
-from dptext_spark.runtime.threads import in_threads
 
 FACTOR_BITS = 24  # 1 <= f <= 2^24, 1 <= b < 2^28; with 2^12 outputs a sum stays below 2^64
 FIRST_AGAIN = 2  # the block of a draw that needs another number; the one before may say what stands before it

@@ -27,7 +27,7 @@ from dptext_spark.spark.tables.tables import opened
 from dptext_spark.spark.udf.elements import Elements
 from dptext_spark.spark.udf.names import NO_NAMES, ShippedNames, with_lists
 from dptext_spark.spark.udf.ship import Shipped, open_shipped, ship_for
-from dptext_spark.text.align_output import align
+from dptext_spark.text.pair_tokens import align
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -35,9 +35,8 @@ from dptext_spark.report.sections.published import (
     wanted,
 )
 from dptext_spark.report.terminal.console import write
-from dptext_spark.runtime.atomic import PRIVATE, write_atomically
-from dptext_spark.runtime.display import cut, line
-from dptext_spark.runtime.notebook import frame, in_notebook, show_html
+from dptext_spark.runtime.display import cut, frame, in_notebook, line, show_html
+from dptext_spark.runtime.paths import PRIVATE, write_atomically
 from dptext_spark.runtime.progress import Progress, by_default
 from dptext_spark.runtime.record import Json
 from dptext_spark.spark.errors import reduced, suppress_sensitive_logs

@@ -25,7 +25,7 @@ from dptext_spark.arrays import I64
 from dptext_spark.errors import DataError
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import RunKey
-from dptext_spark.runtime.atomic import PRIVATE
+from dptext_spark.runtime.paths import PRIVATE
 from dptext_spark.spark.errors import LIST_ENTRY, TaskError
 from dptext_spark.spark.udf.elements import Elements, is_list
 from dptext_spark.text.names.matching import OwnNames

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from dptext_spark.arrays import I64, U8, Bools, bounds_of
+from dptext_spark.text.chunks import Spans
 from dptext_spark.text.identifiers.candidates import END, KIND, START, candidates
 from dptext_spark.text.identifiers.normalize import DAY, KINDS, NAMED, reaches, shapes, skeletons
 from dptext_spark.text.identifiers.provider import BesideRules, Provided, Provider, provided
@@ -29,7 +30,6 @@ from dptext_spark.text.identifiers.rules import (
     written_dates,
 )
 from dptext_spark.text.identifiers.types import TYPES, Identifiers, placeholder
-from dptext_spark.text.spans import Spans
 
 PART_BYTES = 1 << 20  # of windows that are looked at together
 

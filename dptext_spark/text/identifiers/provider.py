@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from dptext_spark.arrays import I64, U8, Bools, bounds_of
 from dptext_spark.errors import DataError, DPTextError, SettingsError
-from dptext_spark.text.spans import Spans, check_spans
+from dptext_spark.text.chunks import Spans, check_spans
 
 FAILED, SPANS = "PROVIDER_FAILED", "PROVIDER_SPANS"
 

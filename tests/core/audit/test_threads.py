@@ -10,9 +10,9 @@ from dptext_spark.audit.attacks.tokens import SUBKEY, sampled, simulate
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import MVC, TEM, CusText, Mechanism, Vickrey
+from dptext_spark.mechanisms.numerics import matrices
+from dptext_spark.mechanisms.numerics.matrices import in_threads, products
 from dptext_spark.randomness.draws import Draws
-from dptext_spark.runtime import threads
-from dptext_spark.runtime.threads import in_threads, products
 
 V = 90
 
@@ -67,7 +67,7 @@ def test_draws_do_not_depend_on_the_parts(
 
 
 def test_products_are_those_of_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(threads, "TILE", 16)
+    monkeypatch.setattr(matrices, "TILE", 16)
     random = np.random.default_rng(6)
     some, vectors = random.normal(size=(7, 9)), random.normal(size=(50, 9))
     found = np.zeros((7, 50))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dptext_spark.text.spans import Spans
+from dptext_spark.text.chunks import Spans
 
 
 def spans_of(texts: Sequence[str | bytes]) -> Spans:

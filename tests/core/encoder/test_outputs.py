@@ -10,7 +10,7 @@ import pytest
 from dptext_spark.encoder.encoder import Encoder
 from dptext_spark.encoder.outputs import guesses
 from dptext_spark.errors import DataError
-from dptext_spark.text.spans import Spans
+from dptext_spark.text.chunks import Spans
 from tests.core.encoder.plain_bert import PlainBert
 from tests.core.encoder.spans_of import spans_of
 from tests.core.encoder.tiny_bert import VOCABULARY, make_tiny_bert

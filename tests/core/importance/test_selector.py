@@ -22,10 +22,10 @@ from dptext_spark.model.importance import with_importance
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import Draws, RunKey
 from dptext_spark.text import chunks
+from dptext_spark.text.chunks import Spans
 from dptext_spark.text.engine import Counters
 from dptext_spark.text.policy import Policy
 from dptext_spark.text.selection import Texts
-from dptext_spark.text.spans import Spans
 from dptext_spark.text.tokens import list_words
 from tests.core.text.plain_engine import form, lower
 from tests.core.text.samples import POLICIES, TEXTS, WORDS, FirstLane, Step, privatizer

@@ -31,7 +31,6 @@ from dptext_spark.model.compile import compile, compile_to, prepare
 from dptext_spark.model.preview import preview
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import RunKey, hash_keys
-from dptext_spark.text.align_output import align
 from dptext_spark.text.chunks import padded
 from dptext_spark.text.names.name_table import compile_names, name_key
 from dptext_spark.text.names.names import Names
@@ -39,6 +38,7 @@ from dptext_spark.text.names.pseudonyms import pool
 from dptext_spark.text.names.public_names import KINDS, PublicNames
 from dptext_spark.text.names.search import VERSION, NameSearch
 from dptext_spark.text.names.word_list import WordList
+from dptext_spark.text.pair_tokens import align
 from dptext_spark.text.policy import Policy
 from dptext_spark.text.word_table import WordTable
 from tests.core.encoder.tiny_bert import make_tiny_bert

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from dptext_spark.runtime import atomic
-from dptext_spark.runtime.atomic import PRIVATE, write_atomically
+from dptext_spark.runtime import paths
+from dptext_spark.runtime.paths import PRIVATE, write_atomically
 
 
 @pytest.mark.parametrize(("mode", "expected"), [(0o666, 0o644), (PRIVATE, 0o600)])
@@ -34,7 +34,7 @@ def test_one_that_fails_changes_nothing(tmp_path: Path, monkeypatch: pytest.Monk
     def full(*_: object) -> None:
         raise OSError(28, "full")
 
-    monkeypatch.setattr(atomic.os, "replace", full)
+    monkeypatch.setattr(paths.os, "replace", full)
     with pytest.raises(OSError, match="full"):
         write_atomically(file, "after")
     assert file.read_text() == "before"

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dptext_spark.runtime.notebook import frame, in_notebook, show_html
+from dptext_spark.runtime.display import frame, in_notebook, show_html
 
 PAGE = '<!doctype html>\n<p class="a">1 &lt; 2 & "q"</p><script>alert(1)</script>'
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from dptext_spark.runtime import zip_import
-from dptext_spark.runtime.zip_import import unpack
+from dptext_spark.runtime import paths
+from dptext_spark.runtime.paths import unpack
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 CHILD = """
@@ -72,7 +72,7 @@ def unpack_folder(base: Path) -> Path:
 def test_another_build_is_another_folder(
     archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(zip_import, "user_cache", lambda: tmp_path)
+    monkeypatch.setattr(paths, "user_cache", lambda: tmp_path)
     first = unpack(archive)
     assert unpack(archive) == first
     assert not list(first.parents[1].glob(".unpacking-*"))

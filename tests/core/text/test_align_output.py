@@ -16,10 +16,10 @@ from dptext_spark.importance.budget import Budget, BudgetSelector
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import RunKey, hash_keys
-from dptext_spark.text.align_output import align
 from dptext_spark.text.names.name_table import compile_names, name_key
 from dptext_spark.text.names.names import Names
 from dptext_spark.text.names.word_list import WordList
+from dptext_spark.text.pair_tokens import align
 from dptext_spark.text.policy import Policy
 from tests.core.text.samples import NAMING, NAMING_TEXTS, WORDS, FirstLane, Step, run
 

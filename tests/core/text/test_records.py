@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from dptext_spark.audit.comparison.corpus import read_records
 from dptext_spark.errors import DataError, SettingsError
-from dptext_spark.text.records import read_records
 
 
 def file(folder: Path, text: str) -> Path:

@@ -7,8 +7,7 @@ import pyarrow as pa
 import pytest
 
 from dptext_spark.errors import DataError
-from dptext_spark.text.chunks import padded
-from dptext_spark.text.spans import Spans, check_spans
+from dptext_spark.text.chunks import Spans, check_spans, padded
 
 
 def spans(starts: list[int], ends: list[int], bounds: list[int]) -> Spans:

@@ -13,9 +13,9 @@ import pytest
 from dptext_spark.audit.attacks.masked_inference import MaskedInference, masked_inference
 from dptext_spark.errors import DataError
 from dptext_spark.lexicon.vocabulary import Vocabulary
+from dptext_spark.text.chunks import Spans
 from dptext_spark.text.engine import Engine
 from dptext_spark.text.policy import Policy
-from dptext_spark.text.spans import Spans
 from dptext_spark.text.word_table import WordTable
 
 PLAIN = ["The Movie was good", "a dull film", None, "bad bad movie", "zzz good"]

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pytest
 
 from dptext_spark.audit.comparison.compare import compare
+from dptext_spark.audit.comparison.corpus import Records, read_records
 from dptext_spark.audit.comparison.risks import BAYES, CONTEXT
 from dptext_spark.audit.comparison.spec import ComparisonSpec
 from dptext_spark.audit.utility.retained import ACCURACY, COSINE, DISTINCT, EMBEDDED, KEPT, ORDER
@@ -28,7 +29,6 @@ from dptext_spark.importance.selection import Importance
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.report.comparison import comparison_text
-from dptext_spark.text.records import Records, read_records
 from tests.core.encoder.tiny_bert import make_tiny_bert
 
 pytest.importorskip("sklearn", reason="the extra [audit] is not installed")

@@ -12,10 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dptext_spark.text.chunks import padded
+from dptext_spark.text.chunks import check_spans, padded
 from dptext_spark.text.identifiers.finder import Finder
 from dptext_spark.text.identifiers.types import TYPES, Identifiers
-from dptext_spark.text.spans import check_spans
 
 ALL = Finder(Identifiers(date="mask"))
 
