@@ -312,10 +312,6 @@ def tables() -> str:
             "`_dptext_ledger` near the input, or `ledger.path` or `ledger.table`: one row a run and text column, and one for "
             "each change of its status ([The ledger](../guide/ledger.md)).",
         ),
-        "PUBLISHED": (
-            "published",
-            "`<target>_audit/shareable/published`: one row for each count that `dptext report --publish` published.",
-        ),
         "METRICS": (
             "metrics",
             "`<target>_audit/restricted/metrics`: figures that depend on the private text. For a small table they tell who "

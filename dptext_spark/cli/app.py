@@ -97,6 +97,26 @@ def _say(line: str) -> None:
     sys.stderr.write(f"dptext: {line}\n")
 
 
+# Options that a reader may look for in vain, by command: what to do instead.
+_NO_NOISE = "counts are restricted: --internal shows them; a requirement (`require`) says whether one holds"
+_LEFT = {
+    "report": {"--publish": _NO_NOISE, "--most-words": _NO_NOISE, "--most-names": _NO_NOISE},
+}
+
+
+def _check_left(arguments: Sequence[str]) -> None:
+    """Check that no option is one of those that left.
+
+    Raises:
+        SettingsError: names it, and what to do instead.
+    """
+    for command in [item for item in arguments if not item.startswith("-")][:1]:
+        options = [item.partition("=")[0] for item in arguments]
+        for option, instead in _LEFT.get(command, {}).items():
+            if option in options:
+                raise SettingsError(f"{option}: no such option; {instead}.")
+
+
 app = typer.Typer(
     name="dptext",
     help="Replace the words of private text by differentially private draws.",
@@ -142,6 +162,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for stream in (sys.stdout, sys.stderr):
             if hasattr(stream, "reconfigure"):
                 stream.reconfigure(errors="replace")
+        _check_left(given)
         try:
             app([item for item in given if item != "--debug"], prog_name="dptext")
         except SystemExit as end:

@@ -157,20 +157,6 @@ def report(
     with_examples: Annotated[
         bool, typer.Option("--with-examples", help="Also private text: some records before and after.")
     ] = False,
-    publish: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="METRIC=EPSILON",
-            help="Publish a restricted count with noise; spends its ε each time, of names once.",
-        ),
-    ] = None,
-    most_words: Annotated[
-        int, typer.Option(min=1, help="Words of a record up to which the ε of --publish holds.")
-    ] = 200,
-    most_names: Annotated[
-        int,
-        typer.Option(min=1, help="Words of names of a record that --publish names_found, names_kept count."),
-    ] = 10,
     figures: Annotated[
         list[Path] | None, typer.Option(help="The JSON of dptext audit, or of other audits, to be shown too.")
     ] = None,
@@ -198,9 +184,8 @@ def report(
     settings = None if config is None else load_config(config, overrides or ())
     with progress() as say:
         found = report_on(
-            run_id, settings, audit=audit, internal=internal, with_examples=with_examples, publish=tuple(publish or ()),
-            most_words=most_words, most_names=most_names, figures=tuple(figures or ()), public_text=read_lines(public_text),
-            examine=statement is None, progress=say,
+            run_id, settings, audit=audit, internal=internal, with_examples=with_examples, figures=tuple(figures or ()),
+            public_text=read_lines(public_text), examine=statement is None, progress=say,
         )  # fmt: skip
     if statement is not None:
         return write(found.statement(statement))

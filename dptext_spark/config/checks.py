@@ -152,8 +152,8 @@ def check_ledger(config: RunConfig) -> Iterable[str]:
 
 
 def _is_audit_table(path: str, shareable: str) -> bool:
-    tables = (f"{shareable.rstrip('/')}/{name}" for name in ("runs", "published"))
-    return any(same_path(path, table) or inside(path, table) for table in tables)
+    runs = f"{shareable.rstrip('/')}/runs"
+    return same_path(path, runs) or inside(path, runs)
 
 
 def check_importance(config: ModelConfig) -> Iterable[str]:

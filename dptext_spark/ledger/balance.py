@@ -10,7 +10,6 @@ from datetime import datetime
 from dptext_spark.errors import RunError
 from dptext_spark.ledger.entry import (
     BEGUN,
-    COUNTS,
     KEEPS_LIMITS,
     LIMIT,
     RESERVED,
@@ -29,7 +28,6 @@ from dptext_spark.ledger.sums import (
     over,
     spent_on,
     spent_on_record,
-    total_of,
 )
 from dptext_spark.rounding import exact
 from dptext_spark.runtime.record import Record
@@ -133,21 +131,13 @@ class Balance:
             "the same records, such as a copy, a clone or a view.",
         ]
         if any(
-            not figure.unit.startswith("one occurrence")
-            for one in self.columns
-            if one.column != COUNTS
-            for figure in one.figures
+            not figure.unit.startswith("one occurrence") for one in self.columns for figure in one.figures
         ):
             found.append(
                 "Where all occurrences of a word are one unit, a release of any column counts for every column."
             )
         if any(figure.understated for one in self.columns for figure in one.figures):
             found.append(UNDERSTATED)
-        if any(one.column == COUNTS for one in self.columns):
-            found.append(
-                "Counts that were published with noise have a record of so many words for their unit. A limit holds for their "
-                "sum as it does for that of a word."
-            )
         left = self.left
         if self.limit is not None and left is not None:
             lower = (
@@ -158,9 +148,7 @@ class Balance:
             found.append(f"The limit is ε = {exact(self.limit)}{lower}; ε = {exact(left)} of it is left.")
         found += [f"{said[0].upper()}{said[1:]}." for said in self.raises]
         if self.record is not None and (self.record.times or self.record.without):
-            found.append(
-                f"On one record, all its drawn words together, they have spent {self.record}.{self.with_counts}"
-            )
+            found.append(f"On one record, all its drawn words together, they have spent {self.record}.")
         if self.limit_record is not None:
             found.append(f"The limit of a record is ε = {exact(self.limit_record)}.")
         if self.unfinished:
@@ -168,16 +156,6 @@ class Balance:
                 f"Counted with them: {self.unfinished:,} that did not finish, for what they may have left behind holds draws."
             )
         return tuple(found)
-
-    @property
-    def with_counts(self) -> str:
-        """What a record comes to with the published counts, a sentence; empty where that is not known, or there are none."""
-        counts = [one.total for one in self.columns if one.column == COUNTS]
-        record = self.record
-        if not counts or record is None or record.without or math.isinf(record.epsilon + counts[0]):
-            return ""
-        total = exact(total_of(record.epsilon, counts[0]))
-        return f" With the published counts that is ε = {total} for a record within their limit of words."
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -466,14 +444,13 @@ def _overrides(entries: Iterable[Entry]) -> tuple[str, ...]:
 
 
 def _columns(entries: Iterable[Entry]) -> list[str]:
-    """Return the columns, each once, in order; published counts stand behind them."""
-    found = {entry.column.lower(): entry.column for entry in entries}
-    return sorted(found.values(), key=lambda name: name == COUNTS)
+    """Return the columns, each once, in order."""
+    return list({entry.column.lower(): entry.column for entry in entries}.values())
 
 
 def _alike(columns: Sequence[Spent]) -> list[tuple[Spent, str]]:
     """Return columns of which the same is to be said together."""
-    groups: dict[tuple[str, float, bool], list[Spent]] = {}
+    groups: dict[tuple[str, float], list[Spent]] = {}
     for one in columns:
-        groups.setdefault((str(one), one.more, one.column == COUNTS), []).append(one)
+        groups.setdefault((str(one), one.more), []).append(one)
     return [(each[0], ", ".join((each[0].on, *(one.column for one in each[1:])))) for each in groups.values()]

@@ -22,7 +22,6 @@ RESERVED, SPENT, VOID = "reserved", "spent", "void"
 ALL, CHANGED, ADDED = "all", "changed", "added"
 METRIC = "metric_dp"
 LIMIT, BEGUN = "limit", "begun"  # rows that spend nothing
-COUNTS = "(published counts)"  # in the place of a column, of counts that were published with noise
 TABLE = "table:"  # before the name of an input that has no place of its own
 OF_RECORD = ("record_words", "record_epsilon", "record_delta")  # columns that older tables lack
 _WEIGHT = {RESERVED: 0, VOID: 1, SPENT: 2}
@@ -39,7 +38,7 @@ class Entry:
         run_id: of the run; of a micro-batch, the stream's and its number.
         input: where the input is; `input_id` is the identifier of a Delta table.
         input_version: what was read.
-        column: the text column; `COUNTS` where counts were published.
+        column: the text column.
         record_key: the column that says what a record is; `row` where it is the row.
         unit: what ε is for; `consistency` the level.
         mechanism: with its parameters and the version of the engine that draws by it, JSON; older entries do not say which.

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 
 from dptext_spark.guarantee import compared
-from dptext_spark.ledger.entry import ADDED, COUNTS, METRIC, VOID, Entry
+from dptext_spark.ledger.entry import ADDED, METRIC, VOID, Entry
 from dptext_spark.rounding import exact
 from dptext_spark.runtime.record import Record
 
@@ -83,7 +83,7 @@ class Spent(Record):
         parts = [figure for figure in self.figures if figure.metric is not None]
         added = " and ".join(map(str, plain))
         if self.joint_epsilon is not None:
-            added += f", together ε = {exact(self.joint_epsilon)} for {self._smallest}"
+            added += f", together ε = {exact(self.joint_epsilon)} for a word that stands once"
         beside = "; and beside it, by a distance and not to be added, "
         return beside.join([*([added] if plain else []), *map(str, parts)]) or "nothing"
 
@@ -91,8 +91,7 @@ class Spent(Record):
     def joint_epsilon(self) -> float | None:
         """The sum of several figures without a distance; None where there are not several, or no ε stands for one.
 
-        It holds for what each of their units counts once: a word that stands once in its record, or a record within the least
-        limit of words. The losses of independent draws add up.
+        It holds for a word that stands once in its record. The losses of independent draws add up.
         """
         plain = [figure.epsilon for figure in self.figures if figure.metric is None]
         if len(plain) < 2 or math.isinf(max(plain)):
@@ -100,15 +99,9 @@ class Spent(Record):
         return total_of(*plain)
 
     @property
-    def _smallest(self) -> str:
-        if self.column == COUNTS:
-            return "a record within the least of these limits of words"
-        return "a word that stands once"
-
-    @property
     def on(self) -> str:
         """What it was spent on, as a part of a sentence."""
-        return "published counts" if self.column == COUNTS else f"one word of {self.column}"
+        return f"one word of {self.column}"
 
 
 @dataclass(frozen=True)
@@ -157,7 +150,7 @@ def spent_on_record(entries: Iterable[Entry]) -> RecordSpent:
     """
     by_spend: dict[tuple[str, str], list[Entry]] = {}
     for entry in entries:
-        if entry.status != VOID and entry.column != COUNTS:
+        if entry.status != VOID:
             by_spend.setdefault(entry.spend, []).append(entry)
     # A release is what one attempt of a run draws; it has one spend for each column, and others for draws of an earlier key.
     releases: dict[tuple[str, str, str], list[list[Entry]]] = {}
@@ -201,12 +194,11 @@ def spent_on(entries: Iterable[Entry], column: str) -> Spent:
     """Add up what entries of one input spent on one word of a column.
 
     At record and dataset level all occurrences of a word, in whichever column, are one unit: there the releases of other columns
-    count, too. Published counts are of a unit of their own, a record, and neither add to words nor are added to.
+    count, too.
     """
     found: dict[tuple[str, str], Entry] = {}
     for entry in entries:
-        same = entry.column.lower() == column.lower()
-        concerned = same if COUNTS in (entry.column, column) else entry.consistency != "token" or same
+        concerned = entry.consistency != "token" or entry.column.lower() == column.lower()
         if entry.status != VOID and concerned:
             spend = entry.spend
             if spend not in found or not entry.holds:

@@ -14,7 +14,6 @@ from dptext_spark.disclosure.facts import Figures, RunRecord
 from dptext_spark.disclosure.statement import Statement
 from dptext_spark.model.certificate import Certificate
 from dptext_spark.report.sections.model_figures import Deniability
-from dptext_spark.report.sections.published import Published
 from dptext_spark.runtime.record import Json
 
 
@@ -32,7 +31,7 @@ class ReportFacts:
 
     Attributes:
         run: its row.
-        statement: of the run, with what was published since.
+        statement: of the run, with what was required since.
         certificate: that the run kept, or that was made now; None, as the next, where the model cannot be had.
         worst_pair: the words that lose most.
         model_missing: why the model cannot be had.
@@ -41,7 +40,6 @@ class ReportFacts:
         utility: results of other audits; `utility_missing` likewise.
         metrics: of the whole run, by name; None in a report that may be shared.
         metrics_by_column: the same of each text column.
-        published: figures that were published with noise.
         examples: for a report that holds private text.
         verdict: how the requirements of the settings stand.
         approval: what the settings say of purpose and people.
@@ -60,7 +58,6 @@ class ReportFacts:
     utility_missing: str
     metrics: Figures | None
     metrics_by_column: Mapping[str, Figures]
-    published: Sequence[Published]
     examples: Sequence[Example]
     verdict: Verdict = field(default_factory=Verdict)
     approval: Approval = field(default_factory=Approval)
@@ -84,7 +81,6 @@ class ReportFacts:
             "deniability": self.deniability.as_dict(),
             "attacks": [one.as_dict() for one in self.attacks],
             "utility": [one.as_dict() for one in self.utility],
-            "published": [one.as_dict() for one in self.published],
             "examples": [one._asdict() for one in self.examples],
             "verdict": self.verdict.as_dict(),
             "approval": self.approval.model_dump(mode="json"),

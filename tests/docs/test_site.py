@@ -117,10 +117,10 @@ def test_the_reference_of_commands_names_all() -> None:
 
 
 def test_the_reference_of_tables_names_all() -> None:
-    from dptext_spark.spark.tables.schemas import LEDGER, METRICS, PUBLISHED, RUNS
+    from dptext_spark.spark.tables.schemas import LEDGER, METRICS, RUNS
 
     page = site()["reference/tables.md"]
-    tables = {"runs": RUNS, "ledger": LEDGER, "published": PUBLISHED, "metrics": METRICS}
+    tables = {"runs": RUNS, "ledger": LEDGER, "metrics": METRICS}
     for name, schema in tables.items():
         part = page.split(f"\n## {name}\n")[1].split("\n## ")[0]
         assert re.findall(r"^\| `(\w+)` \|", part, flags=re.MULTILINE) == schema.fieldNames()

@@ -83,13 +83,6 @@ def name_counts(names: FoundNames, source: Words, aligned: Bools, same: Bools) -
     return found
 
 
-def names_of_rows(texts: pa.Array, source: Words, aligned: Bools, same: Bools) -> I64:
-    """Return how many words of names each text has, and how many of them were kept, as :func:`name_counts`: int64[rows, 2]."""
-    parts = parts_of_names(*padded(texts))
-    flags = stretches_in(source, parts[:, 0], parts[:, 1], aligned, same)
-    return np.stack([np.bincount(parts[:, 4], flag, len(texts)).astype(np.int64) for flag in flags], axis=1)
-
-
 def kept_words(names: FoundNames, source: Words, aligned: Bools, same: Bools) -> tuple[pa.Array, pa.Array]:
     """Return the words of names that stand in the table as they were: private text.
 

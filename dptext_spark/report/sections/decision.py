@@ -16,7 +16,6 @@ from dptext_spark.config.figures import MEANING
 from dptext_spark.disclosure.released import columns_named
 from dptext_spark.disclosure.required import not_audited
 from dptext_spark.guarantee import counted
-from dptext_spark.ledger.entry import COUNTS
 from dptext_spark.model.certificate import NO_BOUND
 from dptext_spark.report.blocks import Section, pairs
 from dptext_spark.report.facts import ReportFacts
@@ -31,7 +30,6 @@ from dptext_spark.report.paper import (
 )
 from dptext_spark.report.sections import names
 from dptext_spark.report.sections.overview import parts_in_clear
-from dptext_spark.report.sections.published import Published
 from dptext_spark.report.sections.required import CLASSES, MARKS, Row, arranged, least_height
 from dptext_spark.rounding import digits_up, exact, percent_up
 from dptext_spark.runtime.display import differences
@@ -438,11 +436,8 @@ def _names(facts: ReportFacts) -> Iterator[str]:
         yield "No guarantee covers them: a name that nobody found is treated like other words."
     else:
         yield names.NO_SEARCH
-    shown: list[Published] = names.named(facts.published)
-    for one in shown:
-        yield f"About {one.value:,} {one.counts}: published with noise, within ± {one.accuracy:,.0f}."
-    if looked and not shown and facts.metrics is None:
-        yield "How many were found, and how many stayed, is restricted and was not published."
+    if looked and facts.metrics is None:
+        yield "How many were found, and how many stayed, is restricted."
 
 
 def _spent(facts: ReportFacts) -> Iterator[str]:
@@ -451,7 +446,7 @@ def _spent(facts: ReportFacts) -> Iterator[str]:
         yield "The account of the run does not say; a run of this version enters what it spends in a ledger."
         return
     yield spent.sentence or "Nothing was spent."
-    worst = max((one.total for one in spent.columns if one.column != COUNTS), default=0.0)
+    worst = max((one.total for one in spent.columns), default=0.0)
     if spent.limit is None:
         yield (
             "There is no limit (ledger.limit), so that nothing ends further releases of this input. Those in another ledger "
@@ -470,9 +465,6 @@ def _spent(facts: ReportFacts) -> Iterator[str]:
         sums = "; record_epsilon is the plain sum" if _sums(facts) else ""
         weak = " An ε in the tens protects little by itself." if spent.record.epsilon >= _TENS else ""
         yield f"On one record: {spent.record}, its words counted up in steps, so that this may be shown{sums}.{weak}"
-    total = sum(one.epsilon for one in facts.published)
-    if total:
-        yield f"Published counts cost ε = {digits_up(total, 4)} beside that."
 
 
 def _sums(facts: ReportFacts) -> bool:

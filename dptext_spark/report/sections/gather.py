@@ -20,7 +20,6 @@ from dptext_spark.model.privatizer import public_example
 from dptext_spark.report.facts import Example, ReportFacts
 from dptext_spark.report.sections.model_attacks import attacks_on
 from dptext_spark.report.sections.model_figures import Deniability, Model, deniability_of
-from dptext_spark.report.sections.published import Published, published_section
 from dptext_spark.runtime.progress import Progress, counted, silent
 from dptext_spark.text.tokens import drawn_words
 
@@ -36,7 +35,6 @@ def gathered(
     model: Model | None,
     missing: str = "",
     metrics: Sequence[tuple[str | None, str, float | None]] | None = None,
-    published: Sequence[Published] = (),
     examples: Sequence[Example] = (),
     results: Sequence[AuditResult] = (),
     public: Sequence[str] = (),
@@ -52,7 +50,6 @@ def gathered(
         model: of the run; None where it cannot be had.
         missing: why it cannot be had.
         metrics: (column, metric, value) of the run, for a report that is not for sharing.
-        published: figures that were published with noise.
         examples: for a report that holds private text.
         results: of other audits, as :func:`dptext_spark.report.results.read_results` returns them.
         public: lines of a public text, for the attacks that need one.
@@ -87,7 +84,7 @@ def gathered(
     )
     return ReportFacts(
         run=run,
-        statement=_statement(run, whole, published, require),
+        statement=_statement(run, whole, require),
         certificate=certificate,
         worst_pair=pair,
         model_missing=missing,
@@ -98,7 +95,6 @@ def gathered(
         utility_missing=f"{_NO_UTILITY} {held}".strip(),
         metrics=whole,
         metrics_by_column=_by_column(metrics or ()),
-        published=published,
         examples=examples,
         verdict=verdict or Verdict(),
         approval=approval or Approval(),
@@ -117,10 +113,9 @@ def _held_back(count: int) -> str:
 def _statement(
     run: RunRecord,
     metrics: Figures | None,
-    published: Sequence[Published],
     require: Sequence[Requirement[str]],
 ) -> Statement:
-    """Return the run's statement, with what was published and required since, and for --internal what ε came to."""
+    """Return the run's statement, with what was required since, and for --internal what ε came to."""
     statement = run.statement
     for sentence in bits(require, bounded=run.settings.budget is not None):
         if statement.sections and sentence not in statement.under(HEADING):
@@ -131,7 +126,7 @@ def _statement(
         bound = {name: (metrics or {}).get(f"record_bound_{name}") for name in ("p50", "max", "delta")}
         stated = {name: value for name, value in bound.items() if value is not None}
         statement = statement.with_composed(known, stated if len(stated) == len(bound) else None)
-    return statement if not published else statement.extended(*published_section(published))
+    return statement
 
 
 def _by_column(

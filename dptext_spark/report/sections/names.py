@@ -1,16 +1,15 @@
 """What a report says of names: how the run looked for them, what became of them, and how many, where that may be shown.
 
-How many names stood in a text depends on it, and is restricted, unless it was published with noise.
+How many names stood in a text depends on it, and is restricted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 from dptext_spark.disclosure.facts import Figures, ShownSettings
 from dptext_spark.report.blocks import Block, Listed, Section, Table, Text, Tile, pairs
 from dptext_spark.report.facts import ReportFacts
-from dptext_spark.report.sections.published import Published
 from dptext_spark.rounding import percent_up
 from dptext_spark.text.identifiers.types import placeholder
 from dptext_spark.text.names.search import KEEP, LOCATION, MASK, PERSON, PSEUDONYM
@@ -44,7 +43,7 @@ NO_SEARCH = (
 )
 _RESTRICTED = (
     "How many names were found, and how many stayed, depends on the private text: such figures are in a report made with "
-    "--internal, or are published with noise (--publish)."
+    "--internal."
 )
 
 
@@ -55,8 +54,7 @@ def tile(facts: ReportFacts) -> Iterator[Tile]:
     if not found:
         yield Tile("Names", "not looked for", NOT_LOOKED_FOR)
         return
-    published = "".join(f"; {one.metric}: about {one.value:,}" for one in named(facts.published))
-    said = f"by {found}; no guarantee covers them{published}"
+    said = f"by {found}; no guarantee covers them"
     whole = facts.metrics or {}
     words, kept = (sum(whole.get(f"{name}{what}") or 0 for name in COUNTED) for what in ("", "_kept"))
     if words:
@@ -87,13 +85,6 @@ def names(facts: ReportFacts) -> Section:
     """Write how names were looked for, and what may be shown of what was found."""
     rows = searches(facts.run.settings)
     blocks: list[Block] = [pairs(rows)] if rows else [Text(NO_SEARCH)]
-    shown = named(facts.published)
-    if shown:
-        blocks.append(Listed("Published with noise", ("The disclosure says what these figures cost.",)))
-        blocks.append(Table(("figure", "what it counts", "value", "within, 95 %", "of each record at most"), tuple(
-            (one.metric, one.counts, f"{one.value:,}", f"± {one.accuracy:,.0f}", f"{one.most_words:,} words")
-            for one in shown
-        )))  # fmt: skip
     if facts.metrics is None:
         blocks.append(Text(_RESTRICTED, quiet=True))
     else:
@@ -102,11 +93,6 @@ def names(facts: ReportFacts) -> Section:
         looked_by = looked(settings.policy, bool(settings.lists))
         blocks += _counted(facts.metrics, settings.policy.names.finders, looked_by, named_lists)
     return Section("names", "Names", tuple(blocks), restricted=facts.metrics is not None)
-
-
-def named(published: Sequence[Published]) -> list[Published]:
-    """Return the published counts of names."""
-    return [one for one in published if one.is_capped]
 
 
 def searches(settings: ShownSettings) -> list[tuple[str, str]]:

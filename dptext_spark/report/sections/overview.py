@@ -8,11 +8,10 @@ from collections.abc import Iterator
 from dptext_spark.audit.results import WordAttack
 from dptext_spark.disclosure.importance import in_clear, levels_of
 from dptext_spark.guarantee import counted
-from dptext_spark.ledger.entry import COUNTS
 from dptext_spark.report.blocks import Tile
 from dptext_spark.report.facts import ReportFacts
 from dptext_spark.report.sections import names
-from dptext_spark.rounding import digits_up, exact, percent_up, rounded_up
+from dptext_spark.rounding import exact, percent_up, rounded_up
 
 _BETWEEN = {
     "epsilon_dp": "between any two words",
@@ -79,7 +78,7 @@ def _spent(facts: ReportFacts) -> Iterator[Tile]:
     """Show what all releases of the input have spent on a word of its worst column; accounts of old have no such figure."""
     if facts.run.spent is None:
         return
-    columns = [one for one in facts.run.spent.columns if one.column != COUNTS]
+    columns = facts.run.spent.columns
     worst = max(one.total for one in columns)
     alone = all(
         len(one.figures) == 1 or all(figure.metric is None for figure in one.figures) for one in columns
@@ -183,7 +182,3 @@ def _clear(facts: ReportFacts) -> Iterator[Tile]:
     parts = parts_in_clear(facts)
     yield Tile("In clear", f"{len(parts)} things", ", ".join(parts))
     yield from names.tile(facts)
-    total = sum(one.epsilon for one in facts.published)
-    if total:
-        said = f"figures published: {len(facts.published)}; on top of the table's own ε"
-        yield Tile("Published with noise", f"ε = {digits_up(total, 4)}", said)

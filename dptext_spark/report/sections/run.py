@@ -105,7 +105,6 @@ def quality(facts: ReportFacts) -> Section:
         ("released before", "yes, by an unfinished run" if run.second_release else "no"),
     ]
     blocks: list[Block] = [Text(agreed), pairs(rows)]
-    blocks += _published(facts)
     if metrics is None:
         blocks.append(
             Text(
@@ -117,22 +116,6 @@ def quality(facts: ReportFacts) -> Section:
     else:
         blocks += _counted(metrics, facts.metrics_by_column)
     return Section("quality", "Data quality", tuple(blocks), restricted=metrics is not None)
-
-
-def _published(facts: ReportFacts) -> Iterator[Block]:
-    if not facts.published:
-        return
-    yield Listed("Published with noise", ("The disclosure says what these figures cost.",))
-    yield Table(
-        ("figure", "value", "within, 95 %", "ε", "for a record of at most", "published at"),
-        tuple(
-            (
-                one.metric, f"{one.value:,}", f"± {one.accuracy:,.0f}", exact(one.epsilon),
-                "any size" if one.is_capped else f"{one.most_words:,} words", str(one.at),
-            )
-            for one in facts.published
-        ),
-    )  # fmt: skip
 
 
 def _counted(whole: Figures, columns: Mapping[str, Figures]) -> Iterator[Block]:

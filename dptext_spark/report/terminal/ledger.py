@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterator, Sequence
 
 from dptext_spark.ledger.balance import UNDERSTATED, Balance
-from dptext_spark.ledger.entry import COUNTS
 from dptext_spark.ledger.sums import left_of
 from dptext_spark.report.terminal.console import WIDTH, hanging
 from dptext_spark.rounding import exact
@@ -21,10 +20,9 @@ def spent_text(balances: Sequence[Balance], columns: int = WIDTH) -> str:
 
 def _lines(balance: Balance, columns: int) -> Iterator[str]:
     yield f"{balance.input}, since {balance.since:%Y-%m-%d}"
-    names = ["published counts" if spent.column == COUNTS else spent.column for spent in balance.columns]
-    wide = max(map(len, names), default=0)
-    for name, spent in zip(names, balance.columns, strict=True):
-        yield hanging(f"  {name:<{wide}}  ", str(spent), columns)
+    wide = max((len(spent.column) for spent in balance.columns), default=0)
+    for spent in balance.columns:
+        yield hanging(f"  {spent.column:<{wide}}  ", str(spent), columns)
         if balance.limit is not None:
             said = "no ε stands for it" if math.isinf(spent.total) else f"spent ε = {exact(spent.total)}"
             left = exact(left_of(balance.limit, spent.total))
@@ -33,7 +31,7 @@ def _lines(balance: Balance, columns: int) -> Iterator[str]:
             )
     record = balance.record
     if record is not None and (record.times or record.without):
-        yield hanging("  ", f"one record, all its drawn words: {record}.{balance.with_counts}", columns)
+        yield hanging("  ", f"one record, all its drawn words: {record}.", columns)
     if balance.limit is None:
         yield hanging("  ", "no limit is kept", columns)
     if any(figure.understated for one in balance.columns for figure in one.figures):

@@ -200,9 +200,7 @@ def _audit(plan: AuditPlan, spark: SparkSession, say: Steps, at_the_end: ExitSta
         labels=None if labelled is None else Labels.of(labelled, plan.columns, key),
         given=plan.given,
     )
-    job = PairTables(
-        ship_for(spark, str(folder), plan.model), key, len(plan.columns), "audit", names, counted, wanted
-    )
+    job = PairTables(ship_for(spark, str(folder), plan.model), key, len(plan.columns), names, counted, wanted)
     how = f"one pass; a sample of about {100 * share:.3g} % of the records is looked at"
     with step(spark, say, "comparing the texts", how):
         gathered = Tallies(summed(job.over(both[0].join(both[1], "row_key")), plan.internal).toArrow())

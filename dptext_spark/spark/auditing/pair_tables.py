@@ -22,7 +22,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -45,7 +44,6 @@ from dptext_spark.audit.table.metrics import (
     kept_words,
     listed_counts,
     name_counts,
-    names_of_rows,
 )
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import RunKey, hash_keys, identify
@@ -73,17 +71,19 @@ COUNT, SEEN, OUTSIDE, BY_LABEL, BY_TYPE, STAYED, GROUP, TOKENS, TEXT = range(9)
 VALUES = ("a", "b", "c", "d", "e", "f")
 COMPARED, LEARNT = 1, 2  # what a text is for
 EVERY = 1 << 63  # as a limit: every scope
-SCHEMAS = {
-    "audit": ", ".join(
-        [
-            "what int, number int, field int, key bigint",
-            *(f"{name} binary" for name in VALUES),
-            "low bigint, high bigint, n bigint",
-        ]
-    ),
-    "names": "scope binary, found bigint, kept bigint",
-}
-Rows = Literal["audit", "names"]
+SCHEMA = ", ".join(
+    [
+        "what int, number int, field int, key bigint",
+        *(f"{name} binary" for name in VALUES),
+        "low bigint, high bigint, n bigint",
+    ]
+)
+_ARROW = pa.schema(
+    [
+        (field, {"int": pa.int32(), "bigint": pa.int64(), "binary": pa.binary()}[kind])
+        for field, kind in (field.split() for field in SCHEMA.split(", "))
+    ]
+)
 
 
 def limit_of(share: float) -> int:
@@ -145,13 +145,12 @@ class Paired:
 
 @dataclass(frozen=True)
 class PairTables:
-    """Maps batches of (scope, s0, o0, s1, o1, ..., n0, ...) to rows of one of `SCHEMAS`; :meth:`over` adds what else they need.
+    """Maps batches of (scope, s0, o0, s1, o1, ..., n0, ...) to rows of `SCHEMA`; :meth:`over` adds what else they need.
 
     Attributes:
         shipped: where the model is, whose tokenizer, words and policy count.
         key: of the hashes; it is made for this audit alone.
         columns: how many text columns there are.
-        rows: what an audit gathers; or how many words of names each row has.
         names: the lists of names that the run was given; their entries are no words.
         counted: a list of names that are counted.
         wanted: what the audit wants.
@@ -160,7 +159,6 @@ class PairTables:
     shipped: Shipped
     key: RunKey
     columns: int
-    rows: Rows
     names: ShippedNames = NO_NAMES
     counted: ShippedNames = NO_NAMES
     wanted: Wanted = Wanted()
@@ -173,7 +171,7 @@ class PairTables:
             privatizer = open_shipped(self.shipped)
             for batch in stream:
                 for part in _parts_of(batch):
-                    yield from getattr(self, f"_{self.rows}")(privatizer, part)
+                    yield from self._audit(privatizer, part)
                 number += 1
         except GeneratorExit:
             raise
@@ -186,15 +184,14 @@ class PairTables:
         """Map the rows of both tables, joined: (scope, row_key, s0, o0, ..., n0, ..., label, attribute)."""
         columns = [functions.col(f"{side}{i}") for i in range(self.columns) for side in "so"]
         columns += [functions.col(f"n{i}") for i in range(len(self.names.columns))]
+        columns.append(functions.col("row_key"))
         record = functions.col("scope").cast("string")
-        if self.rows == "audit":
-            columns.append(functions.col("row_key"))
         if self.wanted.labels is not None:
             columns.append(functions.col("row_key").cast("string").alias("key"))
         if self.wanted.texts:
             columns += [record.alias("record"), tried_on(record).alias("test")]
             columns += [functions.col(name) for name in self.wanted.values]
-        return frame.select("scope", *columns).mapInArrow(self, SCHEMAS[self.rows])
+        return frame.select("scope", *columns).mapInArrow(self, SCHEMA)
 
     def _paired(
         self, privatizer: Privatizer, batch: pa.RecordBatch, columns: Sequence[int] | None = None
@@ -324,14 +321,6 @@ class PairTables:
             **_key_of(batch), **values,
         )  # fmt: skip
 
-    def _names(self, privatizer: Privatizer, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        scope = _hashes(identify(batch.column("scope"), self.key, "table audit scope"))
-        total = np.zeros((len(batch), 2), np.int64)
-        for found in self._paired(privatizer, batch):
-            total += names_of_rows(found.texts, found.source, found.aligned, found.same)
-        columns = [scope, *(pa.array(np.ascontiguousarray(column)) for column in total.T)]
-        yield pa.RecordBatch.from_arrays(columns, schema=_arrow("names"))
-
 
 _PLACES = {"d": "label", "f": "attribute"}
 TEST = 5  # records of every so many-th hash are tried on
@@ -408,7 +397,7 @@ def _tagged(
     what: int, n: I64 | pa.Array, *, number: int | I64 | I32 = 0, field: int | I64 | I32 = 0, **values: pa.Array | I64
 ) -> pa.RecordBatch:  # fmt: skip
     """Return rows of an audit: int64[rows] `n`, and what else they hold; what is not named is 0 or NULL."""
-    size, schema = len(n), _arrow("audit")
+    size = len(n)
     held = {
         "what": np.full(size, what, np.int32),
         "number": np.broadcast_to(number, size).astype(np.int32),
@@ -419,9 +408,9 @@ def _tagged(
     return pa.RecordBatch.from_arrays(
         [
             pa.array(held[one.name]).cast(one.type) if one.name in held else pa.nulls(size, one.type)
-            for one in schema
+            for one in _ARROW
         ],
-        schema=schema,
+        schema=_ARROW,
     )
 
 
@@ -438,9 +427,3 @@ def _parts(values: Ids | Bools | U64, ends: I64) -> pa.Array:
     raw = np.ascontiguousarray(values)
     offsets = pa.py_buffer((ends * raw.itemsize).astype(np.int32))
     return pa.Array.from_buffers(pa.binary(), len(ends) - 1, [None, offsets, pa.py_buffer(raw.tobytes())])
-
-
-def _arrow(name: str) -> pa.Schema:
-    kinds = {"int": pa.int32(), "bigint": pa.int64(), "binary": pa.binary(), "string": pa.string()}
-    fields = [field.split() for field in SCHEMAS[name].split(", ")]
-    return pa.schema([(field, kinds[kind]) for field, kind in fields])

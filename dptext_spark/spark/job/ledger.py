@@ -8,12 +8,10 @@ import secrets
 import time
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from dptext_spark.config.sections import Ledger
-from dptext_spark.disclosure.facts import RunRecord
 from dptext_spark.errors import DPTextError, RunError
 from dptext_spark.ledger.balance import (
     Balance,
@@ -30,7 +28,6 @@ from dptext_spark.ledger.entry import (
     ALL,
     BEGUN,
     CHANGED,
-    COUNTS,
     FORMAT,
     LIMIT,
     METRIC,
@@ -40,14 +37,12 @@ from dptext_spark.ledger.entry import (
     Book,
     Decision,
     Entry,
-    damaged,
     of_input,
 )
 from dptext_spark.ledger.sums import spent_on_record
 from dptext_spark.mechanisms.privacy_loss.accountant import RecordBound, quarter_power
 from dptext_spark.model.artifact import read_manifest
 from dptext_spark.model.tables.delta_log import Commit, our_commits
-from dptext_spark.report.sections.published import Published
 from dptext_spark.spark.errors import reduced
 from dptext_spark.spark.job import runs
 from dptext_spark.spark.job.counting import Units, counted_before
@@ -76,7 +71,6 @@ class Reservation:
         balance: what the input comes to with them.
         again: an earlier attempt of the run is in the ledger.
         others: what else is in the ledger of the input; `ours` what this run has in it.
-        figures: counts that may be shown now: those that were asked for, or as the ledger has held them before.
     """
 
     spark: SparkSession
@@ -87,7 +81,6 @@ class Reservation:
     again: bool
     others: tuple[Entry, ...] = ()
     ours: tuple[Entry, ...] = ()
-    figures: tuple[Published, ...] = ()
 
     @property
     def cumulative(self) -> str:
@@ -196,80 +189,6 @@ def reserve(
         ) from None
 
 
-def reserve_counts(
-    spark: SparkSession, path: str, run: RunRecord, figures: Sequence[Published], settings: Ledger
-) -> Reservation:
-    """Reserve what it spends to publish counts of a run with noise, before anybody sees them.
-
-    A count of names is kept with its entry, and published once: where the ledger holds one of the run, that one may be shown, it
-    costs nothing more, and what was drawn for this publication is forgotten.
-
-    Args:
-        spark: the session.
-        path: folder of the ledger that counted the run.
-        run: its row of `runs`.
-        figures: that are to be published; each drew noise of its own.
-        settings: the limit that holds now, and reasons to raise or pass it.
-
-    Raises:
-        RunError: the limit would be passed, for the sum of published counts alone; the ledger does not know the run, or cannot
-            be written.
-        DataError: what is there is no ledger, or a damaged one.
-    """
-    run_id, attempt, now = run.run_id, secrets.token_hex(8), runs.utc(time.time())
-
-    def decide(book: Book) -> tuple[list[Entry | Decision], Reservation]:
-        ours = [
-            one
-            for one in book.entries
-            if (one.run_id == run_id or one.run_id.startswith(f"{run_id}."))
-            and one.output == run.output
-            and one.column != COUNTS
-            and one.status != VOID
-        ]
-        if not ours:
-            raise RunError(
-                f"publish: the ledger in {path!r} does not know run {run_id!r}, so that nothing can be counted. Valid: the "
-                "ledger that counted it, by --config with ledger.path. Nothing was published."
-            )
-        first = ours[-1]
-        held = _held(book.entries, run)
-        shown = tuple(held.get(one.metric, one) for one in figures)
-        fresh = [one for one in shown if one.metric not in held]
-        if not fresh:
-            there = [one for one in book.entries if one.column == COUNTS and one.run_id == run_id]
-            others = [one for one in book.entries if one not in there]
-            return [], Reservation(
-                spark, path, (), (), balance_after(others, there, path), True, figures=shown
-            )
-        asked = [
-            replace(
-                first.costing(None, None, None), entry=f"{attempt}.{number}", attempt=attempt, at=now, run_id=run_id,
-                column=COUNTS, unit=one.unit, mechanism=_noise_of(one),
-                kind="epsilon_dp", metric=None, epsilon=float(one.epsilon), delta=0.0, holds=True, records=ALL,
-                release=f"published {attempt}.{number}", status=RESERVED, why=None, format_version=FORMAT,
-            )
-            for number, one in enumerate(fresh)
-        ]  # fmt: skip
-        here = book.of_input(first.input, first.input_id)
-        kept = kept_limit(here)
-        limit, keeps = bound_by(here, first.input, settings.limit, settings.raise_limit)
-        balance = allowed(
-            replace(balance_after(book.entries, asked, path), whose="this publication"),
-            limit, settings.override, named=settings.limit is not None,
-        )  # fmt: skip
-        decisions = []
-        if keeps:
-            why = None if kept is None else settings.raise_limit
-            decisions.append(decision(asked[0], here, LIMIT, limit, why))
-        wanted = [replace(one, limit=limit, override=balance.override) for one in asked]
-        return [*wanted, *decisions], Reservation(
-            spark, path, tuple(wanted), (), balance, False, figures=shown
-        )
-
-    return appended(spark, path, decide)
-
-
 @contextmanager
 def reserved(
     plan: RunPlan, at: Observer = unobserved, *, committed: bool = False, second: bool = False,
@@ -318,37 +237,6 @@ def standing(plan: RunPlan) -> Balance | None:
         decisions=tuple(book.decisions),
         limit_record=plan.config.ledger.limit_record,
     )
-
-
-def published_names(spark: SparkSession, path: str, run: RunRecord) -> dict[str, Published]:
-    """Return the counts of names that the ledger holds of a run, by their names; they may be shown without another charge.
-
-    Raises:
-        DataError: what is there is no ledger, or a damaged one.
-    """
-    return _held(entries_of(spark, path).entries, run)
-
-
-def _noise_of(figure: Published) -> str:
-    """Write the mechanism of a published count; of names with the figure, so that it is drawn once."""
-    said = {"name": "discrete_laplace", "count": figure.metric}
-    return json.dumps({**said, **(figure.as_dict() if figure.is_capped else {})})
-
-
-def _held(entries: Sequence[Entry], run: RunRecord) -> dict[str, Published]:
-    """Return the counts of names that entries hold of a run."""
-    found: dict[str, Published] = {}
-    for one in entries:
-        if (one.run_id, one.output, one.column) == (run.run_id, run.output, COUNTS) and one.status != VOID:
-            try:
-                kept = json.loads(one.mechanism)
-                figure = Published(**{field.name: kept[field.name] for field in fields(Published)})
-            except KeyError:
-                continue  # a count of words, whose noise is drawn each time
-            except (ValueError, TypeError):
-                raise damaged(one.run_id, one.entry, "mechanism is no JSON of a published count") from None
-            found.setdefault(figure.metric, figure)
-    return found
 
 
 def settle(
@@ -507,14 +395,10 @@ def labelled(there: list[Entry], wanted: list[Entry], *, told_apart: bool) -> li
 
 
 def own_entries(there: list[Entry], asked: list[Entry]) -> list[Entry]:
-    """Return the entries of this run and target that count; void ones and those of published counts are left out."""
+    """Return the entries of this run and target that count; void ones are left out."""
     here = of_input(there, asked[0].input, asked[0].input_id)
     named = (asked[0].run_id, asked[0].output)
-    return [
-        one
-        for one in here
-        if (one.run_id, one.output) == named and one.status != VOID and one.column != COUNTS
-    ]
+    return [one for one in here if (one.run_id, one.output) == named and one.status != VOID]
 
 
 def _earlier_attempt(mine: list[Entry], asked: list[Entry], plan: RunPlan, second: bool) -> list[Entry]:

@@ -11,9 +11,8 @@ from pyspark.sql import functions as F
 
 from dptext_spark.disclosure.facts import RunMetric, RunRecord
 from dptext_spark.errors import DataError, SettingsError
-from dptext_spark.report.sections.published import Published
 from dptext_spark.spark.job.conflicts import retry_on_conflict
-from dptext_spark.spark.tables.schemas import METRICS, PROPERTIES, PUBLISHED, RUNS, frame_of
+from dptext_spark.spark.tables.schemas import METRICS, PROPERTIES, RUNS, frame_of
 from dptext_spark.spark.tables.tables import opened_if_there
 
 if TYPE_CHECKING:
@@ -181,25 +180,6 @@ def metrics_of(spark: SparkSession, folder: str, run_id: str) -> list[RunMetric]
         return None
     rows = table.where(F.col("run_id") == run_id)
     return [RunMetric(*row) for row in rows.select("column", "metric", "value").collect()] or None
-
-
-def put_published(spark: SparkSession, folder: str, run_id: str, figures: Iterable[Published]) -> None:
-    """Append figures that were published with noise."""
-    names = PUBLISHED.fieldNames()
-    rows = [tuple(run_id if name == "run_id" else getattr(one, name) for name in names) for one in figures]
-    _write(folder, frame_of(spark, rows, PUBLISHED), None)
-
-
-def published_of(spark: SparkSession, folder: str, run_id: str) -> list[Published]:
-    """Return the figures of a run that were published so far, oldest first; one that is published once stands there once."""
-    table = opened_if_there(spark, folder)
-    if table is None:
-        return []
-    rows = table.where(F.col("run_id") == run_id).orderBy("at", "metric")
-    found = [Published(**row.asDict()) for row in rows.drop("run_id").collect()]
-    # Two that ask at once may both write down what the ledger held.
-    first = {one.metric: place for place, one in reversed(list(enumerate(found)))}
-    return [one for place, one in enumerate(found) if not one.is_capped or first[one.metric] == place]
 
 
 def checked(run_id: str) -> str:

@@ -6,18 +6,15 @@ Records before and after are shown only in a report that is marked as holding pr
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dptext_spark.config.load import parse_model_config
 from dptext_spark.config.model import RunConfig
-from dptext_spark.config.sections import Ledger
-from dptext_spark.disclosure.facts import RunMetric, RunRecord
+from dptext_spark.disclosure.facts import RunRecord
 from dptext_spark.errors import DataError, DPTextError, SettingsError, require_choice, require_extra
-from dptext_spark.ledger.entry import SPENT
 from dptext_spark.lexicon.lexicon import with_shared_words
 from dptext_spark.model.compile import for_policy, load_lexicons, prepare
 from dptext_spark.report.facts import Example, ReportFacts
@@ -25,29 +22,18 @@ from dptext_spark.report.page import page
 from dptext_spark.report.results import STATEMENTS, read_results, rendered, require_run
 from dptext_spark.report.sections.gather import gathered
 from dptext_spark.report.sections.model_figures import Model
-from dptext_spark.report.sections.published import (
-    MOST_NAMES,
-    MOST_WORDS,
-    NAMES,
-    PUBLISHABLE,
-    Published,
-    publish,
-    wanted,
-)
 from dptext_spark.report.terminal.console import write
 from dptext_spark.runtime.display import cut, frame, in_notebook, line, show_html
 from dptext_spark.runtime.paths import PRIVATE, write_atomically
 from dptext_spark.runtime.progress import Progress, by_default
 from dptext_spark.runtime.record import Json
 from dptext_spark.spark.errors import reduced, suppress_sensitive_logs
-from dptext_spark.spark.job import ledger, runs
+from dptext_spark.spark.job import runs
 from dptext_spark.spark.job.checks import place_of
-from dptext_spark.spark.job.entries import ledger_of
 from dptext_spark.spark.job.required import of_account
-from dptext_spark.spark.reporting.names import capped_names
-from dptext_spark.spark.reporting.own_tables import own_tables
 from dptext_spark.spark.session.session import spark_session
 from dptext_spark.spark.tables.paths import paths_of, quoted
+from dptext_spark.spark.tables.tables import Target, opened, read_input
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -77,7 +63,7 @@ class Account:
     """Where the account of a run is.
 
     Attributes:
-        shareable: the folder with `runs` and `published`.
+        shareable: the folder with `runs`.
         restricted: the folder with `metrics`.
         config: the settings that name them; None where only the folders are known.
     """
@@ -111,18 +97,12 @@ class Wanted:
     Attributes:
         internal: figures that depend on the private text; marks every page.
         examples: some records before and after; marks the file in its first line.
-        publish: `metric=epsilon` each: restricted counts to publish with noise, once more each time, of names once.
-        most_words: words of a record up to which the ε of published counts holds.
-        most_names: words of names of a record that are counted where counts of names are published.
         figures: files with results of other audits, as JSON.
         public: lines of a public text, for the attacks that need one.
     """
 
     internal: bool = False
     examples: bool = False
-    publish: Sequence[str] = ()
-    most_words: int = MOST_WORDS
-    most_names: int = MOST_NAMES
     figures: Sequence[Path] = ()
     public: Sequence[str] = ()
 
@@ -200,9 +180,6 @@ def report(
     audit: str | None = None,
     internal: bool = False,
     with_examples: bool = False,
-    publish: Sequence[str] = (),
-    most_words: int = MOST_WORDS,
-    most_names: int = MOST_NAMES,
     figures: Sequence[str | os.PathLike[str]] = (),
     public_text: Sequence[str] = (),
     examine: bool = True,
@@ -220,10 +197,6 @@ def report(
         audit: in their place: the folder `<target>_audit`.
         internal: also figures that depend on the private text; marks every page.
         with_examples: also private text, some records before and after; marks the file in its first line.
-        publish: `metric=epsilon` each: restricted counts to publish with noise, which spends its ε each time; of names once, and
-            asking again shows the same figure.
-        most_words: words of a record up to which the ε of published counts holds.
-        most_names: words of names of a record that are counted where counts of names are published; more are cut off.
         figures: JSON files of `dptext audit`, or of other audits, to be shown too.
         public_text: lines of a public text, for the contextual adversary.
         examine: whether the model is opened and attacked; without, only the account is read.
@@ -241,7 +214,7 @@ def report(
     """
     account = Account.of(config, audit)
     files = tuple(Path(file) for file in figures)
-    asked = Wanted(internal, with_examples, publish, most_words, most_names, files, public_text)
+    asked = Wanted(internal, with_examples, files, public_text)
     return RunReport(report_facts(run_id, account, asked, spark, examine=examine, progress=progress))
 
 
@@ -273,7 +246,7 @@ def report_facts(
     """
     say, asked = progress or by_default(), asked or Wanted()
     require_extra("audit", "jinja2", "matplotlib")
-    noisy, results = wanted(asked.publish), read_results(asked.figures)
+    results = read_results(asked.figures)
     if spark is None:
         say("starting Spark", None)
     session = spark or spark_session()
@@ -284,9 +257,8 @@ def report_facts(
             require_run(results, record.run_id)
             examples = list(pairs(session, account.config, record)) if asked.examples else []
             metrics = None
-            if asked.internal or set(noisy) - set(NAMES):
+            if asked.internal:
                 metrics = runs.metrics_of(session, f"{account.restricted}/metrics", record.run_id)
-            published = _published(session, account, record, noisy, metrics, asked, say)
             settings = account.config
             require = () if settings is None else settings.require
             verdict = of_account(session, require, record, f"{account.restricted}/metrics")
@@ -304,8 +276,7 @@ def report_facts(
         record,
         model=model,
         missing=missing,
-        metrics=metrics if asked.internal else None,
-        published=published,
+        metrics=metrics,
         examples=examples,
         results=results,
         public=asked.public,
@@ -344,63 +315,6 @@ def _found(spark: SparkSession, account: Account, run_id: str) -> RunRecord:
     what = "no run has succeeded" if run_id == LATEST else f"no run {run_id!r}"
     newest = f"the newest are {', '.join(there)}" if there else "there is none at all"
     raise SettingsError(f"run: {what} in {folder!r}; valid: a run id of that table, or latest; {newest}.")
-
-
-def _published(
-    spark: SparkSession, account: Account, run: RunRecord, noisy: Mapping[str, float],
-    metrics: Sequence[RunMetric] | None, asked: Wanted, say: Progress,
-) -> list[Published]:  # fmt: skip
-    """Publish what is asked for, and return all that was ever published of the run.
-
-    What it costs is an entry of the ledger before anybody sees it: a figure that could not be written counts all the same. A
-    count of names lies in its entry: where the driver died in between, the next one that asks shows it, and none is drawn again.
-    """
-    folder, run_id = f"{account.shareable}/published", run.run_id
-    there = runs.published_of(spark, folder, run_id)
-    noisy = {name: epsilon for name, epsilon in noisy.items() if not _is_there(name, there)}
-    counts = {name: value for column, name, value in metrics or () if column is None}
-    of_words = {name: counts.get(metric) for name, (metric, _) in PUBLISHABLE.items() if name in noisy}
-    missing = [name for name, count in of_words.items() if count is None]
-    if missing:
-        raise DataError(f"publish: the metrics of run {run_id} do not hold {', '.join(missing)}.")
-    if not noisy:
-        return there
-    path = _ledger_of(spark, account, run)
-    held = ledger.published_names(spark, path, run) if set(noisy) & set(NAMES) else {}
-    of_names = {}
-    if any(name in NAMES and name not in held for name in noisy):
-        of_names = capped_names(spark, account.config, run, asked.most_names, say)
-    at = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime())
-    fresh = []
-    for name, epsilon in noisy.items():
-        if name in held:
-            fresh.append(held[name])
-        elif name in NAMES:
-            fresh.append(publish(name, of_names[name], epsilon, asked.most_names, at))
-        else:
-            fresh.append(publish(name, int(of_words[name] or 0), epsilon, asked.most_words, at))
-    settings = Ledger() if account.config is None else account.config.ledger
-    reservation = ledger.reserve_counts(spark, path, run, fresh, settings)
-    runs.put_published(spark, folder, run_id, reservation.figures)
-    ledger.settle(reservation, SPENT)
-    return runs.published_of(spark, folder, run_id)
-
-
-def _is_there(name: str, published: Sequence[Published]) -> bool:
-    """Whether a count that is published once has been."""
-    return name in NAMES and any(one.metric == name for one in published)
-
-
-def _ledger_of(spark: SparkSession, account: Account, run: RunRecord) -> str:
-    """Return the ledger that counted a run: as the settings name it, else as the run does."""
-    config = account.config
-    if config is not None and (config.ledger.place is not None or run.spent is None):
-        return ledger_of(spark, config.input, config.ledger)
-    if run.spent is None:
-        raise SettingsError(
-            "publish: the row of the run names no ledger; valid: --config with the settings of the run."
-        )
-    return run.spent.ledger
 
 
 def _model(record: RunRecord, account: Account, say: Progress) -> tuple[Model | None, str]:
@@ -473,9 +387,23 @@ def pairs(spark: SparkSession, config: RunConfig | None, record: RunRecord) -> I
         SettingsError: no settings, none with a row key, or those of another run.
         DataError: the input has changed since.
     """
-    tables = own_tables(spark, config, record, "with_examples")
-    assert config is not None and config.row_key  # noqa: PT018  (else there are no tables)
-    source, written = tables.source, tables.table
+    if config is None or not config.row_key:
+        raise SettingsError(
+            "with_examples: needs --config with the row_key of the run: source and target are joined by it."
+        )
+    made_from, named = record.settings.values, config.as_dict()
+    differ = [name for name in ("columns", "row_key", "output") if named[name] != made_from.get(name)]
+    if differ:
+        raise SettingsError(
+            f"{differ[0]}: the settings of --config are not those of run {record.run_id}; name the run's own."
+        )
+    source, version = read_input(spark, config.input, list(config.columns))
+    if version != record.input_version:
+        raise DataError(
+            f"with_examples: the input is {version} now, and the run read {record.input_version}; no pair can be shown."
+        )
+    target = Target(path=config.output.path or "", name=config.output.table or "")
+    written = opened(spark, target, record.output_version)
     sides = {"before": source, "after": written}
     texts = {
         side: [p.joined.alias(f"{side}_{i}") for i, p in enumerate(paths_of(frame.schema, config.columns))]

@@ -60,20 +60,6 @@ METRICS = _table(
     ("value", _D, "depends on the private text: restricted"),
 )
 
-PUBLISHED = _table(
-    ("run_id", _S, "of the run"),
-    ("metric", _S, "name; what it counts stands in the report"),
-    ("value", _L, "the count with discrete Laplace noise; may be below 0"),
-    ("epsilon", _D, "what it cost a record of at most most_words words; of names any record"),
-    (
-        "most_words",
-        _L,
-        "the sensitivity: words of a record up to which epsilon holds; of names how many words of each count",
-    ),
-    ("accuracy", _D, "95 % of such figures are no farther from the true count"),
-    ("at", _S, "when, UTC"),
-)
-
 LEDGER = _table(
     (
         "entry",
@@ -90,7 +76,7 @@ LEDGER = _table(
         _S,
         "delta:N and a digest of its log entry, or files:digest; with the run where the input has no version that can be trusted",
     ),
-    ("column", _S, "text column, or (published counts)"),
+    ("column", _S, "text column"),
     ("record_key", _S, "column that says what a record is, or row"),
     ("unit", _S, "what epsilon is for"),
     ("consistency", _S, "token, record or dataset"),

@@ -139,7 +139,11 @@ def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
         (["demo", "--rows", "0"], "--rows"),
         (["demo", "--rows", "4001"], "4000"),
         (["report"], "Missing argument"),
-        (["report", "latest", "--most-words", "0"], "--most-words"),
+        (
+            ["report", "latest", "--publish", "changed_words=1"],
+            "--publish: no such option; counts are restricted",
+        ),
+        (["report", "latest", "--most-names=3"], "--most-names: no such option; counts are restricted"),
         (["report", "latest", "--statement", "pdf"], "statement: 'pdf' is not known; valid: md, html, json."),
         (["lexicon", "export"], "No such command"),
         (["lexicon", "build-default", "out", "--source", "x.whl"], "run `make lexicon` in a checkout"),

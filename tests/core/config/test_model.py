@@ -272,7 +272,7 @@ def test_all_mistakes_of_a_section_are_named_at_once() -> None:
                 ("/data/in/ledger", "input.path"), ("/data/out", "output.path"), ("/data", "input.path"),
                 ("/data/out_audit/restricted/l", "audit.restricted"), ("/data/out_audit/shareable", "audit.shareable"),
                 ("/data/out_audit/shareable/runs", "audit.shareable"),
-                ("/data/out_audit/shareable/published/x", "audit.shareable"),
+                ("/data/out_audit/shareable/runs/x", "audit.shareable"),
             )
         ),
         ({"lexicon": {"version": 1}}, "lexicon.version: 1 given, but this package holds version 3 of its lexicon; valid: null"),

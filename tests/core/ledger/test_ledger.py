@@ -25,7 +25,6 @@ from dptext_spark.ledger.balance import (
 )
 from dptext_spark.ledger.entry import (
     ADDED,
-    COUNTS,
     LIMIT,
     RESERVED,
     SPENT,
@@ -68,10 +67,6 @@ def limited(limit: float, **changes: Any) -> Decision:
         "format_version": 2,
     }  # fmt: skip
     return Decision(**{**plain, **changes})
-
-
-def counts(epsilon: float, unit: str = "a record of at most 200 words") -> Entry:
-    return entry(column=COUNTS, consistency="record", unit=unit, epsilon=epsilon)
 
 
 def total(*entries: Entry, column: str = "body") -> float:
@@ -199,45 +194,6 @@ class TestAKeptLimit:
         assert left_of(1.0, 1e-20) == math.nextafter(1.0, 0.0)
         assert left_of(0.3, 0.2) == 0.1
         assert left_of(1.0, 2.0) == left_of(1.0, math.inf) == 0.0
-
-
-class TestPublishedCounts:
-    """Their unit is a record: they add to one another and to a record, not to what a word spent."""
-
-    def test_are_counted_by_themselves(self) -> None:
-        entries = [entry(), counts(0.5), counts(0.25), counts(1.0, unit="a record of at most 50 words")]
-        assert total(*entries) == 1.0
-        assert total(*entries, column=COUNTS) == 1.75
-        (balance,) = balances(entries, "/l", [limited(2.0)])
-        assert [(one.column, one.total) for one in balance.columns] == [("body", 1.0), (COUNTS, 1.75)]
-        assert [(one.unit, one.epsilon) for one in balance.columns[1].figures] == [
-            ("a record of at most 200 words", 0.75), ("a record of at most 50 words", 1.0),
-        ]  # fmt: skip
-        assert "published counts ε = 0.75 for a record of at most 200 words" in " ".join(
-            spent_text([balance], 300).split()
-        )
-        assert "On published counts: ε = 0.75 for a record" in balance.sentence
-        assert "together ε = 1.75 for a record within the least of these limits" in balance.sentence
-        assert not any(
-            "With the published counts" in note for note in balance.notes
-        )  # the release has no figure for a record
-        known = [replace(one, record_epsilon=4.0, record_delta=0.0) for one in entries[:1]] + entries[1:]
-        (balance,) = balances(known, "/l", [limited(2.0)])
-        assert any(
-            "With the published counts that is ε = 5.75 for a record" in note for note in balance.notes
-        )
-        assert "With the published counts that is ε = 5.75" in spent_text([balance], 300)
-        assert balance.left == 0.25
-
-    def test_may_not_pass_the_limit_by_themselves(self) -> None:
-        balance = grown([entry(epsilon=3.0), counts(0.5)], counts(0.75))
-        assert (
-            allowed(balance, 1.25, None).left == 0.0
-        )  # the words passed it before, and this adds nothing to them
-        with pytest.raises(
-            RunError, match=r"ε = 0.5 was spent on published counts in .*, ε = 0.5 is left, .* 0.75 more"
-        ):
-            allowed(balance, 1.0, None)
 
 
 class TestWhatAddsUp:
@@ -637,8 +593,8 @@ class TestARecord:
         assert spent_on_record(batches).epsilon == 8.0
         assert spent_on_record([*batches, of_record(None, run_id="s.3", **added)]).without == 1
 
-    def test_what_is_void_or_published_is_not_of_a_record(self) -> None:
-        assert spent_on_record([of_record(3.0, status=VOID), counts(1.0)]).times == 0
+    def test_what_is_void_is_not_of_a_record(self) -> None:
+        assert spent_on_record([of_record(3.0, status=VOID)]).times == 0
 
     def test_older_entries_have_no_figure_and_say_so(self) -> None:
         found = spent_on_record([entry(), of_record(3.0)])

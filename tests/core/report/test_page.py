@@ -12,13 +12,13 @@ import pytest
 pytest.importorskip("matplotlib", reason="the extra [audit] is not installed")
 pytest.importorskip("jinja2", reason="the extra [audit] is not installed")
 
+
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.model.certificate import Certificate
 from dptext_spark.report.facts import Example, ReportFacts
 from dptext_spark.report.page import page
 from dptext_spark.report.sections.gather import gathered
 from dptext_spark.report.sections.model_figures import Model
-from dptext_spark.report.sections.published import Published
 from tests.core.report.accounts import METRICS, row, small_model
 
 EXAMPLES = [Example("body", "marker <b>before</b>", "marker after")]
@@ -169,14 +169,6 @@ def test_warnings_stand_at_the_top(model: Model) -> None:
     assert text.index("UNKNOWN WORDS ARE RELEASED IN CLEAR") < text.index("<nav")
 
 
-def test_published_figures_stand_in_disclosure_and_summary(model: Model) -> None:
-    one = Published("changed_words", 1234, 0.5, 100, 600.2, "2026-11-21 10:00:00")
-    text = page(gathered(row(model), model=None, missing="x", published=[one]))
-    assert "About 1,234 words that are not as before" in text
-    assert "Published with noise" in text
-    assert "RESTRICTED" not in text
-
-
 def test_a_certificate_that_the_account_holds_is_taken_as_it_is(model: Model) -> None:
     there = Certificate("refuted", Guarantee("epsilon_dp", 1.0), None, "Refuted: told.", seconds=1.0)
     text = page(gathered(row(model, certificate=json.dumps(there.as_dict())), model=model))
@@ -195,7 +187,7 @@ def test_it_says_what_to_install_and_nothing_of_it_is_imported_before() -> None:
 
     program = (
         "import sys; import dptext_spark.report.page, dptext_spark.report.sections.gather, dptext_spark.cli.app; "
-        "print(sorted({'jinja2', 'matplotlib', 'opendp'} & set(sys.modules)))"
+        "print(sorted({'jinja2', 'matplotlib'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -25,7 +25,7 @@ from dptext_spark.spark.auditing.pair_tables import (
     GROUP,
     LEARNT,
     LEVELS,
-    SCHEMAS,
+    SCHEMA,
     STAYED,
     TEXT,
     TOKENS,
@@ -37,7 +37,7 @@ from dptext_spark.spark.auditing.two_tables import TwoTables
 from dptext_spark.spark.job import checks
 from dptext_spark.spark.job.consistency import sample_of
 
-FIELDS = [field.split()[0] for field in SCHEMAS["audit"].split(", ")]
+FIELDS = [field.split()[0] for field in SCHEMA.split(", ")]
 
 
 def row(what: int, n: int = 1, **held: Any) -> tuple[Any, ...]:
@@ -48,7 +48,7 @@ def row(what: int, n: int = 1, **held: Any) -> tuple[Any, ...]:
 @pytest.fixture
 def gathered(spark: SparkSession) -> Callable[..., Tallies]:
     def gather(rows: list[tuple[Any, ...]], stayed: bool = False) -> Tallies:
-        frame = spark.createDataFrame(rows, SCHEMAS["audit"]).repartition(3)
+        frame = spark.createDataFrame(rows, SCHEMA).repartition(3)
         return Tallies(summed(frame, stayed).toArrow())
 
     return gather

@@ -22,14 +22,12 @@ import pytest
 from dptext_spark.config.load import parse_config
 from dptext_spark.config.model import RunConfig
 from dptext_spark.config.sections import Input, Ledger
-from dptext_spark.disclosure.facts import RunRecord
 from dptext_spark.errors import DataError, RecordingError, RunError, SettingsError
 from dptext_spark.ledger.balance import Balance, balances
-from dptext_spark.ledger.entry import BEGUN, COUNTS, LIMIT, RESERVED, SPENT, VOID, Book, Decision, Entry
+from dptext_spark.ledger.entry import BEGUN, LIMIT, RESERVED, SPENT, VOID, Book, Decision, Entry
 from dptext_spark.model.privatizer import ENGINE_VERSION
 from dptext_spark.model.tables.delta_log import Commit
 from dptext_spark.randomness.draws import RunKey
-from dptext_spark.report.sections.published import Published
 from dptext_spark.report.terminal.ledger import spent_text
 from dptext_spark.spark.job import conflicts, ledger, releases, runs, write
 from dptext_spark.spark.job import entries as ledgers_table
@@ -258,107 +256,6 @@ class TestALimit:
         balance = kept.run("a", limit=9.0, committed=True)
         assert (balance.limit, balance.kept) == (1.0, 1.0)
         assert kept.decisions == [(LIMIT, 1.0, None)]
-
-
-class TestPublishedCounts:
-    RUN: ClassVar = RunRecord.of({"run_id": "a", "output": "/out"})
-
-    @staticmethod
-    def figure(epsilon: float, most_words: int = 200) -> Published:
-        return Published("changed_words", 7, epsilon, most_words, 1.0, "now")
-
-    def publish(self, kept: Kept, *epsilons: float, run: RunRecord | None = None, **settings: Any) -> Balance:
-        figures = [self.figure(epsilon) for epsilon in epsilons]
-        reservation = ledger.reserve_counts(
-            None, "/ledger", run or self.RUN, figures, Ledger(**settings)  # type: ignore[arg-type]
-        )  # fmt: skip
-        return reservation.balance
-
-    def test_are_entries_that_spend_each_time(self, kept: Kept) -> None:
-        kept.run("a", limit=1.5)
-        assert self.publish(kept, 0.5, 0.25).left == 0.5  # of the word's; of the counts' more is left
-        balance = self.publish(kept, 0.5)
-        assert [(one.column, one.total, one.more) for one in balance.columns] == [
-            ("body", 1.0, 0.0),
-            (COUNTS, 1.25, 0.5),
-        ]
-        found = [one for one in kept.rows if isinstance(one, Entry) and one.column == COUNTS]
-        assert [(one.epsilon, one.unit, one.run_id, one.status) for one in found] == [
-            (epsilon, "a record of at most 200 words", "a", RESERVED) for epsilon in (0.5, 0.25, 0.5)
-        ]  # fmt: skip
-        assert len({one.release for one in found}) == 3
-        assert "0.5 of it is of this publication" in balance.sentence
-
-    def test_are_refused_past_the_limit_of_their_own_sum(self, kept: Kept) -> None:
-        kept.run("a", limit=1.0)
-        self.publish(kept, 0.75)  # nothing is left for a word, and this is not of its unit
-        said = r"limit: 1 kept in .* ε = 0\.75 was spent on published counts in /data/in, ε = 0\.25 is left, .* 0\.5 more"
-        with pytest.raises(RunError, match=said):
-            self.publish(kept, 0.5)
-        assert self.publish(kept, 0.5, override="minute 3").override == "minute 3"
-        self.publish(kept, 0.5, limit=2.0, raise_limit="minute 4")
-        assert kept.decisions == [(LIMIT, 1.0, None), (LIMIT, 2.0, "minute 4")]
-        # A run that is tried again finds its own entries, and takes none of these for them.
-        assert kept.run("a").columns[0].total == 1.0
-
-    NAMES: ClassVar = (
-        Published("names_found", 7, 0.5, 10, 1.0, "now"),
-        Published("names_kept", -2, 0.25, 5, 1.5, "later"),
-    )
-
-    def names(self, kept: Kept, *figures: Published, **settings: Any) -> Any:
-        return ledger.reserve_counts(None, "/ledger", self.RUN, figures, Ledger(**settings))  # type: ignore[arg-type]
-
-    def test_of_names_are_charged_once_and_lie_in_their_entries(self, kept: Kept) -> None:
-        kept.run("a", limit=2.0)
-        found, stayed = self.NAMES
-        assert ledger.published_names(None, "/ledger", self.RUN) == {}  # type: ignore[arg-type]
-        self.publish(kept, 0.5)
-        assert self.names(kept, found).figures == (found,)
-        again = Published("names_found", 99, 1.0, 3, 9.0, "another draw")
-        reservation = self.names(kept, again, stayed, again)
-        assert reservation.figures == (found, stayed, found)
-        assert [one.epsilon for one in reservation.entries] == [0.25]
-        assert self.names(kept, again).entries == ()
-        held = ledger.published_names(None, "/ledger", self.RUN)  # type: ignore[arg-type]
-        assert held == {"names_found": found, "names_kept": stayed}
-        rows = [one for one in kept.rows if isinstance(one, Entry) and one.column == COUNTS]
-        assert [(one.epsilon, one.unit) for one in rows] == [
-            (0.5, "a record of at most 200 words"), (0.5, "a record"), (0.25, "a record"),
-        ]  # fmt: skip
-        another = RunRecord.of({"run_id": "b", "output": "/out"})
-        assert ledger.published_names(None, "/ledger", another) == {}  # type: ignore[arg-type]
-
-    def test_of_names_that_are_refused_are_not_held(self, kept: Kept) -> None:
-        kept.run("a", limit=1.0)
-        found, stayed = self.NAMES
-        self.publish(kept, 0.75)
-        with pytest.raises(RunError, match=r"0\.5 more"):
-            self.names(kept, found)
-        assert ledger.published_names(None, "/ledger", self.RUN) == {}  # type: ignore[arg-type]
-        assert self.names(kept, stayed).figures == (stayed,)
-        assert self.names(kept, stayed).figures == (stayed,)  # nothing is left, and nothing is asked for
-
-    def test_of_names_in_a_damaged_entry(self, kept: Kept) -> None:
-        kept.run("a")
-        self.names(kept, self.NAMES[0])
-        place = next(n for n, one in enumerate(kept.rows) if isinstance(one, Entry) and one.column == COUNTS)
-        kept.rows[place] = replace(kept.rows[place], mechanism="{")
-        with pytest.raises(DataError, match="is damaged: mechanism is no JSON"):
-            ledger.published_names(None, "/ledger", self.RUN)  # type: ignore[arg-type]
-
-    def test_of_a_run_that_the_ledger_does_not_know(self, kept: Kept) -> None:
-        kept.run("b")
-        with pytest.raises(
-            RunError, match=r"publish: the ledger in '/ledger' does not know run 'a'.*Nothing was published"
-        ):
-            self.publish(kept, 0.5)
-        with pytest.raises(RunError, match="does not know run 'b'"):
-            self.publish(kept, 0.5, run=RunRecord.of({"run_id": "b", "output": "/elsewhere"}))
-
-    def test_of_a_stream_are_of_its_micro_batches(self, kept: Kept) -> None:
-        kept.run("a.0")
-        assert self.publish(kept, 0.5).columns[1].total == 0.5
 
 
 class TestALedgerThatIsGone:

@@ -17,10 +17,8 @@ from dptext_spark.cli.app import main
 from dptext_spark.config.load import parse_config
 from dptext_spark.config.model import RunConfig
 from dptext_spark.errors import DataError, SettingsError
-from dptext_spark.ledger.entry import COUNTS
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.spark.reporting import report as reporting
-from dptext_spark.spark.reporting.ledger import read
 from dptext_spark.spark.reporting.report import Account, Wanted, report_facts, write_page
 from dptext_spark.spark.runner import run
 
@@ -93,26 +91,6 @@ def test_internal_figures_are_those_of_the_run(spark, account: Account, tmp_path
     elsewhere = Account(account.shareable, str(tmp_path))
     with pytest.raises(DataError, match=r"audit\.restricted: .* holds no metrics of run first"):
         report_facts("first", elsewhere, Wanted(internal=True), spark, examine=False)
-
-
-def test_a_published_figure_is_remembered_and_spends_again(spark, account: Account) -> None:
-    pytest.importorskip("opendp", reason="the extra [audit] is not installed")
-    asked = Wanted(publish=("unknown_words=2",), most_words=20)
-    first = report_facts("first", account, asked, spark, examine=False)
-    assert [one.metric for one in first.published] == ["unknown_words"]
-    assert first.metrics is None
-    again = report_facts("first", account, asked, spark, examine=False)
-    assert again.published[0] == first.published[0]
-    assert len(again.published) == 2
-    said = report_facts("first", account, spark=spark, examine=False).statement.markdown()
-    assert "Together ε = 4" in said
-    (balance,) = read(str(account.config.input.path), spark)
-    counts = next(one for one in balance.columns if one.column == COUNTS)
-    assert [(one.unit, one.epsilon, one.times) for one in counts.figures] == [
-        ("a record of at most 20 words", 4.0, 2)
-    ]
-    assert balance.unfinished == 0  # each was settled when it was shown
-    assert report_facts("second", account, spark=spark, examine=False).published == []
 
 
 def test_examples_are_pairs_of_the_run_and_mark_the_file(spark, account: Account, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pyspark.sql import types as T
 
-from dptext_spark.spark.tables.schemas import LEDGER, METRICS, PUBLISHED, RUNS, frame_of
+from dptext_spark.spark.tables.schemas import LEDGER, METRICS, RUNS, frame_of
 
 BATCH = "spark.sql.execution.arrow.maxRecordsPerBatch"
 VALUES: dict[str, list[Any]] = {
@@ -35,7 +35,7 @@ def batches(spark: Any) -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("bound", ["1", "50000", "0", "-1"])
-@pytest.mark.parametrize("schema", [RUNS, METRICS, LEDGER, PUBLISHED])
+@pytest.mark.parametrize("schema", [RUNS, METRICS, LEDGER])
 def test_a_frame_is_what_spark_makes_of_the_rows_whatever_bounds_its_batches(
     spark: Any, batches: Any, schema: T.StructType, bound: str
 ) -> None:

@@ -14,7 +14,6 @@ from dptext_spark.audit.table.metrics import (
     kept_words,
     listed_counts,
     name_counts,
-    names_of_rows,
 )
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.randomness.draws import RunKey, hash_keys
@@ -124,16 +123,6 @@ def test_entries_of_a_list_are_counted_as_wholes() -> None:
     # The last row is not aligned; of the others three of five stay.
     assert counted(sources, tables, names=names) == {"listed": 5, "listed_same": 3}
     assert counted(["no"], ["no"], names=names) == {"listed": 0, "listed_same": 0}
-
-
-def test_words_of_names_are_counted_by_row() -> None:
-    sources, tables = ([case[i] for case in CASES] for i in range(2))
-    found = names_of_rows(*paired([*sources, None, ""], [*tables, None, ""]))
-    expected = [
-        [sum(case.get(f"{kind}{what}", 0) for kind in ("persons", "locations")) for what in ("", "_same")]
-        for _, _, case in CASES
-    ]
-    assert found.tolist() == [*expected, [0, 0], [0, 0]]
 
 
 def test_words_that_stayed_are_those_of_names() -> None:

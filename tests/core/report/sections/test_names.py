@@ -10,13 +10,13 @@ import pytest
 
 pytest.importorskip("matplotlib", reason="the extra [audit] is not installed")
 
+
 from dptext_spark.report.blocks import Listed, Section, Table, Text
 from dptext_spark.report.facts import ReportFacts
 from dptext_spark.report.page import page
 from dptext_spark.report.sections.gather import gathered
 from dptext_spark.report.sections.model_figures import Model
 from dptext_spark.report.sections.names import NOT_LOOKED_FOR, names, tile
-from dptext_spark.report.sections.published import Published
 from tests.core.report.accounts import METRICS, row, small_model
 
 LISTS = {
@@ -27,7 +27,6 @@ COUNTS: list[tuple[str | None, str, float | None]] = [
     (None, "persons_found", 1205.0), (None, "names_masked", 31.0), (None, "audit_names_kept", 0.0213),
     (None, "audit_annotated_kept", None), ("body", "audit_names_kept", 0.99),
 ]  # fmt: skip
-PUBLISHED = Published("names_kept", 77, 0.5, 10, 60.2, "now")
 
 
 @pytest.fixture(scope="module")
@@ -154,20 +153,3 @@ def test_where_nothing_looked_there_is_no_count_of_names_that_stayed(model: Mode
     assert (found.figure, found.said) == ("not looked for", NOT_LOOKED_FOR)
     text = said(names(facts))
     assert "entries of lists" not in text
-
-
-def test_published_counts_are_for_all(model: Model) -> None:
-    facts = facts_of(
-        model,
-        {"names": {"lists": True}},
-        published=[PUBLISHED, Published("drawn_words", 5, 1.0, 9, 1.0, "now")],
-    )
-    (found,) = tile(facts)
-    assert "names_kept: about 77" in found.said
-    text = said(names(facts))
-    assert (
-        "names_kept | words of names that public lists find, and that are in the table as they were | 77 | ± 60 | 10 words"
-        in text
-    )
-    assert "drawn_words" not in text
-    assert "any size" in page(facts)
