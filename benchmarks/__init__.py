@@ -2,8 +2,8 @@
 
     make bench                                  # everything, in full: some forty minutes on two quiet cores
     python -m benchmarks --quick                # everything, small: whether it works
-    python -m benchmarks --only engine --only mapping
-    python -m benchmarks --only spark --rows 200000
+    python -m benchmarks engine mapping
+    python -m benchmarks spark --rows 200000
 
 Sections:
 
@@ -14,6 +14,8 @@ Sections:
 - `engine`: nanoseconds a word on one core, Arrow strings in and out, for the levels token, record and dataset and for a
   policy that draws stop words too; beside it a plain Python loop over tokens. Then each phase, timed inside the
   engine's own run.
+- `labelled`: of the labelled names of a CoNLL file (`$DPTEXT_LABELLED`, else the tweets of WNUT 2017) the share that the search
+  for names finds, by words and whole names, what else it takes for one, and the expected share that stays under each style.
 - `mapping`: seconds in which CusText compiles; beside it `faiss.knn` of every word over the same matrix.
 - `mechanisms`: tokens a second of every mechanism on one core, string to string, beside figures of other implementations that
   were taken elsewhere; what a token costs with short laws and lists, in turn with CusText, and whether it costs more in a

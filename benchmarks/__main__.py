@@ -26,13 +26,13 @@ from benchmarks import (
     importance,
     increment,
     keys,
+    labelled_names,
     ledger,
     lexicon,
     mapping,
     mechanisms,
     memory,
     memory_ships,
-    name_search,
     names,
     papers,
     run_phases,
@@ -57,7 +57,7 @@ SECTIONS: dict[str, Callable[[Sizes, Callable[[str], None]], Section]] = {
     "engine": engine.measure,
     "identifiers": identifiers.measure,
     "names": names.measure,
-    "name_search": name_search.measure,
+    "labelled": labelled_names.measure,
     "classifier": classifier.measure,
     "mapping": mapping.measure,
     "mechanisms": mechanisms.measure,
@@ -90,7 +90,9 @@ def arguments(given: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks", description="Measure every figure that the documentation names."
     )
-    parser.add_argument("--only", action="append", choices=SECTIONS, help="one section (may be repeated)")
+    parser.add_argument(
+        "sections", nargs="*", metavar="SECTION", help=f"of {', '.join(SECTIONS)}; all without"
+    )
     parser.add_argument(
         "--quick", action="store_true", help="small sizes: to see that it works, not for a record"
     )
@@ -99,7 +101,10 @@ def arguments(given: list[str]) -> argparse.Namespace:
     parser.add_argument(
         "--record", type=Path, help="where the JSON goes (default: benchmarks/records/, by date)"
     )
-    return parser.parse_args(given)
+    options = parser.parse_args(given)
+    if unknown := [name for name in options.sections if name not in SECTIONS]:
+        parser.error(f"{unknown[0]!r} is no section; valid: {', '.join(SECTIONS)}")
+    return options
 
 
 def chosen_sizes(options: argparse.Namespace) -> Sizes:
@@ -136,9 +141,8 @@ def measured(names: list[str], sizes: Sizes, repeat: str, file: Path, console: C
 
 def command_line(options: argparse.Namespace) -> str:
     """Return the command that measures the same again; where it recorded is of no matter."""
-    parts = ["python -m benchmarks"]
+    parts = ["python -m benchmarks", *options.sections]
     parts += ["--quick"] if options.quick else []
-    parts += [f"--only {name}" for name in options.only or []]
     parts += [f"--{name} {getattr(options, name)}" for name in ("rows", "rounds") if getattr(options, name)]
     return " ".join(parts)
 
@@ -149,8 +153,10 @@ def main(given: list[str]) -> None:
     console = Console(width=None if sys.stdout.isatty() else 160)
     sizes = chosen_sizes(options)
     stamp = datetime.now(timezone.utc).strftime("%Y%m%dT%H%M%SZ")
-    file = options.record or RECORDS / f"{stamp}-{'-'.join([*(options.only or ['all']), sizes.name])}.json"
-    record = measured(options.only or list(SECTIONS), sizes, command_line(options), file, console)
+    file = (
+        options.record or RECORDS / f"{stamp}-{'-'.join([*(options.sections or ['all']), sizes.name])}.json"
+    )
+    record = measured(options.sections or list(SECTIONS), sizes, command_line(options), file, console)
     verdicts = [
         (figure["name"], goal["of"], goal["verdict"])
         for section in record["sections"].values()

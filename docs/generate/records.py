@@ -19,7 +19,7 @@ def newest() -> dict[str, tuple[dict[str, Any], dict[str, Any]]]:
         record = json.loads(file.read_text(encoding="utf-8"))
         if record["sizes"]["name"] == "full":
             for name, section in record["sections"].items():
-                found[name] = (record, section)
+                found[name] = ({**record, "file": file.name}, section)
     return dict(sorted(found.items()))
 
 
@@ -35,7 +35,7 @@ def grids_of(section: str) -> str:
         section: its name.
     """
     record, found = newest()[section]
-    parts = [f"Record of {record['date'][:10]}, {record['machine']['cores']} cores; `{record['repeat']}`."]
+    parts = [f"Record of {record['date'][:10]}, {record['machine']['cores']} cores; `{record['file']}`."]
     for grid in found["grids"]:
         if grid["title"].endswith("at equal success"):
             reached = [row for row in grid["rows"] if row[2] is not None]
@@ -52,7 +52,7 @@ def _section(name: str, record: dict[str, Any], section: dict[str, Any]) -> str:
     parts = [
         f"### {name}",
         f"{_cell(section['title'])}. Record of {record['date'][:10]}, {machine['cores']} cores, {machine['cpu']}; "
-        f"`{record['repeat']}`.",
+        f"`{record['file']}`.",
     ]
     if section["figures"]:
         rows = [

@@ -100,6 +100,9 @@ def _say(line: str) -> None:
 # Options that a reader may look for in vain, by command: what to do instead.
 _NO_NOISE = "counts are restricted: --internal shows them; a requirement (`require`) says whether one holds"
 _LEFT = {
+    "audit": {
+        "--annotations": "`python -m benchmarks labelled` of a checkout counts names of labelled texts"
+    },
     "report": {"--publish": _NO_NOISE, "--most-words": _NO_NOISE, "--most-names": _NO_NOISE},
 }
 

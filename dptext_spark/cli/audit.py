@@ -77,13 +77,6 @@ def audit(
             metavar="FILE", help="Names, one a line: how many of them stand in the table as they were."
         ),
     ] = None,
-    annotations: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Labelled texts of the source, CoNLL or spans: how many of their names are found, and how many stayed.",
-        ),
-    ] = None,
     internal: Annotated[
         bool,
         typer.Option(
@@ -122,8 +115,7 @@ def audit(
         table, against, columns=columns or (), row_key=row_key, record_key=record_key, config=config,
         overrides=overrides or (), label=label, attribute=attribute, similarity=similarity, encoder=encoder,
         masked_model=masked_model, label_rows=label_rows, require=require or (), sample=sample, partial=partial, out=out,
-        names=None if names is None else str(names), annotations=None if annotations is None else str(annotations),
-        internal=internal, against_format=against_format,
+        names=None if names is None else str(names), internal=internal, against_format=against_format,
     )  # fmt: skip
     if dry_run:
         return write_json(plan.as_dict()) if as_json else write(audit_plan_text(plan, width()))

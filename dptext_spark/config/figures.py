@@ -4,35 +4,6 @@ from __future__ import annotations
 
 import re
 
-_OF_GROUP = {
-    "recall": "share of these words that the search finds: that of --config, else public lists and rules",
-    "recall_whole": "share of these names of which every word is found",
-    "precision": "share of the words that the search takes for this kind with such a label",
-    "kept": "share of these words that are in the table as they were, of those that were aligned",
-    "kept_whole": "share of these names of which every word is in the table as it was",
-}
-_WHOSE = {"persons": "names of persons", "locations": "names of places", "others": "names of other kinds"}
-
-
-def _meanings() -> dict[str, str]:
-    found = {
-        "annotated_texts": "labelled texts of --annotations that were found in the source",
-        "annotated_words": "words of labelled names in them",
-        "annotated_recall": _OF_GROUP["recall"],
-        "annotated_recall_whole": "share of the labelled names of which every word is found",
-        "annotated_precision": "share of the words that the search finds in labelled texts that have a label, of whatever kind",
-        "annotated_kept": "share of the labelled words that are in the table as they were, of those that were aligned",
-        "annotated_kept_whole": "share of the labelled names of which every word is in the table as it was",
-    }
-    for group in _WHOSE:
-        for name, said in _OF_GROUP.items():
-            if group != "others" or name != "precision":  # the search takes nothing for another kind
-                found[f"annotated_{group}_{name}"] = f"of labelled {_WHOSE[group]}: {said}"
-    return found
-
-
-LABELLED = _meanings()
-
 # Each figure in one sentence. "Words" are the source's, as far as they could be aligned with the table's.
 MEANING = {
     "rows": "rows that are in both tables",
@@ -57,7 +28,6 @@ MEANING = {
     "locations_kept_whole": "of which every word is in the table as it was",
     "listed_found": "entries of the list of --names in the source that were aligned",
     "listed_kept": "share of these of which every word is in the table as it was",
-    **LABELLED,
     "record_groups": "words that occur more than once in a record of the sample",
     "record_broken_groups": "of those, how many have more than one replacement within the record",
     "dataset_groups": "words that occur more than once in the sample",

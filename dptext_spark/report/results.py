@@ -18,7 +18,6 @@ from dptext_spark.audit.attacks.frequency import FrequencyAttack
 from dptext_spark.audit.attacks.masked_inference import MaskedInference
 from dptext_spark.audit.attacks.membership import MembershipAttack
 from dptext_spark.audit.results import AuditResult, OtherResult, WordAttack
-from dptext_spark.audit.table.labelled import LabelledNames
 from dptext_spark.audit.table.metrics import KeptWords
 from dptext_spark.audit.utility.learning import DownstreamAccuracy
 from dptext_spark.audit.utility.text_metrics import EncoderSimilarity, TextOverlap, VectorSimilarity
@@ -31,7 +30,7 @@ KINDS: dict[str, type[AuditResult]] = {
     kind.name: kind
     for kind in (
         AttributeAttack, BayesAttack, ContextAttack, DownstreamAccuracy, EncoderSimilarity, FrequencyAttack,
-        KeptWords, LabelledNames, MaskedInference, MembershipAttack, TextOverlap, VectorSimilarity,
+        KeptWords, MaskedInference, MembershipAttack, TextOverlap, VectorSimilarity,
     )
 }  # fmt: skip
 STATEMENTS = ("md", "html", "json")

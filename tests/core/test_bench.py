@@ -338,11 +338,11 @@ def test_a_run_prints_and_records(
 ) -> None:
     monkeypatch.setattr(command, "QUICK", TOY)
     file = tmp_path / "records" / "record.json"
-    command.main(["--quick", "--only", "engine", "--rounds", "3", "--record", str(file)])
+    command.main(["engine", "--quick", "--rounds", "3", "--record", str(file)])
     record: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
     assert record["sizes"]["name"] == "toy"
     assert list(record["sections"]) == ["engine"]
-    assert record["repeat"] == "python -m benchmarks --quick --only engine --rounds 3"
+    assert record["repeat"] == "python -m benchmarks engine --quick --rounds 3"
     assert record["machine"]["cores"] >= 1
     assert record["machine"]["memory_bytes"] > 0
     assert {"python", "numpy", "numba", "pyarrow"} <= set(record["versions"])
@@ -364,7 +364,7 @@ def test_an_interrupted_run_leaves_what_it_has_measured(
     monkeypatch.setitem(command.SECTIONS, "spark", interrupted)
     file = tmp_path / "record.json"
     with pytest.raises(KeyboardInterrupt):
-        command.main(["--quick", "--only", "lexicon", "--only", "spark", "--record", str(file)])
+        command.main(["lexicon", "spark", "--quick", "--record", str(file)])
     assert list(json.loads(file.read_text(encoding="utf-8"))["sections"]) == ["lexicon"]
 
 
@@ -376,5 +376,5 @@ def test_a_section_without_figures_says_why() -> None:
 
 def test_names_of_sections_are_checked(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        command.arguments(["--only", "nothing"])
+        command.arguments(["nothing"])
     assert "memory" in capsys.readouterr().err

@@ -59,7 +59,7 @@ SIGNATURES = {
     "dp.save_model": "(model, folder, *, spec)",
     "dp.tickets": "(rows)",
     "dps.audit": "(table, against, *, config, columns, row_key, record_key, label, attribute, similarity, encoder, "
-    "masked_model, label_rows, require, sample, partial, out, names, annotations, internal, against_format, spark, progress)",
+    "masked_model, label_rows, require, sample, partial, out, names, internal, against_format, spark, progress)",
     "dps.compare_rows": "(before, after)",
     "dps.doctor": "(config, spark, *, progress)",
     "dps.document_frequencies": "(df, columns, model)",

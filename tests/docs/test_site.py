@@ -147,7 +147,7 @@ def test_the_benchmarks_are_those_of_the_records() -> None:
     page = site()["benchmarks.md"]
     for name, (record, section) in records.newest().items():
         part = page.split(f"\n### {name}\n")[1].split("\n### ")[0]
-        assert record["repeat"] in part
+        assert record["file"] in part
         assert all(figure["unit"] in part for figure in section["figures"])
 
 

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from dptext_spark.arrays import I64, U8, Bools
 from dptext_spark.audit.estimates import Metric
 from dptext_spark.audit.results import AuditResult, Group, Shown
-from dptext_spark.config.figures import LABELLED, MEANING
+from dptext_spark.config.figures import MEANING
 from dptext_spark.config.requirements import Requirement, named_requirement
 from dptext_spark.runtime.record import Json
 from dptext_spark.text.chunks import padded
@@ -142,11 +142,10 @@ COUNTS = (
     "numbers", "numbers_same", *NAME_COUNTS, *LISTED_COUNTS,
 )  # fmt: skip
 LISTED = ("listed_found", "listed_kept")
-ANNOTATED = tuple(LABELLED)
 # Figures of names, which are shown to whoever asks for private figures only.
 NAMED = (
     *("names_found", "names_kept", *(f"{kind}_kept{whole}" for kind in KINDS for whole in ("", "_whole"))),
-    *(*LISTED, *ANNOTATED),
+    *LISTED,
 )
 _OF_NAMES = (
     "names of persons, by public lists",
@@ -169,7 +168,6 @@ _OPTIONS = (
     (("embedding_", "bert_"), "--encoder FOLDER"),
     (("masked_",), "--masked-model FOLDER"),
     (("listed_",), "--names FILE"),
-    (("annotated_",), "--annotations FILE"),
 )
 
 

@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 from dptext_spark.audit.attacks.tokens import Level
 from dptext_spark.audit.table.metrics import (
-    ANNOTATED,
     ATTRIBUTE,
     ENCODED,
     LABEL,
@@ -82,7 +81,6 @@ class AuditPlan:
         metrics: the folder of the table of metrics.
         chosen: whether only some words were drawn, as importance chose; the model is then that of all words.
         names: a file of names, an entry a line, that are counted; None leaves it out.
-        annotations: a file of labelled texts, whose names are counted; None leaves it out.
         internal: whether the words of names that stayed most are shown, which are private text.
         required: what the settings require of the table beside `limits`: such a figure may go without being measured.
         read_as: how the source is read, where it is no Delta or Parquet table; None for such a one.
@@ -107,7 +105,6 @@ class AuditPlan:
     metrics: str
     chosen: bool = False
     names: str | None = None
-    annotations: str | None = None
     internal: bool = False
     required: tuple[Requirement[str], ...] = ()
     read_as: Input | None = None
@@ -153,7 +150,6 @@ class AuditPlan:
             ATTACKS: self.attacked,
             FREQUENCY: self.attacked and self.level == "dataset",
             LISTED: self.names,
-            ANNOTATED: self.annotations,
             LABEL: self.label,
             ATTRIBUTE: self.attribute,
             SIMILARITY: self.similarity,
@@ -191,7 +187,6 @@ class AuditPlan:
         partial: bool = False,
         out: str | None = None,
         names: str | None = None,
-        annotations: str | None = None,
         internal: bool = False,
         against_format: str | None = None,
     ) -> AuditPlan:
@@ -216,7 +211,6 @@ class AuditPlan:
             partial: whether rows that only one of the tables has are allowed.
             out: the folder of the metrics; that of the settings, or `<table>_audit/restricted`, if None.
             names: a file of names, an entry a line, that are counted in both tables.
-            annotations: a file of labelled texts of the source (:mod:`dptext_spark.audit.table.annotations`).
             internal: whether the words of names that stayed most are shown.
             against_format: the format of the source, as `input.format` names it; None for that of the settings where the source
                 is their input (with its options and its condition), else Delta or Parquet, whichever it is.
@@ -264,7 +258,7 @@ class AuditPlan:
         made = cls(
             table, source, tuple(columns), row_key, keys["record_key"], plain, model is not None, label, attribute,
             similarity or label is not None, encoder, masked_model, label_rows, sample, partial, (), metrics, chosen, names,
-            annotations, internal,
+            internal,
         )  # fmt: skip
         read_as = _read_as(cls.target(source), against_format, run)
         limits = [table_requirement(text, made.figures) for text in require]
@@ -290,7 +284,6 @@ class AuditPlan:
             "masked_model": self.masked_model,
             "label_rows": self.label_rows if self.values else None,
             "names": self.names,
-            "annotations": self.annotations,
             "sample": self.sample,
             "partial": self.partial,
             "figures": {name: MEANING[name] for name in self.figures},

@@ -53,7 +53,7 @@ BREAK, _BOXED, _SUBHEADING, _WARNED = 20.0, WIDTH - 26.0, 22.8, 42.0
 # What helps where a requirement is broken, by what the figure's name begins with; a setting that is so already does not.
 _HELPS: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
     (
-        ("names_", "persons_", "locations_", "listed_", "annotated_"),
+        ("names_", "persons_", "locations_", "listed_"),
         (
             "policy.names looks for more names (made for English; elsewhere listed_kept says more than names_kept), and lists "
             "of your own (policy.mask) mask those that are known",

@@ -32,8 +32,6 @@ OF_AUDIT = {
     "persons_kept_whole": "whole names of persons",
     "locations_kept_whole": "whole names of places",
     "listed_kept": "entries of a list of one's own",
-    "annotated_kept": "words of labelled names",
-    "annotated_kept_whole": "whole labelled names",
 }
 _BECAME = {MASK: "replaced by {mark}", PSEUDONYM: "replaced by pseudonyms", KEEP: "not looked for"}
 NAMED = "names of kind {kind}, replaced by pseudonyms of the public lists (version {version})"

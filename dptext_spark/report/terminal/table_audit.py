@@ -16,7 +16,7 @@ _STANDINGS = {HOLDS: "holds", BROKEN: "BROKEN", NOT_MEASURED: "not measured"}
 _SCORES = ("cosine", "rouge_", "bleu", "embedding_", "bert_", "membership_")
 _COUNTS = ("_rows", "_missing", "_words")
 _SHARES = {name for name in (*LABEL, *ATTRIBUTE, *MASKED) if not name.endswith(_COUNTS)}
-_ENDINGS = ("share", "success", "_kept", "_kept_whole", "_recall", "_recall_whole", "_precision")
+_ENDINGS = ("share", "success", "_kept", "_kept_whole")
 _GOOD = ("accuracy", "distinct")  # shares of which more is better
 
 WITHHELD = "figures of names: they are shown with --internal, and stand among the metrics"
@@ -45,7 +45,6 @@ def audit_plan_text(plan: AuditPlan, columns: int = WIDTH) -> str:
         ("made with", model if plan.given else "not known"),
         ("sampled", f"about {plan.sample:,} rows, for consistency, similarity and attacks"),
         *((option, f"{column}, {learnt}") for option, column in plan.values.items()),
-        *([("annotations", f"{plan.annotations}, labelled texts of the source")] if plan.annotations else []),
         *([("shown", "the words of names that stayed most: PRIVATE TEXT")] if plan.internal else []),
         *([("encoder", f"{plan.encoder}, which reads every text of the sample")] if plan.encoder else []),
         *([("masked model", f"{plan.masked_model}, {named}")] if plan.masked_model else []),
@@ -110,7 +109,7 @@ def figure_text(figure: Metric) -> str:
     if not name.removesuffix("_all").endswith(_ENDINGS) and name not in _SHARES:
         return f"{value:,.0f}"
     # No risk is printed as less than it is, and nothing good as more.
-    good = name.startswith(_GOOD) or name.endswith(_ENDINGS[-3:])
+    good = name.startswith(_GOOD)
     said = percent_down(value) if good else percent_up(value)
     if figure.lower is None or figure.upper is None:
         return said

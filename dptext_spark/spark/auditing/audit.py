@@ -15,9 +15,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dptext_spark.audit.estimates import Metric
-from dptext_spark.audit.table.annotations import Annotations
 from dptext_spark.audit.table.findings import Findings, TableAudit
-from dptext_spark.audit.table.labelled import Labels
 from dptext_spark.audit.table.metrics import (
     COUNTS,
     KeptWords,
@@ -34,13 +32,13 @@ from dptext_spark.model.compile import prepare
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.runtime.progress import Steps, by_default
 from dptext_spark.spark.auditing.keys import counted_keys, require_matching
-from dptext_spark.spark.auditing.names import labelled_findings, shipped_lists
 from dptext_spark.spark.auditing.pair_tables import WHOLE, PairTables, limit_of
 from dptext_spark.spark.auditing.tallies import Tallies, summed
 from dptext_spark.spark.auditing.two_tables import opened, require_the_model, sides
 from dptext_spark.spark.auditing.utility import check_classes, use_of, wanted_texts
 from dptext_spark.spark.errors import reduced, suppress_sensitive_logs
 from dptext_spark.spark.job import runs
+from dptext_spark.spark.job.lists import compile_lists, resolve_columns
 from dptext_spark.spark.session.session import command_session, spark_session, step
 from dptext_spark.spark.udf.names import NO_NAMES, NamesFile, ShippedNames
 from dptext_spark.spark.udf.ship import ship_for
@@ -76,7 +74,6 @@ def audit(
     partial: bool = False,
     out: str | None = None,
     names: str | None = None,
-    annotations: str | None = None,
     internal: bool = False,
     against_format: str | None = None,
     spark: SparkSession | None = None,
@@ -102,7 +99,6 @@ def audit(
         partial: whether rows that only one of the tables has are allowed.
         out: the folder of the metrics; None for that of the run, or one beside the table.
         names: a file of names, an entry a line: how many of them stand in the table as they were.
-        annotations: a file of labelled texts of the source, CoNLL or spans: how many names are found, how many stay.
         internal: also `stayed`, the words of names that stayed most: private text.
         against_format: the format of the source, as `input.format` names it. None takes that of the settings where it is their
             input, else Delta or Parquet, whichever it is.
@@ -126,7 +122,7 @@ def audit(
         table, against, columns=columns, row_key=row_key, record_key=record_key, config=config, label=label,
         attribute=attribute, similarity=similarity, encoder=encoder, masked_model=masked_model, label_rows=label_rows,
         require=require, sample=sample, partial=partial, out=out, names=names,
-        annotations=annotations, internal=internal, against_format=against_format,
+        internal=internal, against_format=against_format,
     )  # fmt: skip
     return audit_table(plan, spark, progress)
 
@@ -173,7 +169,6 @@ def _audit_in(session: SparkSession, plan: AuditPlan, say: Steps) -> TableAudit:
 def _audit(plan: AuditPlan, spark: SparkSession, say: Steps, at_the_end: ExitStack) -> TableAudit:
     began = time.time()
     wanted_names = None if plan.names is None else WordList.read("names", plan.names)
-    labelled = None if plan.annotations is None else Annotations.read(plan.annotations, plan.columns)
     with step(spark, say, "reading both schemas"):
         tables = opened(spark, plan)
     say("preparing the model")
@@ -184,7 +179,11 @@ def _audit(plan: AuditPlan, spark: SparkSession, say: Steps, at_the_end: ExitSta
         keys = counted_keys(plan, tables)
     require_matching(plan, keys)
     key = RunKey.generate()
-    names = shipped_lists(spark, tables.source, plan, privatizer, key, say, at_the_end)
+    names = NO_NAMES
+    columns = resolve_columns(tables.source, plan.model.lists)
+    if (lists := compile_lists(spark, columns, privatizer, key, "audit", say)) is not None:
+        at_the_end.callback(lists.end)
+        names = lists.shipped(spark)
     counted = NO_NAMES
     if wanted_names is not None:
         file = NamesFile(spark, compile_names([wanted_names], name_key(key, NAMES_SCOPE)))
@@ -197,8 +196,6 @@ def _audit(plan: AuditPlan, spark: SparkSession, say: Steps, at_the_end: ExitSta
         sample=limit_of(share),
         tokens=plan.attacked,
         stayed=plan.internal,
-        labels=None if labelled is None else Labels.of(labelled, plan.columns, key),
-        given=plan.given,
     )
     job = PairTables(ship_for(spark, str(folder), plan.model), key, len(plan.columns), names, counted, wanted)
     how = f"one pass; a sample of about {100 * share:.3g} % of the records is looked at"
@@ -213,11 +210,10 @@ def _audit(plan: AuditPlan, spark: SparkSession, say: Steps, at_the_end: ExitSta
         *text_figures(whole),
         *(listed_figures(whole) if plan.names else []),
     ]
-    named = Findings() if labelled is None else labelled_findings(labelled, gathered)
     found = Findings(
-        [*figures, *named.figures, *_consistency(gathered)],
-        [KeptWords.of(whole), *named.results],
-        [*plan.left_out, *named.left_out],
+        [*figures, *_consistency(gathered)],
+        [KeptWords.of(whole)],
+        [*plan.left_out],
     )
     if plan.attacked:
         say("attacking the sample")

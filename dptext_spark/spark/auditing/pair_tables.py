@@ -6,9 +6,6 @@ summed (:mod:`dptext_spark.spark.auditing.tallies`):
 | what | number | field | values | n |
 |---|---|---|---|---|
 | COUNT | column, `WHOLE` of rows | place in `COUNT_FIELDS` | | what was counted |
-| SEEN, OUTSIDE | labelled text | | | 1 |
-| BY_LABEL | kind of the file | place in `LABEL_COUNTS` | | words or names |
-| BY_TYPE | kind of the search | place in `FOUND_COUNTS` | | words |
 | STAYED | | | a: word | how often |
 | GROUP | place in `LEVELS` | | a: group of equal words; low, high: its replacement | words |
 | TOKENS | column | | a: record, b: words, c: outputs, d: drawn | 1 |
@@ -20,7 +17,7 @@ worker only where somebody asked for what needs them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -30,14 +27,6 @@ from pyspark import TaskContext
 from pyspark.sql import Column, DataFrame, functions
 
 from dptext_spark.arrays import I32, I64, U64, Bools, Ids
-from dptext_spark.audit.table.labelled import (
-    Labels,
-    key_ids,
-    labelled_counts,
-    name_finder,
-    plain_engine,
-    text_ids,
-)
 from dptext_spark.audit.table.metrics import (
     COUNTS,
     FoundNames,
@@ -50,7 +39,6 @@ from dptext_spark.randomness.draws import RunKey, hash_keys, identify
 from dptext_spark.spark.errors import INVALID_UTF8, TaskError, code_of
 from dptext_spark.spark.udf.names import NO_NAMES, ShippedNames, names_of
 from dptext_spark.spark.udf.ship import Shipped, open_shipped
-from dptext_spark.text.chunks import padded
 from dptext_spark.text.pair_tokens import (
     DRAWN_WORD,
     NO_WORD,
@@ -67,7 +55,7 @@ PART_BYTES = 1 << 19
 WHOLE = -1  # the column number of what is counted over whole rows
 LEVELS = ("record", "dataset")
 COUNT_FIELDS = (*COUNTS, "unchanged", "with_words")
-COUNT, SEEN, OUTSIDE, BY_LABEL, BY_TYPE, STAYED, GROUP, TOKENS, TEXT = range(9)
+COUNT, STAYED, GROUP, TOKENS, TEXT = range(5)
 VALUES = ("a", "b", "c", "d", "e", "f")
 COMPARED, LEARNT = 1, 2  # what a text is for
 EVERY = 1 << 63  # as a limit: every scope
@@ -102,8 +90,6 @@ class Wanted:
         learnt: of those whose texts are learnt from.
         values: the columns of the label and the attribute, by the option that names them.
         stayed: whether the words of names that stayed are wanted.
-        labels: of a labelled sample.
-        given: whether the model is of settings that were given, whose search for names then counts.
     """
 
     sample: int = 0
@@ -112,8 +98,6 @@ class Wanted:
     learnt: int = 0
     values: tuple[str, ...] = ()
     stayed: bool = False
-    labels: Labels | None = None
-    given: bool = False
 
     @property
     def texts(self) -> int:
@@ -186,24 +170,20 @@ class PairTables:
         columns += [functions.col(f"n{i}") for i in range(len(self.names.columns))]
         columns.append(functions.col("row_key"))
         record = functions.col("scope").cast("string")
-        if self.wanted.labels is not None:
-            columns.append(functions.col("row_key").cast("string").alias("key"))
         if self.wanted.texts:
             columns += [record.alias("record"), tried_on(record).alias("test")]
             columns += [functions.col(name) for name in self.wanted.values]
         return frame.select("scope", *columns).mapInArrow(self, SCHEMA)
 
-    def _paired(
-        self, privatizer: Privatizer, batch: pa.RecordBatch, columns: Sequence[int] | None = None
-    ) -> Iterator[Paired]:
-        """Pair the texts of some columns, or of all."""
+    def _paired(self, privatizer: Privatizer, batch: pa.RecordBatch) -> Iterator[Paired]:
+        """Pair the texts of each column."""
         keys = hash_keys(self.key.derive("table audit words", length=16))
         held = [batch.column(f"n{i}") for i in range(len(self.names.columns))]
         names = names_of(self.names, held, self.key)
         engines = [privatizer.engine] * 2
         if names is not None:
             engines = [privatizer.with_names(one).engine for one in (names, replace(names, masked=True))]
-        for i in range(self.columns) if columns is None else columns:
+        for i in range(self.columns):
             texts, written = batch.column(f"s{i}"), batch.column(f"o{i}")
             source, output = (
                 words_of(engine, side, keys) for engine, side in zip(engines, (texts, written), strict=True)
@@ -222,8 +202,6 @@ class PairTables:
 
     def _audit(self, privatizer: Privatizer, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         yield from self._counts(privatizer, batch)
-        if self.wanted.labels is not None:
-            yield from self._labelled(privatizer, batch, self.wanted.labels)
         # 63 of the bits that `sample_of` looks at.
         place = identify(batch.column("scope"), self.key, "audit sample")[:, 0] >> np.uint64(1)
         chosen = place < np.uint64(self.wanted.sample)
@@ -268,34 +246,6 @@ class PairTables:
             "with_words": int(with_words.sum()),
         }
         yield _count_rows(WHOLE, whole)
-
-    def _labelled(
-        self, privatizer: Privatizer, batch: pa.RecordBatch, labels: Labels
-    ) -> Iterator[pa.RecordBatch]:
-        engine = plain_engine(privatizer.engine)
-        for i in range(self.columns):
-            texts = batch.column(f"s{i}")
-            by_key = labels.by_row
-            ids = key_ids(batch.column("key"), i, self.key) if by_key else text_ids(*padded(texts), self.key)
-            at = np.where(_held(texts), labels.texts_of(ids), -1)
-            there = at >= 0
-            if not there.any():
-                continue
-            part = batch.filter(pa.array(there))
-            lists = names_of(
-                self.names, [part.column(f"n{n}") for n in range(len(self.names.columns))], self.key
-            )
-            model = privatizer if lists is None else privatizer.with_names(lists)
-            finder = name_finder(model, self.wanted.given)
-            for found in self._paired(privatizer, part, [i]):
-                pair = (found.source, found.aligned, found.same)
-                data, rows = padded(found.texts)
-                counts = labelled_counts(labels, at[there], found.texts, data, rows, pair, finder, engine)
-                for what, numbers in ((SEEN, counts.seen), (OUTSIDE, counts.outside)):
-                    yield _tagged(what, np.ones(len(numbers), np.int64), number=numbers)
-                for what, held in ((BY_LABEL, counts.by_label), (BY_TYPE, counts.by_type)):
-                    number, field = np.nonzero(held)
-                    yield _tagged(what, held[number, field], number=number, field=field)
 
     def _sampled(self, privatizer: Privatizer, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         scope = identify(batch.column("scope"), self.key, "table audit scope")

@@ -95,16 +95,6 @@ class Tallies:
                 found[COUNT_FIELDS[field]] = n
         return found
 
-    def numbered(self, what: int) -> I64:
-        """Return which labelled texts were seen, or have a label outside: int64[n]."""
-        return np.ascontiguousarray(self._of(what)[:, 1])
-
-    def table(self, what: int, size: int, width: int) -> I64:
-        """Return the counts of labels, or of the search's kinds: int64[size, width]."""
-        found, rows = np.zeros((size, width), np.int64), self._of(what)
-        found[rows[:, 1], rows[:, 2]] = rows[:, 3]
-        return found
-
     @property
     def groups(self) -> dict[str, tuple[int, int]]:
         """Of each level how many groups of equal words there are, and how many have more than one replacement."""

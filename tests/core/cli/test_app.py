@@ -143,6 +143,10 @@ def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
             ["report", "latest", "--publish", "changed_words=1"],
             "--publish: no such option; counts are restricted",
         ),
+        (
+            ["audit", "t", "--against", "s", "--annotations", "f"],
+            "--annotations: no such option; `python -m benchmarks",
+        ),
         (["report", "latest", "--most-names=3"], "--most-names: no such option; counts are restricted"),
         (["report", "latest", "--statement", "pdf"], "statement: 'pdf' is not known; valid: md, html, json."),
         (["lexicon", "export"], "No such command"),

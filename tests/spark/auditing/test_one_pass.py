@@ -150,8 +150,6 @@ def test_texts_are_paired_and_keys_looked_at_once(
     for place in places:
         frame = spark.createDataFrame(rows, "id long, who string, body string, mood boolean")
         frame.write.format("delta").save(place)
-    labelled = tmp_path / "labels.jsonl"
-    labelled.write_text('{"row": 3, "spans": [{"start": 7, "end": 10, "kind": "person"}]}\n')
     calls: Counter[str] = Counter()
 
     def count(owner: Any, name: str) -> None:
@@ -169,13 +167,12 @@ def test_texts_are_paired_and_keys_looked_at_once(
         count(owner, name)
     plan = AuditPlan.of(
         *places, columns=["body"], row_key="id", record_key="who", attribute="mood", similarity=True, internal=True,
-        annotations=str(labelled),
     )  # fmt: skip
     said: list[str] = []
     found = audit_table(plan, spark, said.append)
     assert calls == {"over": 1, "counted_keys": 1, "history": 2}
     values = {one.name: one.value for one in found.figures if one.column is None}
-    assert values["rows"] == values["annotated_texts"] * 24 == values["attribute_rows"] == 24
+    assert values["rows"] == values["attribute_rows"] == 24
     assert values["cosine"] == pytest.approx(1.0)
     assert values["dataset_broken_groups"] == 0
     assert [(one.word, one.times) for one in found.stayed or ()] == [("ada", 24)]
