@@ -78,7 +78,7 @@ docs: $(VENV)/.documented  ## build the documentation into site/, offline
 	@NO_MKDOCS_2_WARNING=1 $(VENV)/bin/python -m mkdocs --quiet build --strict
 	@$(VENV)/bin/python -m docs.generate.check site
 
-bench: $(VENV)/.installed  ## measure every figure that the documentation names, into benchmarks/
+bench: $(VENV)/.installed  ## measure engine, job, mechanisms, memory, names and the papers' tables, into benchmarks/records
 	@$(VENV)/bin/python -m benchmarks
 
 notebooks: $(VENV)/.installed  ## run the notebooks and keep what comes out

@@ -14,36 +14,18 @@ from typing import Any
 from rich.console import Console
 
 from benchmarks import (
-    attacks,
-    audits,
-    calibration,
-    classifier,
-    encoder,
     engine,
-    faults,
-    frontier,
-    identifiers,
-    importance,
-    increment,
-    keys,
     labelled_names,
-    ledger,
-    lexicon,
-    mapping,
     mechanisms,
     memory,
-    memory_ships,
     names,
+    paper_tables,
     papers,
-    run_phases,
     scale,
-    settings,
-    shapes,
     spark,
     start,
-    utility,
     utility_gain,
-)
+)  # fmt: skip
 from benchmarks.machine import commit, machine, versions
 from benchmarks.measure import Section
 from benchmarks.sizes import FULL, QUICK, Sizes
@@ -52,35 +34,16 @@ from benchmarks.table import show
 SECTIONS: dict[str, Callable[[Sizes, Callable[[str], None]], Section]] = {
     # Memory first: its workers are compared with each other, and the rest starts with warm files.
     "memory": memory.measure,
-    "ships": memory_ships.measure,
     "start": start.measure,
     "engine": engine.measure,
-    "identifiers": identifiers.measure,
     "names": names.measure,
     "labelled": labelled_names.measure,
-    "classifier": classifier.measure,
-    "mapping": mapping.measure,
     "mechanisms": mechanisms.measure,
-    "lexicon": lexicon.measure,
-    "calibration": calibration.measure,
     "papers": papers.measure,
-    "utility": utility.measure,
+    "paper_tables": paper_tables.measure,
     "utility_gain": utility_gain.measure,
-    "importance": importance.measure,
-    "audits": audits.measure,
-    "attacks": attacks.measure,
-    "frontier": frontier.measure,
-    "encoder": encoder.measure,
-    "settings": settings.measure,
     "spark": spark.measure,
-    "run_phases": run_phases.measure,
-    "increment": increment.measure,
     "scale": scale.measure,
-    "shapes": shapes.measure,
-    "keys": keys.measure,
-    "faults": faults.measure,
-    "huge": faults.measure_huge,
-    "ledger": ledger.measure,
 }
 RECORDS = Path(__file__).resolve().parent / "records"
 
@@ -88,7 +51,7 @@ RECORDS = Path(__file__).resolve().parent / "records"
 def arguments(given: list[str]) -> argparse.Namespace:
     """Parse the command line."""
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks", description="Measure every figure that the documentation names."
+        prog="python -m benchmarks", description="Measure figures beside their peers."
     )
     parser.add_argument(
         "sections", nargs="*", metavar="SECTION", help=f"of {', '.join(SECTIONS)}; all without"

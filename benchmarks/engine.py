@@ -1,4 +1,4 @@
-"""The text engine on one core: nanoseconds a word from string to string, and of each phase."""
+"""The text engine on one core: nanoseconds a word from string to string."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from benchmarks.measure import Figure, Goal, Section, Spread, in_turn, quotient, scaled, seconds_of
-from benchmarks.phases import PHASES, REST, timed_phases
+from benchmarks.measure import Figure, Goal, Section, in_turn, quotient, scaled
 from benchmarks.plain_loop import kept_words, laws_of, plain_loop
 from benchmarks.sizes import Sizes
 from benchmarks.sources import composition, lexicons, row_ids, texts
@@ -78,7 +77,6 @@ def _lexicon(section: Section, name: str, lexicon: Lexicon, sizes: Sizes) -> Non
         )  # fmt: skip
         section.figures.append(figure)
         section.facts["texts"][f"{shown}, {variant}"] = composition(totals)
-    section.figures += _phases(shown, usual, batch, sizes.rounds)
 
 
 def runner(privatizer: Privatizer, batch: pa.Array) -> Callable[[], Any]:
@@ -87,29 +85,3 @@ def runner(privatizer: Privatizer, batch: pa.Array) -> Callable[[], Any]:
     records = pa.array([i // ROWS_A_RECORD for i in range(len(batch))], pa.int64())
     key = RunKey.insecure(0)
     return lambda: privatizer.privatize(batch, column="text", row_ids=rows, record_ids=records, key=key)
-
-
-def _phases(shown: str, privatizer: Privatizer, batch: pa.Array, rounds: int) -> list[Figure]:
-    """Return the figures of the phases at token level, each beside the whole run that it is a part of."""
-    run = runner(privatizer, batch)
-    words = run()[1].totals()["words"]
-    spent: dict[str, list[float]] = {phase: [] for phase in [*PHASES, REST]}
-    wholes = []
-    with timed_phases() as taken:
-        for _ in range(rounds):
-            taken()
-            whole = seconds_of(run)
-            parts = taken()
-            parts[REST] = whole - sum(parts.values())
-            wholes.append(whole)
-            for phase, seconds in parts.items():
-                spent[phase].append(seconds)
-    total = scaled(wholes, 1e9 / words)
-    figures = []
-    for phase, seconds in spent.items():
-        value = scaled(seconds, 1e9 / words)
-        share = Spread(tuple(100 * a / b for a, b in zip(value.runs, total.runs, strict=True)))
-        figures.append(
-            Figure(f"{shown}, token: {phase}", "ns/word", value, "the whole run", total, share, "% of it")
-        )
-    return figures

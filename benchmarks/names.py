@@ -26,27 +26,9 @@ from dptext_spark.text.policy import Policy
 
 ENTRIES_A_ROW = 20  # a million names beside a batch of 50,000 texts
 SYLLABLES = (
-    "ka",
-    "ri",
-    "mo",
-    "ta",
-    "len",
-    "son",
-    "ber",
-    "di",
-    "vo",
-    "sha",
-    "an",
-    "el",
-    "or",
-    "is",
-    "um",
-    "ma",
-    "jo",
-    "pe",
-    "ki",
-    "ro",
-)
+    "ka", "ri", "mo", "ta", "len", "son", "ber", "di", "vo", "sha", "an",
+    "el", "or", "is", "um", "ma", "jo", "pe", "ki", "ro",
+)  # fmt: skip
 LEXICON_WORDS = 400  # one entry in that many is a word of the lexicon, beyond its commonest
 COMMONEST = 2_000
 GOALS = (Goal(1.3, 1.5, "ratio"),)

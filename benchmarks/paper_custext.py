@@ -1,18 +1,14 @@
-"""CusText's Tables 4, 6 and 7 (Chen et al. 2022), with the vectors that are here: the paper's are Counter-fitting's."""
+"""CusText's Tables 4 and 6 (Chen et al. 2022), with the vectors that are here: the paper's are Counter-fitting's."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
-from scipy.optimize import brentq
 
 from benchmarks.measure import Grid, Section
-from benchmarks.query_attack import nearly_tied_law, queries_needed
 from benchmarks.sizes import Sizes
 from benchmarks.sources import by_frequency, row_ids, sst2, texts
 from dptext_spark.lexicon.lexicon import Lexicon
@@ -36,26 +32,10 @@ TABLE_6 = {"token": (2.8, 9.9, 30.0), "record": (2.83, 9.87, 30.29), "dataset": 
 TABLE_6_KEPT = (43.5, 47.4, 57.5)
 EPSILONS = (1.0, 5.0, 10.0)
 TABLE_6_K = 50
-# Table 7, N by p0, for K and the gap of the runner-up.
-P0 = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.99)
-TABLE_7 = {
-    5: (0.1107, (1530, 300, 85, 45, 15, 7, 3, 1)),
-    10: (0.0851, (365, 160, 90, 40, 15, 7, 3, 1)),
-    50: (0.0237, (405, 180, 80, 35, 15, 7, 3, 1)),
-}
-# The whole ε at which the law of the gap gives p0 with about that N; read back, but for the last, which defines the gap.
-READ_BACK = {
-    5: (2, 4, 7, 10, 16, 26, 40, 83),
-    10: (5, 7, 9, 13, 21, 33, 52, 108),
-    50: (18, 25, 33, 46, 74, 118, 187, 388),
-}
-# K at which the paper has more rows, whose figures are not at hand: the gap is that of a word among the vectors that are here.
-LARGE_K = (500, 1_000, 2_000)
-GAP_WORD = "happy"
 
 
 def measure(section: Section, name: str, lexicon: Lexicon, sizes: Sizes, say: Callable[[str], None]) -> None:
-    """Add the three tables to a section."""
+    """Add both tables to a section."""
     corpus, reason = sst2()
     if corpus is None:
         section.skipped.append(reason)
@@ -105,22 +85,6 @@ def measure(section: Section, name: str, lexicon: Lexicon, sizes: Sizes, say: Ca
         "the figure is one draw's. Kept stop words count as staying, and the packaged list keeps more of them than the paper's "
         "43.5 % allows for; what the lexicon lacks counts in all tokens only."
     )
-    say("papers: CusText, Table 7")
-    headings = ("K", "p0", "ε", "runner-up", "paper's N", "N by the law")
-    section.grids.append(
-        Grid(
-            "CusText, Table 7: queries until the most frequent answer is the word in 95 %",
-            headings,
-            tuple(_attack(sizes, walked)),
-        )
-    )
-    section.notes.append(
-        "Table 7: the law is p1 = p0·exp(-ε·g/2), g the gap that p0 = .99 implies, the rest uniform; ε for the other p0 is read "
-        "back from N as a whole number, so what is checked is that one gap gives the whole column. N by 2,000 repetitions "
-        "scatters by some 5 % where it is large. At K of 500 to 2,000 the paper's figures are not at hand: those rows "
-        "are the exact law "
-        f'of "{GAP_WORD}" among the vectors here, at the ε that gives p0.'
-    )
 
 
 def _first(lexicon: Lexicon, words: Lexicon) -> Lexicon:
@@ -169,47 +133,3 @@ def _stays(walked: Lexicon, corpus: pa.Array) -> Iterator[tuple[Any, ...]]:
                 among = totals["drawn"] + totals["stop_kept"]
                 of = (100 * kept / max(1, among), 100 * kept / max(1, totals["words"]))
                 yield level, "drawn" if stop_words == "draw" else "kept", EPSILONS[number], paper, *of
-
-
-def _attack(sizes: Sizes, walked: Lexicon) -> Iterator[tuple[Any, ...]]:
-    """Yield N by the law beside the paper's; and for the larger K, by the law of a word, at the ε that gives p0."""
-    chosen = TABLE_7 if sizes.lexicon_words is None else {5: TABLE_7[5]}
-    for k, (gap, paper) in chosen.items():
-        for first, epsilon, theirs in zip(P0, READ_BACK[k], paper, strict=True):
-            second = min(first * math.exp(-epsilon * gap / 2), 1.0 - first)
-            yield k, first, epsilon, second, theirs, int(queries_needed(nearly_tied_law(first, second, k)))
-    word = int(walked.vocabulary.ids(pa.array([GAP_WORD]))[0])
-    for k in LARGE_K if sizes.lexicon_words is None and word >= 0 else ():
-        scores = _scores(walked, word, k)
-        for first in P0:
-            epsilon = _epsilon_of(scores, first)
-            law = np.exp(epsilon * (scores - 1.0) / 2)
-            law /= law.sum()
-            yield (
-                k,
-                first,
-                epsilon,
-                float(np.sort(law)[-2]),
-                None,
-                int(queries_needed(law, int(law.argmax()))),
-            )
-
-
-def _scores(lexicon: Lexicon, word: int, k: int) -> npt.NDArray[np.float64]:
-    """Return the scores in 0..1 that a word gives to its output set, itself with 1 (balanced, cosine)."""
-    sets, of_word = output_sets(lexicon.vectors, k, "balanced", METRICS[0])
-    row = sets[of_word[word]]
-    members = np.union1d(row[row >= 0], [word])
-    unit = lexicon.vectors[members] / np.linalg.norm(lexicon.vectors[members], axis=1, keepdims=True)
-    own = lexicon.vectors[word] / np.linalg.norm(lexicon.vectors[word])
-    cosine = (unit @ own).astype(np.float64)
-    return (cosine - cosine.min()) / (cosine.max() - cosine.min())
-
-
-def _epsilon_of(scores: npt.NDArray[np.float64], first: float) -> float:
-    """Return the ε at which the word itself comes out with that probability."""
-
-    def off(epsilon: float) -> float:
-        return float(1.0 / np.exp(epsilon * (scores - 1.0) / 2).sum() - first)
-
-    return float(brentq(off, 0.0, 1e5))

@@ -6,24 +6,20 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from benchmarks.sources import row_ids, shared_file, texts
 from dptext_spark.audit.estimates import Estimate
 from dptext_spark.audit.utility.learning import TextClassifier
 from dptext_spark.audit.utility.scoring import accuracy
-from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.model.privatizer import Consistency, Privatizer
-from dptext_spark.randomness.draws import Draws, RunKey
+from dptext_spark.randomness.draws import RunKey
 from dptext_spark.text.identifiers.types import NO_IDENTIFIERS
 from dptext_spark.text.policy import Policy
 
 KEY = RunKey.insecure(0)  # the sentences are public
 MADE = 4_000  # training sentences
-WORDS = 512  # whose cosines are held at once
 Made = tuple[Lexicon, Any]
 
 
@@ -111,44 +107,6 @@ class Task:
         """Train and test a classifier; return its accuracy with an interval over the test sentences."""
         model = TextClassifier().fit(train, self.train_labels)
         return accuracy(model.predict(test) == model.places(self.test_labels))
-
-
-class OneSet:
-    """CusText with the whole lexicon as one output set, more words than a table has room for: drawn by rejection.
-
-    A uniform word u is taken with probability exp(ε(s(w,u) - 1)/2), s the cosine scaled to 0..1 over all words.
-    """
-
-    guarantee = Guarantee("epsilon_dp", 1.0)
-    reads_context, remap = False, None
-
-    def __init__(self, vectors: npt.NDArray[np.float32], epsilon: float) -> None:
-        """Take float32[V, d], no vector of zeros, and ε; find the lowest cosine of each word."""
-        self.unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-        self.epsilon = epsilon
-        parts = range(0, len(vectors), WORDS)
-        self.low = np.concatenate([(self.unit[i : i + WORDS] @ self.unit.T).min(axis=1) for i in parts])
-
-    def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """Return the vectors."""
-        return {"unit": self.unit}
-
-    def sample(self, ids: npt.NDArray[np.int32], draws: Draws) -> npt.NDArray[np.int32]:
-        """Draw one output for each word; round j uses the numbers of lanes 2j and 2j + 1."""
-        out = np.empty(len(ids), np.int32)
-        left, lane = np.arange(len(ids)), 0
-        while len(left):
-            chance = draws.take(left)
-            word = ids[left]
-            tried = (chance.u64(lane) % np.uint64(len(self.unit))).astype(np.int32)
-            cosine = np.einsum("nd,nd->n", self.unit[word], self.unit[tried])
-            score = (cosine - self.low[word]) / (1.0 - self.low[word])
-            taken = chance.u64(lane + 1).astype(np.float64) / 2.0**64 < np.exp(
-                self.epsilon * (score - 1.0) / 2
-            )
-            out[left[taken]] = tried[taken]
-            left, lane = left[~taken], lane + 2
-        return out
 
 
 def shares(found: Estimate) -> tuple[float, str]:

@@ -21,15 +21,11 @@ class Sizes:
         spark_rows: rows of the Spark job.
         workers: processes that hold the model at once.
         noise_rows: rows of a batch for mechanisms that search the whole lexicon.
-        drawn_ids: words that a law over a whole lexicon draws.
-        epsilons: ε of these laws.
-        few_words: size of the small one of two lexicons.
         sample_words: words over which a mean goes that is costly for all of them.
         sample_draws: draws of each, where a law has no closed form.
         texts: rows of a real data set.
         scale_rows: rows of the smallest table of the Spark job as it grows.
         scale_times: how often its files are repeated.
-        long_bytes: of one very long text.
     """
 
     name: str
@@ -43,27 +39,30 @@ class Sizes:
     spark_rows: int
     workers: int
     noise_rows: int
-    drawn_ids: int
-    epsilons: tuple[float, ...]
-    few_words: int
     sample_words: int
     sample_draws: int
     texts: int
     scale_rows: int
     scale_times: tuple[int, ...]
-    long_bytes: int
 
 
 FULL = Sizes(
-    "full", 15, 5, 50_000, 25, 2_500, None, (20, 50, 100), 1_000_000, 8,
-    160, 1_000_000, (0.1, 0.5, 1.0, 2.0, 5.0, 10.0), 4_000, 300, 20, 1_000,
-    400_000, (1, 10, 100), 50_000_000,
-)  # fmt: skip
-QUICK = Sizes(
-    "quick", 5, 2, 10_000, 25, 500, 6_000, (20, 50), 20_000, 2,
-    80, 100_000, (0.1, 1.0, 10.0), 1_000, 60, 5, 100,
-    8_000, (1, 4), 2_000_000,
-)  # fmt: skip
-TOY = Sizes(
-    "toy", 2, 1, 40, 5, 10, 300, (5,), 200, 2, 20, 200, (1.0, 1000.0), 100, 20, 2, 10, 400, (1, 2), 20_000
+    "full",
+    15,
+    5,
+    50_000,
+    25,
+    2_500,
+    None,
+    (20, 50, 100),
+    1_000_000,
+    8,
+    160,
+    300,
+    20,
+    1_000,
+    400_000,
+    (1, 10, 100),
 )
+QUICK = Sizes("quick", 5, 2, 10_000, 25, 500, 6_000, (20, 50), 20_000, 2, 80, 60, 5, 100, 8_000, (1, 4))
+TOY = Sizes("toy", 2, 1, 40, 5, 10, 300, (5,), 200, 2, 20, 20, 2, 10, 400, (1, 2))

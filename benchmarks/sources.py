@@ -15,11 +15,9 @@ import pyarrow.compute as pc
 
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
-from dptext_spark.text.policy import Policy
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 GLOVE = "glove.840B.300d.34k.txt.gz"
-SIMLEX = "simlex-999.tsv"
 SHIFT = 2.7  # Zipf-Mandelbrot: the word of rank r (from 0) has frequency 1 / (r + SHIFT)
 UNKNOWN_SHARE, NUMBER_SHARE, CAPITAL_SHARE, STOP_MARK_SHARE = 0.02, 0.01, 0.03, 0.10
 INVENTED = 500
@@ -130,13 +128,6 @@ def texts(lexicon: Lexicon, rows: int, words_a_row: int, seed: int = 0) -> pa.St
     tokens = pc.binary_join_element_wise(taken, marks, "")
     offsets = pa.array(np.arange(0, count + 1, words_a_row, dtype=np.int32))
     return pc.binary_join(pa.ListArray.from_arrays(offsets, _flat(tokens)), " ")
-
-
-def drawn_ids(lexicon: Lexicon, count: int, seed: int = 0) -> npt.NDArray[np.int32]:
-    """Return words of such texts that are no stop words, which are those that a mechanism is asked to draw: int32[count]."""
-    law = 1.0 / (np.arange(len(lexicon)) + SHIFT)
-    law[np.isin(lexicon.vocabulary.strings().to_pylist(), Policy().stop_list())] = 0.0
-    return _frequent(law, np.random.default_rng(seed).random(count)).astype(np.int32)
 
 
 def _frequent(law: npt.NDArray[np.float64], numbers: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
