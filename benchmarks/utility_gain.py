@@ -26,7 +26,7 @@ from dptext_spark.arrays import F64
 from dptext_spark.audit.attacks.bigrams import Bigrams
 from dptext_spark.audit.attacks.context import posterior_guesses
 from dptext_spark.audit.attacks.posterior import candidates, candidates_after
-from dptext_spark.audit.comparison.risks import Text
+from dptext_spark.audit.comparison.frontier import Text
 from dptext_spark.audit.estimates import RESAMPLES
 from dptext_spark.audit.utility.learning import TextClassifier
 from dptext_spark.audit.utility.retained import TESTED, Sides, joined, order_by_record, released

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from dptext_spark.audit.estimates import Metric
-from dptext_spark.config.figures import is_restricted
-from dptext_spark.config.requirements import Requirement
+from dptext_spark.config.requirements import Requirement, is_restricted
 from dptext_spark.rounding import exact
 from dptext_spark.runtime.record import Json
 

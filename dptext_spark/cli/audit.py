@@ -203,7 +203,7 @@ def ledger(
     require_pyspark()
     with progress() as say:
         say("loading what reads tables", None)
-        from dptext_spark.report.terminal.ledger import spent_text
+        from dptext_spark.report.terminal.summary import spent_text
         from dptext_spark.spark.reporting.ledger import read
 
         found = read(path, progress=lambda step: say(step, None))

@@ -194,8 +194,7 @@ def _rows(
     as_json: bool,
 ) -> None:
     """Show rows of a file before and after."""
-    from dptext_spark.model.first_look import columns_of, shown_rows
-    from dptext_spark.model.rows import THROWN_AWAY
+    from dptext_spark.model.first_look import THROWN_AWAY, columns_of, shown_rows
     from dptext_spark.report.terminal.start import RESTRICTED, rows_record, rows_shown
 
     made = shown_rows(sample, columns_of(sample, named).texts, {"after": privatizer}, rows)

@@ -95,18 +95,18 @@ def _pair(settings: RunConfig, result: RunResult) -> Pair | str | None:
 
 
 def _plan(settings: RunConfig, full: bool, as_json: bool) -> None:
-    from dptext_spark.report.terminal import dry_run
-    from dptext_spark.report.terminal.plan import plan
+    from dptext_spark.report.terminal.plan import as_record, plan, screen
+    from dptext_spark.report.terminal.plan import full as whole
 
     with progress() as say:
         checked = _checked(settings, say)
         planned = plan(settings, say)
     if as_json:
-        write_json(dry_run.as_record(planned, checked))
+        write_json(as_record(planned, checked))
     elif full:
-        write(dry_run.full(planned, checked, width()))
+        write(whole(planned, checked, width()))
     else:
-        write(dry_run.screen(planned, checked, width()))
+        write(screen(planned, checked, width()))
 
 
 def _checked(settings: RunConfig, say: Progress) -> Checked:
@@ -154,7 +154,7 @@ def doctor(
 ) -> None:
     """Check Spark, its machines and what the settings name, in a minute: what a run would stumble over, and the cure."""
     from dptext_spark.config.load import load_config
-    from dptext_spark.report.terminal.doctor import table_of, verdict
+    from dptext_spark.report.terminal.plan import table_of, verdict
     from dptext_spark.spark import doctor as examine
 
     began = time.perf_counter()

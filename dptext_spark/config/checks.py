@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from dptext_spark.config.figures import ATTACKS, FREQUENCY
 from dptext_spark.config.locations import holds_credentials, inside, parts_of, same_path, same_table, spelled
 from dptext_spark.config.model import ModelConfig, RunConfig
-from dptext_spark.config.requirements import contradictions
+from dptext_spark.config.requirements import ATTACKS, FREQUENCY, contradictions
 from dptext_spark.config.sections import Stream
 from dptext_spark.errors import SettingsError
 from dptext_spark.importance.budget import check_budget, check_whole_records

@@ -14,8 +14,7 @@ from pydantic import ValidationError
 
 from dptext_spark.config import checks
 from dptext_spark.config.file import override, read_settings
-from dptext_spark.config.limits import check_bounded
-from dptext_spark.config.messages import as_settings_error, check_left, refusal
+from dptext_spark.config.messages import as_settings_error, check_bounded, check_left, refusal
 from dptext_spark.config.model import STREAMS, ModelConfig, RunConfig
 from dptext_spark.config.sections import STYLES
 from dptext_spark.errors import SettingsError, require_choice

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, InstanceOf, PlainValidator, ValidationInfo, model_validator
 
 from dptext_spark.config.file import is_harmless
-from dptext_spark.config.limits import MOST_COLUMNS
+from dptext_spark.config.messages import MOST_COLUMNS
 from dptext_spark.config.requirements import Requirement
 from dptext_spark.config.sections import (
     Approval,

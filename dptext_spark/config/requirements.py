@@ -1,8 +1,10 @@
 """What is required of an audit, as a user writes it: what is limited, a relation and a number, as in `original_share <= 0.6`.
 
 The grammar is one, the vocabularies are two: statistics over the words of a lexicon
-(:mod:`dptext_spark.audit.deniability.calibrate`), and figures of a run and of its table (:mod:`dptext_spark.config.figures`).
+(:mod:`dptext_spark.audit.deniability.calibrate`), and the figures below, of a run and of its table.
 An estimate is judged by its bound on the cautious side.
+
+The figures that a requirement may name, each in one sentence: those of an audit of the table, and those of the run itself.
 """
 
 from __future__ import annotations
@@ -14,8 +16,132 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from dptext_spark.config.figures import greatest, smallest
 from dptext_spark.errors import SettingsError, did_you_mean
+
+# Each figure in one sentence. "Words" are the source's, as far as they could be aligned with the table's.
+MEANING = {
+    "rows": "rows that are in both tables",
+    "missing_in_table": "rows of the source that the table lacks",
+    "missing_in_source": "rows of the table that the source lacks",
+    "rows_not_aligned": "texts with another number of pieces between spaces than their source; left out of the words",
+    "unchanged_rows": "rows with a word to draw whose texts are those of the source, byte for byte",
+    "unchanged_rows_share": "share of the rows with a word to draw that are unchanged",
+    "words": "words of the source that were aligned with the table's",
+    "aligned_share": "share of all words of the source that were aligned with the table's",
+    "original_share": "share of the lexicon's words that are in the table as they were (stop words that the policy keeps aside)",
+    "original_share_all": "share of all words (also kept stop words, unknown words, numbers) that are in the table as they were",
+    "changed_share": "share of all words that were replaced by others",
+    "oov_share": "share of words that the lexicon does not hold",
+    "oov_kept_share": "share of the words that the lexicon does not hold that are in the table as they were",
+    "numbers_kept_share": "share of the numbers that are in the table as they were",
+    "names_found": "words of names that public lists and rules, made for English, find in the source, of those that were aligned",
+    "names_kept": "share of these words that are in the table as they were",
+    "persons_kept": "the same of names of persons",
+    "persons_kept_whole": "share of the names of persons of which every word is in the table as it was",
+    "locations_kept": "the same of towns, countries and states, word by word",
+    "locations_kept_whole": "of which every word is in the table as it was",
+    "listed_found": "entries of the list of --names in the source that were aligned",
+    "listed_kept": "share of these of which every word is in the table as it was",
+    "record_groups": "words that occur more than once in a record of the sample",
+    "record_broken_groups": "of those, how many have more than one replacement within the record",
+    "dataset_groups": "words that occur more than once in the sample",
+    "dataset_broken_groups": "of those, how many have more than one replacement",
+    "bayes_success": "share of the drawn words that are guessed from their replacements alone, by a public prior",
+    "context_success": "share of the drawn words that are guessed from their replacements and the words around them",
+    "frequency_success": "dataset level: share of the drawn words that are guessed by how often replacements occur, and where",
+    "attacked_words": "drawn words of the sample that the contextual adversary guesses; the other records taught it",
+    "cosine": "semantic similarity: mean cosine of the mean word vectors of a row's texts in both tables, -1 to 1",
+    "rouge_1": "overlap in words of a row's texts in both tables, mean F1 of ROUGE-1, 0 to 1",
+    "rouge_2": "the same in pairs of words",
+    "rouge_l": "the same in the longest common sequence of words",
+    "bleu": "overlap of the whole sample, 0 to 100",
+    "distinct_words_share": "different words of the lexicon in the table's texts, for each different one in the source's",
+    "embedding_cosine": "semantic similarity to an encoder: mean cosine of the sentence embeddings of a row's texts, -1 to 1",
+    "bert_precision": "mean similarity of each sub-word of the table's text to the nearest of the source's (BERTScore), -1 to 1",
+    "bert_recall": "the same of each sub-word of the source's text to the table's",
+    "bert_f1": "both as their harmonic mean in each row, 0 to 1",
+    "masked_success": "share of drawn words that a masked language model names from the rest of the table's text",
+    "masked_unprotected": "share of drawn words that a masked language model names from the rest of the source's text",
+    "masked_words": "drawn words that it was asked for",
+    "accuracy_plain_plain": "share of rows whose label is predicted: learnt from the source's text, reading the source's",
+    "accuracy_plain_private": "share of rows whose label is predicted: learnt from the source's text, reading the table's",
+    "accuracy_private_plain": "share of rows whose label is predicted: learnt from the table's text, reading the source's",
+    "accuracy_private_private": "share of rows whose label is predicted: learnt from the table's text, reading the table's",
+    "accuracy_majority": "accuracy of always predicting the commonest label",
+    "label_rows": "rows with a label that the classifiers learnt from or were tried on",
+    "label_missing": "rows of that sample without a label; they were left out",
+    "membership_auc": "how well a record's part in the training of such a classifier is told from its answers; 0.5 by guessing",
+    "membership_unprotected": "the same for a classifier that learnt from the source's text",
+    "attribute_success": "share of rows whose attribute is guessed: learnt from the source's text, reading the table's",
+    "attribute_adaptive": "share of rows whose attribute is guessed: learnt from the table's text, reading the table's",
+    "attribute_unprotected": "share of rows whose attribute is guessed: learnt from the source's text, reading the source's",
+    "attribute_majority": "accuracy of always guessing the commonest attribute",
+    "attribute_rows": "rows with an attribute that this was learnt from or tried on",
+    "attribute_missing": "rows of that sample without an attribute; they were left out",
+}
+# What a share can be at most; counts, ε and a quotient of counts have no such bound.
+_PER_CENT = ("bleu",)
+_UNBOUNDED = re.compile(
+    r"rows|words|missing_in_\w+|distinct_words_share|\w+_(rows|words|found|groups|missing|aligned|texts|epsilon)"
+)
+
+
+def greatest(name: str) -> float | None:
+    """Return the largest value that a figure can have; None where nothing bounds it."""
+    if name in _PER_CENT:
+        return 100.0
+    return None if _UNBOUNDED.fullmatch(name) else 1.0
+
+
+def smallest(name: str) -> float | None:
+    """Return the least value that a figure can have; None where it may be negative: cosines, and means of them."""
+    return None if "cosine" in name or name.startswith("bert_") else 0.0
+
+
+# Of the run and its ledger; no audit counts them.
+OF_RUN = {
+    "record_epsilon": "ε of the record that spends most in this run: the sum over its drawn words, or what budget.record allows",
+    "ledger_epsilon": "ε that all releases of the input have spent on one word of the column where it is most, by the ledger",
+}
+# Counted by the run, too, without an audit.
+COUNTED = ("words", "original_share", "original_share_all", "changed_share", "oov_share")
+ATTACKS = (
+    "bayes_success",
+    "context_success",
+    "attacked_words",
+)  # nobody can measure them where importance chose
+FREQUENCY = ("frequency_success",)  # at dataset level
+FIGURES = MEANING | OF_RUN
+# Where a figure stands by itself, those whose sentence leans on the one before it.
+_NAMES_KEPT = (
+    "that public lists and rules, made for English, find in the source and that were aligned with the table: the share that is "
+    "in it as it was"
+)
+ALONE = {
+    "names_kept": f"of the words of names {_NAMES_KEPT}",
+    "persons_kept": f"of the words of names of persons {_NAMES_KEPT}",
+    "locations_kept": f"of the words of towns, countries and states {_NAMES_KEPT}",
+    "locations_kept_whole": "share of the towns, countries and states of which every word is in the table as it was",
+    "listed_kept": "share of the entries of a list of names of which every word is in the table as it was",
+    "rouge_2": "overlap in pairs of words of a row's texts in both tables, mean F1 of ROUGE-2, 0 to 1",
+    "rouge_l": "overlap of a row's texts in both tables in the longest common sequence of words, 0 to 1",
+    "bert_recall": "mean similarity of each sub-word of the source's text to the nearest of the table's (BERTScore), -1 to 1",
+    "bert_f1": "mean similarity of the sub-words of both texts (BERTScore, F1), -1 to 1",
+    "membership_unprotected": "how well a record's part in the training is told where a classifier learnt from the source's text",
+    "record_broken_groups": "words of the sample that have more than one replacement within a record",
+    "dataset_broken_groups": "words of the sample that have more than one replacement",
+}
+
+
+def is_restricted(name: str, *, bounded: bool) -> bool:
+    """Whether a figure depends on the private text.
+
+    Args:
+        name: one of `FIGURES`.
+        bounded: whether a budget bounds ε of a record, so that it is known without the text.
+    """
+    return not (name == "ledger_epsilon" or (name == "record_epsilon" and bounded))
+
 
 Subject = TypeVar("Subject")
 RELATIONS: dict[str, Callable[[float, float], bool]] = {

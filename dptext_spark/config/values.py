@@ -13,11 +13,9 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from dptext_spark.config.condition import parsed
-from dptext_spark.config.figures import FIGURES
-from dptext_spark.config.limits import MOST_SHOWN
 from dptext_spark.config.locations import TABLE
-from dptext_spark.config.messages import LONGEST, example_of, invalid, no_place, problem, shown
-from dptext_spark.config.requirements import Requirement, named_requirement
+from dptext_spark.config.messages import LONGEST, MOST_SHOWN, example_of, invalid, no_place, problem, shown
+from dptext_spark.config.requirements import FIGURES, Requirement, named_requirement
 from dptext_spark.errors import SettingsError, did_you_mean
 from dptext_spark.importance.budget import Budget
 from dptext_spark.importance.selection import Importance, Level

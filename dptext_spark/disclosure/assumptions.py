@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dptext_spark.disclosure.facts import RunFacts
-from dptext_spark.disclosure.required import not_audited
+from dptext_spark.disclosure.statement import not_audited
 
 
 def assumed(facts: RunFacts) -> Iterator[str]:

@@ -12,7 +12,7 @@ from dptext_spark.config.condition import parsed
 from dptext_spark.disclosure import names
 from dptext_spark.disclosure.facts import RunFacts
 from dptext_spark.disclosure.importance import clear
-from dptext_spark.disclosure.required import bits
+from dptext_spark.disclosure.statement import bits
 from dptext_spark.errors import SettingsError
 from dptext_spark.importance.budget import Budget
 from dptext_spark.mechanisms import SanText

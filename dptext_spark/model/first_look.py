@@ -2,6 +2,10 @@
 
 All draws are under fresh keys that are thrown away, and nothing is charged to a ledger: that holds as long as nobody shares what
 is shown. A whole look is restricted.
+
+Text in nested columns of an Arrow table, by the paths that a run takes: fields of structs, over one list or map at most.
+
+A few rows before and after, by one draw under a fresh key that nobody keeps.
 """
 
 from __future__ import annotations
@@ -9,7 +13,8 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,12 +24,153 @@ import pyarrow.compute as pc
 from dptext_spark.config.locations import parts_of, spelled
 from dptext_spark.errors import DataError, SettingsError, did_you_mean, key_twice
 from dptext_spark.model.privatizer import Privatizer
-from dptext_spark.model.rows import draw_rows
-from dptext_spark.model.tables.nested_texts import beside, is_string, paths_in, repeats_a_key, text_at
 from dptext_spark.model.tables.table_files import TableSample
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.text.engine import OF_IDENTIFIERS
+from dptext_spark.text.selection import Texts
 from dptext_spark.text.unknown import UnknownWords, count_unknown, likely_language
+
+THROWN_AWAY = (
+    "Drawn under a fresh key that is thrown away: none of it was written, and the ledger counts nothing. That holds only while "
+    "nobody shares what is shown here: for whoever sees it, it is one more release of these rows, which no ledger counts."
+)
+
+
+def draw_rows(model: Privatizer, columns: Mapping[str, pa.Array]) -> dict[str, pa.Array]:
+    """Draw the texts of some rows once. Each row is a record, and nothing of the draw is kept.
+
+    Args:
+        model: the compiled model.
+        columns: by name: texts [n], string or large_string.
+
+    Returns:
+        What they became, by name: [n].
+
+    Raises:
+        SettingsError: importance is a column of weights, or depends on counts that were not made.
+        DataError: a text is no valid Unicode.
+    """
+    selector = model.selector
+    if selector is not None and (selector.reads_weights or not model.chooses):
+        raise SettingsError(
+            "model: which words it draws depends on a column of weights, or on what a run counts in all texts, which a few rows "
+            "have not; valid here: importance with idf and a corpus, attention, or random, or none."
+        )
+    for name, texts in columns.items():
+        try:
+            texts.validate(full=True)
+        except pa.ArrowInvalid:  # its message may show the text
+            raise DataError(f"{name}: a text is no valid Unicode.") from None
+    once = copy(model)
+    once.__dict__["_draws"] = {}
+    chosen = once.choose([Texts(texts) for texts in columns.values()])
+    key, found = RunKey.generate(), {}
+    for number, (name, texts) in enumerate(columns.items()):
+        rows = pa.array(np.arange(len(texts)))
+        found[name], _ = once.privatize(
+            texts, column=name, row_ids=rows, key=key, chosen=None if chosen is None else chosen[number]
+        )
+    return found
+
+
+Parts = tuple[str, ...]
+
+
+def is_string(kind: pa.DataType) -> bool:
+    """Whether a type is that of texts."""
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def paths_in(schema: pa.Schema) -> dict[str, Parts]:
+    """Return every text that a path leads to, nested or not: its one spelling, and the names on the way."""
+    found = (parts for one in schema for parts in _below((one.name,), one.type, False))
+    return {spelled(parts): parts for parts in found}
+
+
+def _below(at: Parts, kind: pa.DataType, over: bool) -> Iterator[Parts]:
+    """Yield the ways from a value to its texts; `over` says that a list or map is behind."""
+    if is_string(kind):
+        yield at
+    elif pa.types.is_struct(kind):
+        for one in kind:
+            yield from _below((*at, one.name), one.type, over)
+    elif _holds_several(kind) and not over:
+        yield from _below(at, _element(kind), True)
+
+
+def text_at(rows: pa.Table, parts: Parts) -> pa.ChunkedArray:
+    """Return a text of each row, [n]; of a list or map the texts of its elements, a line each, as an audit reads them.
+
+    Args:
+        rows: a sample, as small as one that is looked at.
+        parts: one of the ways of :func:`paths_in`.
+    """
+    column = rows[parts[0]]
+    if is_string(column.type):
+        return column
+    texts = [_joined(value, column.type, parts[1:]) for value in column.to_pylist()]
+    return pa.chunked_array([pa.array(texts, pa.large_string())])
+
+
+def _joined(value: object, kind: pa.DataType, parts: Parts) -> str | None:
+    found = list(_texts(value, kind, parts))
+    return None if all(one is None for one in found) else "\n".join(one or "" for one in found)
+
+
+def _texts(value: object, kind: pa.DataType, parts: Parts) -> Iterator[str | None]:
+    """Yield the texts of a value: one, or those of its elements."""
+    if value is None or isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        yield from _texts(value[parts[0]], kind.field(parts[0]).type, parts[1:])
+    elif isinstance(value, Sequence):
+        for one in value:
+            yield from _texts(one[1] if pa.types.is_map(kind) else one, _element(kind), parts)
+
+
+def repeats_a_key(rows: pa.Table, parts: Parts) -> bool:
+    """Check that a map on the way to a text holds one key twice, in a row of a sample."""
+    column = rows[parts[0]]
+    return any(_repeats(value, column.type, parts[1:]) for value in column.to_pylist())
+
+
+def _repeats(value: object, kind: pa.DataType, parts: Parts) -> bool:
+    if isinstance(value, dict):
+        return _repeats(value[parts[0]], kind.field(parts[0]).type, parts[1:])
+    if value is None or isinstance(value, str) or not isinstance(value, Sequence):
+        return False
+    is_map = pa.types.is_map(kind)
+    if is_map and len({repr(key) for key, _ in value}) < len(value):
+        return True
+    return any(_repeats(inner[1] if is_map else inner, _element(kind), parts) for inner in value)
+
+
+def beside(schema: pa.Schema, texts: Sequence[Parts]) -> tuple[str, ...]:
+    """Return the fields that lie beside some texts inside their columns, spelled; the keys of a map are none."""
+    roots = dict.fromkeys(parts[0] for parts in texts)
+    return tuple(spelled(one) for root in roots for one in _beside((root,), schema.field(root).type, texts))
+
+
+def _beside(at: Parts, kind: pa.DataType, texts: Sequence[Parts]) -> Iterator[Parts]:
+    if _holds_several(kind):
+        yield from _beside(at, _element(kind), texts)
+    elif pa.types.is_struct(kind):
+        for one in kind:
+            way = (*at, one.name)
+            if any(parts[: len(way)] == way for parts in texts):
+                yield from _beside(way, one.type, texts)
+            else:
+                yield way
+
+
+def _holds_several(kind: pa.DataType) -> bool:
+    kinds = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list, pa.types.is_map)
+    return any(one(kind) for one in kinds)
+
+
+def _element(kind: pa.DataType) -> pa.DataType:
+    return kind.item_type if pa.types.is_map(kind) else kind.value_type
+
 
 CHARACTERS = 4_000  # of a text that is looked at
 SHOWN = 300  # characters of a text that is shown

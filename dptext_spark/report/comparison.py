@@ -9,9 +9,18 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
-from dptext_spark.audit.comparison import risks
 from dptext_spark.audit.comparison.compare import Comparison
-from dptext_spark.audit.comparison.frontier import NOT_REACHED, Best, Curve, Frontier, Point, Reached
+from dptext_spark.audit.comparison.frontier import (
+    BAYES,
+    CONTEXT,
+    EXPLAINED,
+    NOT_REACHED,
+    Best,
+    Curve,
+    Frontier,
+    Point,
+    Reached,
+)
 from dptext_spark.audit.estimates import Estimate
 from dptext_spark.audit.utility import retained
 from dptext_spark.audit.utility.retained import TESTED
@@ -31,8 +40,8 @@ READ = (
 )
 NONE = "-"
 SHORT = {
-    risks.BAYES: "alone",
-    risks.CONTEXT: "in context",
+    BAYES: "alone",
+    CONTEXT: "in context",
     retained.KEPT: "kept",
     retained.COSINE: "meaning",
     retained.EMBEDDED: "embedding",
@@ -89,8 +98,8 @@ def comparison_page(found: Comparison) -> str:
     return build_page(
         "Which mechanism keeps most of the text at equal risk",
         [
-            _section(found, risks.BAYES, "bayes"),
-            _section(found, risks.CONTEXT, "context"),
+            _section(found, BAYES, "bayes"),
+            _section(found, CONTEXT, "context"),
             Section("points", "All that was measured", (points,), True),
             Section("made", "How it was measured", (Listed("", tuple(sentences_of(found))),), True),
         ],
@@ -105,7 +114,7 @@ def comparison_page(found: Comparison) -> str:
 def _section(found: Comparison, risk: str, key: str) -> Section:
     """Write the charts of one risk, each with its table of the best."""
     of_risk = [one for one in found.frontiers if one.risk == risk]
-    blocks: list[Block] = [Text(risks.EXPLAINED[risk])]
+    blocks: list[Block] = [Text(EXPLAINED[risk])]
     for one in of_risk:
         runs = runs_of(one) or [("", f"{NOT_REACHED} by any mechanism")]
         blocks += [Listed(f"Best by {one.utility}, at each level of risk", ()), pairs(runs)]
@@ -272,10 +281,10 @@ def sentences_of(found: Comparison) -> list[str]:
         if one.mechanism not in hows[one.more.how]:
             hows[one.more.how].append(one.mechanism)
     sentences = [
-        f"Risk, {risks.BAYES}: {risks.EXPLAINED[risks.BAYES]} Guessing the commonest word finds "
+        f"Risk, {BAYES}: {EXPLAINED[BAYES]} Guessing the commonest word finds "
         f"{percent_up(first.more.baseline)}.",
         *(f"{', '.join(names)}: {how}." for how, names in hows.items()),
-        f"Risk, {risks.CONTEXT}: {risks.EXPLAINED[risks.CONTEXT]} Measured on "
+        f"Risk, {CONTEXT}: {EXPLAINED[CONTEXT]} Measured on "
         f"{first.more.in_context_words_attacked:,} replaced words of {first.more.in_context_records:,} records; a "
         "stronger attack may find more.",
     ]

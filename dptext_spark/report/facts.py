@@ -1,4 +1,10 @@
-"""What a report is written from, as a value."""
+"""What a report is written from, as a value.
+
+The facts that a report is written from: the account of a run, and what its model says when it is examined.
+
+Figures of the model alone (certificate, deniability, attacks with a public prior) are computed here, from the artifact: they
+depend on no private text. What cannot be had is left out, with a sentence that says why.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +15,17 @@ from typing import NamedTuple
 from dptext_spark._version import __version__
 from dptext_spark.audit.results import AuditResult
 from dptext_spark.audit.verdict import Verdict
+from dptext_spark.config.requirements import Requirement
 from dptext_spark.config.sections import Approval
 from dptext_spark.disclosure.facts import Figures, RunRecord
-from dptext_spark.disclosure.statement import Statement
-from dptext_spark.model.certificate import Certificate
-from dptext_spark.report.sections.model_figures import Deniability
+from dptext_spark.disclosure.statement import HEADING, Statement, bits
+from dptext_spark.model.certificate import Certificate, certify
+from dptext_spark.model.privatizer import public_example
+from dptext_spark.report.sections.model_attacks import attacks_on
+from dptext_spark.report.sections.model_figures import Deniability, Model, deniability_of
+from dptext_spark.runtime.progress import Progress, counted, silent
 from dptext_spark.runtime.record import Json
+from dptext_spark.text.tokens import drawn_words
 
 
 class Example(NamedTuple):
@@ -86,3 +97,119 @@ class ReportFacts:
             "approval": self.approval.model_dump(mode="json"),
             "example": None if self.example is None else list(self.example),
         }
+
+
+_NO_UTILITY = (
+    "What the text is still good for depends on the text and on its use, and was not measured in this run; results of audits "
+    "can be added by --figures."
+)
+
+
+def gathered(
+    run: RunRecord,
+    *,
+    model: Model | None,
+    missing: str = "",
+    metrics: Sequence[tuple[str | None, str, float | None]] | None = None,
+    examples: Sequence[Example] = (),
+    results: Sequence[AuditResult] = (),
+    public: Sequence[str] = (),
+    verdict: Verdict | None = None,
+    approval: Approval | None = None,
+    require: Sequence[Requirement[str]] = (),
+    progress: Progress | None = None,
+) -> ReportFacts:
+    """Gather the facts.
+
+    Args:
+        run: its row.
+        model: of the run; None where it cannot be had.
+        missing: why it cannot be had.
+        metrics: (column, metric, value) of the run, for a report that is not for sharing.
+        examples: for a report that holds private text.
+        results: of other audits, as :func:`dptext_spark.report.results.read_results` returns them.
+        public: lines of a public text, for the attacks that need one.
+        verdict: how the requirements of the settings stand.
+        approval: what the settings say of purpose and people.
+        require: of the settings; the statement says what the answers release.
+        progress: progress callback, called with each step.
+    """
+    say = progress or silent
+    certificate = run.certified
+    pair: tuple[str, ...] | None = None
+    if model is not None:
+        if certificate is None:
+            certificate = certify(model.privatizer, progress=counted("certifying", say))
+        worst = None if certificate.loss is None else certificate.loss.worst
+        words = model.privatizer.vocabulary.strings()
+        # What the policy keeps is never drawn, and so loses nothing.
+        drawn = drawn_words(model.privatizer.engine)
+        if worst is not None and all(drawn[int(word)] for word in worst):
+            pair = tuple(words[int(word)].as_py() for word in worst)
+    whole = None if metrics is None else {name: value for column, name, value in metrics if column is None}
+    attacks: Sequence[AuditResult] = ()
+    unattacked = missing
+    if model is not None:
+        attacks, unattacked = attacks_on(model.privatizer, public, say)
+    given = [one for one in results if not one.restricted or metrics is not None]
+    held = _held_back(len(results) - len(given))
+    deniable = (
+        Deniability(why_missing=missing)
+        if model is None
+        else deniability_of(run.promised.epsilon, model, say)
+    )
+    return ReportFacts(
+        run=run,
+        statement=_statement(run, whole, require),
+        certificate=certificate,
+        worst_pair=pair,
+        model_missing=missing,
+        deniability=deniable,
+        attacks=[*attacks, *(one for one in given if one.is_attack)],
+        attacks_missing=f"{unattacked} {held}".strip(),
+        utility=[one for one in given if not one.is_attack],
+        utility_missing=f"{_NO_UTILITY} {held}".strip(),
+        metrics=whole,
+        metrics_by_column=_by_column(metrics or ()),
+        examples=examples,
+        verdict=verdict or Verdict(),
+        approval=approval or Approval(),
+        example=None if model is None else public_example(model.privatizer),
+    )
+
+
+def _held_back(count: int) -> str:
+    return (
+        f"Results that depend on the private text were left out (--internal shows them): {count}."
+        if count
+        else ""
+    )
+
+
+def _statement(
+    run: RunRecord,
+    metrics: Figures | None,
+    require: Sequence[Requirement[str]],
+) -> Statement:
+    """Return the run's statement, with what was required since, and for --internal what ε came to."""
+    statement = run.statement
+    for sentence in bits(require, bounded=run.settings.budget is not None):
+        if statement.sections and sentence not in statement.under(HEADING):
+            statement = statement.extended(HEADING, sentence)
+    composed = {name: (metrics or {}).get(f"record_epsilon_{name}") for name in ("mean", "p95", "max")}
+    known = {name: value for name, value in composed.items() if value is not None}
+    if len(known) == len(composed):
+        bound = {name: (metrics or {}).get(f"record_bound_{name}") for name in ("p50", "max", "delta")}
+        stated = {name: value for name, value in bound.items() if value is not None}
+        statement = statement.with_composed(known, stated if len(stated) == len(bound) else None)
+    return statement
+
+
+def _by_column(
+    metrics: Sequence[tuple[str | None, str, float | None]],
+) -> dict[str, dict[str, float | None]]:
+    found: dict[str, dict[str, float | None]] = {}
+    for column, name, value in metrics:
+        if column is not None:
+            found.setdefault(column, {})[name] = value
+    return found

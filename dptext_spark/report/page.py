@@ -9,14 +9,20 @@ from typing import Any
 from dptext_spark._version import __version__
 from dptext_spark.report.blocks import Section
 from dptext_spark.report.facts import ReportFacts
-from dptext_spark.report.sections.attacks import attacks
 from dptext_spark.report.sections.decision import EXAMPLE, decision, glossary, joined
 from dptext_spark.report.sections.deniability import deniability
-from dptext_spark.report.sections.measured import utility
+from dptext_spark.report.sections.measured import attacks, utility
 from dptext_spark.report.sections.names import names
-from dptext_spark.report.sections.overview import lead, tiles
 from dptext_spark.report.sections.required import requirements
-from dptext_spark.report.sections.run import configuration, disclosure, examples, guarantee, quality
+from dptext_spark.report.sections.run import (
+    configuration,
+    disclosure,
+    examples,
+    guarantee,
+    lead,
+    quality,
+    tiles,
+)
 
 _WHY = {
     "examples": "this file holds private text (--with-examples). Not for sharing.",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from dptext_spark.config.checks import require_lasting
 from dptext_spark.config.keys import refuse_given, taken
 from dptext_spark.config.model import RunConfig
-from dptext_spark.disclosure.required import not_audited
+from dptext_spark.disclosure.statement import not_audited
 from dptext_spark.errors import DPTextError, RecordingError
 from dptext_spark.model.code_ahead import begin_code
 from dptext_spark.randomness.draws import RunKey

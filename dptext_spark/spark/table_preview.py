@@ -13,8 +13,8 @@ from pyspark.sql import DataFrame
 
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.guarantee import Guarantee
+from dptext_spark.model.first_look import THROWN_AWAY, draw_rows
 from dptext_spark.model.privatizer import Privatizer
-from dptext_spark.model.rows import THROWN_AWAY, draw_rows
 from dptext_spark.report.rows import NOTE, RowComparison, compare_rows
 from dptext_spark.runtime.display import line, side_by_side
 from dptext_spark.spark.errors import reduced, suppress_sensitive_logs

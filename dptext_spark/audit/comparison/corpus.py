@@ -19,8 +19,7 @@ import pyarrow as pa
 from dptext_spark._version import __version__
 from dptext_spark.arrays import Ids
 from dptext_spark.audit.attacks.bigrams import Bigrams
-from dptext_spark.audit.comparison.frontier import Point
-from dptext_spark.audit.comparison.risks import Text, risks, words_of
+from dptext_spark.audit.comparison.frontier import Point, Text, risks, words_of
 from dptext_spark.audit.comparison.spec import ComparisonSpec
 from dptext_spark.audit.estimates import Estimate
 from dptext_spark.audit.utility.learning import classes_of

@@ -30,7 +30,7 @@ class ComparisonSpec:
         curves: mechanisms by the name of their curve.
         epsilons: the grid of each curve.
         levels: of risk; None for round ones.
-        few: words that the adversary considers, see :func:`dptext_spark.audit.comparison.risks.risks`.
+        few: words that the adversary considers, see :func:`dptext_spark.audit.comparison.frontier.risks`.
         draws: of each of them, where there is no law.
         attacked: records of the private text that are attacked.
         records: records of the private text that are replaced.

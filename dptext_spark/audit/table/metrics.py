@@ -16,8 +16,7 @@ import pyarrow.compute as pc
 from dptext_spark.arrays import I64, U8, Bools
 from dptext_spark.audit.estimates import Metric
 from dptext_spark.audit.results import AuditResult, Group, Shown
-from dptext_spark.config.figures import MEANING
-from dptext_spark.config.requirements import Requirement, named_requirement
+from dptext_spark.config.requirements import MEANING, Requirement, named_requirement
 from dptext_spark.runtime.record import Json
 from dptext_spark.text.chunks import padded
 from dptext_spark.text.names.names import Names

@@ -19,11 +19,10 @@ from dptext_spark.audit.table.metrics import (
     SIMILARITY,
     table_requirement,
 )
-from dptext_spark.config.figures import ATTACKS, FREQUENCY, MEANING
 from dptext_spark.config.load import load_model_config, parse_model_config
 from dptext_spark.config.locations import TABLE, holds_credentials, inside, same_path, same_table
 from dptext_spark.config.model import ModelConfig, RunConfig
-from dptext_spark.config.requirements import Requirement
+from dptext_spark.config.requirements import ATTACKS, FREQUENCY, MEANING, Requirement
 from dptext_spark.config.sections import Input
 from dptext_spark.encoder.weights import require_encoders
 from dptext_spark.errors import SettingsError, require_choice

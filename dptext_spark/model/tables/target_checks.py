@@ -8,8 +8,8 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from dptext_spark._version import FIRST_ENGINE
-from dptext_spark.config.ledger_place import FIELDS, is_table_name, ledger_on_disk
 from dptext_spark.config.locations import normal_path
+from dptext_spark.config.sections import FIELDS, is_table_name, ledger_on_disk
 from dptext_spark.errors import DataError, RunError, SettingsError
 from dptext_spark.model.privatizer import ENGINE_VERSION
 from dptext_spark.model.tables.delta_log import SEAL, Commit, only_created, our_commits

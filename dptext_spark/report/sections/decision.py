@@ -12,25 +12,29 @@ from dataclasses import dataclass, replace
 
 from dptext_spark.audit.results import WordAttack
 from dptext_spark.audit.verdict import BROKEN, HOLDS
-from dptext_spark.config.figures import MEANING
+from dptext_spark.config.requirements import MEANING
 from dptext_spark.disclosure.released import columns_named
-from dptext_spark.disclosure.required import not_audited
+from dptext_spark.disclosure.statement import not_audited
 from dptext_spark.guarantee import counted
 from dptext_spark.model.certificate import NO_BOUND
 from dptext_spark.report.blocks import Section, pairs
 from dptext_spark.report.facts import ReportFacts
-from dptext_spark.report.paper import (
+from dptext_spark.report.sections import names
+from dptext_spark.report.sections.required import (
+    CLASSES,
+    MARKS,
     SHEET,
     SMALL,
     WIDTH,
+    Row,
+    arranged,
     heading_height,
+    least_height,
     list_height,
     pairs_height,
     text_height,
 )
-from dptext_spark.report.sections import names
-from dptext_spark.report.sections.overview import parts_in_clear
-from dptext_spark.report.sections.required import CLASSES, MARKS, Row, arranged, least_height
+from dptext_spark.report.sections.run import parts_in_clear
 from dptext_spark.rounding import digits_up, exact, percent_up
 from dptext_spark.runtime.display import differences
 from dptext_spark.runtime.record import Json

@@ -16,7 +16,7 @@ from dptext_spark.audit.attacks.bigrams import Bigrams
 from dptext_spark.audit.attacks.context import ContextAttack, context_attack
 from dptext_spark.audit.attacks.frequency import frequency_attack
 from dptext_spark.audit.attacks.tokens import simulate
-from dptext_spark.audit.comparison.risks import Text, seen_vectors
+from dptext_spark.audit.comparison.frontier import Text, seen_vectors
 from dptext_spark.audit.estimates import CONFIDENCE
 from dptext_spark.audit.results import AuditResult
 from dptext_spark.errors import DataError

@@ -1,27 +1,76 @@
-"""What a run would do, without reading any data: settings, guarantee, disclosure, what would be written."""
+"""What a run would do, without reading any data: settings, guarantee, disclosure, what would be written.
+
+What a dry run shows on one screen: what was checked, what would happen, and where the rest is said.
+
+The findings of `dptext doctor` for a person: a table, and one line that says how it stands.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+import textwrap
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING
 
 from dptext_spark.config.condition import parsed
 from dptext_spark.config.file import dumped
 from dptext_spark.config.keys import read_key
-from dptext_spark.config.ledger_place import ledger_on_disk
 from dptext_spark.config.model import TRIGGER, RunConfig
+from dptext_spark.config.requirements import MEANING
+from dptext_spark.config.sections import ledger_on_disk
 from dptext_spark.disclosure.disclosure import disclosure
 from dptext_spark.disclosure.facts import RunFacts
 from dptext_spark.disclosure.released import HIDDEN_CONDITION, filters_on_text
-from dptext_spark.disclosure.required import check_measurable, not_audited
+from dptext_spark.disclosure.statement import check_measurable, not_audited
+from dptext_spark.doctor import CheckResult
 from dptext_spark.model.artifact import certificate_of
 from dptext_spark.model.certificate import Certificate
 from dptext_spark.model.compile import prepare
+from dptext_spark.model.dry_run import Checked
 from dptext_spark.model.record import record_account
+from dptext_spark.model.tables.target_checks import mapped_names
 from dptext_spark.report.terminal.console import WIDTH, hanging
 from dptext_spark.runtime.display import line, table
 from dptext_spark.runtime.progress import Progress, by_default
 from dptext_spark.runtime.record import Json
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+
+_STYLE = {"ok": "green", "warn": "yellow", "fail": "bold red"}
+
+
+def table_of(findings: Sequence[CheckResult]) -> Table:
+    """Return the findings as a table: what was checked, how it stands, what was seen, and what to do."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("check", no_wrap=True)
+    table.add_column("", no_wrap=True)
+    table.add_column("what was seen, and what to do", overflow="fold")
+    for found in findings:
+        seen = Text(found.message)
+        if found.hint:
+            seen.append("\n→ ").append(found.hint, style="bold")
+        table.add_row(Text(found.check), Text(found.status, style=_STYLE[found.status]), seen)
+    return table
+
+
+def verdict(findings: Sequence[CheckResult], seconds: float) -> str:
+    """Return one line: whether a run will work."""
+    counts = {status: sum(found.status == status for found in findings) for status in _STYLE}
+    said = {
+        "fail": "A run would not work here as it is: do what the failed checks say.",
+        "warn": "A run works here; the warnings say what would make it better.",
+        "ok": "All is well.",
+    }[next(status for status in ("fail", "warn", "ok") if counts[status] or status == "ok")]
+    told = ", ".join(f"{counts[status]} {status}" for status in _STYLE if counts[status])
+    return f"{told} in {seconds:.0f} s. {said}"
+
 
 _NOT_READ = "No data was read, so columns, keys and target were not checked."
 _UNCERTIFIED = "none was made; `dptext certify` makes one"
@@ -255,3 +304,150 @@ def plan_text(planned: Plan, columns: int = WIDTH, checked: str = _NOT_READ) -> 
         planned.artifact,
     ]
     return "\n".join(parts)
+
+
+LINES = 24  # of the screen
+_HEAD = 13
+_ROWS = {
+    "parquet": "file and position in it tell rows apart",
+    "delta": "file and position, or the place in the scan",
+}
+_SCAN = "the place in the scan tells rows apart"
+
+
+def screen(planned: Plan, checked: Checked, columns: int = WIDTH) -> str:
+    """Return at most :data:`LINES` lines of at most so many columns."""
+    said = "DRY RUN: no schema, key or target stands against this run. Nothing was written but its model."
+    lines = _cut("", said, columns, 1)
+    for head, text, most in _entries(planned, checked):
+        lines += _cut(f"{head:{_HEAD}}", text, columns, most)
+    statement = planned.facts.disclosure
+    points = 0 if statement is None else sum(len(sentences) for _, sentences in statement.sections)
+    more = (
+        f"the same without --dry-run; with --full, too: settings, steps and all {points} points of disclosure"
+    )
+    return "\n".join([*lines, *_cut(f"{'next':{_HEAD}}", more, columns, 1)])
+
+
+def full(planned: Plan, checked: Checked, columns: int = WIDTH) -> str:
+    """Return the plan with all settings and the whole disclosure, and what was checked."""
+    return plan_text(planned, columns, _checked(checked))
+
+
+def as_record(planned: Plan, checked: Checked) -> dict[str, Json]:
+    """Return the plan with what was checked, JSON-able."""
+    return {
+        **planned.as_dict(),
+        "checked": {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(checked).items()},
+    }
+
+
+def _checked(checked: Checked) -> str:
+    return (
+        f"Columns, keys and targets were checked by {checked.by}, which read {checked.read}. Only the run can tell: "
+        f"{'; '.join(checked.open)}."
+    )
+
+
+def _entries(planned: Plan, checked: Checked) -> Iterator[tuple[str, str, int]]:
+    """Yield heads, what they say, and how many lines each may have: with title and last line no more than the screen has."""
+    config, statement = planned.facts.config, planned.facts.disclosure
+    source, target = config.input, config.output
+    where = shown_where(config)
+    kind = "catalog" if source.table else source.format
+    read = f"{source.table or source.path} ({kind}), {len(checked.columns):,} columns; {checked.by} read {checked.read}"
+    yield "input", read + (f"; where {where}" if where else ""), 2
+    if checked.slow:
+        yield "slow", checked.slow, 1
+    yield "text", _listed(config.columns), 1
+    yield "rows", _rows(config), 1
+    yield "records", _records(config), 1
+    mechanism = config.spec()["mechanism"]
+    yield (
+        "drawn",
+        f"by {mechanism['name']}, ε = {mechanism['epsilon']:g}, at {config.consistency} level; {_words(config)}",
+        2,
+    )
+    unaudited = "" if config.row_key else "there is no row_key"
+    required = _listed([str(one) for one in config.require], "")
+    lines = 5 - bool(unaudited) - bool(required) - bool(checked.slow)
+    yield "guarantee", _short(str(planned.facts.guarantee)), lines
+    yield "certificate", certified(planned.facts.certificate).split(" (", 1)[0], 2
+    warned = [
+        s for h, said in (() if statement is None else statement.sections) if h == "Warnings" for s in said
+    ]
+    warned += [said] if (said := mapped_names((*config.columns, *checked.kept))) else []
+    if warned:
+        yield "WARNING", (f"1 of {len(warned)}: " if len(warned) > 1 else "") + warned[0], 2
+    texts = {name.lower() for name in config.columns}
+    along = [name for name in checked.kept if name.lower() not in texts]
+    yield "in clear", _listed(along, "no other column") + ", beside what words and gaps tell (--full)", 1
+    yield "output", f"{target.table or target.path} ({checked.target}), to be shared with the disclosure", 1
+    _, account, ledger, restricted, *_ = planned.writes
+    yield "account", f"{account.where}, may be shared; ledger {ledger.where}", 1
+    yield "restricted", f"{restricted.where}, depends on the private text", 1
+    if required:
+        approver = config.approval.approver
+        yield "required", (f"to be signed by {approver}: " if approver else "") + required, 1
+    if unaudited:
+        yield "no audit", unaudited + _undecided(config), 1
+    yield "not checked", f"only the run can tell {', '.join(checked.open)}", 2
+
+
+def _undecided(config: RunConfig) -> str:
+    """Say how many requirements take an audit of the written table, which cannot be."""
+    count = sum(one.subject in MEANING for one in config.require)
+    said = f"{count:,} requirement{'s' if count > 1 else ''} will"
+    return f", so that {said} not be decided (--full)" if count else " (--full)"
+
+
+def _rows(config: RunConfig) -> str:
+    if config.row_key is not None:
+        return f"by row_key {config.row_key}"
+    kind = "" if config.input.table else config.input.format
+    return f"row_key is not set: {_ROWS.get(kind, _SCAN)}"
+
+
+def _records(config: RunConfig) -> str:
+    if config.record_key is None:
+        return "record_key is not set: each row is a record of its own"
+    return f"by record_key {config.record_key}: all rows that share it are one record"
+
+
+def _words(config: RunConfig) -> str:
+    """Say what is released as it stands."""
+    policy = config.policy
+    kept = [
+        *(["stop words"] if policy.stop_words == "keep" else []),
+        *(["UNKNOWN WORDS"] if policy.oov == "keep" else []),
+        *(["NUMBERS"] if policy.numbers == "keep" else []),
+        *(["all words that importance does not choose"] if config.importance is not None else []),
+    ]
+    return f"in clear: {', '.join(kept)}" if kept else "no word is meant to stay in clear"
+
+
+def _short(guarantee: str) -> str:
+    """Return the first sentence and the unit: what is promised to whom, and for what."""
+    sentences = re.split(r"(?<=[.\])]) (?=[A-Z0-9])", guarantee)
+    unit = [one for one in sentences[1:] if one.startswith("The unit")]
+    return " ".join([sentences[0], *unit])
+
+
+def _listed(names: Sequence[str], none: str = "none") -> str:
+    """Return names, those that do not fit into a line as a number."""
+    shown: list[str] = []
+    size = 0
+    for name in names:
+        size += len(name) + 2
+        if size > 50 and shown:
+            return f"{', '.join(shown)} and {len(names) - len(shown):,} more"
+        shown.append(name)
+    return ", ".join(shown) or none
+
+
+def _cut(head: str, said: str, columns: int, most: int) -> list[str]:
+    """Return text behind a head in at most so many lines, with dots where it goes on."""
+    return textwrap.wrap(
+        said, columns, initial_indent=head, subsequent_indent=" " * len(head), max_lines=most, placeholder=" ...",
+        break_on_hyphens=False,
+    )  # fmt: skip

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from dptext_spark.errors import DataError
-from dptext_spark.model.first_look import FirstLook, ShownRow
-from dptext_spark.model.rows import THROWN_AWAY
+from dptext_spark.model.first_look import THROWN_AWAY, FirstLook, ShownRow
 from dptext_spark.model.tables.table_files import MOST_FILES, SAMPLE_ROWS, TableSample
 from dptext_spark.report.terminal.console import hanging
 from dptext_spark.runtime.display import differences

@@ -8,7 +8,7 @@ from dptext_spark.audit.table.findings import TableAudit
 from dptext_spark.audit.table.metrics import ATTRIBUTE, LABEL, MASKED
 from dptext_spark.audit.table.plan import AuditPlan
 from dptext_spark.audit.verdict import BROKEN, HOLDS, NOT_MEASURED
-from dptext_spark.config.figures import MEANING
+from dptext_spark.config.requirements import MEANING
 from dptext_spark.report.terminal.console import WIDTH, hanging
 from dptext_spark.rounding import percent_down, percent_up
 

@@ -25,8 +25,8 @@ from dptext_spark.audit.table.metrics import (
 )
 from dptext_spark.audit.table.plan import LABEL_ROWS, SAMPLE, AuditPlan
 from dptext_spark.audit.table.utility import attack_sample
-from dptext_spark.config.figures import MEANING
 from dptext_spark.config.model import ModelConfig
+from dptext_spark.config.requirements import MEANING
 from dptext_spark.errors import DPTextError
 from dptext_spark.model.compile import prepare
 from dptext_spark.randomness.draws import RunKey

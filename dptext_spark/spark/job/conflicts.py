@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
-from dptext_spark.config.ledger_place import is_table_name
 from dptext_spark.config.locations import normal_path
+from dptext_spark.config.sections import is_table_name
 from dptext_spark.errors import RunError
 from dptext_spark.spark.errors import condition_of
 

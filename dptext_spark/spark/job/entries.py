@@ -22,9 +22,8 @@ import pyarrow.parquet as pq
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
-from dptext_spark.config.ledger_place import FIELDS, is_delta_here, is_table_name, ledger_place
 from dptext_spark.config.locations import normal_path
-from dptext_spark.config.sections import Input, Ledger
+from dptext_spark.config.sections import FIELDS, Input, Ledger, is_delta_here, is_table_name, ledger_place
 from dptext_spark.errors import DataError, DPTextError, SettingsError
 from dptext_spark.ledger.entry import FORMAT, OF_RECORD, TABLE, VOID, Book, Decision, Entry
 from dptext_spark.spark.errors import reduced

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import DataFrame
 
 from dptext_spark.config.model import RunConfig
-from dptext_spark.disclosure.required import check_measurable
+from dptext_spark.disclosure.statement import check_measurable
 from dptext_spark.model.artifact import certificate_of
 from dptext_spark.model.code_ahead import wait_for_model
 from dptext_spark.model.compile import prepare

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 from dptext_spark.audit.estimates import Metric
 from dptext_spark.audit.verdict import Verdict, of_metrics, verdict
-from dptext_spark.config.figures import COUNTED, is_restricted
 from dptext_spark.config.model import RunConfig
-from dptext_spark.config.requirements import Requirement
+from dptext_spark.config.requirements import COUNTED, Requirement, is_restricted
 from dptext_spark.disclosure.facts import RunFacts, RunRecord, Unchanged
 from dptext_spark.importance.budget import Budget
 from dptext_spark.ledger.balance import Spending

@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from dptext_spark.config.ledger_place import FOLDER, NAME, is_table_name
 from dptext_spark.config.load import load_config
 from dptext_spark.config.locations import absolute
 from dptext_spark.config.model import RunConfig
-from dptext_spark.config.sections import Input, Ledger
+from dptext_spark.config.sections import FOLDER, NAME, Input, Ledger, is_table_name
 from dptext_spark.errors import DataError, DPTextError, SettingsError
 from dptext_spark.ledger.balance import Balance, balances
 from dptext_spark.ledger.entry import Book

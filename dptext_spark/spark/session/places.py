@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlparse
 
-from dptext_spark.config.ledger_place import FIELDS, is_table_name, ledger_on_disk
 from dptext_spark.config.model import RunConfig
+from dptext_spark.config.sections import FIELDS, is_table_name, ledger_on_disk
 from dptext_spark.doctor import CheckResult
 from dptext_spark.spark.errors import reduced
 from dptext_spark.spark.session.session import context_of

@@ -16,9 +16,8 @@ from pyspark.sql import DataFrame, DataFrameReader, Row
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from dptext_spark.config.ledger_place import is_table_name
 from dptext_spark.config.locations import absolute, normal_path
-from dptext_spark.config.sections import Input
+from dptext_spark.config.sections import Input, is_table_name
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.model.tables.delta_log import Commit, our_commits
 from dptext_spark.model.tables.local_schema import files_in, is_here

@@ -9,8 +9,16 @@ import pytest
 
 from dptext_spark.audit.estimates import Metric
 from dptext_spark.audit.verdict import Standing, of_metrics, verdict
-from dptext_spark.config.figures import ALONE, COUNTED, FIGURES, MEANING, is_restricted
-from dptext_spark.config.requirements import Requirement, contradictions, named_requirement
+from dptext_spark.config.requirements import (
+    ALONE,
+    COUNTED,
+    FIGURES,
+    MEANING,
+    Requirement,
+    contradictions,
+    is_restricted,
+    named_requirement,
+)
 
 LIMIT = 0.5
 # A value that meets `<= 0.5`, one that does not, none; and the same of estimates, by their upper bound.

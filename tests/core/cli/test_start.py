@@ -22,9 +22,8 @@ from dptext_spark.config.locations import spelled
 from dptext_spark.config.sections import STYLES
 from dptext_spark.config.styles import TableSettings, settings_file
 from dptext_spark.errors import DataError, SettingsError
-from dptext_spark.model.first_look import columns_of
+from dptext_spark.model.first_look import beside, columns_of, paths_in, text_at
 from dptext_spark.model.tables import table_files
-from dptext_spark.model.tables.nested_texts import beside, paths_in, text_at
 from dptext_spark.model.tables.table_files import (
     MOST_FILES,
     SAMPLE_ROWS,

@@ -12,7 +12,7 @@ from dptext_spark.config.load import load_config, parse_config
 from dptext_spark.config.model import RunConfig
 from dptext_spark.disclosure.disclosure import disclosure
 from dptext_spark.disclosure.facts import RunFacts
-from dptext_spark.disclosure.required import check_measurable
+from dptext_spark.disclosure.statement import check_measurable
 from dptext_spark.errors import SettingsError
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon

@@ -24,8 +24,8 @@ from dptext_spark.ledger.sums import spent_on
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import MECHANISMS, TEM, CusText, Diffractor, Mechanism, SanText
+from dptext_spark.model.budget import with_importance
 from dptext_spark.model.certificate import certify
-from dptext_spark.model.importance import with_importance
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.text.selection import Texts
 from tests.core.ledger.test_ledger import entry

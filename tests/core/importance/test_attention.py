@@ -15,7 +15,7 @@ from dptext_spark.importance.selection import Importance
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import CusText
 from dptext_spark.model.artifact import open_model, save_model
-from dptext_spark.model.importance import made_from, with_importance
+from dptext_spark.model.budget import made_from, with_importance
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.text.tokens import list_words

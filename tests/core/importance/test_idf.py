@@ -15,7 +15,7 @@ from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.importance.idf import NO_WORD, UNKNOWN, Frequencies, Idf, numbers_of
 from dptext_spark.importance.providers import checked
 from dptext_spark.importance.selection import Importance
-from dptext_spark.model.importance import made_from, with_importance
+from dptext_spark.model.budget import made_from, with_importance
 from dptext_spark.text.policy import Policy
 from dptext_spark.text.tokens import list_words
 from tests.core.text.plain_engine import form

@@ -18,7 +18,7 @@ from dptext_spark.importance.providers import ColumnWeights, InvalidWeightsError
 from dptext_spark.importance.selection import DIRECTIONS, Importance, Level
 from dptext_spark.importance.selector import Selector
 from dptext_spark.lexicon.vocabulary import Vocabulary
-from dptext_spark.model.importance import with_importance
+from dptext_spark.model.budget import with_importance
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import Draws, RunKey
 from dptext_spark.text import chunks

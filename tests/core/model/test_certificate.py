@@ -15,8 +15,8 @@ from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import CusText
 from dptext_spark.mechanisms.privacy_loss import Loss
 from dptext_spark.mechanisms.samplers import TableSampler
+from dptext_spark.model.budget import with_importance
 from dptext_spark.model.certificate import NO_BOUND, VERDICTS, Certificate, certify, verdict
-from dptext_spark.model.importance import with_importance
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.model.record import record_account
 from tests.core.names import names

@@ -21,7 +21,7 @@ from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import MECHANISMS
 from dptext_spark.model import artifact
 from dptext_spark.model.artifact import MANIFEST, open_model, save_model
-from dptext_spark.model.importance import with_importance
+from dptext_spark.model.budget import with_importance
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.text.identifiers.types import NO_IDENTIFIERS
 from dptext_spark.text.policy import Policy

@@ -22,8 +22,8 @@ from dptext_spark.importance.selection import Importance, Level
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import MECHANISMS, CusText
+from dptext_spark.model.budget import with_importance
 from dptext_spark.model.compile import prepare
-from dptext_spark.model.importance import with_importance
 from dptext_spark.model.preview import ALL_DRAWS, MOST_CHARACTERS, MOST_DRAWS, Preview, preview, shown
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.text.policy import Policy

@@ -14,7 +14,7 @@ from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import MVC, CusText, SanText
 from dptext_spark.mechanisms.base import Mechanism
 from dptext_spark.model import record
-from dptext_spark.model.importance import with_importance
+from dptext_spark.model.budget import with_importance
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.model.record import loss_of, record_account
 from tests.core.names import beginning

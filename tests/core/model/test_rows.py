@@ -12,8 +12,8 @@ import pytest
 import dptext_spark as dp
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.lexicon.vocabulary import Vocabulary
+from dptext_spark.model.first_look import THROWN_AWAY, draw_rows
 from dptext_spark.model.privatizer import Privatizer
-from dptext_spark.model.rows import THROWN_AWAY, draw_rows
 
 pytest.importorskip("pyspark", reason="the extra [spark] is not installed")
 
@@ -41,7 +41,7 @@ def model_at(lexicon: dp.Lexicon, level: str, importance: dp.Importance | None =
 def test_rows_are_drawn_as_by_the_model(
     lexicon: dp.Lexicon, level: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dptext_spark.model.rows.RunKey.generate", lambda: KEY)
+    monkeypatch.setattr("dptext_spark.model.first_look.RunKey.generate", lambda: KEY)
     model = model_at(lexicon, level)
     ids = pa.array([0, 1, 2, 3, 4])
     expected = {

@@ -8,8 +8,7 @@ import pytest
 
 from dptext_spark.audit.comparison.compare import Comparison
 from dptext_spark.audit.comparison.corpus import CorpusSettings
-from dptext_spark.audit.comparison.frontier import Basis, Point, frontier
-from dptext_spark.audit.comparison.risks import BAYES, CONTEXT
+from dptext_spark.audit.comparison.frontier import BAYES, CONTEXT, Basis, Point, frontier
 from dptext_spark.audit.estimates import Estimate
 from dptext_spark.audit.utility.retained import COSINE, KEPT
 from dptext_spark.report.comparison import comparison_page, comparison_text

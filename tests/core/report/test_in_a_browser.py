@@ -14,9 +14,8 @@ pytest.importorskip("matplotlib", reason="the extra [audit] is not installed")
 pytest.importorskip("jinja2", reason="the extra [audit] is not installed")
 
 from dptext_spark.report.comparison import comparison_page
-from dptext_spark.report.facts import Example
+from dptext_spark.report.facts import Example, gathered
 from dptext_spark.report.page import page
-from dptext_spark.report.sections.gather import gathered
 from tests.core.report.accounts import METRICS, row, small_model
 from tests.core.report.browser import Browser, found
 from tests.core.report.sections.test_decision import standings

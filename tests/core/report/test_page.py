@@ -15,9 +15,8 @@ pytest.importorskip("jinja2", reason="the extra [audit] is not installed")
 
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.model.certificate import Certificate
-from dptext_spark.report.facts import Example, ReportFacts
+from dptext_spark.report.facts import Example, ReportFacts, gathered
 from dptext_spark.report.page import page
-from dptext_spark.report.sections.gather import gathered
 from dptext_spark.report.sections.model_figures import Model
 from tests.core.report.accounts import METRICS, row, small_model
 
@@ -186,7 +185,7 @@ def test_it_says_what_to_install_and_nothing_of_it_is_imported_before() -> None:
     import sys
 
     program = (
-        "import sys; import dptext_spark.report.page, dptext_spark.report.sections.gather, dptext_spark.cli.app; "
+        "import sys; import dptext_spark.report.page, dptext_spark.report.facts, dptext_spark.cli.app; "
         "print(sorted({'jinja2', 'matplotlib'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

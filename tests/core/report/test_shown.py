@@ -15,9 +15,8 @@ pytest.importorskip("matplotlib", reason="the extra [audit] is not installed")
 pytest.importorskip("jinja2", reason="the extra [audit] is not installed")
 
 from dptext_spark import spark as dps
-from dptext_spark.report.facts import Example
+from dptext_spark.report.facts import Example, gathered
 from dptext_spark.report.page import page
-from dptext_spark.report.sections.gather import gathered
 from tests.core.report.accounts import METRICS, row, small_model
 
 MARK = "this notebook holds it now: clear the output before you share the notebook."

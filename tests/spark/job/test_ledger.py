@@ -28,7 +28,7 @@ from dptext_spark.ledger.entry import BEGUN, LIMIT, RESERVED, SPENT, VOID, Book,
 from dptext_spark.model.privatizer import ENGINE_VERSION
 from dptext_spark.model.tables.delta_log import Commit
 from dptext_spark.randomness.draws import RunKey
-from dptext_spark.report.terminal.ledger import spent_text
+from dptext_spark.report.terminal.summary import spent_text
 from dptext_spark.spark.job import conflicts, ledger, releases, runs, write
 from dptext_spark.spark.job import entries as ledgers_table
 from dptext_spark.spark.job.plan import RunPlan

@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
-from dptext_spark.config.ledger_place import ledger_on_disk
 from dptext_spark.config.load import parse_config
 from dptext_spark.config.model import RunConfig
-from dptext_spark.config.sections import Input, Ledger
+from dptext_spark.config.sections import Input, Ledger, ledger_on_disk
 from dptext_spark.errors import RunError, SettingsError
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.spark.job import entries, prepare

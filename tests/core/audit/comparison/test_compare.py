@@ -17,7 +17,7 @@ import pytest
 
 from dptext_spark.audit.comparison.compare import compare
 from dptext_spark.audit.comparison.corpus import Records, read_records
-from dptext_spark.audit.comparison.risks import BAYES, CONTEXT
+from dptext_spark.audit.comparison.frontier import BAYES, CONTEXT
 from dptext_spark.audit.comparison.spec import ComparisonSpec
 from dptext_spark.audit.utility.retained import ACCURACY, COSINE, DISTINCT, EMBEDDED, KEPT, ORDER
 from dptext_spark.cli.app import compare as command_line

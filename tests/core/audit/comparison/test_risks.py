@@ -12,7 +12,7 @@ from dptext_spark.audit.attacks import adversary as module
 from dptext_spark.audit.attacks.adversary import likeliest
 from dptext_spark.audit.attacks.bayes import bayes_attack
 from dptext_spark.audit.attacks.bigrams import Bigrams
-from dptext_spark.audit.comparison.risks import BAYES, CONTEXT, Text, risks
+from dptext_spark.audit.comparison.frontier import BAYES, CONTEXT, Text, risks
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.prior import of_drawn
 from dptext_spark.lexicon.vocabulary import Vocabulary

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dptext_spark.audit.comparison.sampler_grid import SamplerGrid
+from dptext_spark.audit.comparison.compare import SamplerGrid
 from dptext_spark.errors import SettingsError
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary

@@ -17,16 +17,14 @@ pytest.importorskip("jinja2", reason="the extra [audit] is not installed")
 from dptext_spark.audit.estimates import Metric
 from dptext_spark.audit.results import WordAttack
 from dptext_spark.audit.verdict import Verdict, verdict
-from dptext_spark.config.figures import FIGURES
-from dptext_spark.config.requirements import named_requirement
+from dptext_spark.config.requirements import FIGURES, named_requirement
 from dptext_spark.config.sections import Approval
 from dptext_spark.ledger.balance import Spending
 from dptext_spark.ledger.sums import RecordSpent
-from dptext_spark.report.facts import ReportFacts
+from dptext_spark.report.facts import ReportFacts, gathered
 from dptext_spark.report.page import page
-from dptext_spark.report.paper import SHEET
 from dptext_spark.report.sections.decision import decision, height, joined, meaning
-from dptext_spark.report.sections.gather import gathered
+from dptext_spark.report.sections.required import SHEET
 from dptext_spark.rounding import percent_up
 from tests.core.report.accounts import METRICS, row, small_model
 

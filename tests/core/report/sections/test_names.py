@@ -12,9 +12,8 @@ pytest.importorskip("matplotlib", reason="the extra [audit] is not installed")
 
 
 from dptext_spark.report.blocks import Listed, Section, Table, Text
-from dptext_spark.report.facts import ReportFacts
+from dptext_spark.report.facts import ReportFacts, gathered
 from dptext_spark.report.page import page
-from dptext_spark.report.sections.gather import gathered
 from dptext_spark.report.sections.model_figures import Model
 from dptext_spark.report.sections.names import NOT_LOOKED_FOR, names, tile
 from tests.core.report.accounts import METRICS, row, small_model

@@ -17,9 +17,8 @@ from dptext_spark.audit.results import WordAttack
 from dptext_spark.guarantee import Kind
 from dptext_spark.ledger.balance import Spending
 from dptext_spark.ledger.sums import Spent, Total
-from dptext_spark.report.facts import ReportFacts
-from dptext_spark.report.sections.gather import gathered
-from dptext_spark.report.sections.overview import tiles
+from dptext_spark.report.facts import ReportFacts, gathered
+from dptext_spark.report.sections.run import tiles
 from tests.core.report.accounts import row, small_model
 
 

@@ -7,9 +7,8 @@ import itertools
 import pytest
 
 from dptext_spark.audit.verdict import BROKEN, HOLDS, NOT_MEASURED, Judged, Standing
-from dptext_spark.config.figures import FIGURES
-from dptext_spark.report.paper import text_height
-from dptext_spark.report.sections.required import arranged, least_height, requirements
+from dptext_spark.config.requirements import FIGURES
+from dptext_spark.report.sections.required import arranged, least_height, requirements, text_height
 
 COUNTS = (0, 1, 3, 30)
 ROOMS = (-50.0, 0.0, 30.0, 90.0, 200.0, 400.0, 1e9)

@@ -11,8 +11,7 @@ import pytest
 from dptext_spark.config.load import parse_config
 from dptext_spark.model.dry_run import Checked, only_the_run
 from dptext_spark.report.terminal.console import WIDTH
-from dptext_spark.report.terminal.dry_run import LINES, as_record, full, screen
-from dptext_spark.report.terminal.plan import Plan, plan
+from dptext_spark.report.terminal.plan import LINES, Plan, as_record, full, plan, screen
 
 GOLDEN = """\
 DRY RUN: no schema, key or target stands against this run. Nothing was written but its model.
