@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, NamedTuple, get_args
+from typing import Any, ClassVar, Literal, NamedTuple
 
 from dptext_spark.arrays import Ids
 from dptext_spark.errors import SettingsError
@@ -40,7 +40,6 @@ from dptext_spark.mechanisms.samplers.ordering import (
 
 Form = Literal["geometric", "tem"]
 Preset = Literal["none", "L0", "L1", "L2"]
-FORMS = get_args(Form)
 PRESETS = {"none": None, "L0": (1, 5), "L1": (2, 5), "L2": (1, 1)}  # lists of each embedding, embeddings
 MAX_LISTS = 64  # of each embedding
 MAX_EMBEDDINGS = 16

@@ -92,12 +92,6 @@ def log1p(x: float) -> Any:
 
 
 @compiled
-def exponential_quantile(bits: Int) -> float:
-    """Return a draw of the exponential law with rate 1, from 64 random bits: -ln u."""
-    return -logarithm(np.float64(bits) * _STEP + _HALF_STEP)
-
-
-@compiled
 def laplace_quantile(bits: Int) -> float:
     """Return a draw of the Laplace law with scale 1, from 64 random bits: the first is the sign."""
     size = -logarithm(np.float64(bits & ~_SIGN) * (2.0 * _STEP) + _STEP)

@@ -179,13 +179,6 @@ def squared_distance(flat: Any, size: Int, i: Int, j: Int) -> Any:
 
 
 @compiled
-def distances_of(flat: Any, size: Int, i: Int, first: Int, last: Int, out: Any) -> None:
-    """Fill `out`, float64[last - first], with the Euclidean distances of row i to rows first..last."""
-    for j in range(first, last):
-        out[j - first] = math.sqrt(squared_distance(flat, size, i, j))
-
-
-@compiled
 def squared_distances(flat: Any, size: Int, i: Int, others: Any, first: Int, last: Int, out: Any) -> None:
     """Fill `out`, float64[last - first], with the squared distances of row i of `flat` to rows first..last of `others`.
 

@@ -122,25 +122,6 @@ def bounds(loss: RecordLoss, draws: int, promised: float, delta: float) -> Itera
         yield "Rényi divergences", of_divergences(draws, np.array(loss.divergences), ORDERS, delta)
 
 
-def at_distance(
-    loss: RecordLoss, draws: int, distance: float, promised: float, delta: float = DELTA
-) -> RecordBound | None:
-    """Return the bound for records whose words lie within a distance of each other, place by place, of a metric guarantee.
-
-    Args:
-        loss: for each unit of distance.
-        draws: n.
-        distance: the largest distance of a word of one record to that of the other.
-        promised: ε for each unit of distance.
-        delta: δ of the record.
-    """
-    if loss.why or not loss.by_distance:
-        return None
-    spread = None if loss.spread is None else loss.spread * distance + loss.additive
-    each = promised * distance + loss.additive
-    return record_bound(RecordLoss(each, loss.delta, spread, adapts=loss.adapts), draws, each, delta)
-
-
 def quarter_power(draws: int) -> int:
     """Return the least quarter power of two that is at least `draws`, as an integer: 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, ..."""
     if draws <= 1:

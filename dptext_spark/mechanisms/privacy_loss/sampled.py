@@ -27,7 +27,6 @@ from __future__ import annotations
 import hashlib
 import math
 import os
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain, islice
 from typing import Any, NamedTuple
@@ -48,8 +47,6 @@ PAIRS = 24
 DRAWS = 4_000  # of each word of a pair
 SEARCHED = 2_048  # words whose nearest word is looked for
 _SUBKEY = hashlib.sha256(b"certificate").digest()  # public: nothing private is drawn here
-
-Distance = Callable[[int, int], float]
 
 
 def by_draws(

@@ -14,7 +14,6 @@ from dptext_spark.arrays import I64, U8, U32, U64, Bools, Ids
 from dptext_spark.lexicon.prior import SHIFT, PairModel
 from dptext_spark.runtime.jit import Int, compiled, inlined
 
-PAIR_BITS = 28  # 1 <= b < 2^28
 # Contexts that are followed by more than a 64th of the words have their weights in a row, as far as that takes 8 MB.
 MOST_ROWS, ROW_BYTES, LEAST_SHARE = 64, 1 << 23, 64
 _MIX = np.uint64(0x9E3779B97F4A7C15)
