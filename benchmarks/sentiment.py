@@ -10,8 +10,7 @@ import pyarrow as pa
 
 from benchmarks.sources import row_ids, shared_file, texts
 from dptext_spark.audit.estimates import Estimate
-from dptext_spark.audit.utility.learning import TextClassifier
-from dptext_spark.audit.utility.scoring import accuracy
+from dptext_spark.audit.utility.learning import TextClassifier, accuracy
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.model.privatizer import Consistency, Privatizer
 from dptext_spark.randomness.draws import RunKey

@@ -15,8 +15,17 @@ from dptext_spark.arrays import I64
 from dptext_spark.audit.attacks.membership import numbered
 from dptext_spark.audit.estimates import CONFIDENCE, RESAMPLES, Estimate
 from dptext_spark.audit.results import AuditResult, Group, Shown
-from dptext_spark.audit.utility.learning import Both, Label, TextClassifier, TextModel, classes_of
-from dptext_spark.audit.utility.scoring import accuracy, confusion, macro_f1, of_counts
+from dptext_spark.audit.utility.learning import (
+    Both,
+    Label,
+    TextClassifier,
+    TextModel,
+    accuracy,
+    classes_of,
+    confusion,
+    macro_f1,
+    of_counts,
+)
 from dptext_spark.errors import DataError
 
 TENTHS = 10

@@ -16,8 +16,17 @@ import numpy as np
 from dptext_spark.arrays import F64, I64, Bools
 from dptext_spark.audit.estimates import CONFIDENCE, RESAMPLES, Estimate
 from dptext_spark.audit.results import AuditResult, Group, Shown
-from dptext_spark.audit.utility.learning import Both, Label, TextClassifier, TextModel
-from dptext_spark.audit.utility.scoring import auc, confusion, of_counts, precision, recall
+from dptext_spark.audit.utility.learning import (
+    Both,
+    Label,
+    TextClassifier,
+    TextModel,
+    auc,
+    confusion,
+    of_counts,
+    precision,
+    recall,
+)
 from dptext_spark.errors import DataError
 
 LEAST = 1e-12  # floor of a probability before its logarithm is taken

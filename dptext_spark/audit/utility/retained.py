@@ -26,8 +26,7 @@ from dptext_spark.arrays import F32, F64, I64, Ids
 from dptext_spark.audit.attacks.bigrams import SPECIAL, Bigrams, states, with_edges
 from dptext_spark.audit.attacks.tokens import Tokens
 from dptext_spark.audit.estimates import Estimate, rate
-from dptext_spark.audit.utility.learning import TextClassifier
-from dptext_spark.audit.utility.scoring import accuracy
+from dptext_spark.audit.utility.learning import TextClassifier, accuracy
 from dptext_spark.audit.utility.text_metrics import vector_similarity
 from dptext_spark.errors import DataError
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dptext_spark.audit.utility.scoring import (
+from dptext_spark.audit.utility.learning import (
     accuracy,
     auc,
     confusion,
@@ -94,7 +94,7 @@ def test_the_area_is_the_share_of_pairs_in_order() -> None:
 
 def test_scores_are_resampled_in_parts_and_at_once_alike(monkeypatch: pytest.MonkeyPatch) -> None:
     scores, positive = np.random.default_rng(7).normal(size=50), np.arange(50) < 20
-    monkeypatch.setattr("dptext_spark.audit.utility.scoring.CELLS", 500)
+    monkeypatch.setattr("dptext_spark.audit.utility.learning.CELLS", 500)
     parts = auc(scores, positive)
     monkeypatch.undo()
     assert parts.lower == pytest.approx(auc(scores, positive).lower, abs=0.05)
