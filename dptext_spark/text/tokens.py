@@ -33,24 +33,22 @@ class Reading:
         words: int32[n], lexicon ids; `EDGE` for punctuation between two words, `UNKNOWN` for numbers, for identifiers and for
             words that the lexicon does not hold.
         drawn: bool[n], what the policy draws from the mechanism.
-        case: uint8[n]: 0 lower, 1 Capitalised, 2 UPPER, 3 mixed; 0 for what was not drawn.
         bounds: int64[rows + 1], text i is words[bounds[i]:bounds[i + 1]].
         numbers: int32[n], `words` with the stop words that the lexicon lacks, by their numbers in the word table.
     """
 
     words: I32
     drawn: Bools
-    case: U8
     bounds: I64
     numbers: I32
 
 
 @compiled
 def _read(
-    data: Any, bounds: Any, tokens: Any, n: Int, table: Any, chars: Any, words: Any, drawn: Any, case: Any,
-    out_bounds: Any, numbers: Any,
+    data: Any, bounds: Any, tokens: Any, n: Int, table: Any, chars: Any, words: Any, drawn: Any, out_bounds: Any,
+    numbers: Any,
 ) -> Int:  # fmt: skip
-    """Fill words, drawn, case and numbers; return how many there are.
+    """Fill words, drawn and numbers; return how many there are.
 
     Marks between two words are one edge, and so are those at an end.
     """
@@ -75,7 +73,7 @@ def _read(
             code = tokens[t, 2]
             words[at] = numbers[at] = code if code >= 0 else UNKNOWN
             if code >= 0:
-                drawn[at], case[at] = True, (tokens[t, 3] >> 40) & 3
+                drawn[at] = True
             if code == LOWERED:
                 size = tokens[t, 1] - tokens[t, 0]
                 if form.shape[0] < 4 * size + 16:
@@ -158,14 +156,14 @@ def read(engine: Engine, texts: pa.Array) -> Reading:
     found = listed(listing, texts, (np.uint64(2), np.uint64(3)))
     n = found.size
     most = 2 * n + len(texts)
-    words, drawn, case = np.empty(most, np.int32), np.zeros(most, np.bool_), np.zeros(most, np.uint8)
+    words, drawn = np.empty(most, np.int32), np.zeros(most, np.bool_)
     ends, numbers = np.zeros(len(texts) + 1, np.int64), np.empty(most, np.int32)
     chars = tables()
     at = _read(
         found.data, found.bounds, found.tokens, n, listing.lookup, (chars.stage, chars.classes, chars.lower), words, drawn,
-        case, ends, numbers,
+        ends, numbers,
     )  # fmt: skip
-    return Reading(words[:at], drawn[:at], case[:at], ends, numbers[:at])
+    return Reading(words[:at], drawn[:at], ends, numbers[:at])
 
 
 def drawn_words(engine: Engine) -> Bools:

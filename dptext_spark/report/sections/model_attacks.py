@@ -186,7 +186,7 @@ def _short_enough(sampler: Sampler, text: Reading) -> Reading:
     records = max(1, int(np.searchsorted(drawn, MOST_SEARCHES, side="right")) - 1)
     end = int(text.bounds[records])
     bounds, numbers = text.bounds[: records + 1], text.numbers[:end]
-    return Reading(text.words[:end], text.drawn[:end], text.case[:end], bounds, numbers)
+    return Reading(text.words[:end], text.drawn[:end], bounds, numbers)
 
 
 def read_lines(file: Path | None) -> list[str]:
