@@ -129,8 +129,7 @@ def _similarity(
     compare = None
     try:
         from dptext_spark.audit.utility.text_metrics import Originals
-        from dptext_spark.encoder.encoder import Encoder
-        from dptext_spark.encoder.outputs import vectors
+        from dptext_spark.encoder.encoder import Encoder, vectors
 
         encoder = Encoder.open(os.environ.get(MODEL, PACKAGE))
         compare = Originals(partial(vectors, encoder), task.test[:COMPARED].to_pylist())

@@ -25,8 +25,7 @@ from dptext_spark.importance.budget import Budget
 from dptext_spark.importance.selection import Importance, Level
 from dptext_spark.report.terminal.catalogue import catalogue
 from dptext_spark.text.identifiers.types import Identifiers
-from dptext_spark.text.names.search import NameSearch
-from dptext_spark.text.names.sources import ListSources
+from dptext_spark.text.names.search import ListSources, NameSearch
 from dptext_spark.text.policy import Policy
 
 CONF = Path(__file__).resolve().parents[2] / "conf"

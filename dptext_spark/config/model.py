@@ -47,8 +47,7 @@ from dptext_spark.importance.selection import Importance
 from dptext_spark.lexicon.lexicon import PACKAGED
 from dptext_spark.mechanisms import Mechanism
 from dptext_spark.runtime.display import cut, line
-from dptext_spark.text.names.search import NO_SEARCH
-from dptext_spark.text.names.sources import ListSources
+from dptext_spark.text.names.search import NO_SEARCH, ListSources
 from dptext_spark.text.policy import Policy
 
 STREAMS = ("incremental", "streaming")

@@ -21,7 +21,7 @@ from dptext_spark.importance.budget import Budget
 from dptext_spark.importance.selection import Importance, Level
 from dptext_spark.mechanisms import MECHANISMS, Mechanism, mechanism_named
 from dptext_spark.mechanisms.parameters import parameters_of
-from dptext_spark.text.names.sources import FIELDS, REPLACING, ListSource, ListSources, replaces_nothing
+from dptext_spark.text.names.search import FIELDS, REPLACING, ListSource, ListSources, replaces_nothing
 from dptext_spark.text.policy import Policy
 
 T = TypeVar("T")

@@ -30,7 +30,7 @@ from dptext_spark.runtime.record import Json
 from dptext_spark.text.identifiers.imported import ProviderRecord
 from dptext_spark.text.identifiers.types import NONE
 from dptext_spark.text.names.compiled_lists import SHOWN
-from dptext_spark.text.names.sources import ListSources
+from dptext_spark.text.names.search import ListSources
 from dptext_spark.text.policy import Policy
 
 Figures = Mapping[str, float | None]

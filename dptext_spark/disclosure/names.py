@@ -9,8 +9,17 @@ from collections.abc import Iterator, Sequence
 
 from dptext_spark.disclosure.facts import RunFacts
 from dptext_spark.text.identifiers.types import placeholder
-from dptext_spark.text.names.search import KEEP, LOCATION, MASK, PERSON, POOL_SIZES, PSEUDONYM, SMALL
-from dptext_spark.text.names.sources import LIST_TYPES, ListSource
+from dptext_spark.text.names.search import (
+    KEEP,
+    LIST_TYPES,
+    LOCATION,
+    MASK,
+    PERSON,
+    POOL_SIZES,
+    PSEUDONYM,
+    SMALL,
+    ListSource,
+)
 
 MARK = placeholder(LIST_TYPES[0])
 KIND_WORDS = {PERSON: "a person", LOCATION: "a place"}

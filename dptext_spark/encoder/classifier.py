@@ -32,6 +32,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from dptext_spark.arrays import F32, F64, I64, U8, Bools
+from dptext_spark.encoder.candidates import NameWords, capitalised, in_small_letters, name_words
 from dptext_spark.encoder.classifier_files import (
     KINDS,
     LOGITS,
@@ -42,7 +43,6 @@ from dptext_spark.encoder.classifier_files import (
     find_classifier,
     labels_of,
 )
-from dptext_spark.encoder.name_words import NameWords, capitalised, in_small_letters, name_words
 from dptext_spark.encoder.tokenizer import ADDED_TOKENS, Pieces, Tokenizer, windows
 from dptext_spark.encoder.weights import MODULES, read_json
 from dptext_spark.errors import DataError, SettingsError, require_extra

@@ -31,8 +31,7 @@ from dptext_spark.text.engine import Placed
 from dptext_spark.text.identifiers.types import FAKE, TYPES
 from dptext_spark.text.lookup import LOWERED, MASKED_NUMBER
 from dptext_spark.text.names.public_names import KINDS, LISTED_KINDS
-from dptext_spark.text.names.search import NAME_TYPES
-from dptext_spark.text.names.sources import LIST_TYPES
+from dptext_spark.text.names.search import LIST_TYPES, NAME_TYPES
 from dptext_spark.text.policy import Policy
 from dptext_spark.text.selection import BEYOND, Texts, TokenSelection
 from dptext_spark.text.tokens import listed

@@ -47,8 +47,7 @@ from dptext_spark.text.identifiers.types import TYPES
 from dptext_spark.text.names.names import Names
 from dptext_spark.text.names.pseudonyms import KeyedNames
 from dptext_spark.text.names.public_names import KINDS, LISTED_KINDS
-from dptext_spark.text.names.search import PSEUDONYM, SMALL
-from dptext_spark.text.names.sources import LIST_TYPES
+from dptext_spark.text.names.search import LIST_TYPES, PSEUDONYM, SMALL
 from dptext_spark.text.policy import Policy
 from dptext_spark.text.render import DATASET, TOKEN, word_blocks
 from dptext_spark.text.selection import Texts, TokenSelection

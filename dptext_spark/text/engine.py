@@ -30,8 +30,7 @@ from dptext_spark.text.names.normal_words import FORM, WIDEST, next_word
 from dptext_spark.text.names.pseudonyms import KeyedNames
 from dptext_spark.text.names.public_lists import public_lists
 from dptext_spark.text.names.public_names import LISTED_KINDS, PARTS_OF_PERSONS, PARTS_OF_PLACES, PublicNames
-from dptext_spark.text.names.search import LOCATION, PERSON
-from dptext_spark.text.names.sources import LIST_TYPES
+from dptext_spark.text.names.search import LIST_TYPES, LOCATION, PERSON
 from dptext_spark.text.policy import BEYOND_MASK, CASES, NUMBER_MASK, NUMBERS, OOV, OOV_MASK, Policy
 from dptext_spark.text.render import DATASET, SLACK, TOKEN, assign_blocks, rebuild
 from dptext_spark.text.selection import NO_WORD, PREVIOUS, TokenSelection, drop_unselected, words_before

@@ -76,7 +76,7 @@ def masked_inference(
 
     Args:
         engine: that cuts texts, and knows which words are drawn.
-        guess: what the model takes for the likeliest at each word, such as :func:`dptext_spark.encoder.outputs.guesses`.
+        guess: what the model takes for the likeliest at each word, such as :func:`dptext_spark.encoder.encoder.guesses`.
         form: spells a word as the model does.
         known: what it can answer.
         plain: [s], the records.

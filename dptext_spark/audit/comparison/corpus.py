@@ -40,8 +40,7 @@ from dptext_spark.audit.utility.retained import (
 from dptext_spark.audit.utility.text_metrics import Originals
 from dptext_spark.config.model import ModelConfig
 from dptext_spark.encoder.classifier_names import read_classifier, searches_of
-from dptext_spark.encoder.encoder import Encoder
-from dptext_spark.encoder.outputs import vectors
+from dptext_spark.encoder.encoder import Encoder, vectors
 from dptext_spark.errors import DataError, SettingsError, require_choice
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.prior import ZIPF

@@ -40,8 +40,8 @@ from dptext_spark.audit.results import WordAttack
 from dptext_spark.audit.table.findings import Findings
 from dptext_spark.audit.utility.learning import Both, TextClassifier, downstream_accuracy
 from dptext_spark.audit.utility.text_metrics import encoder_similarity, text_overlap, vector_similarity
-from dptext_spark.encoder import outputs
-from dptext_spark.encoder.encoder import Encoder
+from dptext_spark.encoder.encoder import Encoder, guesses
+from dptext_spark.encoder.encoder import vectors as text_vectors
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.lexicon.prior import of_drawn
 from dptext_spark.mechanisms.base import Sampler
@@ -261,7 +261,7 @@ def encoder_similarity_to(source: str, texts: Both[Sequence[str]]) -> Findings:
         SettingsError, DataError: the encoder cannot be opened; no text has a sub-word.
     """
     encoder = Encoder.open(source, threads=os.cpu_count() or 1)
-    found = encoder_similarity(partial(outputs.vectors, encoder), texts.plain, texts.private)
+    found = encoder_similarity(partial(text_vectors, encoder), texts.plain, texts.private)
     every = {"embedding_cosine": found.mean} | {
         f"bert_{name.lower()}": estimate for name, estimate in found.matched.items()
     }
@@ -285,7 +285,7 @@ def named_by(
     model = Encoder.open(source, head=True, threads=os.cpu_count() or 1, field="masked_model")
     tokenizer = model.tokenizer
     found = masked_inference(
-        engine, partial(outputs.guesses, model), tokenizer.form, frozenset(tokenizer.words()), texts.plain, texts.private,
+        engine, partial(guesses, model), tokenizer.form, frozenset(tokenizer.words()), texts.plain, texts.private,
         progress=progress,
     )  # fmt: skip
     return Findings(

@@ -278,7 +278,7 @@ _MATCHED = (
 
 
 class Vectors(Protocol):
-    """Vectors of length 1, such as :class:`dptext_spark.encoder.outputs.TextVectors`."""
+    """Vectors of length 1, such as :class:`dptext_spark.encoder.encoder.TextVectors`."""
 
     @property
     def texts(self) -> F32:

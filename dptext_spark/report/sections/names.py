@@ -12,8 +12,7 @@ from dptext_spark.report.blocks import Block, Listed, Section, Table, Text, Tile
 from dptext_spark.report.facts import ReportFacts
 from dptext_spark.rounding import percent_up
 from dptext_spark.text.identifiers.types import placeholder
-from dptext_spark.text.names.search import KEEP, LOCATION, MASK, PERSON, PSEUDONYM
-from dptext_spark.text.names.sources import LIST_TYPES
+from dptext_spark.text.names.search import KEEP, LIST_TYPES, LOCATION, MASK, PERSON, PSEUDONYM
 from dptext_spark.text.policy import Policy
 
 LISTED = ("names_masked", "names_kept")

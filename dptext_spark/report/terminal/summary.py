@@ -24,7 +24,7 @@ from dptext_spark.model.tables.target_checks import mapped_names
 from dptext_spark.report.sections import names, run
 from dptext_spark.report.terminal.console import PRICE, WIDTH, hanging
 from dptext_spark.rounding import exact, percent_down, percent_up, rounded_up
-from dptext_spark.text.names.sources import ListSources
+from dptext_spark.text.names.search import ListSources
 
 
 def spent_text(balances: Sequence[Balance], columns: int = WIDTH) -> str:

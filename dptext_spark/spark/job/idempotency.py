@@ -24,7 +24,7 @@ from dptext_spark.model.tables.target_checks import other_engine
 from dptext_spark.runtime.record import Json, Record
 from dptext_spark.spark.tables.tables import undone_by
 from dptext_spark.text.identifiers.types import IN_LANGUAGES, KEEP, NO_IDENTIFIERS
-from dptext_spark.text.names.sources import ListSources
+from dptext_spark.text.names.search import ListSources
 
 if TYPE_CHECKING:
     from dptext_spark.spark.job.plan import RunPlan

@@ -21,8 +21,7 @@ from dptext_spark.spark.udf.names import NamesFile, ShippedNames
 from dptext_spark.text.names.compiled_lists import CompiledLists
 from dptext_spark.text.names.name_table import compile_names, name_key
 from dptext_spark.text.names.names import Names
-from dptext_spark.text.names.search import PERSON
-from dptext_spark.text.names.sources import ListSource, ListSources
+from dptext_spark.text.names.search import PERSON, ListSource, ListSources
 from dptext_spark.text.names.word_list import MOST_ENTRIES, WordList, check_size
 
 if TYPE_CHECKING:

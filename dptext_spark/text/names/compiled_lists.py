@@ -16,8 +16,7 @@ from dptext_spark.text.chunks import padded
 from dptext_spark.text.names.matching import names_in
 from dptext_spark.text.names.name_table import EntryError, compile_names, name_key
 from dptext_spark.text.names.names import Names
-from dptext_spark.text.names.search import VERSION
-from dptext_spark.text.names.sources import ListSource, ListSources
+from dptext_spark.text.names.search import VERSION, ListSource, ListSources
 from dptext_spark.text.names.word_list import WordList
 
 MOST_STOP_WORDS = 0.5  # of a list's entries

@@ -56,8 +56,7 @@ from dptext_spark.text.names.public_names import (
     joins,
     look,
 )
-from dptext_spark.text.names.search import NAME_TYPES, PERSON
-from dptext_spark.text.names.sources import LIST_TYPES
+from dptext_spark.text.names.search import LIST_TYPES, NAME_TYPES, PERSON
 
 OF_PERSONS = NAME_TYPES.index(PERSON)
 

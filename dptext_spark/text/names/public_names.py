@@ -48,8 +48,15 @@ from dptext_spark.text.names.public_lists import (
     find_public,
     public_lists,
 )
-from dptext_spark.text.names.search import KEEP, LOCATION, NAME_TYPES, PERSON, PSEUDONYM, NameSearch
-from dptext_spark.text.names.sources import LIST_TYPES
+from dptext_spark.text.names.search import (
+    KEEP,
+    LIST_TYPES,
+    LOCATION,
+    NAME_TYPES,
+    PERSON,
+    PSEUDONYM,
+    NameSearch,
+)
 
 INITIAL = 4  # a kind beside those of the lists
 PARTS_OF_PERSONS, PARTS_OF_PLACES = ("given_name", "surname", "initial"), ("city", "region")

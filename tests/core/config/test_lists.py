@@ -8,7 +8,7 @@ import pytest
 
 from dptext_spark.config.load import parse_config
 from dptext_spark.errors import SettingsError
-from dptext_spark.text.names.sources import ListSource, ListSources
+from dptext_spark.text.names.search import ListSource, ListSources
 
 PLAIN: dict[str, Any] = {"input": {"path": "/in"}, "columns": ["body"], "output": {"path": "/out"}}
 GIVEN = {

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from dptext_spark.arrays import I64, U8
-from dptext_spark.encoder.name_words import capitalised, in_small_letters, name_words
+from dptext_spark.encoder.candidates import capitalised, in_small_letters, name_words
 from dptext_spark.text.engine import padded
 
 

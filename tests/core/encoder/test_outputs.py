@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dptext_spark.encoder.encoder import Encoder
-from dptext_spark.encoder.outputs import guesses
+from dptext_spark.encoder.encoder import Encoder, guesses
 from dptext_spark.errors import DataError
 from dptext_spark.text.chunks import Spans
 from tests.core.encoder.plain_bert import PlainBert

@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dptext_spark.encoder.encoder import Encoder
-from dptext_spark.encoder.outputs import vectors
+from dptext_spark.encoder.encoder import Encoder, vectors
 from tests.core.encoder.plain_bert import PlainBert
 from tests.core.encoder.tiny_bert import make_tiny_bert
 

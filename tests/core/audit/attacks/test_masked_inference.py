@@ -93,8 +93,7 @@ def test_by_a_bert(engine: Engine, tmp_path: Path) -> None:
     """The rate is that of what the model says behind each mask, and that of a BERT in NumPy."""
     pytest.importorskip("onnxruntime", reason="the extra [encoder] is not installed")
     pytest.importorskip("tokenizers", reason="the extra [encoder] is not installed")
-    from dptext_spark.encoder.encoder import Encoder
-    from dptext_spark.encoder.outputs import guesses
+    from dptext_spark.encoder.encoder import Encoder, guesses
     from tests.core.encoder.plain_bert import PlainBert
     from tests.core.encoder.tiny_bert import VOCABULARY, make_tiny_bert
 

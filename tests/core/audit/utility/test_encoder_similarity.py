@@ -10,7 +10,7 @@ import pytest
 
 from dptext_spark.audit.utility import text_metrics as module
 from dptext_spark.audit.utility.text_metrics import encoder_similarity, matched
-from dptext_spark.encoder.outputs import TextVectors
+from dptext_spark.encoder.encoder import TextVectors
 from dptext_spark.errors import DataError
 
 AXES = {word: np.eye(4, dtype=np.float32)[i] for i, word in enumerate("abcd")}
@@ -77,8 +77,7 @@ def test_by_a_bert(tmp_path: Path) -> None:
     pytest.importorskip("tokenizers", reason="the extra [encoder] is not installed")
     from functools import partial
 
-    from dptext_spark.encoder.encoder import Encoder
-    from dptext_spark.encoder.outputs import vectors
+    from dptext_spark.encoder.encoder import Encoder, vectors
     from tests.core.encoder.tiny_bert import make_tiny_bert
 
     reader = partial(vectors, Encoder.open(make_tiny_bert(tmp_path)))

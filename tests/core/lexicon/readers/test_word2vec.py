@@ -8,7 +8,7 @@ import pytest
 
 from dptext_spark.errors import DataError
 from dptext_spark.lexicon.lexicon import Lexicon
-from dptext_spark.lexicon.readers import word2vec
+from dptext_spark.lexicon.readers import formats
 from dptext_spark.lexicon.readers.builder import ReadCounts
 
 KEYS = ["the", "of", "</s>", "naïve"]
@@ -35,7 +35,7 @@ def put(folder: Path, content: bytes, name: str = "vectors.bin") -> Path:
 def test_what_can_be_read(
     tmp_path: Path, between: bytes, format: str, chunk: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(word2vec, "CHUNK", chunk)
+    monkeypatch.setattr(formats, "CHUNK", chunk)
     for path in (
         put(tmp_path, binary(between)),
         put(tmp_path, binary(between), "no-ending"),

@@ -8,7 +8,7 @@ from dptext_spark.disclosure.facts import Restricted
 from dptext_spark.report.sections.names import listed_names
 from dptext_spark.report.sections.run import by_type, identifiers_by_type, in_words
 from dptext_spark.report.terminal.summary import summary
-from dptext_spark.text.names.sources import ListSource, ListSources
+from dptext_spark.text.names.search import ListSource, ListSources
 from tests.core.report.terminal.test_summary import FACTS, FIGURES
 
 COUNTS = {

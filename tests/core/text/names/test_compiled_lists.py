@@ -13,8 +13,7 @@ from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.text.names.compiled_lists import CompiledLists
 from dptext_spark.text.names.name_table import MOST_LISTS
-from dptext_spark.text.names.search import VERSION
-from dptext_spark.text.names.sources import ListSource, ListSources
+from dptext_spark.text.names.search import VERSION, ListSource, ListSources
 from dptext_spark.text.names.word_list import WordList
 from dptext_spark.text.policy import Policy
 
