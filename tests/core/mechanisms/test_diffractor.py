@@ -7,6 +7,7 @@ import hashlib
 import json
 import math
 from collections.abc import Callable
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.orderings import orderings, start_words
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import MECHANISMS, Diffractor
-from dptext_spark.mechanisms.diffractor import FORMS, PRESETS
+from dptext_spark.mechanisms.diffractor import PRESETS, Form
 from dptext_spark.mechanisms.samplers.ordering import OrderingSummary
 from dptext_spark.randomness.draws import Draws, RunKey
 
@@ -182,7 +183,7 @@ class TestPaper:
 
 
 class TestGuarantee:
-    @pytest.mark.parametrize("form", FORMS)
+    @pytest.mark.parametrize("form", get_args(Form))
     def test_what_it_says(self, form: str) -> None:
         made = Diffractor(2.5, form, lists=4).compile(lexicon(60)).guarantee  # type: ignore[arg-type]
         assert (made.kind, made.epsilon, made.delta, made.status) == ("metric_dp", 2.5, 0.0, "proved")
@@ -193,7 +194,7 @@ class TestGuarantee:
         assert "4 lists" not in Diffractor().compile(lexicon(60)).guarantee.sentence
         assert "ε = 1.0000001:" in Diffractor(1.0000001).compile(lexicon(9)).guarantee.sentence
 
-    @pytest.mark.parametrize("form", FORMS)
+    @pytest.mark.parametrize("form", get_args(Form))
     @pytest.mark.parametrize("epsilon", [1e-6, 0.2, 4.0, 300.0, 1e308])
     @pytest.mark.parametrize("embeddings", [1, 3])
     def test_it_holds_for_all_pairs(self, form: str, epsilon: float, embeddings: int) -> None:
@@ -207,7 +208,7 @@ class TestGuarantee:
             assert (loss <= epsilon * away + 3e-14).all()
 
     def test_the_summary_is_json_and_public(self) -> None:
-        for form in FORMS:
+        for form in get_args(Form):
             for epsilon in (1e-6, 1.0, 1e308):
                 made = Diffractor(epsilon, form, lists=2, beta=5e-324).compile(lexicon(50)).summary  # type: ignore[arg-type]
                 assert (
@@ -221,7 +222,7 @@ class TestGuarantee:
 
 
 class TestSampling:
-    @pytest.mark.parametrize("form", FORMS)
+    @pytest.mark.parametrize("form", get_args(Form))
     @pytest.mark.parametrize("epsilon", [1e-6, 0.05, 1.0, 7.5, 1e6])
     @pytest.mark.parametrize("lists", [1, 3])
     def test_draws_follow_the_law(self, form: str, epsilon: float, lists: int) -> None:
@@ -262,7 +263,7 @@ class TestSampling:
             assert abs((drawn == end).mean() - p) < 6 * math.sqrt(p * (1 - p) / n)
 
     def test_two_words(self) -> None:
-        for form in FORMS:
+        for form in get_args(Form):
             made = Diffractor(2.0, form).compile(lexicon(2))  # type: ignore[arg-type]
             kept = 1 / (1 + math.exp(-2.0 if form == "geometric" else -1.0))
             for w in (0, 1):
@@ -282,7 +283,7 @@ def digest() -> str:
     ids = np.random.default_rng(0).integers(0, 3000, 20_000).astype(np.int32)
     draws = Draws(bytes(32), np.arange(40_000, dtype=np.uint64).reshape(-1, 2))
     found = hashlib.sha256()
-    for form in FORMS:
+    for form in get_args(Form):
         for epsilon in (0.03, 1.7):
             made = Diffractor(epsilon, form, lists=2).compile(*given)  # type: ignore[arg-type]
             for array in made.arrays().values():
