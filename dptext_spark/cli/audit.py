@@ -204,7 +204,7 @@ def ledger(
     with progress() as say:
         say("loading what reads tables", None)
         from dptext_spark.report.terminal.summary import spent_text
-        from dptext_spark.spark.reporting.ledger import read
+        from dptext_spark.spark.job.entries import read
 
         found = read(path, progress=lambda step: say(step, None))
     if as_json:

@@ -83,7 +83,7 @@ def run(
 def _pair(settings: RunConfig, result: RunResult) -> Pair | str | None:
     """Return a row before and after, or why there is none; None where nothing was written now."""
     from dptext_spark.report.terminal.summary import Pair
-    from dptext_spark.spark.reporting.report import first_pair
+    from dptext_spark.spark.run_report import first_pair
 
     if result.status not in ("succeeded", "recovered") or settings.is_stream:
         return None
@@ -122,7 +122,7 @@ def _checked(settings: RunConfig, say: Progress) -> Checked:
         raise DataError(f"a file of the input or the target cannot be read ({error.strerror}).") from None
     except NeedsSparkError as why:
         say(f"asking Spark, for the input or the target {why}", None)
-    from dptext_spark.spark.job.dry_run import check_by_spark
+    from dptext_spark.spark.runner import check_by_spark
 
     return check_by_spark(settings, lambda step: say(step, None))
 

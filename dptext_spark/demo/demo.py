@@ -25,7 +25,7 @@ from dptext_spark.report.terminal.console import width, write, write_json
 from dptext_spark.report.terminal.summary import summary
 from dptext_spark.runtime.progress import Progress
 from dptext_spark.spark.job.job import RunResult
-from dptext_spark.spark.reporting.report import report
+from dptext_spark.spark.run_report import report
 from dptext_spark.spark.runner import run
 from dptext_spark.spark.session.session import short_lived, spark_session
 

@@ -1,6 +1,6 @@
 """Whether a run would be refused: its input's schema, keys and targets, checked by the run's own rules and without its rows.
 
-Files of this machine are read here; what needs Spark is for :mod:`dptext_spark.spark.job.dry_run`, which returns the same.
+Files of this machine are read here; what needs Spark is for :mod:`dptext_spark.spark.runner`, which returns the same.
 """
 
 from __future__ import annotations

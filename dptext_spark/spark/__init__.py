@@ -27,30 +27,30 @@ if TYPE_CHECKING:
     from dptext_spark.spark.auditing.audit import audit
     from dptext_spark.spark.diagnostics.doctor import doctor
     from dptext_spark.spark.frame import privatize
-    from dptext_spark.spark.job.frequencies import document_frequencies
     from dptext_spark.spark.job.job import RunResult
-    from dptext_spark.spark.reporting.report import RunReport, report
+    from dptext_spark.spark.job.prepare import document_frequencies
+    from dptext_spark.spark.run_report import RunReport, report
     from dptext_spark.spark.runner import run
     from dptext_spark.spark.session.session import spark_session
     from dptext_spark.spark.sql.register import Registration, register
-    from dptext_spark.spark.table_preview import TablePreview, preview
+    from dptext_spark.spark.table_sample import TablePreview, preview
 
 _HOMES = {
     "CheckResult": "doctor",
     "Registration": "spark.sql.register",
     "RowComparison": "report.rows",
-    "RunReport": "spark.reporting.report",
+    "RunReport": "spark.run_report",
     "RunResult": "spark.job.job",
     "TableAudit": "audit.table.findings",
-    "TablePreview": "spark.table_preview",
+    "TablePreview": "spark.table_sample",
     "audit": "spark.auditing.audit",
     "compare_rows": "report.rows",
     "doctor": "spark.diagnostics.doctor",
-    "document_frequencies": "spark.job.frequencies",
-    "preview": "spark.table_preview",
+    "document_frequencies": "spark.job.prepare",
+    "preview": "spark.table_sample",
     "privatize": "spark.frame",
     "register": "spark.sql.register",
-    "report": "spark.reporting.report",
+    "report": "spark.run_report",
     "run": "spark.runner",
     "spark_session": "spark.session.session",
 }

@@ -1,29 +1,124 @@
-"""`run`: the whole job, as one run, or as a stream of them."""
+"""`run`: the whole job, as one run, or as a stream of them.
+
+How the requirements of the settings stand after a run: by its counts, its ledger, and the newest audit of its table.
+
+Whether a run would be refused, asked of Spark where files of this machine do not tell: the same rules, and no row is read.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from dptext_spark.audit.estimates import Metric
+from dptext_spark.audit.verdict import Verdict, of_metrics, verdict
 from dptext_spark.config.checks import require_lasting
 from dptext_spark.config.keys import refuse_given, taken
 from dptext_spark.config.model import RunConfig
+from dptext_spark.config.requirements import COUNTED, Requirement, is_restricted
+from dptext_spark.disclosure.facts import RunFacts, RunRecord, Unchanged
 from dptext_spark.disclosure.statement import not_audited
 from dptext_spark.errors import DPTextError, RecordingError
+from dptext_spark.importance.budget import Budget
+from dptext_spark.ledger.balance import Spending
+from dptext_spark.model.certificate import NO_BOUND
 from dptext_spark.model.code_ahead import begin_code
+from dptext_spark.model.dry_run import (
+    NEW,
+    Checked,
+    check_beside,
+    only_the_run,
+    reads_whole_files,
+    slow_files,
+    target_said,
+)
+from dptext_spark.model.tables.delta_log import only_created, our_commits
+from dptext_spark.model.tables.table_checks import check_input
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.runtime.progress import Steps, by_default
 from dptext_spark.spark.errors import reduced, suppress_sensitive_logs
+from dptext_spark.spark.job import runs
+from dptext_spark.spark.job.checks import check_output, check_partitions_of, check_places, place_of
+from dptext_spark.spark.job.entries import check_ledger_writable, ledger_of
 from dptext_spark.spark.job.job import RunResult, run_once
+from dptext_spark.spark.job.lists import read_lists
 from dptext_spark.spark.job.prepare import prepare_run
-from dptext_spark.spark.job.required import after_run
 from dptext_spark.spark.session.session import command_session, spark_session, workers_here
 from dptext_spark.spark.streaming.stream import stream
+from dptext_spark.spark.tables.identity import identify_rows
+from dptext_spark.spark.tables.paths import schema_of
+from dptext_spark.spark.tables.tables import (
+    check_same_columns,
+    checked_records,
+    history,
+    read_input,
+    sizes_of,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+COMPARES_NONE = "its guarantee compares no two words: no ε stands for it"
+REFUTED = "its guarantee is refuted, or its key was no secret: no ε stands for it"
+MISMATCH = "its counts or its consistency audit do not agree with what was written"
+DONE = ("succeeded", "recovered", "unchanged")
+
+
+def after_run(spark: SparkSession, config: RunConfig, outcome: RunFacts | Unchanged) -> Verdict:
+    """Judge a run that has just ended. One that was made before is judged by its account, with the newest audit of its table."""
+    if isinstance(outcome, Unchanged):
+        return of_account(spark, config.require, outcome.record, place_of(config).metrics)
+    figures = {} if outcome.restricted is None else dict(outcome.restricted.figures)
+    epsilon = None if outcome.restricted is None else outcome.restricted.record_epsilon
+    if epsilon is not None:
+        figures["record_epsilon_max"] = epsilon.max
+    against = _unsound(
+        refuted=outcome.is_refuted or outcome.key_kind == "insecure", unbounded=outcome.is_unbounded
+    )
+    return _judged(config.require, figures, outcome.ledger, config.budget, against, outcome.status)
+
+
+def of_account(
+    spark: SparkSession, require: Sequence[Requirement[str]], record: RunRecord, metrics: str
+) -> Verdict:
+    """Judge a run by its account; its metrics are read only where a requirement needs them.
+
+    Args:
+        spark: the session.
+        require: of the settings; all else is the run's own.
+        record: of the run.
+        metrics: the folder of its metrics. One that is not there measured nothing.
+    """
+    budget = record.settings.budget
+    needed = any(is_restricted(one.subject, bounded=budget is not None) for one in require)
+    found = runs.metrics_of(spark, metrics, record.run_id) if needed else None
+    figures = {name: value for column, name, value in found or () if column is None}
+    verdicts = (record.promised.status, "" if record.certified is None else record.certified.verdict)
+    against = _unsound(
+        refuted="refuted" in verdicts or record.key_kind == "insecure", unbounded=NO_BOUND in verdicts
+    )
+    return _judged(require, figures, record.spent, budget, against, record.status)
+
+
+def _unsound(*, refuted: bool, unbounded: bool) -> list[str]:
+    """Return why no ε stands for a run."""
+    return [*([REFUTED] if refuted else []), *([COMPARES_NONE] if unbounded else [])]
+
+
+def _judged(
+    require: Sequence[Requirement[str]], figures: Mapping[str, float | None], spent: Spending | None,
+    budget: Budget | None, unsound: Sequence[str], status: str,
+) -> Verdict:  # fmt: skip
+    found = of_metrics(figures, COUNTED)
+    largest = figures.get("record_epsilon_max") if budget is None else budget.record
+    found.append(Metric("record_epsilon", math.inf if unsound and largest is not None else largest))
+    if spent is not None and spent.columns:
+        found.append(Metric("ledger_epsilon", max(one.total for one in spent.columns)))
+    against = [*unsound, *([MISMATCH] if status == "mismatch" else [])]
+    return verdict(require, found, bounded=budget is not None, against=against, unfinished=status not in DONE)
 
 
 def run(
@@ -101,3 +196,46 @@ def _required(session: SparkSession, config: RunConfig, result: RunResult) -> Ru
                 f"{reduced(error, list(config.columns))} The run {result.run_id} was committed and accounted for; how its "
                 "requirements stand is not known. Run again with that run.id, or see `dptext report`. Do not share it before."
             ) from None
+
+
+def check_by_spark(config: RunConfig, say: Steps) -> Checked:
+    """Check a run by the session that it would have; nothing is written.
+
+    No row is read but of JSON, whose types Spark takes from all records, and of CSV files that are not on this machine.
+
+    Args:
+        config: the settings.
+        say: told each step.
+
+    Raises:
+        SettingsError, DataError, RunError: as the run would.
+    """
+    check_beside(config)
+    say("starting Spark")
+    spark = spark_session()
+    with suppress_sensitive_logs(spark):
+        check_ledger_writable(spark, config.input, ledger_of(spark, config.input, config.ledger), dry=True)
+        say("reading the input's schema")
+        df, version = read_input(spark, config.input, list(config.columns))
+        schema = schema_of(df.schema)
+        fit = check_input(schema, config)
+        identify_rows(df, config.row_key, config.record_key, ordinal=True)
+        if config.input.format == "json":
+            checked_records(spark, config.input, df)
+        check_same_columns(spark, config.input)
+        place = place_of(config)
+        check_partitions_of(spark, config, place, schema, fit)
+        commits = history(spark, place.target)
+        check_output(
+            spark, config, place, df, list(fit.kept), commits, persistent=config.key.kind != "os",
+            dropped=fit.dropped,
+        )  # fmt: skip
+        check_places(spark, config)
+        if config.lists:
+            say("reading the lists of names")
+            read_lists(spark, config.lists)
+        slow = slow_files(sizes_of(spark, config.input.path or "")) if reads_whole_files(config) else ""
+    ours = len(our_commits(commits))
+    there = target_said(config, ours, made=only_created(commits)) if commits else NEW
+    read = f"the schema of {'the Delta table, ' + version if version.startswith('delta:') else 'its files'}"
+    return Checked("Spark", read, schema.names, fit.kept, there, tuple(only_the_run(config, fit.paths)), slow)

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from dptext_spark.lexicon.lexicon import Lexicon
-from dptext_spark.spark.job.effects import Effect
+from dptext_spark.spark.job.beside import Effect
 from dptext_spark.spark.session.session import spark_session
 from tests.cluster.faults import write_key
 from tests.core.names import beginning

@@ -18,8 +18,7 @@ from dptext_spark.errors import DataError, DPTextError
 from dptext_spark.model.first_look import columns_of
 from dptext_spark.model.tables.local_schema import ELSEWHERE
 from dptext_spark.randomness.draws import RunKey
-from dptext_spark.spark.job.dry_run import check_by_spark
-from dptext_spark.spark.runner import run
+from dptext_spark.spark.runner import check_by_spark, run
 from dptext_spark.spark.tables.tables import Target, opened
 
 KEY = RunKey.insecure(7)

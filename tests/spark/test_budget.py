@@ -19,7 +19,7 @@ from dptext_spark.model.compile import compile, prepare
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.spark.runner import run
-from dptext_spark.spark.udf.elements import Elements
+from dptext_spark.spark.tables.paths import Elements
 from dptext_spark.text.policy import Policy
 from dptext_spark.text.selection import Texts
 from tests.core.names import beginning

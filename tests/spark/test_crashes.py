@@ -27,8 +27,8 @@ import pytest
 from dptext_spark.config.load import parse_config
 from dptext_spark.ledger.entry import RESERVED, SPENT, VOID
 from dptext_spark.lexicon.lexicon import Lexicon
-from dptext_spark.spark.job.effects import Effect
-from dptext_spark.spark.reporting.ledger import read
+from dptext_spark.spark.job.beside import Effect
+from dptext_spark.spark.job.entries import read
 from dptext_spark.spark.runner import run
 from tests.cluster.faults import TIMED, write_key
 from tests.core.mechanisms.fluent_toys import with_pairs

@@ -35,9 +35,9 @@ from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.model.tables.delta_log import SEAL, Commit
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.spark.job import checks, entries, job, ledger, reconcile, releases, runs
+from dptext_spark.spark.job.beside import Effect, announced
 from dptext_spark.spark.job.checks import check_output, place_of
 from dptext_spark.spark.job.counting import Counts
-from dptext_spark.spark.job.effects import Effect, announced
 from dptext_spark.spark.job.idempotency import Binding
 from dptext_spark.spark.job.job import run_once
 from dptext_spark.spark.job.plan import RunPlan

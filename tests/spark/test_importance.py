@@ -22,7 +22,7 @@ from dptext_spark.randomness.draws import RunKey
 from dptext_spark.spark.job.prepare import prepare_run
 from dptext_spark.spark.job.releases import release_of, source_of
 from dptext_spark.spark.runner import run
-from dptext_spark.spark.udf.elements import Elements
+from dptext_spark.spark.tables.paths import Elements
 from dptext_spark.text.selection import Texts
 
 KEY = RunKey.insecure(7)

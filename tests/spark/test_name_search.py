@@ -20,7 +20,7 @@ from dptext_spark.model.compile import prepare
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.spark.runner import run
-from dptext_spark.spark.udf.elements import Elements
+from dptext_spark.spark.tables.paths import Elements
 from tests.core.names import beginning
 
 # Fixed: a pseudonym is drawn from lists that hold these names, so another key may draw one of them.

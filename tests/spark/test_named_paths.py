@@ -18,9 +18,8 @@ from dptext_spark.model.tables.local_schema import ELSEWHERE, read_schema
 from dptext_spark.model.tables.table_files import AsText
 from dptext_spark.model.tables.table_way import BySpark, sample_here
 from dptext_spark.randomness.draws import RunKey
-from dptext_spark.spark.job.dry_run import check_by_spark
 from dptext_spark.spark.job.releases import source_at
-from dptext_spark.spark.runner import run
+from dptext_spark.spark.runner import check_by_spark, run
 from dptext_spark.spark.table_sample import sample_by_spark
 from dptext_spark.spark.tables.tables import Target, checked_records, opened, read_input
 

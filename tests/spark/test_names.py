@@ -25,12 +25,12 @@ from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.runtime.progress import silent
 from dptext_spark.spark.job import job as job_module
-from dptext_spark.spark.job.effects import Effect
+from dptext_spark.spark.job.beside import Effect
 from dptext_spark.spark.job.prepare import prepare_run
 from dptext_spark.spark.runner import run
+from dptext_spark.spark.tables.paths import Elements
 from dptext_spark.spark.udf import names as shipping
 from dptext_spark.spark.udf.column import UdfSpec, sanitize
-from dptext_spark.spark.udf.elements import Elements
 from dptext_spark.spark.udf.ship import Shipped
 from dptext_spark.text.names.name_table import compile_names, name_key
 from dptext_spark.text.names.names import Names

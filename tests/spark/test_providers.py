@@ -25,8 +25,8 @@ from dptext_spark.model.compile import compile, compile_to, prepare
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.spark.runner import run
+from dptext_spark.spark.tables.paths import Elements
 from dptext_spark.spark.udf.column import UdfSpec, sanitize
-from dptext_spark.spark.udf.elements import Elements
 from dptext_spark.spark.udf.ship import Shipped
 from dptext_spark.text.identifiers.imported import _imported
 from dptext_spark.text.policy import Policy

@@ -16,7 +16,7 @@ from dptext_spark.model.compile import prepare
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.spark.runner import run
-from dptext_spark.spark.udf.elements import Elements
+from dptext_spark.spark.tables.paths import Elements
 from tests.core.mechanisms.fluent_toys import with_pairs
 from tests.core.names import beginning
 

@@ -31,10 +31,14 @@ from dptext_spark.errors import DPTextError
 from dptext_spark.model.compile import prepare
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.runtime.progress import Steps, by_default
-from dptext_spark.spark.auditing.keys import counted_keys, require_matching
-from dptext_spark.spark.auditing.pair_tables import WHOLE, PairTables, limit_of
-from dptext_spark.spark.auditing.tallies import Tallies, summed
-from dptext_spark.spark.auditing.two_tables import opened, require_the_model, sides
+from dptext_spark.spark.auditing.pair_tables import WHOLE, PairTables, Tallies, limit_of, summed
+from dptext_spark.spark.auditing.two_tables import (
+    counted_keys,
+    opened,
+    require_matching,
+    require_the_model,
+    sides,
+)
 from dptext_spark.spark.auditing.utility import check_classes, use_of, wanted_texts
 from dptext_spark.spark.errors import reduced, suppress_sensitive_logs
 from dptext_spark.spark.job import runs

@@ -33,8 +33,7 @@ from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.model.compile import load_lexicon
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.runtime.progress import Steps
-from dptext_spark.spark.auditing.pair_tables import COMPARED, LEARNT, Wanted, limit_of
-from dptext_spark.spark.auditing.tallies import Tallies
+from dptext_spark.spark.auditing.pair_tables import COMPARED, LEARNT, Tallies, Wanted, limit_of
 from dptext_spark.spark.auditing.two_tables import value_of
 from dptext_spark.spark.session.session import step
 

@@ -22,9 +22,8 @@ from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import KeyReference, RunKey, hash_keys, identify
 from dptext_spark.runtime.progress import Steps
 from dptext_spark.spark.errors import TaskError, code_of, worker_key
-from dptext_spark.spark.tables.paths import quoted
+from dptext_spark.spark.tables.paths import Elements, quoted
 from dptext_spark.spark.tables.tables import opened
-from dptext_spark.spark.udf.elements import Elements
 from dptext_spark.spark.udf.names import NO_NAMES, ShippedNames, with_lists
 from dptext_spark.spark.udf.ship import Shipped, open_shipped, ship_for
 from dptext_spark.text.pair_tokens import align

@@ -20,8 +20,8 @@ from dptext_spark.model.record import RecordAccount
 from dptext_spark.model.tables.table_checks import RESULT
 from dptext_spark.rounding import exact
 from dptext_spark.runtime.progress import Steps
+from dptext_spark.spark.job.plan import batched
 from dptext_spark.spark.tables.paths import Path
-from dptext_spark.spark.udf.batches import batched
 from dptext_spark.spark.udf.column import UNKNOWN_ROWS, applied
 from dptext_spark.spark.udf.ship import ship_for
 from dptext_spark.text.engine import COUNTERS, OF_NAMES, OF_STAYED

@@ -5,6 +5,8 @@ decided. Where another one came first Delta skips or refuses the append, and it 
 settlement is one, too, so two that decide before and after it name two versions, and neither would hinder the other. A log store
 that renames files on a local disk does not exclude other processes, so there a lock of the operating system does; and after each
 append the history is read again, for an entry that is not there is no entry.
+
+A ledger read for people: what all releases of each input have spent, by one reading of its table.
 """
 
 from __future__ import annotations
@@ -22,13 +24,27 @@ import pyarrow.parquet as pq
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
-from dptext_spark.config.locations import normal_path
-from dptext_spark.config.sections import FIELDS, Input, Ledger, is_delta_here, is_table_name, ledger_place
+from dptext_spark.config.load import load_config
+from dptext_spark.config.locations import absolute, normal_path
+from dptext_spark.config.model import RunConfig
+from dptext_spark.config.sections import (
+    FIELDS,
+    FOLDER,
+    NAME,
+    Input,
+    Ledger,
+    is_delta_here,
+    is_table_name,
+    ledger_place,
+)
 from dptext_spark.errors import DataError, DPTextError, SettingsError
+from dptext_spark.ledger.balance import Balance, balances
 from dptext_spark.ledger.entry import FORMAT, OF_RECORD, TABLE, VOID, Book, Decision, Entry
-from dptext_spark.spark.errors import reduced
+from dptext_spark.runtime.progress import Steps, silent
+from dptext_spark.spark.errors import reduced, suppress_sensitive_logs
 from dptext_spark.spark.job.checks import holds_files, is_here
-from dptext_spark.spark.job.conflicts import retry_on_conflict
+from dptext_spark.spark.job.runs import retry_on_conflict
+from dptext_spark.spark.session.session import brief_session, step
 from dptext_spark.spark.tables.schemas import LEDGER, PROPERTIES, frame_of
 from dptext_spark.spark.tables.tables import Target, delta_version, escaped, history, opened, opened_if_there
 
@@ -307,3 +323,63 @@ def _stands(spark: SparkSession, path: str, attempt: str) -> bool:
 
 def _may_exist(path: str) -> bool:
     return not path.startswith("/") or os.path.exists(normal_path(path))
+
+
+NEWEST = 0  # any version that is one: nothing is decided on it
+
+
+def read(path: str, spark: SparkSession | None = None, progress: Steps | None = None) -> list[Balance]:
+    """Return what a ledger says of each of its inputs.
+
+    Args:
+        path: its folder or catalog name; or an input, or a file of settings, whose ledger is read.
+        spark: a session; None takes the active one, or starts a local one that suits a small table.
+        progress: progress callback, called with each step.
+
+    Raises:
+        SettingsError: there is none.
+        DataError: what is there is no ledger, or one of a newer version.
+    """
+    say = progress or silent
+    config = load_config(path) if path.endswith((".yaml", ".yml")) else None
+    place = path if is_table_name(path) and not os.path.exists(path) and "." in path else absolute(path)
+    if spark is None:
+        say("starting Spark")
+    session = spark or brief_session()
+    with suppress_sensitive_logs(session):
+        try:
+            with step(session, say, "reading the ledger"):
+                place, book = _found(session, place, config)
+        except DPTextError as error:
+            raise error from None
+        except Exception as error:
+            raise reduced(error, []) from None
+    if book is None:
+        raise SettingsError(
+            f"ledger: there is none in {place!r}; valid: a ledger, which is the nearest {FOLDER} in a parent folder of its "
+            f"input, {NAME} in its schema, or what ledger.path or ledger.table names; that input; or the settings of a run."
+        )
+    return balances(book.entries, place, book.decisions)
+
+
+def _found(spark: SparkSession, place: str, config: RunConfig | None) -> tuple[str, Book | None]:
+    """Read the ledger at a place, or that of the input or of the settings there; None where there is none."""
+    if config is not None:
+        place = ledger_of(spark, config.input, config.ledger)
+        return place, _read(spark, place)
+    source = Input(table=place) if is_table_name(place) else Input(path=place)
+    of_input = ledger_of(spark, source, Ledger())
+    try:
+        book = _read(spark, place)
+    except DataError:
+        book = _read(spark, of_input)
+        if book is None:
+            raise
+        return of_input, book
+    return (place, book) if book is not None else (of_input, _read(spark, of_input))
+
+
+def _read(spark: SparkSession, path: str) -> Book | None:
+    """Read the table as it is now; None where there is none. Its log is read once, its history not at all."""
+    table = opened_if_there(spark, Target.of_ledger(path))
+    return None if table is None else book_of(table, path, NEWEST)

@@ -20,8 +20,8 @@ from dptext_spark.runtime.progress import Steps
 from dptext_spark.runtime.record import Json
 from dptext_spark.spark.errors import reduced, suppress_sensitive_logs
 from dptext_spark.spark.job import ledger, runs
+from dptext_spark.spark.job.beside import Effect, Observer, announced, unobserved
 from dptext_spark.spark.job.counting import record_units, recounted
-from dptext_spark.spark.job.effects import Effect, Observer, announced, unobserved
 from dptext_spark.spark.job.idempotency import (
     bind_run,
     changed_since,

@@ -45,8 +45,8 @@ from dptext_spark.model.artifact import read_manifest
 from dptext_spark.model.tables.delta_log import Commit, our_commits
 from dptext_spark.spark.errors import reduced
 from dptext_spark.spark.job import runs
+from dptext_spark.spark.job.beside import Effect, Observer, announced, unobserved
 from dptext_spark.spark.job.counting import Units, counted_before
-from dptext_spark.spark.job.effects import Effect, Observer, announced, unobserved
 from dptext_spark.spark.job.entries import add, appended, check_single_ledger, entries_of
 from dptext_spark.spark.job.plan import RunPlan
 from dptext_spark.spark.job.releases import Source, metric_of, release_of, shown_mechanism, source_of

@@ -1,4 +1,7 @@
-"""The plan of a run: what was checked and prepared, as one value, before the first byte is written."""
+"""The plan of a run: what was checked and prepared, as one value, before the first byte is written.
+
+How much text a worker gets at once, in rows and in bytes.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,8 @@ import json
 import platform
 import re
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError
@@ -323,3 +327,35 @@ def _installed(package: str) -> str:
         return installed(package)
     except PackageNotFoundError:  # a client of Spark Connect needs no Delta Lake of its own
         return "not here"
+
+
+BATCH_BYTES = 32 << 20
+BATCH_ROWS = 50_000
+ROWS, BYTES = "spark.sql.execution.arrow.maxRecordsPerBatch", "spark.sql.execution.arrow.maxBytesPerBatch"
+
+
+def batch_rows(plan: RunPlan) -> int:
+    """Return the rows of a batch: as many as make `BATCH_BYTES`, or the setting."""
+    given = plan.config.run.batch_rows
+    if given != "auto":
+        return int(given)
+    average, largest = plan.sizes.average, plan.sizes.largest
+    return max(1, min(BATCH_ROWS, int(BATCH_BYTES / max(average, largest / 8, 1.0))))
+
+
+@contextmanager
+def batched(plan: RunPlan) -> Iterator[None]:
+    """Bound the batches of the session for the length of a pass over the text, and set it back afterwards."""
+    conf = plan.spark.conf
+    wanted = {ROWS: str(batch_rows(plan)), BYTES: str(2 * BATCH_BYTES)}
+    before = {name: conf.get(name, None) for name in wanted}
+    for name, value in wanted.items():
+        conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name, old in before.items():
+            if old is None:
+                conf.unset(name)
+            else:
+                conf.set(name, old)

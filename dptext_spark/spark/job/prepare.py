@@ -1,24 +1,35 @@
-"""Check a run and prepare its model: everything that can be refused is refused here, before the first byte is written."""
+"""Check a run and prepare its model: everything that can be refused is refused here, before the first byte is written.
+
+Let workers import the providers that the settings name, before a run reads or writes anything.
+
+In how many of a run's own texts each word occurs: one pass over the text, before the model is complete.
+"""
 
 from __future__ import annotations
 
 import secrets
 import time
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import DataFrame
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame, functions
 
 from dptext_spark.config.model import RunConfig
 from dptext_spark.disclosure.statement import check_measurable
+from dptext_spark.importance.idf import Frequencies
 from dptext_spark.model.artifact import certificate_of
-from dptext_spark.model.code_ahead import wait_for_model
+from dptext_spark.model.code_ahead import begin_code, wait_for_model
 from dptext_spark.model.compile import prepare
-from dptext_spark.model.privatizer import providers_of
+from dptext_spark.model.privatizer import Privatizer, providers_of
 from dptext_spark.model.tables.table_checks import check_input
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.runtime.jit import compilations
 from dptext_spark.runtime.progress import Steps
+from dptext_spark.spark.errors import TaskError, code_of, provider_error, suppress_sensitive_logs
 from dptext_spark.spark.job.beside import reading
 from dptext_spark.spark.job.checks import (
     KeyColumn,
@@ -30,22 +41,151 @@ from dptext_spark.spark.job.checks import (
     place_of,
 )
 from dptext_spark.spark.job.entries import check_ledger_writable, entries_of, ledger_of
-from dptext_spark.spark.job.frequencies import with_document_frequencies
 from dptext_spark.spark.job.lists import compile_lists, resolve_columns
-from dptext_spark.spark.job.plan import RunPlan
-from dptext_spark.spark.job.providers import require_in_workers
+from dptext_spark.spark.job.plan import RunPlan, batched
 from dptext_spark.spark.secrets import key_of
+from dptext_spark.spark.session.session import workers_here
 from dptext_spark.spark.tables.identity import identify_rows
-from dptext_spark.spark.tables.paths import schema_of
+from dptext_spark.spark.tables.paths import Path, paths_of, schema_of
 from dptext_spark.spark.tables.tables import (
     DeltaDetail,
+    check_text_columns,
     checked_records,
     history,
     read_input,
 )
+from dptext_spark.spark.udf.ship import Shipped, open_shipped, ship_for, shipped_model
+from dptext_spark.text.identifiers.imported import ImportedProvider, ProviderImportError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from dptext_spark.spark.job.plan import RunPlan
+
+F: Any = functions  # its stubs leave out what Spark adds at run time
+COUNTED = "word int, documents bigint"
+ALL = -1  # in the place of a word: all documents
+
+
+@dataclass(frozen=True)
+class _Counts:
+    """Counts in a worker: numbers of words leave, no words."""
+
+    shipped: Shipped
+
+    def __call__(self, stream: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        try:
+            engine = open_shipped(self.shipped).engine
+            total = Frequencies(0, np.zeros(len(engine.table.flags), np.int64))
+            for batch in stream:
+                total = total + Frequencies.of(engine, batch.column(0))
+            found = np.flatnonzero(total.counts)
+            words = np.append(found, ALL).astype(np.int32)
+            counts = np.append(total.counts[found], total.documents).astype(np.int64)
+            yield pa.RecordBatch.from_arrays([pa.array(words), pa.array(counts)], names=["word", "documents"])
+        except GeneratorExit:
+            raise
+        except BaseException as error:
+            raise TaskError(code_of(error, "FREQUENCIES_"), 0, 0, 0) from None
+
+
+def document_frequencies(df: DataFrame, columns: Sequence[str], model: Privatizer) -> Frequencies:
+    """Count in how many texts of a frame each word occurs, for importance by document frequency.
+
+    Args:
+        df: any frame.
+        columns: its text columns; text in nested ones by a path with dots.
+        model: whose words and policy count.
+
+    Raises:
+        DataError: a column is missing or no text.
+
+    Examples:
+        >>> counted = dps.document_frequencies(df, ["body"], model)
+        >>> counted.documents
+        1
+        >>> some = dp.compile(dp.CusText(), lexicon, importance=dp.Importance(percent=50), frequencies=counted)
+        >>> dps.privatize(df, ["body"], some, row_key="id").columns
+        ['id', 'body']
+    """
+    with suppress_sensitive_logs(df.sparkSession):
+        check_text_columns(df, list(columns))
+        words = len(model.engine.table.flags)
+        return count_documents(df, paths_of(df.schema, columns), shipped_model(df.sparkSession, model), words)
+
+
+def with_document_frequencies(plan: RunPlan, say: Steps) -> RunPlan:
+    """Return the run with its model complete: where importance is measured by the run's own texts, they are counted now."""
+    selection = plan.config.importance
+    if selection is None or not selection.own_data:
+        return plan
+    say("counting in how many texts each word occurs (one pass over the text)")
+    with batched(plan):
+        shipped = ship_for(plan.spark, plan.folder, plan.config)
+        found = count_documents(plan.df, plan.paths, shipped, len(plan.privatizer.engine.table.flags))
+    privatizer, folder = prepare(plan.config, lambda step, _: say(step), found)
+    begin_code(plan.config, say, here=workers_here(plan.spark), model=folder)
+    privatizer.warm_up()
+    found_there = certificate_of(folder)
+    return replace(
+        plan, privatizer=privatizer, folder=str(folder), certificate=found_there, compiled=compilations()
+    )
+
+
+def count_documents(df: DataFrame, paths: Sequence[Path], shipped: Shipped, words: int) -> Frequencies:
+    """Count in how many texts each word occurs; each text of each column, and of each list, is a document.
+
+    Args:
+        df: the input.
+        paths: its texts.
+        shipped: a model of the same words and policy.
+        words: how many its word table has.
+    """
+    parts = [df.select((F.explode(path.text) if path.over else path.text).alias("text")) for path in paths]
+    whole = reduce(lambda one, other: one.union(other), parts)
+    counted = whole.mapInArrow(_Counts(shipped), COUNTED).groupBy("word").agg(F.sum("documents").alias("n"))
+    rows = counted.toArrow()
+    numbers, held = (np.asarray(rows.column(name).to_numpy()) for name in ("word", "n"))
+    counts = np.zeros(words, np.int64)
+    counts[numbers[numbers != ALL]] = held[numbers != ALL]
+    return Frequencies(int(held[numbers == ALL].sum()), counts)
+
+
+WHERE = "a worker that was asked before anything was read or written"
+_ROWS = 1 << 10  # Spark deals them to as many tasks as run at a time
+
+
+@dataclass(frozen=True)
+class _Importer:
+    """Maps the rows of a task to the code of the first provider that cannot be imported where it runs; none where all can."""
+
+    imported: tuple[ImportedProvider, ...]
+
+    def __call__(self, rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for _ in rows:
+            pass
+        try:
+            for one in self.imported:
+                one.require()
+        except ProviderImportError as error:
+            yield pa.RecordBatch.from_pydict({"code": [error.code]})
+        time.sleep(0.2)  # so that no executor takes the tasks of all
+
+
+def require_in_workers(spark: SparkSession, imported: Sequence[ImportedProvider], say: Steps) -> None:
+    """Import providers on the executors that are there, by a job of as many tasks as run at a time.
+
+    An executor that comes later imports them with its first batch, and ends the run by the same code.
+
+    Raises:
+        RunError: a worker lacks a provider; the setting and what to do are named.
+    """
+    if not imported:
+        return
+    say("importing the providers on the executors")
+    codes = spark.range(_ROWS).mapInArrow(_Importer(tuple(imported)), "code string").collect()
+    if codes:
+        raise provider_error(min(row["code"] for row in codes), WHERE)
 
 
 def prepare_run(spark: SparkSession, config: RunConfig, key: RunKey | None, say: Steps) -> RunPlan:

@@ -13,9 +13,8 @@ from dptext_spark.errors import CountMismatchError, RunError
 from dptext_spark.model.tables.delta_log import Commit, our_commits
 from dptext_spark.runtime.progress import Steps
 from dptext_spark.spark.job import consistency, counting, runs
-from dptext_spark.spark.job.beside import side_by_side
+from dptext_spark.spark.job.beside import Effect, Observer, announced, side_by_side, unobserved
 from dptext_spark.spark.job.counting import Counts, Units
-from dptext_spark.spark.job.effects import Effect, Observer, announced, unobserved
 from dptext_spark.spark.job.plan import RunPlan
 from dptext_spark.spark.session.session import cores_of
 from dptext_spark.spark.tables.tables import releases

@@ -4,15 +4,18 @@ Skewed partitions are split before: where one holds far more than a core's share
 
 A scan cuts files where their format allows it: a Parquet file of one row group, or a compressed file of lines, is one
 task however large it is. Dealing out is a shuffle; it moves whole rows, text included, through Spark's shuffle files.
+
+How a new target lies on disk: its partitions, and the mapping that lets column names hold spaces.
 """
 
 from __future__ import annotations
 
 import json
 import time
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import Observation
 from pyspark.sql import functions as F
@@ -21,21 +24,65 @@ from pyspark.sql import types as T
 from dptext_spark.disclosure.facts import RunRecord
 from dptext_spark.errors import SettingsError
 from dptext_spark.model.tables.delta_log import ATTEMPT, CREATED, SEAL, Commit, our_commits
+from dptext_spark.model.tables.target_checks import UNUSUAL
 from dptext_spark.runtime.progress import Steps
 from dptext_spark.spark.job import counting, runs
-from dptext_spark.spark.job.beside import reading
-from dptext_spark.spark.job.effects import Effect, Observer, announced, unobserved
+from dptext_spark.spark.job.beside import Effect, Observer, announced, reading, unobserved
 from dptext_spark.spark.job.idempotency import Binding
-from dptext_spark.spark.job.plan import SAMPLE_ROWS, RunPlan
+from dptext_spark.spark.job.plan import SAMPLE_ROWS, RunPlan, batched
 from dptext_spark.spark.session.session import context_of, cores_of, watched
-from dptext_spark.spark.tables.layout import Layout
+from dptext_spark.spark.tables.paths import quoted
 from dptext_spark.spark.tables.tables import STREAM, Target, history
-from dptext_spark.spark.udf.batches import batched
 from dptext_spark.spark.udf.column import applied, replaced
 from dptext_spark.spark.udf.ship import ship_for
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+_MAPPING = "delta.columnMapping.mode"
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What a table is made with; one that exists keeps its own.
+
+    Attributes:
+        partition_by: columns whose values are folders.
+        mapped: names are mapped.
+    """
+
+    partition_by: tuple[str, ...]
+    mapped: bool
+
+    @classmethod
+    def of(cls, schema: T.StructType, partition_by: Sequence[str]) -> Layout:
+        """Return the layout for a schema."""
+        return cls(tuple(partition_by), any(UNUSUAL & set(name) for name in _names(schema)))
+
+    def onto(self, writer: Any, new: bool) -> Any:
+        """Put the layout of a table by path onto its `DataFrameWriter`."""
+        if new and self.mapped:
+            writer = writer.option(_MAPPING, "name")
+        return writer.partitionBy(*self.partition_by) if self.partition_by else writer
+
+    def of_new(self, creator: Any) -> Any:
+        """Put the layout of a new table by name onto its `DataFrameWriterV2`."""
+        if self.mapped:
+            creator = creator.tableProperty(_MAPPING, "name")
+        return creator.partitionedBy(*map(quoted, self.partition_by)) if self.partition_by else creator
+
+
+def _names(kind: T.DataType) -> Iterator[str]:
+    if isinstance(kind, T.StructType):
+        for field in kind.fields:
+            yield field.name
+            yield from _names(field.dataType)
+    elif isinstance(kind, T.ArrayType):
+        yield from _names(kind.elementType)
+    elif isinstance(kind, T.MapType):
+        yield from _names(kind.keyType)
+        yield from _names(kind.valueType)
+
 
 ROW = "__dptext_row"
 SHARES = 3  # partitions that a core gets: the last of them evens out what the others differ by

@@ -21,8 +21,8 @@ from dptext_spark.model.privatizer import ENGINE_VERSION
 from dptext_spark.model.tables.delta_log import our_commits
 from dptext_spark.model.tables.target_checks import other_engine
 from dptext_spark.spark.job import runs
+from dptext_spark.spark.job.beside import Effect, Observer, announced, unobserved
 from dptext_spark.spark.job.checks import detail_of_input, holds_files, place_of
-from dptext_spark.spark.job.effects import Effect, Observer, announced, unobserved
 from dptext_spark.spark.job.idempotency import DECIDED, differences, version_of_lexicon
 from dptext_spark.spark.tables.schemas import frame_of
 from dptext_spark.spark.tables.tables import Target, escaped, opened_if_there

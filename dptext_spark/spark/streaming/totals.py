@@ -14,8 +14,7 @@ from dptext_spark.audit.deniability.deniability import expected_change
 from dptext_spark.disclosure.disclosure import disclosure
 from dptext_spark.disclosure.facts import MicroBatches, Restricted, RunFacts, RunMetric
 from dptext_spark.spark.job import counting, runs
-from dptext_spark.spark.job.beside import reading, side_by_side
-from dptext_spark.spark.job.effects import Effect, Observer, unobserved
+from dptext_spark.spark.job.beside import Effect, Observer, reading, side_by_side, unobserved
 from dptext_spark.spark.job.ledger import standing
 from dptext_spark.spark.job.plan import RunPlan
 from dptext_spark.spark.tables.tables import opened_if_there, releases

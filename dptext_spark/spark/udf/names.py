@@ -27,7 +27,7 @@ from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.runtime.paths import PRIVATE
 from dptext_spark.spark.errors import LIST_ENTRY, TaskError
-from dptext_spark.spark.udf.elements import Elements, is_list
+from dptext_spark.spark.tables.paths import Elements, is_list
 from dptext_spark.text.names.matching import OwnNames
 from dptext_spark.text.names.name_table import NameTable, compile_names, name_key
 from dptext_spark.text.names.names import Names

@@ -17,9 +17,9 @@ from dptext_spark.cli.app import main
 from dptext_spark.config.load import load_config
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.randomness.draws import RunKey
+from dptext_spark.spark import run_report as reporting
 from dptext_spark.spark.auditing.audit import audit_table
 from dptext_spark.spark.auditing.two_tables import value_of
-from dptext_spark.spark.reporting import report as reporting
 from dptext_spark.spark.runner import run
 from tests.core.encoder.tiny_bert import make_tiny_bert
 

@@ -17,7 +17,6 @@ from dptext_spark.randomness.draws import RunKey, identify
 from dptext_spark.spark.auditing import audit as auditing
 from dptext_spark.spark.auditing import pair_tables, two_tables
 from dptext_spark.spark.auditing.audit import audit_table
-from dptext_spark.spark.auditing.keys import KeyCounts, counted_keys
 from dptext_spark.spark.auditing.pair_tables import (
     COMPARED,
     COUNT,
@@ -25,15 +24,17 @@ from dptext_spark.spark.auditing.pair_tables import (
     GROUP,
     LEARNT,
     LEVELS,
+    MOST_STAYED,
     SCHEMA,
     STAYED,
     TEXT,
     TOKENS,
     WHOLE,
     PairTables,
+    Tallies,
+    summed,
 )
-from dptext_spark.spark.auditing.tallies import MOST_STAYED, Tallies, summed
-from dptext_spark.spark.auditing.two_tables import TwoTables
+from dptext_spark.spark.auditing.two_tables import KeyCounts, TwoTables, counted_keys
 from dptext_spark.spark.job import checks
 from dptext_spark.spark.job.consistency import sample_of
 

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from dptext_spark import spark as dps
 from dptext_spark.audit.table.findings import StayedWord
 from dptext_spark.cli.app import main
-from dptext_spark.spark.auditing import tallies
+from dptext_spark.spark.auditing import pair_tables
 
 SECRETS = ("lovelace", "zorblax", "oslo", "ada")
 SOURCE = (
@@ -74,7 +74,7 @@ def test_the_words_that_stayed_most_are_shown_to_who_asks(places, monkeypatch, c
     found = dps.audit(place, against=source, columns=["body"], row_key="id", internal=True)
     assert found.stayed == (StayedWord("ada", 2), StayedWord("oslo", 1))
     assert found.withheld == found.released == []
-    monkeypatch.setattr(tallies, "MOST_STAYED", 1)
+    monkeypatch.setattr(pair_tables, "MOST_STAYED", 1)
     assert main(["audit", *places, "--internal"]) == 0
     out = capsys.readouterr().out
     assert "PRIVATE TEXT  words of names that stayed most: ada 2" in out

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from dptext_spark.spark.job.beside import reading, side_by_side
-from dptext_spark.spark.job.effects import Effect, unobserved
+from dptext_spark.spark.job.beside import Effect, reading, side_by_side, unobserved
 
 BOTH = (Effect.SETTLEMENT, Effect.METRICS)
 LONG = 60  # seconds that nobody waits

@@ -14,7 +14,7 @@ from dptext_spark.config.load import parse_config
 from dptext_spark.config.model import RunConfig
 from dptext_spark.errors import DPTextError
 from dptext_spark.randomness.draws import RunKey
-from dptext_spark.spark.job.effects import Effect
+from dptext_spark.spark.job.beside import Effect
 from dptext_spark.spark.job.job import run_once
 from dptext_spark.spark.job.prepare import prepare_run
 from dptext_spark.spark.streaming.stream import stream

@@ -29,12 +29,12 @@ from dptext_spark.model.privatizer import ENGINE_VERSION
 from dptext_spark.model.tables.delta_log import Commit
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.report.terminal.summary import spent_text
-from dptext_spark.spark.job import conflicts, ledger, releases, runs, write
 from dptext_spark.spark.job import entries as ledgers_table
+from dptext_spark.spark.job import ledger, releases, runs, write
+from dptext_spark.spark.job.entries import read
 from dptext_spark.spark.job.plan import RunPlan
 from dptext_spark.spark.job.prepare import prepare_run
 from dptext_spark.spark.job.releases import Source
-from dptext_spark.spark.reporting.ledger import read
 from dptext_spark.spark.runner import run
 from dptext_spark.spark.tables.schemas import LEDGER
 from dptext_spark.spark.tables.tables import Target, history
@@ -436,7 +436,7 @@ class TestARun:
     ) -> None:
         from dptext_spark.cli.app import main
         from dptext_spark.report.terminal.summary import summary
-        from dptext_spark.spark.reporting.report import Account, report_facts
+        from dptext_spark.spark.run_report import Account, report_facts
 
         reported = run(config(here, run={"id": "one"}), spark, key=KEY)
         said = reported.facts["ledger"]["sentence"]
@@ -638,7 +638,7 @@ def test_threads_that_race_are_held_apart_by_delta_alone(
     spark: Any, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In one process the log store lets one commit pass, so that this shows the transaction without the lock."""
-    monkeypatch.setattr(conflicts, "_alone", lambda path: nullcontext())
+    monkeypatch.setattr(runs, "_alone", lambda path: nullcontext())
     setup = setup_of(spark, here, run={"id": "t"}, ledger={"limit": 3.0})
     start, ended = threading.Barrier(4), []
 
@@ -664,7 +664,7 @@ def test_a_settlement_between_two_decisions_hides_neither_from_the_other(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As on object storage, without the lock: one decides, another run settles, and a second decides before the first appends."""
-    monkeypatch.setattr(conflicts, "_alone", lambda path: nullcontext())
+    monkeypatch.setattr(runs, "_alone", lambda path: nullcontext())
     path, decided, appended = str(tmp_path / "ledger"), threading.Event(), threading.Event()
     spent = entry_of("spent")
     ledgers_table.appended(spark, path, lambda book: ([spent], None))

@@ -15,9 +15,8 @@ from dptext_spark.config.sections import Input, Ledger, ledger_on_disk
 from dptext_spark.errors import RunError, SettingsError
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.spark.job import entries, prepare
-from dptext_spark.spark.job.dry_run import check_by_spark
-from dptext_spark.spark.reporting.ledger import read
-from dptext_spark.spark.runner import run
+from dptext_spark.spark.job.entries import read
+from dptext_spark.spark.runner import check_by_spark, run
 from dptext_spark.spark.tables.tables import Target, read_input
 
 

@@ -22,9 +22,8 @@ from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.model.certificate import Certificate
 from dptext_spark.spark.job import runs
-from dptext_spark.spark.job.required import after_run
-from dptext_spark.spark.reporting.report import report
-from dptext_spark.spark.runner import run
+from dptext_spark.spark.run_report import report
+from dptext_spark.spark.runner import after_run, run
 from dptext_spark.spark.tables.schemas import METRICS, RUNS
 from tests.core.names import beginning
 from tests.core.unstyled import UNSTYLED

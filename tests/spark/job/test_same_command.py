@@ -15,10 +15,10 @@ from dptext_spark.config.model import RunConfig
 from dptext_spark.errors import RecordingError
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.spark.job import job
-from dptext_spark.spark.job.effects import Effect
+from dptext_spark.spark.job.beside import Effect
+from dptext_spark.spark.job.entries import read
 from dptext_spark.spark.job.job import RunResult, run_once
 from dptext_spark.spark.job.prepare import prepare_run
-from dptext_spark.spark.reporting.ledger import read
 from dptext_spark.spark.tables.tables import Target, history, opened
 
 KEY = RunKey(hashlib.sha256(b"one").digest())

@@ -18,8 +18,8 @@ from dptext_spark.config.load import parse_config
 from dptext_spark.config.model import RunConfig
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.randomness.draws import RunKey
-from dptext_spark.spark.reporting import report as reporting
-from dptext_spark.spark.reporting.report import Account, Wanted, report_facts, write_page
+from dptext_spark.spark import run_report as reporting
+from dptext_spark.spark.run_report import Account, Wanted, report_facts, write_page
 from dptext_spark.spark.runner import run
 
 MARKER = "Qzmarkerword"

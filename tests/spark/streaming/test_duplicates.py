@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 
 from dptext_spark.model.tables.delta_log import Commit
-from dptext_spark.spark.streaming import duplicates
+from dptext_spark.spark.streaming import stream
 
 
 @pytest.mark.parametrize(("handling", "dropped"), [("refuse", 0), ("accept", None)])
 def test_a_micro_batch_that_committed_says_the_same_of_duplicates_as_one_that_is_new(
     handling: str, dropped: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(duplicates, "_refuse_null", lambda df, name, field: (3, 3))
+    monkeypatch.setattr(stream, "_refuse_null", lambda df, name, field: (3, 3))
     config = SimpleNamespace(row_key="id", record_key=None, stream=SimpleNamespace(duplicates=handling))
     setup: Any = SimpleNamespace(config=config, df="rows", run_id="s.0", kept=["id"])
     committed = [Commit(0, metadata=json.dumps({"dptext_run": "s.0"}))]
     for commits in ([], committed):
-        assert duplicates.deduplicate(setup, commits).dropped == dropped
+        assert stream.deduplicate(setup, commits).dropped == dropped

@@ -25,7 +25,7 @@ from dptext_spark.model.compile import prepare
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.spark.runner import run
-from dptext_spark.spark.udf.elements import Elements
+from dptext_spark.spark.tables.paths import Elements
 from dptext_spark.text.names.name_table import compile_names, name_key
 from dptext_spark.text.names.names import Names
 from dptext_spark.text.names.word_list import WordList

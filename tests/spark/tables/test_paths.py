@@ -23,8 +23,7 @@ from dptext_spark.randomness.draws import RunKey
 from dptext_spark.spark.auditing.audit import audit_table
 from dptext_spark.spark.job import reconcile
 from dptext_spark.spark.runner import run
-from dptext_spark.spark.tables.paths import resolved, texts_in
-from dptext_spark.spark.udf.elements import Elements
+from dptext_spark.spark.tables.paths import Elements, resolved, texts_in
 
 KEY = RunKey.insecure(3)
 SCHEMA = (

@@ -16,9 +16,8 @@ from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.model.tables.delta_log import only_created, our_commits
 from dptext_spark.model.tables.target_checks import check_schema
 from dptext_spark.spark.job.checks import KeyColumn, check_key, check_keys
-from dptext_spark.spark.job.write import create_empty
+from dptext_spark.spark.job.write import Layout, create_empty
 from dptext_spark.spark.tables import tables
-from dptext_spark.spark.tables.layout import Layout
 from dptext_spark.spark.tables.paths import schema_of
 from dptext_spark.spark.tables.tables import Target, read_input
 

@@ -6,9 +6,17 @@ from types import SimpleNamespace
 
 import pytest
 
-from dptext_spark.spark.job.plan import SAMPLE_ROWS, text_sizes
+from dptext_spark.spark.job.plan import (
+    BATCH_BYTES,
+    BATCH_ROWS,
+    BYTES,
+    ROWS,
+    SAMPLE_ROWS,
+    batch_rows,
+    batched,
+    text_sizes,
+)
 from dptext_spark.spark.tables.paths import paths_of
-from dptext_spark.spark.udf.batches import BATCH_BYTES, BATCH_ROWS, BYTES, ROWS, batch_rows, batched
 
 
 def of(df, given: object = "auto") -> SimpleNamespace:

@@ -29,7 +29,7 @@ from dptext_spark.runtime.record import Json
 from dptext_spark.spark.errors import reduced, suppress_sensitive_logs
 from dptext_spark.spark.job import runs
 from dptext_spark.spark.job.checks import place_of
-from dptext_spark.spark.job.required import of_account
+from dptext_spark.spark.runner import of_account
 from dptext_spark.spark.session.session import spark_session
 from dptext_spark.spark.tables.paths import paths_of, quoted
 from dptext_spark.spark.tables.tables import Target, opened, read_input

@@ -1,1 +1,0 @@
-"""The report of a run, from the tables that the run wrote."""
