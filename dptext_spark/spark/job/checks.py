@@ -203,11 +203,6 @@ class KeyColumn(NamedTuple):
     unique: bool
 
 
-def check_key(df: DataFrame, name: str, field: str, unique: bool) -> int:
-    """Refuse a key column that holds NULLs or, if it must be unique, repeats, as :func:`check_keys`."""
-    return check_keys(df, [KeyColumn(name, field, unique)])
-
-
 def check_keys(df: DataFrame, keys: Sequence[KeyColumn]) -> int:
     """Refuse key columns that hold NULLs or, if they must be unique, repeats. One pass, with a shuffle of those that must.
 

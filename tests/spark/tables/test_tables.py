@@ -15,7 +15,7 @@ from pyspark.sql import types as T
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.model.tables.delta_log import only_created, our_commits
 from dptext_spark.model.tables.target_checks import check_schema
-from dptext_spark.spark.job.checks import KeyColumn, check_key, check_keys
+from dptext_spark.spark.job.checks import KeyColumn, check_keys
 from dptext_spark.spark.job.write import Layout, create_empty
 from dptext_spark.spark.tables import tables
 from dptext_spark.spark.tables.paths import schema_of
@@ -250,17 +250,17 @@ class TestKeys:
     @pytest.mark.parametrize("unique", [True, False])
     def test_nulls_are_counted(self, rows: DataFrame, unique: bool) -> None:
         with pytest.raises(DataError, match=r"row_key: column 'body' is NULL in 1 of 3 rows"):
-            check_key(rows, "body", "row_key", unique)
+            check_keys(rows, [KeyColumn("body", "row_key", unique)])
 
     def test_repeats_are_counted_where_they_matter(self, rows: DataFrame) -> None:
         twice = rows.union(rows).withColumnRenamed("id", "the `id`")
-        check_key(twice, "the `id`", "record_key", unique=False)
+        check_keys(twice, [KeyColumn("the `id`", "record_key", False)])
         with pytest.raises(DataError, match="is not unique: 6 rows, 3 distinct values"):
-            check_key(twice, "the `id`", "row_key", unique=True)
+            check_keys(twice, [KeyColumn("the `id`", "row_key", True)])
 
     def test_a_unique_key_and_no_rows_pass(self, rows: DataFrame) -> None:
-        check_key(rows, "id", "row_key", unique=True)
-        assert check_key(rows.where("id < 0"), "id", "row_key", unique=True) == 0
+        check_keys(rows, [KeyColumn("id", "row_key", True)])
+        assert check_keys(rows.where("id < 0"), [KeyColumn("id", "row_key", True)]) == 0
 
     def test_two_keys_are_checked_in_one_pass(self, spark, rows: DataFrame) -> None:
         id_, body = KeyColumn("id", "row_key", True), KeyColumn("body", "record_key", False)
