@@ -8,8 +8,6 @@ from dptext_spark.config.load import load_model_config, parse_config
 from dptext_spark.config.messages import _LEFT
 from dptext_spark.errors import SettingsError
 
-PLACES = {"input": {"path": "/in"}, "columns": ["text"], "output": {"path": "/out"}}
-
 
 @pytest.mark.parametrize("path", _LEFT)
 def test_the_error_names_the_setting_and_what_to_do_instead(path: str) -> None:
@@ -19,6 +17,5 @@ def test_the_error_names_the_setting_and_what_to_do_instead(path: str) -> None:
 
 
 def test_all_that_left_are_named_at_once_whatever_else_is_wrong() -> None:
-    settings = {**PLACES, "columns": 3, "policy": {"segment": "none"}}
     with pytest.raises(SettingsError, match=r"^policy\.segment: no such setting; put spaces"):
-        parse_config(settings)
+        parse_config({"columns": 3, "policy": {"segment": "none"}})
