@@ -25,9 +25,6 @@ from dptext_spark.spark.job.beside import Effect
 from dptext_spark.spark.job.prepare import prepare_run
 from dptext_spark.spark.runner import run
 from dptext_spark.spark.tables.paths import Elements
-from dptext_spark.spark.udf.column import UdfSpec, sanitize
-from dptext_spark.spark.udf.names import ShippedNames
-from dptext_spark.spark.udf.ship import Shipped
 from dptext_spark.text.names import compiled_lists
 from dptext_spark.text.names.name_table import compile_names, name_key
 from dptext_spark.text.names.names import Names
@@ -47,7 +44,6 @@ ROWS: list[Row] = [
     (4, "", ["", "people"], "", []),
 ]  # fmt: skip
 TEXTS = ["body", "notes"]
-LEVELS = ("token", "record", "dataset")
 PERSONS, PLACES = ({"kind": kind, "replace": "pseudonym"} for kind in ("person", "location"))
 OTHER_VERSION = (
     r"policy\.mask \(public lists of version 1 then, public lists of version 2 now\)\. It did not finish"
@@ -110,42 +106,6 @@ def alone(model: Privatizer, rows: list[Row], run_id: str) -> dict[int, tuple[An
 
 def read(df: Any) -> dict[int, tuple[Any, Any]]:
     return {row["id"]: (row["body"], row["notes"]) for row in df.collect()}
-
-
-@pytest.mark.parametrize("level", LEVELS)
-def test_a_batch_with_names_of_its_rows_comes_out_as_its_rows_do_alone(level: Any) -> None:
-    """The body of the Spark function, which frames, runs and Spark Connect share, without a session."""
-    rows = [
-        (number, body, notes, customer, sites)
-        for number, body, notes, customer, sites in ROWS
-        if body is not None
-    ]
-    model = model_of(level)
-    names = ShippedNames("any", "", 0, ("customer", "sites"), 2, (), ("person", "location"))
-    spec = UdfSpec(("body", "notes"), Shipped("path", ""), KEY, "r", True, False, (), names)
-
-    def made(some: list[Row]) -> list[tuple[Any, Any]]:
-        ids, bodies, notes, customers, sites = (list(column) for column in zip(*some, strict=True))
-        several = pa.list_(pa.string())
-        arrays = (
-            pa.array(bodies, pa.string()), pa.array(notes, several), pa.array(customers, pa.string()), pa.array(sites, several),
-            pa.array(ids),
-        )  # fmt: skip
-        out = sanitize(arrays, spec, model, pa.array(ids))
-        return list(zip(out.field("text_0").to_pylist(), out.field("text_1").to_pylist(), strict=True))
-
-    together = made(rows)
-    assert together == [one for row in rows for one in made([row])]
-    written = json.dumps(together, ensure_ascii=False).lower()
-    assert "brzezinski" not in written
-    assert "oslo" not in written
-    if level != "token":
-        surname = together[0][1][2].split(" ")[1]  # Dr. Brzezinski in the row of Jan Brzezinski, in a list
-        assert together[2][1][0].split(",")[0] == surname or level == "record"
-        (initialled,) = [
-            word for word in together[2][0].split(" ") if word.isupper() and len(word) > 2 and "[" not in word
-        ]
-        assert initialled == together[2][1][0].split(",")[0].upper()
 
 
 @pytest.mark.cluster

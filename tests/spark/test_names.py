@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import stat
 from collections.abc import Iterator
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +15,6 @@ from pyspark.sql import SparkSession
 from dptext_spark import spark as dps
 from dptext_spark.config.load import parse_config
 from dptext_spark.errors import DataError, DPTextError, RunError, SettingsError
-from dptext_spark.importance.budget import Budget
-from dptext_spark.importance.selection import Importance
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import CusText
 from dptext_spark.model.compile import compile, prepare
@@ -30,12 +27,9 @@ from dptext_spark.spark.job.prepare import prepare_run
 from dptext_spark.spark.runner import run
 from dptext_spark.spark.tables.paths import Elements
 from dptext_spark.spark.udf import names as shipping
-from dptext_spark.spark.udf.column import UdfSpec, sanitize
-from dptext_spark.spark.udf.ship import Shipped
 from dptext_spark.text.names.name_table import compile_names, name_key
 from dptext_spark.text.names.names import Names
 from dptext_spark.text.names.word_list import WordList
-from tests.core.mechanisms.fluent_toys import with_pairs
 from tests.core.names import beginning
 
 KEY = RunKey.generate()
@@ -123,23 +117,8 @@ def read(df: Any) -> dict[int, tuple[Any, Any]]:
     return {row["id"]: (row["body"], row["notes"]) for row in df.collect()}
 
 
-def test_the_expected_texts_are_masked_and_kept() -> None:
-    found = alone(model_of(), ROWS, "r")
-    assert found[0][0].split()[0] == "[NAME]"
-    assert "[NAME]'s people" in found[0][0]
-    assert found[0][1][0] == "new music"
-    assert found[0][1][2].count("[NAME]") == 2
-    assert found[1][0].startswith("Dr. [NAME] ") or found[1][0].endswith("new music")
-    assert found[2][0].startswith("[NAME] ")
-    assert "vladimirova" not in found[2][0].lower()  # the customer of another row: unknown here, or drawn
-    assert found[2][1][0].startswith("[NAME] and people") or found[2][1][0].startswith("[NAME] ")
-
-
-@pytest.mark.parametrize("level", ["token", "record", "dataset"])
-def test_a_frame_has_the_lists_of_all_rows_and_of_each(
-    spark: SparkSession, settings: dict[str, Any], level: str
-) -> None:
-    model = model_of(level)
+def test_a_frame_has_the_lists_of_all_rows_and_of_each(spark: SparkSession, settings: dict[str, Any]) -> None:
+    model = model_of("record")
     expected = alone(model, ROWS, "r", others=True)
     frame = spark.createDataFrame(ROWS, SCHEMA)
     lists = {"mask": settings["policy"]["mask"], "keep": [*settings["policy"]["keep"], {"column": "others"}]}
@@ -152,20 +131,15 @@ def test_a_frame_has_the_lists_of_all_rows_and_of_each(
     assert read(made.select("id", "body", "notes")) == expected
 
 
-@pytest.mark.parametrize("level", [pytest.param("token", marks=pytest.mark.cluster), "record"])
 def test_a_run_masks_and_keeps_and_shows_no_entry(
-    spark: SparkSession,
-    settings: dict[str, Any],
-    tmp_path: Path,
-    level: str,
-    caplog: pytest.LogCaptureFixture,
+    spark: SparkSession, settings: dict[str, Any], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     made: list[Path] = []
-    settings = {**settings, "consistency": level, "run": {"id": "one", "batch_rows": 2}}
+    settings = {**settings, "consistency": "record", "run": {"id": "one", "batch_rows": 2}}
     settings["output"] = {**settings["output"], "other_columns": ["id"]}
     config = parse_config(settings)
     model = prepare(config)[0]
-    assert model.fingerprint == model_of(level).fingerprint
+    assert model.fingerprint == model_of("record").fingerprint
     spark.createDataFrame(ROWS, SCHEMA).repartition(3).write.format("delta").save(settings["input"]["path"])
     with pytest.MonkeyPatch.context() as patch:
         first = shipping.NamesFile.__init__
@@ -186,7 +160,7 @@ def test_a_run_masks_and_keeps_and_shows_no_entry(
     out = spark.read.format("delta").load(settings["output"]["path"])
     assert out.columns == ["id", *TEXTS]
     assert read(out) == alone(model, ROWS, "one")
-    assert facts["consistency_audit"].get("passed") is (True if level == "record" else None)
+    assert facts["consistency_audit"]["passed"] is True
     shown = json.loads(runs_row(spark, tmp_path)["config"])["policy"]
     assert shown["mask"][0].keys() == {"file", "entries", "digest"}
     assert shown["mask"][0]["entries"] == 2
@@ -313,52 +287,3 @@ def test_a_name_in_a_row_that_cannot_be_looked_for_ends_the_run(
     with pytest.raises(DataError, match="none of a single letter"):
         run(parse_config(settings), spark, key=KEY)
     assert not list(Path(settings["output"]["path"]).rglob("_delta_log/*.json"))
-
-
-@pytest.mark.parametrize(
-    ("which", "level"),
-    [*product(("importance", "budget"), ("token", "record")), ("fluent", "token")],
-)
-def test_words_are_chosen_beside_the_lists_of_each_row(which: str, level: Any) -> None:
-    """Over two columns and list elements a batch comes out as its rows do alone, and what is listed is never drawn."""
-    lexicon = beginning(Lexicon.default(), 300)
-    mechanism = CusText(epsilon=2.0, k=5)
-    chosen, budget = None, None
-    if which == "importance":
-        strategy = "conservative" if level == "record" else "aggressive"
-        chosen = Importance(percent=50, provider="random", strategy=strategy)
-    elif which == "budget":
-        budget = Budget(record=2.0, delta=0.01)
-    else:
-        lexicon, mechanism = with_pairs(lexicon), CusText(epsilon=2.0, k=5, fluent=True)
-    model = compile(mechanism, lexicon, None, level, chosen, budget=budget)
-    names = shipping.ShippedNames("r", "", 0, ("customer", "others"), 1)
-    spec = UdfSpec(("body", "notes"), Shipped("", ""), KEY, "r", True, False, names=names)
-    rows: list[Row] = [
-        (0, "people have time and world music", ["people say world", None], "people have", ["world"]),
-        (1, "people have time and world music", ["people say world"], None, ["time", "music"]),
-        (2, "Time, people have world", [], "World", []),
-        *ROWS,
-    ]  # fmt: skip
-
-    def made(some: list[Row]) -> list[tuple[Any, ...]]:
-        arrays = (
-            pa.array([row[1] for row in some], pa.string()),
-            pa.array([row[2] for row in some], pa.list_(pa.string())),
-            pa.array([row[3] for row in some], pa.string()),
-            pa.array([row[4] for row in some], pa.list_(pa.string())),
-            pa.array(range(len(some)) if len(some) > 1 else [rows.index(some[0])], pa.int64()),
-        )
-        found = sanitize(arrays, spec, model, arrays[4])
-        return list(
-            zip(*(found.field(name).to_pylist() for name in ("text_0", "text_1", "units")), strict=True)
-        )
-
-    together = made(rows)
-    assert together == [one for row in rows for one in made([row])]
-    assert together[0][0].startswith("[NAME] ")
-    assert " world " in together[0][0]
-    assert together[0][1][0].endswith(" world")
-    assert " time " in together[1][0]
-    assert together[1][0].endswith(" music")
-    assert together[2][0].endswith(" [NAME]")

@@ -106,11 +106,8 @@ def give(spark: SparkSession, tmp_path: Path, rows: list[Row], mode: str = "erro
     made.write.format("delta").mode(mode).save(str(tmp_path / "in"))
 
 
-@pytest.mark.parametrize("level", ["token", "record", "dataset"])
-def test_a_frame_is_masked_as_a_plain_reading_says(
-    spark: SparkSession, module: Callable[..., str], level: str
-) -> None:
-    model = model_of(module(), level)
+def test_a_frame_is_masked_as_a_plain_reading_says(spark: SparkSession, module: Callable[..., str]) -> None:
+    model = model_of(module())
     frame = spark.createDataFrame(ROWS, SCHEMA)
     for parts, udf in ((1, "auto"), (3, "pandas")):
         made = dps.privatize(frame.repartition(parts), TEXTS, model, row_key="id", key=KEY, udf=udf)
@@ -283,8 +280,7 @@ def test_a_report_imports_what_its_own_settings_name_and_nothing_else(
     assert "which are code" in found.save(tmp_path / "page.html").read_text()
 
 
-@pytest.mark.parametrize("which", ["importance", "budget"])
-@pytest.mark.parametrize("level", ["token", "record"])
+@pytest.mark.parametrize(("which", "level"), [("importance", "record"), ("budget", "token")])
 def test_words_are_chosen_beside_what_it_finds(module: Callable[..., str], which: str, level: Any) -> None:
     """Over two columns and list elements a batch comes out as its rows do alone."""
     more: dict[str, Any] = {}
