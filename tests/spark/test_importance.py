@@ -145,14 +145,6 @@ def test_a_frame_chooses_in_whole_rows(spark, settings: dict[str, Any]) -> None:
     assert len({release_of(one, source_of(one), "body", "r") for one in setups}) == 2
 
 
-@pytest.mark.cluster
-def test_a_stream_chooses_in_whole_rows(spark, settings: dict[str, Any]) -> None:
-    config = parse_config({**settings, "mode": "incremental", "audit": {"consistency_scopes": 0}})
-    assert not run(config, spark, key=KEY).facts["problems"]
-    expected = dict(enumerate(chosen_here(prepare(config)[0])[0]))
-    assert read(spark.read.format("delta").load(settings["output"]["path"])) == expected
-
-
 def choosing_here(config: RunConfig) -> Any:
     """The model of a run whose texts are counted here."""
     base, _ = prepare(config)
@@ -181,26 +173,12 @@ def test_weights_of_the_user_and_counts_of_a_frame(spark, privatizer, tmp_path: 
     assert expected[0].as_py().startswith("time for ")
     assert expected[2].as_py().endswith(" world")
     broken = frame.withColumn("w", F.slice("w", 1, 1))
-    frame.write.format("delta").save(str(tmp_path / "in"))
     broken.write.format("delta").save(str(tmp_path / "broken"))
     settings: dict[str, Any] = {
         "columns": ["body"],
         "row_key": "id",
         "importance": {"provider": "column", "percent": 30, "weights": "w"},
     }
-    done = run(
-        parse_config(
-            {
-                **settings,
-                "input": {"path": str(tmp_path / "in")},
-                "output": {"path": str(tmp_path / "out"), "other_columns": "keep"},
-            }
-        ),
-        spark,
-        key=KEY,
-    )
-    assert spark.read.format("delta").load(str(tmp_path / "out")).columns == ["id", "body"]
-    assert done.facts["other_columns"] == ["id"]
     wrong = {
         "input": {"path": str(tmp_path / "broken")},
         "output": {"path": str(tmp_path / "none"), "other_columns": "keep"},
