@@ -53,7 +53,7 @@ class TestTheText:
 
     @pytest.mark.parametrize(
         ("udf", "batch", "partitions"),
-        [("arrow", 1, 3), ("arrow", 7, 1), ("arrow", 10_000, 5), ("pandas", 1, 3), ("pandas", 10_000, 5), ("auto", 0, 2)],
+        [("arrow", 7, 3), ("pandas", 1, 5), ("auto", 0, 2)],
     )  # fmt: skip
     def test_is_what_the_core_draws_in_any_layout(
         self, spark, df: DataFrame, privatizer, udf: str, batch: int, partitions: int
@@ -71,13 +71,6 @@ class TestTheText:
         spark.conf.set("spark.sql.execution.arrow.useLargeVarTypes", "true")
         out = dps.privatize(df, ["body", "note"], privatizer, row_key="id", key=KEY, run_id="r")
         assert texts(out) == by_the_core(privatizer)
-
-    def test_null_stays_null_and_empty_empty(self, df: DataFrame, privatizer) -> None:
-        out = texts(dps.privatize(df, ["body", "note"], privatizer, row_key="id"))
-        for i, _, body, note in ROWS:
-            for before, after in ((body, out[i][0]), (note, out[i][1])):
-                assert (before is None) == (after is None)
-                assert (before == "") == (after == "")
 
     def test_another_key_or_run_draws_other_words(self, df: DataFrame, privatizer) -> None:
         def drawn(key: RunKey | None, run_id: str | None) -> dict:

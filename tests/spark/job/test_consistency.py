@@ -1,90 +1,23 @@
-"""The levels of consistency as Spark draws them, and the audit's parts: its sample, its groups, and what it calls broken."""
+"""The parts of the consistency audit: its sample, its groups, and what it calls broken."""
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
 import pandas as pd
 import pytest
-from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from dptext_spark import spark as dps
 from dptext_spark.model.artifact import save_model
-from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.spark.errors import TaskError
 from dptext_spark.spark.job.consistency import MISFIT, PAIR, SCOPE, PairJob, audit, sample_of
 from dptext_spark.spark.udf.ship import Shipped
 
 KEY = RunKey.insecure(3)
-RECORDS, WORDS = 12, ("the", "time", "day", "about", "house")
-
-
-@pytest.fixture
-def df(spark) -> DataFrame:
-    """Each record has five rows, strewn over partitions and batches; each row has every word, in both columns."""
-    spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "4")
-    rows = [
-        (i, f"c{i % RECORDS}", " ".join(WORDS[i % 5 :] + WORDS[: i % 5]), " ".join(WORDS).title())
-        for i in range(5 * RECORDS)
-    ]
-    frame = spark.createDataFrame(rows, "id long, customer string, body string, note string")
-    return frame.repartition(4, "id")
-
-
-def replacements(df: DataFrame, model: Privatizer, **keys: str) -> dict[tuple[str, str], set[str]]:
-    """The outputs of each (record, word), case put aside."""
-    out = dps.privatize(df, ["body", "note"], model, key=KEY, run_id="r", **keys)
-    joined = df.select("id", "customer", F.col("body").alias("b"), F.col("note").alias("n")).join(
-        out, ["id", "customer"]
-    )
-    found: dict[tuple[str, str], set[str]] = defaultdict(set)
-    for row in joined.collect():
-        for before, after in ((row["b"], row["body"]), (row["n"], row["note"])):
-            for word, drawn in zip(before.lower().split(), after.lower().split(), strict=True):
-                found[row["customer"], word].add(drawn)
-    return found
-
-
-def by_word(found: dict[tuple[str, str], set[str]]) -> list[set[str]]:
-    return [set().union(*(drawn for (_, w), drawn in found.items() if w == word)) for word in WORDS]
-
-
-class TestLevels:
-    """None of these fails by chance: twelve records draw the same for a word once in 10^9 keys."""
-
-    def test_record_one_output_a_record_and_word(self, df: DataFrame, privatizer_at: Callable) -> None:
-        found = replacements(df, privatizer_at("record"), row_key="id", record_key="customer")
-        assert len(found) == RECORDS * len(WORDS)
-        assert {len(drawn) for drawn in found.values()} == {1}
-        assert min(map(len, by_word(found))) > 1
-
-    def test_record_without_a_record_key_is_the_row(self, df: DataFrame, privatizer_at: Callable) -> None:
-        found = replacements(df, privatizer_at("record"), row_key="id")
-        # Two columns of one row agree, the five rows of a customer do not.
-        assert max(len(drawn) for drawn in found.values()) in range(3, 6)
-
-    def test_dataset_one_output_a_word(self, df: DataFrame, privatizer_at: Callable) -> None:
-        found = replacements(df, privatizer_at("dataset"), row_key="id", record_key="customer")
-        assert [len(drawn) for drawn in by_word(found)] == [1] * len(WORDS)
-
-    def test_token_every_occurrence_anew(self, df: DataFrame, privatizer_at: Callable) -> None:
-        found = replacements(df, privatizer_at("token"), row_key="id", record_key="customer")
-        assert max(len(drawn) for drawn in found.values()) > 5
-
-    @pytest.mark.parametrize(("level", "same"), [("token", False), ("record", True), ("dataset", True)])
-    def test_a_later_run_with_the_same_key(
-        self, df: DataFrame, privatizer_at, level: str, same: bool
-    ) -> None:
-        def texts(run_id: str) -> list:
-            out = dps.privatize(df, ["body"], privatizer_at(level), row_key="id", key=KEY, run_id=run_id)
-            return sorted(tuple(row) for row in out.collect())
-
-        assert (texts("monday") == texts("tuesday")) is same
+WORDS = ("the", "time", "day", "about", "house")
 
 
 class TestTheSample:

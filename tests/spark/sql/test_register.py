@@ -331,7 +331,7 @@ class TestTheLedger:
         (column,) = made.balance.columns  # type: ignore[union-attr]
         assert (column.total, column.more) == (model.guarantee().epsilon, model.guarantee().epsilon)
 
-    @pytest.mark.parametrize("level", ["token", "record", "dataset"])
+    @pytest.mark.parametrize("level", ["token", "record"])
     def test_a_run_with_the_same_draws_adds_nothing(
         self, spark: Any, house: Path, tmp_path: Path, level: str
     ) -> None:
