@@ -25,6 +25,7 @@ __all__ = [
     "SettingsError",
 ]
 
+SCHEMA_VERSION = 1  # of the tables and models that this version writes and reads
 LONGEST = 64  # characters of a name that another one is suggested for
 
 
@@ -118,3 +119,20 @@ def require_choice(field: str, given: object, valid: Iterable[str]) -> None:
     names = list(valid)
     if not isinstance(given, str) or given not in names:
         raise unknown(field, given, names)
+
+
+def check_schema(found: object, what: str) -> None:
+    """Check that a table or a model has the schema version that is read here.
+
+    Args:
+        found: its schema version; None where it has none.
+        what: the table or the model, with its place.
+
+    Raises:
+        DataError: it has another one.
+    """
+    if found != SCHEMA_VERSION:
+        raise DataError(
+            f"{what} has {'no schema version' if found is None else f'schema version {found}'}; this dptext reads version "
+            f"{SCHEMA_VERSION}. Valid: the dptext that wrote it, or another place."
+        )

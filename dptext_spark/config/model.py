@@ -44,7 +44,6 @@ from dptext_spark.config.values import (
 from dptext_spark.errors import SettingsError
 from dptext_spark.importance.budget import Budget
 from dptext_spark.importance.selection import Importance
-from dptext_spark.lexicon.lexicon import PACKAGED
 from dptext_spark.mechanisms import Mechanism
 from dptext_spark.runtime.display import cut, line
 from dptext_spark.text.names.search import NO_SEARCH, ListSources
@@ -53,22 +52,6 @@ from dptext_spark.text.policy import Policy
 STREAMS = ("incremental", "streaming")
 HIDDEN = "(hidden)"  # in the place of the value of a reader's option
 TRIGGER = "10 seconds"  # of streaming, where none is named
-
-
-def recorded_version(lexicon: Mapping[str, Any]) -> int | None:
-    """Return the version of the packaged lexicon that a recorded section names; older records, which name none, had the first.
-
-    Args:
-        lexicon: the section of a run, a stream or an artifact, of any version of the package.
-
-    Returns:
-        None where the packaged one is not used, or where an artifact alone decided.
-    """
-    if "version" in lexicon:
-        found: int | None = lexicon["version"]
-        return found
-    sources = [lexicon.get("source"), *(one.get("source") for one in lexicon.get("more") or ())]
-    return 1 if PACKAGED in sources else None
 
 
 def other_lexicon(then: int, now: int) -> str:
@@ -164,7 +147,7 @@ class ModelConfig(Section):
         version = values["lexicon"].pop("version")
         if version is not None:  # of other lexicons there is none to record
             values["lexicon"]["version"] = self.lexicon_version
-        values["mechanism"] = self.mechanism.as_dict(recorded=True)
+        values["mechanism"] = self.mechanism.as_dict()
         values["importance"] = None if self.importance is None else self.importance.as_dict()
         if self.budget is not None:  # what is not used leaves no trace
             values["budget"] = self.budget.as_dict()

@@ -20,7 +20,6 @@ from dptext_spark.importance.budget import Budget
 from dptext_spark.importance.selection import Importance
 from dptext_spark.importance.selector import Selector
 from dptext_spark.ledger.balance import Spending
-from dptext_spark.mechanisms.base import present_name
 from dptext_spark.mechanisms.privacy_loss.accountant import RecordBound
 from dptext_spark.mechanisms.summary import Summary
 from dptext_spark.model.certificate import NO_BOUND, Certificate
@@ -28,7 +27,6 @@ from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.model.record import RecordAccount
 from dptext_spark.runtime.record import Json
 from dptext_spark.text.identifiers.imported import ProviderRecord
-from dptext_spark.text.identifiers.types import NONE
 from dptext_spark.text.names.compiled_lists import SHOWN
 from dptext_spark.text.names.search import ListSources
 from dptext_spark.text.policy import Policy
@@ -314,7 +312,7 @@ class ShownSettings:
     @property
     def mechanism(self) -> str:
         """The name of the mechanism."""
-        return present_name(str(self.values["mechanism"]["name"]))
+        return str(self.values["mechanism"]["name"])
 
     @property
     def remap(self) -> str:
@@ -343,8 +341,8 @@ class ShownSettings:
 
     @property
     def policy(self) -> Policy:
-        """Which words are drawn, kept, masked; a run begun before identifiers were supported looks for none."""
-        return Policy(**{"identifiers": NONE, **self.without_lists().values["policy"]})
+        """Which words are drawn, kept, masked."""
+        return Policy(**self.without_lists().values["policy"])
 
     @property
     def lists(self) -> dict[str, list[dict[str, Json]]]:

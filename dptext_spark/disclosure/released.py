@@ -13,7 +13,6 @@ from dptext_spark.disclosure import names
 from dptext_spark.disclosure.facts import RunFacts
 from dptext_spark.disclosure.importance import clear
 from dptext_spark.disclosure.statement import bits
-from dptext_spark.errors import SettingsError
 from dptext_spark.importance.budget import Budget
 from dptext_spark.mechanisms import SanText
 from dptext_spark.mechanisms.summary import Summary
@@ -100,10 +99,7 @@ def filters_on_text(where: str | None, columns: Sequence[str]) -> bool:
     """
     if not where or where.startswith(HIDDEN_CONDITION):
         return bool(where)
-    try:
-        return parsed(where).names(columns)
-    except SettingsError:  # of an earlier version, which took others: what it reads is not known
-        return True
+    return parsed(where).names(columns)
 
 
 def _clear_words(policy: Policy, budget: Budget | None) -> Iterator[str]:

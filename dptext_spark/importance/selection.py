@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple
 from dptext_spark.errors import SettingsError, unknown
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.mechanisms import MECHANISMS
-from dptext_spark.mechanisms.base import Mechanism, present_name
+from dptext_spark.mechanisms.base import Mechanism
 from dptext_spark.rounding import exact
 from dptext_spark.runtime.display import settings_line
 from dptext_spark.runtime.record import Json
@@ -210,7 +210,7 @@ class Importance:
             {
                 "share": level.share,
                 "epsilon": level.epsilon,
-                "mechanism": None if level.mechanism is None else level.mechanism.as_dict(recorded=True),
+                "mechanism": None if level.mechanism is None else level.mechanism.as_dict(),
             }
             for level in self.levels
         ]
@@ -258,7 +258,7 @@ def mechanism_again(values: Mapping[str, Any] | None) -> Mechanism | None:
         return None
     listed = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
     parameters = {name: value for name, value in {**values, **listed}.items() if name != "name"}
-    return MECHANISMS[present_name(values["name"])](**parameters)
+    return MECHANISMS[values["name"]](**parameters)
 
 
 def _percentage(field: str, value: object) -> Iterator[str]:

@@ -10,7 +10,6 @@ from datetime import datetime
 from dptext_spark.errors import RunError
 from dptext_spark.ledger.entry import (
     BEGUN,
-    KEEPS_LIMITS,
     LIMIT,
     RESERVED,
     SPENT,
@@ -32,13 +31,6 @@ from dptext_spark.ledger.sums import (
 from dptext_spark.rounding import exact
 from dptext_spark.runtime.record import Record
 
-UNDERSTATED = (
-    "The sum is a lower bound. Releases by the first version of the engine are among it that are understated: words were chosen "
-    "by importance text by text, while ε was stated for all occurrences of a word in a record. Where a record had several texts "
-    "(columns, list elements or rows of a record_key), one word may have been drawn at two levels, whose ε add up, or stand in "
-    "clear in one text and be drawn in another."
-)
-
 
 @dataclass(frozen=True)
 class Spending(Record):
@@ -49,10 +41,10 @@ class Spending(Record):
         input: where the input is.
         columns: what was spent on each.
         unfinished: runs that count although they did not commit; the next ones are those of :class:`Balance`.
-        left: of the limit, where most was spent; older accounts do not say.
+        left: of the limit, where most was spent.
         decisions: what is to be said of each.
         sentence: what all releases have spent.
-        record: what was spent on one record; older accounts do not say. `limit_record` is the limit that bound the run.
+        record: what was spent on one record. `limit_record` is the limit that bound the run.
         notes: what the figures count.
         warnings: for the Warnings section.
     """
@@ -136,8 +128,6 @@ class Balance:
             found.append(
                 "Where all occurrences of a word are one unit, a release of any column counts for every column."
             )
-        if any(figure.understated for one in self.columns for figure in one.figures):
-            found.append(UNDERSTATED)
         left = self.left
         if self.limit is not None and left is not None:
             lower = (
@@ -248,13 +238,12 @@ def kept_limit(book: Book) -> float | None:
     """Return the limit that a ledger keeps for an input.
 
     It rises by a row with a reason only. Of rows without one, which two inputs may have that turned out to be one, the least
-    holds. An older ledger has no such rows: there it is the greatest that its entries name.
+    holds.
 
     Args:
         book: the rows of one input.
     """
-    older = [one.limit for one in book.entries if one.limit is not None and one.format_version < KEEPS_LIMITS]
-    kept = max(older, default=None)
+    kept: float | None = None
     for one in book.decisions:
         if one.status == LIMIT and one.limit is not None:
             kept = one.limit if kept is None or one.why is not None else min(kept, one.limit)
@@ -316,7 +305,7 @@ def allowed_record(
         why = (
             "this run has no figure for a record (its mechanism, its level or its rows have none)"
             if not before.without
-            else f"{before.without:,} of the releases of {balance.input} have no figure for a record, for they are older or of "
+            else f"{before.without:,} of the releases of {balance.input} have no figure for a record, for they are of "
             "mechanisms without one, so that nobody knows what is left"
         )
     elif math.isinf(spent.epsilon):

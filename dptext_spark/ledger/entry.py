@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
-from functools import lru_cache
 from itertools import compress
 from operator import attrgetter
 from typing import Any, NamedTuple, Protocol, TypeGuard, TypeVar
 
-from dptext_spark._version import FIRST_ENGINE
 from dptext_spark.config.locations import inside, same_path
 from dptext_spark.errors import DataError
 
-FORMAT = 2
-KEEPS_LIMITS = 2  # since that format the limit of an input is a row of its own, and what an entry names binds its run only
 RESERVED, SPENT, VOID = "reserved", "spent", "void"
 ALL, CHANGED, ADDED = "all", "changed", "added"
 METRIC = "metric_dp"
 LIMIT, BEGUN = "limit", "begun"  # rows that spend nothing
 TABLE = "table:"  # before the name of an input that has no place of its own
-OF_RECORD = ("record_words", "record_epsilon", "record_delta")  # columns that older tables lack
 _WEIGHT = {RESERVED: 0, VOID: 1, SPENT: 2}
 
 
@@ -41,7 +35,7 @@ class Entry:
         column: the text column.
         record_key: the column that says what a record is; `row` where it is the row.
         unit: what ε is for; `consistency` the level.
-        mechanism: with its parameters and the version of the engine that draws by it, JSON; older entries do not say which.
+        mechanism: with its parameters and the version of the engine that draws by it, JSON.
         kind: of the guarantee; `metric` its distance, with the space it is taken in.
         epsilon: what was promised of one release; `delta` too.
         holds: False where the guarantee was refuted or the key is no secret: no ε stands for such a release.
@@ -50,9 +44,8 @@ class Entry:
         status: reserved, spent or void; `why` says more.
         limit: that bound it when it was reserved; `override` the reason for which it was passed.
         output: where the release is.
-        format_version: of the row.
         record_words: drawn words of the longest record, rounded up to a quarter power of two, of which the next two speak; None
-            of older entries, and where a record has no ε.
+            where a record has no ε.
         record_epsilon: what one release of that record was found to cost.
         record_delta: up to which probability.
     """
@@ -81,7 +74,6 @@ class Entry:
     limit: float | None
     override: str | None
     output: str
-    format_version: int
     record_words: int | None = None
     record_epsilon: float | None = None
     record_delta: float | None = None
@@ -114,15 +106,6 @@ class Entry:
         return self.release, version
 
     @property
-    def understated(self) -> bool:
-        """Whether the first engine stated too small an ε: it chose words text by text, but its bound was for whole records.
-
-        Where a record had several texts (columns, list elements, rows of a record_key), a word of it may have been drawn at two
-        levels, whose ε add up, or stand in clear in one of them. How many texts a record had the entry does not tell.
-        """
-        return self.consistency != "token" and _chose_text_by_text(self.mechanism)
-
-    @property
     def bound(self) -> tuple[str | None, str]:
         """The distance of the bound and its unit: only figures that agree in both may be added."""
         return (self.metric if self.kind == METRIC else None), self.unit
@@ -141,7 +124,6 @@ class Decision:
         limit: that is kept from now on; None of `begun`.
         why: the reason; None of a first limit, which needs none.
         output: where the run writes.
-        format_version: of the row.
     """
 
     entry: str
@@ -154,7 +136,6 @@ class Decision:
     limit: float | None
     why: str | None
     output: str
-    format_version: int
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> Decision:
@@ -201,9 +182,7 @@ class Book(NamedTuple):
         """
         decides = [status in (LIMIT, BEGUN) for status in columns["status"]]
         spends = [not one for one in decides]
-        # A table of an older version lacks what a record costs.
-        none = [None] * len(spends)
-        held = {field.name: list(compress(columns.get(field.name, none), spends)) for field in fields(Entry)}
+        held = {field.name: list(compress(columns[field.name], spends)) for field in fields(Entry)}
         if not all(sound(value) for name, sound, _ in _SOUND for value in set(held[name])):
             for row in _rows(held):
                 Entry.of(row)  # says which row it is
@@ -221,21 +200,6 @@ class Book(NamedTuple):
 
 def _rows(columns: Mapping[str, Sequence[Any]]) -> Iterator[dict[str, Any]]:
     return (dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True))
-
-
-@lru_cache(maxsize=1024)
-def _chose_text_by_text(mechanism: str) -> bool:
-    """Whether the mechanism of an entry is one of the first engine whose words were chosen text by text."""
-    try:
-        made_by = json.loads(mechanism)
-    except ValueError:
-        return False  # older than importance
-    importance = made_by.get("importance") if isinstance(made_by, dict) else None
-    if importance is None or made_by.get("engine", FIRST_ENGINE) != FIRST_ENGINE:
-        return False
-    one_level = len(importance.get("levels") or [None]) == 1
-    share = importance.get("percent") or (importance.get("levels") or [{}])[0].get("share") or 100
-    return not (one_level and share == 100)  # drawn all, and all alike
 
 
 def damaged(run_id: object, entry: object, why: str) -> DataError:

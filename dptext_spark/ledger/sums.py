@@ -29,7 +29,6 @@ class Total(Record):
         delta: the sum, at most 1.
         within: one of them compares only words that share an output set.
         times: how often ε was spent.
-        understated: how many of these times were by the first engine, which stated too small an ε: the sum is a lower bound.
     """
 
     unbounded = ("epsilon",)
@@ -40,7 +39,6 @@ class Total(Record):
     delta: float
     within: bool
     times: int
-    understated: int = 0
 
     def __str__(self) -> str:
         """Return the figure as a part of a sentence."""
@@ -51,10 +49,7 @@ class Total(Record):
         words = compared(WITHIN if self.within else METRIC, self.metric)
         within = "" if words == "words" else f", between {words}"
         times = "spent once" if self.times == 1 else f"spent {self.times:,} times"
-        least, lower = (
-            ("at least ", f", {self.understated:,} of them understated") if self.understated else ("", "")
-        )
-        return f"{least}ε = {exact(self.epsilon)}{delta}{per} for {self.unit}{within} ({times}{lower})"
+        return f"ε = {exact(self.epsilon)}{delta}{per} for {self.unit}{within} ({times})"
 
 
 @dataclass(frozen=True)
@@ -112,7 +107,7 @@ class RecordSpent(Record):
         epsilon: the sum over the releases whose figure is known; infinite where a guarantee among them does not hold.
         delta: the sum, at most 1.
         times: how many releases have a figure.
-        without: how many have none: older ones, and those of mechanisms whose records have no ε.
+        without: how many have none: those of mechanisms whose records have no ε.
         more: what of it the run in hand added.
         left: of the limit, in an account; None where there is none.
     """
@@ -211,7 +206,7 @@ def spent_on(entries: Iterable[Entry], column: str) -> Spent:
         Total(
             metric, unit, _sum(each),
             min(1.0, _upward(_added(entry.delta for entry in each))),
-            any(entry.kind == WITHIN for entry in each), len(each), sum(entry.understated for entry in each),
+            any(entry.kind == WITHIN for entry in each), len(each),
         )
         for (metric, unit), each in ordered
     )  # fmt: skip

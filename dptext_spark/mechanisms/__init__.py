@@ -10,7 +10,7 @@ Examples:
 from __future__ import annotations
 
 from dptext_spark.errors import require_choice
-from dptext_spark.mechanisms.base import Law, Mechanism, Sampler, present_name
+from dptext_spark.mechanisms.base import Law, Mechanism, Sampler
 from dptext_spark.mechanisms.clipped_noise import Gaussian, Laplace
 from dptext_spark.mechanisms.custext import CusText
 from dptext_spark.mechanisms.diffractor import Diffractor
@@ -39,14 +39,13 @@ MECHANISMS: dict[str, type[Mechanism]] = {
 
 
 def mechanism_named(field: str, name: object) -> type[Mechanism]:
-    """Return a mechanism by its name, or by the one that it had before.
+    """Return a mechanism by its name.
 
     Raises:
         SettingsError: there is none; `field` is what the message calls the name.
     """
-    now = present_name(name) if isinstance(name, str) else name
-    require_choice(field, now, MECHANISMS)
-    return MECHANISMS[str(now)]
+    require_choice(field, name, MECHANISMS)
+    return MECHANISMS[str(name)]
 
 
 __all__ = [

@@ -31,8 +31,6 @@ NO_WORD, PREVIOUS = (
 DECIDES = "it confirms the claim or refutes it"
 HALF_SPACES = "by draws on half-spaces between distant words: a lower bound on its δ at a stated confidence"
 REFUTES = "it can refute the claim and never confirms it: `not refuted` is the best verdict"
-# Older names that rows, seals and ledgers still write: {present name: recorded name}. Settings may use either.
-RECORDED_AS = {"mvc": "calibrated"}
 
 
 class Law(NamedTuple):
@@ -230,11 +228,6 @@ class Sampler(ReadOnlyArrays, ABC):
         return None
 
 
-def present_name(name: str) -> str:
-    """Return the present name of a mechanism or its noise; any other name as it is."""
-    return next((now for now, recorded in RECORDED_AS.items() if recorded == name), name)
-
-
 def check_context(consistency: str, levels: int = 1) -> None:
     """Refuse draws that depend on the word before them where they are no draws of one occurrence by one law.
 
@@ -287,15 +280,11 @@ class Mechanism(ABC):
             cls.__repr__ = Mechanism.__repr__  # type: ignore[method-assign]
 
     def __post_init__(self) -> None:
-        """Take present names, and check every parameter.
+        """Check every parameter.
 
         Raises:
             SettingsError: values are not valid; a line for each.
         """
-        for name in parameters_of(self):
-            value = getattr(self, name)
-            if isinstance(value, str):
-                object.__setattr__(self, name, present_name(value))
         checked = (
             parameter.problem(f"mechanism.{name}", getattr(self, name))
             for name, parameter in parameters_of(self).items()
@@ -314,24 +303,18 @@ class Mechanism(ABC):
             rows.append((f"{name} = {brief(getattr(self, name))}", parameter.meaning))
         return table(f"Mechanism {self.name}", rows)
 
-    def as_dict(self, *, recorded: bool = False) -> dict[str, Json]:
-        """Return the name and the parameters, JSON-able.
-
-        Args:
-            recorded: with the older names (`RECORDED_AS`), as everything that binds a run, a stream or a ledger stores them.
-        """
+    def as_dict(self) -> dict[str, Json]:
+        """Return the name and the parameters, JSON-able; those of `unused` only where they differ."""
         unused = self.unused()
         parameters = {
             name: value for name, value in asdict(self).items() if name not in unused or value != unused[name]
         }
         listed = {name: list(value) for name, value in parameters.items() if isinstance(value, tuple)}
-        values = {"name": self.name, **parameters, **listed}
-        texts = {name: value for name, value in values.items() if recorded and isinstance(value, str)}
-        return {**values, **{name: RECORDED_AS.get(text, text) for name, text in texts.items()}}
+        return {"name": self.name, **parameters, **listed}
 
     @classmethod
     def unused(cls) -> dict[str, Json]:
-        """Return the parameters that are recorded only where they differ from their defaults, with these."""
+        """Return the parameters that are written only where they differ from their defaults, with these."""
         return {name: getattr(cls, name) for name, one in parameters_of(cls).items() if one.sparse}
 
     def embeddings(self) -> range:

@@ -43,7 +43,7 @@ from dptext_spark.mechanisms.summary import Ends
 
 @dataclass(frozen=True)
 class MVC(Mechanism):
-    """The parameters of calibrated multivariate noise. Settings may call it `calibrated`, too, as rows and ledgers do.
+    """The parameters of calibrated multivariate noise.
 
     Examples:
         >>> mechanism = dp.MVC(epsilon=12.0)

@@ -38,7 +38,7 @@ class Parameter(ABC):
     Attributes:
         meaning: in words, with its unit.
         null: whether None is valid, too.
-        sparse: whether its default is recorded nowhere, so that what binds a run is as it was before there was such a parameter.
+        sparse: whether it is written only where it differs from its default: what is not used leaves no trace.
     """
 
     kind: ClassVar[str]

@@ -26,7 +26,7 @@ import numpy.typing as npt
 
 from dptext_spark.encoder.classifier import Classifier
 from dptext_spark.encoder.weights import MODULES
-from dptext_spark.errors import DataError, SettingsError, require_extra
+from dptext_spark.errors import SCHEMA_VERSION, DataError, SettingsError, check_schema, require_extra
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.importance.budget import Budget, BudgetSelector, restored_budget
 from dptext_spark.importance.selection import Importance
@@ -45,7 +45,6 @@ from dptext_spark.text.identifiers.imported import ImportedProvider, require_nam
 from dptext_spark.text.policy import Policy
 from dptext_spark.text.word_table import WordTable
 
-FORMAT = 3  # 1: samplers had other names; 2: summaries and certificates had other figures
 MANIFEST = "manifest.json"
 MOST_BYTES = 1 << 24  # of a manifest; lists of words among the settings make it long
 MOST_ARRAYS = 1 << 14
@@ -304,7 +303,7 @@ class Manifest:
     def as_dict(self) -> dict[str, Json]:
         """Return it as the file holds it."""
         return {
-            "format": FORMAT,
+            "schema": SCHEMA_VERSION,
             "fingerprint": self.fingerprint,
             **self.sampler.as_dict(),
             "spec": self.spec,
@@ -465,7 +464,7 @@ def read_manifest(folder: str | os.PathLike[str], prefix: str = "") -> Manifest:
     """Return the manifest of an artifact; `prefix` stands before its file names, as where it was shipped.
 
     Raises:
-        DataError: there is none, it is of another format, or it was changed.
+        DataError: there is none, it is of another schema version, or it was changed.
     """
     try:
         manifest = json.loads(_content(_file(folder, f"{prefix}{MANIFEST}", inside=not prefix)))
@@ -473,10 +472,9 @@ def read_manifest(folder: str | os.PathLike[str], prefix: str = "") -> Manifest:
         raise DataError(
             f"artifact: {str(folder)!r} holds no readable {MANIFEST} ({type(error).__name__})."
         ) from None
-    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-        raise DataError(
-            f"artifact: {str(folder)!r} is of another format, and this version reads format {FORMAT}; prepare it again."
-        )
+    check_schema(
+        manifest.get("schema") if isinstance(manifest, dict) else None, f"artifact: the model {str(folder)!r}"
+    )
     if manifest.get("seal") != _seal(manifest):
         raise DataError(f"artifact: {MANIFEST} of {str(folder)!r} was changed after it was written.")
     names: Any = manifest.get("arrays")

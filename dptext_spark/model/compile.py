@@ -13,12 +13,12 @@ from typing import Any, Literal
 
 from dptext_spark._version import __version__
 from dptext_spark.config.messages import briefly
-from dptext_spark.config.model import ModelConfig, recorded_version
+from dptext_spark.config.model import ModelConfig
 from dptext_spark.config.sections import Embedding
 from dptext_spark.encoder.candidates import CANDIDATES_VERSION
 from dptext_spark.encoder.classifier import Classifier
 from dptext_spark.encoder.classifier_names import read_classifier
-from dptext_spark.errors import DataError, SettingsError
+from dptext_spark.errors import SCHEMA_VERSION, DataError, SettingsError
 from dptext_spark.importance.budget import Budget, check_budget
 from dptext_spark.importance.idf import Frequencies
 from dptext_spark.importance.selection import Importance, require_one_distance
@@ -420,7 +420,7 @@ def _cached(
         "importance": None if config.importance is None else made_from(config.importance, frequencies),
         "lexicon": _one_or_all(fingerprints),
         "engine": ENGINE_VERSION,
-        "format": artifact.FORMAT,
+        "schema": SCHEMA_VERSION,
         "version": __version__,
         "stop_words": config.policy.stop_list(),
     }
@@ -517,7 +517,7 @@ def _require_same(config: ModelConfig, folder: Path) -> None:
             else [(section, value, recorded)]
         )
         if section == "lexicon":
-            then = recorded_version(recorded or {})
+            then = (recorded or {}).get("version")
             if None not in (then, config.lexicon_version) and then != config.lexicon_version:
                 raise SettingsError(
                     f"run.artifact: {str(folder)!r} was made with version {then} of the packaged lexicon, and this package holds "

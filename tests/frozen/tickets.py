@@ -1,6 +1,6 @@
 """Support tickets that stay as they are: what was frozen was drawn from them, and the package's sample changes.
 
-They are what an older grammar of the project made. Nothing makes them anew.
+Nothing makes them anew.
 """
 
 from __future__ import annotations
@@ -14,5 +14,5 @@ HERE = Path(__file__).resolve().parent
 
 
 def kept_tickets(name: str) -> pa.Table:
-    """Return the tickets for `models`, for the `run` or for its `continuation`."""
+    """Return the tickets for `models` or for the `run`."""
     return pq.read_table(HERE / f"tickets_{name}.parquet")

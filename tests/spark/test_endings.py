@@ -45,7 +45,7 @@ class Stage:
         setup = SimpleNamespace(
             run_id="r1", config=CONFIG, spark=None, lists=None, stream=None, place=SimpleNamespace(target="/out", runs="/runs"),
             record=lambda status, started: replace(BOUND, status=status, key_commitment="b"), commits=self.history,
-            spellings=lambda run_id: [], rows=None, attempt="a", paths=(),
+            rows=None, attempt="a", paths=(),
         )  # fmt: skip
         steps = {
             "prepare_run": setup,

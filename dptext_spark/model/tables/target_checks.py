@@ -7,7 +7,6 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from dptext_spark._version import FIRST_ENGINE
 from dptext_spark.config.locations import normal_path
 from dptext_spark.config.sections import FIELDS, is_table_name, ledger_on_disk
 from dptext_spark.errors import DataError, RunError, SettingsError
@@ -35,20 +34,20 @@ def mapped_names(columns: Collection[str]) -> str:
     )
 
 
-def engine_of_commit(commit: Commit) -> str:
-    """Return the version of the engine that made the draws of a commit of ours; older ones do not name it.
+def engine_of_commit(commit: Commit) -> str | None:
+    """Return the version of the engine that made the draws of a commit of ours; None where it does not say.
 
     Raises:
         DataError: the commit says something else there.
     """
     found = commit.said.get(SEAL)
-    engine = FIRST_ENGINE if found is None else found.get("engine", FIRST_ENGINE)
-    if not isinstance(engine, str):
+    engine = None if found is None else found.get("engine")
+    if not isinstance(engine, str | None):
         raise DataError(f"{SEAL}.engine: a {type(engine).__name__} given; valid: a text.")
     return engine
 
 
-def other_engine(then: str) -> str:
+def other_engine(then: str | None) -> str:
     """Say that another engine made the draws, and what that means."""
     return f"engine ({then} then, {ENGINE_VERSION} now): the package was updated, and the same key gives other draws since"
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from dptext_spark.mechanisms import MECHANISMS, Mechanism, mechanism_named
-from dptext_spark.mechanisms.base import present_name
 from dptext_spark.mechanisms.parameters import Parameter, parameters_of
 from dptext_spark.report.terminal.console import hanging
 from dptext_spark.runtime.record import Json, Record
@@ -103,8 +102,7 @@ def described(name: str) -> DescribedMechanism:
     Raises:
         SettingsError: there is no such mechanism.
     """
-    kind = mechanism_named("name", name)
-    return DescribedMechanism.of(present_name(name), kind)
+    return DescribedMechanism.of(name, mechanism_named("name", name))
 
 
 def catalogue_text(mechanisms: Iterable[DescribedMechanism], columns: int) -> str:

@@ -17,7 +17,7 @@ from dptext_spark.disclosure.facts import Figures, RunFacts, Unchanged
 from dptext_spark.disclosure.released import MANY_UNKNOWN
 from dptext_spark.disclosure.statement import not_audited
 from dptext_spark.guarantee import counted as word_count
-from dptext_spark.ledger.balance import UNDERSTATED, Balance
+from dptext_spark.ledger.balance import Balance
 from dptext_spark.ledger.sums import left_of
 from dptext_spark.model.record import WEAK
 from dptext_spark.model.tables.target_checks import mapped_names
@@ -50,8 +50,6 @@ def _lines(balance: Balance, columns: int) -> Iterator[str]:
         yield hanging("  ", f"one record, all its drawn words: {record}.", columns)
     if balance.limit is None:
         yield hanging("  ", "no limit is kept", columns)
-    if any(figure.understated for one in balance.columns for figure in one.figures):
-        yield hanging("  ", UNDERSTATED, columns)
     if balance.unfinished:
         yield hanging("  ", f"counted with them: {balance.unfinished:,} that did not finish", columns)
     for said in (*balance.said, *balance.overrides):

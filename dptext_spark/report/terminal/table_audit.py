@@ -34,7 +34,7 @@ RELEASED = "whether {limits} holds is told, and nothing else of the figure; whoe
 def audit_plan_text(plan: AuditPlan, columns: int = WIDTH) -> str:
     """Write a plan."""
     record = f", record key {plan.record_key}" if plan.record_key else ""
-    mechanism = plan.model.mechanism.as_dict(recorded=True)
+    mechanism = plan.model.mechanism.as_dict()
     model = f"{mechanism['name']}, ε = {mechanism['epsilon']:g}, consistency {plan.level}"
     learnt = f"learnt from and tried on about {plan.label_rows:,} rows; NULL is left out"
     named = f"which is asked for up to {MOST:,} words of the sample, twice, each a run over its text"

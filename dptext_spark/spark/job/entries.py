@@ -39,14 +39,22 @@ from dptext_spark.config.sections import (
 )
 from dptext_spark.errors import DataError, DPTextError, SettingsError
 from dptext_spark.ledger.balance import Balance, balances
-from dptext_spark.ledger.entry import FORMAT, OF_RECORD, TABLE, VOID, Book, Decision, Entry
+from dptext_spark.ledger.entry import TABLE, VOID, Book, Decision, Entry
 from dptext_spark.runtime.progress import Steps, silent
 from dptext_spark.spark.errors import reduced, suppress_sensitive_logs
 from dptext_spark.spark.job.checks import holds_files, is_here
 from dptext_spark.spark.job.runs import retry_on_conflict
 from dptext_spark.spark.session.session import brief_session, step
 from dptext_spark.spark.tables.schemas import LEDGER, PROPERTIES, frame_of
-from dptext_spark.spark.tables.tables import Target, delta_version, escaped, history, opened, opened_if_there
+from dptext_spark.spark.tables.tables import (
+    Target,
+    checked_table,
+    delta_version,
+    escaped,
+    history,
+    opened,
+    opened_if_there,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -62,7 +70,7 @@ def entries_of(spark: SparkSession, path: str) -> Book:
     """Return what a ledger holds; its version is -1 where there is none.
 
     Raises:
-        DataError: it is no ledger, a damaged one, or one of a newer version.
+        DataError: it is no ledger, a damaged one, or one of another schema version.
     """
     target = Target.of_ledger(path)
     version = delta_version(spark, target)
@@ -201,20 +209,9 @@ def book_of(table: DataFrame, path: str, version: int) -> Book:
         version: that the book names.
 
     Raises:
-        DataError: it is no ledger, a damaged one, or one of a newer version.
+        DataError: it is no ledger, a damaged one, or one of another schema version.
     """
-    columns = _columns(table)
-    newest = max((one or 0 for one in columns.get("format_version", ())), default=0)
-    if newest > FORMAT:
-        raise DataError(
-            f"ledger.path: the ledger in {path!r} has format {newest}, and this version of the package knows {FORMAT}; update "
-            "the package, or name another folder."
-        )
-    # A table of an older version says nothing of records, and gets these columns with its next row.
-    missing = [name for name in LEDGER.fieldNames() if name not in (*table.columns, *OF_RECORD)]
-    if missing:
-        raise DataError(f"ledger.path: the table in {path!r} is no ledger: it lacks {', '.join(missing)}.")
-    return Book.of(version, columns)
+    return Book.of(version, _columns(checked_table(table, path)))
 
 
 def _columns(table: DataFrame) -> dict[str, list[Any]]:
@@ -304,7 +301,7 @@ def _write(
     properties = {**PROPERTIES, "delta.appendOnly": "true"}
     if not is_table_name(path):
         writer = frame.write.format("delta").mode("append").options(**properties, **commit)
-        return writer.option("mergeSchema", "true").save(path)
+        return writer.save(path)
     name = Target(name=path).sql
     if new and not spark.catalog.tableExists(path):
         creator = frame.limit(0).writeTo(name).using("delta")
@@ -338,7 +335,7 @@ def read(path: str, spark: SparkSession | None = None, progress: Steps | None = 
 
     Raises:
         SettingsError: there is none.
-        DataError: what is there is no ledger, or one of a newer version.
+        DataError: what is there is no ledger, or one of another schema version.
     """
     say = progress or silent
     config = load_config(path) if path.endswith((".yaml", ".yml")) else None

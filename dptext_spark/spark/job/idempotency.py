@@ -5,25 +5,18 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from dptext_spark._version import FIRST_ENGINE
-from dptext_spark.config.load import parse_config
-from dptext_spark.config.model import other_lexicon, recorded_version
+from dptext_spark.config.model import other_lexicon
 from dptext_spark.disclosure.facts import RunRecord, ShownSettings
 from dptext_spark.errors import RunError
-from dptext_spark.importance.selection import Importance
-from dptext_spark.mechanisms import MECHANISMS
-from dptext_spark.mechanisms.base import present_name
 from dptext_spark.model.privatizer import ENGINE_VERSION
 from dptext_spark.model.tables.delta_log import SEAL, Commit, our_commits
 from dptext_spark.model.tables.target_checks import other_engine
 from dptext_spark.runtime.record import Json, Record
 from dptext_spark.spark.tables.tables import undone_by
-from dptext_spark.text.identifiers.types import IN_LANGUAGES, KEEP, NO_IDENTIFIERS
 from dptext_spark.text.names.search import ListSources
 
 if TYPE_CHECKING:
@@ -87,14 +80,14 @@ class Binding(Record):
 
     @classmethod
     def in_commit(cls, commit: Commit) -> Binding | None:
-        """Read what a commit of ours says; None of one that says nothing. Older ones do not name their engine."""
+        """Read what a commit of ours says; None of one that says nothing."""
         found = commit.said.get(SEAL)
-        return None if found is None else cls.from_dict({"engine": FIRST_ENGINE, **found}, SEAL)
+        return None if found is None else cls.from_dict(found, SEAL)
 
 
 def engine_of(record: RunRecord) -> str:
-    """Return the version of the engine that made a run's draws; older rows do not say."""
-    return record.made_by.get("engine") or FIRST_ENGINE
+    """Return the version of the engine that made a run's draws."""
+    return record.made_by["engine"]
 
 
 def bind_run(
@@ -102,7 +95,6 @@ def bind_run(
     record: RunRecord,
     earlier: RunRecord | None,
     commit: Commit | None,
-    spellings: Collection[str] = (),
 ) -> RunRecord:
     """Bind a run to what its run id was begun with.
 
@@ -111,7 +103,6 @@ def bind_run(
         record: its row of `runs`.
         earlier: the row that stands there; None where there is none.
         commit: of the same run id, where it committed. Then the run is only accounted for: that draws nothing and needs no key.
-        spellings: the settings as rows of earlier versions hold them.
 
     Returns:
         The row. Of a run that committed it names the key of its commit.
@@ -145,14 +136,10 @@ def bind_run(
         )
     same_key, config = before.key_commitment == now.key_commitment, record.config
     lists, before, now = _lists_apart(before, now, same_key) if earlier is not None else ("", before, now)
-    if earlier is not None and any(_are_equal(before.config, one) for one in spellings):
-        before = replace(before, config=now.config)
     if earlier is not None and commit is not None and not same_key:
         # What is not shown is bound by the key of the commit, which cannot be asked: nothing is read or drawn for it again.
         config = earlier.config
         before, now = (replace(one, config=_COMMITMENT.sub("", one.config)) for one in (before, now))
-    if earlier is not None and _are_equal(before.config, now.config):
-        before = replace(before, config=now.config)
     differ = [name for name in SETTINGS if getattr(before, name) != getattr(now, name)]
     if differ:
         _check_lexicon(
@@ -239,14 +226,6 @@ def _sealed_in(commit: Commit, run_id: str) -> Binding:
             "it cannot be accounted for. Use a new run id."
         )
     return found
-
-
-def _are_equal(before: str, now: str) -> bool:
-    """Whether two rows hold the same settings: in the same words, or but for some that the older one lacks."""
-    try:
-        return before == now or not differences(json.loads(before), json.loads(now))
-    except ValueError:
-        return False
 
 
 def _check_lexicon(before: str, now: str, said: str, valid: str) -> None:
@@ -370,19 +349,14 @@ def differences(
 ) -> dict[str, tuple[object, object]]:
     """Return the settings that differ, by name with dots: what they were, and what they are.
 
-    A setting that a record lacks, for it is older, is what it was then: its default. That rule holds wherever a run or a stream
-    is bound.
-
     Args:
-        before: the settings of an older record, or of a section of it.
+        before: the settings of a record, or of a section of it.
         now: those of another.
         section: its name; empty of all settings.
     """
     found: dict[str, tuple[object, object]] = {}
     for name in sorted(before.keys() | now.keys()):
-        one, other = (
-            values[name] if name in values else _default(section, name, values) for values in (before, now)
-        )
+        one, other = before.get(name), now.get(name)
         if (section, name) == ("lexicon", "version") and None in (one, other):
             continue  # of one an artifact decided: the model's fingerprint tells
         if (
@@ -395,30 +369,6 @@ def differences(
         elif one != other:
             found[name] = (one, other)
     return found
-
-
-def _default(section: str, name: str, values: Mapping[str, Json]) -> object:
-    """Return the default of a setting that a section lacks; None where it has none."""
-    if section == "mechanism":
-        kind = MECHANISMS.get(present_name(str(values.get("name"))))
-        known = {} if kind is None else {one.name: one.default for one in fields(kind)}
-        return known.get(name)
-    if section == "identifiers":
-        return [] if name == IN_LANGUAGES else KEEP
-    if (section, name) == ("lexicon", "version"):
-        return recorded_version(values)
-    return _defaults().get(section, {}).get(name)
-
-
-@cache
-def _defaults() -> dict[str, Mapping[str, Json]]:
-    """Return the defaults by section, those of all settings under the empty name."""
-    found = parse_config(
-        {"input": {"path": "/in"}, "columns": ["text"], "output": {"path": "/out"}}
-    ).as_dict()
-    found["policy"]["identifiers"] = NO_IDENTIFIERS.as_dict()  # before they were looked for there were none
-    sections = {name: values for name, values in found.items() if isinstance(values, dict)}
-    return {**sections, "": found, "importance": Importance(percent=100).as_dict() | {"percent": None}}
 
 
 def version_of_lexicon(values: tuple[object, object]) -> str:

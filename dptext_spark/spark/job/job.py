@@ -129,7 +129,7 @@ def run_once(
             committed = commit is not None
             if commit is not None:
                 check_still_there(plan.place.target, plan.run_id, commit.version, commits)
-            record = bind_run(plan, record, earlier, commit, plan.spellings(plan.run_id))
+            record = bind_run(plan, record, earlier, commit)
             if not committed and plan.rows == 0:
                 raise _no_row(config)
             if not committed and (plan.stream is None or plan.stream.is_unseen):

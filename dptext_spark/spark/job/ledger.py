@@ -28,7 +28,6 @@ from dptext_spark.ledger.entry import (
     ALL,
     BEGUN,
     CHANGED,
-    FORMAT,
     LIMIT,
     METRIC,
     RESERVED,
@@ -113,7 +112,7 @@ def reserve(
     Raises:
         RunError: the limit would be passed and no override is given, or raised without a reason; the entries of the target's
             releases are gone; the ledger cannot be written.
-        DataError: what is there is no ledger, a damaged one, or one of a newer version.
+        DataError: what is there is no ledger, a damaged one, or one of another schema version.
     """
     path = plan.place.ledger
     try:
@@ -308,7 +307,7 @@ def decision(asked: Entry, here: Book, status: str, limit: float | None, why: st
     latest = [one.at + timedelta(microseconds=1) for one in here.decisions]
     return Decision(
         f"{asked.attempt}.{status}", asked.attempt, max([asked.at, *latest]), asked.run_id, asked.input, asked.input_id, status,
-        limit, why, asked.output, FORMAT,
+        limit, why, asked.output,
     )  # fmt: skip
 
 
@@ -367,7 +366,6 @@ def _asked(plan: RunPlan, source: Source, added_to: str | None) -> list[Entry]:
             limit=None,
             override=None,
             output=str(plan.place.target),
-            format_version=FORMAT,
         )
         for number, column in enumerate(plan.columns)
     ]

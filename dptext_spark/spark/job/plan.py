@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import platform
-import re
 import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -46,11 +45,6 @@ from dptext_spark.spark.udf.ship import Shipped
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-# Options that earlier versions took for secrets, and hid without binding them.
-_SECRET = re.compile(
-    r"(?i)pass(word|wd|phrase)?$|secret|token|credential|signature|(private|access|account).?key|sas(\.|$)"
-)
 
 SAMPLE_ROWS = 1_000
 
@@ -268,19 +262,6 @@ class RunPlan:
         """Name the columns of a condition, and bind it by the key: its constants may be private."""
         names = ", ".join(parsed(where).roots(self.df.columns))
         return f"{HIDDEN_CONDITION}{names}; {self.key.commitment(f'where {run_id} {where}')[:32]})"
-
-    def spellings(self, run_id: str) -> list[str]:
-        """Return the same settings as rows of earlier versions hold them: the condition in clear, and most options."""
-        if self.bound is not None:
-            return []
-        shown, source = self.shown_settings(run_id).values, self.config.input
-        options = {name: HIDDEN if _SECRET.search(name) else value for name, value in source.options.items()}
-        hidden = None if source.where is None else self._hidden_condition(run_id, source.where)
-        inputs = {name: value for name, value in shown["input"].items() if name != "time_zone"}
-        return [
-            json.dumps({**shown, "input": {**inputs, "options": options, "where": where}}, sort_keys=True)
-            for where in {source.where, hidden}
-        ]
 
     def _bound_settings(self) -> ShownSettings:
         """Return what the row of the run is bound to: a micro-batch to the stream's settings, and the lists that it was given."""

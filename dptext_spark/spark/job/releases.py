@@ -173,7 +173,7 @@ def metric_of(guarantee: Guarantee, mechanism: Mechanism, made: Manifest) -> str
     """Name a distance so that equal names are equal distances: by the lexicon and, but for the Euclidean, the mechanism."""
     made_from: list[Any] = [made.spec.get("lexicon_fingerprint", made.fingerprint)]
     if guarantee.metric != "euclidean":
-        parameters = mechanism.as_dict(recorded=True).items()
+        parameters = mechanism.as_dict().items()
         made_from.append({name: value for name, value in parameters if name not in NOT_OF_THE_DISTANCE})
     return _metric_name(guarantee, made_from)
 
@@ -194,7 +194,7 @@ def shown_mechanism(config: RunConfig) -> str:
     """Return the mechanism of the settings, what chooses words and the engine as JSON; lists of words by length and digest."""
     shown = {
         name: briefly(value) if isinstance(value, list) else value
-        for name, value in config.mechanism.as_dict(recorded=True).items()
+        for name, value in config.mechanism.as_dict().items()
     }
     if config.importance is not None:
         shown["importance"] = config.importance.as_dict()

@@ -20,10 +20,10 @@ from pyspark.sql import functions as F
 from dptext_spark.config.locations import normal_path
 from dptext_spark.config.sections import is_table_name
 from dptext_spark.disclosure.facts import RunMetric, RunRecord
-from dptext_spark.errors import DataError, RunError, SettingsError
+from dptext_spark.errors import RunError, SettingsError
 from dptext_spark.spark.errors import condition_of
 from dptext_spark.spark.tables.schemas import METRICS, PROPERTIES, RUNS, frame_of
-from dptext_spark.spark.tables.tables import opened_if_there
+from dptext_spark.spark.tables.tables import own_table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -110,7 +110,7 @@ def find(spark: SparkSession, folder: str, run_id: str) -> RunRecord | None:
     Raises:
         DataError: the table there is not one of runs.
     """
-    table = _table(spark, folder)
+    table = own_table(spark, folder)
     rows = [] if table is None else table.where(F.col("run_id") == run_id).collect()
     # Two processes that began one run at once may both have appended a row; the one that came to its end counts.
     rows.sort(key=lambda row: row["status"] not in FINISHED)
@@ -123,7 +123,7 @@ def micro_batches(spark: SparkSession, folder: str, stream: str) -> dict[str, in
     Raises:
         DataError: the table there is not one of runs.
     """
-    table = _table(spark, folder)
+    table = own_table(spark, folder)
     if table is None:
         return {}
     rows = table.where(F.col("run_id").startswith(f"{stream}.")).select("run_id", "output_version").collect()
@@ -132,7 +132,7 @@ def micro_batches(spark: SparkSession, folder: str, stream: str) -> dict[str, in
 
 def newest(spark: SparkSession, folder: str, count: int, status: str | None = None) -> list[RunRecord]:
     """Return the newest runs, of one status or of any, newest first; none where there is no such table."""
-    table = _table(spark, folder)
+    table = own_table(spark, folder)
     if table is None:
         return []
     found = table if status is None else table.where(F.col("status") == status)
@@ -146,25 +146,12 @@ def require(spark: SparkSession, folder: str) -> None:
     Raises:
         DataError: the table there is not one of runs.
     """
-    _table(spark, folder)
-
-
-def _table(spark: SparkSession, folder: str) -> DataFrame | None:
-    """Open the table of runs, or return None."""
-    table = opened_if_there(spark, folder)
-    if table is None:
-        return None
-    missing = [name for name in RUNS.fieldNames() if name not in table.columns]
-    if missing:
-        raise DataError(
-            f"audit.shareable: the table in {folder!r} lacks {', '.join(missing)}; name another folder."
-        )
-    return table
+    own_table(spark, folder)
 
 
 def is_unfinished(spark: SparkSession, folder: str, output: str) -> bool:
     """Whether a run that was to write `output` began and did not commit."""
-    table = opened_if_there(spark, folder)
+    table = own_table(spark, folder)
     if table is None:
         return False
     begun = table.where(F.col("status").isin("started", "failed"))
@@ -196,7 +183,7 @@ def put(
         stands = find(spark, folder, record.run_id) if keep_finished and not new else None
         if stands is not None and stands.status in FINISHED:
             return stands
-        there = not new and opened_if_there(spark, folder) is not None
+        there = not new and own_table(spark, folder) is not None
         _write(folder, frame, replaced if there else None, "run_id")
         return record
 
@@ -205,7 +192,7 @@ def put(
 
 def read_log(spark: SparkSession, folder: str, run_id: str) -> None:
     """Have Delta read the log of the table of runs and keep it, as far as a run needs it that then replaces its row."""
-    table = opened_if_there(spark, folder)
+    table = own_table(spark, folder)
     if table is not None:
         table.where(F.col("run_id") == run_id).inputFiles()
 
@@ -231,7 +218,7 @@ def put_metrics(
 ) -> None:
     """Replace the metrics of a run whose names begin with `prefix`: (column or None, name, value) each; `new`: there are none.
 
-    Each run is a partition, as in `runs`; a table of an earlier version has none, and stays so.
+    Each run is a partition, as in `runs`.
     """
     rows = [
         (run_id, column, name, None if value is None else float(value)) for column, name, value in metrics
@@ -240,7 +227,7 @@ def put_metrics(
     replaced = f"run_id = '{checked(run_id)}'" + (f" AND startswith(metric, '{prefix}')" if prefix else "")
 
     def once() -> tuple[()]:
-        there = opened_if_there(spark, folder) is not None
+        there = own_table(spark, folder) is not None
         _write(folder, frame, replaced if there and not new else None, None if there else "run_id")
         return ()
 
@@ -258,7 +245,7 @@ def add_metrics(
 
 def metrics_of(spark: SparkSession, folder: str, run_id: str) -> list[RunMetric] | None:
     """Return the metrics of a run; None where there are none."""
-    table = opened_if_there(spark, folder)
+    table = own_table(spark, folder)
     if table is None:
         return None
     rows = table.where(F.col("run_id") == run_id)

@@ -17,7 +17,7 @@ from dptext_spark.config.sections import Input, Ledger, Section
 from dptext_spark.errors import DataError, DPTextError, RunError, SettingsError
 from dptext_spark.ledger.balance import Balance, allowed, bound_by, kept_limit
 from dptext_spark.ledger.balance import after as balance_after
-from dptext_spark.ledger.entry import ALL, FORMAT, LIMIT, METRIC, RESERVED, SPENT, VOID, Book, Decision, Entry
+from dptext_spark.ledger.entry import ALL, LIMIT, METRIC, RESERVED, SPENT, VOID, Book, Decision, Entry
 from dptext_spark.model.artifact import Manifest
 from dptext_spark.model.privatizer import ENGINE_VERSION, Privatizer
 from dptext_spark.randomness.draws import RunKey
@@ -129,7 +129,6 @@ class RegistrationSpec:
             limit=None,
             override=None,
             output=self.output,
-            format_version=FORMAT,
         )
 
 

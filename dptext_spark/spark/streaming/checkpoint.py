@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
-from pyspark.sql import types as T
 
 from dptext_spark.disclosure.facts import ShownSettings
 from dptext_spark.errors import RunError, SettingsError
@@ -24,8 +23,8 @@ from dptext_spark.spark.job import runs
 from dptext_spark.spark.job.beside import Effect, Observer, announced, unobserved
 from dptext_spark.spark.job.checks import detail_of_input, holds_files, place_of
 from dptext_spark.spark.job.idempotency import DECIDED, differences, version_of_lexicon
-from dptext_spark.spark.tables.schemas import frame_of
-from dptext_spark.spark.tables.tables import Target, escaped, opened_if_there
+from dptext_spark.spark.tables.schemas import BINDING, frame_of
+from dptext_spark.spark.tables.tables import Target, escaped, own_table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -33,15 +32,7 @@ if TYPE_CHECKING:
     from dptext_spark.config.model import RunConfig
     from dptext_spark.spark.job.plan import RunPlan
 
-FORMAT = 1
 OWN = "dptext"  # the folder in the checkpoint
-SCHEMA = T.StructType(
-    [
-        T.StructField("format_version", T.IntegerType()),
-        T.StructField("stream", T.StringType()),
-        T.StructField("bound", T.StringType()),
-    ]
-)
 # Settings that decide what is drawn from what, and where it goes. The others may change while a stream lives.
 SETTINGS = ("input", *DECIDED)
 LONGEST = 100  # characters of a stream's run id: a micro-batch's has a number behind it
@@ -125,17 +116,12 @@ def begun(spark: SparkSession, config: RunConfig) -> Begun | None:
     """Return the stream that is bound to the checkpoint of these settings, and what it has done; None where there is none.
 
     Raises:
-        SettingsError: another version of the package wrote what binds it.
-        DataError: the table of runs is none.
+        DataError: what binds it, or the table of runs, is of another schema version.
     """
-    table = opened_if_there(spark, _binding(config).path)
-    if table is None:
+    table = own_table(spark, _binding(config))
+    row = None if table is None else table.first()
+    if row is None:
         return None
-    row = table.first()
-    if row is None or row["format_version"] != FORMAT:
-        raise SettingsError(
-            f"stream.checkpoint: {config.checkpoint!r} was written by another version of this package; valid: format {FORMAT}."
-        )
     stream = str(row["stream"])
     batches = runs.micro_batches(spark, place_of(config).runs, stream)
     return Begun(stream, StreamBinding.read(row["bound"]), batches)
@@ -177,7 +163,7 @@ def begin(plan: RunPlan, begun: Begun | None, at: Observer = unobserved) -> str:
             "its checkpoint."
         )
     bound = StreamBinding.of_plan(plan, plan.run_id).text
-    frame = frame_of(plan.spark, [(FORMAT, plan.run_id, bound)], SCHEMA)
+    frame = frame_of(plan.spark, [(plan.run_id, bound)], BINDING)
     with announced(Effect.CHECKPOINT_BINDING, at):
         frame.write.format("delta").mode("error").save(_binding(config).path)
     return plan.run_id

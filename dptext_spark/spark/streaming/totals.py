@@ -17,7 +17,7 @@ from dptext_spark.spark.job import counting, runs
 from dptext_spark.spark.job.beside import Effect, Observer, reading, side_by_side, unobserved
 from dptext_spark.spark.job.ledger import standing
 from dptext_spark.spark.job.plan import RunPlan
-from dptext_spark.spark.tables.tables import opened_if_there, releases
+from dptext_spark.spark.tables.tables import own_table, releases
 from dptext_spark.spark.udf.column import UNKNOWN_ROWS
 from dptext_spark.text.engine import COUNTERS
 
@@ -136,7 +136,7 @@ def _metrics(plan: RunPlan) -> list[RunMetric]:
     Figures of one record do not add up over micro-batches; of those the largest is kept, and only where no record can have
     rows in two of them.
     """
-    table = opened_if_there(plan.spark, plan.place.metrics)
+    table = own_table(plan.spark, plan.place.metrics)
     if table is None:
         return []
     summed = (

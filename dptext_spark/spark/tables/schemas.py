@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyspark.sql import types as T
 
+from dptext_spark.errors import SCHEMA_VERSION
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
@@ -19,10 +21,13 @@ _ARROW: dict[T.DataType, pa.DataType] = {
 _BATCH = "spark.sql.execution.arrow.maxRecordsPerBatch"
 # Of a table when it is made. They are small and read whole: bounds of each file's values would be computed in vain.
 PROPERTIES = {"delta.dataSkippingNumIndexedCols": "0"}
+SCHEMA = "dptext.schema"  # in the metadata of a table's first column: the version of its schema
 
 
 def _table(*fields: tuple[str, T.DataType, str]) -> T.StructType:
-    return T.StructType([T.StructField(name, kind, True, {"comment": said}) for name, kind, said in fields])
+    schema = T.StructType([T.StructField(name, kind, True, {"comment": said}) for name, kind, said in fields])
+    schema.fields[0].metadata[SCHEMA] = SCHEMA_VERSION
+    return schema
 
 
 RUNS = _table(
@@ -101,11 +106,10 @@ LEDGER = _table(
     ("limit", _D, "that bound the run when it was reserved; of a row limit, the one that is kept"),
     ("override", _S, "the reason for which the limit was passed"),
     ("output", _S, "where the release is; `function NAME` of a function of SQL"),
-    ("format_version", T.IntegerType(), "of the row"),
     (
         "record_words",
         _L,
-        "drawn words of the longest record, rounded up to a quarter power of two; NULL of older entries",
+        "drawn words of the longest record, rounded up to a quarter power of two; NULL where a record has no epsilon",
     ),
     (
         "record_epsilon",
@@ -113,6 +117,12 @@ LEDGER = _table(
         "what one release was found to cost such a record; NULL where a record has no epsilon",
     ),
     ("record_delta", _D, "up to which probability"),
+)
+
+
+BINDING = _table(
+    ("stream", _S, "the run id of the stream that a checkpoint is of"),
+    ("bound", _S, "what it is bound to, JSON"),
 )
 
 

@@ -18,7 +18,7 @@ from pyspark.sql import types as T
 
 from dptext_spark.config.locations import absolute, normal_path
 from dptext_spark.config.sections import Input, is_table_name
-from dptext_spark.errors import DataError, SettingsError
+from dptext_spark.errors import DataError, SettingsError, check_schema
 from dptext_spark.model.tables.delta_log import Commit, our_commits
 from dptext_spark.model.tables.local_schema import files_in, is_here
 from dptext_spark.model.tables.table_checks import (
@@ -38,6 +38,7 @@ from dptext_spark.spark.tables.condition import selected
 from dptext_spark.spark.tables.csv_files import CORRUPT, partition_columns, read_csv
 from dptext_spark.spark.tables.paths import paths_of, schema_of
 from dptext_spark.spark.tables.records import check_headers, checked_csv, checked_json
+from dptext_spark.spark.tables.schemas import SCHEMA
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -379,6 +380,28 @@ def opened_if_there(spark: SparkSession, place: str | Target) -> DataFrame | Non
             return None
         raise
     return found
+
+
+def own_table(spark: SparkSession, place: str | Target) -> DataFrame | None:
+    """Open a table of dptext's own; None where there is none.
+
+    Raises:
+        DataError: it has another schema version, or is another's.
+    """
+    table = opened_if_there(spark, place)
+    return None if table is None else checked_table(table, place)
+
+
+def checked_table(table: DataFrame, place: str | Target) -> DataFrame:
+    """Return a table of dptext's own whose schema version is known.
+
+    Raises:
+        DataError: it has another schema version, or is another's.
+    """
+    check_schema(
+        table.schema.fields[0].metadata.get(SCHEMA) if table.columns else None, f"the table {str(place)!r}"
+    )
+    return table
 
 
 def undone_by(commits: Sequence[Commit], version: int) -> int | None:

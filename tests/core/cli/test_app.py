@@ -271,7 +271,7 @@ def test_calibrate_as_json_and_the_epsilon_holds(words: str, capsys: pytest.Capt
 
 def test_calibrate_from_draws_says_so(words: str, capsys: pytest.CaptureFixture[str]) -> None:
     capsys.readouterr()
-    settings = ("--set", words, "--set", "mechanism.name=calibrated", "--sample", 6, "--steps", 6)
+    settings = ("--set", words, "--set", "mechanism.name=mvc", "--sample", 6, "--steps", 6)
     assert dptext("calibrate", *settings, "-r", "N_w max <= 0.6") == 0
     out = " ".join(capsys.readouterr().out.split())
     assert "Estimated from 1,000 draws of each of 6 of 40 words" in out
@@ -281,7 +281,7 @@ def test_calibrate_from_draws_says_so(words: str, capsys: pytest.CaptureFixture[
 
 def test_calibrate_bounds_what_an_attack_finds(words: str, capsys: pytest.CaptureFixture[str]) -> None:
     """For noise between bounds, of a token alone; for a law exactly. Of the 40 words be, do and he are stop words."""
-    noise = ("--set", words, "--set", "mechanism.name=calibrated", "--steps", 4, "--high", 50)
+    noise = ("--set", words, "--set", "mechanism.name=mvc", "--steps", 4, "--high", 50)
     capsys.readouterr()
     assert dptext("calibrate", *noise, "-r", "bayes token <= 0.5") == 0
     out = " ".join(capsys.readouterr().out.split())

@@ -9,15 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from dptext_spark.config.load import load_config, load_model_config, parse_config, parse_model_config
 from dptext_spark.config.model import RunConfig
-from dptext_spark.disclosure.facts import ShownSettings
 from dptext_spark.errors import SettingsError
-from dptext_spark.importance.selection import Importance, Level, mechanism_again
 from dptext_spark.lexicon.readers.formats import FORMATS
-from dptext_spark.mechanisms import MECHANISMS, MVC, CusText, Mechanism, SanText, Vickrey
+from dptext_spark.mechanisms import MECHANISMS, CusText, SanText
 from dptext_spark.mechanisms.output_sets import MAPPINGS
 from dptext_spark.mechanisms.samplers import MAX_SLOTS
 from dptext_spark.text.policy import OOV, Policy
@@ -102,28 +99,6 @@ def test_as_dict_is_json_and_makes_the_same_settings_again() -> None:
         "require",
         "approval",
     }  # what is not used leaves no trace
-
-
-@pytest.mark.parametrize(
-    ("given", "mechanism"),
-    [
-        ("{{name: {0}, epsilon: 3}}", MVC(epsilon=3.0)),
-        ("{{name: vickrey, noise: {0}, t: 0.25}}", Vickrey(noise="mvc", t=0.25)),
-    ],
-)
-def test_the_older_name_of_a_mechanism_binds_as_its_present_one(given: str, mechanism: Mechanism) -> None:
-    """Rows, seals and ledgers keep the older name, so that what was begun under it goes on."""
-    then, now = (accepted(mechanism=yaml.safe_load(given.format(name))) for name in ("calibrated", "mvc"))
-    assert then == now
-    assert then.mechanism == mechanism
-    assert "calibrated" not in mechanism.as_dict().values()
-    assert "mvc" not in json.dumps([now.as_dict(), now.spec()])
-    assert parse_config(now.as_dict()) == now
-    assert mechanism_again(mechanism.as_dict(recorded=True)) == mechanism
-    assert ShownSettings(now.as_dict()).mechanism == mechanism.name
-    levels = Importance(levels=(Level(20.0, mechanism=mechanism), Level(None)))
-    assert "mvc" not in json.dumps(levels.as_dict())
-    assert Importance.of(levels.as_dict()) == levels
 
 
 def test_spec_is_what_a_model_is_made_from() -> None:

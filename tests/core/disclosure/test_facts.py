@@ -1,4 +1,4 @@
-"""The facts of a run and its row of `runs`: what is written is read back, and what an older row lacks has its default."""
+"""The facts of a run and its row of `runs`: what is written is read back."""
 
 from __future__ import annotations
 
@@ -23,8 +23,6 @@ from dptext_spark.ledger.balance import Spending
 from dptext_spark.ledger.sums import Spent, Total
 from dptext_spark.mechanisms.summary import Summary
 from dptext_spark.model.certificate import Certificate, LossFigure
-from dptext_spark.text.identifiers.types import NO_IDENTIFIERS
-from dptext_spark.text.policy import Policy
 
 CONFIG = parse_config(
     {"input": {"path": "/in"}, "columns": ["body"], "output": {"path": "/out"}, "importance": {"percent": 30}}
@@ -94,28 +92,3 @@ def test_a_row_is_read_back() -> None:
     assert (ended.settings.columns, ended.settings.selection) == (("body",), CONFIG.importance)
     assert ended.opened()["guarantee"] == GUARANTEE.as_dict()
     assert json.loads(json.dumps(Unchanged(ended).as_dict()))["run"]["started_at"] == "2026-11-21T09:30:00"
-
-
-def test_a_row_of_an_older_version_says_less() -> None:
-    known = (
-        "run_id",
-        "status",
-        "started_at",
-        "key_commitment",
-        "key_kind",
-        "artifact",
-        "input",
-        "identity",
-        "output",
-    )
-    settings = {"columns": ["body"], "consistency": "token", "policy": {"oov": "keep"}}
-    row = {**{name: getattr(RECORD, name) for name in known}, "config": json.dumps(settings)}
-    found = RunRecord.of(row)
-    assert (found.certified, found.spent, found.made_by) == (None, None, {})
-    assert found.statement == Statement(())
-    assert found.settings.policy == Policy(oov="keep", identifiers=NO_IDENTIFIERS)
-    assert found.settings.selection is None
-    spent = {"ledger": "/ledger", "since": "2025-01-01", "input": "/in", "columns": [], "sentence": "Spent."}
-    assert Spending.from_dict(spent) == Spending("/ledger", "2025-01-01", "/in", (), sentence="Spent.")
-    level = {"kind": "epsilon_dp", "epsilon": 1.0}
-    assert replace(found, guarantee=json.dumps(level)).promised == Guarantee("epsilon_dp", 1.0)

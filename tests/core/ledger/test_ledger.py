@@ -9,7 +9,7 @@ from dataclasses import fields, replace
 from datetime import datetime, timedelta
 from fractions import Fraction
 from itertools import product
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 
@@ -51,7 +51,7 @@ def entry(**changes: Any) -> Entry:
         "input": "/data/tickets", "input_id": "id-1", "input_version": "delta:1", "column": "body", "record_key": "ticket",
         "unit": RECORD, "consistency": "record", "mechanism": "{}", "kind": "epsilon_dp", "metric": None, "epsilon": 1.0,
         "delta": 0.0, "holds": True, "records": "all", "release": f"release {number}", "status": SPENT, "why": None,
-        "limit": None, "override": None, "output": "/out", "format_version": 1,
+        "limit": None, "override": None, "output": "/out",
     }  # fmt: skip
     if changes.get("consistency") == "token":
         plain["unit"] = TOKEN
@@ -64,7 +64,6 @@ def limited(limit: float, **changes: Any) -> Decision:
     plain: dict[str, Any] = {
         "entry": f"d{number}", "attempt": f"a{number}", "at": NOW + timedelta(seconds=number), "run_id": "r9",
         "input": "/data/tickets", "input_id": "id-1", "status": LIMIT, "limit": limit, "why": None, "output": "/out",
-        "format_version": 2,
     }  # fmt: skip
     return Decision(**{**plain, **changes})
 
@@ -154,7 +153,7 @@ class TestADamagedRow:
 
 class TestAKeptLimit:
     def test_is_none_at_first(self) -> None:
-        assert kept_limit(Book(0, [entry(limit=3.0, format_version=2)], [])) is None
+        assert kept_limit(Book(0, [entry(limit=3.0)], [])) is None
 
     def test_rises_by_a_reason_and_of_those_without_one_the_least_holds(self) -> None:
         def kept(*rows: Decision) -> float | None:
@@ -507,53 +506,6 @@ def test_runs_that_passed_a_limit_are_named_with_their_reason() -> None:
     )
 
 
-class TestUnderstated:
-    """The first engine chose words text by text, and spoke of whole records."""
-
-    LEVELS: ClassVar[dict[str, Any]] = {
-        "percent": None,
-        "levels": [{"share": 20, "epsilon": 4}, {"share": None, "epsilon": 5}],
-    }
-    SHARE: ClassVar[dict[str, Any]] = {"percent": 30.0, "levels": []}
-    ALL: ClassVar[tuple[dict[str, Any], ...]] = (
-        {"percent": 100.0, "levels": []},
-        {"percent": None, "levels": [{"share": None, "epsilon": 5}]},
-    )
-
-    def made_by(self, importance: dict[str, Any] | None, **more: Any) -> str:
-        return json.dumps({"name": "custext", "epsilon": 5.0, "importance": importance, **more})
-
-    def test_older_entries_with_importance_are_shown(self) -> None:
-        for importance in (self.LEVELS, self.SHARE):
-            old = entry(epsilon=5.0, mechanism=self.made_by(importance))
-            assert old.understated
-            (balance,) = balances([old, entry(epsilon=2.0)], "/ledger")
-            said = "at least ε = 7 for all occurrences of a word in a record (spent 2 times, 1 of them understated)"
-            assert said in balance.sentence
-            assert balance.spending.as_dict()["columns"][0]["figures"][0]["understated"] == 1
-            assert any("The sum is a lower bound" in note for note in balance.notes)
-            shown = " ".join(spent_text([balance]).split())
-            assert said in shown
-            assert "may have been drawn at two levels, whose ε add up, or stand in clear" in shown
-            # So says the account of a run that adds to them.
-            assert said in grown([old], entry(epsilon=2.0)).sentence
-
-    def test_what_is_not(self) -> None:
-        plain = [
-            entry(mechanism=self.made_by(None)), entry(mechanism="{}"), entry(mechanism="custext"),
-            entry(mechanism=self.made_by(self.LEVELS, engine="2")),
-            entry(mechanism=self.made_by(self.LEVELS), consistency="token"),
-            *(entry(mechanism=self.made_by(one)) for one in self.ALL),
-        ]  # fmt: skip
-        assert not any(one.understated for one in plain)
-        (balance,) = balances(plain, "/ledger")
-        assert "at least" not in balance.sentence
-        assert "understated" not in spent_text([balance])
-        # What was void counts for nothing.
-        void = entry(mechanism=self.made_by(self.LEVELS), status=VOID)
-        assert "at least" not in balances([*plain, void], "/ledger")[0].sentence
-
-
 def test_entries_are_rows_of_the_table() -> None:
     one = entry()
     row = {field.name: getattr(one, field.name) for field in fields(Entry)}
@@ -596,7 +548,7 @@ class TestARecord:
     def test_what_is_void_is_not_of_a_record(self) -> None:
         assert spent_on_record([of_record(3.0, status=VOID)]).times == 0
 
-    def test_older_entries_have_no_figure_and_say_so(self) -> None:
+    def test_entries_without_a_figure_say_so(self) -> None:
         found = spent_on_record([entry(), of_record(3.0)])
         assert (found.epsilon, found.times, found.without) == (3.0, 1, 1)
         assert str(found).endswith("(spent once), and 1 release without a figure for a record")
@@ -613,15 +565,6 @@ class TestARecord:
         assert (found.record_words, found.record_epsilon, found.status) == (12, 4.0, SPENT)
         (kept,) = settled([of_record(2.0, entry="e", status=RESERVED), replace(entry(), entry="e")])
         assert kept.record_epsilon == 2.0
-
-    def test_a_table_of_an_older_version_lacks_the_columns(self) -> None:
-        row = {
-            name: value
-            for name, value in row_of(entry()).items()
-            if not name.startswith("record_") or name == "record_key"
-        }
-        (found,) = Book.of(0, columns_of([row])).entries
-        assert found.record_epsilon is None
 
     @pytest.mark.parametrize(
         "change", [{"record_epsilon": -1.0}, {"record_delta": 2.0}, {"record_epsilon": math.inf}]

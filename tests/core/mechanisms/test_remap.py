@@ -316,8 +316,8 @@ def test_levels_share_the_table_of_their_average() -> None:
 
 def test_who_does_not_ask_for_it_records_nothing_of_it() -> None:
     for name, kind in MECHANISMS.items():
-        assert "remap" not in kind(**({"m": 3} if name == "projection" else {})).as_dict(recorded=True)
-    assert CusText(remap="bayes").as_dict(recorded=True)["remap"] == "bayes"
+        assert "remap" not in kind(**({"m": 3} if name == "projection" else {})).as_dict()
+    assert CusText(remap="bayes").as_dict()["remap"] == "bayes"
 
 
 def test_another_prior_or_policy_is_another_release() -> None:

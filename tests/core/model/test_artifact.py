@@ -175,7 +175,7 @@ def test_a_damaged_array(folder: Path, damage: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "content", [None, "", "{", "[]", "3", '{"format": 2}', '{"format": "1"}', '{"format": 1}', "\xff"]
+    "content", [None, "", "{", "[]", "3", '{"schema": 2}', '{"schema": "1"}', '{"schema": 1}', "\xff"]
 )
 def test_a_foreign_folder(folder: Path, content: str | None) -> None:
     file = folder / "manifest.json"
@@ -191,7 +191,7 @@ def test_a_foreign_folder(folder: Path, content: str | None) -> None:
 
 def test_a_saved_lexicon_is_no_artifact(tmp_path: Path) -> None:
     Lexicon(Vocabulary.of(["a", "b"]), np.eye(2, dtype=np.float32)).save(tmp_path / "lexicon")
-    with pytest.raises(DataError, match="another format"):
+    with pytest.raises(DataError, match="has no schema version"):
         open_model(tmp_path / "lexicon")
 
 

@@ -327,10 +327,10 @@ def test_an_artifact_of_another_engine_is_refused(vectors: Path, tmp_path: Path)
             prepare(parse_model_config({"mechanism": {"k": k}, "run": {"artifact": str(tmp_path / "model")}}))
 
 
-def test_an_artifact_of_the_first_packaged_lexicon_is_refused(tmp_path: Path) -> None:
+def test_an_artifact_of_another_packaged_lexicon_is_refused(tmp_path: Path) -> None:
     compile_to(parse_model_config({}), tmp_path / "model")
     manifest = artifact.read_manifest(tmp_path / "model")
-    assert manifest.spec["lexicon"].pop("version") == 3
+    manifest.spec["lexicon"]["version"] = 1
     manifest.sealed().write(tmp_path / "model")
     run = {"artifact": str(tmp_path / "model")}
     with pytest.raises(
@@ -351,12 +351,13 @@ def test_the_cache_makes_models_of_another_engine_anew(vectors: Path) -> None:
     assert old != new
 
 
-def test_a_model_of_the_format_before_is_prepared_again(vectors: Path, tmp_path: Path) -> None:
+def test_a_model_of_another_schema_version_is_prepared_again(vectors: Path, tmp_path: Path) -> None:
     with pytest.MonkeyPatch.context() as earlier:
-        earlier.setattr("dptext_spark.model.artifact.FORMAT", 1)
+        for module in ("errors", "model.artifact", "model.compile"):
+            earlier.setattr(f"dptext_spark.{module}.SCHEMA_VERSION", 0)
         compile_to(settings(vectors), tmp_path / "model")
         first, old = prepare(settings(vectors))
-    with pytest.raises(DataError, match=r"is of another format, .* format 3; prepare it again"):
+    with pytest.raises(DataError, match=r"has schema version 0; this dptext reads version 1"):
         prepare(parse_model_config({"run": {"artifact": str(tmp_path / "model")}}))
     second, new = prepare(settings(vectors))  # the cache does so by itself
     assert old != new

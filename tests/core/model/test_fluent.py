@@ -328,8 +328,8 @@ def test_the_prior_is_part_of_a_fluent_model_alone(lexicon: Lexicon, model: Priv
     assert compile_model(FLUENT, other).fingerprint != model.fingerprint
     plain = CusText(epsilon=2.0, k=4)
     assert compile_model(plain, other).fingerprint == compile_model(plain, lexicon).fingerprint
-    assert "fluent" not in plain.as_dict(recorded=True)
-    assert FLUENT.as_dict(recorded=True)["fluent"] is True
+    assert "fluent" not in plain.as_dict()
+    assert FLUENT.as_dict()["fluent"] is True
     assert FLUENT.without_context() == plain
 
 

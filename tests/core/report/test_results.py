@@ -11,7 +11,7 @@ import pytest
 from dptext_spark.audit.results import OtherResult, WordAttack
 from dptext_spark.errors import DataError
 from dptext_spark.report.facts import gathered
-from dptext_spark.report.results import KINDS, read_results, require_run, result_of
+from dptext_spark.report.results import read_results, require_run, result_of
 from dptext_spark.report.sections.model_figures import Model
 from tests.core.report.accounts import METRICS, row, small_model
 
@@ -65,20 +65,6 @@ def test_an_audit_of_a_table_is_results_of_its_run(tmp_path: Path) -> None:
         DataError, match="figures: 'r1' is the audit of '/data/out', and not of a table that run r2 wrote"
     ):
         require_run([other, *found], "r2")
-
-
-def test_an_audit_that_an_earlier_version_printed_is_read_by_its_kinds() -> None:
-    """The file was printed before results had classes; its figures are those of invented texts."""
-    file = Path(__file__).with_name("audit_of_old.json")
-    given = json.loads(file.read_text(encoding="utf-8"))["results"]
-    found = read_results([file])
-    written = json.loads(json.dumps([one.as_dict() for one in found]))
-    assert written == [{**one, "audit": "r1", "table": "/data/out"} for one in given]
-    assert [type(one) for one in found] == [KINDS.get(one["name"], WordAttack) for one in given]
-    assert [one["name"] for one in given if one["name"] not in KINDS] == ["each word alone"]
-    assert {one.name for one in found if not one.is_attack} == {
-        "kept words", "downstream accuracy", "text overlap", "vector similarity", "encoder similarity",
-    }  # fmt: skip
 
 
 def test_a_result_that_lacks_a_field_of_its_kind_is_shown_as_it_is() -> None:

@@ -14,7 +14,6 @@ import pytest
 from pyspark.sql import types as T
 
 from dptext_spark.config.load import parse_config
-from dptext_spark.disclosure import disclosure
 from dptext_spark.disclosure.facts import RunRecord
 from dptext_spark.disclosure.released import filters_on_text
 from dptext_spark.errors import RunError
@@ -33,7 +32,6 @@ from dptext_spark.spark.job.idempotency import (
     differences,
 )
 from dptext_spark.spark.job.plan import RunPlan
-from dptext_spark.spark.job.releases import shown_mechanism
 from dptext_spark.spark.tables.schemas import RUNS
 from dptext_spark.text.identifiers.types import NO_IDENTIFIERS
 
@@ -100,9 +98,10 @@ def test_what_binds_a_run_is_in_the_table_and_the_seal_is_short() -> None:
     assert len(json.dumps(sealed)) < 600
 
 
+POLICY: dict[str, Any] = {"stop_words": "keep", "identifiers": NO_IDENTIFIERS.as_dict()}
 CONFIG: dict[str, Any] = {
     **dict.fromkeys(DECIDED), "input": {"path": "/in", "table": None, "where": "a"},
-    "mechanism": {"name": "custext", "epsilon": 2.0, "k": 20}, "policy": {"stop_words": "keep"}, "audit": {"scopes": 1},
+    "mechanism": {"name": "custext", "epsilon": 2.0, "k": 20}, "policy": POLICY, "audit": {"scopes": 1},
 }  # fmt: skip
 
 
@@ -112,8 +111,6 @@ def row_of(**changes: Any) -> RunRecord:
 
 def test_a_finished_run_may_be_tried_again_while_its_source_goes_on() -> None:
     check_finished(replace(row_of(), input_version="delta:9"), replace(row_of(), key_commitment="c2"))
-    # What was begun before identifiers were looked for goes on without.
-    check_finished(row_of(policy={"stop_words": "keep", "identifiers": NO_IDENTIFIERS.as_dict()}), row_of())
     check_finished(row_of(audit={"scopes": 2}, input={"path": "/in", "where": "b"}), row_of())
 
 
@@ -128,9 +125,9 @@ def test_a_finished_run_may_be_tried_again_while_its_source_goes_on() -> None:
             {"mechanism": {"name": "tem", "epsilon": 2.0}},
             r"mechanism\.k.*mechanism\.name \(custext then, tem now\)",
         ),
-        ({"policy": {"stop_words": "draw"}}, r"policy\.stop_words \(keep then, draw now\)"),
+        ({"policy": {**POLICY, "stop_words": "draw"}}, r"policy\.stop_words \(keep then, draw now\)"),
         (
-            {"policy": {"stop_words": "keep", "identifiers": {**NO_IDENTIFIERS.as_dict(), "phone": "fake"}}},
+            {"policy": {**POLICY, "identifiers": {**NO_IDENTIFIERS.as_dict(), "phone": "fake"}}},
             r"policy\.identifiers\.phone \(keep then, fake now\)",
         ),
         ({"columns": ["title"]}, r"columns"),
@@ -143,40 +140,6 @@ def test_a_finished_run_is_no_other_release(changes: dict[str, Any], said: str) 
         check_finished(row_of(**changes), row_of())
 
 
-def test_a_setting_that_an_older_record_lacks_had_its_default_then() -> None:
-    """Of all settings, of a section, of a mechanism, and of a section within one."""
-    whole = parse_config(
-        {"input": {"path": "/in"}, "columns": ["body"], "output": {"path": "/out"}}
-    ).as_dict()
-    now = json.loads(json.dumps(whole))
-    older = json.loads(json.dumps(whole))
-    for section, name in (
-        ("lexicon", "more"),
-        ("mechanism", "remainder"),
-        ("stream", "duplicates"),
-        ("input", "where"),
-    ):
-        del older[section][name]
-    del older["importance"], older["mode"], older["policy"]["identifiers"]
-    none = {**now, "policy": {**now["policy"], "identifiers": NO_IDENTIFIERS.as_dict()}}
-    assert differences(older, none) == {}
-    months = {
-        **none,
-        "policy": {**none["policy"], "identifiers": {**NO_IDENTIFIERS.as_dict(), "languages": ["de"]}},
-    }
-    assert differences(none, months) == {"policy.identifiers.languages": ([], ["de"])}
-    assert list(differences(older, {**none, "mode": "streaming"})) == ["mode"]
-    other = {**none, "mechanism": {**none["mechanism"], "remainder": "own"}}
-    assert differences(older, other) == {"mechanism.remainder": ("join", "own")}
-    assert {name.partition(".")[0] for name in differences(older, now)} == {
-        "policy"
-    }  # identifiers are looked for now
-    earlier, record = (replace(ROW, config=json.dumps(one, sort_keys=True)) for one in (older, none))
-    assert bind_run(setup_of(), record, earlier, None) == record
-    with pytest.raises(RunError, match="begun with another config"):
-        bind_run(setup_of(), replace(record, config=json.dumps(other)), earlier, None)
-
-
 def test_a_finished_run_has_one_model_and_one_target() -> None:
     with pytest.raises(RunError, match="another model"):
         check_finished(row_of(), replace(row_of(), artifact="f2"))
@@ -184,40 +147,32 @@ def test_a_finished_run_has_one_model_and_one_target() -> None:
         check_finished(row_of(), replace(row_of(), output="elsewhere"))
 
 
-# Older rows and seals do not say which engine made their draws: it was the first.
-OLDER = [
-    replace(ROW, versions=json.dumps({"dptext_spark": "0.1.0", "engine": "1"})),
-    replace(ROW, versions=json.dumps({"dptext_spark": "0.1.0"})),
-    replace(ROW, versions=None),
-]
+OTHER = replace(ROW, versions=json.dumps({"dptext_spark": "0.1.0", "engine": "1"}))
 
 
-@pytest.mark.parametrize("older", OLDER, ids=["that says so", "that does not", "without versions"])
 class TestAnotherEngine:
-    def test_an_unfinished_run_is_refused_or_a_second_release(self, older: RunRecord) -> None:
+    def test_an_unfinished_run_is_refused_or_a_second_release(self) -> None:
         said = r"begun with another engine \(1 then, 2 now\).*the same key gives other draws.*did not finish.*second_release"
         # Its settings may differ for the same reason, and that is what is said.
-        for one in (older, replace(older, config="x", key_commitment="c2")):
+        for one in (OTHER, replace(OTHER, config="x", key_commitment="c2")):
             with pytest.raises(RunError, match=said):
                 bind_run(setup_of(), ROW, one, None)
-        assert bind_run(setup_of("accept"), ROW, older, None) == replace(ROW, second_release=True)
+        assert bind_run(setup_of("accept"), ROW, OTHER, None) == replace(ROW, second_release=True)
 
     @pytest.mark.parametrize("lost", [False, True], ids=["with its row", "without its row"])
-    def test_a_run_that_committed_is_not_accounted_for(self, older: RunRecord, lost: bool) -> None:
-        sealed = Binding.sealed(older).as_dict()
-        if "engine" not in (older.versions or ""):
-            del sealed["engine"]  # as it was written then
+    def test_a_run_that_committed_is_not_accounted_for(self, lost: bool) -> None:
+        sealed = Binding.sealed(OTHER).as_dict()
         commit = Commit(0, metadata=json.dumps({"dptext_run": "r1", SEAL: sealed}))
         for accepted in ("refuse", "accept"):
             with pytest.raises(
                 RunError, match=r"engine \(1 then, 2 now\).*was not accounted for.*version of the package"
             ):
-                bind_run(setup_of(accepted), ROW, None if lost else older, commit)
+                bind_run(setup_of(accepted), ROW, None if lost else OTHER, commit)
         assert engine_of_commit(commit) == "1"
         assert engine_of_commit(commit_of(ROW)) == ENGINE_VERSION
 
-    def test_a_finished_run_is_another_release(self, older: RunRecord) -> None:
-        earlier = replace(row_of(), versions=older.versions)
+    def test_a_finished_run_is_another_release(self) -> None:
+        earlier = replace(row_of(), versions=OTHER.versions)
         with pytest.raises(
             RunError, match=r"'r1' has committed with another engine \(1 then, 2 now\): the package was"
         ):
@@ -406,28 +361,6 @@ def test_options_are_shown_by_name_but_for_harmless_ones() -> None:
     assert plain["Sep"] == ";"
 
 
-def test_rows_of_earlier_versions_are_the_same_settings() -> None:
-    """They held a condition in clear, and every option whose name was not known for a secret."""
-    given = {
-        "options": {"pwd": "x", "db.password": "y"},
-        "format": "csv",
-        "where": "author = 'a' AND ts > '2024-01-01'",
-    }
-    setup = made(**given)
-    now = replace(ROW, config=config_of(setup))
-    then = json.loads(now.config)
-    then["input"] |= {"options": {"pwd": "x", "db.password": "(hidden)"}, "where": given["where"]}
-    del then["input"]["time_zone"]
-    earlier = replace(ROW, config=json.dumps(then, sort_keys=True))
-    assert bind_run(setup_of(), now, earlier, None, setup.spellings("r1")) == now
-    for changes in ({"where": "author = 'b'"}, {"options": {"pwd": "z", "db.password": "(hidden)"}}):
-        other = replace(
-            ROW, config=json.dumps({**then, "input": {**then["input"], **changes}}, sort_keys=True)
-        )
-        with pytest.raises(RunError, match="begun with another config"):
-            bind_run(setup_of(), now, other, None, setup.spellings("r1"))
-
-
 def test_what_is_bound_by_a_key_is_compared_under_that_key() -> None:
     given = {"options": {"pwd": "x"}, "format": "csv", "where": "body = 'a'"}
     then, now = (replace(ROW, config=config_of(made(key, **given))) for key in (0, 1))
@@ -443,24 +376,8 @@ def test_what_is_bound_by_a_key_is_compared_under_that_key() -> None:
         bind_run(setup_of(), other, then, commit_of(then))
 
 
-def test_a_mechanism_binds_by_the_name_that_older_rows_have() -> None:
-    """In runs, streams and the ledger; what shows settings to people says the present name."""
-    plain = {"input": {"path": "/in"}, "columns": ["body"], "output": {"path": "/out"}}
-    for older, present in (
-        ({"name": "calibrated", "epsilon": 3.0}, {"name": "mvc", "epsilon": 3.0}),
-        ({"name": "vickrey", "noise": "calibrated"}, {"name": "vickrey", "noise": "mvc"}),
-    ):
-        now, then = (parse_config(plain | {"mechanism": one}) for one in (present, older))
-        assert now.as_dict()["mechanism"].items() >= older.items()
-        assert json.loads(shown_mechanism(now)).items() >= older.items()
-        assert differences(then.as_dict(), now.as_dict()) == {}
-        assert differences({"mechanism": older}, {"mechanism": now.as_dict()["mechanism"]}) == {}
-        assert f"The mechanism is {present['name']} (" in str([*disclosure._made_with(now)])
-        assert "calibrated" not in str([*disclosure._made_with(now)])
-
-
-def test_the_first_packaged_lexicon_has_no_version_and_is_another_one() -> None:
-    old = {"source": "default", "format": "auto", "limit": None, "vocabulary": None, "more": []}
+def test_another_packaged_lexicon_is_another_release() -> None:
+    old = {"source": "default", "format": "auto", "limit": None, "vocabulary": None, "more": [], "version": 1}
     new = {**old, "version": 2}
     said = r"lexicon\.version \(1 then, 2 now\): the packaged lexicon was changed"
     with pytest.raises(RunError, match=rf"begun with another {said}.*a new run id"):
@@ -469,8 +386,6 @@ def test_the_first_packaged_lexicon_has_no_version_and_is_another_one() -> None:
         check_finished(row_of(lexicon=new), row_of(lexicon=old))
     bind_run(setup_of(), row_of(lexicon=new), row_of(lexicon=new), None)
     # Of another lexicon there is no version, and where an artifact alone decides its fingerprint tells.
-    glove = {**old, "source": "/glove.txt"}
+    glove = {name: value for name, value in old.items() if name != "version"} | {"source": "/glove.txt"}
     for before, now in ((glove, glove), (old, {**old, "version": None}), (new, {**old, "version": None})):
         assert differences({"lexicon": before}, {"lexicon": now}) == {}
-    more = {**glove, "more": [{"source": "default"}]}
-    assert differences({"lexicon": more}, {"lexicon": {**more, "version": 2}}) == {"lexicon.version": (1, 2)}

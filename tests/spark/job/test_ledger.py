@@ -18,6 +18,7 @@ from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import pytest
+from pyspark.sql import types as T
 
 from dptext_spark.config.load import parse_config
 from dptext_spark.config.model import RunConfig
@@ -36,7 +37,7 @@ from dptext_spark.spark.job.plan import RunPlan
 from dptext_spark.spark.job.prepare import prepare_run
 from dptext_spark.spark.job.releases import Source
 from dptext_spark.spark.runner import run
-from dptext_spark.spark.tables.schemas import LEDGER
+from dptext_spark.spark.tables.schemas import LEDGER, SCHEMA
 from dptext_spark.spark.tables.tables import Target, history
 
 CHECKOUT = Path(__file__).resolve().parents[3]
@@ -233,21 +234,8 @@ class TestALimit:
         assert "came to 2 with ledger.limit 1" in passed.warnings[0]
         assert kept.decisions == [(LIMIT, 1.0, None)]
 
-    def test_of_an_older_ledger_is_the_greatest_that_its_entries_name(self, kept: Kept) -> None:
-        older = [
-            entry_of(name, limit=limit, format_version=1)
-            for name, limit in (("a", 4.0), ("b", 3.0), ("c", None))
-        ]
-        kept.rows = list(older)
-        with pytest.raises(RunError, match="the ledger keeps 4 "):
-            kept.run("d", limit=5.0)
-        balance = kept.run("d")
-        assert (balance.limit, balance.kept, balance.left) == (4.0, 4.0, 0.0)
-        assert kept.decisions == []
-        assert kept.run("e", limit=5.0, raise_limit="one more").kept == 5.0
-
     def test_is_of_one_input(self, kept: Kept) -> None:
-        kept.rows = [entry_of("x", input="/elsewhere", input_id=None, limit=9.0, format_version=1)]
+        kept.rows = [entry_of("x", input="/elsewhere", input_id=None, limit=9.0)]
         assert kept.run("a").limit is None
         assert kept.run("b", limit=2.0).kept == 2.0
 
@@ -561,11 +549,12 @@ class TestARun:
         with pytest.raises(DataError, match="holds files and is no ledger"):
             run(config(here, ledger={"path": str(here / "raw")}), spark, key=KEY)
         spark.range(1).write.format("delta").save(str(here / "other"))
-        with pytest.raises(DataError, match="is no ledger: it lacks entry, attempt"):
+        with pytest.raises(DataError, match="has no schema version; this dptext reads version 1"):
             run(config(here, ledger={"path": str(here / "other")}), spark, key=KEY)
-        newer = spark.createDataFrame([("x", 3)], "what string, format_version int")
+        first = T.StructField("entry", T.StringType(), True, {SCHEMA: 2})
+        newer = spark.createDataFrame([("x",)], T.StructType([first]))
         newer.write.format("delta").save(str(here / "newer"))
-        with pytest.raises(DataError, match="has format 3, and this version of the package knows 2"):
+        with pytest.raises(DataError, match="has schema version 2; this dptext reads version 1"):
             run(config(here, ledger={"path": str(here / "newer")}), spark, key=KEY)
         assert not (here / "out").exists()
         assert not (here / "out_audit").exists()
@@ -612,25 +601,6 @@ class TestARecord:
             run(config(here, ledger={"limit_record": 4.0}, **second), spark, key=OTHER).status == "succeeded"
         )
         assert [one.record_epsilon for one in entries(spark, here)] == [epsilon, epsilon]
-
-    @pytest.mark.cluster
-    def test_of_an_older_ledger_has_no_figure_and_is_not_added_to_without_a_reason(
-        self, spark: Any, here: Path
-    ) -> None:
-        run(config(here, run={"id": "first"}), spark, key=KEY)
-        table = spark.read.format("delta").load(str(here / "ledger"))
-        older = table.drop("record_words", "record_epsilon", "record_delta")
-        older.write.format("delta").option("delta.appendOnly", "true").save(str(here / "older"))
-        place: dict[str, Any] = {"path": str(here / "older"), "limit_record": 90.0}
-        second: dict[str, Any] = {
-            "output": {"path": str(here / "second"), "other_columns": "keep"},
-            "run": {"id": "second"},
-        }
-        with pytest.raises(RunError, match=r"1 of the releases of .* have no figure for a record"):
-            run(config(here, ledger=place, **second), spark, key=OTHER)
-        run(config(here, ledger={**place, "override": "minute 7"}, **second), spark, key=OTHER)
-        found = ledger.entries_of(spark, place["path"]).entries
-        assert [one.record_words for one in found] == [None, 2]
 
 
 @pytest.mark.cluster

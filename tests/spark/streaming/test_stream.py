@@ -356,27 +356,26 @@ class TestWhatIsRefusedBeforeAByteIsWritten:
             assert _files(tmp_path) == files, said
         place = str(tmp_path / "out_checkpoint/dptext")
         version = len(history(spark, Target(path=place)))
-        spark.read.format("delta").load(place).selectExpr(
-            "format_version + 1 AS format_version", "stream", "bound"
-        ).write.format("delta").mode("overwrite").save(place)
-        with pytest.raises(
-            SettingsError, match="was written by another version of this package; valid: format"
-        ):
-            stream(**same)
-        spark.sql(f"RESTORE TABLE delta.`{place}` TO VERSION AS OF {version - 1}")
         before = spark.read.format("delta").load(place)
         kept = json.loads(before.first()["bound"])
         older = json.dumps(kept | {"model": [kept["model"][0], "1"]})
         before.withColumn("bound", F.lit(older)).write.format("delta").mode("overwrite").save(place)
         with pytest.raises(
-            SettingsError, match=r"another engine \(1 then, 3 now\).*new checkpoint and a new"
+            SettingsError, match=r"another engine \(1 then, \d now\).*new checkpoint and a new"
         ):
             stream(**same)
-        first = {"source": "default", "format": "auto", "limit": None, "vocabulary": None, "more": []}
+        first = {
+            "source": "default",
+            "format": "auto",
+            "limit": None,
+            "vocabulary": None,
+            "more": [],
+            "version": 1,
+        }
         older = json.dumps(kept | {"settings": {**kept["settings"], "lexicon": first}})
         before.withColumn("bound", F.lit(older)).write.format("delta").mode("overwrite").save(place)
         with pytest.raises(
-            SettingsError, match=r"another lexicon\.version \(1 then, 3 now\): the packaged lexicon was"
+            SettingsError, match=r"another lexicon\.version \(1 then, \d now\): the packaged lexicon was"
         ):
             stream(**{**same, "lexicon": {"source": "default"}})
         spark.sql(f"RESTORE TABLE delta.`{place}` TO VERSION AS OF {version - 1}")

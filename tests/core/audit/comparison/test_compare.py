@@ -281,7 +281,7 @@ def test_processors_make_no_difference(
     config: ModelConfig, places: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     texts = [read_records(places / name, name, "last") for name in ("public", "private")]
-    asked = ComparisonSpec.of(config, "diffractor,calibrated,tem", ["2,8"], **SIZES)
+    asked = ComparisonSpec.of(config, "diffractor,mvc,tem", ["2,8"], **SIZES)
     monkeypatch.setattr("dptext_spark.audit.attacks.adversary.SMALL", 10)
     monkeypatch.setattr("dptext_spark.audit.attacks.tokens.DRAWN", 100)
     found = []
