@@ -64,12 +64,6 @@ FLOATING_POINT = (
 )
 SINGULAR = 1e6  # condition number from which the matrix that shapes noise is not inverted
 NOISES = ("radial", "laplace", "gaussian", "truncated_laplace")
-PARAMETERS = {
-    "radial": 2,
-    "laplace": 1,
-    "gaussian": 1,
-    "truncated_laplace": 2,
-}  # how many each has, see `fill`
 RADIAL, LAPLACE, GAUSSIAN, TRUNCATED_LAPLACE = range(4)
 _SIGN = np.uint64(1 << 63)
 _STEP = 2.0**-63
