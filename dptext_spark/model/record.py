@@ -18,12 +18,7 @@ from dptext_spark.errors import DPTextError
 from dptext_spark.guarantee import Guarantee, counted
 from dptext_spark.importance.budget import Budget
 from dptext_spark.mechanisms.privacy_loss import RecordLoss, record_loss
-from dptext_spark.mechanisms.privacy_loss.accountant import (
-    DELTA,
-    RecordBound,
-    record_bound,
-    rounded_up,
-)
+from dptext_spark.mechanisms.privacy_loss.accountant import DELTA, RecordBound, record_bound, rounded_up
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.rounding import digits_up, exact
 from dptext_spark.runtime.jit import build

@@ -16,13 +16,7 @@ from typing import TYPE_CHECKING
 
 from dptext_spark.audit.estimates import Metric
 from dptext_spark.audit.table.findings import Findings, TableAudit
-from dptext_spark.audit.table.metrics import (
-    COUNTS,
-    KeptWords,
-    listed_figures,
-    row_figures,
-    text_figures,
-)
+from dptext_spark.audit.table.metrics import COUNTS, KeptWords, listed_figures, row_figures, text_figures
 from dptext_spark.audit.table.plan import LABEL_ROWS, SAMPLE, AuditPlan
 from dptext_spark.audit.table.utility import attack_sample
 from dptext_spark.config.model import ModelConfig

@@ -32,13 +32,7 @@ from pyspark.sql import Column, DataFrame, Window, functions
 
 from dptext_spark.arrays import I32, I64, U64, Bools, Ids
 from dptext_spark.audit.table.findings import StayedWord
-from dptext_spark.audit.table.metrics import (
-    COUNTS,
-    FoundNames,
-    kept_words,
-    listed_counts,
-    name_counts,
-)
+from dptext_spark.audit.table.metrics import COUNTS, FoundNames, kept_words, listed_counts, name_counts
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import RunKey, hash_keys, identify
 from dptext_spark.spark.errors import INVALID_UTF8, TaskError, code_of

@@ -24,12 +24,7 @@ from dptext_spark.randomness.draws import RunKey
 from dptext_spark.runtime.record import Json
 from dptext_spark.spark.errors import reduced
 from dptext_spark.spark.job import runs
-from dptext_spark.spark.job.entries import (
-    appended,
-    check_ledger_writable,
-    check_single_ledger,
-    ledger_of,
-)
+from dptext_spark.spark.job.entries import appended, check_ledger_writable, check_single_ledger, ledger_of
 from dptext_spark.spark.job.ledger import Reservation, decision, labelled, own_entries, settle
 from dptext_spark.spark.job.releases import ReleaseSpec, Source, metric_of_model, source_at
 from dptext_spark.spark.tables.paths import paths_of
