@@ -96,7 +96,7 @@ class TestRuns:
         spark.createDataFrame([("r1", "private")], "run_id string, body string").write.format("delta").save(
             folder
         )
-        with pytest.raises(DataError, match=r"audit\.shareable: the table in .* lacks status, started_at"):
+        with pytest.raises(DataError, match="has no schema version; this dptext reads version 1"):
             runs.find(spark, folder, "r1")
 
 
@@ -119,15 +119,6 @@ class TestMetrics:
             ("r1", None, "audit_top1", 0.25),
             ("r1", None, "words", 8.0),
         ]
-
-    def test_a_table_of_an_earlier_version_has_no_partitions(self, spark, folder: str) -> None:
-        there = spark.createDataFrame([("r0", None, "words", 1.0)], METRICS)
-        there.write.format("delta").save(folder)
-        for value, new in ((2.0, True), (3.0, False)):
-            runs.put_metrics(spark, folder, "r1", [(None, "words", value)], new=new)
-        found = spark.read.format("delta").load(folder)
-        assert sorted(map(tuple, found.collect())) == [("r0", None, "words", 1.0), ("r1", None, "words", 3.0)]
-        assert partitions_of(spark, Target(path=folder)) == []
 
     def test_runs_that_replace_theirs_at_once_do_not_conflict(self, spark, folder: str) -> None:
         for run_id in ("r1", "r2"):
