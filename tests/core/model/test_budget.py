@@ -15,7 +15,7 @@ import pytest
 
 from dptext_spark.config.load import parse_config, parse_model_config
 from dptext_spark.errors import DataError, SettingsError
-from dptext_spark.importance.budget import Budget, BudgetSelector, laws_below, restored_budget
+from dptext_spark.importance.budget import Budget, BudgetSelector, laws_below
 from dptext_spark.importance.selection import Importance
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import CusText, SanText
@@ -87,6 +87,7 @@ def test_laws_are_quarter_powers_of_two_below_the_mechanisms() -> None:
         assert all(law >= max(epsilon / 16, 0.05) for law in laws[1:])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("consistency", ["token", "record"])
 def test_the_law_is_the_largest_that_fits(consistency: str) -> None:
     made = model(consistency)
@@ -223,14 +224,6 @@ def test_it_is_saved_and_opened_again(tmp_path: Path) -> None:
         assert again.budget == BUDGET
         texts = [" ".join(words(n)) for n in range(12)]
         assert drawn(again, texts) == drawn(made, texts)
-
-
-@pytest.mark.parametrize("most", [[0, 4], [4, 4], [5, 4], [4, 100_001], [4], [4.0, 5.0]], ids=str)
-def test_damaged_arrays_are_an_error(most: list[Any]) -> None:
-    with pytest.raises(DataError, match=r"artifact: budget\.most"):
-        restored_budget(BUDGET, {"most": np.array(most)}, model().samplers[1:2])
-    with pytest.raises(DataError, match="artifact: budget holds the arrays"):
-        restored_budget(BUDGET, {}, model().samplers[1:2])
 
 
 @pytest.mark.parametrize(
