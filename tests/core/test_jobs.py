@@ -23,6 +23,7 @@ def job(name: str) -> ModuleType:
     return module
 
 
+@pytest.mark.long
 def test_prepare_writes_an_artifact_that_a_run_can_name(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -47,6 +48,7 @@ def test_prepare_refuses_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert not (tmp_path / "model").exists()
 
 
+@pytest.mark.long
 def test_privatize_is_the_run_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     minimal = JOBS.parent / "conf" / "minimal.yaml"
     (tmp_path / "in.csv").write_text("ticket_id,body\n1,the man\n")

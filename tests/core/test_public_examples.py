@@ -26,6 +26,7 @@ def test_each_public_name_has_an_example(door: str) -> None:
     assert without == []
 
 
+@pytest.mark.long
 def test_the_examples_without_spark_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "reviews.yaml").write_text(SETTINGS, encoding="utf-8")

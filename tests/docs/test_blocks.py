@@ -116,6 +116,7 @@ def test_targets_scripts_extras_and_sections_exist() -> None:
             assert (CHECKOUT / job).is_file()
 
 
+@pytest.mark.long
 def test_the_job_can_be_planned(settings: Path, capsys: pytest.CaptureFixture[str]) -> None:
     dry = [words for page, words in commands("dptext") if page == "README.md" and "--dry-run" in words]
     assert dry == [["run", "reviews.yaml", "--dry-run"]]
@@ -135,6 +136,7 @@ def test_the_job_can_be_planned(settings: Path, capsys: pytest.CaptureFixture[st
     assert "output set" in capsys.readouterr().out
 
 
+@pytest.mark.long
 def test_the_sentence_can_be_previewed(capsys: pytest.CaptureFixture[str]) -> None:
     preview = re.search(r"`dptext preview (\"[^`]*\")`", text("docs/getting-started.md"))
     assert preview is not None

@@ -81,6 +81,7 @@ def test_who_shares_an_output_set_is_as_computed_on_the_packaged_lexicon() -> No
     assert 0.9 * law.told_bits < law.ruled_out_bits < law.told_bits  # nearly all that a draw tells
 
 
+@pytest.mark.long
 def test_the_ticket_of_the_readme_is_the_demos_and_what_balanced_releases_of_it() -> None:
     """The style decides what a reader is shown: a new lexicon or style gives another ticket."""
     ticket = next(block for block in blocks(CHECKOUT / "README.md", "text") if block.startswith("before"))

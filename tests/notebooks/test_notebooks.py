@@ -220,6 +220,7 @@ def test_readme_and_tutorials_name_all() -> None:
     assert [name for name in NAMES if f"]({Path(name).stem}.md)" not in tutorials] == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[] if name in SHORT else [pytest.mark.cluster]) for name in NAMES]
 )

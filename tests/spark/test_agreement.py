@@ -185,6 +185,7 @@ def agree(spark, folder: Path, case: Case) -> dict[str, tuple[int | str, str]]:
     return found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", CASES)
 def test_all_end_alike(spark, tmp_path: Path, name: str) -> None:
     case = CASES[name]
@@ -198,6 +199,7 @@ def test_all_end_alike(spark, tmp_path: Path, name: str) -> None:
         assert written.where("body IS NOT NULL" if case.columns == ("body",) else "true").count() == case.rows
 
 
+@pytest.mark.long
 def test_a_shallow_clone(spark, tmp_path: Path) -> None:
     spark.range(40).selectExpr("id", f"'{BODY}' AS body").write.format("delta").save(str(tmp_path / "whole"))
 

@@ -82,6 +82,7 @@ def read(df: Any) -> dict[int, tuple[Any, Any]]:
     return {row["id"]: (row["body"], row["notes"]) for row in df.collect()}
 
 
+@pytest.mark.long
 def test_a_run_states_the_budget_and_spends_it(
     spark: SparkSession, settings: dict[str, Any], tmp_path: Path
 ) -> None:

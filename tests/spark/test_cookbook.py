@@ -94,6 +94,7 @@ def test_every_query_of_the_page_is_tested() -> None:
     assert len(blocks(PAGE, "sql")) == len(QUERIES)
 
 
+@pytest.mark.long
 def test_the_run_that_wrote_the_table(spark: SparkSession, house: Path) -> None:
     (row,) = asked(spark, house, "Which runs wrote this table")
     assert (row.run_id, row.status, row.output_version, row.key_kind) == ("run1", "succeeded", 0, "given")

@@ -52,6 +52,7 @@ def house(session: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pa
     os.chdir(here)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("file", PAGES, ids=name_of)
 def test_its_python_runs(
     file: Path,

@@ -51,6 +51,7 @@ def raised_by(spark) -> Exception:
     return caught.value
 
 
+@pytest.mark.long
 def test_a_map_with_one_key_twice_names_its_column_and_the_cure(spark, tmp_path: Path) -> None:
     kind = pa.map_(pa.string(), pa.string())
     notes = pa.array([[(MARKER, "good news"), (MARKER, "the people of the day")]], kind)
@@ -160,6 +161,7 @@ class TestReduced:
         assert str(reduced(OddError(MARKER), [])) == "Spark failed with OddError."
 
 
+@pytest.mark.long
 def test_a_run_that_spark_fails_is_not_chained_to_the_text(spark, tmp_path: Path, fragments: list) -> None:
     spark.createDataFrame([(1, MARKER)], "id long, body string").write.parquet(str(tmp_path / "in"))
     frame = spark.read.parquet(str(tmp_path / "in"))

@@ -173,6 +173,7 @@ class TestThePlan:
         expected = by_the_core(privatizer)
         assert texts(filtered) == {i: expected[i] for i, customer, *_ in ROWS if customer == "c3"}
 
+    @pytest.mark.long
     def test_a_filter_on_the_output_sees_the_output(self, out: DataFrame, privatizer) -> None:
         expected = {i: pair for i, pair in by_the_core(privatizer).items() if "a" in (pair[0] or "")}
         assert texts(out.where("body LIKE '%a%'")) == expected

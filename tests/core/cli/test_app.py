@@ -172,6 +172,7 @@ def test_preview_prints_before_and_after(capsys: pytest.CaptureFixture[str]) -> 
     assert "ε-differentially private" in out
 
 
+@pytest.mark.long
 def test_preview_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert dptext("preview", "Hello", "--set", "mechanism.epsilon=7", "--top", 2, "--json") == 0
     found = json.loads(capsys.readouterr().out)
@@ -180,12 +181,14 @@ def test_preview_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert len(found["words"][0]["candidates"]) == 2
 
 
+@pytest.mark.long
 def test_preview_takes_the_settings_of_a_run(settings: Path, capsys: pytest.CaptureFixture[str]) -> None:
     settings.write_text(SETTINGS + "policy: {oov: keep}\n")
     assert dptext("preview", "Qwxyz", "--config", settings, "--json") == 0
     assert json.loads(capsys.readouterr().out)["output"] == "Qwxyz"
 
 
+@pytest.mark.long
 def test_preview_of_fluent_draws_shows_the_sentence_by_plain_ones_too(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -476,6 +479,7 @@ def test_a_file_goes_before_a_style_of_its_name(
     assert "by custext" in capsys.readouterr().out
 
 
+@pytest.mark.long
 def test_a_dry_run_does_not_import_pyspark(table: Path) -> None:
     code = (
         f"import sys; from dptext_spark.cli.app import main; code = main(['run', {str(table)!r}, '--dry-run', '--json']); "
@@ -541,6 +545,7 @@ def test_debug_may_stand_anywhere(settings: Path, job: list[Any], capsys: pytest
         assert "marker" in err
 
 
+@pytest.mark.long
 def test_a_process_ends_with_the_exit_code_and_a_pipe_may_close() -> None:
     assert in_a_process("preview", "x", "--set", "policy.oov=x").returncode == 2
     command = f"{sys.executable} -m dptext_spark.cli.app mechanisms --json | head -c 1"
@@ -551,6 +556,7 @@ def test_a_process_ends_with_the_exit_code_and_a_pipe_may_close() -> None:
     assert "Traceback" not in ended.stderr
 
 
+@pytest.mark.long
 def test_a_narrow_encoding_is_no_failure() -> None:
     command = [sys.executable, "-m", "dptext_spark.cli.app", "preview", "Hello"]
     env = {

@@ -72,6 +72,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
+@pytest.mark.long
 def test_a_csv_file_becomes_settings_that_a_run_takes(
     here: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -38,6 +38,7 @@ def test_where_it_is_not_used_it_leaves_no_trace() -> None:
         assert "allow_unknown" not in config.as_dict()["policy"]
 
 
+@pytest.mark.long
 def test_it_is_no_part_of_what_a_model_is_made_from() -> None:
     one, other = parse_config(ALLOWED), parse_config(PLAIN)
     assert one.spec() == other.spec()
@@ -66,6 +67,7 @@ def test_names_at_the_top_do_not_list_it() -> None:
         parse_config({**PLAIN, "other": 1})
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("oov", "said"),
     [

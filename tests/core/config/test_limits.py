@@ -57,6 +57,7 @@ def laughs(levels: int, kind: str) -> str:
     return "\n".join(lines)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("text", "said"),
     [

@@ -22,6 +22,7 @@ def silent(step: str, share: float | None) -> None:
     """Tell nobody."""
 
 
+@pytest.mark.long
 def test_the_process_compiles_first_and_releases_the_text_then() -> None:
     with ahead() as beside:
         beside.release(TEXT)

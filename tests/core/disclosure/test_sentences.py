@@ -254,6 +254,7 @@ def read(found: Case) -> Callable[[tuple[int, ...], tuple[int, ...], list[int], 
     return bound
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("chosen", SELECTION)
 @pytest.mark.parametrize("level", ["token", "record"])
 @pytest.mark.parametrize("name", EXACT)

@@ -62,6 +62,7 @@ def test_texts_are_those_of_a_plain_reading(texts: list[str]) -> None:
     assert read(texts) == [plain.is_read(text, known()) for text in texts]
 
 
+@pytest.mark.long
 @given(
     st.lists(
         st.tuples(some_text, st.lists(st.tuples(st.integers(0, 40), st.integers(1, 20)), max_size=3)),

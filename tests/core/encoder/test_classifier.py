@@ -228,6 +228,7 @@ def test_it_is_opened_once_and_when_a_text_needs_it(folder: Path, monkeypatch: p
     assert len(opened) == 1
 
 
+@pytest.mark.long
 def test_names_are_masked_by_a_model(tiny: Classifier) -> None:
     model = dp.compile(dp.CusText(epsilon=2.0, k=20), dp.Lexicon.default(), providers=[tiny])
     texts, counters = model.privatize(
@@ -245,6 +246,7 @@ def test_names_are_masked_by_a_model(tiny: Classifier) -> None:
     assert other.fingerprint != model.fingerprint
 
 
+@pytest.mark.long
 def test_another_process_finds_the_same(tiny: Classifier, tmp_path: Path) -> None:
     (tmp_path / "given").write_bytes(pickle.dumps((tiny, TEXTS)))
     program = (

@@ -42,6 +42,7 @@ def out(model: Privatizer) -> list[str | None]:
     return model.privatize(TEXTS, column="b", row_ids=ids, key=RunKey.insecure(3))[0].to_pylist()
 
 
+@pytest.mark.long
 def test_words_share_the_attention_of_their_text(encoder: str, every_word: Privatizer) -> None:
     words = list_words(every_word.engine, TEXTS, marks=True).words
     weights = Attention.open(encoder).weights(words)

@@ -210,6 +210,7 @@ def worst_loss(
     return (math.inf if worst == math.inf else math.log(worst)), pairs
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
 @pytest.mark.parametrize("shares", SHARES.values(), ids=SHARES)
 @pytest.mark.parametrize("consistency", ["token", "record"])

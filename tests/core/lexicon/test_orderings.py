@@ -59,6 +59,7 @@ def gaussian(words: int, size: int, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).normal(size=(words, size)).astype(np.float32)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("size", [1, 2, 7, 8, 9, 64, 100, 300])
 def test_it_is_the_plain_walk(size: int) -> None:
     check(gaussian(1300, size), [0, 1299, 640])

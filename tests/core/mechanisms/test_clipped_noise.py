@@ -18,6 +18,7 @@ from tests.core.mechanisms.plain_noise import draws_of, lexicon_of
 KINDS = (Laplace, Gaussian, TruncatedLaplace)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("size", [1, 2, 7, 300])
 @pytest.mark.parametrize("clip", [1e-3, 1.0, 3.7])
 def test_no_clipped_vector_is_longer_than_c(size: int, clip: float) -> None:

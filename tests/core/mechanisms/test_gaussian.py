@@ -55,6 +55,7 @@ def test_far_ends() -> None:
     assert gaussian_delta(1e-30, 1e-20) == pytest.approx(1e-20 / math.sqrt(2 * math.pi), rel=1e-9)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("epsilon", [1e-300, 1e-6, 0.1, 1.0, 10.0, 300.0, 1e6])
 @pytest.mark.parametrize("delta", [1e-300, 1e-12, 1 / 1200, 0.4, 0.999])
 def test_the_least_scale(epsilon: float, delta: float) -> None:

@@ -133,6 +133,7 @@ class TestTheVerifiedForm:
         assert made.parameters[0] == pytest.approx(scale)
         assert made.parameters[1] == pytest.approx(scale * math.log(1 + (math.exp(0.8) - 1) / 0.02), rel=1e-9)
 
+    @pytest.mark.long
     @pytest.mark.parametrize("dimensions", [1, 2, 3, 10, 300])
     @pytest.mark.parametrize("share", [1e-3, 0.1, 0.9, 0.999, 1.001, 1.1, 1.5, 2.5, 5.0, 20.0])
     def test_it_holds_on_both_sides_of_the_root_of_d(self, dimensions: int, share: float) -> None:

@@ -71,6 +71,7 @@ def test_t_0_is_the_noise_alone_draw_by_draw(noise: Any, epsilon: float) -> None
     assert (made.sample(ids, draws_of(4000)) == alone.compile(lexicon).sample(ids, draws_of(4000))).all()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("noise", ["mvc", "mahalanobis"])
 @pytest.mark.parametrize("t", [0.3, 1.0])
 def test_the_law(t: float, noise: Any) -> None:
@@ -133,6 +134,7 @@ def line_law(word: int, epsilon: float, t: float, drop_original: bool = False) -
     return law
 
 
+@pytest.mark.long
 def test_the_rule_on_the_noisy_vector_keeps_the_bound() -> None:
     epsilon, t = 1.2, 0.5
     made = Vickrey(epsilon, t).compile(lexicon_of(LINE))

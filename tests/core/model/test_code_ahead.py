@@ -78,6 +78,7 @@ def settings(vectors: Path, **given: Any) -> ModelConfig:
     return parse_model_config(named | given)
 
 
+@pytest.mark.long
 def test_it_is_made_once_for_a_kind_of_model(config: ModelConfig, vectors: Path, steps: list[str]) -> None:
     begin_code(config, steps.append, here=False)
     assert steps == ["making machine code for the workers meanwhile"]
@@ -179,6 +180,7 @@ def test_what_is_wrong_with_the_model_is_said_by_the_run_too(tmp_path: Path, ste
     assert "missing.txt' does not exist" in steps[-1]
 
 
+@pytest.mark.long
 def test_where_others_could_replace_the_cache_its_maker_alone_vouches_for_it(
     config: ModelConfig, steps: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -198,6 +200,7 @@ def test_where_others_could_replace_the_cache_its_maker_alone_vouches_for_it(
 class TestBesideAModel:
     """For a frame that is defined now and computed later."""
 
+    @pytest.mark.long
     def test_it_is_there_at_once_where_the_loops_are_cached(self, config: ModelConfig) -> None:
         privatizer, model = prepare(config)
         privatizer.warm_up()

@@ -327,6 +327,7 @@ def test_an_artifact_of_another_engine_is_refused(vectors: Path, tmp_path: Path)
             prepare(parse_model_config({"mechanism": {"k": k}, "run": {"artifact": str(tmp_path / "model")}}))
 
 
+@pytest.mark.long
 def test_an_artifact_of_another_packaged_lexicon_is_refused(tmp_path: Path) -> None:
     compile_to(parse_model_config({}), tmp_path / "model")
     manifest = artifact.read_manifest(tmp_path / "model")
@@ -383,6 +384,7 @@ def _prepare_in_a_process(source: Path, barrier: object, results: object) -> Non
     results.put((privatizer.fingerprint, str(folder)))  # type: ignore[attr-defined]
 
 
+@pytest.mark.long
 def test_two_processes_may_compile_at_once(vectors: Path) -> None:
     context = multiprocessing.get_context("spawn")
     barrier, results = context.Barrier(2), context.Queue()

@@ -292,6 +292,7 @@ def corpus() -> pa.Array:
     return pa.array([*rows, None, ""])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "settings", [{}, {"gaps": "normalise", "case": "lower"}, {"oov": "draw", "stop_words": "draw"}]
 )

@@ -97,6 +97,7 @@ def test_what_it_finds_is_what_a_plain_reading_finds(modules: Path, level: str, 
     assert drawn(made, given, kind=kind) == [None if text is None else plain(text) for text in TEXTS]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("level", ["token", "record", "dataset"])
 @pytest.mark.parametrize("which", ["plain", "importance", "budget"])
 def test_other_words_are_drawn_as_without_it(modules: Path, level: Any, which: str) -> None:
@@ -160,6 +161,7 @@ def test_the_first_counts_of_two_that_find_the_same(modules: Path) -> None:
     assert drawn(second, ["it is T-1"]) == ["it is [TOOL]"]
 
 
+@pytest.mark.long
 def test_it_is_saved_and_opened_only_where_it_is_named(modules: Path, tmp_path: Path) -> None:
     path = write(modules, "toy_g")
     made = model(Policy(providers=(path,)))

@@ -149,6 +149,7 @@ class TestANewProcess:
         compiled, took, drawn = ran.stdout.split(maxsplit=2)
         return int(compiled), int(took), drawn, ran.stderr
 
+    @pytest.mark.long
     def test_compiles_no_loop_and_draws_the_same(self, model: Path, tmp_path: Path) -> None:
         compiled, took, drawn, said = self.child(model, tmp_path / "empty")
         assert (compiled, said) == (0, "")
@@ -160,6 +161,7 @@ class TestANewProcess:
         )  # fmt: skip
         assert drawn.strip() == str(expected.to_pylist())
 
+    @pytest.mark.long
     def test_with_damaged_code_it_says_so_once_and_draws_the_same(self, model: Path) -> None:
         *_, drawn, _ = self.child(model, Path(code_cache()))
         content = own_file(model).read_bytes()
@@ -187,6 +189,7 @@ class TestAnotherPlace:
         assert "loops are compiled" not in ran.stderr
         return ran.stdout.split(maxsplit=2)
 
+    @pytest.mark.long
     def test_in_an_archive_of_py_files(self, model: Path, tmp_path: Path) -> None:
         archive = tmp_path / "dptext_spark.zip"
         with zipfile.ZipFile(archive, "w") as whole:
@@ -198,6 +201,7 @@ class TestAnotherPlace:
         assert int(compiled) == 0
         assert int(took) > 8
 
+    @pytest.mark.long
     def test_in_an_environment_that_was_packed_and_lies_elsewhere(self, model: Path, tmp_path: Path) -> None:
         """As `--archives` unpacks one: the package in another folder, which cannot be written, below another prefix."""
         environment = tmp_path / "environment"
@@ -363,6 +367,7 @@ class TestMaking:
         assert len(modes) == 3
         assert not any(modes)
 
+    @pytest.mark.long
     def test_it_takes_the_place_of_what_was_there(self, model: Path) -> None:
         resealed(model, lambda written: written["levels"][0]["made_with"].update(numba="0.1"))
         assert told(model) != []
@@ -389,6 +394,7 @@ class TestMaking:
         assert expected_text(model) == before
         assert told(model) == []
 
+    @pytest.mark.long
     def test_a_full_disk_leaves_the_model_as_it_was(
         self, model: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -401,11 +407,13 @@ class TestMaking:
             make_code(model, (OWN,))
         assert expected_text(model) == before
 
+    @pytest.mark.long
     def test_code_that_is_too_large_is_refused(self, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(machine_code, "MOST_BYTES", 10_000)
         with pytest.raises(DataError, match="valid: at most 10,000"):
             make_code(model, (OWN,))
 
+    @pytest.mark.long
     @pytest.mark.parametrize("seconds", [0.0, 0.5, 1.5])
     def test_a_process_that_is_killed_while_it_makes_code_leaves_the_old(
         self, model: Path, seconds: float
@@ -445,6 +453,7 @@ class TestSettings:
         ):
             parse_model_config({"run": {"artifact": "model", "artifact_fingerprint": text}})
 
+    @pytest.mark.long
     def test_prepare_makes_code_that_a_run_takes(self, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(machine_code, "_possible", lambda: (OWN,))
         steps: list[str] = []
@@ -465,6 +474,7 @@ class TestSettings:
         assert not _state.attached
         assert "others may write" in steps[-1]
 
+    @pytest.mark.long
     def test_prepare_without_machine_code_names_the_model_alone(
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
@@ -475,6 +485,7 @@ class TestSettings:
         assert capsys.readouterr().out.split()[-1] == expected_fingerprint(tmp_path / "model")
         assert not (tmp_path / "model" / FOLDER).exists()
 
+    @pytest.mark.long
     def test_without_code_prepare_says_so_and_names_the_model(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:

@@ -102,6 +102,7 @@ CASES = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("lists", [False, True])
 @pytest.mark.parametrize("action", ["mask", "pseudonym"])
 @pytest.mark.parametrize(("which", "level"), CASES)

@@ -195,6 +195,7 @@ def test_as_dict_is_json_and_the_table_shows_masks_as_they_are() -> None:
     assert "ε-differentially private" in captured.get()
 
 
+@pytest.mark.long
 def test_a_preview_of_a_cached_model_imports_neither_spark_nor_pandas() -> None:
     prepare(load_model_config())
     code = (

@@ -275,6 +275,7 @@ class TestHash:
 
 
 class TestIdentify:
+    @pytest.mark.long
     def test_no_two_of_a_million_are_equal(self) -> None:
         numbers = pa.array(np.arange(-500_000, 500_000))
         texts = pa.array([f"ticket-{i}" for i in range(1_000_000)])

@@ -68,6 +68,7 @@ def either(request: pytest.FixtureRequest) -> Path:
     return Path(request.getfixturevalue(request.param))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("width", WIDTHS)
 def test_nothing_is_fetched_and_nothing_overflows(browser: Browser, either: Path, width: int) -> None:
     browser.open(either.as_uri(), width)

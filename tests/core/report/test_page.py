@@ -180,6 +180,7 @@ def test_what_a_table_says_cannot_break_out(model: Model) -> None:
     assert "&lt;script&gt;marker" in text
 
 
+@pytest.mark.long
 def test_it_says_what_to_install_and_nothing_of_it_is_imported_before() -> None:
     import subprocess
     import sys

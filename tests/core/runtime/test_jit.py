@@ -229,6 +229,7 @@ print(compilations())
 """
 
 
+@pytest.mark.long
 def test_a_second_process_compiles_nothing(tmp_path: Path) -> None:
     environment = {k: v for k, v in os.environ.items() if k != "NUMBA_CACHE_DIR"} | {
         "DPTEXT_CACHE": str(tmp_path)

@@ -210,6 +210,7 @@ print(compilations(), taken(), drawn.tolist())
 """
 
 
+@pytest.mark.long
 def test_another_process_with_nothing_cached_compiles_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -40,6 +40,7 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
+@pytest.mark.long
 def test_a_process_imports_it_from_where_it_was_unpacked(archive: Path, tmp_path: Path) -> None:
     """Where no home can be written, the temporary folder serves; a second process finds the machine code there."""
     environment = {

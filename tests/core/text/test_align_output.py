@@ -62,6 +62,7 @@ def align_under_budget(policy: Policy, texts: list[str], output: list[str], *, k
     return align(engine, shaped, pa.array(output, pa.string()), KEYS, placed, masks_words=known)
 
 
+@pytest.mark.long
 @settings(max_examples=300)
 @given(policy=NAMING, texts=st.lists(NAMING_TEXTS, min_size=1, max_size=3), most=st.integers(1, 3))
 def test_no_false_alarm_where_a_budget_masks_words(policy: Policy, texts: list[str], most: int) -> None:
@@ -96,6 +97,7 @@ def test_what_a_budget_masks_stands_in_the_place_of_a_word(output: str, fits: bo
     assert align_under_budget(Policy(), source, [output], known=False)[3].tolist() == [False]
 
 
+@pytest.mark.long
 @settings(max_examples=500)
 @given(
     policy=NAMING,
@@ -125,6 +127,7 @@ def lists_of_names() -> Names:
     return Names(table, 3, kinds=("person", "location", None))
 
 
+@pytest.mark.long
 @settings(max_examples=300)
 @given(
     policy=NAMING,

@@ -43,6 +43,7 @@ def test_the_sample_lexicon_can_be_produced() -> None:
     assert len(set(WORDS)) == len(WORDS)
 
 
+@pytest.mark.long
 @settings(max_examples=400)
 @given(policy=POLICIES, step=st.sampled_from([0, 7]), texts=ROWS)
 def test_any_text_under_any_policy(policy: Policy, step: int, texts: list[str | None]) -> None:

@@ -90,6 +90,7 @@ def plan(table: str, source: str, **more: Any) -> AuditPlan:
 
 
 class TestOurOwnTable:
+    @pytest.mark.long
     def test_its_figures_are_those_that_the_run_counted(self, session, ours, audited: TableAudit) -> None:
         rows = session.read.format("delta").load(f"{ours['target']}_audit/restricted/metrics").collect()
         counted = {
@@ -133,6 +134,7 @@ class TestOurOwnTable:
             "contextual adversary",
         ]
 
+    @pytest.mark.long
     def test_writes_its_metrics_beside_those_of_the_run(self, session, ours, audited: TableAudit) -> None:
         assert audited.audit_id == ours["run"]
         assert audited.version == "delta:0"
@@ -276,6 +278,7 @@ class TestWhatTheTextIsStillGoodFor:
         for name in ("sklearn", "rouge_score", "sacrebleu", "jinja2", "matplotlib"):
             pytest.importorskip(name, reason="the extra [audit] is not installed")
 
+    @pytest.mark.long
     def test_from_the_audit_to_the_report(self, session, ours, tmp_path: Path, capsys, monkeypatch) -> None:
         given = ["audit", ours["target"], "--against", ours["source"], "--config", ours["settings"], "--json"]
         asked = ["--label", "mood", "--attribute", "member", "--require", "accuracy_private_private >= 0.05"]
@@ -370,6 +373,7 @@ class TestAForeignTable:
         (5, None), (6, f"{MARKER} in the tent"),
     )  # fmt: skip
 
+    @pytest.mark.long
     def test_figures_counted_by_hand_and_no_private_word(self, spark, tables, capsys) -> None:
         table, source = tables(self.TABLE, self.SOURCE)
         required = ["--require", "oov_kept_share <= 0.5", "--require", "original_share <= 0.9"]
@@ -412,6 +416,7 @@ class TestAForeignTable:
 
 
 class TestTablesThatDoNotBelongTogether:
+    @pytest.mark.long
     def test_rows_that_do_not_match(self, spark, tables) -> None:
         table, source = tables(
             [(1, "a dog"), (2, "b"), (9123, "c")], [(1, "a cat"), (2, "b"), (7456, "d"), (8, "e")]
@@ -454,6 +459,7 @@ class TestTablesThatDoNotBelongTogether:
         with pytest.raises(DataError, match=r"against: there is nothing in '.*nowhere' \(PATH_NOT_FOUND\)"):
             audit_table(plan(table, f"{source}_nowhere"), spark)
 
+    @pytest.mark.long
     def test_a_source_of_csv_whose_records_do_not_fit(self, spark, tables, tmp_path: Path) -> None:
         table, _ = tables([("1", "a dog"), ("2", "the day")], [("1", "a")], kind="id string")
         place = tmp_path / "in"

@@ -55,6 +55,7 @@ def test_rows_are_joined_by_file_and_place(spark, tmp_path: Path) -> None:
     assert any("paired by the name of their file" in reason for reason in found.left_out)
 
 
+@pytest.mark.long
 def test_files_that_were_written_anew_are_refused(spark, tmp_path: Path) -> None:
     renamed = {f"new-{name}": rows for name, rows in AFTER.items()}
     table, source = written(tmp_path / "out", renamed), written(tmp_path / "in", BEFORE)

@@ -143,6 +143,7 @@ def test_keys_are_matched_as_sets_are(spark: SparkSession) -> None:
     assert found == KeyCounts(31, 40, len(set(ours) & set(theirs)))
 
 
+@pytest.mark.long
 def test_texts_are_paired_and_keys_looked_at_once(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

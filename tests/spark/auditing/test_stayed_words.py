@@ -42,6 +42,7 @@ def places(spark: SparkSession, tmp_path: Path) -> list[str]:
     ]
 
 
+@pytest.mark.long
 def test_figures_are_those_counted_by_hand(spark: SparkSession, places, capsys) -> None:
     required = ["--require", "persons_kept <= 0.4", "--require", "names_kept >= 0.7"]
     assert main(["audit", *places, *required, "--json"]) == 7

@@ -45,6 +45,7 @@ def examined(settings: dict[str, Any], folder: Path, capsys: Any) -> tuple[int, 
     return code, {found["check"]: found for found in told["checks"]}
 
 
+@pytest.mark.long
 def test_what_works_is_ok_and_leaves_nothing(
     settings: dict[str, Any], tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -106,6 +106,7 @@ def unknown_rows(spark, folder: Path, **more: Any) -> dict[str, float]:
     return {row["run_id"]: row["value"] for row in rows.where("metric = 'unknown_rows'").collect()}
 
 
+@pytest.mark.long
 def test_rows_of_unknown_words_count_in_nested_text(spark, tmp_path: Path) -> None:
     kinds = "id long, tags array<string>, meta struct<note: string>, parts array<struct<text: string>>"
     rows = [
@@ -120,6 +121,7 @@ def test_rows_of_unknown_words_count_in_nested_text(spark, tmp_path: Path) -> No
     assert [*counts.values()] == [2.0]
 
 
+@pytest.mark.long
 def test_rows_of_unknown_words_count_in_a_stream(spark, tmp_path: Path) -> None:
     counts: dict[str, float] = {}
     for ids in ((1, 2, 3), (4, 5)):

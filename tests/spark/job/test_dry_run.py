@@ -33,6 +33,7 @@ def silent(_: str) -> None:
     """Say nothing."""
 
 
+@pytest.mark.long
 def test_all_three_refuse_the_same(spark, root: Path) -> None:
     quiet: Steps = silent
     before = sorted(root.rglob("*"))

@@ -82,6 +82,7 @@ def ran(spark: Any, config: RunConfig, at: Callable[[str], None], key: RunKey = 
     return run_once(lambda: prepare_run(spark, config, key, print), config, print, at).status
 
 
+@pytest.mark.long
 def test_of_a_run_and_of_one_that_is_made_again(spark: Any, settings: Any, tmp_path: Path) -> None:
     watched = Watched(tmp_path)
     assert ran(spark, settings(), watched) == "succeeded"
@@ -94,6 +95,7 @@ def test_of_a_run_and_of_one_that_is_made_again(spark: Any, settings: Any, tmp_p
     assert again.unannounced() == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "fails",
     [

@@ -78,6 +78,7 @@ def allowing(settings: dict[str, Any]) -> dict[str, Any]:
     return {**settings, "policy": {**settings.get("policy", {}), "allow_unknown": True}}
 
 
+@pytest.mark.long
 def test_another_language_leaves_nothing_and_may_be_allowed(
     spark: SparkSession, settings: dict[str, Any], table: Callable[..., None], tmp_path: Path
 ) -> None:
@@ -100,6 +101,7 @@ def test_another_language_leaves_nothing_and_may_be_allowed(
     assert len(history(spark, Target(path=str(tmp_path / "out")))) == 1
 
 
+@pytest.mark.long
 def test_a_few_odd_texts_end_nothing(
     spark: SparkSession, settings: dict[str, Any], table: Callable[..., None]
 ) -> None:
@@ -107,6 +109,7 @@ def test_a_few_odd_texts_end_nothing(
     assert run(parse_config(settings), spark, key=KEY).status == "succeeded"
 
 
+@pytest.mark.long
 def test_little_text_ends_nothing(
     spark: SparkSession, settings: dict[str, Any], table: Callable[..., None]
 ) -> None:
@@ -328,6 +331,7 @@ def test_views_and_joins_are_looked_at(
         refused(given, spark)
 
 
+@pytest.mark.long
 def test_a_csv_in_another_encoding_is_refused_unless_one_is_named(
     spark: SparkSession, settings: dict[str, Any], tmp_path: Path
 ) -> None:

@@ -297,6 +297,7 @@ class TestALedgerThatIsGone:
 
 
 class TestWhatARunSpends:
+    @pytest.mark.long
     def test_by_what_it_draws(self, spark: Any, here: Path, memory: list[Entry]) -> None:
         """One setup for each way in which a second release can differ, all in one ledger: the sum after each."""
         setup = setup_of(spark, here, run={"id": "first"})
@@ -454,6 +455,7 @@ class TestARun:
         assert "body  ε = 1 for all occurrences" in capsys.readouterr().out
         assert main(["ledger", str(here / "none")]) == 2
 
+    @pytest.mark.long
     def test_past_the_limit_is_refused_before_a_byte(self, spark: Any, here: Path) -> None:
         with pytest.raises(RunError, match=r"ledger.limit: 0.5 given; ε = 0 was spent .* asks for 1 more"):
             run(config(here, ledger={"limit": 0.5}), spark, key=KEY)
@@ -513,6 +515,7 @@ class TestARun:
         assert second.balance.columns[0].more == 2.0
         assert total(ledger.reserve(replace(setup, key=OTHER), second=True)) == 2.0
 
+    @pytest.mark.long
     def test_that_committed_is_settled_when_it_is_accounted_for(
         self, spark: Any, here: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -572,6 +575,7 @@ class TestARun:
 class TestARecord:
     """What a release was found to cost its longest record, and the limit on it."""
 
+    @pytest.mark.long
     def test_is_counted_beside_the_word_and_limited(self, spark: Any, here: Path) -> None:
         mechanism = {"name": "custext", "epsilon": 1.0}
         facts = run(config(here, mechanism=mechanism, run={"id": "first"}), spark, key=KEY).facts
@@ -807,6 +811,7 @@ def _without_a_commit(folder: Path, left: str) -> None:
         (folder / "_delta_log" / ".00000000000000000000.json.0a1b.tmp").write_text("{", encoding="utf-8")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("left", ["a whole file", "half a file", "an empty file", "no log"])
 def test_a_first_commit_that_did_not_come_is_no_obstacle(spark: Any, tmp_path: Path, left: str) -> None:
     ours, path = entry_of("first"), tmp_path / "ledger"
@@ -838,6 +843,7 @@ def test_what_is_no_ledger_is_refused(spark: Any, tmp_path: Path, other: str) ->
     assert sorted(path.rglob("*")) == before
 
 
+@pytest.mark.long
 def test_processes_that_race_and_one_that_is_killed(spark: Any, here: Path) -> None:
     rounds = 3
     environment = {**os.environ, "PYTHONPATH": str(CHECKOUT)}

@@ -44,6 +44,7 @@ def letters(spark: Any) -> Any:
     )
 
 
+@pytest.mark.long
 def test_a_second_target_counts_and_a_limit_binds_over_both(spark: Any, tmp_path: Path) -> None:
     letters(spark).write.format("delta").save(str(tmp_path / "data/in"))
     source = {"path": str(tmp_path / "data/in")}
@@ -60,6 +61,7 @@ def test_a_second_target_counts_and_a_limit_binds_over_both(spark: Any, tmp_path
     assert {file.name for file in (tmp_path / "data").iterdir()} == {"in", "_dptext_ledger"}
 
 
+@pytest.mark.long
 def test_of_an_input_by_name_it_is_a_table_of_its_schema(spark: Any, tmp_path: Path) -> None:
     letters(spark).write.format("delta").saveAsTable("letters")
     source = {"table": "default.letters"}
@@ -78,6 +80,7 @@ def test_of_an_input_by_name_it_is_a_table_of_its_schema(spark: Any, tmp_path: P
         spark.sql("DROP TABLE IF EXISTS default.dptext_ledger")
 
 
+@pytest.mark.long
 def test_a_table_by_name_that_was_counted_by_its_path_is_refused(spark: Any, tmp_path: Path) -> None:
     place = str(tmp_path / "data/in")
     letters(spark).write.format("delta").saveAsTable("placed", path=place)
@@ -178,6 +181,7 @@ def test_elsewhere_the_trial_is_a_commit_without_a_row(
     assert not (tmp_path / "gone").exists()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["csv", "json", "parquet", "text", "delta"])
 def test_a_folder_is_read_without_the_ledger_in_it(spark: Any, tmp_path: Path, kind: str) -> None:
     folder = tmp_path / "in"

@@ -89,6 +89,7 @@ def test_a_figure_that_the_model_has_not_ends_the_run_before_anything_is_written
     assert not [one for one in folder.iterdir() if one.name.startswith("never") and one != file]
 
 
+@pytest.mark.long
 def test_a_run_an_audit_and_a_report_decide_together(
     spark, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -148,6 +149,7 @@ def test_a_run_an_audit_and_a_report_decide_together(
     assert "RESTRICTED" not in text
 
 
+@pytest.mark.long
 def test_what_is_broken_ends_with_7_after_the_commit_and_again(
     spark, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -242,6 +244,7 @@ def test_a_source_that_is_a_csv_is_audited_by_its_settings_and_by_its_format(
     assert "given with the catalog name 'a.table'" in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_a_run_that_cannot_be_audited_says_so_before_it_reads(
     spark, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

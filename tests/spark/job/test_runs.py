@@ -101,6 +101,7 @@ class TestRuns:
 
 
 class TestMetrics:
+    @pytest.mark.long
     def test_a_runs_metrics_replace_its_own_only(self, spark, folder: str) -> None:
         runs.put_metrics(
             spark, folder, "r1", [(None, "words", 7), ("body", "words", 5.0), ("body", "share", None)]
@@ -120,6 +121,7 @@ class TestMetrics:
             ("r1", None, "words", 8.0),
         ]
 
+    @pytest.mark.long
     def test_runs_that_replace_theirs_at_once_do_not_conflict(self, spark, folder: str) -> None:
         for run_id in ("r1", "r2"):
             runs.put_metrics(spark, folder, run_id, [(None, "words", 0.0)])

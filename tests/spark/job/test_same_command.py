@@ -45,6 +45,7 @@ def command(spark: Any, base: Path, at: Callable[[str], None], mode: str = "erro
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("point", "mode", "first", "second"),
     [
@@ -82,6 +83,7 @@ def test_one_command_started_twice(
     assert command(spark, tmp_path, lambda point: None, mode).status == "unchanged"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("point", [Effect.DATA_COMMIT.after, Effect.ACCOUNT.before])
 def test_who_counts_again_while_the_other_accounts(spark: Any, tmp_path: Path, point: str) -> None:
     """The second begins between the commit and the account of the first: it changes nothing of that account."""
@@ -119,6 +121,7 @@ def test_who_counts_again_while_the_other_accounts(spark: Any, tmp_path: Path, p
     assert [(column.total, balance.unfinished) for column in balance.columns] == [(1.0, 0)]
 
 
+@pytest.mark.long
 def test_who_cannot_count_again_waits_for_nobody(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

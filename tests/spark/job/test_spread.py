@@ -48,6 +48,7 @@ def written(spark: Any, source: Path, out: Path, **more: Any) -> tuple[list[Any]
     return sorted(map(tuple, frame.collect())), len(frame.inputFiles()), said
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "more",
     [
@@ -109,6 +110,7 @@ def test_rows_are_not_counted_by_partition_where_all_of_them_are_few() -> None:
         assert write._needed(plan) is None
 
 
+@pytest.mark.long
 def test_a_number_is_taken_as_it_is(spark: Any, source: Path, tmp_path: Path) -> None:
     assert written(spark, source, tmp_path / "out", run={"id": "the-run", "partitions": 3})[1] == 3
 

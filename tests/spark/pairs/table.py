@@ -94,12 +94,12 @@ ROWS: dict[str, Row] = {
         "dataset remap nested columns executors", quick=True, fresh=True, mechanism=mechanism("tem", remap="bayes")
     ),
     "budget of nested texts": row("token budget nested lists remap", quick=True),
-    "stream of records under a budget": row("record budget stream columns executors", quick=True),
     "levels of importance": row("token importance columns names", importance=LEVELLED, quick=True),
-    "important words of a stream": row("record importance stream nested lists remap", importance=IDF, quick=True),
+    "fluent and important": row("token fluent importance columns nested", importance=IDF, quick=True),
+    "fluent with lists": row("token fluent lists columns executors", quick=True),
     # Run by `make test-all`.
-    "fluent and important": row("token fluent importance columns nested", importance=IDF),
-    "fluent with lists": row("token fluent lists columns executors"),
+    "stream of records under a budget": row("record budget stream columns executors"),
+    "important words of a stream": row("record importance stream nested lists remap", importance=IDF),
     "fluent, important, read by executors": row("token fluent importance executors stream"),
     "dataset with names": row("dataset names lists stream columns", mechanism=mechanism("diffractor")),
     "dataset stream remapped": row(

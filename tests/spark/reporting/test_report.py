@@ -46,6 +46,7 @@ def account(config: RunConfig) -> Account:
     return Account.of(config, None)
 
 
+@pytest.mark.long
 def test_the_report_holds_the_account_and_no_private_word(spark, account: Account, tmp_path: Path) -> None:
     facts = report_facts("second", account, spark=spark)
     file = write_page(facts, tmp_path / "report.html")

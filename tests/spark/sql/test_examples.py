@@ -83,6 +83,7 @@ class Dbt:
         return self.tables[f"{schema}.{name}"]
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not hasattr(functions, "arrow_udf"), reason="this Spark has no functions over Arrow")
 def test_the_dbt_model_returns_what_a_run_writes(
     spark: Any, reviews: Any, privatizer: Privatizer, key: Path, tmp_path: Path

@@ -101,6 +101,7 @@ def entries(spark: Any, folder: Path) -> list[Entry]:
 
 
 class TestTheJobsBytes:
+    @pytest.mark.long
     @pytest.mark.parametrize(
         ("level", "record_key", "identity"),
         [
@@ -150,6 +151,7 @@ class TestTheJobsBytes:
         first, second = ({row["id"]: row["body"] for row in rows} for rows in by.values())
         assert first == second
 
+    @pytest.mark.long
     @pytest.mark.parametrize(
         ("change", "same"),
         [({"run_id": "second"}, False), ({"column": "note"}, False), ({"key": OTHER}, False), ({}, True)],
@@ -190,6 +192,7 @@ class TestCalls:
         assert said in str(error.value)
         assert WORD not in str(error.value)
 
+    @pytest.mark.long
     def test_literals_are_taken(self, spark: Any, house: Path) -> None:
         dps.register(spark, "dptext", model_of(house, "record"), key=KEY)
         assert spark.sql("SELECT dptext(NULL, 1), dptext('', 'a'), dptext('?', X'01')").first()[:] == (
@@ -314,6 +317,7 @@ class TestOneNameOneRelease:
 
 
 class TestTheLedger:
+    @pytest.mark.long
     def test_it_is_charged_at_registration_and_once(
         self, spark: Any, house: Path, reviews: str, tmp_path: Path
     ) -> None:
@@ -331,6 +335,7 @@ class TestTheLedger:
         (column,) = made.balance.columns  # type: ignore[union-attr]
         assert (column.total, column.more) == (model.guarantee().epsilon, model.guarantee().epsilon)
 
+    @pytest.mark.long
     @pytest.mark.parametrize("level", ["token", "record"])
     def test_a_run_with_the_same_draws_adds_nothing(
         self, spark: Any, house: Path, tmp_path: Path, level: str
@@ -397,6 +402,7 @@ class TestTheLedger:
         assert [one.holds for one in entries(spark, tmp_path)] == [False]
         assert "The key is no secret, so that no guarantee holds." in made.notes
 
+    @pytest.mark.long
     def test_a_euclidean_distance_is_that_of_a_run(self, spark: Any, house: Path, tmp_path: Path) -> None:
         ledger = {"path": str(tmp_path / "ledger")}
         config = parse_config(

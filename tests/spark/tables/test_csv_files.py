@@ -101,6 +101,7 @@ class TestReading:
         with pytest.raises(DataError, match=r"'agent' is in the files and in the names of their folders"):
             read_input(spark, given, ["body"])
 
+    @pytest.mark.long
     @pytest.mark.parametrize(
         ("content", "options"),
         [
@@ -140,6 +141,7 @@ class TestReading:
 
 
 class TestHeaders:
+    @pytest.mark.long
     @pytest.mark.parametrize(
         "second",
         [
@@ -300,6 +302,7 @@ class TestRecords:
             accepted = source(tmp_path / "in", multiLine=several, Mode="permissive")
             assert checked(spark, accepted) == 3
 
+    @pytest.mark.long
     @pytest.mark.parametrize(
         "content",
         ['1,a,"the day\n2,b,zanzibar\n', '1,"a,the day\n2,b,zanzibar\n', '1,a,5" zanzibar\n'],

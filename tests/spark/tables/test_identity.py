@@ -95,6 +95,7 @@ class TestFileAndRow:
         own = parquet.withColumn("_METADATA", F.lit(None).cast("struct<file_path:string,row_index:bigint>"))
         assert kind_of(own) == "refused"
 
+    @pytest.mark.long
     def test_rows_of_equal_text_draw_apart(self, parquet: DataFrame, privatizer) -> None:
         assert len(set(drawn(parquet, privatizer).values())) > ROWS / 2
 

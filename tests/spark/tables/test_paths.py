@@ -114,6 +114,7 @@ def without_texts(value: Any, name: str = "") -> Any:
 
 
 class TestTheText:
+    @pytest.mark.long
     @pytest.mark.parametrize("level", ["token", "record", "dataset"])
     @pytest.mark.parametrize("udf", ["auto", "pandas"])
     def test_is_that_of_flat_columns(self, df: DataFrame, privatizer_at, level: str, udf: str) -> None:

@@ -48,6 +48,7 @@ def seen(rows: list[list[int]], law: np.ndarray, seed: int) -> Tokens:
     return Tokens(words, outputs, drawn, bounds)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("weight", [None, 0.0, 0.4, 0.95])
 def test_the_posterior_is_that_of_every_text(weight: float | None) -> None:
     law, public = some_law(WORDS, 1), records(2, 60)

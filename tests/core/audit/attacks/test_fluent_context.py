@@ -51,6 +51,7 @@ def bigrams() -> Bigrams:
     return Bigrams.of(public, np.arange(0, 301, 5), WORDS)
 
 
+@pytest.mark.long
 def test_words_are_replaced_after_what_is_released(sampler: Any, tokens: Tokens) -> None:
     at = np.flatnonzero(tokens.drawn)
     before = tokens.before
@@ -70,6 +71,7 @@ def test_words_are_replaced_after_what_is_released(sampler: Any, tokens: Tokens)
     assert before[-1] == BEYOND
 
 
+@pytest.mark.long
 def test_the_posterior_is_that_of_every_text(sampler: Any, tokens: Tokens, bigrams: Bigrams) -> None:
     prior = bigrams.unigram[:WORDS] / bigrams.unigram[:WORDS].sum()
     at = np.flatnonzero(tokens.drawn)

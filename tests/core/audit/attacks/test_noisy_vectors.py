@@ -100,6 +100,7 @@ def test_noisy_vectors_are_what_is_snapped(lexicon: Lexicon, name: str) -> None:
     np.testing.assert_array_equal(gaps.argmin(axis=1), sampler.sample(ids, draws(len(ids))))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", MADE)
 def test_the_bounds_hold_what_many_draws_show(lexicon: Lexicon, name: str) -> None:
     sampler = MADE[name].compile(lexicon)  # type: ignore[attr-defined]

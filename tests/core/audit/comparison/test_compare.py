@@ -152,6 +152,7 @@ def test_draws_are_between_bounds_that_hold_the_truth(config: ModelConfig, place
         assert "20 draws" in one.more.how
 
 
+@pytest.mark.long
 def test_the_page_is_for_its_owner_alone(
     places: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

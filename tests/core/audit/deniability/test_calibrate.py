@@ -220,6 +220,7 @@ def test_four_digits(given: float, kept: float) -> None:
     assert short(given) == kept == short(kept)
 
 
+@pytest.mark.long
 def test_the_lexicons_prior_is_used_and_named(tmp_path: Path) -> None:
     vectors = np.random.default_rng(3).normal(size=(30, 4)).astype(np.float32)
     lexicon = Lexicon(Vocabulary.of([f"w{a}{b}" for a in "abcde" for b in "klmnop"]), vectors)

@@ -115,6 +115,7 @@ def test_no_names_at_all() -> None:
     assert counted([], []) == counted([None], [None]) == {}
 
 
+@pytest.mark.long
 def test_entries_of_a_list_are_counted_as_wholes() -> None:
     entries = WordList.of("names", [b"Acme Dog", b"cat"])
     names = Names(compile_names([entries], name_key(RunKey.insecure(3), "audit")), 1)

@@ -33,6 +33,7 @@ def worst(centers: np.ndarray, scale: float, bound: float) -> tuple[float, tuple
     return max((plain(wide[i] - wide[j], scale, bound), (i, j)) for j in range(len(wide)) for i in range(j))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "choice",
     [
@@ -103,6 +104,7 @@ class TestTheCertificate:
         assert "Release of the noisy vector, refuted: its true δ at ε = 1 is 0.97895" in found.sentence
         assert "Release of the word, " in found.sentence
 
+    @pytest.mark.long
     @pytest.mark.parametrize("share", [0.3, 0.99, 1.01, 4.0])
     def test_the_verified_form_holds_on_both_sides_of_the_root_of_d(self, share: float) -> None:
         lexicon = self.opposite()

@@ -29,6 +29,7 @@ def lexicon() -> Lexicon:
     return lexicon_of(np.random.default_rng(3).normal(size=(2000, 16)))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("search", SEARCHES)
 @pytest.mark.parametrize("epsilon", [2.0, 8.0, 1e6])
 def test_no_table_that_knows_the_word_stands_before_the_index(

@@ -132,6 +132,7 @@ def test_a_number_below_the_remainder_is_drawn_again(sampler: FluentSampler) -> 
         assert int(fluent._remainder(np.uint64(total))) == pow(2, 128, total)
 
 
+@pytest.mark.long
 def test_the_largest_sum_fits() -> None:
     words, most = table.MAX_SLOTS, (1 << 28) - 1
     none = np.zeros(0, np.int32)

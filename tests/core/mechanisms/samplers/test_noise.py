@@ -70,6 +70,7 @@ def clustered() -> np.ndarray:
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("second", [None, 0.0, 0.5, 1.0])
 @pytest.mark.parametrize("epsilon", [0.01, 1.0, 10.0, 40.0, 400.0, 1e300])
 def test_every_draw_is_that_of_a_plain_search(epsilon: float, second: float | None) -> None:
@@ -204,6 +205,7 @@ class TestBatches:
         ]
         assert both.tolist() == alone
 
+    @pytest.mark.long
     def test_memory_does_not_grow_with_batch_times_lexicon(self) -> None:
         vectors = vectors_of(20_000, 8)
         made = NoiseSampler.of(vectors, vectors, *radial_noise(1.0, 8), SAID, NoiseSummary(), neighbors=0)

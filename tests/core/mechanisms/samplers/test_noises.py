@@ -67,6 +67,7 @@ def test_every_coordinate_has_the_law(noise: str, cdf: object) -> None:
     assert all(abs(np.corrcoef(ranks[:, i], ranks[:, j])[0, 1]) < gap for i, j in ((0, 1), (0, 2), (1, 2)))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("dimensions", [1, 2, 5, 50])
 def test_radial_length_and_direction(dimensions: int) -> None:
     epsilon = 2.0
@@ -158,6 +159,7 @@ def digest() -> str:
     return total.hexdigest()
 
 
+@pytest.mark.long
 def test_a_generic_processor_draws_the_same_bits(on_another_processor: Callable[[str], str]) -> None:
     """Compiled without AVX and fused multiply-add."""
     assert on_another_processor("tests.core.mechanisms.samplers.test_noises.digest") == digest()

@@ -202,6 +202,7 @@ def digest() -> str:
     return total.hexdigest()
 
 
+@pytest.mark.long
 def test_a_generic_processor_draws_the_same_bits(on_another_processor: Callable[[str], str]) -> None:
     """Compiled without AVX and fused multiply-add."""
     assert on_another_processor("tests.core.mechanisms.samplers.test_noisy_selection.digest") == digest()

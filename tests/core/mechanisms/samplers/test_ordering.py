@@ -188,6 +188,7 @@ class TestLaw:
 
 
 class TestBound:
+    @pytest.mark.long
     @pytest.mark.parametrize("form", FORMS)
     @pytest.mark.parametrize("epsilon", EPSILONS)
     @pytest.mark.parametrize(("words", "lists"), [(2, 1), (3, 2), (24, 1), (24, 3), (24, 10)])
@@ -276,6 +277,7 @@ def exact_law(made: OrderingSampler, word: int) -> dict[int, int]:
     return counts
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("epsilon", [1e-17, 1e-3, 0.3, 2.0, 60.0])
 @pytest.mark.parametrize(("words", "lists"), [(2, 1), (7, 1), (7, 3), (40, 4), (300, 1)])
@@ -285,6 +287,7 @@ def test_the_law_counts_the_numbers_that_are_drawn(form: str, epsilon: float, wo
         assert exact_law(made, word) == dict(enumerate(weights(made, word)))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("words", [2, 255, 33_860, 200_000])
 @pytest.mark.parametrize("epsilon", [1e-9, 1e-4, 0.01, 1.0, 1e4])

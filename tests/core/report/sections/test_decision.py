@@ -48,6 +48,7 @@ def with_settings(facts: ReportFacts, **changes: Any) -> ReportFacts:
     return replace(facts, run=replace(facts.run, config=json.dumps(settings)))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("level", ["token", "record", "dataset"])
 @pytest.mark.parametrize("standing", VALUES)
 @pytest.mark.parametrize("name", ["names_kept", "ledger_epsilon"])

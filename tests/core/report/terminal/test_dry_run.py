@@ -48,6 +48,7 @@ def dry(names: tuple[str, ...] = ("id", "body", "day"), **more: Any) -> tuple[Pl
     return plan(config), checked
 
 
+@pytest.mark.long
 def test_the_screen_of_plain_settings() -> None:
     shown = re.sub(r"more than [\d.]+,", "more than N,", screen(*dry()))
     assert re.sub(r"all \d+ points of.*", "all N points of", shown) + "\n" == GOLDEN
@@ -57,6 +58,7 @@ LONG = tuple(f"a_column_with_quite_a_long_name_{n}" for n in range(200))
 DEEP = "/data/" + "folder/" * 40
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("columns", [60, WIDTH, 200])
 @pytest.mark.parametrize(
     "settings",
@@ -82,6 +84,7 @@ def test_it_fits(settings: dict[str, Any], columns: int) -> None:
     assert heads[-1] == "next"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("settings", "said"),
     [

@@ -36,6 +36,7 @@ def test_a_plan_is_json_and_reads_nothing() -> None:
     assert f"{len(Lexicon.default()):,} words" in json.dumps(found["disclosure"])
 
 
+@pytest.mark.long
 def test_the_steps_follow_the_settings() -> None:
     assert planned()["steps"] == [
         "read /none/in (delta)",

@@ -247,6 +247,7 @@ ADVERSARIAL = {
 }  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "unit"), [(name, unit) for name, units in ADVERSARIAL.items() for unit in units]
 )

@@ -66,6 +66,7 @@ WRITTEN = {
 }  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_written_dates_are_found_whole_wherever_they_stand(language: str) -> None:
     own, every = finder(language), finder(*LANGUAGES)
@@ -85,6 +86,7 @@ def test_written_dates_are_found_whole_wherever_they_stand(language: str) -> Non
                 assert dates(f"{before}{whole}{after}", every) == [whole], (before, after, form)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_every_packaged_name_counts_beside_a_day_and_a_year_in_any_case(language: str) -> None:
     own = finder(language)

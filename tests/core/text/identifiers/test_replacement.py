@@ -84,6 +84,7 @@ def shape(text: str) -> str:
     return "".join("A" if c.isupper() else "a" if c.isalpha() else "0" if c.isdigit() else c for c in text)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "text"), [case for case in CASES if case[0] != "date" and case[1].isascii()]
 )

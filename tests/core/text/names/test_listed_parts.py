@@ -81,6 +81,7 @@ def expected(text: str) -> list[tuple[int, int, str, bool]]:
     return made
 
 
+@pytest.mark.long
 @settings(max_examples=600, deadline=None)
 @given(st.lists(TEXTS, min_size=1, max_size=3))
 def test_parts_are_those_that_the_rules_say(texts: list[str]) -> None:

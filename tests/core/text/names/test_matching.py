@@ -103,6 +103,7 @@ TEXTS = st.lists(st.tuples(st.sampled_from(PIECES), st.sampled_from(JOINTS)), ma
 )
 
 
+@pytest.mark.long
 @settings(max_examples=1200, deadline=None)
 @given(st.lists(st.one_of(TEXTS, st.text(max_size=20)), min_size=1, max_size=3))
 def test_it_finds_what_the_rules_say(texts: list[str]) -> None:
@@ -207,6 +208,7 @@ def test_ways_to_write_a_name_amid_letters(text: str, stretches: list[str]) -> N
     assert [text[a:b] for a, b, _ in spans] == stretches
 
 
+@pytest.mark.long
 @settings(max_examples=400, deadline=None)
 @given(
     st.lists(
@@ -312,6 +314,7 @@ def test_more_names_than_there_is_room_for_at_first() -> None:
 OWN_LISTS: list[list[str]] = [[], ["ada lovelace", "O'Brien"], ["Mary Pepper", "Smith"], ["straße", "mary"]]
 
 
+@pytest.mark.long
 @settings(max_examples=250, deadline=None)
 @given(
     st.lists(st.tuples(TEXTS, st.sampled_from(range(4)), st.sampled_from(range(4))), min_size=1, max_size=6)
