@@ -89,18 +89,21 @@ def parse(file: Path) -> list[Import]:
     return list(imports(file, ast.parse(file.read_text(encoding="utf-8"), str(file))))
 
 
-ALL = [found for file in files() for found in parse(file)]
+@cache
+def all_imports() -> list[Import]:
+    """Return the imports of all files."""
+    return [found for file in files() for found in parse(file)]
 
 
 def test_there_is_something_to_check() -> None:
     assert len(files()) > 10
-    assert any(found.module.startswith("pyspark") for found in ALL)
+    assert any(found.module.startswith("pyspark") for found in all_imports())
 
 
 def test_imports_point_down() -> None:
     upward = [
         str(found)
-        for found in ALL
+        for found in all_imports()
         if found.module.startswith(f"{PACKAGE}.")
         and found.file != CHECKOUT / PACKAGE / "__init__.py"
         and LAYERS[found.module.split(".")[1]] > layer_of(found.file)
@@ -109,7 +112,7 @@ def test_imports_point_down() -> None:
 
 
 def test_the_package_root_is_not_imported_from_inside() -> None:
-    inside = [found for found in ALL if layer_of(found.file) < JOBS_LAYER]
+    inside = [found for found in all_imports() if layer_of(found.file) < JOBS_LAYER]
     assert [str(found) for found in inside if found.module == PACKAGE] == []
 
 
@@ -123,13 +126,13 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
 
 
 def test_imports_are_absolute() -> None:
-    assert [str(found) for found in ALL if found.module.startswith(".")] == []
+    assert [str(found) for found in all_imports() if found.module.startswith(".")] == []
 
 
 def test_pyspark_is_behind_two_doors() -> None:
     outside = [
         str(found)
-        for found in ALL
+        for found in all_imports()
         if found.module.split(".")[0] in ENGINE
         and layer_of(found.file) not in (SPARK_LAYER, DEMO_LAYER, JOBS_LAYER)
     ]

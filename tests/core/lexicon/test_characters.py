@@ -8,6 +8,7 @@ import gzip
 import re
 import unicodedata
 from collections import Counter
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
@@ -33,18 +34,23 @@ NAMES = {
     ch.EXTEND: "X",
     ch.OTHER: "O",
 }
-CODES = [c for c in range(0x110000) if plain.comparable(chr(c))]
+
+
+@cache
+def codes() -> list[int]:
+    """Return the code points that are compared."""
+    return [c for c in range(0x110000) if plain.comparable(chr(c))]
 
 
 def cells() -> np.ndarray:
     """The cell of every code point."""
-    codes = np.arange(0x110000)
-    return ch.tables().stage[codes >> 7].astype(np.int64) * 128 + (codes & 127)
+    points = np.arange(0x110000)
+    return ch.tables().stage[points >> 7].astype(np.int64) * 128 + (points & 127)
 
 
 def test_the_class_of_every_code_point() -> None:
     classes = ch.tables().classes[cells()]
-    assert [c for c in CODES if NAMES[int(classes[c])] != plain.kind(chr(c))] == []
+    assert [c for c in codes() if NAMES[int(classes[c])] != plain.kind(chr(c))] == []
     # What never changes: no characters, private use, surrogates.
     for c in (*range(0xFDD0, 0xFDF0), *range(0xE000, 0xF900), *range(0xD800, 0xE000)):
         assert classes[c] == ch.OTHER
@@ -52,21 +58,21 @@ def test_the_class_of_every_code_point() -> None:
 
 def test_the_case_of_every_code_point() -> None:
     table, where = ch.tables(), cells()
-    codes = np.arange(0x110000)
-    lower, upper = codes + table.lower[where], codes + table.upper[where]
-    for c in CODES:
+    points = np.arange(0x110000)
+    lower, upper = points + table.lower[where], points + table.upper[where]
+    for c in codes():
         if not 0xD800 <= c < 0xE000:
             assert chr(lower[c]) == plain.lower(chr(c)), hex(c)
             assert chr(upper[c]) == plain.upper(chr(c)), hex(c)
     # Lower case has none below it, and upper case leads back: a word is one word in every case.
     assert (lower[lower] == lower).all()
-    assert ((upper == codes) | (lower[upper] == codes)).all()
+    assert ((upper == points) | (lower[upper] == points)).all()
 
 
 def test_the_zeros_of_every_decimal_script() -> None:
     zeros = ch.tables().zeros.tolist()
     assert zeros == sorted(zeros)
-    wanted = {c for c in CODES if unicodedata.category(chr(c)) == "Nd" and unicodedata.digit(chr(c)) == 0}
+    wanted = {c for c in codes() if unicodedata.category(chr(c)) == "Nd" and unicodedata.digit(chr(c)) == 0}
     known = {z for z in zeros if plain.comparable(chr(z))}
     assert known == wanted
     for z in known:
