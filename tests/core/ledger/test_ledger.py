@@ -37,6 +37,7 @@ from dptext_spark.ledger.entry import (
 )
 from dptext_spark.ledger.sums import left_of, spent_on, spent_on_record
 from dptext_spark.report.terminal.summary import spent_text
+from tests.frozen.texts import assert_as_frozen
 
 NOW = datetime(2026, 11, 21, 9, 30)
 TOKEN, RECORD = "one occurrence of a word", "all occurrences of a word in a record"
@@ -151,26 +152,30 @@ class TestADamagedRow:
         assert vars(found).items() >= sound.items()
 
 
+MOVED = {"input": "/moved", "input_id": "id-1"}
+FOLDER = {"input": "/data"}
+
+
 class TestAKeptLimit:
-    def test_is_none_at_first(self) -> None:
-        assert kept_limit(Book(0, [entry(limit=3.0)], [])) is None
-
-    def test_rises_by_a_reason_and_of_those_without_one_the_least_holds(self) -> None:
-        def kept(*rows: Decision) -> float | None:
-            return kept_limit(Book(0, [], list(rows)))
-
-        assert kept(limited(4.0)) == 4.0
-        assert kept(limited(4.0), limited(8.0, why="minute 1")) == 8.0
-        # Two inputs had one each, and a run over the folder of both made them one.
-        assert kept(limited(4.0), limited(6.0, input="/data")) == 4.0
-        assert kept(limited(4.0), limited(6.0, input="/data"), limited(5.0, why="minute 2")) == 5.0
+    @pytest.mark.parametrize(
+        ("rows", "kept"),
+        [
+            ([], None),
+            ([limited(4.0)], 4.0),
+            ([limited(4.0), limited(8.0, why="minute 1")], 8.0),
+            # Two inputs had one each, and a run over the folder of both made them one.
+            ([limited(4.0), limited(6.0, **FOLDER)], 4.0),
+            ([limited(4.0), limited(6.0, **FOLDER), limited(5.0, why="minute 2")], 5.0),
+        ],
+    )
+    def test_rises_by_a_reason_and_of_those_without_one_the_least_holds(
+        self, rows: list[Decision], kept: float | None
+    ) -> None:
+        assert kept_limit(Book(0, [entry(limit=3.0)], rows)) == kept
 
     def test_is_found_wherever_the_input_is_named(self) -> None:
-        book = Book(
-            0,
-            [entry()],
-            [limited(4.0, input="/moved", input_id="id-1"), limited(1.0, input="/else", input_id=None)],
-        )
+        elsewhere = limited(1.0, input="/else", input_id=None)
+        book = Book(0, [entry()], [limited(4.0, **MOVED), elsewhere])
         assert kept_limit(book.of_input("/data/tickets/part=1", None)) == 4.0
         assert kept_limit(book.of_input("/unknown", None)) is None
 
@@ -178,16 +183,10 @@ class TestAKeptLimit:
         (balance,) = balances(
             [entry(), entry(column="note", consistency="token", epsilon=0.5)], "/l", [limited(4.0)]
         )
-        said = balance.spending.as_dict()
-        assert (said["limit"], said["kept"], said["left"]) == (4.0, 4.0, 2.5)
-        assert [(one["column"], one["left"]) for one in said["columns"]] == [("body", 3.0), ("note", 2.5)]
-        text = " ".join(spent_text([balance], 200).split())
-        assert "limit ε = 4, spent ε = 1, left ε = 3" in text
-        assert "limit ε = 4, spent ε = 1.5, left ε = 2.5" in text
-        assert "the limit ε = 4 was set by run r9 on 2026-11-21" in text
-        assert "no limit is kept" in spent_text(balances([entry()], "/l"))
-        refuted = spent_text(balances([entry(holds=False)], "/l", [limited(4.0)]))
-        assert "limit ε = 4, no ε stands for it, left ε = 0" in refuted
+        spending = balance.spending.as_dict()
+        assert (spending["limit"], spending["kept"], spending["left"]) == (4.0, 4.0, 2.5)
+        lefts = [(column["column"], column["left"]) for column in spending["columns"]]
+        assert lefts == [("body", 3.0), ("note", 2.5)]
 
     def test_what_is_left_is_never_rounded_up(self) -> None:
         assert left_of(1.0, 1e-20) == math.nextafter(1.0, 0.0)
@@ -195,81 +194,69 @@ class TestAKeptLimit:
         assert left_of(1.0, 2.0) == left_of(1.0, math.inf) == 0.0
 
 
-class TestWhatAddsUp:
-    def test_nothing(self) -> None:
-        assert total() == 0.0
-        assert str(spent_on([], "body")) == "nothing"
-
-    def test_draws_of_their_own_add_up_in_decimals(self) -> None:
-        assert total(entry(), entry(), entry()) == 3.0
-        assert total(*(entry(epsilon=0.1) for _ in range(3))) == 0.3
-        assert total(entry(epsilon=0.1), entry(epsilon=0.2)) == 0.3
-
-    @pytest.mark.parametrize("times", [1, 2, 7])
-    def test_many_alike_come_to_what_one_after_the_other_come_to(self, times: int) -> None:
-        some = [0.1, 1 / 3, 5e-324, 1.7e308 / 16, 2.5]
-        exact = sum(Fraction(repr(one)) * (times + place) for place, one in enumerate(some))
-        found = total(*(entry(epsilon=one) for place, one in enumerate(some) for _ in range(times + place)))
-        assert Fraction(repr(found)) >= exact > Fraction(repr(math.nextafter(found, 0.0)))
-
-    def test_a_sum_is_never_rounded_down(self) -> None:
-        # 1 + 1e-20 is no float: the next one above 1 is printed.
-        assert total(entry(epsilon=1.0), entry(epsilon=1e-20)) == math.nextafter(1.0, 2.0)
-
-    def test_the_same_draws_of_the_same_version_tell_nothing_new(self) -> None:
-        first = entry(release="R")
-        assert total(first, entry(release="R", run_id="another", output="/elsewhere")) == 1.0
-        assert total(first, replace(first, entry="again", attempt="again")) == 1.0
-
-    def test_the_same_draws_of_another_version_do(self) -> None:
-        versions = [
-            entry(release="R", input_version=f"delta:{n}", records="changed" if n else "all")
-            for n in (0, 1, 1, 2)
-        ]
-        assert total(*versions) == 3.0
-
-    def test_a_table_that_was_made_anew_has_another_first_version(self) -> None:
-        assert total(entry(release="R", input_id="one"), entry(release="R", input_id="two")) == 2.0
-
-    def test_records_that_are_new_to_a_stream_add_nothing_for_any_other(self) -> None:
-        batches = [
-            entry(release="S", records=ADDED, run_id=f"s.{n}", input_version=f"delta:{n}") for n in range(5)
-        ]
-        assert total(*batches) == 1.0
-        # A batch that may hold records again, and a run over the whole table, are releases of their own.
-        again = entry(release="S", run_id="s.5", input_version="delta:5")
-        assert total(*batches, again) == 2.0
-        assert total(*batches, again, entry()) == 3.0
-        other_stream = entry(release="T", records=ADDED, run_id="t.0")
-        assert total(*batches, other_stream) == 2.0
-
-    @pytest.mark.parametrize(("status", "counts"), [(RESERVED, 1.0), (SPENT, 1.0), (VOID, 0.0)])
-    def test_all_but_void_count(self, status: str, counts: float) -> None:
-        assert total(entry(status=status)) == counts
-
-    def test_a_void_attempt_does_not_hide_another_of_the_same_draws(self) -> None:
-        assert total(entry(release="R", status=VOID), entry(release="R")) == 1.0
-        assert total(entry(release="R"), entry(release="R", status=VOID)) == 1.0
+def tokens(**epsilons: float) -> list[Entry]:
+    """Releases at token level, each of a column with its ε."""
+    return [entry(consistency="token", column=name, epsilon=epsilon) for name, epsilon in epsilons.items()]
 
 
-class TestColumns:
-    def test_at_token_level_each_has_its_own(self) -> None:
-        both = [
-            entry(consistency="token", column=name, epsilon=size)
-            for name, size in (("body", 1.0), ("note", 2.0))
-        ]
-        assert total(*both) == 1.0
-        assert total(*both, column="note") == 2.0
+def batches(many: int) -> list[Entry]:
+    """Micro-batches of a stream, whose records are new to it."""
+    return [
+        entry(release="S", records=ADDED, run_id=f"s.{n}", input_version=f"delta:{n}") for n in range(many)
+    ]
 
-    def test_at_the_other_levels_a_word_is_one_unit_in_all_of_them(self) -> None:
-        together = [entry(column=name, release="R") for name in ("body", "note")]
-        apart = [entry(column="body"), entry(column="note")]
-        for column in ("body", "note"):
-            assert total(*together, column=column) == 1.0
-            assert total(*apart, column=column) == 2.0
 
-    def test_spark_does_not_tell_upper_from_lower_case(self) -> None:
-        assert total(*(entry(consistency="token", column=name) for name in ("body", "BODY"))) == 2.0
+def versions(*numbers: int) -> list[Entry]:
+    """Releases with the same draws, of versions of which the first holds all records."""
+    return [
+        entry(release="R", input_version=f"delta:{n}", records="changed" if n else "all") for n in numbers
+    ]
+
+
+FIRST = entry(release="R")
+AGAIN = entry(release="S", run_id="s.5", input_version="delta:5")
+# (entries, what they have spent on a word of `body`).
+SUMS: dict[str, tuple[list[Entry], float]] = {
+    "nothing": ([], 0.0),
+    "draws of their own": ([entry(), entry(), entry()], 3.0),
+    "in decimals": ([entry(epsilon=0.1) for _ in range(3)], 0.3),
+    "in other decimals": ([entry(epsilon=0.1), entry(epsilon=0.2)], 0.3),
+    # 1 + 1e-20 is no float: the next one above 1 is printed.
+    "never rounded down": ([entry(), entry(epsilon=1e-20)], math.nextafter(1.0, 2.0)),
+    "the same draws of the same version": ([FIRST, entry(release="R", run_id="another", output="/elsewhere")], 1.0),
+    "the same entry again": ([FIRST, replace(FIRST, entry="again", attempt="again")], 1.0),
+    "the same draws of other versions": (versions(0, 1, 1, 2), 3.0),
+    "a table that was made anew": ([entry(release="R", input_id=name) for name in ("one", "two")], 2.0),
+    "new records of a stream": (batches(5), 1.0),
+    "a batch that may hold records again": ([*batches(5), AGAIN], 2.0),
+    "a run over the whole table besides": ([*batches(5), AGAIN, entry()], 3.0),
+    "two streams": ([*batches(5), entry(release="T", records=ADDED, run_id="t.0")], 2.0),
+    "reserved": ([entry(status=RESERVED)], 1.0),
+    "void": ([entry(status=VOID)], 0.0),
+    "void before the same draws": ([entry(release="R", status=VOID), FIRST], 1.0),
+    "void after the same draws": ([FIRST, entry(release="R", status=VOID)], 1.0),
+    # At token level each column has its own; else a word is one unit in all of them.
+    "another column, token": (tokens(body=1.0, note=2.0), 1.0),
+    "another column, the same draws": ([entry(column=name, release="R") for name in ("body", "note")], 1.0),
+    "another column, other draws": ([entry(column=name) for name in ("body", "note")], 2.0),
+    "upper case, which Spark does not tell": (tokens(body=1.0, BODY=1.0), 2.0),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SUMS)
+def test_what_adds_up(name: str) -> None:
+    entries, spent = SUMS[name]
+    assert total(*entries) == spent
+    if name.startswith("another column"):
+        assert total(*entries, column="note") == (2.0 if "token" in name else spent)
+
+
+@pytest.mark.parametrize("times", [1, 2, 7])
+def test_many_alike_come_to_what_one_after_the_other_come_to(times: int) -> None:
+    some = [0.1, 1 / 3, 5e-324, 1.7e308 / 16, 2.5]
+    exact = sum(Fraction(repr(one)) * (times + place) for place, one in enumerate(some))
+    found = total(*(entry(epsilon=one) for place, one in enumerate(some) for _ in range(times + place)))
+    assert Fraction(repr(found)) >= exact > Fraction(repr(math.nextafter(found, 0.0)))
 
 
 class TestKinds:
@@ -283,9 +270,6 @@ class TestKinds:
             "body",
         ).figures
         assert (figure.epsilon, figure.delta, figure.within, figure.times) == (2.5, 1e-5, True, 3)
-        assert str(figure) == (
-            f"ε = 2.5 and δ = 1e-05 for {RECORD}, between words that share an output set (spent 3 times)"
-        )
 
     def test_delta_is_a_probability(self) -> None:
         assert (
@@ -306,8 +290,6 @@ class TestKinds:
             ("euclidean, space 1", 3.0),
             ("euclidean, space 2", 1.0),
         ]
-        assert "not to be added" in str(found)
-        assert "for each unit of distance (euclidean, space 1)" in str(found)
         assert found.total == 4.0  # what a limit is compared with is no smaller than any of them
 
     def test_a_distance_stands_beside_a_probability(self) -> None:
@@ -319,12 +301,9 @@ class TestKinds:
         found = spent_on([entry(), entry(consistency="token", epsilon=0.5)], "body")
         assert [one.unit for one in found.figures] == [RECORD, TOKEN]
         assert found.total == found.joint_epsilon == 1.5
-        assert "together ε = 1.5 for a word that stands once" in str(found)
-        assert "not to be added" not in str(found)
         metric = entry(kind="metric_dp", metric="euclidean", epsilon=11.0)
         mixed = spent_on([entry(), entry(consistency="token", epsilon=0.5), metric], "body")
         assert mixed.joint_epsilon == 1.5
-        assert str(mixed).count("not to be added") == 1
         assert spent_on([entry(), metric], "body").joint_epsilon is None
         assert spent_on([entry(), entry(consistency="token", holds=False)], "body").joint_epsilon is None
 
@@ -351,7 +330,6 @@ class TestKinds:
         entries = [entry(release="R"), entry(release="R", holds=False), entry()][::order]
         found = spent_on(entries, "body")
         assert math.isinf(found.total)
-        assert "no ε at all" in str(found)
         assert found.as_dict()["total"] is None
         assert found.as_dict()["figures"][0]["epsilon"] is None
 
@@ -406,21 +384,6 @@ def grown(before: list[Entry], *asked: Entry) -> Balance:
 
 
 class TestARun:
-    def test_says_what_it_added(self) -> None:
-        said = grown([entry(epsilon=2.0)], entry(status=RESERVED)).sentence
-        assert said == (
-            f"All releases of the input that the ledger knows have together spent on one word of body: ε = 3 for "
-            f"{RECORD} (spent 2 times); 1 of it is of this run."
-        )
-        assert "this run added nothing to it" in grown([entry(release="R")], entry(release="R")).sentence
-
-    def test_columns_that_came_to_the_same_are_named_together(self) -> None:
-        asked = [entry(consistency="token", column=name) for name in ("body", "note")]
-        assert "one word of body, note: ε = 1" in grown([], *asked).sentence
-        said = grown([entry(consistency="token", column="note", epsilon=0.5)], *asked).sentence
-        assert "one word of note: ε = 1.5" in said
-        assert "On one word of body: ε = 1 " in said
-
     def test_columns_of_other_runs_are_named_too(self) -> None:
         balance = grown([entry(consistency="token", column="note")], entry(consistency="token"))
         assert [(one.column, one.total, one.more) for one in balance.columns] == [
@@ -432,18 +395,10 @@ class TestARun:
         open_run, finished = entry(status=RESERVED), entry(status=RESERVED, release="R")
         balance = grown([open_run, finished, entry(release="R"), entry(status=VOID)], entry(status=RESERVED))
         assert balance.unfinished == 1
-        assert any("1 that did not finish" in note for note in balance.notes)
 
-    def test_counts_from_the_first_entry_and_says_what_it_leaves_out(self) -> None:
+    def test_counts_from_the_first_entry(self) -> None:
         balance = grown([entry(at=datetime(2025, 1, 2), input="/other", input_id=None)], entry())
-        notes = " ".join(balance.notes)
         assert balance.since == datetime(2025, 1, 2)
-        assert "under another ledger" in notes
-        assert "a copy, a clone or a view" in notes
-        assert "worst record" in notes
-        assert "input.where" in notes
-        assert "a release of any column" in notes
-        assert "a release of any column" not in " ".join(grown([], entry(consistency="token")).notes)
 
     def test_its_balance_is_json(self) -> None:
         found = allowed(grown([entry(holds=False)], entry()), 1.0, "reviewed")
@@ -458,25 +413,26 @@ class TestALimit:
     def test_may_be_met_and_not_passed(self) -> None:
         tenth = [entry(epsilon=0.1), entry(epsilon=0.1)]
         assert allowed(grown(tenth, entry(epsilon=0.1)), 0.3, None).limit == 0.3
-        with pytest.raises(RunError) as refused:
+        with pytest.raises(
+            RunError, match=r"^ledger\.limit: 0\.3 given; ε = 0\.2 .* body .* 0\.2 more.* 0\.4"
+        ):
             allowed(grown(tenth, entry(epsilon=0.2)), 0.3, None)
-        said = str(refused.value)
-        assert "ledger.limit: 0.3 given; ε = 0.2 was spent on one word of body in /data/tickets" in said
-        assert "asks for 0.2 more, which makes 0.4" in said
-        assert "ledger.override" in said
 
     def test_is_not_asked_for_where_nothing_is_spent(self) -> None:
         balance = allowed(grown([entry(release="R"), entry()], entry(release="R")), 1.0, "unused")
         assert balance.override is None
         assert balance.warnings == ()
 
-    def test_counts_every_kind(self) -> None:
-        with pytest.raises(RunError, match="which makes 2"):
-            allowed(grown([entry(kind="metric_dp", metric="euclidean")], entry()), 1.5, None)
-
-    def test_another_column_may_pass_it(self) -> None:
-        with pytest.raises(RunError, match="one word of note"):
-            allowed(grown([entry(column="note", consistency="token")], entry(column="body")), 1.5, None)
+    @pytest.mark.parametrize(
+        ("change", "figure"),
+        [
+            ({"kind": "metric_dp", "metric": "euclidean"}, "which makes 2"),  # every kind counts
+            ({"column": "note", "consistency": "token"}, "one word of note"),  # and any column
+        ],
+    )
+    def test_is_of_any_kind_and_column(self, change: dict[str, Any], figure: str) -> None:
+        with pytest.raises(RunError, match=figure):
+            allowed(grown([entry(**change)], entry()), 1.5, None)
 
     def test_a_refuted_guarantee_passes_any(self) -> None:
         for before, asked in (([], entry(holds=False)), ([entry(holds=False)], entry())):
@@ -489,8 +445,7 @@ class TestALimit:
         balance = allowed(grown([entry()], entry()), 1.5, "review 7 of the board")
         assert balance.override == "review 7 of the board"
         (warning,) = balance.warnings
-        assert "PASSED: ε came to 2 with ledger.limit 1.5" in warning
-        assert "review 7 of the board" in warning
+        assert "ε came to 2 with ledger.limit 1.5" in warning
 
     def test_none_refuses_nothing(self) -> None:
         assert allowed(grown([entry(holds=False)], entry(epsilon=1e9)), None, None).limit is None
@@ -501,9 +456,6 @@ def test_runs_that_passed_a_limit_are_named_with_their_reason() -> None:
     (balance,) = balances([entry(), passed, replace(entry(), override="never", status=VOID)], "/ledger")
     assert balance.overrides == ("run r7 passed the limit of 3, with the reason: review 7 of the board",)
     assert balance.spending.as_dict()["overrides"] == list(balance.overrides)
-    assert "run r7 passed the limit of 3, with the reason: review 7" in " ".join(
-        spent_text([balance]).split()
-    )
 
 
 def test_entries_are_rows_of_the_table() -> None:
@@ -533,7 +485,6 @@ class TestARecord:
         again = replace(first, entry="again", attempt="again", run_id="again", record_epsilon=None)
         found = spent_on_record([first, again, other])
         assert (found.epsilon, found.delta, found.times, found.without) == (9.5, 3e-6, 2, 0)
-        assert str(found) == "ε = 9.5 and δ = 3e-06 for the longest record (spent 2 times)"
 
     def test_draws_of_an_earlier_key_count_beside_those_of_this_one(self) -> None:
         now = of_record(7.0)
@@ -551,9 +502,7 @@ class TestARecord:
     def test_entries_without_a_figure_say_so(self) -> None:
         found = spent_on_record([entry(), of_record(3.0)])
         assert (found.epsilon, found.times, found.without) == (3.0, 1, 1)
-        assert str(found).endswith("(spent once), and 1 release without a figure for a record")
         balance = after([entry()], [of_record(3.0)], "/ledger")
-        assert any("1 release without a figure" in one for one in balance.notes)
         assert Spending.from_dict(balance.spending.as_dict()).record == balance.record
 
     def test_a_refuted_guarantee_leaves_none(self) -> None:
@@ -597,3 +546,31 @@ class TestARecord:
         enough = allowed_record(after([], [of_record(4.0)], "/l"), spent_on_record([]), 10.0, None)
         assert enough.spending.record is not None
         assert enough.spending.record.left == 6.0
+
+
+def test_what_is_said_is_as_it_was() -> None:
+    """Of a sum, by a run at its end, and in the list of balances."""
+    joint = [entry(), entry(consistency="token", epsilon=0.5)]
+    metric = entry(kind="metric_dp", metric="euclidean, space 1")
+    within = [entry(kind="epsilon_dp_within_group"), entry(kind="approx_dp", delta=1e-5)]
+    columns = tokens(body=1.0, note=1.0)
+    sums = {
+        "probabilities": within,
+        "levels and a distance": [*joint, metric],
+        "refuted": [entry(holds=False)],
+    }
+    runs = {
+        "further": after([entry(epsilon=2.0), entry(status=RESERVED)], [entry(status=RESERVED)], "/l"),
+        "same draws": after([FIRST], [FIRST], "/l"),
+        "columns": after(tokens(note=0.5), columns, "/l"),
+        "record": after([entry()], [of_record(3.0, 1e-6)], "/l"),
+    }
+    listed = {
+        "no limit": balances([entry()], "/l"),
+        "limit": balances(joint, "/l", [limited(4.0, at=NOW)]),
+        "refuted": balances(sums["refuted"], "/l", [limited(4.0, at=NOW)]),
+    }
+    texts = {name: str(spent_on(entries, "body")) for name, entries in sums.items()}
+    texts |= {f"run, {name}": "\n".join([run.sentence, *run.notes]) for name, run in runs.items()}
+    texts |= {f"balances, {name}": spent_text(some, 200) for name, some in listed.items()}
+    assert_as_frozen("terminal", "ledger", texts)

@@ -12,6 +12,7 @@ from dptext_spark.audit.comparison.frontier import BAYES, CONTEXT, Basis, Point,
 from dptext_spark.audit.estimates import Estimate
 from dptext_spark.audit.utility.retained import COSINE, KEPT
 from dptext_spark.report.comparison import comparison_page, comparison_text
+from tests.frozen.texts import assert_as_frozen
 
 MORE = Basis("exact: every law of the lexicon was read", 0.0301, 0.1, 1234, 100, 0.2)
 SETTINGS = CorpusSettings(
@@ -47,85 +48,26 @@ FOUND = comparison(
 )
 
 
-def test_the_text_has_the_points_and_the_best() -> None:
-    text = comparison_text(FOUND, 100)
-    parts = text.split("\n\n")
-    assert [row.split()[0] for row in parts[0].splitlines()] == [
-        "mechanism",
-        "one",
-        "one",
-        "other:k=2",
-        "other:k=2",
-        "unprotected",
-    ]
-    assert "0.5  10 " in parts[0]
-    assert "15 (14-16)" in parts[0]
-    title, head, *rows = parts[1].splitlines()
-    assert title == "Words kept at equal risk, one word alone"
-    assert head.split() == [
-        "risk",
-        "best",
-        "one",
-        "other:k=2",
-    ]
-    by_level = {row.split(" %")[0]: row for row in rows}
-    assert "one (no other reaches it)" in by_level["10"]
-    assert by_level["10"].endswith(" -")
-    assert re.search(r"other:k=2 +20\.0 \(19\.0-21\.0\) +35\.0 \(34\.0-36\.0\)", by_level["20"])
-    assert len(parts) == 1 + 4 + 1
+ALIKE = [points(name, (1, 0.1, 0.1), (2, 0.9, 0.9)) for name in ("one", "two")]
+CASES = {
+    "wide": (FOUND, 100),
+    "narrow": (FOUND, 70),
+    "ties": (comparison(*ALIKE[0], *points("two", (1, 0.1, 0.11), (2, 0.9, 0.91))), 100),
+    "the same figures": (comparison(*ALIKE[0], *ALIKE[1]), 100),
+}
+
+
+def test_comparisons_are_as_they_were() -> None:
+    """Every point, the best at each risk, who is not told apart, and how it was measured; as wide as the terminal."""
+    texts = {name: comparison_text(compared, columns) for name, (compared, columns) in CASES.items()}
+    assert_as_frozen("terminal", "comparison", texts)
+    assert max(map(len, texts["narrow"].split("\n\n", 1)[1].splitlines())) <= 70
 
 
 def test_a_risk_is_never_rounded_down() -> None:
-    found = comparison(*points("one", (1, 0.10001, 0.1), (2, 0.4, 0.4)))
-    row = comparison_text(found, 100).splitlines()[1]
+    row = comparison_text(comparison(*points("one", (1, 0.10001, 0.1), (2, 0.4, 0.4))), 100).splitlines()[1]
     assert "10.1 " in row
     assert "15.1 (14-16.1)" in row
-
-
-def test_it_says_how_it_was_measured() -> None:
-    said = " ".join(comparison_text(FOUND, 100).split())
-    for sentence in (
-        "Guessing the commonest word finds 3.01 %.",
-        "one, other:k=2: exact: every law of the lexicon was read.",
-        "Measured on 1,234 replaced words of 100 records; a stronger attack may find more.",
-        "200 records were replaced, token level, over 5,000 words; stop words: keep.",
-        "Mechanisms whose intervals overlap are not told apart: undecided, the one that measured best first.",
-        "outside the measured risks, or where their bounds leave that open: not reached (-).",
-        "other:k=2 refuses ε = 0: mechanism.epsilon: 0 given",
-        "Restricted: figures in this file depend on the private text. Not for sharing.",
-    ):
-        assert sentence in said
-
-
-def test_ties_are_said() -> None:
-    alike = comparison(
-        *points("one", (1, 0.1, 0.1), (2, 0.9, 0.9)), *points("two", (1, 0.1, 0.11), (2, 0.9, 0.91))
-    )
-    said = comparison_text(alike, 100)
-    assert "undecided: two, one" in said
-    assert "the same figures" not in said
-    one, two = (points(name, (1, 0.1, 0.1), (2, 0.9, 0.9)) for name in ("one", "two"))
-    assert "one and two have the same figures at every ε." in comparison_text(comparison(*one, *two), 100)
-
-
-def test_a_narrow_terminal_gets_what_is_best_and_no_line_that_is_too_long() -> None:
-    text = comparison_text(FOUND, 70)
-    first, best = text.split("\n\n")[:2]
-    assert [row for row in first.splitlines() if not row.startswith(" ")] == [
-        "one",
-        "other:k=2",
-        "unprotected text",
-    ]
-    assert max(map(len, text.split("\n\n", 1)[1].splitlines())) <= 70
-    rows = [" ".join(row.split()) for row in best.splitlines()]
-    assert rows == [
-        "Words kept at equal risk, one word alone",
-        "risk best",
-        "10 to 15 % one (no other reaches it)",
-        "20 to 40 % other:k=2",
-        "50 to 80 % other:k=2 (no other reaches it)",
-    ]
-    assert "stands in the page of --out, and in --json" in " ".join(text.split())
 
 
 def test_the_page_is_restricted_and_has_its_charts() -> None:

@@ -23,10 +23,11 @@ from dptext_spark.ledger.balance import Spending
 from dptext_spark.ledger.sums import RecordSpent
 from dptext_spark.report.facts import ReportFacts, gathered
 from dptext_spark.report.page import page
-from dptext_spark.report.sections.decision import decision, height, joined, meaning
+from dptext_spark.report.sections.decision import decision, height, joined
 from dptext_spark.report.sections.required import SHEET
 from dptext_spark.rounding import percent_up
 from tests.core.report.accounts import METRICS, row, small_model
+from tests.frozen.texts import assert_as_frozen, beyond
 
 VALUES = {"holds": 0.125, "broken": 0.875, "not measured": None}
 WORDS = {"holds": "holds", "broken": "IS BROKEN", "not measured": "was not measured"}
@@ -48,118 +49,143 @@ def with_settings(facts: ReportFacts, **changes: Any) -> ReportFacts:
     return replace(facts, run=replace(facts.run, config=json.dumps(settings)))
 
 
+HELPED = (
+    "names_kept",
+    "bayes_success",
+    "record_epsilon",
+    "ledger_epsilon",
+    "original_share",
+    "oov_kept_share",
+    "bleu",
+)
+POLICY = {"stop_words": "keep", "oov": "draw", "numbers": "random"}
+OUTPUT = {"path": "/out", "other_columns": ["id", "stars"]}
+
+
+def with_guarantee(facts: ReportFacts, **changes: Any) -> ReportFacts:
+    promised = replace(facts.run.promised, **{"epsilon": 2.0, **changes})
+    return replace(facts, run=replace(facts.run, guarantee=json.dumps(promised.as_dict())))
+
+
+def with_spent(facts: ReportFacts, record: RecordSpent, limit: float | None = None) -> ReportFacts:
+    spent = Spending("/ledger", "2026-11-26", "/in", (), limit=limit, left=limit, record=record)
+    return replace(facts, run=replace(facts.run, cumulative=json.dumps(spent.as_dict())))
+
+
+def cases(facts: ReportFacts) -> dict[str, ReportFacts]:
+    """Facts whose first pages are kept as text, each the plain ones with a change."""
+    assert facts.certificate is not None
+    attack, waiting = facts.attacks[0], of("names_kept", "not measured")
+    assert isinstance(attack, WordAttack)
+    levels = {
+        f"consistency {level}": with_settings(facts, consistency=level) for level in ("record", "dataset")
+    }
+    kinds: dict[str, dict[str, Any]] = {
+        "epsilon_dp": {}, "epsilon_dp_within_group": {}, "metric_dp": {"metric": "euclidean"}, "approx_dp": {"delta": 0.001},
+    }  # fmt: skip
+    columns = {"keyed": ["id", "stars"], "without the key": ["stars"], "dropped": "drop"}
+    return {
+        "plain": facts,
+        **levels,
+        **{kind: with_guarantee(facts, kind=kind, **more) for kind, more in kinds.items()},
+        "ε of 100": with_guarantee(facts, epsilon=100.0),
+        "refuted": replace(facts, certificate=replace(facts.certificate, verdict="refuted")),
+        "insecure": replace(facts, run=replace(facts.run, key_kind="insecure")),
+        "counts that disagree": replace(facts, verdict=Verdict(against=("its counts do not agree",))),
+        "unfinished": replace(facts, verdict=Verdict(unfinished=True)),
+        "no example": replace(facts, example=None, model_missing="the lexicon is gone."),
+        "an example": replace(facts, example=("Send the parcel.", "Send the letter.")),
+        "an example of unknown words": replace(facts, example=("Send the parcel.", "[OOV] the [OOV].")),
+        "an example of some": replace(facts, example=("Send the parcel.", "[OOV] the letter.")),
+        **{
+            f"{name} {standing}": with_settings(replace(facts, verdict=of(name, standing)), policy=POLICY)
+            for name, standing in (*((name, "broken") for name in HELPED), ("names_kept", "holds"), ("ledger_epsilon", "holds"))
+        },
+        "record_epsilon not measured": replace(facts, verdict=of("record_epsilon", "not measured")),
+        **{
+            f"{name} broken, {policy}": with_settings(replace(facts, verdict=of(name, "broken")), policy=policy)
+            for name, policy in (
+                ("original_share", {"stop_words": "draw", "oov": "draw"}),
+                ("original_share", {"stop_words": "draw", "oov": "mask"}),
+                ("context_success", {"stop_words": "keep"}),
+                ("context_success", {"stop_words": "draw"}),
+            )
+        },
+        **{
+            f"{times} and {without} releases": with_spent(facts, RecordSpent(4.0 * times, 0.0, times, without))
+            for times, without in ((0, 0), (0, 1), (1, 1))
+        },
+        "limit": with_spent(facts, RecordSpent(0.0, 0.0, 0, 0), 9.0),
+        "no row key": with_settings(replace(facts, verdict=waiting), row_key=None),
+        **{
+            name: with_settings(
+                replace(facts, verdict=waiting), row_key="id", output={**OUTPUT, "other_columns": others}
+            )
+            for name, others in columns.items()
+        },
+        "no column": with_settings(facts, row_key=None, output={**OUTPUT, "other_columns": "drop"}),
+        "context measured": replace(facts, metrics={"audit_context_success": 0.734}),
+        "attack on the table": replace(facts, attacks=[replace(attack, restricted=True)]),
+        "open attack": replace(facts, attacks=[replace(attack, open=True)]),
+        "no attack": replace(facts, attacks=[]),
+        "no attack, no certificate": replace(facts, attacks=[], certificate=None),
+        "no certificate": replace(facts, certificate=None),
+    }  # fmt: skip
+
+
+def first_page(facts: ReportFacts) -> str:
+    """Write the first two pages as lines of text."""
+    made = decision(facts)
+    before, after = (
+        "".join(f"<{text}>" if differs else text for differs, text in side)
+        for side in (made.before, made.after)
+    )
+    rows = (f"{row.mark} {row.requirement}: {row.standing}. {row.said}" for row in made.rows)
+    rests = (f"{part.heading}: {sentence}" for part in made.rests for sentence in part.sentences)
+    pairs = (f"{name}: {value}" for name, value in (*made.about, *made.sign))
+    lines = [
+        f"{made.look}: {made.words}. {made.why}", *rows, made.released, *made.meaning,
+        f"example: {before} -> {after} {made.no_example}", *rests, *pairs,
+    ]  # fmt: skip
+    return "\n".join(line.rstrip() for line in lines if line)
+
+
+def test_first_pages_are_as_they_were(facts: ReportFacts) -> None:
+    """The plain one whole, of the others the lines that it has not."""
+    texts: dict[str, str] = {}
+    for name, case in cases(facts).items():
+        texts[name] = beyond(first_page(case), texts.get("plain", ""))
+    assert_as_frozen("pages", "decision", texts)
+
+
 @pytest.mark.long
-@pytest.mark.parametrize("level", ["token", "record", "dataset"])
 @pytest.mark.parametrize("standing", VALUES)
 @pytest.mark.parametrize("name", ["names_kept", "ledger_epsilon"])
-def test_every_standing_restricted_or_not_at_every_level(
-    facts: ReportFacts, name: str, standing: str, level: str
-) -> None:
-    found = replace(with_settings(facts, consistency=level), verdict=of(name, standing))
-    made = decision(found)
-    (one,) = made.rows
+def test_every_standing_restricted_or_not(facts: ReportFacts, name: str, standing: str) -> None:
+    judged = replace(facts, verdict=of(name, standing))
+    made = decision(judged)
+    (row,) = made.rows
     look = {"holds": "holds", "broken": "broken", "not measured": "open"}[standing]
-    assert (one.requirement, one.standing, one.look, made.look) == (
-        f"{name} <= 0.5",
-        WORDS[standing],
-        look,
-        look,
-    )
-    assert (
-        made.words
-        == {
-            "holds": "Every requirement holds",
-            "broken": "Broken: do not publish this table",
-            "not measured": "Not decided",
-        }[standing]
-    )
+    assert (row.requirement, row.standing) == (f"{name} <= 0.5", WORDS[standing])
+    assert row.look == made.look == look
     restricted = name == "names_kept"
     value = VALUES[standing]
-    assert ("it came to" in one.said) == (not restricted and value is not None)
+    assert (str(value) in row.said) == (not restricted and value is not None)
     assert bool(made.released) == (restricted and value is not None)
-    text = page(found)
+    text = page(judged)
     if restricted and value is not None:
         assert str(value) not in re.sub("<svg.*?</svg>|<style.*?</style>", "", text, flags=re.DOTALL)
     assert text.count(f'<div class="verdict {look}">') == 1
     assert len(made.meaning) == 3
-    record = {
-        "token": "grows with the drawn words",
-        "record": "grows with the distinct drawn words",
-        "dataset": "no ε",
-    }[level]
-    assert record in made.meaning[2]
 
 
 def test_confirmed_never_stands_beside_a_success_without_the_sentence_that_joins_them(
     facts: ReportFacts,
 ) -> None:
-    assert facts.certificate is not None
-    said = joined(facts)
-    assert said.startswith(
-        "The certificate (confirmed) is about how much one output tells, not about how often"
-    )
-    first, rest = said.split(". ", 1)
     strongest = facts.attacks[0]
     assert isinstance(strongest, WordAttack)
-    assert f"not on this table, the strongest attack shown guesses {percent_up(strongest.at_most)}" in first
-    assert "who reads the words around may guess many more" in rest
-    assert "context_success" in rest
-    measured = joined(replace(facts, metrics={"audit_context_success": 0.734}))
-    assert measured.endswith("On this table, who reads the words around guesses 73.4 %.")
-    on_it = joined(replace(facts, attacks=[replace(strongest, restricted=True)]))
-    assert "the strongest attack on this table that is shown here guesses" in on_it
-    text = page(facts)
-    assert text.count(said) == 2  # on the first page, and below the tiles
-    assert joined(replace(facts, attacks=[])).endswith("no attack was made here.")
-    assert joined(replace(facts, attacks=[], certificate=None)) == ""
-    assert "certificate" not in joined(replace(facts, certificate=None))
-    assert "a better one may find more" in joined(
-        replace(facts, attacks=[replace(facts.attacks[0], open=True)])
-    )
-
-
-@pytest.mark.parametrize(
-    ("kind", "expected"),
-    [
-        ("epsilon_dp", "whatever the two are"),
-        ("epsilon_dp_within_group", "nothing bounds it for other words"),
-        ("metric_dp", "for each unit of distance"),
-        ("approx_dp", "up to a probability δ = 0.001"),
-    ],
-)
-def test_the_promise_in_a_sentence(facts: ReportFacts, kind: Any, expected: str) -> None:
-    delta, metric = (
-        (0.001, None) if kind == "approx_dp" else (0.0, "euclidean" if kind == "metric_dp" else None)
-    )
-    promised = replace(facts.run.promised, kind=kind, delta=delta, metric=metric, epsilon=2.0)
-    found = replace(facts, run=replace(facts.run, guarantee=json.dumps(promised.as_dict())))
-    first = next(meaning(found))
-    assert "a factor of at most 7.39 (ε = 2" in first
-    assert expected in first
-    large = replace(promised, epsilon=100.0)
-    huge = replace(facts, run=replace(facts.run, guarantee=json.dumps(large.as_dict())))
-    assert "at most 10^44 (ε = 100" in next(meaning(huge))
-
-
-def test_what_is_refuted_or_insecure_promises_nothing(facts: ReportFacts) -> None:
-    assert facts.certificate is not None
-    for found in (
-        replace(facts, certificate=replace(facts.certificate, verdict="refuted")),
-        replace(facts, run=replace(facts.run, key_kind="insecure")),
-    ):
-        assert next(meaning(found)).startswith("The promise does not hold")
-
-
-def test_without_requirements_it_says_so_and_what_is_to_be_filled_in(facts: ReportFacts) -> None:
-    made = decision(facts)
-    assert (made.words, made.rows) == ("Not decided", ())
-    assert "No requirement was set (require)" in made.why
-    assert dict(made.about)["purpose"] == "to be filled in (approval.purpose)"
-    assert dict(made.sign)["approver"] == ""
-    wrong = decision(replace(facts, verdict=Verdict(against=("its counts do not agree",))))
-    assert (wrong.words, wrong.why) == ("Broken: do not publish this table", "Its counts do not agree.")
-    begun = decision(replace(facts, verdict=Verdict(unfinished=True)))
-    assert begun.why == "The run has not come to its account."
+    assert percent_up(strongest.at_most) in joined(facts)
+    assert page(facts).count(joined(facts)) == 2  # on the first page, and below the tiles
 
 
 def test_what_the_settings_say_stands_there_escaped(facts: ReportFacts) -> None:
@@ -188,84 +214,9 @@ def test_what_the_settings_say_stands_there_escaped(facts: ReportFacts) -> None:
     assert "The approval ends with 9999-01-02." in text
 
 
-def test_the_example_is_public_and_its_changed_words_are_marked(facts: ReportFacts) -> None:
-    made = decision(replace(facts, example=("Send the parcel.", "Send the letter.")))
-    assert [text for differs, text in made.before if differs] == ["parcel"]
-    assert [text for differs, text in made.after if differs] == ["letter"]
-    assert "".join(text for _, text in made.before) == "Send the parcel."
-    none = decision(replace(facts, example=None, model_missing="the lexicon is gone."))
-    assert none.no_example == "There is no example: the lexicon is gone."
-    for after, is_shown in (
-        ("[OOV] the [OOV].", False),
-        ("[OOV] the letter.", True),
-    ):  # in a lexicon of another language
-        shown = decision(replace(facts, example=("Send the parcel.", after)))
-        assert bool(shown.after) is bool(shown.before) is is_shown
-        assert ("holds few of its words" in shown.no_example) is not is_shown
+def test_the_example_is_public(facts: ReportFacts) -> None:
     assert facts.example is not None
     assert facts.example[0] == "Please send the parcel to my sister in London."
-
-
-def test_each_broken_requirement_has_something_that_helps(facts: ReportFacts) -> None:
-    helps = {
-        "names_kept": "policy.mask", "bayes_success": "a smaller ε", "record_epsilon": "budget",
-        "ledger_epsilon": "nothing takes back", "original_share": "stop_words: draw", "oov_kept_share": "policy.oov: mask",
-        "bleu": "other settings",
-    }  # fmt: skip
-    facts = with_settings(facts, policy={"stop_words": "keep", "oov": "draw", "numbers": "random"})
-    for name, expected in helps.items():
-        (change, *_) = dict(
-            (part.heading, part.sentences)
-            for part in decision(replace(facts, verdict=of(name, "broken"))).rests
-        )["What would change it"]
-        assert expected in change
-    waiting = decision(replace(facts, verdict=of("names_kept", "not measured"))).rests[-1].sentences
-    assert "`dptext audit TABLE" in waiting[0]
-    never = decision(replace(facts, verdict=of("record_epsilon", "not measured"))).rests[-1].sentences
-    assert never[0].endswith("This run has no such figure.")
-
-
-def test_what_the_settings_have_done_already_is_not_what_would_help(facts: ReportFacts) -> None:
-    def change(name: str, **policy: str) -> str:
-        found = with_settings(replace(facts, verdict=of(name, "broken")), policy=policy)
-        rests = {part.heading: part.sentences for part in decision(found).rests}
-        return rests["What would change it"][0].split("(broken): ")[1].split(". Then")[0]
-
-    assert change("original_share", stop_words="keep", oov="draw") == (
-        "a smaller ε, policy.stop_words: draw, or policy.oov: mask"
-    )
-    assert change("original_share", stop_words="draw", oov="draw") == "a smaller ε, or policy.oov: mask"
-    assert change("original_share", stop_words="draw", oov="mask") == "a smaller ε"
-    assert change("context_success", stop_words="keep").startswith("policy.stop_words: draw, or a smaller ε")
-    assert change("context_success", stop_words="draw").startswith("a smaller ε, which helps little")
-
-
-def test_a_release_without_a_figure_for_a_record_is_counted_and_no_more_is_said(facts: ReportFacts) -> None:
-    def record(times: int, without: int) -> list[str]:
-        spent = Spending(
-            "/ledger", "2026-11-26", "/in", (), record=RecordSpent(4.0 * times, 0.0, times, without)
-        )
-        found = replace(facts, run=replace(facts.run, cumulative=json.dumps(spent.as_dict())))
-        rests = {part.heading: part.sentences for part in decision(found).rests}
-        return [one for one in rests["Spent, and what is left"] if one.startswith("On one record")]
-
-    assert record(0, 1) == ["On one record: 1 release without a figure for a record."]
-    (said,) = record(1, 1)
-    assert "ε = 4 for the longest record (spent once), and 1 release without" in said
-    assert "its words counted up in steps" in said
-    assert record(0, 0) == []
-
-
-@pytest.mark.parametrize("limit", [None, 9.0])
-def test_what_is_spent_says_which_releases_the_ledger_does_not_count(
-    facts: ReportFacts, limit: float | None
-) -> None:
-    spent = Spending("/ledger", "2026-11-26", "/in", (), limit=limit, left=limit)
-    counted = replace(facts, run=replace(facts.run, cumulative=json.dumps(spent.as_dict())))
-    rests = {part.heading: " ".join(part.sentences) for part in decision(counted).rests}
-    text = rests["Spent, and what is left"]
-    assert "(ledger.path, ledger.table)" in text
-    assert "each target" not in text  # one ledger counts all targets of an input
 
 
 def test_words_that_the_policy_keeps_are_no_worst_words(facts: ReportFacts) -> None:
@@ -310,21 +261,15 @@ def test_the_statement_says_what_was_asked_since(facts: ReportFacts) -> None:
         assert len(said) == 1
 
 
-@pytest.mark.parametrize("standings", list(itertools.product(VALUES, repeat=2)))
-def test_why_counts(facts: ReportFacts, standings: tuple[str, str]) -> None:
+@pytest.mark.parametrize("several", list(itertools.product(VALUES, repeat=2)))
+def test_why_counts(facts: ReportFacts, several: tuple[str, str]) -> None:
     names = ("names_kept", "bayes_success")
     limits = [named_requirement(f"{name} <= 0.5", FIGURES, "a run") for name in names]
-    found = [Metric(name, VALUES[standing]) for name, standing in zip(names, standings, strict=True)]
-    said = decision(replace(facts, verdict=verdict(limits, found))).why
-    broken, missing = standings.count("broken"), standings.count("not measured")
-    if broken:
-        assert said == ("A requirement is not met." if broken == 1 else "2 requirements are not met.")
-    elif missing:
-        assert said.startswith(
-            f"{missing} of 2 requirements {'was' if missing == 1 else 'were'} not measured, which is neither"
-        )
-    else:
-        assert said == "All 2 that the settings set are met."
+    metrics = [Metric(name, VALUES[standing]) for name, standing in zip(names, several, strict=True)]
+    counts = [several.count(standing) for standing in ("broken", "not measured", "holds")]
+    count = next(count for count in counts if count)
+    why = decision(replace(facts, verdict=verdict(limits, metrics))).why
+    assert why.startswith({1: ("A ", "1 of 2 "), 2: ("2 ", "All 2 ")}[count])
 
 
 def standings(held: int, broken: int, waiting: int) -> Verdict:
@@ -382,29 +327,3 @@ def test_more_warnings_than_there_is_room_for_are_counted_first(facts: ReportFac
         assert bool(made.more_warnings) == bool(beyond)
         assert beyond == 0 or many > 4
         assert made.rows
-
-
-def test_what_cannot_be_audited_and_which_columns_go_along_is_said(facts: ReportFacts) -> None:
-    def of(**settings: Any) -> ReportFacts:
-        config = {**json.loads(facts.run.config), **settings}
-        required = [named_requirement("names_kept <= 0.1", FIGURES, "a run")]
-        return replace(
-            facts, run=replace(facts.run, config=json.dumps(config)), verdict=verdict(required, [])
-        )
-
-    def under(heading: str, found: ReportFacts) -> str:
-        return " ".join(next(one.sentences for one in decision(found).rests if one.heading == heading))
-
-    unkeyed = of(row_key=None)
-    assert "`dptext audit TABLE" not in under("What would change it", unkeyed)
-    assert "It cannot be: the table cannot be audited" in under("What would change it", unkeyed)
-    output = {"path": "/out", "other_columns": ["id", "stars"]}
-    keyed = of(row_key="id", output=output)
-    assert "`dptext audit TABLE" in under("What would change it", keyed)
-    assert "the columns id, stars." in under("In clear", keyed)
-    assert "the columns id, stars." in under(
-        "In clear", of(row_key="id", output={**output, "other_columns": ["stars"]})
-    )
-    nothing = {**output, "other_columns": "drop"}
-    assert "the column id." in under("In clear", of(row_key="id", output=nothing))
-    assert "columns" not in under("In clear", of(row_key=None, output=nothing))

@@ -1,4 +1,4 @@
-"""The figures on the first screen: none says more than is known."""
+"""The figures on the first screen and the section of names: kept as text; what depends on the text is for those inside."""
 
 from __future__ import annotations
 
@@ -14,12 +14,42 @@ pytest.importorskip("matplotlib", reason="the extra [audit] is not installed")
 
 from dptext_spark.audit.deniability.word_figures import Bounded
 from dptext_spark.audit.results import WordAttack
-from dptext_spark.guarantee import Kind
 from dptext_spark.ledger.balance import Spending
 from dptext_spark.ledger.sums import Spent, Total
+from dptext_spark.report.blocks import Listed, Table, Text
 from dptext_spark.report.facts import ReportFacts, gathered
+from dptext_spark.report.page import page
+from dptext_spark.report.sections.names import names
 from dptext_spark.report.sections.run import tiles
-from tests.core.report.accounts import row, small_model
+from tests.core.report.accounts import METRICS, row, small_model
+from tests.frozen.texts import assert_as_frozen, beyond
+
+Metrics = list[tuple[str | None, str, float | None]]
+
+LISTS = {
+    "mask": [{"file": "/lists/staff.txt", "entries": 1234, "digest": "ab"}, {"column": "customer"}],
+    "keep": [{"table": "crm.products", "column": "name", "entries": 5, "digest": "cd"}],
+}
+NAMED = {"kind": "person", "replace": "pseudonym", "version": "1"}
+SEARCH = {
+    "lists": True,
+    "person": "pseudonym",
+    "location": "keep",
+    "model": "some-package",
+    "threshold": 0.25,
+}
+COUNTS: Metrics = [
+    (None, "persons_found", 1205.0), (None, "names_masked", 31.0), (None, "audit_names_kept", 0.0213),
+    ("body", "audit_names_kept", 0.99),
+]  # fmt: skip
+STAYED: Metrics = [
+    (None, f"{kind}{what}", value)
+    for kind, counts in (("person_words", (1500, 1497, 3)), ("listed_words", (40, 0, 40)))
+    for what, value in zip(
+        ("", "_replaced", "_kept", "_kept_share"), (*counts, counts[2] / counts[0]), strict=True
+    )
+]
+LEVELS = {"percent": None, "levels": [{"share": 40}, {"share": None}]}
 
 
 @pytest.fixture(scope="module")
@@ -33,101 +63,122 @@ def with_settings(facts: ReportFacts, **changes: Any) -> ReportFacts:
     return replace(facts, run=replace(facts.run, config=json.dumps(settings)))
 
 
-def said(facts: ReportFacts, name: str) -> str:
-    (tile,) = [tile for tile in tiles(facts) if tile.name == name]
-    return f"{tile.figure} {tile.said}"
+def with_guarantee(facts: ReportFacts, **changes: Any) -> ReportFacts:
+    guarantee = replace(facts.run.promised, epsilon=2.0, **changes)
+    return replace(facts, run=replace(facts.run, guarantee=json.dumps(guarantee.as_dict())))
 
 
-def test_of_a_law(facts: ReportFacts) -> None:
-    (attack,) = facts.attacks
-    found = said(facts, "Attack by public text finds")
-    assert "at most" in found
-    assert found.endswith("% of the worst 1 % of words; by the law and public counts, not of this table")
-    assert attack.worst > attack.success
-    assert said(facts, "Certificate").startswith("confirmed")
-    assert "cannot" not in said(facts, "Certificate")
-    assert said(facts, "A word stays as it is").endswith("for the worst")
+def with_spent(
+    facts: ReportFacts, *figures: float, total: float = 3.0, metric: str | None = None
+) -> ReportFacts:
+    each = tuple(Total(metric, "a word", epsilon, 0.0, False, 2) for epsilon in figures)
+    column = Spent("body", each, total)
+    spent = Spending("/ledger", "2026-01-01", "/in", (column, replace(column, total=1.0)))
+    return replace(facts, run=replace(facts.run, cumulative=json.dumps(spent.as_dict())))
 
 
-def test_of_estimates_bounds_are_shown_and_nothing_is_at_most_that_is_not(facts: ReportFacts) -> None:
+def estimated(facts: ReportFacts) -> ReportFacts:
+    """Bounds instead of exact figures."""
     assert facts.certificate is not None
-    certificate = replace(facts.certificate, verdict="not refuted")
     attack = replace(facts.attacks[0], upper=0.5, exact=False, open=True, worst=0.6, worst_upper=0.75)
     values, upper = np.full(50, 0.125), np.append(np.full(49, 0.25), 0.875)
     stays = replace(
         facts.deniability.figure("N_w"), words=np.arange(50, dtype=np.int32), of=Bounded(values, values, upper), draws=1_000,
         confidence=0.99,
     )  # fmt: skip
-    found = replace(
+    return replace(
         facts,
-        certificate=certificate,
+        certificate=replace(facts.certificate, verdict="not refuted"),
         attacks=[attack],
         deniability=replace(facts.deniability, figures=[stays]),
     )
-    assert "such a search cannot confirm" in said(found, "Certificate")
-    assert said(found, "Attack by public text finds").startswith(
-        "50 % of words, a better one maybe more; 75 % of the worst"
-    )
-    assert (
-        said(found, "A word stays as it is")
-        == "25 % of the draws at most, for the median word; 87.5 % for the worst of 50"
-    )
 
 
-def test_of_a_record_it_says_what_its_kind_of_guarantee_adds_up_to(facts: ReportFacts) -> None:
-    def one(kind: Kind, metric: str | None = None, **config: Any) -> ReportFacts:
-        guarantee = replace(facts.run.promised, kind=kind, metric=metric, epsilon=2.0)
-        run = replace(with_settings(facts, **config).run, guarantee=json.dumps(guarantee.as_dict()))
-        return replace(facts, metrics=None, run=run)
-
-    assert said(one("epsilon_dp"), "ε of a record") == "2 a word times the drawn words that it has"
-    assert "distinct drawn words" in said(one("approx_dp", consistency="record"), "ε of a record")
-    assert said(one("metric_dp", "euclidean"), "ε of a record") == (
-        "ε times distances ε times the sum of the distances between the drawn words of two records; no single figure"
-    )
-    assert said(one("metric_dp", "euclidean", consistency="dataset"), "ε of a record").startswith("none")
-    plus = one("metric_dp", "euclidean between sensitive words")
-    assert "between two sensitive words" in said(plus, "Guarantee of one word")
-    assert "between two words" in said(one("metric_dp", "euclidean"), "Guarantee of one word")
-    levels = {"percent": None, "levels": [{"share": 40}, {"share": None}]}
-    assert "the level's ε times its drawn words" in said(
-        one("epsilon_dp", importance=levels), "ε of a record"
-    )
-    # The last level takes what is left: no word stays in clear.
-    assert "NOT CHOSEN" not in said(one("epsilon_dp", importance=levels), "In clear")
-    some = {"percent": 30, "levels": []}
-    assert "WORDS THAT WERE NOT CHOSEN" in said(one("epsilon_dp", importance=some), "In clear")
-
-
-def test_what_is_in_clear_counts_each_thing(facts: ReportFacts) -> None:
-    assert said(facts, "In clear") == "6 things stop words, case, spacing, length, punctuation, other columns"
-    shared = with_settings(facts, consistency="record")
-    assert "7 things" in said(shared, "In clear")
-    assert "which words are equal" in said(shared, "In clear")
+def cases(facts: ReportFacts) -> dict[str, ReportFacts]:
+    """Facts whose first screen is kept as text, each the plain ones with a change."""
+    plus = "euclidean between sensitive words"
+    return {
+        "plain": facts,
+        "estimates": estimated(facts),
+        "another attack": replace(
+            facts,
+            attacks=[replace(facts.attacks[0], worst=0.8), WordAttack(name="context", success=0.95)],
+        ),
+        "epsilon_dp": with_guarantee(facts, kind="epsilon_dp"),
+        "approx_dp, record": with_settings(with_guarantee(facts, kind="approx_dp"), consistency="record"),
+        "metric_dp": with_guarantee(facts, kind="metric_dp", metric="euclidean"),
+        "metric_dp, dataset": with_settings(
+            with_guarantee(facts, kind="metric_dp", metric="euclidean"), consistency="dataset"
+        ),
+        "metric_dp, sensitive": with_guarantee(facts, kind="metric_dp", metric=plus),
+        "levels": with_settings(facts, importance=LEVELS),
+        "importance": with_settings(facts, importance={"percent": 30, "levels": []}),
+        "spent": with_spent(facts, 3.0),
+        "spent on two levels": with_spent(facts, 1.0, 2.0),
+        "spent by distance": with_spent(facts, 1.0, 2.0, metric="euclidean"),
+        "spent, refuted": with_spent(facts, 3.0, total=math.inf),
+    }
 
 
-def test_another_attack_that_finds_more_of_the_worst_words_is_said_to_be_another(
-    facts: ReportFacts,
-) -> None:
-    alone = replace(facts.attacks[0], worst=0.8)
-    context = WordAttack(name="context", success=0.95)
-    found = said(replace(facts, attacks=[alone, context]), "Strongest attack shown finds")
-    assert found.startswith("95 % of words at most; another attack finds 80 % of the worst")
+def named(**policy: Any) -> ReportFacts:
+    """Facts of a run with such a policy; `metrics` are those of its account."""
+    metrics = policy.pop("metrics", None)
+    record = row(small_model(words=60))
+    settings = json.loads(record.config)
+    settings["policy"] |= policy
+    return gathered(replace(record, config=json.dumps(settings)), model=None, missing="x", metrics=metrics)
 
 
-def test_what_all_releases_have_spent(facts: ReportFacts) -> None:
-    def counted(*figures: float, total: float = 3.0, metric: str | None = None) -> ReportFacts:
-        each = tuple(Total(metric, "a word", epsilon, 0.0, False, 2) for epsilon in figures)
-        column = Spent("body", each, total)
-        spent = Spending("/ledger", "2026-01-01", "/in", (column, replace(column, total=1.0)))
-        return replace(facts, run=replace(facts.run, cumulative=json.dumps(spent.as_dict())))
+LISTED = {"names": {"lists": True}}
+NAMES: dict[str, dict[str, Any]] = {
+    "none": {},
+    "none, inside": {"metrics": METRICS},
+    "search and lists": {"names": SEARCH, **LISTS},
+    "pseudonyms of lists": {
+        "mask": [{**part, **NAMED} for part in LISTS["mask"]],
+        "metrics": [*METRICS, *COUNTS],
+    },
+    "lists": LISTED,
+    "lists, inside": {**LISTED, "metrics": [*METRICS, *COUNTS]},
+    "lists, what stayed": {**LISTED, "metrics": [*METRICS, *STAYED]},
+}
 
-    assert [tile for tile in tiles(facts) if tile.name == "Spent on one word so far"] == []
-    assert said(counted(3.0), "Spent on one word so far").startswith("ε = 3 by all releases")
-    assert said(counted(1.0, 2.0), "Spent on one word so far").startswith("ε = 3 by all releases")
-    assert said(counted(1.0, 2.0, metric="euclidean"), "Spent on one word so far").startswith(
-        "several kinds by distances, which are not to be added"
-    )
-    assert said(counted(3.0, total=math.inf), "Spent on one word so far").startswith(
-        "no ε a guarantee was refuted"
-    )
+
+def tiles_of(facts: ReportFacts) -> str:
+    return "\n".join(f"{tile.name}: {tile.figure} {tile.said}" for tile in tiles(facts))
+
+
+def names_of(facts: ReportFacts) -> str:
+    """Write the section of names as lines of text, after its tile."""
+    lines = [line for line in tiles_of(facts).splitlines() if line.startswith("Names")]
+    for block in names(facts).blocks:
+        match block:
+            case Text(text):
+                lines.append(text)
+            case Listed(heading, sentences):
+                lines += [heading, *sentences]
+            case Table():
+                lines += [" | ".join(cells) for cells in (block.head, *block.rows)]
+    return "\n".join(lines)
+
+
+def test_first_screens_are_as_they_were(facts: ReportFacts) -> None:
+    """The plain one whole, of the others the lines that it has not."""
+    texts: dict[str, str] = {}
+    for name, case in cases(facts).items():
+        texts[name] = beyond(tiles_of(case), texts.get("plain", ""))
+    texts |= {f"names: {name}": names_of(named(**policy)) for name, policy in NAMES.items()}
+    assert_as_frozen("pages", "overview", texts)
+
+
+def test_what_is_worse_than_the_mean_is_known(facts: ReportFacts) -> None:
+    (attack,) = facts.attacks
+    assert attack.worst > attack.success
+
+
+@pytest.mark.parametrize("figures", [COUNTS, STAYED])
+def test_counts_of_names_are_for_those_inside(figures: Metrics) -> None:
+    outside, inside = named(**LISTED), named(**LISTED, metrics=[*METRICS, *figures])
+    assert (names(outside).restricted, names(inside).restricted) == (False, True)
+    for figure in ("1,205", "31 masked", "2.13", "1,540", "1,497"):
+        assert figure not in page(outside)
