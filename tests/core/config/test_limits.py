@@ -48,11 +48,8 @@ def laughs(levels: int, kind: str) -> str:
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     for level in range(1, levels):
         inside = [f"*a{level - 1}"] * 10
-        held = (
-            f"[{', '.join(inside)}]"
-            if kind == "lists"
-            else f"{{{', '.join(f'k{i}: {one}' for i, one in enumerate(inside))}}}"
-        )
+        named = [f"k{i}: {one}" for i, one in enumerate(inside)]
+        held = f"[{', '.join(inside)}]" if kind == "lists" else f"{{{', '.join(named)}}}"
         lines.append(f"a{level}: &a{level} {held}")
     return "\n".join(lines)
 
@@ -92,10 +89,7 @@ def test_a_file_that_no_run_needs(tmp_path: Path, text: str, said: str) -> None:
     ("more", "said"),
     [
         ({"columns": [f"c{i}" for i in range(10_000)]}, "columns: 10,000 given; valid: at most 1,000"),
-        (
-            {"output": {"path": "/out", "partition_by": [f"c{i}" for i in range(10_000)]}},
-            "output.partition_by: 10,000 given",
-        ),
+        ({"output": {"path": "/o", "partition_by": ["c"] * 10_000}}, "output.partition_by: 10,000 given"),
         ({f"name{i}": i for i in range(300_000)}, "names of settings given, or more; valid: at most 1,000"),
         ({"mechanism": {f"name{i}": i for i in range(900)}}, "mechanism: 880 more names"),
         ({"run": {f"name{i}": i for i in range(900)}}, "900 settings are not right"),

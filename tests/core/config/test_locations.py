@@ -3,46 +3,36 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from dptext_spark.config.locations import TABLE, absolute, holds_credentials, inside, same_path, same_table
 
-
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        ("/data/a", "/data/a/"),
-        ("/data/a", "/data//x/../a/."),
-        ("/data/a", "file:/data/a"),
-        ("/data/a", "file:///data/a"),
-        ("/data/a", "FILE:///data/a"),
-        ("data/a", os.path.abspath("data/a")),
-        ("s3://bucket/a", "s3a://bucket/a/"),
-        ("s3://Bucket/a", "s3n://bucket//a"),
-        ("dbfs:/mnt/a", "dbfs:///mnt/a"),
-        ("abfss://c@account/a", "abfs://c@account/b/../a"),
-    ],
-)
-def test_one_place_has_many_names(one: str, other: str) -> None:
-    assert same_path(one, other)
+SAME = {
+    "/data/a": ("/data/a/", "/data//x/../a/.", "file:/data/a", "file:///data/a", "FILE:///data/a"),
+    "data/a": (os.path.abspath("data/a"),),
+    "s3://bucket/a": ("s3a://bucket/a/",),
+    "s3://Bucket/a": ("s3n://bucket//a",),
+    "dbfs:/mnt/a": ("dbfs:///mnt/a",),
+    "abfss://c@account/a": ("abfs://c@account/b/../a",),
+}
+OTHER = {"/data/a": ("/data/b", "/data/A", "/data/ab"), "s3://bucket/a": ("s3://other/a", "/bucket/a")}
 
 
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        ("/data/a", "/data/b"),
-        ("/data/a", "/data/A"),
-        ("s3://bucket/a", "s3://other/a"),
-        ("s3://bucket/a", "/bucket/a"),
-        ("/data/a", "/data/ab"),
-    ],
-)
-def test_other_places_are_other_places(one: str, other: str) -> None:
-    assert not same_path(one, other)
-    assert not inside(one, other)
-    assert not inside(other, one)
+@pytest.mark.parametrize("one", SAME)
+def test_one_place_has_many_names(one: str) -> None:
+    assert all(same_path(one, other) for other in SAME[one])
+
+
+@pytest.mark.parametrize("one", OTHER)
+def test_other_places_are_other_places(one: str) -> None:
+    for other in OTHER[one]:
+        assert not same_path(one, other)
+        assert not inside(one, other)
+        assert not inside(other, one)
 
 
 def test_a_symbolic_link_is_followed(tmp_path: Path) -> None:
@@ -60,30 +50,6 @@ def test_inside_is_below_and_not_beside() -> None:
     assert not inside("/data/ab", "/data/a")
 
 
-def test_tables_are_compared_without_case_and_with_sparks_defaults() -> None:
-    assert same_table("tickets", "spark_catalog.default.Tickets")
-    assert same_table("`s`.`t`", "SPARK_CATALOG.s.T")
-    assert not same_table("a.t", "b.t")
-    assert not same_table("c.a.t", "a.t")
-
-
-@pytest.mark.parametrize("name", ["t", "s.t", "c.s.t", "`odd name`.t"])
-def test_a_catalog_name_has_up_to_three_parts(name: str) -> None:
-    assert TABLE.fullmatch(name)
-
-
-@pytest.mark.parametrize("name", ["", "a.b.c.d", "a b", "a;b", ".t", "t."])
-def test_what_is_no_catalog_name(name: str) -> None:
-    assert not TABLE.fullmatch(name)
-
-
-def test_credentials_in_a_path_are_seen() -> None:
-    assert holds_credentials("s3a://id:secret@bucket/a")
-    assert holds_credentials("https://host/a?sv=1&sig=abc")
-    assert not holds_credentials("abfss://container@account.host/a")
-    assert not holds_credentials("/data/a:b@c")
-
-
 @pytest.mark.parametrize("path", ["/data/in", "s3://bucket/in", "dbfs:/in", "file:/in", "~/in"])
 def test_what_is_absolute_stays(path: str) -> None:
     assert absolute(path) == path
@@ -92,3 +58,25 @@ def test_what_is_absolute_stays(path: str) -> None:
 def test_a_relative_path_is_of_this_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     assert [absolute(path) for path in ("in", "./in", "a/../in")] == [str(tmp_path / "in")] * 3
+
+
+@pytest.mark.parametrize(
+    ("asked", "true", "false"),
+    [
+        (TABLE.fullmatch, ["t", "s.t", "c.s.t", "`odd name`.t"], ["", "a.b.c.d", "a b", "a;b", ".t", "t."]),
+        (
+            lambda pair: same_table(*pair),
+            [("tickets", "spark_catalog.default.Tickets"), ("`s`.`t`", "SPARK_CATALOG.s.T")],
+            [("a.t", "b.t"), ("c.a.t", "a.t")],
+        ),
+        (
+            holds_credentials,
+            ["s3a://id:secret@bucket/a", "https://host/a?sv=1&sig=abc"],
+            ["abfss://container@account.host/a", "/data/a:b@c"],
+        ),
+    ],
+    ids=["catalog names", "tables without case, with Spark's defaults", "credentials"],
+)
+def test_names_are_told(asked: Callable[[Any], object], true: list[Any], false: list[Any]) -> None:
+    assert all(asked(given) for given in true)
+    assert not any(asked(given) for given in false)

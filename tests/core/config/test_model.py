@@ -35,41 +35,16 @@ def accepted(**sections: Any) -> RunConfig:
 
 
 def test_the_least_settings_have_the_documented_defaults() -> None:
+    """Those of sections are compared with the reference of the documentation; here are those that settings give to others."""
     config = parse_config(LEAST)
-    assert config.input.format == "delta"
-    assert config.input.options == {}
-    assert config.input.where is None
-    assert config.columns == ("body",)
-    assert config.row_key is None
-    assert config.record_key is None
-    assert config.consistency == "token"
-    assert config.lexicon.source == "default"
-    assert config.mechanism == CusText()
-    assert config.policy == Policy()
-    assert config.output.mode == "error"
-    assert config.output.other_columns == "drop"
-    assert not config.output.overwrite_raw
-    assert config.output.fresh_noise == "refuse"
-    assert config.key.file is None
-    assert config.run.artifact is None
-    assert config.run.batch_rows == "auto"
-    assert (config.run.ship, config.run.udf, config.run.second_release) == ("artifact", "auto", "refuse")
+    assert (config.mechanism, config.policy) == (CusText(), Policy())
     assert config.shareable == "/data/out_audit/shareable"
     assert config.restricted == "/data/out_audit/restricted"
-    assert config.audit.consistency_scopes == 1000
-    assert (config.ledger.path, config.ledger.limit, config.ledger.raise_limit, config.ledger.override) == (
-        None,
-    ) * 4
 
 
 def test_a_ledger_may_lie_beside_the_account_or_anywhere_else() -> None:
     for path in ("/data/out_audit/shareable/ledger", "/data/ledgers/tickets", "s3://bucket/ledger"):
         assert accepted(ledger={"path": path, "limit": 2, "override": "minute 7"}).ledger.limit == 2.0
-
-
-def test_settings_are_frozen() -> None:
-    with pytest.raises(ValueError, match="frozen"):
-        parse_config(LEAST).consistency = "record"  # type: ignore[misc]
 
 
 def test_a_list_among_the_mechanisms_settings_stays_a_list() -> None:
@@ -91,14 +66,8 @@ def test_as_dict_is_json_and_makes_the_same_settings_again() -> None:
     plain = json.loads(json.dumps(config.as_dict()))
     assert parse_config(plain) == config
     assert plain["input"]["options"] == {"header": "true", "sep": ";", "maxColumns": "5"}
-    assert set(plain) == set(RunConfig.model_fields) - {
-        "style",
-        "allow_unknown",
-        "budget",
-        "lists",
-        "require",
-        "approval",
-    }  # what is not used leaves no trace
+    unused = {"style", "allow_unknown", "budget", "lists", "require", "approval"}
+    assert set(plain) == set(RunConfig.model_fields) - unused  # they leave no trace
 
 
 def test_spec_is_what_a_model_is_made_from() -> None:
@@ -122,39 +91,27 @@ def test_sections_may_be_left_empty() -> None:
 @pytest.mark.parametrize("missing", ["input", "columns", "output"])
 def test_what_has_no_default_must_be_given(missing: str) -> None:
     settings = {name: value for name, value in LEAST.items() if name != missing}
-    with pytest.raises(
-        SettingsError, match=rf"^{missing}: missing; it has no default. For example `{missing}:"
-    ):
+    with pytest.raises(SettingsError, match=rf"^{missing}: missing; .*`{missing}:"):
         parse_config(settings)
 
 
 @pytest.mark.parametrize(
-    ("sections", "said"),
+    ("sections", "field", "meant"),
     [
-        ({"polcy": {}}, ["polcy: no such setting", "valid here: ", "Did you mean 'policy'?"]),
-        (
-            {"input": {"path": "/a", "formt": "csv"}},
-            ["input.formt: no such setting", "Did you mean 'format'?"],
-        ),
-        ({"policy": {"oovv": "mask"}}, ["policy.oovv: no such setting", "Did you mean 'oov'?"]),
-        ({"mechanism": {"epsilom": 1}}, ["mechanism.epsilom: no such setting", "Did you mean 'epsilon'?"]),
-        ({"mechanism": {"name": "custex"}}, ["mechanism.name: 'custex'", "Did you mean 'custext'?"]),
-        ({"run": {"idd": "x"}}, ["run.idd: no such setting", "Did you mean 'id'?"]),
+        ({"polcy": {}}, "polcy: no such setting", "policy"),
+        ({"input": {"path": "/a", "formt": "csv"}}, "input.formt: no such setting", "format"),
+        ({"policy": {"oovv": "mask"}}, "policy.oovv: no such setting", "oov"),
+        ({"mechanism": {"epsilom": 1}}, "mechanism.epsilom: no such setting", "epsilon"),
+        ({"mechanism": {"name": "custex"}}, "mechanism.name: 'custex'", "custext"),
+        ({"run": {"idd": "x"}}, "run.idd: no such setting", "id"),
     ],
 )
-def test_an_unknown_name_is_refused_with_a_suggestion(sections: dict[str, Any], said: list[str]) -> None:
+def test_an_unknown_name_is_refused_with_a_suggestion(
+    sections: dict[str, Any], field: str, meant: str
+) -> None:
     message = refused(**sections)
-    assert all(part in message for part in said), message
-
-
-def test_all_mistakes_of_a_section_are_named_at_once() -> None:
-    wrong = {"name": "custext", "epsilon": -1, "k": 0, "kk": 2}
-    said = refused(mechanism=wrong, policy={"oov": "drop", "gaps": 1, "oovv": "mask"}).splitlines()
-    for field in (
-        *("mechanism.kk: no such setting", "mechanism.epsilon: -1 given", "mechanism.k: 0 given"),
-        *("policy.oovv: no such setting", "policy.oov: 'drop' is not", "policy.gaps: 1 is not"),
-    ):
-        assert sum(field in line for line in said) == 1, (field, said)
+    assert message.startswith(field)
+    assert message.endswith(f"Did you mean {meant!r}?")
 
 
 @pytest.mark.parametrize(
@@ -171,26 +128,16 @@ def test_all_mistakes_of_a_section_are_named_at_once() -> None:
         ({"input": {"table": "delta.`/a`"}}, "valid: a catalog name"),
         ({"input": {"path": "/a", "options": [1]}}, "input.options: [1] given; valid: a section"),
         ({"input": {"path": "/a", "options": {"x": [1]}}}, "input.options.x: a list given; valid: a text"),
-        ({"input": {"path": "/a", "options": {"inferSchema": True}}}, "the run sets this option itself"),
-        (
-            {"input": {"path": "/a", "format": "csv", "options": {"Mode": "FAILFAST"}}},
-            "input.options.Mode: 'FAILFAST' given; valid: PERMISSIVE",
-        ),
-        (
-            {"input": {"path": "/a", "format": "json", "options": {"mode": "dropMalformed"}}},
-            "input.options.mode: 'dropMalformed' given; valid: PERMISSIVE",
-        ),
-        (
-            {"input": {"path": "/a", "options": {"mode": "PERMISSIVE"}}},
-            "input.options.mode: given with format delta",
-        ),
-        (
-            {"input": {"path": "/a", "format": "csv", "options": {"multiLine": "yes"}}},
-            "input.options.multiLine: 'yes' given; valid: true or false",
-        ),
-        (
-            {"input": {"path": "/a", "format": "csv", "options": {"header": 1}}},
-            "input.options.header: 1 given; valid: true or false",
+        *(
+            ({"input": {"path": "/a", "format": format, "options": {name: value}}}, said)
+            for format, name, value, said in (
+                ("delta", "inferSchema", True, "the run sets this option itself"),
+                ("csv", "Mode", "FAILFAST", "input.options.Mode: 'FAILFAST' given; valid: PERMISSIVE"),
+                ("json", "mode", "dropMalformed", "input.options.mode: 'dropMalformed' given; valid: PERMISSIVE"),
+                ("delta", "mode", "PERMISSIVE", "input.options.mode: given with format delta"),
+                ("csv", "multiLine", "yes", "input.options.multiLine: 'yes' given; valid: true or false"),
+                ("csv", "header", 1, "input.options.header: 1 given; valid: true or false"),
+            )
         ),
         ({"input": {"path": "/a", "where": 5}}, "input.where: 5 given; valid: a text."),
         ({"input": {"path": "/a", "where": " "}}, "input.where: an empty text given"),
@@ -233,10 +180,7 @@ def test_all_mistakes_of_a_section_are_named_at_once() -> None:
             ({"ledger": {"limit": limit}}, f"ledger.limit: {limit!r} given; valid: null, or a finite number above 0.")
             for limit in (0, -1.0, True, "2", float("inf"), float("nan"))
         ),
-        (
-            {"ledger": {"raise_limit": "why"}},
-            "ledger.raise_limit: given, but there is no ledger.limit to raise it to; valid: null, or the reason beside a ",
-        ),
+        ({"ledger": {"raise_limit": "why"}}, "ledger.raise_limit: given, but there is no ledger.limit"),
         ({"ledger": {"limit": 1, "raise_limit": ""}}, "ledger.raise_limit: '' given; valid: a text that is not empty."),
         ({"ledger": {"limit": 1, "override": ""}}, "ledger.override: '' given; valid: a text that is not empty."),
         ({"ledger": {"path": "s3a://me:pass@bucket/x"}}, "ledger.path: holds a password"),
@@ -255,10 +199,20 @@ def test_all_mistakes_of_a_section_are_named_at_once() -> None:
         ({"lexicon": {"limit": 10}}, "lexicon: limit cuts a file while it is read"),
         ({"lexicon": {"source": "/v.txt", "limit": 1}}, "lexicon.limit: 1 given; valid: an integer of 2 or more."),
         ({"lexicon": {"source": "/v.txt", "limit": True}}, "lexicon.limit: True given; valid: an integer."),
+        ({"lexicon": {"more": ["/b.vec"]}}, "lexicon.more: 1 given, but mechanism custext is compiled for 0 "),
+        ({"lexicon": {"more": ["/b"] * 16}, "mechanism": {"name": "diffractor"}}, "valid: 0 to 15 further sources"),
+        ({"lexicon": {"more": ["/a", "s3://u:hushed@b/v"]}, "mechanism": {"name": "diffractor"}},
+         "lexicon.more[1].source: holds a password"),
+        ({"consistency": "tokens"}, "consistency: 'tokens' given; valid: token, record, dataset."),
+        ({"mechanism": {"k": {"file": "/a"}}}, "mechanism.k: {'file': '/a'} given; valid: an integer"),
+        ({"input": {"table": "tickets"}, "output": {"table": "spark_catalog.`default`.Tickets"},
+          "audit": {"shareable": "/s", "restricted": "/r"}}, "output.table: 'spark_catalog.`default`.Tickets' is the input"),
     ],
 )  # fmt: skip
 def test_a_wrong_value_is_refused_and_named(sections: dict[str, Any], said: str) -> None:
-    assert said in refused(**sections)
+    message = refused(**sections)
+    assert said in message
+    assert "hushed" not in message
 
 
 @pytest.mark.parametrize(
@@ -284,24 +238,13 @@ def test_a_wrong_choice_is_refused_with_the_valid_ones(
     assert valid in message
 
 
-def test_a_wrong_level_is_refused() -> None:
-    assert refused(consistency="tokens").startswith(
-        "consistency: 'tokens' given; valid: token, record, dataset."
-    )
-
-
 @pytest.mark.parametrize(
     "epsilon", [-1, -0.001, float("nan"), float("inf"), -float("inf"), "1", True, None, [1]]
 )
 def test_epsilon_must_be_a_finite_number_in_the_mechanisms_range(epsilon: object) -> None:
-    message = refused(mechanism={"epsilon": epsilon})
-    assert (
-        message
-        == f"mechanism.epsilon: {epsilon!r} given; valid: 0 (uniform), or a finite number, 0.000001 or greater."
+    assert refused(mechanism={"epsilon": epsilon}).startswith(
+        f"mechanism.epsilon: {epsilon!r} given; valid: 0 "
     )
-
-
-def test_epsilon_zero_is_a_uniform_draw() -> None:
     assert accepted(mechanism={"epsilon": 0}).mechanism == CusText(epsilon=0)
 
 
@@ -346,21 +289,12 @@ class TestSeveralLexicons:
             ([3], r"lexicon.more\[0\]: 3 given; valid: a section"),
             ([{"format": "glov"}], r"lexicon.more\[0\].format: 'glov' given.*Did you mean 'glove'"),
             ([{"sorce": "/a"}], r"lexicon.more\[0\].sorce: no such setting.*Did you mean 'source'"),
-            (
-                [{"source": "/a", "more": []}],
-                r"lexicon.more\[0\].more: no such setting; valid here: source, format",
-            ),
+            ([{"source": "/a", "more": []}], r"lexicon.more\[0\].more: no such setting"),
             (["default", {"limit": 5}], r"lexicon: limit cuts a file"),
         ],
     )
     def test_each_is_checked(self, more: object, said: str) -> None:
         assert re.search(said, refused(lexicon={"more": more}, mechanism={"name": "diffractor"}))
-
-    def test_a_mechanism_of_one_lexicon_refuses_them(self) -> None:
-        message = refused(lexicon={"more": ["/b.vec"]})
-        assert message == (
-            "lexicon.more: 1 given, but mechanism custext is compiled for 0 beside lexicon.source; valid: leave it out."
-        )
 
     @pytest.mark.parametrize(("preset", "more"), [("L0", 4), ("L1", 4), ("L2", 0)])
     def test_a_preset_asks_for_its_number(self, preset: str, more: int) -> None:
@@ -371,33 +305,25 @@ class TestSeveralLexicons:
             assert message.startswith(
                 f"lexicon.more: {other} given, but mechanism diffractor with preset {preset}"
             )
-            assert message.endswith("valid: leave it out." if more == 0 else "valid: 4 further sources.")
-
-    def test_too_many(self) -> None:
-        message = refused(mechanism={"name": "diffractor"}, lexicon={"more": ["/b"] * 16})
-        assert "valid: 0 to 15 further sources" in message
 
     def test_where_an_artifact_is_named_they_need_not_be(self) -> None:
-        assert accepted(mechanism={"name": "diffractor", "preset": "L0"}, run={"artifact": "/model"})
-        refused(
-            mechanism={"name": "diffractor", "preset": "L0"}, run={"artifact": "/m"}, lexicon={"source": "/a"}
-        )
-
-    def test_no_passwords_in_them(self) -> None:
-        message = refused(
-            mechanism={"name": "diffractor"}, lexicon={"more": ["/a", "s3://user:secret@bucket/v.txt"]}
-        )
-        assert "lexicon.more[1].source: holds a password" in message
-        assert "secret" not in message
+        named = {"mechanism": {"name": "diffractor", "preset": "L0"}, "run": {"artifact": "/model"}}
+        assert accepted(**named)
+        refused(**named, lexicon={"source": "/a"})
 
 
 def test_all_problems_are_listed_at_once() -> None:
-    message = refused(consistency="x", columns=[], run={"udf": "x"}, mechanism={"epsilon": -1}, nonsense=1)
+    mechanism = {"name": "custext", "epsilon": -1, "k": 0, "kk": 2}
+    policy = {"oov": "drop", "gaps": 1, "oovv": "mask"}
+    message = refused(
+        consistency="x", columns=[], run={"udf": "x"}, mechanism=mechanism, policy=policy, nonsense=1
+    )
     lines = message.splitlines()
-    assert lines[0] == "5 settings are not right:"
-    assert {line.split(":")[0].strip() for line in lines[1:]} == {
-        "consistency", "columns", "run.udf", "mechanism.epsilon", "nonsense"
-    }  # fmt: skip
+    assert lines[0] == "10 settings are not right:"
+    named = {line.split(":")[0].strip() for line in lines[1:]}
+    assert {"consistency", "columns", "run.udf", "mechanism.kk", "mechanism.epsilon", "mechanism.k"} < named
+    assert named > {"policy.oovv", "policy.oov", "policy.gaps", "nonsense"}
+    assert len(named) == 10
 
 
 def test_a_long_value_is_cut() -> None:
@@ -435,22 +361,9 @@ def test_a_deterministic_predicate_is_accepted(where: str) -> None:
     assert accepted(input={"path": "/a", "where": where}).input.where == where
 
 
-def test_output_is_input_by_catalog_name() -> None:
-    message = refused(
-        input={"table": "tickets"},
-        output={"table": "spark_catalog.`default`.Tickets"},
-        audit={"shareable": "/s", "restricted": "/r"},
-    )
-    assert message.startswith("output.table: 'spark_catalog.`default`.Tickets' is the input")
-
-
 def test_the_text_format_has_one_column() -> None:
     assert "valid: [value]" in refused(input={"path": "/a", "format": "text"})
     assert accepted(input={"path": "/a", "format": "text"}, columns=["value"]).columns == ("value",)
-
-
-def test_record_level_needs_no_key_columns() -> None:
-    assert accepted(consistency="record").row_key is None
 
 
 class TestSensitiveWordsFromAFile:
@@ -487,25 +400,14 @@ class TestSensitiveWordsFromAFile:
     @pytest.mark.parametrize(
         ("given", "said"),
         [
-            (
-                {"file": "/no/list"},
-                "mechanism.sensitive.file: '/no/list' cannot be read (No such file or directory).",
-            ),
-            ({"file": 5}, "mechanism.sensitive.file: 5 given; valid: the path of a text file"),
-            ({}, "mechanism.sensitive.file: None given; valid: the path"),
-            (
-                {"flie": "/a"},
-                "mechanism.sensitive.flie: no such setting; valid here: file. Did you mean 'file'?",
-            ),
+            ({"file": "/no/list"}, "mechanism.sensitive.file: '/no/list' cannot be read"),
+            ({"file": 5}, "mechanism.sensitive.file: 5 given"),
+            ({}, "mechanism.sensitive.file: None given"),
+            ({"flie": "/a"}, "mechanism.sensitive.flie: no such setting; valid here: file."),
         ],
     )
     def test_each_mistake_is_named(self, given: dict[str, Any], said: str) -> None:
         assert said in refused(mechanism={"name": "santext", "sensitive": given})
-
-    def test_other_parameters_take_no_file(self) -> None:
-        assert refused(mechanism={"k": {"file": "/a"}}).startswith(
-            "mechanism.k: {'file': '/a'} given; valid: an integer"
-        )
 
 
 def test_a_stop_word_list_can_be_a_file(tmp_path: Path) -> None:

@@ -39,13 +39,7 @@ def days(number: int) -> str:
 def test_they_are_read() -> None:
     config = accepted(
         require=["names_kept <= 0.02", "ledger_epsilon<20"],
-        approval={
-            "purpose": "Search",
-            "owner": "Care",
-            "approver": "DPO",
-            "date": days(-1),
-            "expires": days(0),
-        },
+        approval={"purpose": "Search", "approver": "DPO", "date": days(-1), "expires": days(0)},
     )
     assert [str(one) for one in config.require] == ["names_kept <= 0.02", "ledger_epsilon < 20"]
     assert config.approval.purpose == "Search"
@@ -54,10 +48,8 @@ def test_they_are_read() -> None:
 
 
 def test_they_are_no_part_of_what_a_run_is() -> None:
-    bare, full = (
-        accepted(),
-        accepted(require=["names_kept <= 0"], approval={"purpose": "x", "expires": days(9)}),
-    )
+    bare = accepted()
+    full = accepted(require=["names_kept <= 0"], approval={"purpose": "x", "expires": days(9)})
     assert full.as_dict() == bare.as_dict()
     assert full.spec() == bare.spec()
 
@@ -110,9 +102,7 @@ def test_a_file_and_overrides_name_them(tmp_path: Any) -> None:
 def test_a_figure_that_no_run_of_a_model_has_is_refused(kind: Any, bounded: bool, require: list[str]) -> None:
     asked, guarantee = accepted(require=require).require, Guarantee(kind, 1.0, metric="cosine")
     if kind == "metric_dp" and not bounded and "record_epsilon <= 9" in require:
-        with pytest.raises(
-            SettingsError, match=r"^require: 'record_epsilon' has no figure by this mechanism.*valid: leave"
-        ):
+        with pytest.raises(SettingsError, match=r"^require: 'record_epsilon' has no figure by"):
             check_measurable(asked, guarantee, bounded=bounded)
     else:
         check_measurable(asked, guarantee, bounded=bounded)
@@ -134,11 +124,7 @@ def test_the_statement_says_what_the_answers_release() -> None:
         return " ".join(disclosure(facts).under("What is released in clear"))
 
     said = released(require=["names_kept <= 0.02", "ledger_epsilon <= 3", "record_epsilon <= 9"])
-    assert (
-        "holds, is broken or was not measured: names_kept <= 0.02; record_epsilon <= 9. The figures" in said
-    )
-    assert "each answer is one bit of it" in said
-    assert "holds, is broken" not in released(require=["ledger_epsilon <= 3"])
-    bounded = released(require=["record_epsilon <= 9"], budget={"record": 5, "delta": 1e-6}, row_key="id")
-    assert "holds, is broken" not in bounded
-    assert released() == released(approval={"purpose": "x"})
+    assert "was not measured: names_kept <= 0.02; record_epsilon <= 9." in said
+    bounded = {"require": ["record_epsilon <= 9"], "budget": {"record": 5, "delta": 1e-6}, "row_key": "id"}
+    for settings in ({"require": ["ledger_epsilon <= 3"]}, bounded, {"approval": {"purpose": "x"}}):
+        assert "was not measured" not in released(**settings)

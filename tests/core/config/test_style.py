@@ -51,9 +51,8 @@ def test_settings_of_a_file_are_balanced_unless_they_name_a_style(tmp_path: Path
 
 
 def test_a_mechanism_and_a_search_for_names_replace_the_whole_section() -> None:
-    assert styled("balanced", mechanism={"epsilon": 3.0}).mechanism == CusText(
-        epsilon=3.0
-    )  # no remap, published
+    # No remap, and published.
+    assert styled("balanced", mechanism={"epsilon": 3.0}).mechanism == CusText(epsilon=3.0)
     assert styled("strict", mechanism={"name": "tem", "epsilon": 3.0}).mechanism == TEM(epsilon=3.0)
     assert styled("balanced", policy={"names": {"lists": True}}).policy.names == NameSearch(lists=True)
     assert styled("balanced", policy={"names": "none"}).policy.names == NameSearch()
@@ -62,19 +61,12 @@ def test_a_mechanism_and_a_search_for_names_replace_the_whole_section() -> None:
 
 def test_other_keys_are_merged_one_by_one() -> None:
     policy = styled("strict", policy={"case": "carry", "identifiers": {"email": "fake"}}).policy
-    assert (policy.case, policy.numbers, policy.gaps, policy.names.lists) == (
-        "carry",
-        "mask",
-        "normalise",
-        True,
-    )
+    assert (policy.case, policy.numbers, policy.gaps) == ("carry", "mask", "normalise")
+    assert policy.names.lists
     assert (policy.identifiers.email, policy.identifiers.date) == ("fake", "mask")
     config = styled("balanced", consistency="token", policy={"stop_words": "draw"})
-    assert (config.consistency, config.policy.stop_words, config.policy.names) == (
-        "token",
-        "draw",
-        PSEUDONYMS,
-    )
+    assert (config.consistency, config.policy.stop_words) == ("token", "draw")
+    assert config.policy.names == PSEUDONYMS
 
 
 @pytest.mark.parametrize(
@@ -94,10 +86,7 @@ def test_a_conflict_names_the_style(style: str, sections: dict[str, Any], named:
 def test_what_is_wrong_by_itself_is_not_blamed_on_the_style() -> None:
     assert "style" not in refused("balanced", policy={"case": "title"})
     assert "style" not in refused("balanced", mechanism={"epsilon": -1})
-    with pytest.raises(
-        SettingsError,
-        match=r"style: 'strickt' given; valid: balanced, strict, papers\. Did you mean 'strict'",
-    ):
+    with pytest.raises(SettingsError, match=r"^style: 'strickt' given; .* Did you mean 'strict'"):
         styled("strickt")
 
 

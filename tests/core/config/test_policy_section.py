@@ -1,4 +1,4 @@
-"""Lists of words to mask and to keep, as settings name them: part of the policy's section, and no part of the model."""
+"""What stands beside the policy's choices in its section: lists of words, unknown words, and settings that left."""
 
 from __future__ import annotations
 
@@ -6,8 +6,12 @@ from typing import Any
 
 import pytest
 
-from dptext_spark.config.load import parse_config
+from dptext_spark.config.load import load_config, load_model_config, parse_config, parse_model_config
+from dptext_spark.config.messages import _LEFT
+from dptext_spark.disclosure.disclosure import disclosure
+from dptext_spark.disclosure.facts import RunFacts
 from dptext_spark.errors import SettingsError
+from dptext_spark.guarantee import Guarantee
 from dptext_spark.text.names.search import ListSource, ListSources
 
 PLAIN: dict[str, Any] = {"input": {"path": "/in"}, "columns": ["body"], "output": {"path": "/out"}}
@@ -29,14 +33,10 @@ def test_they_stand_in_the_policy_and_are_read_back() -> None:
     ]
     assert config.as_dict()["policy"] | GIVEN == config.as_dict()["policy"]
     assert parse_config(config.as_dict()) == config
-
-
-def test_they_are_no_part_of_what_a_model_is_made_from() -> None:
-    with_lists = parse_config({**PLAIN, "policy": GIVEN})
-    without = parse_config({**PLAIN, "policy": {"mask": [], "keep": None}})
-    assert with_lists.spec() == without.spec()
-    assert with_lists.policy == without.policy
-    assert without.as_dict() == parse_config(PLAIN).as_dict()
+    # They are no part of what a model is made from.
+    without = parse_config({**PLAIN, "policy": {"oov": "draw", "mask": [], "keep": None}})
+    assert (config.spec(), config.policy) == (without.spec(), without.policy)
+    assert without.as_dict() == parse_config({**PLAIN, "policy": {"oov": "draw"}}).as_dict()
 
 
 A, NAMED = {"file": "a"}, {"kind": "person", "replace": "pseudonym"}
@@ -93,9 +93,68 @@ def test_what_is_kept_has_no_pseudonyms_however_it_is_built() -> None:
 def test_what_names_no_list_is_refused(policy: dict[str, Any], said: str) -> None:
     with pytest.raises(SettingsError, match=said):
         parse_config({**PLAIN, "policy": policy})
+    with pytest.raises(SettingsError, match=r"lists: no such setting; valid: policy\.mask, policy\.keep"):
+        parse_config({**PLAIN, "lists": {"mask": []}})
 
 
-def test_there_is_no_section_of_that_name() -> None:
-    for given in ({"mask": []}, None, []):
-        with pytest.raises(SettingsError, match=r"lists: no such setting; valid: policy\.mask, policy\.keep"):
-            parse_config({**PLAIN, "lists": given})
+ALLOWED = {**PLAIN, "policy": {"allow_unknown": True}}
+
+
+def test_it_stands_in_the_policy_and_is_read_back() -> None:
+    config = parse_config(ALLOWED)
+    assert config.allow_unknown
+    assert config.as_dict()["policy"]["allow_unknown"] is True
+    assert parse_config(config.as_dict()) == config
+    assert (
+        parse_model_config({"policy": {"allow_unknown": True}}).as_dict()["policy"]["allow_unknown"] is True
+    )
+    least = ["input.path=/in", "columns=[b]", "row_key=id", "output.path=/o"]
+    assert load_config(None, [*least, "policy.allow_unknown=true"]).allow_unknown
+
+
+def test_it_is_no_part_of_a_model_and_leaves_no_trace_where_it_is_not_used() -> None:
+    allowed, plain = parse_config(ALLOWED), parse_config(PLAIN)
+    assert (allowed.spec(), allowed.policy) == (plain.spec(), plain.policy)
+    assert parse_config({**PLAIN, "policy": {"allow_unknown": False}}).as_dict() == plain.as_dict()
+    assert "allow_unknown" not in plain.as_dict()["policy"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        *(
+            ({"policy": {"allow_unknown": value}}, rf"policy\.allow_unknown: {value!r} given")
+            for value in ("yes", None, 1)
+        ),
+        ({"other": 1}, r"other: no such setting; valid here: (?!.*allow_unknown)(?!.*\blists\b)"),
+        ({"allow_unknown": True}, r"^allow_unknown: no such setting; valid: policy\.allow_unknown"),
+    ],
+)
+def test_what_is_neither_is_refused(settings: dict[str, Any], said: str) -> None:
+    with pytest.raises(SettingsError, match=said):
+        parse_config({**PLAIN, **settings})
+
+
+@pytest.mark.parametrize(
+    ("oov", "said"), [("mask", "[OOV]"), ("draw", "uniform words"), ("keep", "IN CLEAR")]
+)
+def test_the_statement_warns_of_what_becomes_of_nearly_all_words(oov: str, said: str) -> None:
+    def warnings(allowed: bool) -> str:
+        config = parse_config({**PLAIN, "policy": {"allow_unknown": allowed, "oov": oov}})
+        facts = RunFacts(config=config, guarantee=Guarantee("epsilon_dp", 1.0))
+        return " ".join(disclosure(facts).under("Warnings"))
+
+    assert said in warnings(True).partition("allow_unknown")[2]
+    assert "allow_unknown" not in warnings(False)
+
+
+@pytest.mark.parametrize("path", _LEFT)
+def test_the_error_names_the_setting_and_what_to_do_instead(path: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        load_model_config(None, [f"{path}=lexicon"])
+    assert str(caught.value) == f"{path}: no such setting; {_LEFT[path]}."
+
+
+def test_all_that_left_are_named_at_once_whatever_else_is_wrong() -> None:
+    with pytest.raises(SettingsError, match=r"^policy\.segment: no such setting; put spaces"):
+        parse_config({"columns": 3, "policy": {"segment": "none"}})
