@@ -16,14 +16,24 @@ import pyarrow.parquet as pq
 import pytest
 
 from dptext_spark._version import __version__
-from dptext_spark.cli.app import main
-from dptext_spark.config.load import parse_config
+from dptext_spark.cli.app import EXIT_CODES, INTERRUPTED, ended, main
+from dptext_spark.config.load import load_model_config, parse_config
 from dptext_spark.disclosure.facts import Restricted, RunFacts
-from dptext_spark.errors import CountMismatchError, DataError, RecordingError, RunError
+from dptext_spark.errors import (
+    BrokenRequirementError,
+    CountMismatchError,
+    DataError,
+    DPTextError,
+    NoRowsError,
+    RecordingError,
+    RunError,
+    SettingsError,
+)
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import MECHANISMS
 from dptext_spark.model import artifact
+from dptext_spark.model.compile import prepare
 from dptext_spark.report.terminal.console import WIDTH
 from dptext_spark.runtime.jit import code_cache
 from tests.core.mechanisms.fluent_toys import with_pairs
@@ -96,30 +106,23 @@ def job(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return calls
 
 
-def test_help_is_quick_and_names_commands_and_exit_codes() -> None:
-    code = (
-        "import sys; from dptext_spark.cli.app import main; main(['--help']); "
-        "slow = {'numpy', 'numba', 'pyarrow', 'pydantic', 'pyspark', 'faiss'} & set(sys.modules); print(sorted(slow))"
-    )
-    ended = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
-    )
-    assert ended.stdout.strip().endswith("[]")
-    said = plain(ended.stdout)
-    for word in (
-        "demo",
-        "run",
-        "preview",
-        "audit",
-        "calibrate",
-        "compare",
-        "mechanisms",
-        "ledger",
-        "lexicon",
-        "Exit codes: 0 done; 2 bad settings",
-        "3 bad data",
-    ):
-        assert word in said
+@pytest.mark.parametrize(
+    ("arguments", "unwanted"),
+    [
+        (["--help"], ["numpy", "numba", "pyarrow", "pydantic", "pyspark", "faiss"]),
+        pytest.param(["preview", "Hello world 42"], ["pandas", "pyspark", "py4j"], marks=pytest.mark.long),
+        pytest.param(["run", "TABLE", "--dry-run", "--json"], ["pyspark"], marks=pytest.mark.long),
+    ],
+    ids=["help", "preview", "dry run"],
+)
+def test_a_command_imports_what_it_needs(arguments: list[str], unwanted: list[str], table: Path) -> None:
+    if arguments[0] == "preview":
+        prepare(load_model_config())  # of a model that is there
+    given = [str(table) if word == "TABLE" else word for word in arguments]
+    code = f"import sys; from dptext_spark.cli.app import main; main({given}); print({{*{unwanted}}} & {{*sys.modules}})"
+    command = [sys.executable, "-c", code]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    assert ended.stdout.endswith("set()\n")
 
 
 def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
@@ -139,51 +142,45 @@ def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
         (["demo", "--rows", "0"], "--rows"),
         (["demo", "--rows", "4001"], "4000"),
         (["report"], "Missing argument"),
-        (
-            ["report", "latest", "--publish", "changed_words=1"],
-            "--publish: no such option; counts are restricted",
-        ),
-        (
-            ["audit", "t", "--against", "s", "--annotations", "f"],
-            "--annotations: no such option; `python -m benchmarks",
-        ),
-        (["report", "latest", "--most-names=3"], "--most-names: no such option; counts are restricted"),
-        (["report", "latest", "--statement", "pdf"], "statement: 'pdf' is not known; valid: md, html, json."),
+        (["report", "latest", "--publish", "changed_words=1"], "--publish: no such option"),
+        (["audit", "t", "--against", "s", "--annotations", "f"], "--annotations: no such option"),
+        (["report", "latest", "--most-names=3"], "--most-names: no such option"),
+        (["report", "latest", "--statement", "pdf"], "statement: 'pdf' is not known"),
         (["lexicon", "export"], "No such command"),
         (["lexicon", "build-default", "out", "--source", "x.whl"], "run `make lexicon` in a checkout"),
+        (["mechanisms", "tam"], "'tam' is not known; valid: "),
+        *(
+            (["lexicon", "import", "V", "O", f"--{name}", "x"], f"{name}: 'x'")
+            for name in ("format", "metric", "tokenizer")
+        ),
+        (["run", "strict", "--dry-run"], "input.path, columns and output.path: missing"),
+        (["run", "strict", "--dry-run", "-s", "columns=[body]"], "input.path and output.path: missing"),
         (["calibrate"], "Missing option '--require'"),
         (["compare"], "Missing option '--mechanisms'"),
     ],
 )
 def test_a_wrong_command_line_ends_with_2(
-    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+    arguments: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert dptext(*arguments) == 2
+    (tmp_path / "v.txt").write_text("aa 1 2\nbb 2 3\n")
+    places = {"V": tmp_path / "v.txt", "O": tmp_path / "out"}
+    assert dptext(*(places.get(word, word) for word in arguments)) == 2
     out, err = capsys.readouterr()
     assert said in plain(out + err)
     assert "Traceback (most" not in out + err
+    assert not (tmp_path / "out").exists()
 
 
-def test_preview_prints_before_and_after(capsys: pytest.CaptureFixture[str]) -> None:
+def test_preview_prints_before_and_after(
+    settings: Path, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    capsys.readouterr()
     assert dptext("preview", "Hello Qwxyz") == 0
     out = capsys.readouterr().out
     assert out.startswith("before  Hello Qwxyz\nafter   ")
     assert "[OOV]" in out
-    assert "ε-differentially private" in out
-
-
-@pytest.mark.long
-def test_preview_as_json(capsys: pytest.CaptureFixture[str]) -> None:
-    assert dptext("preview", "Hello", "--set", "mechanism.epsilon=7", "--top", 2, "--json") == 0
-    found = json.loads(capsys.readouterr().out)
-    assert set(found) == {"text", "output", "words", "guarantee", "record"}
-    assert found["guarantee"]["epsilon"] == 7.0
-    assert len(found["words"][0]["candidates"]) == 2
-
-
-@pytest.mark.long
-def test_preview_takes_the_settings_of_a_run(settings: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    settings.write_text(SETTINGS + "policy: {oov: keep}\n")
+    lexicon = words.removeprefix("lexicon.source=")
+    settings.write_text(f"{SETTINGS}policy: {{oov: keep}}\nlexicon: {{source: {lexicon}}}\n")
     assert dptext("preview", "Qwxyz", "--config", settings, "--json") == 0
     assert json.loads(capsys.readouterr().out)["output"] == "Qwxyz"
 
@@ -223,33 +220,6 @@ def words(tmp_path: Path) -> str:
     return f"lexicon.source={tmp_path / 'lexicon'}"
 
 
-def test_calibrate_shows_the_curve_and_what_it_found(words: str, capsys: pytest.CaptureFixture[str]) -> None:
-    capsys.readouterr()
-    arguments = (
-        "--set",
-        words,
-        "--set",
-        "mechanism.k=6",
-        "-r",
-        "N_w max <= 0.5",
-        "--require",
-        "S_w min >= 3",
-    )
-    assert dptext("calibrate", *arguments) == 0
-    out, err = capsys.readouterr()
-    table, said = out.split("\n\n")
-    head, *rows = table.splitlines()
-    assert head.split() == ["ε", *["N_w", "max", "<=", "0.5", "S_w", "min", ">=", "3"]]
-    (found,) = [row.split() for row in rows if row.split()[3] == "found"]
-    assert f"ε = {found[0]} is the largest found that satisfies N_w max <= 0.5 (there" in said
-    assert "the word '" in said
-    assert "Exact, over all 40 words of the lexicon" in said
-    verdicts = [row.split()[3] for row in rows]
-    assert verdicts == sorted(verdicts, key=["holds", "found", "fails"].index)
-    assert "█" in table
-    assert "ε = 0.01" in err
-
-
 def test_calibrate_as_json_and_the_epsilon_holds(words: str, capsys: pytest.CaptureFixture[str]) -> None:
     capsys.readouterr()
     arguments = ("--set", words, "--set", "mechanism.k=6", "--low", 0.5, "--high", 9, "--steps", 10)
@@ -272,35 +242,17 @@ def test_calibrate_as_json_and_the_epsilon_holds(words: str, capsys: pytest.Capt
     assert itself == pytest.approx(at["figures"][0]["value"])
 
 
-def test_calibrate_from_draws_says_so(words: str, capsys: pytest.CaptureFixture[str]) -> None:
-    capsys.readouterr()
-    settings = ("--set", words, "--set", "mechanism.name=mvc", "--sample", 6, "--steps", 6)
-    assert dptext("calibrate", *settings, "-r", "N_w max <= 0.6") == 0
-    out = " ".join(capsys.readouterr().out.split())
-    assert "Estimated from 1,000 draws of each of 6 of 40 words" in out
-    assert "may do worse" in out
-    assert re.search(r"0\.\d+ \(<= 0\.\d+\) found", out)
-
-
 def test_calibrate_bounds_what_an_attack_finds(words: str, capsys: pytest.CaptureFixture[str]) -> None:
     """For noise between bounds, of a token alone; for a law exactly. Of the 40 words be, do and he are stop words."""
     noise = ("--set", words, "--set", "mechanism.name=mvc", "--steps", 4, "--high", 50)
-    capsys.readouterr()
-    assert dptext("calibrate", *noise, "-r", "bayes token <= 0.5") == 0
-    out = " ".join(capsys.readouterr().out.split())
-    assert "bayes: over the 37 words that the policy draws" in out
-    assert "at a confidence of 0.99 at each ε." in out
-    assert re.search(r"0\.\d+ \(<= 0\.\d+\) found", out)
-    assert "Exact" not in out
-    assert "draws of each" not in out
+    law = ("--set", words, "--set", "mechanism.k=6", "--set", "policy.stop_word_list=[ba]", "--steps", 8)
+    for settings, exact, count in ((noise, False, 37), (law, True, 39)):
+        capsys.readouterr()
+        assert dptext("calibrate", *settings, "-r", "bayes token <= 0.5", "--json") == 0
+        found = json.loads(capsys.readouterr().out)
+        assert (found["exact"], found["guessing"]["words"], found["words"]) == (exact, count, 0)
     assert dptext("calibrate", *noise, "-r", "bayes worst <= 0.5") == 2
     assert "valid: 'bayes token'" in capsys.readouterr().err
-    law = ("--set", words, "--set", "mechanism.k=6", "--set", "policy.stop_word_list=[ba]", "--steps", 8)
-    assert dptext("calibrate", *law, "-r", "bayes token <= 0.5", "--json") == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["exact"]
-    assert found["guessing"]["words"] == 39
-    assert found["words"] == 0
 
 
 def test_calibrate_says_what_is_closest(words: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -309,32 +261,18 @@ def test_calibrate_says_what_is_closest(words: str, capsys: pytest.CaptureFixtur
     out, err = capsys.readouterr()
     last = err.splitlines()[-1]
     assert out == ""
-    assert "no ε of the 12 looked at from 0.01 to 100 satisfies N_w max <= 0.1" in last
-    assert "the closest is ε = 0.01, where N_w max is 0.20" in last
-    assert re.search(r", the word '[a-z]{2}'\.$", last)
+    assert re.search(r"N_w max <= 0\.1.* ε = 0\.01, where N_w max is 0\.20.* the word '[a-z]{2}'\.$", last)
 
 
 def test_mechanisms(capsys: pytest.CaptureFixture[str]) -> None:
     assert dptext("mechanisms") == 0
     out = capsys.readouterr().out
     assert all(f"\n{name}\n" in f"\n{out}" for name in MECHANISMS)
-    assert "Chen et al. 2022" in out
-    assert "from all. Valid: an integer from 2 to 4096." in " ".join(out.split())
     assert max(map(len, out.splitlines())) <= WIDTH
     assert dptext("mechanisms", "--json") == 0
     assert [record["name"] for record in json.loads(capsys.readouterr().out)] == list(MECHANISMS)
-
-
-def test_one_mechanism(capsys: pytest.CaptureFixture[str]) -> None:
-    assert dptext("mechanisms", "tem") == 0
-    out = capsys.readouterr().out
-    assert out.startswith("tem\n")
-    assert "custext" not in out
     assert dptext("mechanisms", "tem", "--json") == 0
     assert json.loads(capsys.readouterr().out)["name"] == "tem"
-    assert dptext("mechanisms", "tam") == 2
-    said = capsys.readouterr().err
-    assert f"'tam' is not known; valid: {', '.join(MECHANISMS)}. Did you mean 'tem'?" in said
 
 
 def test_lexicon_info(capsys: pytest.CaptureFixture[str]) -> None:
@@ -374,16 +312,8 @@ def test_lexicon_import_then_info_then_preview(tmp_path: Path, capsys: pytest.Ca
         (["lexicon", "info", __file__], 3, "is a file, no saved lexicon"),
         (["lexicon", "import", "/none.txt", "/tmp/x"], 3, "/none.txt"),
         (["preview", "x", "--set", "policy.oov=kee"], 2, "Did you mean 'keep'?"),
-        (
-            ["preview", "x", "--set", "mechanism.epsilon=-1"],
-            2,
-            "mechanism.epsilon: -1 given; valid: 0 (uniform), or a finite number",
-        ),
-        (
-            ["preview", "x", "--set", "mechanism.k=4000", "--set", "lexicon.source=/none"],
-            3,
-            "lexicon.source: '/none'",
-        ),
+        (["preview", "x", "--set", "mechanism.epsilon=-1"], 2, "mechanism.epsilon: -1 given"),
+        (["preview", "x", "--set", "lexicon.source=/none"], 3, "lexicon.source: '/none'"),
         (["preview", "x", "--set", "key.file=/run.key"], 2, "--set key.*"),
         (["preview", "x", "--config", "/none.yaml"], 2, "cannot be read"),
         (["preview", "\udcff"], 3, "no valid Unicode"),
@@ -404,19 +334,6 @@ def test_wrong_input_gets_one_clear_line(
     assert len(err.splitlines()) == 1
 
 
-@pytest.mark.parametrize(
-    ("option", "said"),
-    [("--format", "format: 'x'"), ("--metric", "metric: 'x'"), ("--tokenizer", "tokenizer: 'x'")],
-)
-def test_import_refuses_what_it_does_not_know(
-    option: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "v.txt").write_text("aa 1 2\nbb 2 3\n")
-    assert dptext("lexicon", "import", tmp_path / "v.txt", tmp_path / "out", option, "x") == 2
-    assert said in capsys.readouterr().err
-    assert not (tmp_path / "out").exists()
-
-
 def test_a_dry_run_fits_one_screen_and_says_all_of_it_on_request(
     table: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -424,14 +341,10 @@ def test_a_dry_run_fits_one_screen_and_says_all_of_it_on_request(
     out = capsys.readouterr().out
     assert len(out.splitlines()) <= 24
     assert max(map(len, out.splitlines())) <= WIDTH
-    assert "pyarrow read the footers of 1 of 1 files" in plain(out)
     assert "UNKNOWN WORDS ARE RELEASED IN CLEAR" in plain(out)
     assert dptext("run", table, "--dry-run", "--full", "--set", "policy.oov=keep") == 0
     out = capsys.readouterr().out
     assert "oov: keep" in out
-    assert "UNKNOWN WORDS ARE RELEASED IN CLEAR" in out
-    assert "Columns, keys and targets were checked by pyarrow" in plain(out)
-    assert "Nothing was written but the model" in out
     assert dptext("run", table, "--dry-run", "--json") == 0
     found = json.loads(capsys.readouterr().out)
     assert "disclosure" in found
@@ -446,49 +359,18 @@ def test_a_dry_run_refuses_what_the_run_would(table: Path, capsys: pytest.Captur
     assert "--full: given without --dry-run" in capsys.readouterr().err
 
 
-def test_a_style_says_at_once_what_a_run_misses(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert dptext("run", "strict", "--dry-run") == 2
-    err = plain(capsys.readouterr().err)
-    assert (
-        "input.path, columns and output.path: missing; they have no default. For example --set input.path=tickets"
-        in err
-    )
-    assert (
-        dptext("run", "strict", "--dry-run", "--set", "columns=[body]", "--set", "input.format=parquet") == 2
-    )
-    assert "input.path and output.path: missing" in plain(capsys.readouterr().err)
-    given = (
-        f"input.path={table.parent / 'in.parquet'}",
-        "input.format=parquet",
-        "columns=[body]",
-        "row_key.none=accept",
-        f"output.path={table.parent / 'o'}",
-    )
-    assert dptext("run", "strict", "--dry-run", *(word for one in given for word in ("--set", one))) == 0
-    assert "by tem, ε = 11, at token level; no word is meant to stay in clear" in plain(
-        capsys.readouterr().out
-    )
-
-
 def test_a_file_goes_before_a_style_of_its_name(
     table: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.chdir(table.parent)
+    folder = table.parent
+    named = [f"input.path={folder / 'in.parquet'}", "input.format=parquet", f"output.path={folder / 'o'}"]
+    named += ["columns=[body]", "row_key.none=accept"]
+    assert dptext("run", "strict", "--dry-run", *(word for one in named for word in ("--set", one))) == 0
+    assert "by tem, ε = 11, at token level" in plain(capsys.readouterr().out)
+    monkeypatch.chdir(folder)
     table.rename(table.parent / "strict")
     assert dptext("run", "strict", "--dry-run") == 0
     assert "by custext" in capsys.readouterr().out
-
-
-@pytest.mark.long
-def test_a_dry_run_does_not_import_pyspark(table: Path) -> None:
-    code = (
-        f"import sys; from dptext_spark.cli.app import main; code = main(['run', {str(table)!r}, '--dry-run', '--json']); "
-        "sys.exit(99 if 'pyspark' in sys.modules else code)"
-    )
-    assert (
-        subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=120, check=False).returncode
-        == 0
-    )
 
 
 def test_run_prints_the_summary(settings: Path, job: list[Any], capsys: pytest.CaptureFixture[str]) -> None:
@@ -498,51 +380,22 @@ def test_run_prints_the_summary(settings: Path, job: list[Any], capsys: pytest.C
     assert "a step" in err
     assert job[0].columns == ("a", "b")
     assert job[0].mechanism.epsilon == 2
-    assert "kept: stop words" not in out
-
-
-def test_run_as_json_is_one_document(
-    settings: Path, job: list[Any], capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert dptext("run", settings, "--json") == 0
-    found = json.loads(capsys.readouterr().out)
-    assert {name: found[name] for name in ("status", "run_id", "rows")} == {
-        "status": "succeeded", "run_id": "r1", "rows": 5,
-    }  # fmt: skip
-    assert "restricted" not in found
-    assert dptext("run", settings, "--json", "--internal") == 0
-    assert json.loads(capsys.readouterr().out)["restricted"] == {"words": 7.0, "record_epsilon": None}
-
-
-@pytest.mark.parametrize(
-    ("error", "code"),
-    [
-        (DataError("x"), 3),
-        (RunError("x"), 4),
-        (CountMismatchError("x"), 5),
-        (RecordingError("x"), 6),
-        (ValueError("marker"), 4),
-    ],
-)
-def test_a_failed_run_has_its_exit_code(
-    error: Exception, code: int, settings: Path, job: list[Any], capsys: pytest.CaptureFixture[str]
-) -> None:
-    job.append(error)
-    assert dptext("run", settings) == code
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert "marker" not in err
-    assert "Traceback" not in err
+    for more, restricted in (((), None), (("--internal",), {"words": 7.0, "record_epsilon": None})):
+        assert dptext("run", settings, "--json", *more) == 0
+        found = json.loads(capsys.readouterr().out)
+        assert (found["status"], found["run_id"], found["rows"]) == ("succeeded", "r1", 5)
+        assert found.get("restricted") == restricted
 
 
 def test_debug_may_stand_anywhere(settings: Path, job: list[Any], capsys: pytest.CaptureFixture[str]) -> None:
     job.append(ValueError("marker"))
-    for arguments in (("--debug", "run", settings), ("run", settings, "--debug")):
+    for arguments in (("run", settings), ("--debug", "run", settings), ("run", settings, "--debug")):
         assert dptext(*arguments) == 4
-        err = capsys.readouterr().err
-        assert "may show private text" in err
-        assert "Traceback" in err
-        assert "marker" in err
+        out, err = capsys.readouterr()
+        assert out == ""
+        assert {said in err for said in ("may show private", "Traceback", "marker")} == {
+            "--debug" in arguments
+        }
 
 
 @pytest.mark.long
@@ -626,3 +479,61 @@ class TestCertify:
         out, err = capsys.readouterr()
         assert "Confirmed" in out
         assert "not kept: artifact: 'x' cannot be written." in err
+
+
+def failing(error: BaseException) -> int:
+    raise error
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "kind"),
+    [
+        (SettingsError, 2, "bad settings"),
+        (DataError, 3, "bad data"),
+        (RunError, 4, "failed"),
+        (CountMismatchError, 5, "mismatch"),
+        (RecordingError, 6, "not accounted"),
+        (BrokenRequirementError, 7, "requirement broken"),
+        (NoRowsError, 8, "no row"),
+        (DPTextError, 4, "failed"),
+    ],
+)
+def test_each_kind_of_error_has_its_code(
+    error: type[DPTextError], code: int, kind: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert ended(lambda: failing(error("field: x given; valid: y."))) == code
+    assert capsys.readouterr() == ("", f"dptext: {kind}: field: x given; valid: y.\n")
+    assert code in EXIT_CODES
+
+
+def test_no_ending_says_that_a_run_committed_and_did_not() -> None:
+    for code, said in EXIT_CODES.items():
+        before = "nothing was" in said or "before its commit" in said
+        assert before == (code in (2, 3, 4, 8))
+        assert ("the run committed" in said) == (code in (5, 6))
+
+
+def test_an_unexpected_error_is_named_by_its_type_only(capsys: pytest.CaptureFixture[str]) -> None:
+    assert ended(lambda: failing(KeyError("marker"))) == 4
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "an unexpected KeyError" in err
+    assert "--debug" in err
+    assert "marker" not in err
+    assert "Traceback" not in err
+
+
+def test_debug_shows_the_traceback_with_a_warning(capsys: pytest.CaptureFixture[str]) -> None:
+    assert ended(lambda: failing(KeyError("marker")), debug=True) == 4
+    err = capsys.readouterr().err
+    assert err.index("may show private text") < err.index("Traceback") < err.index("marker")
+
+
+def test_a_command_that_returns_is_done() -> None:
+    assert ended(lambda: None) == 0
+    assert ended(lambda: 7) == 7
+
+
+def test_an_interruption_is_no_failure_of_the_program(capsys: pytest.CaptureFixture[str]) -> None:
+    assert ended(lambda: failing(KeyboardInterrupt())) == INTERRUPTED
+    assert "Traceback" not in capsys.readouterr().err

@@ -6,7 +6,6 @@ import codecs
 import gzip
 import json
 import os
-import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -81,16 +80,7 @@ def test_a_csv_file_becomes_settings_that_a_run_takes(
     assert dptext("start", source) == 0
     shown = capsys.readouterr().out
     assert shown.startswith("RESTRICTED")
-    for said in (
-        BODIES[0],
-        "strict",
-        "balanced",
-        "papers",
-        "candidates: ticket_id",
-        "a candidate is one in the sample only",
-    ):
-        assert said in shown
-    assert "only while nobody shares" in " ".join(shown.split())
+    assert all(said in shown for said in (BODIES[0], *STYLES, "candidates: ticket_id"))
     written = (here / "tickets.yaml").read_text()
     assert not any(word in written for body in BODIES for word in body.split() if len(word) > 5)
     config = load_config(here / "tickets.yaml")
@@ -99,14 +89,8 @@ def test_a_csv_file_becomes_settings_that_a_run_takes(
     assert config.input.options == {"header": "true", "sep": ";"}
     assert config.other_columns == ("ticket_id",)
     assert config.style == "balanced"
-    named = read_settings(here / "tickets.yaml")
-    assert list(named) == [
-        "input",
-        "columns",
-        "row_key",
-        "style",
-        "output",
-    ]  # the style, and not what it consists of
+    # The style, and not what it consists of.
+    assert list(read_settings(here / "tickets.yaml")) == ["input", "columns", "row_key", "style", "output"]
     assert config.mechanism == parse_model_config({"style": "balanced"}).mechanism
     assert dptext("run", here / "tickets.yaml", "--dry-run") == 0
     capsys.readouterr()
@@ -119,8 +103,11 @@ def test_a_csv_file_becomes_settings_that_a_run_takes(
 def test_its_json_counts_what_stands_in_the_sample(
     here: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    pq.write_table(table(), tmp_path / "t.parquet")
-    assert dptext("start", tmp_path / "t.parquet", "--style", "strict", "--to", "s.yaml", "--json") == 0
+    folder = tmp_path / "t.parquet"
+    (folder / "more").mkdir(parents=True)
+    pq.write_table(table(), folder / "a.parquet")
+    pq.write_table(table(9), folder / "more" / "b.parquet")  # in another folder: no part of the table
+    assert dptext("start", folder, "--style", "strict", "--to", "s.yaml", "--json") == 0
     found: dict[str, Any] = json.loads(capsys.readouterr().out)
     assert (found["rows"], found["rows_are_exact"], found["sampled_rows"]) == (4, True, 4)
     assert found["text_columns"] == ["body"]
@@ -137,32 +124,19 @@ def test_its_json_counts_what_stands_in_the_sample(
 def test_a_table_in_another_language_is_sent_to_a_lexicon_and_told_that_names_are_wrong(
     here: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = [
-        "Lieferung",
-        "Drucker",
-        "gestern",
-        "kaputt",
-        "zurück",
-        "bitte",
-        "überweisen",
-        "Rechnung",
-        "Termin",
-        "verschoben",
-    ]
+    words = ["Lieferung", "Drucker", "gestern", "kaputt", "zurück", "bitte", "überweisen", "Rechnung"]
     bodies = [" ".join(words[(i * j) % len(words)] for j in range(1, 9)) for i in range(1, 60)]
     table = pa.table({"id": range(59), "kunde": [f"K{n // 3}" for n in range(59)], "body": bodies})
     pq.write_table(table, tmp_path / "de.parquet")
     assert dptext("start", tmp_path / "de.parquet", "--column", "body") == 0
     shown = " ".join(capsys.readouterr().out.split())
-    assert "a run would end here: policy.allow_unknown" in shown
-    assert "Nothing was written to the target" not in shown  # no run was tried
-    assert "record key candidates: kunde" in shown
-    assert "; they are made for English: in another language names are mostly wrong" in shown
-    assert (
-        "Next: name a lexicon of the text's language in it (lexicon.source; guide 'Another language'), or a run is refused."
-        in shown
-    )
-    assert "(the settings have policy.names: none)" in shown
+    for said in (
+        "policy.allow_unknown",
+        "record key candidates: kunde",
+        "lexicon.source",
+        "policy.names: none",
+    ):
+        assert said in shown
     written = (here / "de.yaml").read_text()
     assert load_config(here / "de.yaml").policy == replace(
         parse_model_config({"style": "balanced"}).policy, names=Policy().names
@@ -194,14 +168,9 @@ def test_preview_shows_rows_with_changed_words_marked(
     "name", ["a.b", 'it\'s "so"', "`tick`", "text: # {x}", "ünï", "null", "1", "08", "1e3", "no"]
 )
 def test_odd_names_of_columns_survive_the_file(style: str, name: str, tmp_path: Path) -> None:
+    others = (f"{name} x", "line\nbreak")
     made = TableSettings(
-        "/data/in.csv",
-        "csv",
-        (spelled((name,)),),
-        f"{name} key",
-        (),
-        (f"{name} user",),
-        (f"{name} x", "line\nbreak"),
+        "/data/in.csv", "csv", (spelled((name,)),), f"{name} key", (), (f"{name} user",), others
     )
     text, config = settings_file(made, style)
     file = tmp_path / "s.yaml"
@@ -249,12 +218,9 @@ def test_separator_and_header_are_found(separator: str, header: bool, tmp_path: 
     assert sample.rows.column(2).to_pylist() == BODIES
     assert sample.options["header"] is header
     assert any("first line" in one for one in sample.assumed)
-
-
-def test_where_no_header_can_be_told_no_row_becomes_names(tmp_path: Path) -> None:
+    # Where no header can be told no row becomes names.
     (tmp_path / "t.csv").write_text("Anna,ok\nBert,fine\nCleo,good\n")
-    sample = read_sample(tmp_path / "t.csv")
-    assert sample.rows.column_names == ["_c0", "_c1"]
+    assert read_sample(tmp_path / "t.csv").rows.column_names == ["_c0", "_c1"]
     assert read_sample(tmp_path / "t.csv", as_text=AsText(header=True)).rows.column_names == ["Anna", "ok"]
 
 
@@ -267,17 +233,9 @@ def test_the_line_of_excel_names_the_separator(tmp_path: Path, separator: str) -
     assert sample.options == {"header": True}  # a run reads that line, too
 
 
-def test_files_with_other_columns_are_refused_and_named(tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_text(lines())
-    (tmp_path / "b.csv").write_text(lines().replace("body,stars", "stars,body"))
-    with pytest.raises(
-        DataError, match=r"first line of 1 file \(b\.csv\) does not name the columns"
-    ) as refused:
-        read_sample(tmp_path)
-    assert PRIVATE not in str(refused.value)
-
-
-def test_first_lines_of_files_that_are_not_in_the_sample_are_compared(tmp_path: Path) -> None:
+def test_first_lines_of_files_are_compared_and_large_ones_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     text = lines(";")
     for n in range(40):
         (tmp_path / f"{n:02}.csv").write_text(text)
@@ -286,27 +244,19 @@ def test_first_lines_of_files_that_are_not_in_the_sample_are_compared(tmp_path: 
     other = f"{';'.join(reversed(names.split(';')))}\n{rows}"
     for n in (1, 39):
         (tmp_path / f"{n:02}.csv").write_text(other)
-    with pytest.raises(DataError, match=r"2 files \(01\.csv, 39\.csv\) does not name the columns"):
+    with pytest.raises(DataError, match=r"2 files \(01\.csv, 39\.csv\) does not name the columns") as refused:
         read_sample(tmp_path)
+    assert PRIVATE not in str(refused.value)
     (tmp_path / "01.csv").write_text(f"sep=;\n{names.upper()}\n")
     (tmp_path / "39.csv").write_text("")
     assert read_sample(tmp_path).files == 40
     (tmp_path / "39.csv").write_text("a;b\n")
     with pytest.raises(DataError, match=r"1 file \(39\.csv\) has not"):
         read_sample(tmp_path, as_text=AsText(header=False))
-
-
-def test_half_an_emoji_in_the_name_of_a_json_field_is_refused(tmp_path: Path) -> None:
-    records = [json.dumps({"id": n, "body": body}) for n, body in enumerate(BODIES)]
-    (tmp_path / "t.json").write_text(
-        "\n".join([*records, '{"id": 9, "m": [{"a\\ud83d": "x"}], "body": "the day"}'])
-    )
-    with pytest.raises(DataError, match="half a surrogate pair"):
-        read_sample(tmp_path / "t.json")
-    (tmp_path / "t.json").write_text(
-        "\n".join([*records, '{"id": 9, "a\\ud83d\\ude00": "x", "body": "the day"}'])
-    )
-    assert "a\U0001f600" in read_sample(tmp_path / "t.json").rows.column_names
+    monkeypatch.setattr(table_files, "LARGE_FILE", 100)
+    (tmp_path / "39.csv").write_bytes(b"")
+    (tmp_path / "40.csv.gz").write_bytes(gzip.compress(text.encode() * 9))
+    assert any(" above 1 GB" in one for one in read_sample(tmp_path).assumed)
 
 
 def test_json_may_have_another_encoding(tmp_path: Path) -> None:
@@ -321,10 +271,10 @@ def test_json_may_have_another_encoding(tmp_path: Path) -> None:
         sample = read_sample(tmp_path / "t.json", as_text=AsText(encoding=encoding))
         assert sample.options == {"encoding": encoding}
         assert sample.rows["body"].to_pylist() == [f"über {body}" for body in BODIES]
-    with pytest.raises(
-        SettingsError, match=r"'UTF-16' given; valid of JSON, .*: US-ASCII, ISO-8859-1, UTF-8, UTF-16BE"
-    ):
+    with pytest.raises(SettingsError, match="'UTF-16' given; valid of JSON, "):
         read_sample(tmp_path / "t.json", as_text=AsText(encoding="UTF-16"))
+    (tmp_path / "t.json").write_text(records + '{"id": 9, "a\\ud83d\\ude00": "x", "body": "the day"}')
+    assert "a\U0001f600" in read_sample(tmp_path / "t.json").rows.column_names
 
 
 @pytest.mark.parametrize("header", [True, None])
@@ -338,13 +288,6 @@ def test_a_name_that_is_empty_is_numbered_as_by_a_run(header: bool | None, tmp_p
     (tmp_path / "t.csv").write_text(f"id,body,Body,\n{rows}")
     twice = read_sample(tmp_path / "t.csv", as_text=AsText(header=True))
     assert twice.rows.column_names == ["id", "body1", "Body2", "_c3"]
-
-
-def test_large_csv_files_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(table_files, "LARGE_FILE", 100)
-    (tmp_path / "a.csv").write_text(lines())
-    (tmp_path / "b.csv.gz").write_bytes(gzip.compress(lines().encode() * 9))
-    assert any(one.startswith("1 file above 1 GB") for one in read_sample(tmp_path).assumed)
 
 
 def test_quotes_encodings_and_packed_files_are_read(tmp_path: Path) -> None:
@@ -379,15 +322,9 @@ def delta(folder: Path, *commits: list[dict[str, Any]]) -> Path:
 
 
 def test_a_plain_delta_table_is_its_live_files(tmp_path: Path) -> None:
-    folder = delta(
-        tmp_path / "t",
-        [
-            {"protocol": {"minReaderVersion": 1}},
-            {"add": {"path": "a%20b.parquet"}},
-            {"add": {"path": "old.parquet"}},
-        ],
-        [{"remove": {"path": "old.parquet"}}],
-    )
+    added = [{"add": {"path": path}} for path in ("a%20b.parquet", "old.parquet")]
+    commits = [{"protocol": {"minReaderVersion": 1}}, *added], [{"remove": {"path": "old.parquet"}}]
+    folder = delta(tmp_path / "t", *commits)
     pq.write_table(table(), folder / "a b.parquet")
     pq.write_table(table(9), folder / "old.parquet")
     sample = read_sample(folder)
@@ -395,11 +332,7 @@ def test_a_plain_delta_table_is_its_live_files(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "action",
-    [
-        {"protocol": {"minReaderVersion": 3}},
-        {"metaData": {"partitionColumns": ["day"]}},
-    ],
+    "action", [{"protocol": {"minReaderVersion": 3}}, {"metaData": {"partitionColumns": ["day"]}}]
 )
 def test_other_delta_tables_need_spark(action: dict[str, Any], tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="without Spark"):
@@ -417,12 +350,22 @@ BAD: dict[str, tuple[str, bytes, int, str]] = {
     "no parquet": ("t.parquet", f"{PRIVATE} is here".encode(), 3, "'t.parquet' is no Parquet file"),
     "no json": ("t.json", f"{PRIVATE} is here\n".encode(), 3, "not one JSON record a line"),
     "binary": ("t.csv", b"a,b\0c\n", 3, "zero bytes"),
-    "ragged": (
-        "t.csv",
-        f"id,x\n{PRIVATE} a\n{PRIVATE} b\n{PRIVATE} c\n".encode(),
+    "ragged": ("t.csv", f"id,x\n{PRIVATE} a\n{PRIVATE} b\n".encode(), 3, "another number of fields"),
+    "half an emoji": (
+        "t.json",
+        b'{"id": 9, "m": [{"a\\ud83d": "x"}], "body": "the day"}',
         3,
-        "another number of fields",
+        "half a surrogate pair",
     ),
+    "brackets": ("t.json", b"[" * 5000 + b"]" * 5000, 3, "is not one JSON record a line"),
+    "keys": (
+        "t.json",
+        b'{"a":' * 300 + b'"a text of words"' + b"}" * 300,
+        3,
+        "nests more than 50 levels deep",
+    ),
+    "an empty parquet": ("t.parquet", b"", 3, "'t.parquet' is no Parquet file"),
+    "no footer": ("t.parquet", b"PAR1 no footer", 3, "'t.parquet' is no Parquet file"),
 }
 
 
@@ -459,19 +402,13 @@ def test_what_is_no_table_is_refused(here: Path, tmp_path: Path, capsys: pytest.
 
 
 def test_columns_are_told_apart(tmp_path: Path) -> None:
-    rows = (
-        table()
-        .append_column("tags", pa.array([["a"]] * 4))
-        .append_column("note", pa.array([None] * 4, pa.string()))
-    )
+    rows = table().append_column("tags", pa.array([["a"]] * 4))
+    rows = rows.append_column("note", pa.array([None] * 4, pa.string()))
     pq.write_table(rows, tmp_path / "t.parquet")
     found = columns_of(read_sample(tmp_path / "t.parquet"))
-    assert found.texts == ("body",)
-    assert found.row_keys == ("ticket_id",)
-    assert found.record_keys == ("customer_id",)
-    assert found.nested == ("tags",)
+    assert (found.texts, found.nested, found.record_keys) == (("body",), ("tags",), ("customer_id",))
+    assert (found.row_keys, found.row_key) == (("ticket_id",), "ticket_id")
     assert found.others == ("customer_id", "stars", "note")
-    assert found.row_key == "ticket_id"
 
 
 def test_a_unique_column_whose_name_says_nothing_is_no_key_of_the_settings(tmp_path: Path) -> None:
@@ -536,39 +473,15 @@ def test_a_map_with_one_key_twice_names_its_column_and_the_cure(tmp_path: Path) 
     assert columns_of(read_sample(tmp_path / "t.parquet"), ["body"]).texts == ("body",)
 
 
-def test_columns_that_are_left_out_are_printed(
-    here: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    pq.write_table(table(), tmp_path / "t.parquet")
-    assert dptext("start", tmp_path / "t.parquet") == 0
-    assert re.search(r"^left out +customer_id, stars$", capsys.readouterr().out, re.MULTILINE)
-
-
 def test_tables_of_one_name_have_targets_of_their_own(tmp_path: Path) -> None:
     for name in ("a.csv", "a.json", "b.csv", "b.yaml"):
         (tmp_path / name).write_text("")
-    targets = [
-        Path(TableSettings(str(tmp_path / name), "csv", ("x",)).target).name
-        for name in ("a.csv", "a.json", "b.csv")
-    ]
-    assert targets == ["a_csv_sanitized", "a_json_sanitized", "b_sanitized"]
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("[" * 5000 + "]" * 5000, "is not one JSON record a line"),
-        (
-            '{"a":' * 300 + '"a text of words"' + "}" * 300,
-            "nests more than 50 levels deep; valid: 50 or fewer",
-        ),
-    ],
-    ids=["brackets", "keys"],
-)
-def test_json_that_nests_too_deep_is_refused(content: str, message: str, tmp_path: Path) -> None:
-    (tmp_path / "t.json").write_text(content + "\n")
-    with pytest.raises(DataError, match=message):
-        read_sample(tmp_path / "t.json")
+    for name, target in (("a.csv", "a_csv"), ("a.json", "a_json"), ("b.csv", "b")):
+        made = TableSettings(str(tmp_path / name), "csv", ("x",))
+        assert Path(made.target).name == f"{target}_sanitized"
+    assert TableSettings("s3a://b/c/in.csv", "csv", ("x",)).target == "s3a://b/c/in_sanitized"
+    named = TableSettings("db.`my t`", "delta", ("x",), is_name=True).settings("strict")
+    assert (named["input"], named["output"]["table"]) == ({"table": "db.`my t`"}, "db.`my t_sanitized`")
 
 
 def test_what_is_no_file_is_refused_before_it_is_read(tmp_path: Path) -> None:
@@ -627,13 +540,6 @@ def test_too_large_a_table_goes_by_spark(tmp_path: Path, monkeypatch: pytest.Mon
         read_sample(tmp_path / "t.parquet")
 
 
-def test_files_in_other_folders_are_no_part_of_the_table(tmp_path: Path) -> None:
-    pq.write_table(table(), tmp_path / "a.parquet")
-    (tmp_path / "more").mkdir()
-    pq.write_table(table(9), tmp_path / "more" / "b.parquet")
-    assert read_sample(tmp_path).total == 4
-
-
 NESTED = pa.table(
     {
         "meta": pa.array([{"a.b": body, "at": {"x": 1}} for body in BODIES]),
@@ -670,32 +576,3 @@ def test_nested_texts_are_shown_and_written(
     assert len(json.loads(capsys.readouterr().out)["rows"]) == 1
     assert dptext("preview", "--input", tmp_path / "t.parquet", "--column", "said.texts") == 2
     assert "Did you mean 'said.text'" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("name", ["a.b", 'it"s', "the `body`", "body: #1"])
-def test_odd_names_of_columns_go_from_a_file_to_a_plan(
-    name: str, here: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    pq.write_table(
-        table().rename_columns(["ticket_id", "customer_id", name, "stars"]), tmp_path / "t.parquet"
-    )
-    assert dptext("start", tmp_path / "t.parquet", "--column", name) == 0
-    assert load_config(here / "t.yaml").columns == (spelled((name,)),)
-    capsys.readouterr()
-
-
-def test_where_a_table_goes_is_beside_it() -> None:
-    assert TableSettings("s3a://b/c/in.csv", "csv", ("x",)).target == "s3a://b/c/in_sanitized"
-    named = TableSettings("db.`my t`", "delta", ("x",), is_name=True).settings("strict")
-    assert named["input"] == {"table": "db.`my t`"}
-    assert named["output"]["table"] == "db.`my t_sanitized`"
-
-
-@pytest.mark.parametrize("content", [b"", b"PAR1 no footer"])
-def test_a_file_that_is_no_parquet_is_named(tmp_path: Path, content: bytes) -> None:
-    pq.write_table(table(), tmp_path / "one.parquet")
-    (tmp_path / "two.parquet").write_bytes(content)
-    with pytest.raises(
-        DataError, match=r"^table: 'two\.parquet' is no Parquet file \(ArrowInvalid\); valid: a table whose"
-    ):
-        read_sample(tmp_path)
