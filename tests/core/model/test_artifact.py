@@ -6,6 +6,7 @@ import json
 import math
 import os
 import shutil
+import signal
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import CusText
 from dptext_spark.model import artifact
 from dptext_spark.model.artifact import (
+    MANIFEST,
     certificate_of,
     keep_certificate,
     open_model,
@@ -37,6 +39,7 @@ from dptext_spark.randomness.draws import RunKey
 from dptext_spark.text.policy import Policy
 from tests.core.text.samples import CORNERS, WORDS, privatizer
 
+SECONDS = 10  # that a pipe may take
 SPEC = {"mechanism": {"name": "custext", "epsilon": 1.0, "k": 5}}
 TEXTS = pa.array([" ".join(CORNERS), None, " ".join(WORDS), "The cat, 44 frobs", ""])
 
@@ -157,21 +160,18 @@ def test_the_guarantee_cannot_be_edited(folder: Path) -> None:
         open_model(folder)
 
 
-@pytest.mark.parametrize("damage", ["missing", "empty", "cut off", "a folder", "another type"])
-def test_a_damaged_array(folder: Path, damage: str) -> None:
+def test_a_damaged_array(folder: Path) -> None:
+    """Missing, empty, cut off, of another type, and a folder."""
     file = folder / "words.cells.npy"
     content = file.read_bytes()
-    file.unlink()
-    if damage == "empty":
-        file.write_bytes(b"")
-    elif damage == "cut off":
-        file.write_bytes(content[:-9])
-    elif damage == "a folder":
-        file.mkdir()
-    elif damage == "another type":
-        file.write_bytes(b"not an array" + content)
-    with pytest.raises(DataError, match=r"words\.cells\.npy"):
-        open_model(folder)
+    for damaged in (None, b"", content[:-9], b"not an array" + content, "a folder"):
+        file.unlink(missing_ok=True)
+        if isinstance(damaged, bytes):
+            file.write_bytes(damaged)
+        elif damaged is not None:
+            file.mkdir()
+        with pytest.raises(DataError, match=r"words\.cells\.npy"):
+            open_model(folder)
 
 
 @pytest.mark.parametrize(
@@ -183,21 +183,11 @@ def test_a_foreign_folder(folder: Path, content: str | None) -> None:
         file.unlink()
     else:
         file.write_text(content, encoding="latin-1")
-    with pytest.raises(DataError, match="artifact"):
-        open_model(folder)
-    with pytest.raises(DataError, match="artifact"):
-        read_manifest(folder)
-
-
-def test_a_saved_lexicon_is_no_artifact(tmp_path: Path) -> None:
-    Lexicon(Vocabulary.of(["a", "b"]), np.eye(2, dtype=np.float32)).save(tmp_path / "lexicon")
-    with pytest.raises(DataError, match="has no schema version"):
-        open_model(tmp_path / "lexicon")
-
-
-def test_no_folder_at_all(tmp_path: Path) -> None:
+    for read in (open_model, read_manifest):
+        with pytest.raises(DataError, match="artifact"):
+            read(folder)
     with pytest.raises(DataError, match="no readable"):
-        open_model(tmp_path / "none")
+        keep_certificate(folder / "none", TestCertificate.FOUND)
 
 
 class TestCertificate:
@@ -205,12 +195,10 @@ class TestCertificate:
         "confirmed", Guarantee("epsilon_dp", 1.0), LossFigure(0.7, 0.7, 9, 9, (1, 2), "a test"), "Confirmed."
     )
 
-    def test_an_artifact_without_one(self, folder: Path) -> None:
-        assert certificate_of(folder) is None
-        assert "certificate" not in json.loads((folder / "manifest.json").read_text())
-
     def test_it_is_kept_and_replaced_and_changes_nothing_else(self, folder: Path) -> None:
         before = read_manifest(folder)
+        assert certificate_of(folder) is None
+        assert "certificate" not in json.loads((folder / "manifest.json").read_text())
         names = {p.name for p in folder.iterdir()}
         for found in (self.FOUND, replace(self.FOUND, verdict="refuted")):
             keep_certificate(folder, replace(found, seconds=1.5))
@@ -249,10 +237,6 @@ class TestCertificate:
                 folder, replace(self.FOUND, loss=LossFigure(math.nan, 0.7, 9, 9, None, "a test"))
             )
         assert certificate_of(folder) is None
-
-    def test_no_artifact(self, tmp_path: Path) -> None:
-        with pytest.raises(DataError, match="no readable"):
-            keep_certificate(tmp_path, self.FOUND)
 
 
 class TestSave:
@@ -294,11 +278,6 @@ class TestSave:
             save_model(make(), tmp_path / "notes.txt")
         assert [p.name for p in tmp_path.iterdir()] == ["notes.txt"]
 
-    def test_an_empty_folder_is_filled(self, tmp_path: Path) -> None:
-        (tmp_path / "model").mkdir()
-        save_model(make(), tmp_path / "model")
-        open_model(tmp_path / "model")
-
     @pytest.mark.parametrize("fails_at", [0, 3, "manifest"])
     def test_a_failing_write_leaves_nothing(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails_at: int | str
@@ -321,6 +300,7 @@ class TestSave:
             save_model(make(), tmp_path / "model")
         assert list(tmp_path.iterdir()) == []
         monkeypatch.undo()
+        (tmp_path / "model").mkdir()  # an empty folder is filled
         save_model(make(), tmp_path / "model")
         open_model(tmp_path / "model")
 
@@ -362,18 +342,25 @@ class TestImportance:
         with pytest.raises(DataError, match="was changed"):
             open_model(tmp_path / "model")
 
+    def test_what_chooses_words_is_what_the_fingerprint_says(self, tmp_path: Path) -> None:
+        save_model(self.made(), tmp_path / "model")
+        importance = read_manifest(tmp_path / "model").as_dict()["importance"]
+        importance["selection"]["direction"] = "bottom"  # type: ignore[index, call-overload]
+        seal(tmp_path / "model", importance=importance)
+        with pytest.raises(DataError, match="chooses words in another way"):
+            open_model(tmp_path / "model")
+
     def test_no_word_and_no_count_of_the_corpus_is_in_the_manifest(self, tmp_path: Path) -> None:
         save_model(self.made(), tmp_path / "model", spec=SPEC)
         manifest = (tmp_path / "model" / artifact.MANIFEST).read_text()
         assert "zebra" not in manifest
         assert "importance" not in artifact.Manifest.of_privatizer(make()).as_dict()
 
-    def test_one_that_is_not_counted_yet(self, tmp_path: Path) -> None:
-        made = with_importance(make(), Importance(percent=20))
-        save_model(made, tmp_path / "model", spec=SPEC)
-        assert not open_model(tmp_path / "model").chooses
-
     def test_counts_of_private_texts_are_marked_and_kept_for_their_owner(self, tmp_path: Path) -> None:
+        (tmp_path / "corpus.txt").write_text("cat dog\ncat\n")
+        public = Importance(percent=20, corpus=str(tmp_path / "corpus.txt"))
+        save_model(with_importance(make(), public), tmp_path / "public", spec=SPEC)
+        assert read_manifest(tmp_path / "public").private is False
         before = os.umask(0o022)
         try:
             save_model(self.made(), tmp_path / "private", spec=SPEC)
@@ -385,21 +372,97 @@ class TestImportance:
         assert (tmp_path / "private").stat().st_mode & 0o777 == 0o700
         assert {file.stat().st_mode & 0o777 for file in (tmp_path / "private").iterdir()} == {0o600}
         assert read_manifest(tmp_path / "uncounted").private is False
+        assert not open_model(tmp_path / "uncounted").chooses
         assert {file.stat().st_mode & 0o777 for file in (tmp_path / "uncounted").iterdir()} == {0o644}
-        made = self.made()
-        assert made.selector is not None
-        assert "holds these counts" in made.selector.provider.sentence
-
-    def test_counts_of_a_public_corpus_are_not(self, tmp_path: Path) -> None:
-        corpus = tmp_path / "corpus.txt"
-        corpus.write_text("cat dog\ncat\n")
-        save_model(
-            with_importance(make(), Importance(percent=20, corpus=str(corpus))), tmp_path / "model", spec=SPEC
-        )
-        assert read_manifest(tmp_path / "model").private is False
 
     def test_private_counts_that_others_can_read_are_not_opened(self, tmp_path: Path) -> None:
         save_model(self.made(), tmp_path / "model", spec=SPEC)
         (tmp_path / "model" / "importance.values.npy").chmod(0o644)
         with pytest.raises(DataError, match=r"counts of private texts.*others may read.*chmod -R go= "):
             open_model(tmp_path / "model")
+
+
+# Manifests that somebody changed and sealed again: each ends in an error, and names no file elsewhere.
+def seal(folder: Path, **changes: Any) -> None:
+    """Change a manifest, and seal it again as its writer would have."""
+    manifest = json.loads((folder / MANIFEST).read_text()) | changes
+    manifest["seal"] = artifact._seal(manifest)
+    (folder / MANIFEST).write_text(json.dumps(manifest))
+
+
+ELSEWHERE = (
+    "../outside",
+    "/etc/passwd",
+    "words/../../outside",
+    "words",
+    "words.cells\0",
+    "WORDS.cells",
+    "",
+    3,
+    None,
+)
+
+
+@pytest.mark.parametrize("name", ELSEWHERE)
+def test_a_manifest_names_no_file_elsewhere(folder: Path, name: Any) -> None:
+    np.save(folder.parent / "outside.npy", np.zeros(3))
+    named = json.loads((folder / MANIFEST).read_text())["arrays"]
+    seal(folder, arrays=[*named, name])
+    with pytest.raises(DataError, match="names arrays that no model has"):
+        open_model(folder)
+
+
+@pytest.mark.parametrize("file", ["words.cells.npy", MANIFEST])
+def test_no_link_leads_out_of_the_folder(folder: Path, file: str) -> None:
+    elsewhere = folder.parent / "elsewhere"
+    shutil.move(folder / file, elsewhere)
+    (folder / file).symlink_to(elsewhere)
+    with pytest.raises(DataError, match=file.removesuffix(".npy")):
+        open_model(folder)
+    shutil.move(elsewhere, folder / "inside")
+    (folder / file).unlink()
+    (folder / file).symlink_to("inside")
+    open_model(folder)
+
+
+@pytest.mark.parametrize("file", ["words.cells.npy", MANIFEST])
+def test_a_pipe_is_not_waited_for(folder: Path, file: str) -> None:
+    (folder / file).unlink()
+    os.mkfifo(folder / file)
+    signal.alarm(SECONDS)
+    with pytest.raises(DataError, match=file.removesuffix(".npy")):
+        open_model(folder)
+    signal.alarm(0)
+
+
+PARTS = ("sampler", "spec", "policy", "guarantee", "summary")
+
+
+@pytest.mark.parametrize("content", ["[" * 200_000, '{"a":' * 200_000, " " * (artifact.MOST_BYTES + 1)])
+def test_a_manifest_that_is_no_manifest(folder: Path, content: str) -> None:
+    (folder / MANIFEST).write_text(content)
+    with pytest.raises(DataError, match="no readable manifest"):
+        open_model(folder)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *((name, None) for name in (*PARTS, "arrays", "fingerprint")),
+        *((name, [1]) for name in (*PARTS, "consistency", "certificate")),
+        *(("importance", value) for value in ({}, {"levels": 3, "selection": {}, "bound": {}}, [], "x")),
+        ("sampler", "Path"),
+        *(("policy", value) for value in ({"oov": "shout"}, {"nothing": 1})),
+        ("consistency", "never"),
+        *(
+            ("guarantee", {"kind": "epsilon_dp", **more})
+            for more in ({}, {"epsilon": "1"}, {"epsilon": -1.0})
+        ),
+        ("guarantee", {"kind": "none", "epsilon": 1.0}),
+        ("private", True),
+    ],
+)
+def test_a_manifest_of_other_values(folder: Path, name: str, value: Any) -> None:
+    seal(folder, **{name: value})
+    with pytest.raises(DataError, match="artifact"):
+        open_model(folder)

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dptext_spark.config.load import parse_config, parse_model_config
+from dptext_spark.config.load import parse_config
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.importance.budget import Budget, BudgetSelector, laws_below
 from dptext_spark.importance.selection import Importance
@@ -23,7 +23,7 @@ from dptext_spark.mechanisms.privacy_loss.accountant import RecordBound, record_
 from dptext_spark.model.artifact import open_model, save_model
 from dptext_spark.model.budget import most_words
 from dptext_spark.model.certificate import certify
-from dptext_spark.model.compile import compile, compile_to, prepare
+from dptext_spark.model.compile import compile
 from dptext_spark.model.preview import preview
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.model.record import loss_of, record_account
@@ -65,16 +65,16 @@ def drawn(made: Privatizer, texts: list[str]) -> list[str]:
     return found.to_pylist()
 
 
-@pytest.mark.parametrize("given", [0, -1, float("inf"), float("nan"), True, "5"])
-def test_a_budget_is_a_finite_number_above_0(given: Any) -> None:
-    with pytest.raises(SettingsError, match=r"budget\.record: .* valid: a finite number above 0"):
-        Budget(record=given, delta=1e-6)
-
-
-@pytest.mark.parametrize("given", [0, 1, -0.1, float("nan"), "5"])
-def test_its_delta_lies_between_0_and_1(given: Any) -> None:
-    with pytest.raises(SettingsError, match=r"budget\.delta: .* valid: a number above 0 and below 1"):
-        Budget(record=5, delta=given)
+@pytest.mark.parametrize(
+    ("field", "given"),
+    [
+        *(("record", value) for value in (0, -1, float("inf"), float("nan"), True, "5")),
+        *(("delta", value) for value in (0, 1, -0.1, float("nan"), "5")),
+    ],
+)
+def test_a_budget_is_finite_and_its_delta_lies_between_0_and_1(field: str, given: Any) -> None:
+    with pytest.raises(SettingsError, match=rf"^budget\.{field}: .* valid: "):
+        Budget(**{"record": 5, "delta": 1e-6, field: given})
 
 
 def test_laws_are_quarter_powers_of_two_below_the_mechanisms() -> None:
@@ -199,17 +199,10 @@ def test_a_record_has_the_lesser_of_its_sum_and_the_budget() -> None:
     assert long is not None
     assert (short.epsilon, short.delta, short.by) == (2.0, 0.0, "sum")
     assert (long.epsilon, long.delta, long.by) == (3.0, 0.01, "budget")
-    assert "Every record has at most ε = 3 up to a probability δ = 0.01" in account.stated
-
-
-def test_the_guarantee_says_how_the_law_is_chosen() -> None:
-    said = model().guarantee(of_rows=True).sentence
-    assert "Each record has at most ε = 3 up to a probability δ = 0.01" in said
-    assert "chosen by the number of its drawn words alone" in said
-    assert model().guarantee().epsilon == 2.0
 
 
 def test_a_preview_shows_what_is_masked() -> None:
+    assert model().guarantee().epsilon == 2.0
     found = preview(capped([1, 2]), " ".join(words(3)))
     assert [word.reason for word in found.words] == ["level 2", "level 2", "beyond the budget"]
     assert found.words[-1].became == "[BGT]"
@@ -252,9 +245,7 @@ def test_its_laws_are_certified_in_one_sentence(consistency: str) -> None:
     found = certify(made)
     number = len(made.samplers)
     assert number > 2
-    assert found.sentence.startswith(
-        f"Of the {number} laws that the budget chooses from: {number} confirmed. "
-    )
+    assert f": {number} confirmed. " in found.sentence
     assert found.guarantee.epsilon == made.sampler.guarantee.epsilon == 2.0
     refuted = replace(made.sampler, guarantee=replace(made.sampler.guarantee, epsilon=0.01))  # type: ignore[type-var]
     selector = made.selector
@@ -264,7 +255,7 @@ def test_its_laws_are_certified_in_one_sentence(consistency: str) -> None:
     )
     found = certify(worse)
     assert found.verdict == "refuted"
-    assert f"{number - 1} confirmed, 1 refuted. The worst, or largest: Refuted: " in found.sentence
+    assert f"{number - 1} confirmed, 1 refuted. " in found.sentence
 
 
 @pytest.mark.parametrize("consistency", ["token", "record"])
@@ -281,49 +272,19 @@ def test_a_preview_says_what_the_sentence_costs_as_a_record(consistency: str) ->
         assert (record.draws, record.total) == (draws, pytest.approx(draws * law.guarantee.epsilon))
 
 
-def test_an_artifact_of_another_budget_is_refused(tmp_path: Path) -> None:
-    small().save(tmp_path / "lexicon")
-    settings: dict[str, Any] = {
-        "lexicon": {"source": str(tmp_path / "lexicon")},
-        "mechanism": {"name": "custext", "epsilon": 2.0, "k": 3},
-        "policy": {"stop_words": "draw"},
-    }
-    held: dict[str, dict[str, Any]] = {"none": {}, "three": {"budget": {"record": 3.0, "delta": 0.01}}}
-    for name, section in held.items():
-        compile_to(parse_model_config(settings | section), tmp_path / name)
-    for name, budget in (
-        ("none", {"record": 3.0, "delta": 0.01}), ("three", None), ("three", {"record": 4.0, "delta": 0.01}),
-        ("three", {"record": 3.0}),
-    ):  # fmt: skip
-        asked = {**settings, "budget": budget, "run": {"artifact": str(tmp_path / name)}}
-        with pytest.raises(SettingsError, match="budget"):
-            prepare(parse_model_config(asked))
-    asked = {**settings, **held["three"], "run": {"artifact": str(tmp_path / "three")}}
-    assert prepare(parse_model_config(asked))[0].budget == BUDGET
-
-
 @pytest.mark.parametrize(
     ("section", "said"),
     [
         ({"budget": 5}, "budget"),
         ({"budget": {}}, r"budget\.record: none given; valid: a finite number above 0"),
         ({"budget": {"delta": 1e-6}}, r"budget\.record: none given"),
-        (
-            {"budget": {"record": 5, "delta": 1}},
-            r"budget\.delta: 1 given; valid: a number above 0 and below 1",
-        ),
+        ({"budget": {"record": 5, "delta": 1}}, r"budget\.delta: 1 given"),
         ({"budget": {"record": 5, "epsilon": 1}}, r"budget\.epsilon"),
         ({"budget": {"record": 5}, "consistency": "dataset"}, "no ε of its own there"),
         ({"budget": {"record": 5}, "importance": {"percent": 30, "provider": "random"}}, "with importance"),
-        (
-            {"budget": {"record": 5}, "mechanism": {"name": "custext", "fluent": True}},
-            "with mechanism.fluent",
-        ),
-        (
-            {"budget": {"record": 5}, "row_key": "id", "record_key": "person"},
-            "record_key: 'person' given with a budget",
-        ),
-        ({"budget": {"record": 5}, "record_key": "person"}, "record_key: 'person' given with a budget"),
+        ({"budget": {"record": 5}, "mechanism": {"fluent": True}}, "with mechanism.fluent"),
+        ({"budget": {"record": 5}, "row_key": "id", "record_key": "person"}, "record_key: 'person' given"),
+        ({"budget": {"record": 5}, "record_key": "person"}, "record_key: 'person' given"),
     ],
 )
 def test_settings_that_do_not_go_together_are_refused_before_anything_is_read(

@@ -104,37 +104,32 @@ def test_it_is_made_once_for_a_kind_of_model(config: ModelConfig, vectors: Path,
     assert not prepared_before(other)
 
 
-def test_where_workers_find_the_loops_nothing_is_made(config: ModelConfig, cache: Path) -> None:
+def test_where_workers_find_the_loops_nothing_is_made(
+    config: ModelConfig, cache: Path, steps: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     prepare(config)[0].warm_up()
     assert is_cached(cut_words)
     begin_code(config, pytest.fail, here=True)
     assert finished_code(config) is None
     assert not (cache / "machine-code").exists()
-
-
-def test_with_no_loops_in_the_files_it_is_made_for_this_machine_too(
-    config: ModelConfig, steps: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(code_ahead, "is_cached", lambda _: False)
+    monkeypatch.setattr(
+        code_ahead, "is_cached", lambda _: False
+    )  # with no loops there it is made for this machine, too
     monkeypatch.setattr(code_ahead, "_COMMAND", "print('model'); print('0' * 64)")
     begin_code(config, steps.append, here=True)
     assert len(steps) == 1
 
 
-def test_a_named_model_has_its_own(config: ModelConfig, cache: Path) -> None:
+def test_a_named_model_has_its_own_and_one_that_counts_the_runs_own_texts_is_waited_for(
+    config: ModelConfig, vectors: Path, cache: Path
+) -> None:
     named = config.model_copy(update={"run": config.run.model_copy(update={"artifact": "/models/one"})})
-    begin_code(named, pytest.fail, here=False)
-    wait_for_model(named)
-    assert finished_code(named) is None
-    assert not cache.exists()
-
-
-def test_a_model_that_counts_the_runs_own_texts_is_waited_for(vectors: Path) -> None:
-    own = settings(vectors, importance={"percent": 50, "provider": "idf"})
-    assert own.importance is not None
-    assert own.importance.own_data
-    begin_code(own, pytest.fail, here=False)
-    assert finished_code(own) is None
+    counted = settings(vectors, importance={"percent": 50, "provider": "idf"})
+    for waited in (named, counted):
+        begin_code(waited, pytest.fail, here=False)
+        wait_for_model(waited)
+        assert finished_code(waited) is None
+        assert waited is counted or not cache.exists()
 
 
 @pytest.mark.parametrize(

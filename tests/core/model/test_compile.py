@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import multiprocessing
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from dptext_spark.config.load import load_model_config, parse_model_config
+from dptext_spark.config.load import parse_model_config
 from dptext_spark.config.model import ModelConfig
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.importance.idf import Frequencies
@@ -35,14 +36,19 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
+def write_vectors(file: Path, words: list[str], dimensions: int) -> Path:
+    numbers = np.random.default_rng(dimensions).normal(size=(len(words), dimensions))
+    lines = (
+        f"{word} {' '.join(f'{x:.6f}' for x in row)}\n" for word, row in zip(words, numbers, strict=True)
+    )
+    file.write_text("".join(lines), encoding="utf-8")
+    return file
+
+
 @pytest.fixture
 def vectors(tmp_path: Path) -> Path:
     """A file of word vectors."""
-    numbers = np.random.default_rng(1).normal(size=(len(WORDS), 8))
-    file = tmp_path / "vectors.txt"
-    lines = (f"{word} {' '.join(f'{x:.6f}' for x in row)}" for word, row in zip(WORDS, numbers, strict=True))
-    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return file
+    return write_vectors(tmp_path / "vectors.txt", WORDS, 8)
 
 
 def settings(source: Path, **more: object) -> ModelConfig:
@@ -67,6 +73,8 @@ def test_a_model_is_compiled_once_and_then_found(
         f"compiling custext for {len(WORDS)} words",
         None,
     ) in steps
+    for note in (cache / "lexicons").iterdir():  # a note that is damaged costs a reading
+        note.write_text("{")
     second, again = prepare(settings(vectors))
     assert seen == ["compiled"]
     assert folder == again
@@ -92,13 +100,6 @@ def test_the_lexicon_is_not_read_again_to_be_recognised(
         prepare(settings(vectors, mechanism={"k": 6}))
 
 
-def test_a_note_that_is_damaged_costs_a_reading(vectors: Path, cache: Path) -> None:
-    _, folder = prepare(settings(vectors))
-    for note in (cache / "lexicons").iterdir():
-        note.write_text("{")
-    assert prepare(settings(vectors))[1] == folder
-
-
 def test_other_settings_or_another_file_give_another_model(vectors: Path, tmp_path: Path) -> None:
     folders = [
         prepare(settings(vectors, **more))[1]
@@ -113,25 +114,28 @@ def test_other_settings_or_another_file_give_another_model(vectors: Path, tmp_pa
     ]
     vectors.write_text(vectors.read_text().replace("1", "2"), encoding="utf-8")
     folders.append(prepare(settings(vectors))[1])
+    for words in (WORDS[:4], WORDS[1:5]):  # an edited file of words
+        (tmp_path / "sensitive.txt").write_text("\n".join(words), encoding="utf-8")
+        mechanism = {"name": "santext", "sensitive": {"file": str(tmp_path / "sensitive.txt")}}
+        folders.append(prepare(settings(vectors, mechanism=mechanism))[1])
     assert len(set(folders)) == len(folders)
 
 
-def test_the_name_of_the_file_does_not_matter(vectors: Path, tmp_path: Path) -> None:
-    copy = tmp_path / "copy.txt"
-    copy.write_bytes(vectors.read_bytes())
-    assert prepare(settings(vectors))[1] == prepare(settings(copy))[1]
-
-
-def test_a_saved_lexicon_is_a_source(vectors: Path, tmp_path: Path) -> None:
+def test_a_source_is_its_content_and_not_its_name(vectors: Path, tmp_path: Path) -> None:
     Lexicon.read(vectors).save(tmp_path / "lexicon")
-    assert prepare(settings(tmp_path / "lexicon"))[1] == prepare(settings(vectors))[1]
+    (tmp_path / "copy.txt").write_bytes(vectors.read_bytes())
+    folders = {prepare(settings(one))[1] for one in (vectors, tmp_path / "copy.txt", tmp_path / "lexicon")}
+    assert len(folders) == 1
 
 
-def test_the_tokenizer_of_the_policy_reads_the_file(vectors: Path) -> None:
+def test_the_tokenizer_of_the_policy_reads_the_file_which_limits_cut(vectors: Path, tmp_path: Path) -> None:
     vectors.write_text(vectors.read_text() + "b.2.3 " + " ".join(["1"] * 8) + "\n", encoding="utf-8")
     plain = load_lexicon(settings(vectors))
     spaced = load_lexicon(settings(vectors, policy={"tokenizer": "whitespace"}))
     assert (len(plain), len(spaced)) == (len(WORDS), len(WORDS) + 1)
+    (tmp_path / "words.txt").write_text("\n".join(WORDS[:30]), encoding="utf-8")
+    source = {"source": str(vectors), "limit": 20, "vocabulary": str(tmp_path / "words.txt")}
+    assert len(load_lexicon(parse_model_config({"lexicon": source}))) == 20
 
 
 @pytest.mark.parametrize("word", ["30", "9/11", "u.s", "U2"])
@@ -143,39 +147,56 @@ def test_a_saved_lexicon_of_another_tokenizer_is_refused(tmp_path: Path, cache: 
     spaced = {"policy": {"tokenizer": "whitespace"}, "mechanism": {"k": 2}}
     if word == word.lower():
         assert len(load_lexicon(settings(folder, **spaced))) == 3
-    with pytest.raises(
-        DataError,
-        match=rf"lexicon.source: 1 of its 3 words .* 'words', the first '{word}'; valid: .*--tokenizer words",
-    ):
+    with pytest.raises(DataError, match=f"^lexicon.source: 1 of its 3 words .* 'words', the first '{word}'"):
         prepare(settings(folder, mechanism={"k": 2}))
     assert not (cache / "artifacts").exists()
 
 
-def test_limit_and_vocabulary_cut(vectors: Path, tmp_path: Path) -> None:
-    words = tmp_path / "words.txt"
-    words.write_text("\n".join(WORDS[:30]), encoding="utf-8")
-    source = {"source": str(vectors), "limit": 20, "vocabulary": str(words)}
-    assert len(load_lexicon(parse_model_config({"lexicon": source}))) == 20
+LEVELS = [{"share": 20}, {"mechanism": {"name": "tem", "epsilon": 1.0}}]
 
 
-def test_a_source_that_is_missing_is_named(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"lexicon.source: .*none.txt' does not exist; valid: default"):
-        prepare(settings(tmp_path / "none.txt"))
-
-
-def test_k_larger_than_the_lexicon_is_refused(vectors: Path, cache: Path) -> None:
-    with pytest.raises(
-        SettingsError, match=f"mechanism.k: 500 given, but the lexicon holds {len(WORDS)} words"
-    ):
-        prepare(settings(vectors, mechanism={"k": 500}))
+@pytest.mark.parametrize(
+    ("source", "more", "kind", "said"),
+    [
+        ("none.txt", {}, DataError, r"lexicon.source: .*none.txt' does not exist"),
+        ("one.txt", {}, DataError, "two"),
+        ("vectors.txt", {"mechanism": {"k": 500}}, SettingsError, "mechanism.k: 500 given, but .* holds 80 "),
+        (
+            "vectors.txt",
+            {"importance": {"provider": "random", "levels": LEVELS}},
+            SettingsError,
+            "of one kind",
+        ),
+        ("none.txt", {"run": {"artifact": "none"}}, DataError, "holds no readable manifest"),
+        (
+            "vectors.txt",
+            {"more": "none.txt"},
+            DataError,
+            r"lexicon.more\[0\].source: .*none.txt' does not exist",
+        ),
+        (
+            "vectors.txt",
+            {"more": "two.txt"},
+            DataError,
+            r"lexicon.more: 1 word\(s\) are in all .* at least two",
+        ),
+    ],
+)
+def test_what_makes_no_model_is_refused_and_leaves_nothing(
+    vectors: Path, cache: Path, source: str, more: dict[str, Any], kind: type[Exception], said: str
+) -> None:
+    folder = vectors.parent
+    (folder / "one.txt").write_text("word 1 2 3\n")
+    (folder / "two.txt").write_text(f"{WORDS[0]} 1 2\nother 3 4\n")
+    if "more" in more:
+        config = TestSeveralLexicons.both(vectors, folder / more["more"])
+    elif "run" in more:
+        config = parse_model_config(more)
+    else:
+        config = settings(folder / source, **more)
+    with pytest.raises(kind, match=said):
+        prepare(config)
     assert not list((cache / "artifacts").glob("*")), "nothing is left half written"
-
-
-def test_a_lexicon_of_one_word_is_refused(tmp_path: Path) -> None:
-    file = tmp_path / "one.txt"
-    file.write_text("word 1 2 3\n")
-    with pytest.raises(DataError, match="two"):
-        prepare(settings(file))
 
 
 def test_a_damaged_copy_in_the_cache_is_made_again(vectors: Path) -> None:
@@ -212,14 +233,10 @@ class TestTheModelThatIsExpected:
     def made(self, vectors: Path, tmp_path: Path) -> tuple[Path, str]:
         return tmp_path / "model", compile_to(settings(vectors), tmp_path / "model")
 
-    def test_it_is_opened(self, made: tuple[Path, str]) -> None:
-        assert prepare(self.config(*made))[1] == made[0]
-
     def test_another_is_refused_unread(self, made: tuple[Path, str], monkeypatch: pytest.MonkeyPatch) -> None:
+        assert prepare(self.config(*made))[1] == made[0]
         monkeypatch.setattr(artifact, "open_model", lambda *_, **__: pytest.fail("an array was read"))
-        with pytest.raises(
-            SettingsError, match=f"run.artifact_fingerprint: {'0' * 64} given, .* has {made[1]}; valid"
-        ):
+        with pytest.raises(SettingsError, match=f"^run.artifact_fingerprint: 0+ given, .* has {made[1]}"):
             prepare(self.config(made[0], "0" * 64))
 
     @pytest.mark.parametrize("part", ["guarantee", "certificate", "summary", "cells"])
@@ -251,34 +268,40 @@ class TestTheModelThatIsExpected:
         with pytest.raises(DataError, match="another model than the one that was sent"):
             artifact.open_model(made[0], seal="0" * 64)
 
-    @pytest.mark.parametrize("given", ["", "abc", "0" * 63, "G" * 64, 3])
-    def test_what_is_no_fingerprint(self, tmp_path: Path, given: object) -> None:
-        with pytest.raises(SettingsError, match=r"run\.artifact_fingerprint: .* given"):
-            self.config(tmp_path, given)  # type: ignore[arg-type]
 
-    def test_it_needs_an_artifact(self) -> None:
-        with pytest.raises(SettingsError, match=r"run\.artifact_fingerprint: given, but no run\.artifact"):
-            parse_model_config({"run": {"artifact_fingerprint": "0" * 64}})
+SOME = {"importance": {"percent": 50, "provider": "random"}}
+BUDGET = {"budget": {"record": 3.0, "delta": 0.01}}
 
 
 @pytest.mark.parametrize(
-    ("other", "said"),
+    ("made", "asked", "field"),
     [
-        ({"mechanism": {"k": 6}}, "mechanism.k: 6 given, but the artifact .* was made with 5"),
-        ({"mechanism": {"k": 5, "epsilon": 2.0}}, "mechanism.epsilon: 2.0 given"),
-        ({"policy": {"oov": "keep"}}, "policy.oov: 'keep' given, but the artifact .* was made with 'mask'"),
-        ({"policy": {"stop_word_list": ["a"]}}, "policy.stop_word_list"),
-        ({"consistency": "dataset"}, "consistency: 'dataset' given"),
-        ({"lexicon": {"source": "default"}}, "lexicon.source: 'default' given"),
+        ({}, {"mechanism": {"k": 6}}, "mechanism.k"),
+        ({}, {"mechanism": {"k": 5, "epsilon": 2.0}}, "mechanism.epsilon"),
+        ({}, {"mechanism": {"k": 5, "fluent": True}}, "mechanism.fluent"),
+        ({}, {"policy": {"oov": "keep"}}, "policy.oov"),
+        ({}, {"policy": {"stop_word_list": ["a"]}}, "policy.stop_word_list"),
+        ({}, {"consistency": "dataset"}, "consistency"),
+        ({}, {"lexicon": {"source": "default"}}, "lexicon.source"),
+        ({}, SOME, "importance"),
+        (SOME, {"importance": None}, "importance"),
+        (SOME, {"importance": {"percent": 40, "provider": "random"}}, "importance"),
+        ({}, BUDGET, "budget"),
+        (BUDGET, {"budget": None}, "budget"),
+        (BUDGET, {"budget": {"record": 4.0, "delta": 0.01}}, "budget"),
+        (BUDGET, {"budget": {"record": 3.0}}, "budget"),
     ],
 )
 def test_an_artifact_of_other_settings_is_refused(
-    vectors: Path, tmp_path: Path, other: dict[str, object], said: str
+    vectors: Path, tmp_path: Path, made: dict[str, object], asked: dict[str, object], field: str
 ) -> None:
-    compile_to(settings(vectors), tmp_path / "model")
+    fingerprint = compile_to(settings(vectors, **made), tmp_path / "model")
     named: dict[str, object] = {"mechanism": {"k": 5}, "run": {"artifact": str(tmp_path / "model")}}
-    with pytest.raises(SettingsError, match=said):
-        prepare(parse_model_config({**named, **other}))
+    with pytest.raises(SettingsError, match=f"^{field}.* given.*but the artifact .* was made with"):
+        prepare(parse_model_config({**named, **asked}))
+    opened, folder = prepare(parse_model_config({**named, **made}))
+    assert artifact.expected_fingerprint(folder) == fingerprint
+    assert (opened.selector is not None) == bool(made)
 
 
 def test_a_list_of_words_that_differs_is_told_without_a_word(vectors: Path, tmp_path: Path) -> None:
@@ -304,27 +327,19 @@ def test_a_list_of_words_that_differs_is_told_without_a_word(vectors: Path, tmp_
         assert not any(repr(word) in said for word in WORDS)
 
 
-def test_an_edited_file_of_words_makes_another_model(vectors: Path, tmp_path: Path) -> None:
-    file = tmp_path / "sensitive.txt"
-    found = []
-    for words in (WORDS[:4], WORDS[1:5], WORDS[:4]):
-        file.write_text("\n".join(words), encoding="utf-8")
-        mechanism = {"name": "santext", "sensitive": {"file": str(file)}}
-        found.append(prepare(settings(vectors, mechanism=mechanism))[0].fingerprint)
-    assert found[0] == found[2] != found[1]
-
-
 def test_an_artifact_of_another_engine_is_refused(vectors: Path, tmp_path: Path) -> None:
     with pytest.MonkeyPatch.context() as earlier:
         earlier.setattr("dptext_spark.model.compile.ENGINE_VERSION", "0")
         compile_to(settings(vectors), tmp_path / "model")
+        _, old = prepare(settings(vectors))
     # Of settings that differ, too, nothing is said: another engine may not have known them.
     for k in (5, 6):
-        with pytest.raises(
-            SettingsError,
-            match=r"run.artifact: .* was made for engine '0', and this is '.*; prepare it again",
-        ):
+        with pytest.raises(SettingsError, match=r"^run.artifact: .* was made for engine '0', and this is '"):
             prepare(parse_model_config({"mechanism": {"k": k}, "run": {"artifact": str(tmp_path / "model")}}))
+    _, new = prepare(settings(vectors))  # the cache makes such models anew
+    made = [artifact.read_manifest(folder).spec["engine"] for folder in (old, new)]
+    assert made == ["0", ENGINE_VERSION]
+    assert old != new
 
 
 @pytest.mark.long
@@ -334,22 +349,10 @@ def test_an_artifact_of_another_packaged_lexicon_is_refused(tmp_path: Path) -> N
     manifest.spec["lexicon"]["version"] = 1
     manifest.sealed().write(tmp_path / "model")
     run = {"artifact": str(tmp_path / "model")}
-    with pytest.raises(
-        SettingsError, match=r"run.artifact: .* was made with version 1 of the packaged lexicon"
-    ):
+    with pytest.raises(SettingsError, match=r"^run.artifact: .* was made with version 1 of the packaged"):
         prepare(parse_model_config({"lexicon": {"source": "default"}, "run": run}))
     prepare(parse_model_config({"run": run}))  # the artifact alone says which words it has
     assert parse_model_config({"run": run}).as_dict()["lexicon"]["version"] is None
-
-
-def test_the_cache_makes_models_of_another_engine_anew(vectors: Path) -> None:
-    with pytest.MonkeyPatch.context() as earlier:
-        earlier.setattr("dptext_spark.model.compile.ENGINE_VERSION", "0")
-        _, old = prepare(settings(vectors))
-    _, new = prepare(settings(vectors))
-    made = [artifact.read_manifest(folder).spec["engine"] for folder in (old, new)]
-    assert made == ["0", ENGINE_VERSION]
-    assert old != new
 
 
 def test_a_model_of_another_schema_version_is_prepared_again(vectors: Path, tmp_path: Path) -> None:
@@ -365,16 +368,13 @@ def test_a_model_of_another_schema_version_is_prepared_again(vectors: Path, tmp_
     assert first.fingerprint == second.fingerprint
 
 
-def test_an_artifact_that_is_missing_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="holds no readable manifest"):
-        prepare(parse_model_config({"run": {"artifact": str(tmp_path / "none")}}))
-
-
 def test_an_artifact_is_not_written_over_something_else(vectors: Path, tmp_path: Path) -> None:
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "diary.txt").write_text("mine")
     with pytest.raises(SettingsError, match="exists and is no artifact"):
         compile_to(settings(vectors), tmp_path / "model")
+    with pytest.raises(DataError, match="cannot be written"):
+        compile_to(settings(vectors), tmp_path / "model" / "diary.txt" / "model")
     assert compile_to(settings(vectors), tmp_path / "new") == compile_to(settings(vectors), tmp_path / "new")
 
 
@@ -400,6 +400,17 @@ def test_two_processes_may_compile_at_once(vectors: Path) -> None:
     assert len(set(found)) == 1
 
 
+@pytest.mark.parametrize(
+    "text",
+    ["", "abc", "0" * 63, "G" * 64, 3, "0" * 64 + "+", "0" * 64 + "+" + "0" * 63, "+" + "0" * 64, "0" * 128],
+)
+def test_what_is_no_fingerprint(text: object) -> None:
+    with pytest.raises(SettingsError, match=r"run\.artifact_fingerprint: .* given"):
+        parse_model_config({"run": {"artifact": "model", "artifact_fingerprint": text}})
+    with pytest.raises(SettingsError, match=r"run\.artifact_fingerprint: given, but no run\.artifact"):
+        parse_model_config({"run": {"artifact_fingerprint": "0" * 64}})
+
+
 def test_losing_the_race_to_another_process_is_no_failure(
     vectors: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -418,27 +429,11 @@ def test_losing_the_race_to_another_process_is_no_failure(
     assert artifact.open_model(tmp_path / "model").fingerprint == calls[0]
 
 
-def test_a_folder_that_cannot_be_written_is_named(vectors: Path, tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(DataError, match="cannot be written"):
-        compile_to(settings(vectors), tmp_path / "file" / "model")
-
-
-def test_the_packaged_lexicon_is_the_default() -> None:
-    assert load_lexicon(load_model_config()).fingerprint == Lexicon.default().fingerprint
-    assert len(Vocabulary.of(WORDS)) == len(WORDS)
-
-
 class TestSeveralLexicons:
     @pytest.fixture
     def other(self, tmp_path: Path) -> Path:
         """Another embedding: of most of the words, in another order, and of one word more."""
-        words = [*WORDS[-2:4:-1], "other"]
-        file = tmp_path / "other.txt"
-        numbers = np.random.default_rng(2).normal(size=(len(words), 5))
-        lines = (f"{w} {' '.join(f'{x:.6f}' for x in row)}" for w, row in zip(words, numbers, strict=True))
-        file.write_text("\n".join(lines) + "\n", encoding="utf-8")
-        return file
+        return write_vectors(tmp_path / "other.txt", [*WORDS[-2:4:-1], "other"], 5)
 
     @staticmethod
     def both(first: Path, second: Path, **more: object) -> ModelConfig:
@@ -474,7 +469,9 @@ class TestSeveralLexicons:
     ) -> None:
         seen = compilations(monkeypatch)
         folders = {prepare(self.both(vectors, other))[1]}
-        prepare(self.both(vectors, other))
+        with monkeypatch.context() as unread:  # they are recognised by a note, without reading them again
+            unread.setattr(Lexicon, "read", None)
+            assert {prepare(self.both(vectors, other))[1]} == folders
         assert seen == ["compiled"]
         folders.add(prepare(self.both(other, vectors))[1])
         folders.add(prepare(self.both(vectors, other, list_seed=1))[1])
@@ -485,25 +482,6 @@ class TestSeveralLexicons:
         assert len(folders) == 5
         assert len(seen) == 5
 
-    def test_they_are_not_read_again_to_be_recognised(
-        self, vectors: Path, other: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        made = prepare(self.both(vectors, other))[1]
-        monkeypatch.setattr(Lexicon, "read", None)
-        assert prepare(self.both(vectors, other))[1] == made
-
-    def test_one_that_is_missing_is_named(self, vectors: Path, tmp_path: Path) -> None:
-        with pytest.raises(DataError, match=r"lexicon.more\[0\].source: .*none.txt' does not exist"):
-            prepare(self.both(vectors, tmp_path / "none.txt"))
-
-    def test_too_few_words_in_all(self, vectors: Path, tmp_path: Path) -> None:
-        file = tmp_path / "strangers.txt"
-        file.write_text(f"{WORDS[0]} 1 2\nother 3 4\n")
-        with pytest.raises(
-            DataError, match=r"lexicon.more: 1 word\(s\) are in all of vectors .* at least two"
-        ):
-            prepare(self.both(vectors, file))
-
     def test_an_artifact_of_other_lexicons_is_refused(
         self, vectors: Path, other: Path, tmp_path: Path
     ) -> None:
@@ -513,9 +491,7 @@ class TestSeveralLexicons:
             "run": {"artifact": str(tmp_path / "model")},
         }
         assert prepare(parse_model_config(named))[1] == tmp_path / "model"
-        with pytest.raises(
-            SettingsError, match=r"lexicon.more: \[\] given, but the artifact .* was made with"
-        ):
+        with pytest.raises(SettingsError, match=r"^lexicon.more: \[\] given, but the artifact"):
             prepare(parse_model_config({**named, "lexicon": {"source": str(vectors)}}))
 
 
@@ -530,28 +506,25 @@ class TestTheCertificate:
         assert found.loss.value <= 1.0
         assert found.loss.pairs == found.loss.total > 0
 
-    @pytest.mark.parametrize("name", ["mvc", "laplace", "truncated_laplace"])
-    def test_noise_has_none_until_one_is_asked_for(self, vectors: Path, name: str) -> None:
-        assert artifact.certificate_of(prepare(settings(vectors, mechanism={"name": name}))[1]) is None
-
-    def test_many_words_have_none(self, vectors: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_noise_and_many_words_have_none_until_one_is_asked_for(
+        self, vectors: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        for name in ("mvc", "laplace", "truncated_laplace"):
+            assert artifact.certificate_of(prepare(settings(vectors, mechanism={"name": name}))[1]) is None
         monkeypatch.setattr(certificate, "CHEAP", len(WORDS) - 1)
         assert artifact.certificate_of(prepare(settings(vectors))[1]) is None
 
-    def test_a_model_made_without_one_gains_it(self, vectors: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        with monkeypatch.context() as before:
-            before.setattr(compile, "is_cheap", lambda privatizer: False)
-            _, folder = prepare(settings(vectors))
-        assert artifact.certificate_of(folder) is None
-        assert prepare(settings(vectors))[1] == folder
-        assert artifact.certificate_of(folder) is not None
-
-    def test_a_named_artifact_is_left_as_it_is(
+    def test_a_model_made_without_one_gains_it(
         self, vectors: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         with monkeypatch.context() as before:
             before.setattr(compile, "is_cheap", lambda privatizer: False)
+            _, folder = prepare(settings(vectors))
             compile_to(settings(vectors), tmp_path / "model")
+        assert artifact.certificate_of(folder) is None
+        assert prepare(settings(vectors))[1] == folder
+        assert artifact.certificate_of(folder) is not None
+        # A named artifact is left as it is.
         prepare(parse_model_config({"mechanism": {"k": 5}, "run": {"artifact": str(tmp_path / "model")}}))
         assert artifact.certificate_of(tmp_path / "model") is None
 
@@ -609,21 +582,3 @@ class TestImportance:
         assert kept is not None
         assert kept.sentence.count("Level ") == 3
         assert kept.verdict == "confirmed"
-
-    def test_levels_of_different_kinds_are_refused(self, vectors: Path) -> None:
-        levels = [{"share": 20}, {"mechanism": {"name": "tem", "epsilon": 1.0}}]
-        with pytest.raises(SettingsError, match="mechanisms of one kind"):
-            prepare(settings(vectors, importance={"provider": "random", "levels": levels}))
-
-    def test_an_artifact_that_draws_all_words_is_another(self, vectors: Path, tmp_path: Path) -> None:
-        chosen = {"percent": 50, "provider": "random"}
-        compile_to(settings(vectors), tmp_path / "all")
-        compile_to(settings(vectors, importance=chosen), tmp_path / "some")
-        for folder, importance in (("all", chosen), ("some", None), ("some", {**chosen, "percent": 40})):
-            run = {"artifact": str(tmp_path / folder)}
-            with pytest.raises(SettingsError, match="importance"):
-                prepare(parse_model_config({"mechanism": {"k": 5}, "run": run, "importance": importance}))
-        run = {"artifact": str(tmp_path / "some")}
-        made, _ = prepare(parse_model_config({"mechanism": {"k": 5}, "run": run, "importance": chosen}))
-        assert made.selector is not None
-        assert made.chooses

@@ -6,7 +6,6 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,6 @@ import pytest
 from scipy.stats import chi2
 
 from dptext_spark.config.load import parse_model_config
-from dptext_spark.config.model import ModelConfig
 from dptext_spark.errors import SettingsError
 from dptext_spark.importance.selection import Importance, Level
 from dptext_spark.lexicon.lexicon import Lexicon
@@ -26,12 +24,12 @@ from dptext_spark.mechanisms.samplers.fluent import FluentSampler
 from dptext_spark.model.artifact import open_model, save_model
 from dptext_spark.model.certificate import certify
 from dptext_spark.model.compile import compile as compile_model
-from dptext_spark.model.compile import compile_to, prepare
 from dptext_spark.model.preview import preview
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.text import chunks, engine
 from dptext_spark.text.policy import Policy
+from dptext_spark.text.selection import Texts
 from tests.core.mechanisms.fluent_toys import lexicon_of, number_of
 
 KEY = RunKey.insecure(4)
@@ -87,8 +85,8 @@ class TestTheorem:
         shared = max((np.flatnonzero(sampler.of_word == s) for s in range(len(sampler.sets))), key=len)[:3]
         assert len(shared) == 3
         outputs = sampler.sets[sampler.of_word[shared[0]]].tolist()
-        law = {
-            (w, h): dict(zip(*self._law(sampler, w, h), strict=True))
+        laws = {
+            (w, h): dict(zip(*law(sampler, w, h), strict=True))
             for w in shared.tolist()
             for h in range(-1, 30)
         }
@@ -100,7 +98,7 @@ class TestTheorem:
         worst = 0.0
         for skeleton in self.SKELETONS:
             texts = list(itertools.product(shared.tolist(), repeat=3))
-            table = np.array([list(self._all(law, text, skeleton, outputs)) for text in texts])
+            table = np.array([list(self._all(laws, text, skeleton, outputs)) for text in texts])
             np.testing.assert_allclose(table.sum(axis=1), 1.0, rtol=1e-12)
             loss = np.abs(np.log(table)[:, None] - np.log(table)[None]).max(axis=2)
             bound = np.array(
@@ -109,11 +107,6 @@ class TestTheorem:
             assert (loss <= bound + 1e-12).all()
             worst = max(worst, float((loss / np.maximum(bound, 1e-300)).max()))
         assert worst > 0.3  # the bound is not idle
-
-    @staticmethod
-    def _law(sampler: FluentSampler, word: int, before: int) -> tuple[list[int], list[float]]:
-        found = sampler.law(word, before)
-        return found.ids.tolist(), found.probability.tolist()
 
     @staticmethod
     def _range(sampler: FluentSampler, a: int, b: int) -> float:
@@ -158,12 +151,6 @@ def test_texts_follow_the_product_of_their_laws(model: Privatizer) -> None:
 def law(sampler: FluentSampler, word: int, before: int) -> tuple[list[int], list[float]]:
     found = sampler.law(word, before)
     return found.ids.tolist(), found.probability.tolist()
-
-
-def law_of(model: Privatizer, word: int, before: int) -> list[int]:
-    sampler: Any = model.sampler
-    found: list[int] = sampler.law(word, before).weight.tolist()
-    return found
 
 
 def number_of_word(model: Privatizer, word: str) -> int:
@@ -232,12 +219,12 @@ class TestBefore:
             compile_model(FLUENT, lexicon, Policy(stop_word_list=some)) for some in (listed, listed[::-1])
         )
         assert one.fingerprint != other.fingerprint
+        packaged: Any = model.sampler
         for told in (one, other):
             sampler: Any = told.sampler
             the = number_of(lexicon, "the")
-            assert sampler.law(3, 30 + told.table.beyond().index("the")).weight.tolist() == law_of(
-                model, 3, the
-            )
+            after_the = sampler.law(3, 30 + told.table.beyond().index("the"))
+            assert after_the.weight.tolist() == packaged.law(3, the).weight.tolist()
         assert len(released(one, texts)) == len(released(other, texts))
         with pytest.raises(SettingsError, match=r"policy\.stop_word_list: the pairs"):
             Privatizer(lexicon, model.sampler, Policy(stop_word_list=listed))
@@ -253,7 +240,7 @@ class TestBefore:
         texts = pa.array(
             [" ".join(f"q{'a'}{chr(97 + (i * 7 + j) % 20)}" for j in range(8)) for i in range(50)]
         )
-        chosen = some.choose([engine_texts(texts)])
+        chosen = some.choose([Texts(texts)])
         assert chosen is not None
         everything = compile_model(FLUENT, lexicon)
         drawn = released(some, texts).to_pylist()
@@ -266,24 +253,10 @@ class TestBefore:
         assert drawn != released(everything, texts).to_pylist()
 
 
-def engine_texts(texts: pa.Array) -> Any:
-    from dptext_spark.text.selection import Texts
-
-    return Texts(texts)
-
-
 def corpus() -> pa.Array:
     random = np.random.default_rng(7)
-    words = [f"q{a}{b}" for a in "ab" for b in "abcdefghij"] + [
-        "the",
-        "of",
-        "don't",
-        "to",
-        "zzunknown",
-        "17",
-        "a@b.cc",
-        "john's",
-    ]
+    words = [f"q{a}{b}" for a in "ab" for b in "abcdefghij"]
+    words += ["the", "of", "don't", "to", "zzunknown", "17", "a@b.cc", "john's"]
     marks = [" ", " ", " ", " ", ", ", ". ", "\n", " - ", "  "]
     rows = [
         "".join(str(random.choice(words)) + str(random.choice(marks)) for _ in range(random.integers(0, 120)))
@@ -320,7 +293,11 @@ def test_a_stored_model_draws_the_same(model: Privatizer, tmp_path: Any) -> None
     again = open_model(tmp_path / "model")
     assert (again.fingerprint, again.guarantee()) == (model.fingerprint, model.guarantee())
     assert released(again, corpus()).equals(released(model, corpus()))
-    assert certify(again).verdict == "confirmed"
+    found = certify(again)
+    assert (found.verdict, found.guarantee.status) == ("confirmed", "proved")
+    assert found.loss is not None
+    assert found.loss.value <= 2.0
+    assert "released before it" in again.guarantee().sentence
 
 
 def test_the_prior_is_part_of_a_fluent_model_alone(lexicon: Lexicon, model: Privatizer) -> None:
@@ -332,15 +309,6 @@ def test_the_prior_is_part_of_a_fluent_model_alone(lexicon: Lexicon, model: Priv
     assert "fluent" not in plain.as_dict()
     assert FLUENT.as_dict()["fluent"] is True
     assert FLUENT.without_context() == plain
-
-
-def test_guarantee_and_certificate(model: Privatizer) -> None:
-    found = certify(model)
-    assert (found.verdict, found.guarantee.status) == ("confirmed", "proved")
-    assert found.loss is not None
-    assert found.loss.value <= 2.0
-    assert "for every prior" in found.sentence
-    assert "released before it in its sentence" in model.guarantee().sentence
 
 
 def test_a_preview_shows_laws_where_they_stand(model: Privatizer) -> None:
@@ -371,10 +339,7 @@ class TestRefused:
             lambda: compile_model(FLUENT, lexicon, consistency=consistency),
             lambda: Privatizer(lexicon, model.sampler, consistency=consistency),
         ):
-            with pytest.raises(
-                SettingsError,
-                match=f"consistency: '{consistency}' given with mechanism.fluent.*valid with it: token",
-            ):
+            with pytest.raises(SettingsError, match=f"^consistency: '{consistency}' given .*fluent"):
                 make()
 
     def test_levels_of_importance(self, lexicon: Lexicon) -> None:
@@ -388,20 +353,14 @@ class TestRefused:
     def test_a_prior_without_pairs(self) -> None:
         plain = lexicon_of(30)
         bare = Lexicon(plain.vocabulary, plain.vectors)
-        with pytest.raises(
-            SettingsError,
-            match=r"mechanism\.fluent: given, but nothing says which words follow .*lexicon\.prior",
-        ):
+        with pytest.raises(SettingsError, match=r"^mechanism\.fluent: given, but .*lexicon\.prior"):
             FLUENT.compile(bare)
 
     def test_values(self) -> None:
         for given, said in (
-            (
-                {"epsilon": 33, "fluent": True},
-                r"mechanism\.epsilon: 33 given with mechanism\.fluent; valid: 32 or less",
-            ),
-            ({"fluent": "yes"}, r"mechanism\.fluent: 'yes' given; valid: true or false"),
-            ({"fluent": 1}, r"mechanism\.fluent: 1 given; valid: true or false"),
+            ({"epsilon": 33, "fluent": True}, r"^mechanism\.epsilon: 33 given .*valid: 32 or less"),
+            ({"fluent": "yes"}, r"^mechanism\.fluent: 'yes' given"),
+            ({"fluent": 1}, r"^mechanism\.fluent: 1 given"),
         ):
             with pytest.raises(SettingsError, match=said):
                 parse_model_config({"mechanism": given})
@@ -418,21 +377,3 @@ def test_others_read_no_context(lexicon: Lexicon) -> None:
     alone, after = plain.law(3), plain.law_after(3, 5)
     assert alone is not None
     np.testing.assert_array_equal(after.weight, alone.weight)
-
-
-@pytest.mark.parametrize("made", [True, False])
-def test_an_artifact_of_the_other_law_is_refused(made: bool, lexicon: Lexicon, tmp_path: Path) -> None:
-    lexicon.save(tmp_path / "lexicon")
-    mechanism = {"name": "custext", "epsilon": 2.0, "k": 4}
-
-    def config(fluent: bool, **run: str) -> ModelConfig:
-        given = {**mechanism, **({"fluent": True} if fluent else {})}
-        return parse_model_config(
-            {"mechanism": given, "lexicon": {"source": str(tmp_path / "lexicon")}, "run": run}
-        )
-
-    compile_to(config(made), tmp_path / "model")
-    assert prepare(config(made, artifact=str(tmp_path / "model")))[0].sampler.reads_context is made
-    said = rf"mechanism.fluent: {not made} given, but the artifact .* was made with {made}"
-    with pytest.raises(SettingsError, match=said):
-        prepare(config(not made, artifact=str(tmp_path / "model")))

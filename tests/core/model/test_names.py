@@ -1,66 +1,46 @@
-"""Lists of names in a model: masked or kept whatever the lexicon holds, at every level, and no part of the model."""
+"""Names in a model: of lists, masked, kept or replaced, and of the search, at every level and beside every feature."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cache
-from itertools import product
-from pathlib import Path
+from itertools import pairwise, product
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from dptext_spark.errors import SettingsError
-from dptext_spark.importance.budget import Budget
-from dptext_spark.importance.selection import Importance
-from dptext_spark.lexicon.lexicon import Lexicon
-from dptext_spark.mechanisms import CusText
-from dptext_spark.model.artifact import open_model, save_model
-from dptext_spark.model.compile import compile
 from dptext_spark.model.preview import preview
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.text.identifiers.provider import TypedSpans
+from dptext_spark.text.names.matching import OwnNames
 from dptext_spark.text.names.name_table import compile_names, name_key
 from dptext_spark.text.names.names import Names
+from dptext_spark.text.names.pseudonyms import pool
 from dptext_spark.text.names.search import NameSearch
-from dptext_spark.text.names.word_list import WordList
 from dptext_spark.text.policy import Policy
-from tests.core.mechanisms.fluent_toys import with_pairs
-from tests.core.names import beginning
+from tests.core.model.small_models import KEY, compiled, drawn
+from tests.core.text.names.plain_listed_parts import parts_of, words_of
+from tests.core.text.names.plain_names import find
+from tests.core.text.samples import list_of
 
-KEY = RunKey.insecure(5)
 MASK = ("Good Time", "World", "o'zorbla", "The")
 KEEP = ("new music", "school", "Qwxyz", "world school")
 
 
 @cache
 def names() -> Names:
-    lists = [WordList.of(name, [one.encode() for one in some]) for name, some in (("a", MASK), ("b", KEEP))]
-    return Names(compile_names(lists, name_key(KEY, "r")), 1)
+    return Names(compile_names([list_of(*MASK), list_of(*KEEP)], name_key(KEY, "r")), 1)
 
 
 @cache
 def model(which: str, consistency: Any) -> Privatizer:
-    lexicon, policy = beginning(Lexicon.default(), 300), Policy()
-    mechanism = CusText(
-        epsilon=2.0, k=5, fluent=which == "fluent", remap="bayes" if which == "remap" else "none"
-    )
-    chosen = Importance(percent=50, provider="random") if which == "importance" else None
-    if chosen is not None and consistency == "record":
-        chosen = Importance(percent=50, provider="random", strategy="conservative")
-    budget = Budget(record=2.0, delta=0.01) if which == "budget" else None
-    if which == "fluent":
-        lexicon = with_pairs(lexicon)
-    return compile(mechanism, lexicon, policy, consistency, chosen, budget=budget)
-
-
-def drawn(made: Privatizer, texts: list[str]) -> list[str]:
-    found, _ = made.privatize(
-        pa.array(texts), column="c", row_ids=pa.array(range(len(texts))), key=KEY, run_id="r"
-    )
-    return found.to_pylist()
+    return compiled(Policy(), consistency, which)
 
 
 CASES = [
@@ -81,6 +61,10 @@ def test_what_is_listed_is_masked_or_kept_and_the_rest_is_as_it_would_be(which: 
     assert words[4:7] == ["New", "", "Music,"]
     assert words[7:9] == ["[NAME]!", "qwxyz"]
     assert drawn(made, ["World", "world school", "new music"]) == ["[NAME]", "world school", "new music"]
+    # An identifier counts more than what is kept, and a placeholder that is there stays.
+    mail, placeholder = drawn(made, ["mail school@world.com about school", "[NAME] likes [NAME]"])
+    assert (mail.split()[1], mail.split()[-1]) == ("[EMAIL]", "school")
+    assert (placeholder.split()[0], placeholder.split()[-1]) == ("[NAME]", "[NAME]")
 
 
 @pytest.mark.parametrize("level", ["token", "record"])
@@ -91,35 +75,6 @@ def test_other_words_are_drawn_as_beside_any_placeholder(level: str) -> None:
     (with_lists,), (without,) = drawn(made.with_names(names()), [listed]), drawn(made, [plain])
     assert with_lists.split()[0] == "[NAME]"
     assert with_lists.split()[1:] == without.split()[1:]
-
-
-def test_they_are_no_part_of_the_model() -> None:
-    made = model("plain", "token")
-    listing = made.with_names(names())
-    assert listing.fingerprint == made.fingerprint
-    assert listing.arrays().keys() == made.arrays().keys()
-    assert drawn(made, ["World"]) != ["[NAME]"]
-
-
-def test_what_is_found_otherwise_counts_more_than_what_is_kept() -> None:
-    made = model("plain", "token").with_names(names())
-    (found,) = drawn(made, ["mail school@world.com about school"])
-    assert found.split()[1] == "[EMAIL]"
-    assert found.endswith(" school")
-
-
-def test_a_placeholder_that_is_there_stays() -> None:
-    (found,) = drawn(model("plain", "token").with_names(names()), ["[NAME] likes [NAME]"])
-    assert found.startswith("[NAME] ")
-    assert found.endswith(" [NAME]")
-
-
-def test_a_preview_says_what_is_listed() -> None:
-    found = preview(model("plain", "token").with_names(names()), "World people at school")
-    said = {word.text: (word.action, word.became) for word in found.words}
-    assert said["World"] == ("masked", "[NAME]")
-    assert said["school"] == ("kept", "school")
-    assert "identifier" not in found.words[0].reason
 
 
 SEARCHED = ("mask", "pseudonym")
@@ -161,30 +116,9 @@ def test_counts_of_names_are_those_of_the_output() -> None:
     assert totals["identifiers_provided"] == totals["names_masked"] == 0
 
 
-def test_pseudonyms_are_those_of_every_run_with_the_key_and_the_level() -> None:
-    found = {}
-    for level in ("record", "dataset"):
-        for which in ("plain", "remap"):
-            made = searching("pseudonym", which, level)
-            for run_id in ("r", "s"):
-                (text,), _ = made.privatize(
-                    pa.array([TEXT]), column=run_id, row_ids=pa.array([1]), key=KEY, run_id=run_id
-                )
-                found.setdefault(level, set()).add(text.as_py().splitlines()[-1])
-    assert [len(some) for some in found.values()] == [1, 1]
-    tokens = {
-        searching("pseudonym", "plain", "token")
-        .privatize(pa.array([TEXT]), column="c", row_ids=pa.array([1]), key=KEY, run_id=run_id)[0][0]
-        .as_py()
-        .splitlines()[-1]
-        for run_id in ("r", "s")
-    }
-    assert len(tokens) == 2
-
-
 @pytest.mark.parametrize("action", SEARCHED)
 def test_what_a_list_keeps_or_masks_comes_before_the_search(action: str) -> None:
-    lists = [WordList.of("a", [b"Oslo"]), WordList.of("b", [b"Ada Lovelace", b"Mary"])]
+    lists = [list_of("Oslo"), list_of("Ada Lovelace", "Mary")]
     made = searching(action, "plain", "token").with_names(Names(compile_names(lists, name_key(KEY, "r")), 1))
     (found,) = drawn(made, ["Ada Lovelace, Mary Smith and Oslo"])
     assert found.startswith("Ada Lovelace, Mary ")
@@ -203,14 +137,6 @@ def test_a_search_enters_the_fingerprint_and_its_absence_does_not() -> None:
         for action, other in product(SEARCHED, SEARCHED)
     }
     assert len(prints | {plain.fingerprint}) == 5
-
-
-def test_a_model_with_a_search_is_saved_and_opened(tmp_path: Path) -> None:
-    made = searching("pseudonym", "plain", "record")
-    save_model(made, tmp_path / "model")
-    opened = open_model(tmp_path / "model")
-    assert opened.policy == made.policy
-    assert drawn(opened, [TEXT]) == drawn(made, [TEXT])
 
 
 def test_a_model_for_other_lists_is_refused() -> None:
@@ -254,3 +180,226 @@ def test_a_preview_shows_what_takes_the_place_of_a_name(action: str) -> None:
         assert word.became in found.output
         assert word.became != name
     assert ("[PERSON]" in found.output) is (action == "mask")
+
+
+PERSONS = ("Ada Lovelace", "Abraham van Helsing", "James", "Jean-Luc Picard", "Mary Smith")
+PLACES = ("New York", "France", "Zorbtown")
+MASKED, KEPT = ("World",), ("school", "Mary Smith school")
+KINDS_OF_LISTS = ("person", "location", None)
+LISTED_TEXT = "World, Ada Lovelace met Mrs. A. Lovelace; Lovelace, Ada of Zorbtown.\nBest,\nADA LOVELACE"
+PIECES = (
+    "Ada Lovelace", "Lovelace, Ada", "A. Lovelace", "Dr. Lovelace", "ADA LOVELACE", "ada lovelace's", "Abraham van Helsing",
+    "Dr. Helsing", "James", "Mr James", "Jean-Luc Picard", "Picard, J. L.", "New York", "france", "ZORBTOWN", "World", "school",
+    "mary smith school", "time", "people", "like", "the", "12345", "ada@example.org", "Mary Smith",
+)  # fmt: skip
+TEXTS = st.lists(
+    st.tuples(st.sampled_from(PIECES), st.sampled_from((" ", " ", ". ", "\n", "-", ""))).map("".join),
+    max_size=7,
+).map("".join)
+
+
+@cache
+def pseudonymous(scope: str = "r") -> Names:
+    lists = [list_of(*some) for some in (PERSONS, PLACES, MASKED, KEPT)]
+    return Names(compile_names(lists, name_key(KEY, scope)), 3, kinds=KINDS_OF_LISTS)
+
+
+def spelt(kind: int, written: str) -> set[str]:
+    """All that may take the place of a part, in its case."""
+    data, bounds, size = pool(kind)
+    letters = [char for char in written if char.isalpha()]
+    capitals = [char for char in letters if char.lower() != char]
+    case = 2 if len(letters) > 1 and len(capitals) == len(letters) else 1 if capitals else 0
+    return {bytes(data[a:b]).decode() for a, b in pairwise(bounds[case * size : (case + 1) * size + 1])}
+
+
+Seen = dict[tuple[int, str], str]
+
+
+def read_off(source: str, made: Privatizer, output: str, at: int = 0) -> list[tuple[int, str, str]]:
+    """(kind, written, pseudonym) of each part that the lists hold in a text, by the plain rules, as the output has them."""
+    found = []
+    _, _, placed = made.privatize_with_spans(
+        pa.array([source]), column="c", row_ids=pa.array([at]), key=KEY, run_id="r"
+    )
+    if placed is None:
+        return []
+    spans = placed.found.spans
+    raw, out = source.encode(), output.encode()
+    where = {
+        (len(raw[:a].decode()), len(raw[:b].decode())): out[c:d].decode()
+        for a, b, (c, d), named in zip(spans.starts, spans.ends, placed.places, placed.named, strict=True)
+        if named
+    }
+    for start, end, number in find(source, [list(one) for one in (PERSONS, PLACES, MASKED, KEPT)]):
+        kind = (*KINDS_OF_LISTS, None)[number]
+        for a, b, part in parts_of(source, start, end, kind) if kind else ():
+            if (a, b) in where:  # what became part of an identifier has none
+                found.append((part, source[a:b], where[a, b]))
+    assert len(found) == len(where)
+    return found
+
+
+@pytest.mark.cluster
+@settings(max_examples=60, deadline=None)
+@given(texts=st.lists(TEXTS, min_size=1, max_size=3), level=st.sampled_from(["token", "record", "dataset"]))
+def test_each_part_has_a_name_of_its_kind_and_case_equal_where_the_level_says_so(
+    texts: list[str], level: str
+) -> None:
+    made = model("plain", level).with_names(pseudonymous())
+    outputs = drawn(made, texts)
+    seen: list[Seen] = [{} for _ in texts]
+    for at, (text, output) in enumerate(zip(texts, outputs, strict=True)):
+        scope = seen[0 if level == "dataset" else at]
+        for kind, written, became in read_off(text, made, output, at):
+            assert became in spelt(kind, written)
+            form = " ".join(word.form for word in words_of(written, 0, len(written)))
+            if level != "token":
+                assert scope.setdefault((kind, form), became.lower()) == became.lower()
+
+
+@settings(max_examples=60, deadline=None)
+@given(texts=st.lists(TEXTS, min_size=2, max_size=4), level=st.sampled_from(["token", "record", "dataset"]))
+def test_a_batch_equals_its_rows_alone(texts: list[str], level: str) -> None:
+    made = model("plain", level).with_names(pseudonymous())
+    assert drawn(made, texts) == [
+        drawn(made, [text], row_ids=pa.array([number]))[0] for number, text in enumerate(texts)
+    ]
+
+
+@pytest.mark.parametrize(("which", "level"), CASES)
+def test_names_have_pseudonyms_beside_every_feature(which: str, level: str) -> None:
+    plain = model(which, level)
+    made = plain.with_names(pseudonymous())
+    (found,) = drawn(made, [LISTED_TEXT])
+    (again,) = drawn(made, [LISTED_TEXT])
+    assert found == again
+    words = {word.strip(".,;").lower() for word in found.split()}
+    assert not {"ada", "lovelace", "zorbtown"} & words
+    assert found.startswith("[NAME], ")
+    parts = [became.lower() for _, _, became in read_off(LISTED_TEXT, made, found)]
+    assert len(parts) == 9
+    surnames = {parts[place] for place in (1, 3, 4, 8)}
+    givens = {parts[place] for place in (0, 5, 7)}
+    assert (len(surnames), len(givens)) == ((4, 3) if level == "token" else (1, 1))
+    assert made.guarantee() == plain.guarantee()
+    assert made.fingerprint == plain.fingerprint
+
+
+def test_pseudonyms_are_those_of_every_run_column_and_model_with_the_key_and_the_level() -> None:
+    text = "Ada Lovelace of New York"
+    for level, alike in (("token", False), ("record", True), ("dataset", True)):
+        found = {
+            drawn(model(which, level).with_names(pseudonymous(run_id)), [text], run_id=run_id, column=column)[
+                0
+            ]
+            .replace(" of ", " ")
+            .split(" ")[0]
+            for which, run_id, column in product(("plain", "remap"), ("r", "s"), ("c", "d"))
+        }
+        assert (len(found) == 1) is alike
+        others = drawn(model("plain", level).with_names(pseudonymous()), [text], key=RunKey.insecure(6))
+        assert others[0].split(" ")[0] not in found
+    levels = {
+        drawn(model("plain", level).with_names(pseudonymous()), [text])[0] for level in ("record", "dataset")
+    }
+    assert len(levels) == 2
+
+
+def test_records_tell_names_apart_and_the_dataset_does_not() -> None:
+    texts, records = ["Ada Lovelace", "ADA LOVELACE", "Lovelace, Ada"], pa.array(["a", "a", "b"])
+    first, second, third = (
+        one.lower()
+        for one in drawn(model("plain", "record").with_names(pseudonymous()), texts, record_ids=records)
+    )
+    assert first == second != " ".join(reversed(third.split(", ")))
+    first, second, third = (
+        one.lower()
+        for one in drawn(model("plain", "dataset").with_names(pseudonymous()), texts, record_ids=records)
+    )
+    assert first == second == " ".join(reversed(third.split(", ")))
+
+
+@pytest.mark.parametrize("level", ["token", "record", "dataset"])
+def test_a_list_and_the_search_give_a_name_the_same_pseudonym(level: str) -> None:
+    texts = ["time for Ada Lovelace", "Dr. A. Lovelace of New York", "Mr. James in France", "Jean-Luc Picard"]
+    listed = drawn(model("plain", level).with_names(pseudonymous()), texts)
+    searched = searching("pseudonym", "plain", level)
+    both = drawn(searched.with_names(pseudonymous()), texts)
+    assert both == drawn(searched, texts)
+    for source, one, other in zip(texts, listed, both, strict=True):
+        made = model("plain", level).with_names(pseudonymous())
+        wanted = [became for _, _, became in read_off(source, made, one, texts.index(source))]
+        assert len(wanted) > 1
+        assert [word for word in other.replace("-", " ").split() if word.strip(".") in wanted]
+        assert all(became in other for became in wanted)
+
+
+@pytest.mark.parametrize("action", ["mask", "pseudonym"])
+def test_what_a_list_replaces_counts_before_the_search_within_it_and_not_beyond(action: str) -> None:
+    made = searching(action, "plain", "dataset").with_names(pseudonymous())
+    plain = model("plain", "dataset").with_names(pseudonymous())
+    (alone,) = drawn(plain, ["Ada Lovelace"])
+    (found,) = drawn(made, ["Ada Lovelace, Robert Smith"])
+    assert found.startswith(f"{alone}, ")
+    assert found.endswith("[PERSON]") is (action == "mask")
+    # The search finds a longer name: no word of it stays, and where it masks, the whole is masked.
+    (found,) = drawn(made, ["Ada Lovelace Smith"])
+    assert (found == "[PERSON]") is (action == "mask")
+    assert not {"ada", "lovelace", "smith"} & set(found.lower().split())
+
+
+def test_what_is_kept_masked_or_an_identifier_has_no_pseudonym() -> None:
+    made = model("plain", "dataset").with_names(pseudonymous())
+    assert drawn(made, ["Mary Smith school"]) == ["Mary Smith school"]
+    assert drawn(made, ["World"]) == ["[NAME]"]
+    assert drawn(made, ["james@example.org"]) == ["[EMAIL]"]
+
+
+def test_counts_are_those_of_lists() -> None:
+    texts = pa.array([LISTED_TEXT, "Zorbtown school", None])
+    for made in (model("plain", "token"), searching("pseudonym", "plain", "token")):
+        _, counts = made.with_names(pseudonymous()).privatize(
+            texts, column="c", row_ids=pa.array([1, 2, 3]), key=KEY, run_id="r"
+        )
+        totals = counts.totals()
+        assert (totals["names_masked"], totals["names_kept"]) == (1 + 9 + 1, 1)
+        assert totals["persons_found"] == totals["locations_found"] == totals["identifiers"] == 0
+
+
+@pytest.mark.parametrize("level", ["token", "record", "dataset"])
+def test_rows_have_names_of_their_own(level: str) -> None:
+    """Row i looks for customer i alone; a batch with lists of all rows and of each comes out as its rows alone."""
+    customers, texts = ["Ada Lovelace", "Zorbla James", ""], ["Ada Lovelace, Dr. James", "Dr. James"] * 2
+    rows = np.array([0, 1, 1, 2])
+    plain = model("plain", level)
+
+    def looking(which: list[int], texts_of: Any) -> Privatizer:
+        entries = [list_of(*(customers[row] for row in which if customers[row]))]
+        roots = [np.array([n + 1 for n, row in enumerate(which) if customers[row]], np.uint64)]
+        own = OwnNames(compile_names(entries, name_key(KEY, "r"), roots), 1)
+        looked = Names(compile_names([], name_key(KEY, "r")), 0, own, own_kinds=("person",))
+        return plain.with_names(looked).of_rows(texts_of)
+
+    together = drawn(looking([0, 1, 2], rows), texts)
+    for number, (row, text) in enumerate(zip(rows, texts, strict=True)):
+        alone = looking([row], np.zeros(1, np.int64))
+        assert drawn(alone, [text], row_ids=pa.array([number])) == [together[number]]
+    assert "lovelace" not in together[0].lower()
+    assert "james" not in together[1].lower()
+    assert (together[2].split(",")[0] == together[0].split(",")[0]) is False
+    if level == "dataset":
+        assert together[2].split(". ")[-1] == together[1].split(". ")[-1] != "James"
+    assert len(together) == 4
+
+
+def test_a_preview_says_that_a_name_is_in_a_list() -> None:
+    made = model("plain", "token").with_names(pseudonymous())
+    found = preview(made, "World, Ada Lovelace at school in New York")
+    said = {word.text: (word.action, word.reason, word.became) for word in found.words}
+    for name in ("Ada", "Lovelace", "New York"):
+        action, reason, became = said[name]
+        assert (action, reason) == ("pseudonym", "a name in a list")
+        assert became in found.output
+    assert said["World"] == ("masked", "in a list", "[NAME]")
+    assert said["school"][0] == "kept"

@@ -23,6 +23,7 @@ from dptext_spark.randomness.draws import Draws, RunKey
 from dptext_spark.text.engine import Counters
 from dptext_spark.text.identifiers.types import NO_IDENTIFIERS, Identifiers
 from dptext_spark.text.names.search import NameSearch
+from dptext_spark.text.names.word_list import WordList
 from dptext_spark.text.policy import Policy
 from tests.core.text.plain_engine import Plain, comparable, upper
 
@@ -106,6 +107,10 @@ def run(
     return [None if not x.is_valid else x.as_buffer().to_pybytes() for x in out], counters
 
 
+def list_of(*entries: str, name: str = "list") -> WordList:
+    return WordList.of(name, [entry.encode() for entry in entries])
+
+
 def row(counters: Counters, index: int) -> dict[str, int]:
     """The counters of one row by name."""
     return {name: int(counters.column(name)[index]) for name in counters.totals() if name != "rows"}
@@ -154,29 +159,10 @@ IDENTIFYING = st.builds(
     ),
 )
 IDENTIFIERS = (
-    *(
-        "jane.doe@example.com",
-        "https://example.com/a(b)?c=1.",
-        "www.example.org/x",
-        "+49 171 1234567",
-        "(030) 1234567",
-    ),
-    *(
-        "DE89 3704 0044 0532 0130 00",
-        "4111-1111-1111-1111",
-        "10.0.0.1",
-        "2001:db8::1",
-        "12345678",
-        "@jane_doe",
-        "[EMAIL]",
-    ),
-    *(
-        "jane@exam\nple.com",
-        "ja\u200bne@exámple.com",
-        "４１１１ １１１１ １１１１ １１１１",
-        "2021-03-04",
-        "[PHONE]'s",
-    ),
+    *("jane.doe@example.com", "https://example.com/a(b)?c=1.", "www.example.org/x", "+49 171 1234567"),
+    *("(030) 1234567", "DE89 3704 0044 0532 0130 00", "4111-1111-1111-1111", "10.0.0.1", "2001:db8::1"),
+    *("12345678", "@jane_doe", "[EMAIL]", "jane@exam\nple.com", "ja\u200bne@exámple.com"),
+    *("４１１１ １１１１ １１１１ １１１１", "2021-03-04", "[PHONE]'s"),
 )
 # Texts with identifiers between their words, and joined to them.
 IDENTIFYING_TEXTS = st.lists(
