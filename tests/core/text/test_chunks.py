@@ -1,4 +1,4 @@
-"""A long text is cut into strips: nothing that leaves the engine may tell."""
+"""A long text is cut into strips, and spans are checked: nothing that leaves the engine may tell."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dptext_spark.errors import DataError
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import CusText
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.text import chunks
-from dptext_spark.text.chunks import padded
+from dptext_spark.text.chunks import Spans, check_spans, padded
 from dptext_spark.text.identifiers.finder import Finder
 from dptext_spark.text.identifiers.types import Identifiers
 from dptext_spark.text.policy import Policy
@@ -111,3 +112,35 @@ def test_an_identifier_is_a_strip_of_its_own(texts: list[str | None], least: int
     assert found.bounds[held].tolist() == spans.starts.tolist()
     assert found.bounds[held + 1].tolist() == spans.ends.tolist()
     assert (np.diff(found.first) >= 1).all()
+
+
+def spans(starts: list[int], ends: list[int], bounds: list[int]) -> Spans:
+    data, rows = padded(pa.array(["secret é", None, "word"]))
+    return Spans(data, rows, *(np.array(values, np.int64) for values in (starts, ends, bounds)))
+
+
+@pytest.mark.parametrize(
+    ("starts", "ends", "bounds"),
+    [([], [], [0, 0, 0, 0]), ([0, 7], [6, 9], [0, 2, 2, 2]), ([0, 3, 9, 10], [3, 9, 10, 13], [0, 2, 2, 4])],
+)
+def test_sound_ones_pass(starts: list[int], ends: list[int], bounds: list[int]) -> None:
+    check_spans(spans(starts, ends, bounds), "here")
+    assert spans(starts, ends, bounds).owners.tolist() == np.repeat([0, 1, 2], np.diff(bounds)).tolist()
+
+
+@pytest.mark.parametrize(
+    ("starts", "ends", "bounds", "said"),
+    [
+        ([8], [10], [0, 0, 0, 1], "span of text 2 of the batch is empty or lies outside its text"),
+        ([9], [10], [0, 0, 1, 1], "span of text 1 of the batch is empty or lies outside its text"),
+        ([8], [9], [0, 1, 1, 1], "span of text 0 of the batch cuts a character in two"),
+        ([0], [1, 2], [0, 1, 1, 1], "1 starts, 2 ends and 4 bounds for 3 texts"),
+        ([0], [1], [0, 1, 1], "1 starts, 1 ends and 3 bounds for 3 texts"),
+        ([0], [1], [0, 0, 0, 2], "the bounds do not rise"),
+    ],
+)
+def test_what_is_wrong_is_named(starts: list[int], ends: list[int], bounds: list[int], said: str) -> None:
+    """Beside what a provider may say, which is tested there."""
+    with pytest.raises(DataError, match=said) as caught:
+        check_spans(spans(starts, ends, bounds), "here")
+    assert "secret" not in str(caught.value)

@@ -14,10 +14,9 @@ from dptext_spark.text.engine import OF_STAYED
 from dptext_spark.text.names.compiled_lists import compile_names, name_key
 from dptext_spark.text.names.names import Names
 from dptext_spark.text.names.public_names import parts_of_names
-from dptext_spark.text.names.word_list import WordList
 from dptext_spark.text.policy import Policy
 from tests.core.text.names.plain_names import words
-from tests.core.text.samples import privatizer, row, run
+from tests.core.text.samples import list_of, privatizer, row, run
 
 KEY = RunKey.insecure(1)
 CITY, REGION = 2, 3
@@ -68,12 +67,9 @@ def test_a_pseudonym_that_is_the_name_itself_is_kept(monkeypatch: pytest.MonkeyP
     texts = {"ada": "ADA", "lovelace": "Miller", "josé": "Jose", "new york": "York"}
 
     def same(data, where, *_):  # type: ignore[no-untyped-def]
-        made = [
-            texts[bytes(data[start:end]).decode().lower()].encode()
-            for start, end in zip(*where[1:], strict=True)
-        ]
-        bounds = np.cumsum([0, *map(len, made)])
-        return np.frombuffer(b"".join(made), np.uint8), bounds
+        parts = [bytes(data[start:end]).decode().lower() for start, end in zip(*where[1:], strict=True)]
+        made = [texts[part].encode() for part in parts]
+        return np.frombuffer(b"".join(made), np.uint8), np.cumsum([0, *map(len, made)])
 
     monkeypatch.setattr("dptext_spark.text.identifiers.fakes.pseudonyms", same)
     (out,), after = run(made, ["Ada Lovelace met José in New York"])
@@ -84,7 +80,7 @@ def test_a_pseudonym_that_is_the_name_itself_is_kept(monkeypatch: pytest.MonkeyP
 
 
 def test_entries_of_lists_count_word_by_word() -> None:
-    lists = [WordList.of("a", [b"Ada Lovelace", "王小明".encode()]), WordList.of("b", [b"Blue Ox", b"Oslo"])]
+    lists = [list_of("Ada Lovelace", "王小明"), list_of("Blue Ox", "Oslo")]
     made = searching().with_names(Names(compile_names(lists, name_key(KEY, "r")), 1))
     texts = ["We saw Ada Lovelace, the Blue Ox and Mary in Oslo.", "今天王小明的手机", "Blue Ox [NAME]"]
     _, counters = run(made, texts)

@@ -1,10 +1,11 @@
-"""The compiled engine against the plain one, over arbitrary Unicode and every policy."""
+"""The compiled engine against the plain one, over arbitrary Unicode and every policy; its table of words, and its numbers."""
 
 # Look-alikes of other scripts are what these texts are about.
 # ruff: noqa: RUF001
 from __future__ import annotations
 
 import dataclasses
+import unicodedata
 
 import numpy as np
 import pyarrow as pa
@@ -14,12 +15,16 @@ from hypothesis import strategies as st
 
 from dptext_spark.errors import DataError
 from dptext_spark.lexicon.characters import producible
+from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.text import chunks, engine
 from dptext_spark.text.engine import COUNTERS, OF_IDENTIFIERS, OF_NAMES, OF_STAYED
-from tests.core.text.plain_engine import form, shape, written
+from dptext_spark.text.identifiers.types import NO_IDENTIFIERS
+from dptext_spark.text.policy import Policy as WholePolicy
+from dptext_spark.text.word_table import WordTable
+from tests.core.text.plain_engine import form, shape, upper, written
 from tests.core.text.samples import KEPT, POLICIES, TEXTS, WORDS, Step, plain, privatizer, row, run
 from tests.core.text.samples import WordsOnly as Policy
 
@@ -89,7 +94,10 @@ NAMED = {
     "masks": "[OOV] [NUM] OOV",
     "empty": "",
     "a space": " ",
-    "NUL": "\0cat\0 \0",
+    "NUL": "\0cat\0 \0 cat\0 cat \0",
+    "long numbers": "1" * 100 + " 2 " + "3" * 17,
+    "clitics alone": "it 's we 've do n't i 'd",
+    "gaps": "\t \U0001f469\u200d\U0001f680  \u2764\ufe0f\n\u00a0it\u00ad ,\u200b \u200b  \u200b ",
     "long": "d" * 90 + " " + "D" * 90 + " " + "q" * 5000 + " cat",
 }
 
@@ -194,18 +202,6 @@ def test_what_is_before_the_first_longer_word_does_not_depend_on_blocks(
         assert run(privatizer(policy, 3), texts)[0] == wanted
 
 
-def test_normalised_gaps_keep_all_but_the_number_of_spaces() -> None:
-    texts = ["\t \U0001f469\u200d\U0001f680  \u2764\ufe0f\n\u00a0it\u00ad ,\u200b", " \u200b  \u200b "]
-    out, _ = run(privatizer(Policy(gaps="normalise")), texts)
-    wanted = ["\U0001f469\u200d\U0001f680 \u2764\ufe0f it\u00ad ,\u200b", "\u200b \u200b"]
-    assert [text.decode() for text in out] == wanted
-
-
-def test_case_lower_reaches_drawn_words() -> None:
-    out, _ = run(privatizer(Policy(case="lower", oov="keep")), ["The CAT Straße FROB Ⓐ DON\u2019T"])
-    assert out[0].decode() == "the cat straße frob ⓐ don\u2019t"
-
-
 def test_a_word_is_the_same_word_in_every_case() -> None:
     """The capital of a final sigma, a micro sign or a dotless i is that of another letter: they stay as they are."""
     words = ["λόγος", "µ", "ı", "ſ", "x\u0345", "ǆ", "ϐ", "ß", "cat"]
@@ -222,26 +218,6 @@ def test_a_contraction_that_is_no_longer_a_stop_word_is_looked_up_in_its_parts()
     out, counters = run(privatizer(Policy(stop_words="draw"), 0), ["don't don\u2019t"])
     assert out[0].decode() == "don'[OOV] don\u2019[OOV]"
     assert counters.totals()["oov"] == 2
-
-
-def test_a_long_number_changes_once() -> None:
-    _, counters = run(privatizer(), ["1" * 100 + " 2 " + "3" * 17])
-    assert row(counters, 0)["numbers"] == 3
-    assert row(counters, 0)["changed"] <= 3
-
-
-def test_a_trailing_nul_is_part_of_the_word() -> None:
-    out, counters = run(privatizer(Policy(tokenizer="whitespace"), 2), ["cat\0 cat \0"])
-    assert out[0].decode() == f"[OOV] {WORDS[2]} [OOV]"
-    assert row(counters, 0)["oov"] == 2
-
-
-def test_clitics_alone_follow_the_stop_words_under_both_tokenizers() -> None:
-    text = "it 's we 've do n't i 'd"
-    for tokenizer in ("words", "whitespace"):
-        out, counters = run(privatizer(Policy(tokenizer=tokenizer), 1), [text])
-        assert out[0].decode() == text
-        assert row(counters, 0)["stop_kept"] == row(counters, 0)["words"] == 8
 
 
 @pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.binary(), pa.large_binary()], ids=str)
@@ -266,19 +242,24 @@ def test_types_and_slices(kind: pa.DataType, tokenizer: str) -> None:
                 assert plain(policy, 3).expected(text)[0].fullmatch(output)
 
 
+WITHOUT_BUFFERS = pa.Array.from_buffers(pa.string(), 0, [None, pa.py_buffer(b""), pa.py_buffer(b"")])
+
+
 @pytest.mark.parametrize(
-    "array", [pa.array([], pa.string()), pa.nulls(3, pa.string()), pa.array(["", ""]), pa.array([None, ""])]
+    "array",
+    [
+        pa.array([], pa.string()),
+        pa.nulls(3, pa.string()),
+        pa.array(["", ""]),
+        pa.array([None, ""]),
+        WITHOUT_BUFFERS,
+    ],
 )
 def test_no_text_at_all(array: pa.Array) -> None:
     out, counters = run(privatizer(), array)
     assert out == [None if x is None else x.encode() for x in array.to_pylist()]
     assert not counters.rows.any()
     assert counters.rows.shape == (len(array), len(COUNTERS))
-
-
-def test_arrays_without_buffers() -> None:
-    empty = pa.Array.from_buffers(pa.string(), 0, [None, pa.py_buffer(b""), pa.py_buffer(b"")])
-    assert run(privatizer(), empty)[0] == []
 
 
 def test_bytes_under_a_null_are_not_read() -> None:
@@ -319,3 +300,169 @@ def test_a_type_that_is_no_text_is_refused() -> None:
     for array in (pa.array([1]), pa.array([None]), pa.array(["a"]).dictionary_encode(), pa.array([["a"]])):
         with pytest.raises(DataError, match="body"):
             run(privatizer(), array)
+
+
+ALL_DRAWN = WholePolicy(stop_words="draw", oov="mask")
+
+
+def test_every_word_of_the_packaged_lexicon_is_found() -> None:
+    vocabulary = Lexicon.default().vocabulary
+    words = vocabulary.strings().to_pylist()
+    for step in (0, 1000):
+        made = Privatizer(vocabulary, Step(step, len(words)), ALL_DRAWN)
+        for text in (" ".join(words), " ".join(words).upper(), " ".join(words).title()):
+            out, counters = run(made, [text])
+            assert counters.totals()["drawn"] == counters.totals()["distinct"] == len(words)
+            moved = " ".join(words[step:] + words[:step])
+            if text.istitle():
+                assert out[0].decode().lower() == moved
+            else:
+                assert out[0].decode() == (moved if text.islower() else upper(moved))
+
+
+HEADS = st.sampled_from(["", "x" * 7, "x" * 8, "x" * 14, "x" * 15, "x" * 16, "é" * 8, "x" * 40])
+ALIKE = st.builds(str.__add__, HEADS, st.text("ab", min_size=1, max_size=3))
+
+
+@settings(max_examples=60)
+@given(words=st.lists(ALIKE, min_size=2, max_size=40, unique=True))
+def test_words_that_share_their_first_bytes(words: list[str]) -> None:
+    known, unknown = words[: len(words) // 2 + 1], words[len(words) // 2 + 1 :]
+    made = Privatizer(Vocabulary.of(known), Step(1, len(known)), WholePolicy(stop_word_list=()))
+    out, counters = run(made, [" ".join(words)])
+    wanted = [*known[1:], known[0], *("[OOV]" for _ in unknown)]
+    assert out[0].decode() == " ".join(wanted)
+    assert counters.totals()["oov"] == len(unknown)
+
+
+def test_a_lexicon_in_any_order_of_bytes() -> None:
+    """Words of 1 to 60 bytes over few letters: hash chains, and both tables, get long."""
+    rng = np.random.default_rng(0)
+    words = sorted({"".join(rng.choice(list("abc"), size=n)) for n in range(1, 61) for _ in range(60)})
+    vocabulary = Vocabulary.of(words)
+    made = Privatizer(vocabulary, Step(0, len(words)), ALL_DRAWN)
+    others = [w + "c" for w in words if w + "c" not in set(words)]
+    out, counters = run(made, [" ".join(words), " ".join(others)])
+    assert out[0].decode() == " ".join(words)
+    assert counters.column("drawn").tolist() == [len(words), 0]
+    assert counters.column("oov").tolist() == [0, len(others)]
+
+
+def test_words_that_only_whitespace_can_cut() -> None:
+    words = ["1980", "...", "a\u00a0b", "!", "user@example.org", "a\0", "a", "\0", "'s", "Ⅷ", "x" * 20 + "!"]
+    made = Privatizer(
+        Vocabulary.of(words),
+        Step(0, len(words)),
+        WholePolicy(tokenizer="whitespace", stop_words="draw", identifiers=NO_IDENTIFIERS),
+    )
+    out, counters = run(made, ["1980 ... ! user@example.org a a\0 \0 's " + "x" * 20 + "! ?"])
+    assert out[0].decode() == "1980 ... ! user@example.org a [OOV] [OOV] 's " + "x" * 20 + "! ?"
+    assert counters.totals()["drawn"] == 7
+
+
+def test_arrays_round_trip() -> None:
+    table = WordTable.build(Vocabulary.of(["cat", "the", "x" * 30]), ["the", "it", "don't"])
+    again = WordTable.restore(table.arrays())
+    for name, array in table.arrays().items():
+        assert array is again.arrays()[name]
+    assert int(table.size[0]) == 3
+    assert len(table.offsets) - 1 > 3  # stop words that the lexicon lacks follow its own
+
+
+def test_sliced_vocabularies() -> None:
+    array = pa.array(["zero", "cat", "dog", "x" * 40, "last"]).slice(1, 3)
+    made = Privatizer(Vocabulary.of(array), Step(1, 3), ALL_DRAWN)
+    texts = pa.array(["zero", "cat dog " + "x" * 40, None]).slice(1, 2)
+    out, _ = made.privatize(texts, column="b", row_ids=pa.array([1, 2]), key=RunKey.insecure(1))
+    assert out.to_pylist() == ["dog " + "x" * 40 + " cat", None]
+
+
+SCRIPTS = [*"0\u0660\u0966\uff10\U0001d7ce\U0001d7d8\U0001d7f6\U0001e950"]
+LIMIT = 51.1
+
+
+def values(text: str) -> list[int]:
+    return [unicodedata.digit(c) for c in text]
+
+
+def uniform(digits: np.ndarray) -> bool:
+    counts = np.bincount(digits, minlength=10)
+    return bool(((counts - len(digits) / 10) ** 2 / (len(digits) / 10)).sum() < LIMIT)
+
+
+@pytest.mark.parametrize("zero", SCRIPTS)
+def test_each_script_stays_and_each_digit_is_uniform(zero: str) -> None:
+    """At every position, and whatever the digit was: all zeros and all nines give the same law."""
+    for digit in (0, 9):
+        number = chr(ord(zero) + digit) * 37
+        out, counters = run(privatizer(), [f"{number}, {number}"] * 1500)
+        drawn = []
+        for text in out:
+            first, second = text.decode().split(", ")
+            assert len(first) == len(second) == 37
+            assert {ord(c) - unicodedata.digit(c) for c in first + second} == {ord(zero)}
+            drawn += [values(first), values(second)]
+        table = np.array(drawn)
+        assert all(uniform(table[:, j]) for j in range(37))
+        # Neighbours are independent, across the borders of the halves (8) and of the blocks (16) too.
+        for j in (0, 6, 7, 8, 14, 15, 16, 31):
+            assert abs(np.corrcoef(table[:, j], table[:, j + 1])[0, 1]) < 6 / np.sqrt(len(table))
+        assert counters.totals()["numbers"] == counters.totals()["words"] == 3000
+
+
+@pytest.mark.parametrize("length", [*range(1, 20), 31, 32, 33, 47, 48, 49, 100, 101, 1000])
+def test_every_length(length: int) -> None:
+    out, counters = run(privatizer(), ["0" * length, "9" * length, "a0" * length])
+    assert len(out[0]) == len(out[1]) == length
+    assert out[0].isdigit()
+    assert out[1].isdigit()
+    assert out[0] != out[1] or length < 16
+    assert counters.column("numbers").tolist() == [1, 1, length]
+    assert [c == ord("a") for c in out[2]] == [True, False] * length
+
+
+def test_digits_of_several_scripts_in_one_number() -> None:
+    text = "1\u0661\u096a\uff19" * 9
+    out, counters = run(privatizer(), [text])
+    zeros = [ord(c) - unicodedata.digit(c) for c in text]
+    assert [ord(c) - unicodedata.digit(c) for c in out[0].decode()] == zeros
+    assert counters.totals()["numbers"] == 1
+
+
+def test_numbers_are_digits_alone() -> None:
+    out, counters = run(privatizer(Policy(numbers="mask")), ["-1,234.50 3rd b2b 1e5 (555) 0x1F 10:30 ½ ²"])
+    assert out[0].decode() == (
+        "-[NUM],[NUM].[NUM] [NUM][OOV] [OOV][NUM][OOV] [NUM][OOV][NUM] ([NUM]) [NUM][OOV][NUM][OOV] "
+        "[NUM]:[NUM] [OOV] [OOV]"
+    )
+    assert counters.totals()["numbers"] == 12
+
+
+def test_a_number_may_come_out_as_itself() -> None:
+    """One digit in ten stays: else the output would say what the input was not."""
+    out, counters = run(privatizer(), ["7"] * 4000)
+    same = sum(text == b"7" for text in out)
+    assert abs(same - 400) < 6 * np.sqrt(4000 * 0.09)
+    assert counters.totals()["changed"] == 4000 - same
+
+
+def test_records_and_datasets_repeat_their_numbers() -> None:
+    texts = ["12 and 12 and 345678901234567890123", "345678901234567890123 12"]
+    for level, rows in (("record", 1), ("dataset", 2)):
+        out, _ = run(privatizer(consistency=level), texts, record_ids=pa.array(["r", "s"]))
+        first, second = out[0].decode().split(" and "), out[1].decode().split(" ")
+        assert first[0] == first[1] != "12"
+        same = [first[0] == second[1], first[2] == second[0]]
+        assert same == [rows == 2] * 2
+    out, _ = run(privatizer(), ["345678901234567890123 " * 8])
+    assert len(set(out[0].split())) == 8
+
+
+@pytest.mark.parametrize("level", ["token", "record", "dataset"])
+def test_parts_of_a_long_number_are_drawn_apart(level: str) -> None:
+    """A block gives 16 digits; where every part of the number is the same, no two parts come out alike."""
+    out, _ = run(privatizer(consistency=level), ["4" * 96, "4" * 96])
+    for text in out:
+        assert len({text[i : i + 16] for i in range(0, 96, 16)}) == 6
+        assert len({text[i : i + 8] for i in range(0, 96, 8)}) == 12
+    assert (out[0] == out[1]) == (level == "dataset")

@@ -1,42 +1,25 @@
-"""The choices that a policy accepts, and the packaged stop words."""
+"""The choices that a policy accepts: of words, of the search for names and of identifiers; and the packaged stop words."""
 
 from __future__ import annotations
 
 import dataclasses
+import json
+from dataclasses import replace
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
+from dptext_spark.config.load import load_model_config, parse_model_config
 from dptext_spark.errors import SettingsError
 from dptext_spark.lexicon.characters import producible
 from dptext_spark.lexicon.vocabulary import Vocabulary
-from dptext_spark.model.privatizer import Privatizer
-from dptext_spark.text.identifiers.types import TYPES
+from dptext_spark.model.privatizer import Privatizer, fingerprint_of
+from dptext_spark.text.identifiers.types import NO_IDENTIFIERS, TYPES, Identifiers, placeholder
+from dptext_spark.text.names.search import VERSION, NameSearch
 from dptext_spark.text.policy import Policy, packaged_stop_words
 from tests.core.text.plain_engine import form
 from tests.core.text.samples import Step, run
-
-
-def test_defaults_are_those_of_the_issue() -> None:
-    assert dataclasses.asdict(Policy()) == {
-        "stop_words": "keep",
-        "stop_word_list": None,
-        "oov": "mask",
-        "numbers": "random",
-        "case": "carry",
-        "gaps": "keep",
-        "tokenizer": "words",
-        "identifiers": {**dict.fromkeys(TYPES, "mask"), "date": "keep", "languages": ()},
-        "names": {
-            "lists": False,
-            "person": "mask",
-            "location": "mask",
-            "version": "1",
-            "model": None,
-            "threshold": 0.5,
-        },
-        "providers": (),
-    }
 
 
 @pytest.mark.parametrize("name", ["stop_words", "oov", "numbers", "case", "gaps", "tokenizer"])
@@ -44,11 +27,6 @@ def test_defaults_are_those_of_the_issue() -> None:
 def test_a_choice_outside_the_list_is_refused(name: str, value: object) -> None:
     with pytest.raises(SettingsError, match=rf"policy\.{name}"):
         Policy(**{name: value})
-
-
-def test_a_near_miss_is_suggested() -> None:
-    with pytest.raises(SettingsError, match="Did you mean 'normalise'"):
-        Policy(gaps="normalize")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -93,3 +71,153 @@ def test_the_packaged_list_can_be_looked_up() -> None:
     assert len(set(words)) == len(words) > 200
     assert {"the", "not", "i", "don't", "n't", "you're"} <= set(words)
     assert producible(pa.array(words)).all()
+
+
+def test_nothing_is_looked_for_by_default() -> None:
+    assert not Policy().names
+    assert "names" not in Policy().as_dict()
+    assert NameSearch.of("none") == NameSearch()
+    assert Policy(names={"lists": False}).names == NameSearch()  # type: ignore[arg-type]
+
+
+def test_a_search_is_recorded_with_the_version_of_the_lists() -> None:
+    policy = Policy(names={"lists": True, "person": "pseudonym"})  # type: ignore[arg-type]
+    assert policy.names.wanted("pseudonym") == ("person",)
+    assert policy.names.wanted("mask") == ("location",)
+    assert policy.as_dict()["names"] == {
+        "lists": True, "person": "pseudonym", "location": "mask", "version": VERSION,
+    }  # fmt: skip
+    assert Policy(**policy.as_dict()) == policy
+
+
+def test_what_is_kept_is_not_looked_for() -> None:
+    assert not NameSearch(lists=True, person="keep", location="keep")
+    assert NameSearch(lists=True, person="keep")
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (True, r"policy\.names: bool given; valid: none, or a mapping"),
+        ({"list": True}, r"policy\.names\.list: no such setting.*did you mean 'lists'"),
+        ({"lists": "yes"}, r"policy\.names\.lists: 'yes' given; valid: true, false"),
+        ({"lists": True, "person": "fake"}, r"policy\.names\.person: 'fake'.*valid: mask, pseudonym, keep"),
+        ({"lists": True, "location": None}, r"policy\.names\.location"),
+        ({"person": "pseudonym"}, r"policy\.names: .*none are looked for"),
+        ({"model": 1}, r"policy\.names\.model: int given; valid: null, a folder"),
+        ({"model": " "}, r"policy\.names\.model: str given; valid: null, a folder"),
+        ({"model": "m", "threshold": 0}, r"policy\.names\.threshold: 0 given; valid: above 0 and at most 1"),
+        ({"model": "m", "threshold": 1.01}, r"policy\.names\.threshold: 1\.01 given"),
+        ({"model": "m", "threshold": True}, r"policy\.names\.threshold: True given"),
+        ({"model": "m", "threshold": "0.5"}, r"policy\.names\.threshold: '0\.5' given"),
+        ({"model": "m", "threshold": float("nan")}, r"policy\.names\.threshold: nan given"),
+        (
+            {"lists": True, "threshold": 0.6},
+            r"policy\.names\.threshold: 0\.6 given; valid: with policy\.names\.model",
+        ),
+        ("lists", r"policy\.names: str given"),
+        ({1: 2}, r"policy\.names\.1: no such setting"),
+    ],
+)
+def test_wrong_settings_are_named(value: object, message: str) -> None:
+    with pytest.raises(SettingsError, match=f"(?i){message}"):
+        Policy(names=value)  # type: ignore[arg-type]
+
+
+def test_a_classifier_alone_or_with_lists() -> None:
+    alone = NameSearch.of({"model": "m", "person": "pseudonym"})
+    assert alone
+    assert alone.classifies
+    assert alone.wanted("pseudonym") == ("person",)
+    assert alone.wanted("mask") == ("location",)
+    assert alone.as_dict() == {
+        "lists": False, "person": "pseudonym", "location": "mask", "version": VERSION, "model": "m", "threshold": 0.5,
+    }  # fmt: skip
+    assert NameSearch.of(alone.as_dict()) == alone
+    assert not NameSearch(model="m", person="keep", location="keep").classifies
+    assert not NameSearch(lists=True).classifies
+    assert type(NameSearch(model="m", threshold=1).threshold) is float
+    assert "model" not in NameSearch(lists=True).as_dict()
+
+
+def test_another_version_is_refused_where_names_are_looked_for() -> None:
+    with pytest.raises(SettingsError, match=r"policy\.names\.version: '0' given; valid: '1'.*prepared again"):
+        NameSearch(lists=True, version="0").check_version()
+    NameSearch(version="0").check_version()
+    replace(NameSearch(lists=True)).check_version()
+
+
+def test_all_types_but_dates_are_masked_where_nothing_is_said() -> None:
+    assert Policy().identifiers.wanted("mask") == tuple(name for name in TYPES if name != "date")
+    assert Policy().identifiers.wanted("keep") == ("date",)
+    assert [placeholder(name) for name in ("email", "ip")] == ["[EMAIL]", "[IP]"]
+
+
+def test_a_mapping_changes_what_it_names() -> None:
+    chosen = Policy(identifiers={"phone": "fake", "url": "keep", "date": "mask"}).identifiers  # type: ignore[arg-type]
+    assert (chosen.phone, chosen.url, chosen.date, chosen.email) == ("fake", "keep", "mask", "mask")
+    assert chosen.wanted("fake") == ("phone",)
+    config = load_model_config(overrides=["policy.identifiers.phone=fake"])  # a date is masked by the style
+    assert config.as_dict()["policy"]["identifiers"] == {**dict.fromkeys(TYPES, "mask"), "phone": "fake"}
+
+
+def test_none_turns_all_off() -> None:
+    assert Policy(identifiers="none").identifiers == NO_IDENTIFIERS  # type: ignore[arg-type]
+    assert not NO_IDENTIFIERS
+    assert NO_IDENTIFIERS.wanted() == ()
+    assert Identifiers(**{**dict.fromkeys(TYPES, "keep"), "ip": "fake"})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ({"mail": "mask"}, "policy.identifiers.mail: no such type of identifier; valid: email, url, phone, iban, card, ip,"),
+        ({"emial": "mask"}, "Did you mean 'email'?"),
+        ({"phone": "hide"}, "policy.identifiers.phone: 'hide' is not known; valid: mask, fake, keep."),
+        ({"date": "fake"}, "policy.identifiers.date: 'fake' is not known; valid: mask, keep."),
+        ({"language": ["de"]}, "Did you mean 'languages'?"),
+        ({"date": "mask", "languages": "de"}, "policy.identifiers.languages: 'de' given; valid: a list of ar, bg, cs, da, de,"),
+        ({"date": "mask", "languages": [1]}, "policy.identifiers.languages: [1] given; valid: a list of ar,"),
+        ({"date": "mask", "languages": ["de", "xx"]}, "policy.identifiers.languages: 'xx' is not known; valid: ar, bg, cs,"),
+        ({"date": "mask", "languages": [False]}, "policy.identifiers.languages: [False] given; valid: a list of ar,"),
+        ({"languages": ["de"]}, "policy.identifiers.languages: ['de'] given, but dates are not looked for; valid: with "
+                                "policy.identifiers.date: mask."),
+        ("all", "policy.identifiers: 'all' given; valid: none, or a mapping of types (email,"),
+        (None, "policy.identifiers: None given; valid: none"),
+        (["email"], "policy.identifiers: ['email'] given; valid: none"),
+    ],
+)  # fmt: skip
+def test_what_is_not_valid_is_named_with_what_is(value: Any, said: str) -> None:
+    for make in (
+        lambda: Policy(identifiers=value),
+        lambda: parse_model_config({"policy": {"identifiers": value}}),
+    ):
+        with pytest.raises(SettingsError) as caught:
+            make()
+        assert said in str(caught.value)
+
+
+def test_all_that_is_wrong_is_said_at_once() -> None:
+    with pytest.raises(SettingsError) as caught:
+        Policy(oov="burn", identifiers={"mail": "mask", "ip": "hide"})  # type: ignore[arg-type]
+    assert str(caught.value).count("\n") == 2
+
+
+def test_languages_of_dates_leave_a_trace_only_where_they_are_named() -> None:
+    plain = Policy(identifiers={"date": "mask"})  # type: ignore[arg-type]
+    assert "languages" not in plain.as_dict()["identifiers"]
+    assert Policy(identifiers={"date": "mask", "languages": []}) == plain  # type: ignore[arg-type]
+    chosen = load_model_config(
+        overrides=["policy.identifiers.date=mask", "policy.identifiers.languages=[fr,de,fr]"]
+    )
+    assert chosen.policy.identifiers.languages == ("de", "fr")  # one value, in whatever order it is given
+    written = json.loads(json.dumps(chosen.policy.as_dict()))
+    assert written["identifiers"]["languages"] == ["de", "fr"]
+    assert Policy(**written) == chosen.policy
+
+    def bound(policy: Policy) -> str:
+        return fingerprint_of({}, policy, "token")
+
+    assert len({bound(plain), bound(chosen.policy), bound(Policy())}) == 3
+    one_more = Identifiers(date="mask", languages=("de",))
+    assert bound(Policy(identifiers=one_more)) not in (bound(plain), bound(chosen.policy))

@@ -43,9 +43,7 @@ def test_what_is_wrong_is_said_without_the_text(tmp_path: Path) -> None:
         read_records(place, "private", "first")
     assert "hidden" not in str(caught.value)
     for labels, text in (("last", "hidden\t1\nsecret\t \n"), ("first", "1\thidden\n\tsecret\n")):
-        with pytest.raises(
-            DataError, match=r"^private: line 2 has an empty label; valid: a label in "
-        ) as caught:
+        with pytest.raises(DataError, match=r"^private: line 2 has an empty label") as caught:
             read_records(file(tmp_path, text), "private", labels)
         assert "secret" not in str(caught.value)
     for nothing in ("", "\n \n"):

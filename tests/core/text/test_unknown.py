@@ -66,10 +66,8 @@ def test_texts_of_many_batches_are_counted_each_for_itself() -> None:
 
 def test_a_text_that_is_no_utf_8_has_no_words() -> None:
     texts = pa.array([b"wurbel cat", b"wurbel \xff cat", None, b""], pa.binary())
-    assert [found.tolist() for found in count_unknown(privatizer().engine, texts)] == [
-        [2, 0, 0, 0],
-        [1, 0, 0, 0],
-    ]
+    words, missing = count_unknown(privatizer().engine, texts)
+    assert (words.tolist(), missing.tolist()) == ([2, 0, 0, 0], [1, 0, 0, 0])
 
 
 def test_identifiers_are_no_words() -> None:
@@ -114,25 +112,20 @@ def test_one_odd_text_ends_nothing_however_long() -> None:
 @pytest.mark.parametrize(
     ("language", "can", "said"),
     [
-        ("German", True, "likely language: German"),
-        (None, True, "no other language was recognised"),
-        (ENGLISH, True, "no other language was recognised"),
-        (None, False, r"the likely language is named with the extra \[language\]"),
+        ("German", True, "German"),
+        (None, True, "no other"),
+        (ENGLISH, True, "no other"),
+        (None, False, r"\[language\]"),
     ],
 )
 def test_the_error_names_a_band_and_the_language(language: str | None, can: bool, said: str) -> None:
     error = refusal(of(*[(20, 15)] * 1000), language, can_tell=can)
     assert isinstance(error, DataError)
     assert error.exit_code == 3
-    assert str(error).startswith(
-        "policy.allow_unknown: 70 to 80 % of the words of a sample of 1,000 rows are"
+    assert re.search(
+        rf"^policy.allow_unknown: 70 to 80 % .* 1,000 rows .*{said}.*valid: a lexicon", str(error)
     )
-    assert re.search(said, str(error))
-    assert "valid: a lexicon of that language (guide 'Another language'), or policy.allow_unknown: true" in (
-        str(error)
-    )
-    assert "20,000" not in str(error)
-    assert "15,000" not in str(error)
+    assert not {"20,000", "15,000"} & set(str(error).split())
 
 
 @pytest.mark.skipif(not can_tell(), reason="the extra [language] is not installed")
@@ -175,20 +168,9 @@ def test_scripts_without_spaces_never_leave_in_clear(oov: str, tokenizer: str, s
     for text in out:
         assert text is not None
         assert not spelt & set(text.decode())
-
-
-def test_each_stretch_between_spaces_and_marks_is_one_word() -> None:
-    _, counters = run(privatizer(WordsOnly()), list(UNSPACED[:3]))
-    assert counters.column("words").tolist() == [2, 2, 2]
-    assert counters.column("oov").tolist() == [2, 2, 2]
-
-
-def test_word_forms_fold_one_character_to_one() -> None:
-    # The lexicon holds straße; STRASSE is another word, STRAẞE is not. A final sigma is looked up as it stands.
-    texts = ["straße", "STRAßE", "STRAẞE", "STRASSE", "strasse", "ΠΡΙΒΕΤ", "ΗΜΈΡΑ", "été", "ÉTÉ"]
-    words, missing = count_unknown(privatizer(WordsOnly()).engine, pa.array(texts))
-    assert words.tolist() == [1] * len(texts)
-    assert missing.tolist() == [0, 0, 0, 1, 1, 1, 0, 0, 0]
+    # Each stretch between spaces and marks is one word.
+    words, missing = count_unknown(privatizer(WordsOnly()).engine, pa.array(UNSPACED[:3]))
+    assert words.tolist() == missing.tolist() == [2, 2, 2]
 
 
 def test_case_is_folded_one_character_to_one_in_every_script() -> None:

@@ -1,9 +1,11 @@
-"""Who adds spans to the built-in patterns: what overlaps is joined by a rule, and what is no span is refused."""
+"""Who adds spans to the built-in patterns, Presidio too: what overlaps is joined, and what is no span is refused."""
 
 from __future__ import annotations
 
 import pickle
 import re
+import sys
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,9 +16,13 @@ import pytest
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.model.artifact import save_model
 from dptext_spark.model.privatizer import Privatizer
+from dptext_spark.randomness.draws import RunKey
+from dptext_spark.text.identifiers.imported import _imported, import_providers
+from dptext_spark.text.identifiers.presidio import Presidio
 from dptext_spark.text.identifiers.provider import TypedSpans
 from dptext_spark.text.identifiers.types import NO_IDENTIFIERS
 from dptext_spark.text.policy import Policy
+from tests.core.presidio import installed_model, people
 from tests.core.text.samples import WORDS, Step, privatizer, row, run
 
 
@@ -145,3 +151,111 @@ def test_providers_are_part_of_the_fingerprint_and_travel() -> None:
 def test_an_artifact_cannot_hold_one(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="a provider cannot be stored"):
         save_model(model(Names()), tmp_path / "artifact")
+
+
+def engine() -> Any:
+    """An analyzer whose recognisers are lists and patterns; spaCy only cuts the text."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        library = pytest.importorskip("presidio_analyzer", reason="the extra [presidio] is not installed")
+        spacy = pytest.importorskip("spacy", reason="Presidio came without spaCy")
+        from presidio_analyzer.nlp_engine import SpacyNlpEngine
+
+        class Blank(SpacyNlpEngine):
+            def __init__(self) -> None:
+                super().__init__()
+                self.nlp = {"en": spacy.blank("en")}
+
+        registry = library.RecognizerRegistry(recognizers=[], supported_languages=["en"])
+        people = library.PatternRecognizer("PERSON", deny_list=["Jane Doe Smith", "Jane Doe", "Jané"])
+        place = library.Pattern("capital", r"\b(?:Oslo|Lima)\b", 0.6)
+        registry.add_recognizer(people)
+        registry.add_recognizer(library.PatternRecognizer("LOCATION", patterns=[place]))
+        return library.AnalyzerEngine(registry=registry, nlp_engine=Blank(), supported_languages=["en"])
+
+
+def masked(provider: Presidio, rows: list[str | None]) -> list[str | None]:
+    made = Privatizer(privatizer().vocabulary, Step(0, len(WORDS)), providers=(provider,))
+    out, _ = made.privatize(
+        pa.array(rows), column="c", row_ids=pa.array(range(len(rows))), key=RunKey.insecure(1)
+    )
+    return list(out.to_pylist())
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_persons_and_places_are_masked_beside_the_built_in_types() -> None:
+    provider = Presidio(analyzer=engine())
+    assert masked(provider, ["it is Jane Doe, jane@example.com", None, "", "été Jané is not Oslo", "cat"]) == [
+        "it is [PERSON], [EMAIL]", None, "", "été [PERSON] is not [LOCATION]", "cat",
+    ]  # fmt: skip
+    assert masked(provider, ["is Jane Doe Smith not"]) == ["is [PERSON] not"]
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_entities_and_the_threshold_choose() -> None:
+    rows: list[str | None] = ["not Oslo, it is Jane Doe"]
+    assert masked(Presidio(("PERSON",), analyzer=engine()), rows) == ["not [OOV], it is [PERSON]"]
+    assert masked(Presidio(threshold=0.7, analyzer=engine()), rows) == ["not [OOV], it is [PERSON]"]
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_its_name_tells_library_and_settings() -> None:
+    made = engine()
+    names = {
+        one.name
+        for one in (
+            Presidio(analyzer=made), Presidio(("PERSON",), analyzer=made), Presidio(threshold=0.7, analyzer=made),
+            Presidio(analyzer=made, label="mine"),
+        )
+    }  # fmt: skip
+    assert len(names) == 4
+    assert all(name.startswith("presidio 2.") for name in names)
+    with pytest.raises(SettingsError, match="no entities given"):
+        Presidio((), analyzer=made)
+
+
+def test_without_the_library_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dptext_spark.errors.find_spec", lambda name: None)
+    with pytest.raises(SettingsError, match=r"dptext-spark\[presidio\]"):
+        Presidio()
+
+
+TEXTS = [
+    "My name is Mary Robinson and I live in Paris.",
+    None,
+    "",
+    "été: Barack Obama met Angela Merkel in Berlin.",
+]
+
+
+def written(masked: list[str | None], spans: list[tuple[int, int, int, int]]) -> list[str]:
+    return [(masked[row] or "").encode()[start:end].decode() for row, start, end, _ in spans]
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_the_class_of_the_guide_finds_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = installed_model()
+    monkeypatch.syspath_prepend(str(tmp_path))
+    people(tmp_path, "presidio_people", model)
+    _imported.cache_clear()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            (found,) = import_providers(("presidio_people:People",), tried=True)
+            spans = found.find(pa.array(TEXTS))
+    finally:
+        sys.modules.pop("presidio_people", None)
+        _imported.cache_clear()
+    assert found.record.types == ("person", "location")
+    assert model in found.record.name
+    rows = list(
+        zip(*(part.tolist() for part in (spans.rows, spans.starts, spans.ends, spans.types)), strict=True)
+    )
+    assert {"Mary Robinson", "Paris", "Barack Obama", "Angela Merkel", "Berlin"} <= set(written(TEXTS, rows))
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_model_that_is_not_there_is_not_fetched() -> None:
+    pytest.importorskip("presidio_analyzer", reason="the extra [presidio] is not installed")
+    with pytest.raises(SettingsError, match="spaCy has no such model here"):
+        Presidio(model="no_such_model_of_spacy")

@@ -22,12 +22,8 @@ ALL_FAKES = {name: "fake" for name in TYPES if name != "date"}
 
 def model(identifiers: Any, level: str = "token", **more: Any) -> Privatizer:
     """The small lexicon with a choice of identifiers."""
-    return Privatizer(
-        privatizer().vocabulary,
-        FirstLane(0, len(WORDS)),
-        Policy(identifiers=identifiers, **more),
-        level,  # type: ignore[arg-type]
-    )
+    policy = Policy(identifiers=identifiers, **more)
+    return Privatizer(privatizer().vocabulary, FirstLane(0, len(WORDS)), policy, level)  # type: ignore[arg-type]
 
 
 def texts(made: Privatizer, rows: list[Any], **more: Any) -> list[str]:
@@ -129,12 +125,8 @@ def test_of_an_address_only_what_is_registered_stays(text: str, left: tuple[str,
     stays = np.ones(len(text), np.bool_)
     for seed in range(24):
         rng = np.random.default_rng(seed)
-        keyed = Keyed(
-            None,
-            (np.uint64(1), np.uint64(2)),
-            lambda b, rng=rng: rng.integers(0, 2**64, b.shape, np.uint64),
-            False,
-        )
+        draw = lambda b, rng=rng: rng.integers(0, 2**64, b.shape, np.uint64)  # noqa: E731
+        keyed = Keyed(None, (np.uint64(1), np.uint64(2)), draw, False)
         out, _ = fakes(raw, (zero, zero, zero, end), np.array([TYPES.index("url")]), keyed)
         fake = out.tobytes().decode()
         assert len(fake) == len(text)

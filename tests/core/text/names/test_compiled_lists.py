@@ -1,35 +1,34 @@
-"""The lists of a run: what is shown of them, and lists that would leave no text, or none that is protected."""
+"""The lists of a run: what they may hold, what is shown of them, and lists that would leave no text, or protect none."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import random
+import tracemalloc
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.randomness.draws import RunKey
+from dptext_spark.text.names import word_list
 from dptext_spark.text.names.compiled_lists import CompiledLists
 from dptext_spark.text.names.name_table import MOST_LISTS
 from dptext_spark.text.names.search import VERSION, ListSource, ListSources
-from dptext_spark.text.names.word_list import WordList
+from dptext_spark.text.names.word_list import LONGEST_ENTRY, WordList
 from dptext_spark.text.policy import Policy
+from tests.core.text.samples import list_of as named_list
 
 KEY = RunKey.insecure(3)
-FILE, TABLE, ROWS = (
-    ListSource(file="/a.txt"),
-    ListSource(table="t", column="c"),
-    ListSource(column="customer"),
-)
-
-
+FILE, TABLE = ListSource(file="/a.txt"), ListSource(table="t", column="c")
+ROWS = ListSource(column="customer")
+list_of = partial(named_list, name="policy.mask[0]")
 KNOWN = (Lexicon.default().vocabulary, Policy().kept_words())
-
-
-def list_of(*entries: str) -> WordList:
-    return WordList.of("policy.mask[0]", [one.encode() for one in entries])
 
 
 def compiled(*entries: str, key: RunKey = KEY, scope: str = "r") -> CompiledLists:
@@ -99,9 +98,7 @@ def test_a_list_of_stop_words_is_refused_by_its_share() -> None:
     stop_words = [word for word in Policy().kept_words() if word.isalpha() and len(word) > 2]
     vocabulary = Lexicon.default().vocabulary
     made = compiled(*stop_words[:30], *(f"Zorblax{chr(97 + i)}" for i in range(20)))
-    with pytest.raises(
-        DataError, match=r"policy\.mask\[0\]: \d\d% of its 50 entries are stop words; valid: .* 50%"
-    ):
+    with pytest.raises(DataError, match=r"policy\.mask\[0\]: \d\d% of its 50 entries are stop words"):
         made.check_shares(vocabulary, stop_words)
     made.check_shares(vocabulary, Policy(stop_words="draw").kept_words())
     few = compiled("Will", "May", "Zorblax")  # too few to tell; they are names, too
@@ -142,3 +139,110 @@ def test_too_many_lists() -> None:
     sources = ListSources(mask=(FILE,) * (MOST_LISTS + 1))
     with pytest.raises(SettingsError, match=f"policy.mask: {MOST_LISTS + 1} lists given"):
         CompiledLists.of(sources, [list_of("Zorblax")] * (MOST_LISTS + 1), KEY, "r")
+
+
+def entries(one: WordList) -> list[str]:
+    data = one.data.tobytes()
+    return [data[a:b].decode() for a, b in zip(one.bounds[:-1], one.bounds[1:], strict=True)]
+
+
+@contextmanager
+def peak_below(size: int) -> Iterator[None]:
+    tracemalloc.start()
+    try:
+        yield
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < size
+
+
+def test_a_file_holds_an_entry_a_line(tmp_path: Path) -> None:
+    file = tmp_path / "names.txt"
+    file.write_bytes("\ufeffAda Lovelace\r\n\n  \nJosé\n李小龍".encode())
+    assert entries(WordList.read("list", str(file))) == ["Ada Lovelace\r", "José", "李小龍"]
+
+
+def test_a_column_holds_an_entry_a_row() -> None:
+    for kind in (pa.string(), pa.large_string()):
+        column = pa.array(["x", "Ada", None, "", " ", "José"], kind).slice(1)
+        assert entries(WordList.of_texts("list", column)) == ["Ada", "José"]
+    with pytest.raises(DataError, match="list: a column of type int64; valid: a text column"):
+        WordList.of_texts("list", pa.array([1]))
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "list: no entry"),
+        (b"\n \n\t\n", "list: no entry"),
+        (b"Ada\nsecr\xe9t\n", "list: entry 2 is no UTF-8"),
+        (b"Ada\n" + b"secret" * 200, f"list: entry 2 has 1,200 bytes; valid: at most {LONGEST_ENTRY:,}"),
+    ],
+)
+def test_what_is_no_list_is_refused(tmp_path: Path, content: bytes, said: str) -> None:
+    file = tmp_path / "names.txt"
+    file.write_bytes(content)
+    with pytest.raises(DataError) as raised:
+        WordList.read("list", str(file))
+    assert said in str(raised.value)
+    assert "secr" not in str(raised.value)
+
+
+def test_too_large_and_missing_files_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "names.txt"
+    with pytest.raises(DataError, match=r"list: .*names.txt cannot be read \(No such file"):
+        WordList.read("list", str(file))
+    file.write_bytes(b"Ada\nEve\nBob\n")
+    monkeypatch.setattr(word_list, "MOST_ENTRIES", 2)
+    with pytest.raises(DataError, match="list: 3 entries; valid: at most 2"):
+        WordList.read("list", str(file))
+    monkeypatch.setattr(word_list, "LARGEST", 5)
+    with pytest.raises(DataError, match="holds 12 bytes; valid: at most 5"):
+        WordList.read("list", str(file))
+
+
+def test_a_file_of_too_many_lines_is_refused_before_it_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is allocated does not grow with the file: a line of two bytes made eleven of a hundred."""
+    file = tmp_path / "names.txt"
+    file.write_bytes(b"a\n\n" * 1_000_000)
+    monkeypatch.setattr(word_list, "MOST_ENTRIES", 999_999)
+    monkeypatch.setattr(word_list, "BLOCK", 1 << 14)
+    with (
+        peak_below(1 << 20),
+        pytest.raises(DataError, match="list: 1,000,000 entries; valid: at most 999,999"),
+    ):
+        WordList.read("list", str(file))  # the file has three million bytes
+    # Reading takes a few bytes for each of the file.
+    monkeypatch.undo()
+    file.write_bytes((b"x" * 900 + b"\n") * 5_000)
+    with peak_below(8 * file.stat().st_size):
+        assert len(WordList.read("list", str(file))) == 5_000
+
+
+@pytest.mark.parametrize("block", [1, 2, 3, 7, 1 << 20])
+def test_lines_are_counted_wherever_blocks_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int
+) -> None:
+    chance, file = random.Random(block), tmp_path / "names.txt"
+    monkeypatch.setattr(word_list, "BLOCK", block)
+    for _ in range(200):
+        text = "".join(chance.choice("a \n\n\r\té") for _ in range(chance.randint(0, 30)))
+        file.write_text(text, encoding="utf-8", newline="")
+        wanted = [line for line in text.split("\n") if any(char > " " for char in line)]
+        monkeypatch.setattr(word_list, "MOST_ENTRIES", len(wanted))
+        if wanted:
+            assert entries(WordList.read("list", str(file))) == wanted
+            monkeypatch.setattr(word_list, "MOST_ENTRIES", len(wanted) - 1)
+        with pytest.raises(DataError, match=f"list: {len(wanted):,} entries" if wanted else "list: no entry"):
+            WordList.read("list", str(file))
+
+
+def test_some_entries_keep_their_places() -> None:
+    whole = WordList.of("list", [b"Ada", b"x", "José".encode(), b"Eve"])
+    some = whole.only(np.array([False, True, True, False]))
+    assert (entries(some), some.places.tolist()) == (["x", "José"], [1, 2])
+    assert some.data[some.bounds[-1] :].tolist() == [0] * word_list.PADDING
+    assert len(whole.only(np.zeros(4, np.bool_))) == 0

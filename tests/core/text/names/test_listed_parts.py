@@ -17,9 +17,9 @@ from dptext_spark.text.names.matching import OwnNames
 from dptext_spark.text.names.name_table import compile_names, name_key
 from dptext_spark.text.names.names import Names
 from dptext_spark.text.names.public_names import KINDS, LISTED_KINDS, parts_of_names
-from dptext_spark.text.names.word_list import WordList
 from tests.core.text.names.plain_listed_parts import parts_of
 from tests.core.text.names.plain_names import find
+from tests.core.text.samples import list_of
 
 KEY = name_key(RunKey.insecure(1), "r")
 PERSONS = (
@@ -46,10 +46,6 @@ TEXTS = st.lists(
     ),
     max_size=8,
 ).map("".join)  # fmt: skip
-
-
-def list_of(*entries: str) -> WordList:
-    return WordList.of("list", [entry.encode() for entry in entries])
 
 
 @cache

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -26,24 +27,11 @@ def names_of(kind: int, case: int = 1) -> list[str]:
     return [bytes(data[a:b]).decode() for a, b in pairwise(bounds[case * size : (case + 1) * size + 1])]
 
 
-def made(
-    texts: list[str],
-    kinds: list[int],
-    keyed: KeyedNames = KEYED,
-    identity: object = None,
-    *,
-    placed: bool = False,
-) -> list[str]:
+def made(texts: list[str], kinds: list[int], keyed: KeyedNames = KEYED, identity: Any = None) -> list[str]:
     """Return the pseudonym of each of some names, each a text of its own."""
     data, rows = padded(pa.array(texts))
-    text, bounds = pseudonyms(
-        data,
-        (rows[:-1], rows[:-1], rows[1:]),
-        np.array(kinds),
-        identity,
-        placed,
-        keyed,  # type: ignore[arg-type]
-    )
+    places = rows[:-1], rows[:-1], rows[1:]
+    text, bounds = pseudonyms(data, places, np.array(kinds), identity, False, keyed)
     return [bytes(text[a:b]).decode() for a, b in pairwise(bounds)]
 
 

@@ -1,8 +1,9 @@
-"""Names are found by the public lists as a plain reading of the rules finds them."""
+"""Names are found by the public lists as a plain reading of the rules finds them; how the lists are made."""
 
 from __future__ import annotations
 
 import hashlib
+import json
 import random
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dptext_spark.errors import SettingsError
 from dptext_spark.text.chunks import padded
 from dptext_spark.text.names.public_lists import (
     ALWAYS,
@@ -26,6 +28,7 @@ from dptext_spark.text.names.public_names import KINDS as PARTS
 from dptext_spark.text.names.public_names import PublicNames, parts_of_names
 from dptext_spark.text.names.search import VERSION, NameSearch
 from tests.core.text.names import plain_public_names as plain
+from tools.names import build
 
 WRITTEN = (
     "Ada ada Mary Smith smith JOHN McDonald van de la St. New York new york London in from Paris Texas The the will Will May "
@@ -46,17 +49,12 @@ some_text = st.lists(st.tuples(st.sampled_from(WORDS), st.sampled_from(JOINTS)),
 )
 
 
-def found(texts: list[str | None], most_words: int | None = None) -> list[list[tuple[int, int, int]]]:
+def found(texts: list[str | None], most_words: int = 4096) -> list[list[tuple[int, int, int]]]:
     data, rows = padded(pa.array(texts, pa.string()))
-    parts = parts_of_names(data, rows) if most_words is None else parts_of_names(data, rows, most_words)
-    return [
-        [
-            (int(start - rows[i]), int(end - rows[i]), int(kind))
-            for start, end, kind, _, row in parts
-            if row == i
-        ]
-        for i in range(len(texts))
-    ]
+    out: list[list[tuple[int, int, int]]] = [[] for _ in texts]
+    for start, end, kind, _, row in parts_of_names(data, rows, most_words).tolist():
+        out[row].append((start - int(rows[row]), end - int(rows[row]), kind))
+    return out
 
 
 def wanted(text: str, most_words: int = 4096) -> list[tuple[int, int, int]]:
@@ -208,3 +206,33 @@ def _spans(text: str) -> list[plain.Part]:
         plain.Part(int(np.searchsorted(starts, start)), int(np.searchsorted(starts, end)), kind, 0)
         for start, end, kind in found([text])[0]
     ]
+
+
+SOURCES = {
+    "dist.male.first": "JAMES 3.318 3.318 1\nWILL 0.010 3.328 2\n",
+    "dist.female.first": "MARY 2.629 2.629 1\nWILL 0.002 2.631 2\n",
+    "dist.all.last": "SMITH 1.006 1.006 1\nOF 0.001 1.007 2\n",
+    "cities15000.json": json.dumps(
+        {"1": {"name": "Oslo", "population": 9}, "2": {"name": "New York", "population": 1}}
+    ),
+    "countries.json": json.dumps({"TR": {"name": "Turkey"}}),
+    "us_states.json": json.dumps({"OH": {"name": "Ohio"}}),
+    "frequency_dictionary_en_82_765.txt": "of 900\nwill 90\nmary 1\nsmith 1\nturkey 8\n",
+}
+
+
+def test_the_lists_have_names_and_classes(tmp_path: Path) -> None:
+    for name, text in SOURCES.items():
+        (tmp_path / name).write_text(text)
+    (tmp_path / "out").mkdir()
+    build(tmp_path, tmp_path / "out")
+    lists = {file.stem: file.read_text().splitlines() for file in (tmp_path / "out").iterdir()}
+    assert lists["given"] == ["James 3", "Mary 4", "Will 1"]
+    assert lists["surname"] == ["Smith 3", "Of 1"]
+    assert lists["city"] == ["Oslo 3", "New York 3"]
+    assert {"Turkey 2", "Ohio 3", "England 3"} <= set(lists["region"])
+
+
+def test_a_source_that_lacks(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="frequency_dictionary"):
+        build(tmp_path, tmp_path)
