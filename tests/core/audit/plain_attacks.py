@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext_spark.guarantee import Guarantee
+from dptext_spark.mechanisms.base import Sampler
 from dptext_spark.mechanisms.samplers import TableSampler
 from dptext_spark.mechanisms.samplers.table import TableSummary
 from dptext_spark.text.tokens import EDGE, UNKNOWN
@@ -21,6 +22,16 @@ def table_sampler(law: Reals) -> TableSampler:
     words = len(law)
     ids = np.tile(np.arange(words, dtype=np.int32), (words, 1))
     return TableSampler.of(ids, law, Guarantee("epsilon_dp", 1.0), TableSummary())
+
+
+def law_table(sampler: Sampler, words: int) -> Reals:
+    """Return float64[V, V], rows of P(u|w), read off each law."""
+    table = np.zeros((words, words))
+    for word in range(words):
+        law = sampler.law(word)
+        assert law is not None
+        table[word, law.ids] = law.probability
+    return table
 
 
 def some_law(words: int, seed: int, zeros: float = 0.3) -> Reals:

@@ -11,17 +11,16 @@ from dptext_spark.audit.attacks.context import context_attack
 from dptext_spark.audit.attacks.frequency import frequency_attack
 from dptext_spark.audit.attacks.tokens import LEVELS, simulate
 from dptext_spark.lexicon.lexicon import Lexicon
-from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import MECHANISMS
 from tests.core.mechanisms.test_contract import PARAMETERS, WORDS
+from tests.core.names import scattered
 
 DRAWS = 60
 
 
 @pytest.fixture(scope="module")
 def lexicon() -> Lexicon:
-    vectors = np.random.default_rng(5).normal(size=(WORDS, 4)).astype(np.float32)
-    return Lexicon(Vocabulary.of([f"word{i}" for i in range(WORDS)]), vectors)
+    return scattered(WORDS, 4, 5)
 
 
 @pytest.mark.parametrize("name", MECHANISMS)

@@ -8,19 +8,18 @@ from threadpoolctl import threadpool_info
 
 from dptext_spark.audit.attacks.tokens import SUBKEY, sampled, simulate
 from dptext_spark.lexicon.lexicon import Lexicon
-from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import MVC, TEM, CusText, Mechanism, Vickrey
 from dptext_spark.mechanisms.numerics import matrices
 from dptext_spark.mechanisms.numerics.matrices import in_threads, products
 from dptext_spark.randomness.draws import Draws
+from tests.core.names import scattered
 
 V = 90
 
 
 @pytest.fixture(scope="module")
 def lexicon() -> Lexicon:
-    vectors = np.random.default_rng(4).normal(size=(V, 5)).astype(np.float32)
-    return Lexicon(Vocabulary.of([f"w{chr(97 + i // 26)}{chr(97 + i % 26)}" for i in range(V)]), vectors)
+    return scattered(V, 5, 4)
 
 
 def test_parts_come_back_in_order_and_matrix_products_take_one_thread() -> None:
@@ -33,14 +32,6 @@ def test_parts_come_back_in_order_and_matrix_products_take_one_thread() -> None:
     assert [part for part, _ in found] == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]]
     assert all(number == 1 for _, blas in found for number in blas)
     assert in_threads(work, np.arange(0), 4) == []
-
-
-def test_what_a_part_raises_is_raised() -> None:
-    def work(part: np.ndarray) -> None:
-        raise KeyError(int(part[0]))
-
-    with pytest.raises(KeyError):
-        in_threads(work, np.arange(3), 2)
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,7 @@ from dptext_spark.model.budget import with_importance
 from dptext_spark.model.certificate import certify
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.text.selection import Texts
+from tests.core.audit.plain_attacks import law_table
 from tests.core.ledger.test_ledger import entry
 from tests.core.mechanisms.test_contract import PARAMETERS
 from tests.core.names import names
@@ -188,14 +189,6 @@ RECORDS = list(itertools.product(range(5), repeat=3))
 SLACK = 1e-9  # the rounding of three draws
 
 
-def laws(sampler: Any) -> np.ndarray:
-    table = np.zeros((5, 5))
-    for word in range(5):
-        law = sampler.law(word)
-        table[word, law.ids] = law.probability
-    return table
-
-
 def distances(mechanism: Mechanism) -> np.ndarray:
     if isinstance(mechanism, Diffractor):
         order = mechanism.walked(lexicon_of(FIVE)).order
@@ -264,7 +257,7 @@ def test_the_bound_of_a_record_holds_for_all_records_of_three_words(
     mechanism = EXACT[name]
     found = case(lexicon_of(FIVE), mechanism, level, SELECTION[chosen])
     bound, once = read(found), level == "record"
-    tables = [laws(one) for one in found.model.samplers]
+    tables = [law_table(one, 5) for one in found.model.samplers]
     away, pairs = distances(mechanism), comparable(mechanism, tables)
     words = np.array(names(5))
     texts = pa.array([" ".join(words[list(record)]) for record in RECORDS])
@@ -301,7 +294,7 @@ def test_a_word_that_comes_twice_counts_as_it_is_said_to(level: str, chosen: str
     """At token level each occurrence is a draw of its own; what a run counts is what these draws lose at most."""
     mechanism = CusText(2.0, k=5)
     found = case(lexicon_of(FIVE), mechanism, level, SELECTION[chosen])
-    tables = [laws(one) for one in found.model.samplers]
+    tables = [law_table(one, 5) for one in found.model.samplers]
     epsilons = [one.guarantee.epsilon for one in found.model.samplers]
     words = names(5)
     (picked,) = found.model.choose([Texts(pa.array([" ".join([words[0]] * 3)]))]) or (None,)
@@ -327,7 +320,7 @@ def test_a_word_that_comes_twice_counts_as_it_is_said_to(level: str, chosen: str
 def test_the_certificate_names_the_words_that_it_is_about(name: str) -> None:
     mechanism = EXACT[name]
     model = case(lexicon_of(FIVE), mechanism, "token", None).model
-    table, away = laws(model.sampler), distances(mechanism)
+    table, away = law_table(model.sampler, 5), distances(mechanism)
     said = certify(model).sentence
     match = re.match(r"Confirmed: no pair of ([a-z ]+?) loses more than ([\d.]+)", said)
     assert match is not None
@@ -352,9 +345,8 @@ def test_the_certificate_names_the_words_that_it_is_about(name: str) -> None:
             float(re.search(pattern, said)[1])  # type: ignore[index]
             for pattern in (r"such a word loses at most ([\d.]+) for each", r"ln\(1/p\) = ([\d.]+) more")
         )
-        assert np.allclose(
-            table[:2, :2], np.diag([0.7, 0.7])
-        )  # an output that is not sensitive reveals its input
+        # An output that is not sensitive reveals its input.
+        assert np.allclose(table[:2, :2], np.diag([0.7, 0.7]))
         logs = np.abs(np.log(table[:, None, 2:]) - np.log(table[:, 2:])).max(axis=2)
         mixed = (np.arange(5) >= 2)[:, None] != (np.arange(5) >= 2)
         assert (logs <= per * away + np.where(mixed, more, 0.0) + SLACK).all()

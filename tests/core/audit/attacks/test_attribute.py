@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import itertools
 
 import numpy as np
 import pytest
@@ -18,21 +18,14 @@ pytest.importorskip("sklearn", reason="the extra [audit] is not installed")
 def test_a_code_fools_only_who_does_not_know_it() -> None:
     texts, labels = labelled(600, 1)
     found = attribute_attack(Both(texts, replaced(texts, 1.0, 2, swap=True)), labels, seed=3)
-    assert found.rows == (480, 60, 60)
-    assert found.classes == 2
-    assert found.random == 0.5
-    assert found.private.accuracy.value < 0.1
-    assert found.private.f1.value < 0.1
+    assert (found.rows, found.classes, found.random) == ((480, 60, 60), 2, 0.5)
+    assert max(found.private.accuracy.value, found.private.f1.value) < 0.1
     for side in (found.adaptive, found.unprotected):
-        assert side.accuracy.value > 0.9
-        assert side.f1.value > 0.9
+        assert min(side.accuracy.value, side.f1.value) > 0.9
         assert side.accuracy.lower <= side.accuracy.value <= side.accuracy.upper
     assert 0.3 < found.majority.f1.value < 0.45 < found.majority.accuracy.value < 0.8
     assert found.restricted
     assert not found.exact
-    said = json.loads(json.dumps(found.as_dict(), allow_nan=False))
-    assert "other authors" in said["knows"]
-    assert "C = " in said["settings"]["classifier"]
 
 
 def test_nothing_is_left_of_words_that_become_anything() -> None:
@@ -58,9 +51,7 @@ def test_a_user_is_in_one_part_only() -> None:
     assert [len(part) for part in parts] == [240, 30, 30]
     assert sorted(np.concatenate(parts).tolist()) == list(range(300))
     named = [{users[i] for i in part.tolist()} for part in parts]
-    assert not (named[0] & named[1])
-    assert not (named[1] & named[2])
-    assert not (named[0] & named[2])
+    assert not any(first & second for first, second in itertools.combinations(named, 2))
     assert all((a == b).all() for a, b in zip(parts, split(300, users, 7), strict=True))
     assert not all((a == b).all() for a, b in zip(parts, split(300, users, 8), strict=True))
     assert [len(part) for part in split(300, None, 0)] == [240, 30, 30]
@@ -70,10 +61,11 @@ def test_a_user_is_in_one_part_only() -> None:
 
 def test_attributes_that_cannot_be_attacked() -> None:
     texts = [f"word{i}" for i in range(20)]
-    with pytest.raises(DataError, match="gender: 1 class in 20 rows") as error:
-        attribute_attack(Both(texts, texts), ["secret"] * 20, column="gender")
-    assert "secret" not in str(error.value)
-    with pytest.raises(DataError, match="gender: 19 given for 20 texts"):
-        attribute_attack(Both(texts, texts), ["a"] * 19, column="gender")
-    with pytest.raises(DataError, match=r"texts\.private: 3 given for 20"):
-        attribute_attack(Both(texts, texts[:3]), ["a", "b"] * 10)
+    for private, labels, message in (
+        (texts, ["secret"] * 20, "gender: 1 class in 20 rows"),
+        (texts, ["a"] * 19, "gender: 19 given for 20 texts"),
+        (texts[:3], ["a", "b"] * 10, r"texts\.private: 3 given for 20"),
+    ):
+        with pytest.raises(DataError, match=message) as error:
+            attribute_attack(Both(texts, private), labels, column="gender")
+        assert "secret" not in str(error.value)

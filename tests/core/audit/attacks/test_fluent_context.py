@@ -58,12 +58,9 @@ def test_words_are_replaced_after_what_is_released(sampler: Any, tokens: Tokens)
     known = flat(NUMBERS)[0]
     for row in range(tokens.records):
         for i in range(int(tokens.bounds[row]), int(tokens.bounds[row + 1])):
-            first = i == tokens.bounds[row]
-            last = (
-                NO_WORD
-                if first
-                else (tokens.outputs[i - 1] if tokens.drawn[i - 1] else max(known[i - 1], NO_WORD))
-            )
+            last = NO_WORD
+            if i > tokens.bounds[row]:
+                last = tokens.outputs[i - 1] if tokens.drawn[i - 1] else max(known[i - 1], NO_WORD)
             assert before[i] == last
     blocks = np.stack([at, np.zeros(len(at))], axis=1).astype(np.uint64)
     again = sampler.sample_after(tokens.words[at], before[at], Draws(SUBKEY, blocks))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 
@@ -43,9 +41,6 @@ def test_a_model_that_learns_by_heart_gives_its_members_away() -> None:
     assert none.auc.lower < none.auc.value < none.auc.upper
     assert found.restricted
     assert not found.exact
-    said = json.loads(json.dumps(found.as_dict(), allow_nan=False))
-    assert said["knows"].startswith("The adversary holds")
-    assert said["settings"]["texts"] == 1_200
 
 
 def test_the_users_that_are_attacked_are_nobodys_training() -> None:
@@ -84,20 +79,17 @@ def test_users_are_numbered_as_they_come() -> None:
 
 
 @pytest.mark.parametrize(
-    ("private", "labels", "users", "message"),
+    ("texts", "private", "labels", "users", "message"),
     [
-        (15, 16, 16, "texts.private: 15 given for 16 texts"),
-        (16, 15, 16, "labels: 15 given for 16 texts"),
-        (16, 16, 15, "users: 15 given for 16 texts"),
+        (16, 15, 16, 16, "texts.private: 15 given for 16 texts"),
+        (16, 16, 15, 16, "labels: 15 given for 16 texts"),
+        (16, 16, 16, 15, "users: 15 given for 16 texts"),
+        (7, 7, 7, 7, "users: 7 given"),
     ],
 )
-def test_lengths_that_differ(private: int, labels: int, users: int, message: str) -> None:
-    with pytest.raises(DataError, match=message):
-        membership_attack(
-            TextClassifier(), Both(["a"] * 16, ["a"] * private), ["x"] * labels, list(range(users))
-        )
-
-
-def test_too_few_users() -> None:
-    with pytest.raises(DataError, match="users: 7 given; the attack needs at least 8"):
-        membership_attack(TextClassifier(), Both(["a"] * 7, ["a"] * 7), ["x", "y"] * 3 + ["x"])
+def test_lengths_that_differ_and_too_few_users(
+    texts: int, private: int, labels: int, users: int, message: str
+) -> None:
+    classes = [["x", "y"][place % 2] for place in range(labels)]
+    with pytest.raises(DataError, match=f"^{message}"):
+        membership_attack(TextClassifier(), Both(["a"] * texts, ["a"] * private), classes, list(range(users)))

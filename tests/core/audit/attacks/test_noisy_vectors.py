@@ -10,7 +10,6 @@ from dptext_spark.audit.attacks.bayes import bayes_attack
 from dptext_spark.audit.attacks.noisy_vectors import _Place, bayes_between, candidates_of_vectors
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.prior import zipf
-from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import (
     MVC,
     Gaussian,
@@ -22,6 +21,7 @@ from dptext_spark.mechanisms import (
     Vickrey,
 )
 from dptext_spark.randomness.draws import Draws
+from tests.core.names import lexicon_at, scattered
 
 V, D = 50, 4
 MADE: dict[str, Mechanism] = {
@@ -38,8 +38,7 @@ MADE: dict[str, Mechanism] = {
 
 @pytest.fixture(scope="module")
 def lexicon() -> Lexicon:
-    vectors = np.random.default_rng(2).normal(size=(V, D)).astype(np.float32)
-    return Lexicon(Vocabulary.of([f"w{chr(97 + i // 26)}{chr(97 + i % 26)}" for i in range(V)]), vectors)
+    return scattered(V, D, 2)
 
 
 def draws(n: int) -> Draws:
@@ -72,23 +71,12 @@ def test_densities_are_those_of_the_formulas(lexicon: Lexicon, name: str) -> Non
     found = _Place.of(sampler).density(noisy)
     size = sampler.centers.shape[1]
     root = sampler.columns.T if len(sampler.columns) else np.eye(size)
-    truth = np.array(
-        [
-            [
-                plain(sampler.noise, sampler.parameters, root, z - c.astype(np.float64))
-                for c in sampler.centers
-            ]
-            for z in noisy
-        ]
-    )
+    centers, parameters = sampler.centers.astype(np.float64), sampler.parameters
+    truth = np.array([[plain(sampler.noise, parameters, root, z - c) for c in centers] for z in noisy])
     assert np.isfinite(truth[np.arange(20), ids]).all()
     # Up to a constant for each vector.
-    np.testing.assert_allclose(
-        found - found[np.arange(20), ids][:, None],
-        truth - truth[np.arange(20), ids][:, None],
-        rtol=2e-3,
-        atol=2e-3,
-    )
+    ours, theirs = (density - density[np.arange(20), ids][:, None] for density in (found, truth))
+    np.testing.assert_allclose(ours, theirs, rtol=2e-3, atol=2e-3)
 
 
 @pytest.mark.parametrize("name", ["mvc", "mahalanobis", "truncated"])
@@ -127,8 +115,8 @@ def test_candidates_of_vectors_hold_the_word(lexicon: Lexicon) -> None:
 
 
 def test_noise_in_a_plane_has_no_density() -> None:
-    flat = np.random.default_rng(4).normal(size=(30, 4)).astype(np.float32)
+    flat = scattered(30, 4, 4).vectors.copy()
     flat[:, 3] = flat[:, 2]
-    lexicon = Lexicon(Vocabulary.of([f"w{chr(97 + i // 26)}{chr(97 + i % 26)}" for i in range(30)]), flat)
+    lexicon = lexicon_at(flat)
     assert Mahalanobis(epsilon=2.0, lam=1.0).compile(lexicon).noisy_vectors() is None
     assert Mahalanobis(epsilon=2.0, lam=0.5).compile(lexicon).noisy_vectors() is not None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 
 from dptext_spark.audit.attacks.adversary import adversary
@@ -19,9 +18,10 @@ from dptext_spark.audit.attacks.posterior import (
 )
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.prior import zipf
-from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import MVC, TEM, CusText, Diffractor, Mechanism, Sampler, SanText
 from dptext_spark.mechanisms.samplers import ExponentialSampler
+from tests.core.audit.plain_attacks import law_table
+from tests.core.names import scattered
 
 V = 160
 WORDS = [f"w{chr(97 + i // 26 % 26)}{chr(97 + i % 26)}" for i in range(V)]
@@ -40,8 +40,7 @@ MADE: dict[str, Mechanism] = {
 
 @pytest.fixture(scope="module")
 def lexicon() -> Lexicon:
-    vectors = np.random.default_rng(3).normal(size=(V, 6)).astype(np.float32)
-    return Lexicon(Vocabulary.of(WORDS), vectors)
+    return scattered(V, 6, 3)
 
 
 @pytest.fixture(scope="module")
@@ -49,21 +48,12 @@ def samplers(lexicon: Lexicon) -> dict[str, Sampler]:
     return {name: mechanism.over_epsilons(lexicon)(mechanism.epsilon) for name, mechanism in MADE.items()}  # type: ignore[attr-defined]
 
 
-def laws(sampler: Sampler) -> npt.NDArray[np.float64]:
-    whole = np.zeros((V, V))
-    for word in range(V):
-        law = sampler.law(word)
-        assert law is not None
-        whole[word, law.ids] = law.probability
-    return whole
-
-
 @pytest.mark.parametrize("name", MADE)
 def test_columns_are_the_laws(samplers: dict[str, Sampler], name: str) -> None:
     outputs = np.array([0, 5, V - 1, 77, *range(20, 60)], np.int32)
     assert samplers[name].law_columns() is not None
     np.testing.assert_allclose(
-        columns_of(samplers[name])(outputs), laws(samplers[name])[:, outputs].T, rtol=2e-4, atol=1e-12
+        columns_of(samplers[name])(outputs), law_table(samplers[name], V)[:, outputs].T, rtol=2e-4, atol=1e-12
     )
 
 
@@ -71,27 +61,21 @@ def test_columns_are_the_laws(samplers: dict[str, Sampler], name: str) -> None:
 def test_single_probabilities_are_the_laws(samplers: dict[str, Sampler], name: str) -> None:
     words, outputs = (one.ravel() for one in np.divmod(np.arange(V * V, dtype=np.int32), V))
     found = columns_of(samplers[name]).probability(words, outputs).reshape(V, V)
-    np.testing.assert_allclose(found, laws(samplers[name]), rtol=1e-9, atol=1e-15)
+    np.testing.assert_allclose(found, law_table(samplers[name], V), rtol=1e-9, atol=1e-15)
 
 
 def test_laws_with_a_tail_are_the_formula_too() -> None:
     """700 outputs do not fit an alias row of 512: the rest of each law is proposed and accepted."""
     words = 1_400
-    vectors = np.random.default_rng(5).normal(size=(words, 6)).astype(np.float32)
-    names = [f"w{chr(97 + i // 676)}{chr(97 + i // 26 % 26)}{chr(97 + i % 26)}" for i in range(words)]
-    sampler = SanText(epsilon=1.0, sensitive=0.5, p=0.3).compile(Lexicon(Vocabulary.of(names), vectors))
+    sampler = SanText(epsilon=1.0, sensitive=0.5, p=0.3).compile(scattered(words, 6, 5))
     every = np.arange(words, dtype=np.int32)
     for word in (0, 699, 700, 1_399):  # kept or not
         law = sampler.law(word)
         assert law is not None
         whole = np.zeros(words)
         whole[law.ids] = law.probability
-        np.testing.assert_allclose(
-            columns_of(sampler).probability(np.full(words, word, np.int32), every),
-            whole,
-            rtol=1e-9,
-            atol=1e-15,
-        )
+        single = columns_of(sampler).probability(np.full(words, word, np.int32), every)
+        np.testing.assert_allclose(single, whole, rtol=1e-9, atol=1e-15)
         some = np.array([word, 5, 800, 1_200], np.int32)
         np.testing.assert_allclose(columns_of(sampler)(some)[:, word], whole[some], rtol=2e-4, atol=1e-12)
 
@@ -163,9 +147,8 @@ def test_a_law_that_was_compiled_for_some_words_only_is_attacked(
     lexicon: Lexicon, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("dptext_spark.audit.attacks.adversary.SMALL", 10)
-    some = np.arange(
-        5, len(lexicon), dtype=np.int32
-    )  # the first word, by whose law kinds are told apart, has none
+    # The first word, by whose law kinds are told apart, has none.
+    some = np.arange(5, len(lexicon), dtype=np.int32)
     (sampler,) = ExponentialSampler.compile_many(lexicon.vectors, [(2.0, math.inf)], some)
     prior = np.where(np.arange(len(lexicon)) < 5, 0.0, 1.0) / len(some)
     whole = SanText(epsilon=2.0).compile(lexicon)

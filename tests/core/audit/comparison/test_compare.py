@@ -57,6 +57,12 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="module")
+def texts(places: Path) -> list[Records]:
+    """The public and the private text, with labels."""
+    return [read_records(places / name, name, "last") for name in ("public", "private")]
+
+
 @pytest.fixture
 def config(places: Path) -> ModelConfig:
     return parse_model_config({"lexicon": {"source": str(places / "lexicon")}, "mechanism": {"k": 8}})
@@ -71,9 +77,8 @@ def command(places: Path, *more: object) -> list[str]:
     ]
 
 
-def test_more_epsilon_is_more_risk_and_more_use(config: ModelConfig, places: Path) -> None:
+def test_more_epsilon_is_more_risk_and_more_use(config: ModelConfig, texts: list[Records]) -> None:
     asked = ComparisonSpec.of(config, "custext,diffractor:form=tem,tem", ["0.5,3,12"], **SIZES)
-    texts = [read_records(places / name, name, "last") for name in ("public", "private")]
     found = compare(config, asked, *texts)
     assert len(found.points) == 9
     assert found.refused == ()
@@ -98,29 +103,23 @@ def test_more_epsilon_is_more_risk_and_more_use(config: ModelConfig, places: Pat
     assert next(iter(values)) == "restricted"
 
 
-def test_a_third_text_judges_the_word_order(config: ModelConfig, places: Path) -> None:
+def test_a_third_text_judges_the_word_order(config: ModelConfig, places: Path, texts: list[Records]) -> None:
     asked = ComparisonSpec.of(config, "custext", ["1,30"], **SIZES)
-    public, private, third = (
-        read_records(places / name, name, "last") for name in ("public", "private", "third")
-    )
-    found = compare(config, asked, public, private, language=third)
+    found = compare(config, asked, *texts, language=read_records(places / "third", "third", "last"))
     low, high = (one.utilities[ORDER] for one in found.points)
     assert low.value < high.value < 1.1
     assert low.lower <= low.value <= low.upper
     assert found.unprotected[ORDER].value == 1
     assert "order, %" in comparison_text(found, 200)
-    for wrong in (public, private):
-        with pytest.raises(
-            SettingsError, match="language: the public or the private text given; valid: a third"
-        ):
-            compare(config, asked, public, private, language=wrong)
+    for wrong in texts:
+        with pytest.raises(SettingsError, match=r"^language: "):
+            compare(config, asked, *texts, language=wrong)
 
 
-def test_an_encoder_compares_too(config: ModelConfig, places: Path, tmp_path: Path) -> None:
+def test_an_encoder_compares_too(config: ModelConfig, texts: list[Records], tmp_path: Path) -> None:
     for name in ("onnx", "onnxruntime", "tokenizers", "safetensors"):
         pytest.importorskip(name, reason="the extra [encoder] is not installed")
     asked = ComparisonSpec.of(config, "custext", ["1,12"], encoder=str(make_tiny_bert(tmp_path)), **SIZES)
-    texts = [read_records(places / name, name, "last") for name in ("public", "private")]
     found = compare(config, asked, *texts)
     low, high = (one.utilities[EMBEDDED] for one in found.points)
     assert low.lower <= low.value <= low.upper
@@ -128,28 +127,24 @@ def test_an_encoder_compares_too(config: ModelConfig, places: Path, tmp_path: Pa
     assert found.unprotected[EMBEDDED].value == 1
     assert len(found.settings.encoder) == 64
     assert (CONTEXT, EMBEDDED) in [(one.risk, one.utility) for one in found.frontiers]
-    said = comparison_text(found, 200)
-    assert "embedding, %" in said
-    assert "the sentence embeddings of a record" in said
-    with pytest.raises(SettingsError, match="encoder: 'no-such-bert' is neither a folder nor"):
+    assert "embedding, %" in comparison_text(found, 200)
+    with pytest.raises(SettingsError, match="encoder: 'no-such-bert'"):
         ComparisonSpec.of(config, "custext", ["1,12"], encoder="no-such-bert", **SIZES)
 
 
-def test_draws_are_between_bounds_that_hold_the_truth(config: ModelConfig, places: Path) -> None:
-    texts = [read_records(places / name, name, "last") for name in ("public", "private")]
+def test_draws_are_between_bounds_that_hold_the_truth(config: ModelConfig, texts: list[Records]) -> None:
     asked = ComparisonSpec.of(config, "mvc", ["1,20"], **SIZES)
     low, high = compare(config, asked, *texts).points
     for one in (low, high):
         figure = one.risks[BAYES]
         assert not figure.exact
         assert figure.lower <= figure.value <= figure.upper
-        assert one.more.how.startswith("between bounds, from 4,096 words")
+        assert "4,096" in one.more.how
     # At this ε every word stays.
     assert high.risks[BAYES].lower > 0.95 > 0.5 > low.risks[BAYES].lower
     refused = ComparisonSpec.of(config, "truncated_gumbel", ["60,90"], **SIZES)
     for one in compare(config, refused, *texts).points:
-        assert "the 20 likeliest words" in one.more.how
-        assert "20 draws" in one.more.how
+        assert one.more.how.count("20 ") == 2
 
 
 @pytest.mark.long
@@ -175,43 +170,35 @@ def test_the_page_is_for_its_owner_alone(
     assert capsys.readouterr().out == first
 
 
-def test_the_table_says_what_is_best(places: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_public_text_needs_no_labels(places: Path, capsys: pytest.CaptureFixture[str]) -> None:
     grids = ("--epsilons", "0.2,2,8,60", "--epsilons", "custext=1,40")
     bare = places / "bare"
     bare.write_text((places / "public").read_text(encoding="utf-8").replace("\tyes", "").replace("\tno", ""))
-    texts = ("--public", bare, "--public-labels", "none")
-    assert main(command(places, "--mechanisms", "custext,tem", *grids, *texts, "--levels", "0.001,0.5")) == 0
-    out = capsys.readouterr().out
-    said = " ".join(out.split())
-    assert "Words kept at equal risk, one word alone" in out
-    assert "Restricted: figures in this file" in said
-    assert "0.1 % not reached - -" in said
-    assert "custext, tem: exact: every law of the lexicon was read." in said
-    assert "unprotected text" in said
+    without = ("--public", bare, "--public-labels", "none")
+    assert (
+        main(command(places, "--mechanisms", "custext,tem", *grids, *without, "--levels", "0.001,0.5")) == 0
+    )
+    assert "0.1 % not reached - -" in " ".join(capsys.readouterr().out.split())
 
 
 @pytest.mark.parametrize(
     ("mechanisms", "epsilons", "said"),
     [
-        ("custex", ["1,2"], "mechanisms: 'custex' is not known; valid: custext,"),
+        ("custex", ["1,2"], "mechanisms: 'custex'"),
+        ("", ["1,2"], "mechanisms: ''"),
         ("custext,custext", ["1,2"], "mechanisms: 'custext' is named twice"),
-        ("custext:kk=2", ["1,2"], "mechanism.kk: no such setting"),
+        ("custext:kk=2", ["1,2"], "mechanism.kk: "),
         ("custext:epsilon=2", ["1,2"], "mechanisms: 'custext:epsilon=2' sets ε"),
-        ("custext", [""], "epsilons: [] given; valid: 2 or more, each above the last"),
-        ("custext", ["1,2", "3,4"], "epsilons: given twice for all; valid: once."),
-        ("custext", ["custext=1,2", "custext=3,4"], "epsilons: given twice for custext; valid: once."),
-        ("custext", ["-1,2"], "epsilons: [-1.0, 2.0] given; valid: one or more finite numbers of 0 or more"),
-        ("", ["1,2"], "mechanisms: '' is not known; valid: custext,"),
-        ("custext", [], "epsilons: none given for custext; valid: 2 or more"),
-        (
-            "custext",
-            ["2,1"],
-            "epsilons: [2.0, 1.0] given; valid: one or more finite numbers of 0 or more, each above",
-        ),
+        ("custext", [""], "epsilons: [] given"),
+        ("custext", ["1,2", "3,4"], "epsilons: given twice for all"),
+        ("custext", [], "epsilons: none given for custext"),
+        ("custext", ["custext=1,2", "custext=3,4"], "epsilons: given twice for custext"),
+        ("custext", ["-1,2"], "epsilons: [-1.0, 2.0] given"),
+        ("custext", ["2,1"], "epsilons: [2.0, 1.0] given"),
         ("custext", ["1,1"], "epsilons: [1.0, 1.0] given"),
-        ("custext", ["1"], "epsilons: [1.0] given; valid: 2 or more"),
-        ("custext", ["1,x"], "epsilons: '1,x' given; valid: numbers with commas"),
-        ("custext", ["tem=1,2"], "epsilons: 'tem' is not known; valid: custext."),
+        ("custext", ["1"], "epsilons: [1.0] given"),
+        ("custext", ["1,x"], "epsilons: '1,x' given"),
+        ("custext", ["tem=1,2"], "epsilons: 'tem' is not known"),
         ("custext,tem", ["tem=1,2"], "epsilons: none given for custext"),
     ],
 )
@@ -221,67 +208,55 @@ def test_a_wrong_grid_or_name(config: ModelConfig, mechanisms: str, epsilons: li
     assert said in str(caught.value)
 
 
-def test_other_wrong_input(config: ModelConfig, places: Path) -> None:
-    texts = [read_records(places / name, name, "last") for name in ("public", "private")]
-    with pytest.raises(SettingsError, match="levels"):
-        ComparisonSpec.of(config, "custext", ["1,2"], "0.5,0.1")
-    with pytest.raises(SettingsError, match=r"attacked: 1 given; valid: 2 or more"):
-        ComparisonSpec.of(config, "custext", ["1,2"], attacked=1)
-    asked = ComparisonSpec.of(config, "tem", ["0,1"], **SIZES)
-    with pytest.raises(
-        SettingsError, match=r"epsilons: tem accepts fewer than 2 of them. mechanism.epsilon: 0"
-    ):
-        compare(config, asked, *texts)
-    with pytest.raises(SettingsError, match="public: the private text itself"):
-        compare(config, asked, texts[1], texts[1])
-    chosen = config.model_copy(update={"importance": Importance(percent=30)})
-    with pytest.raises(SettingsError, match="importance: given, but a comparison draws all words"):
-        compare(chosen, asked, *texts)
+@pytest.mark.parametrize(
+    ("field", "given"), [("levels", {"levels": "0.5,0.1"}), ("attacked", {"attacked": 1})]
+)
+def test_other_wrong_settings(config: ModelConfig, field: str, given: dict[str, Any]) -> None:
+    with pytest.raises(SettingsError, match=rf"^{field}"):
+        ComparisonSpec.of(config, "custext", ["1,2"], **given)
 
 
-def test_too_few_epsilons_are_told_before_anything_is_compiled(
-    config: ModelConfig, places: Path, monkeypatch: pytest.MonkeyPatch
+def test_what_cannot_be_compared_is_told_before_anything_is_compiled(
+    config: ModelConfig, texts: list[Records], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    texts = [read_records(places / name, name, "last") for name in ("public", "private")]
-    asked = ComparisonSpec.of(config, "custext,tem", ["custext=1,2", "tem=0,1"], **SIZES)
     monkeypatch.setattr("dptext_spark.audit.comparison.compare.load_lexicons", None)
-    with pytest.raises(SettingsError, match="epsilons: tem accepts fewer than 2 of them"):
-        compare(config, asked, *texts)
+    asked = ComparisonSpec.of(config, "custext,tem", ["custext=1,2", "tem=0,1"], **SIZES)
+    chosen = config.model_copy(update={"importance": Importance(percent=30)})
+    for field, settings, public in (
+        ("epsilons: tem", config, texts[0]),
+        ("public", config, texts[1]),
+        ("importance", chosen, texts[0]),
+    ):
+        with pytest.raises(SettingsError, match=f"^{field}"):
+            compare(settings, asked, public, texts[1])
 
 
 def test_an_epsilon_that_is_refused_leaves_the_others(config: ModelConfig, places: Path) -> None:
-    texts = [read_records(places / name, name) for name in ("public", "private")]
+    unlabelled = [read_records(places / name, name) for name in ("public", "private")]
     asked = ComparisonSpec.of(config, "custext,tem", ["0,1,2"], **SIZES)
-    found = compare(config, asked, *texts)
-    assert [(one.mechanism, one.epsilon) for one in found.points] == [
-        ("custext", 0.0), ("custext", 1.0), ("custext", 2.0), ("tem", 1.0), ("tem", 2.0),
-    ]  # fmt: skip
-    assert [one[:2] for one in found.refused] == [("tem", 0.0)]
+    found = compare(config, asked, *unlabelled)
+    points = [(point.mechanism, point.epsilon) for point in found.points]
+    assert points == [*(("custext", epsilon) for epsilon in (0.0, 1.0, 2.0)), ("tem", 1.0), ("tem", 2.0)]
+    assert [refused[:2] for refused in found.refused] == [("tem", 0.0)]
 
 
 def test_laws_that_are_compiled_together_give_the_points_of_each_alone(
-    config: ModelConfig, places: Path, monkeypatch: pytest.MonkeyPatch
+    config: ModelConfig, texts: list[Records], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    texts = [read_records(places / name, name, "last") for name in ("public", "private")]
     asked = ComparisonSpec.of(config, "santext,tem", ["0.5,2"], **SIZES)
     monkeypatch.setattr("dptext_spark.audit.attacks.adversary.SMALL", 10)
     steps: list[str] = []
     together = compare(config, asked, *texts, progress=lambda step, share: steps.append(step))
-    assert [step for step in steps if "compiling" in step] == [
-        "santext, ε = 0.5 (1 of 4): compiling 4 laws together",
-        "santext, ε = 2 (2 of 4): compiling",
-        "tem, ε = 0.5 (3 of 4): compiling",
-        "tem, ε = 2 (4 of 4): compiling",
-    ]
+    compiling = [step.split("compiling")[1] for step in steps if "compiling" in step]
+    assert compiling == [" 4 laws together", "", "", ""]
     monkeypatch.setattr("dptext_spark.audit.comparison.corpus.words_of", lambda text: None)
     assert together.points == compare(config, asked, *texts).points
     assert "drawn from the prior" in together.points[0].more.how
 
 
 def test_processors_make_no_difference(
-    config: ModelConfig, places: Path, monkeypatch: pytest.MonkeyPatch
+    config: ModelConfig, texts: list[Records], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    texts = [read_records(places / name, name, "last") for name in ("public", "private")]
     asked = ComparisonSpec.of(config, "diffractor,mvc,tem", ["2,8"], **SIZES)
     monkeypatch.setattr("dptext_spark.audit.attacks.adversary.SMALL", 10)
     monkeypatch.setattr("dptext_spark.audit.attacks.tokens.DRAWN", 100)
@@ -293,9 +268,8 @@ def test_processors_make_no_difference(
 
 
 def test_settings_of_the_file_are_those_of_the_mechanism_that_it_names(config: ModelConfig) -> None:
-    curves: dict[str, Any] = ComparisonSpec.of(
-        config, "custext,custext:k=4,custext:mapping=aggressive,tem", ["1,2"]
-    ).curves
+    named = "custext,custext:k=4,custext:mapping=aggressive,tem"
+    curves: dict[str, Any] = ComparisonSpec.of(config, named, ["1,2"]).curves
     assert [curves[name].k for name in list(curves)[:3]] == [8, 4, 8]
     assert curves["custext:mapping=aggressive"].mapping == "aggressive"
 
@@ -303,24 +277,18 @@ def test_settings_of_the_file_are_those_of_the_mechanism_that_it_names(config: M
 def test_one_class_of_labels(
     config: ModelConfig, places: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        "dptext_spark.audit.comparison.compare.load_lexicons", None
-    )  # it is told before anything else
+    # It is told before anything else.
+    monkeypatch.setattr("dptext_spark.audit.comparison.compare.load_lexicons", None)
     lines = (places / "private").read_text(encoding="utf-8").replace("\tyes", "\tno").splitlines()
     asked = ComparisonSpec.of(config, "custext", ["1,2"], **SIZES)
     public = read_records(places / "public", "public", "last")
     # Another label that is only tested does not help.
-    for number, (text, said) in enumerate(
-        (
-            (lines, "labels: 1 class in 90 rows; valid: two classes or more"),
-            ([*lines[:3], lines[3].replace("\tno", "\tyes"), *lines[4:]], "labels: 1 class in 90 rows"),
-            (lines[:3], "private: 3 records with labels; valid: 4 or more, for every 4th is tested."),
-        )
-    ):
-        (tmp_path / f"{number}").write_text("\n".join(text), encoding="utf-8")
-        with pytest.raises(DataError) as caught:
-            compare(config, asked, public, read_records(tmp_path / f"{number}", "private", "last"))
-        assert said in str(caught.value)
+    tested = [*lines[:3], lines[3].replace("\tno", "\tyes"), *lines[4:]]
+    one_class, few = "labels: 1 class in 90 rows", "private: 3 records with labels"
+    for text, message in ((lines, one_class), (tested, one_class), (lines[:3], few)):
+        (tmp_path / "private").write_text("\n".join(text), encoding="utf-8")
+        with pytest.raises(DataError, match=f"^{message}"):
+            compare(config, asked, public, read_records(tmp_path / "private", "private", "last"))
 
 
 def test_texts_without_words(config: ModelConfig, places: Path) -> None:
@@ -335,11 +303,6 @@ def test_texts_without_words(config: ModelConfig, places: Path) -> None:
 
 
 def test_the_command_line_has_the_defaults_of_the_code() -> None:
-    shown = inspect.signature(command_line).parameters
-    for option, field in (
-        ("records", "records"),
-        ("attacked", "attacked"),
-        ("words", "few"),
-        ("draws", "draws"),
-    ):
-        assert shown[option].default == getattr(ComparisonSpec, field)
+    options = inspect.signature(command_line).parameters
+    fields = {"records": "records", "attacked": "attacked", "words": "few", "draws": "draws"}
+    assert all(options[name].default == getattr(ComparisonSpec, field) for name, field in fields.items())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Sequence
 
 import pytest
 
@@ -12,6 +12,7 @@ from dptext_spark.audit.comparison.frontier import (
     Basis,
     Curve,
     Point,
+    Reached,
     best_at,
     check_levels,
     frontier,
@@ -40,30 +41,46 @@ LOW = (point("low", 1, 0.2, 0.3, 0.02), point("low", 2, 0.4, 0.5, 0.02), point("
 HIGH = (point("high", 0.1, 0.3, 0.7, 0.05), point("high", 0.2, 0.7, 0.9, 0.05))
 
 
-def test_it_is_linear_between_neighbours() -> None:
-    found = curve(*LOW).at(0.3)
+def reached(points: Sequence[Point], risk: float) -> Reached:
+    found = curve(*points).at(risk)
     assert found is not None
-    assert found.utility == pytest.approx(0.4)
-    assert found.between == (1, 2)
-    assert (found.lower, found.upper) == pytest.approx((0.38, 0.42))
-    found = curve(*LOW).at(0.7)
-    assert found is not None
-    assert found.utility == pytest.approx(0.5 + 0.1 * 0.75)
-    assert found.between == (2, 5)
+    return found
 
 
-def test_at_a_point_it_is_the_point() -> None:
-    for one in LOW:
-        found = curve(*LOW).at(one.risks["attack"].value)
-        assert found is not None
-        assert found.utility == one.utilities["use"].value
-        assert found.between == (one.epsilon, one.epsilon)
+UNSURE = [point("low", e, r, u, 0.0, 0.1) for e, r, u in ((1, 0.2, 0.3), (2, 0.4, 0.5), (5, 0.8, 0.6))]
+FALLING = [point("x", 1, 0.5, 0.5), point("x", 2, 0.4, 0.6), point("x", 3, 0.6, 0.8)]
+TWINS = [point("x", 2, 0.5, 0.7), point("x", 1, 0.5, 0.5)]
+# (points, a risk, the utility there, its bounds, the ε between which it lies).
+BETWEEN = {
+    "linear": (LOW, 0.3, 0.4, (0.38, 0.42), (1, 2)),
+    "linear, further": (LOW, 0.7, 0.5 + 0.1 * 0.75, None, (2, 5)),
+    **{
+        f"at point {n}": (LOW, LOW[n].risks["attack"].value, u, None, (e, e))
+        for n, u, e in ((0, 0.3, 1), (1, 0.5, 2), (2, 0.6, 5))
+    },
+    # An unsure risk widens the utility. Pessimist: the points stand at 0.3, 0.5, 0.9; optimist: at 0.1, 0.3, 0.7.
+    "unsure": (UNSURE, 0.5, 0.525, (0.5, 0.55), None),
+    # A risk that falls as ε grows is put in order, and points of one risk count as the most useful of them.
+    "falling": (FALLING, 0.45, 0.55, None, None),
+    "twins": (TWINS, 0.5, 0.7, None, (2, 2)),
+    "twins, first": ([*TWINS[::-1], point("x", 3, 0.9, 0.8)], 0.5, 0.7, None, None),
+}
+
+
+@pytest.mark.parametrize("name", BETWEEN)
+def test_what_lies_between_points(name: str) -> None:
+    points, risk, utility, bounds, between = BETWEEN[name]
+    found = reached(points, risk)
+    assert found.utility == pytest.approx(utility)
+    assert bounds is None or (found.lower, found.upper) == pytest.approx(bounds)
+    assert between is None or found.between == between
 
 
 def test_nothing_is_said_outside() -> None:
     assert curve(*LOW).at(0.19) is None
     assert curve(*LOW).at(0.81) is None
     assert curve(*LOW).reach == (0.2, 0.8)
+    assert curve(*FALLING).epsilons == (2, 1, 3)
 
 
 def test_nothing_is_said_where_bounds_leave_open_what_was_passed() -> None:
@@ -74,35 +91,6 @@ def test_nothing_is_said_where_bounds_leave_open_what_was_passed() -> None:
     assert unsure.at(0.4) is not None
     hopeless = curve(point("x", 1, 0.2, 0.3, 0.0, 0.5), point("x", 2, 0.6, 0.5, 0.0, 0.3))
     assert not any(hopeless.at(level / 100) for level in range(101))
-
-
-def test_an_unsure_risk_widens_the_utility() -> None:
-    unsure = [point("low", e, r, u, 0.0, 0.1) for e, r, u in ((1, 0.2, 0.3), (2, 0.4, 0.5), (5, 0.8, 0.6))]
-    found = curve(*unsure).at(0.5)
-    assert found is not None
-    # Pessimist: the points stand at 0.3, 0.5, 0.9; optimist: at 0.1, 0.3, 0.7.
-    assert found.lower == pytest.approx(0.5)
-    assert found.upper == pytest.approx(0.55)
-    assert found.utility == pytest.approx(0.525)
-
-
-def test_a_risk_that_falls_as_epsilon_grows_is_put_in_order() -> None:
-    found = curve(point("x", 1, 0.5, 0.5), point("x", 2, 0.4, 0.6), point("x", 3, 0.6, 0.8))
-    assert found.epsilons == (2, 1, 3)
-    reached = found.at(0.45)
-    assert reached is not None
-    assert reached.utility == pytest.approx(0.55)
-
-
-def test_points_of_one_risk_count_as_the_most_useful_of_them() -> None:
-    twins = curve(point("x", 2, 0.5, 0.7), point("x", 1, 0.5, 0.5))
-    found = twins.at(0.5)
-    assert found is not None
-    assert found.utility == 0.7
-    assert found.between == (2, 2)
-    first = curve(point("x", 1, 0.5, 0.5), point("x", 2, 0.5, 0.7), point("x", 3, 0.9, 0.8)).at(0.5)
-    assert first is not None
-    assert first.utility == 0.7
 
 
 def test_the_best_at_a_level() -> None:
@@ -146,9 +134,3 @@ def test_levels_that_are_none(levels: list[float]) -> None:
 def test_one_point_is_no_curve() -> None:
     with pytest.raises(SettingsError, match=r"^epsilons: 1 point\(s\) on the curve of low; valid: 2"):
         frontier(LOW[:1], "attack", "use")
-
-
-def test_the_frontier_is_plain_json() -> None:
-    values = json.loads(json.dumps(frontier([*LOW, *HIGH], "attack", "use").as_dict()))
-    assert values["levels"][0]["verdict"] == "low (no other reaches it)"
-    assert values["curves"][1]["epsilons"] == [0.1, 0.2]

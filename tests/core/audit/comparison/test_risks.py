@@ -15,17 +15,16 @@ from dptext_spark.audit.attacks.bigrams import Bigrams
 from dptext_spark.audit.comparison.frontier import BAYES, CONTEXT, Text, risks
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.prior import of_drawn
-from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import TEM, CusText, Sampler
 from tests.core.mechanisms.lawless import Lawless
+from tests.core.names import scattered
 
 V = 120
 
 
 @pytest.fixture(scope="module")
 def lexicon() -> Lexicon:
-    vectors = np.random.default_rng(8).normal(size=(V, 4)).astype(np.float32)
-    return Lexicon(Vocabulary.of([f"w{chr(97 + i // 26)}{chr(97 + i % 26)}" for i in range(V)]), vectors)
+    return scattered(V, 4, 8)
 
 
 @pytest.fixture(scope="module")

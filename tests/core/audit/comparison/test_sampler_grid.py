@@ -11,10 +11,10 @@ import pytest
 from dptext_spark.audit.comparison.compare import SamplerGrid
 from dptext_spark.errors import SettingsError
 from dptext_spark.lexicon.lexicon import Lexicon
-from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import TEM, CusText, Diffractor, SanText, diffractor
 from dptext_spark.mechanisms.samplers import ExponentialSampler
 from dptext_spark.randomness.draws import Draws
+from tests.core.names import scattered
 
 V = 600
 MADE: dict[str, Any] = {
@@ -33,8 +33,7 @@ TOGETHER = {"santext", "tem", "tem, narrow"}
 
 @pytest.fixture(scope="module")
 def lexicon() -> Lexicon:
-    vectors = np.random.default_rng(3).normal(size=(V, 4)).astype(np.float32)
-    return Lexicon(Vocabulary.of([f"w{chr(97 + i // 26)}{chr(97 + i % 26)}" for i in range(V)]), vectors)
+    return scattered(V, 4, 3)
 
 
 def test_it_draws_as_each_alone(lexicon: Lexicon, monkeypatch: pytest.MonkeyPatch) -> None:

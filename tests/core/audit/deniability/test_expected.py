@@ -29,6 +29,7 @@ from tests.core.mechanisms.fluent_toys import with_pairs
 from tests.core.names import beginning
 
 SLACK = 1e-9  # sums of floats, in another order
+LAW = CusText(epsilon=3.0, k=4)
 LEVELS = (Level(30, epsilon=0.5), Level(30), Level(None, epsilon=9.0))
 
 
@@ -90,10 +91,8 @@ def test_a_mean_beyond_the_quantiles_is_in_the_band() -> None:
     sampler = TableSampler.of(outputs, np.ones((4, 2)) / 2, Guarantee("epsilon_dp", 1.0), TableSummary())
     public = Prior("counts", np.array([0.5, 0.3, 0.16, 0.04]))
     words = Vocabulary.of(["aa", "bb", "cc", "dd"])
-    assert expected_change(Privatizer(words, sampler, Policy(stop_words="draw"), public=public)) == (
-        0.0,
-        pytest.approx(0.02),
-    )
+    model = Privatizer(words, sampler, Policy(stop_words="draw"), public=public)
+    assert expected_change(model) == (0.0, pytest.approx(0.02))
 
 
 @pytest.mark.parametrize("stop_words", ["keep", "draw"])
@@ -106,13 +105,8 @@ def test_whatever_levels_words_have_the_band_holds(
     chosen = Importance(provider=provider, levels=LEVELS, weights=("w",) if provider == "column" else ())
     random = np.random.default_rng(1)
     for size in (6, 40):
-        model = compile(
-            CusText(epsilon=3.0, k=4),
-            beginning(lexicon, size),
-            Policy(stop_words=stop_words),
-            consistency,
-            chosen,
-        )
+        some = beginning(lexicon, size)
+        model = compile(LAW, some, Policy(stop_words=stop_words), consistency, chosen)
         drawn = prior_of(model)
         if not drawn:
             assert expected_change(model) == deniability.NOT_DRAWN
@@ -121,11 +115,8 @@ def test_whatever_levels_words_have_the_band_holds(
         low, high = expected_change(model)
         every: Any = itertools.product(range(len(LEVELS)), repeat=len(drawn))
         if size > 6:
-            every = [
-                *random.integers(0, len(LEVELS), (300, len(drawn))),
-                by_level.argmin(0),
-                by_level.argmax(0),
-            ]
+            many = random.integers(0, len(LEVELS), (300, len(drawn)))
+            every = [*many, by_level.argmin(0), by_level.argmax(0)]
         found = []
         for levels in every:
             shares = list(zip(by_level[list(levels), range(len(drawn))].tolist(), drawn, strict=True))
@@ -148,21 +139,15 @@ def test_where_importance_leaves_words_in_clear_the_band_holds_for_any_choice(
     weights = ("w",) if provider == "column" else ()
     for share in ({"percent": 20}, {"levels": (Level(10, epsilon=0.5), Level(20, epsilon=9.0))}):
         chosen = Importance(provider=provider, weights=weights, **share)
-        model = compile(
-            CusText(epsilon=3.0, k=4), lexicon, Policy(stop_words=stop_words), consistency, chosen
-        )
+        model = compile(LAW, lexicon, Policy(stop_words=stop_words), consistency, chosen)
         single = [one for sampler in model.samplers for one in changes(model, sampler)]
         assert expected_change(model) == pytest.approx((min(single), max(single)), abs=1e-6)
 
 
 def test_places_that_no_word_decides_are_a_sample_like_any(lexicon: Lexicon) -> None:
-    law = CusText(epsilon=3.0, k=4)
-    whole = compile(law, lexicon)
-    assert expected_change(
-        compile(law, lexicon, importance=Importance(provider="random", percent=20))
-    ) == expected_change(whole)
-    leaning = compile(law, lexicon, None, "record", Importance(provider="random", percent=20))
-    assert expected_change(leaning) != expected_change(whole)
+    whole, some = expected_change(compile(LAW, lexicon)), Importance(provider="random", percent=20)
+    assert expected_change(compile(LAW, lexicon, importance=some)) == whole
+    assert expected_change(compile(LAW, lexicon, None, "record", some)) != whole
 
 
 @pytest.mark.parametrize("distance", [0.1, 1.0, 4.0])
@@ -222,15 +207,15 @@ def test_where_no_law_tells_the_reason_stands_instead(
     noise = Laplace(epsilon=20.0)
     law = CusText(epsilon=2.0, k=3).compile(few)
     of_record = Privatizer(few, law, selector=BudgetSelector(Budget(record=1.0), np.array([9])))
-    assert expected_change(of_record) == deniability.OF_RECORD
-    assert (
-        expected_change(compile(CusText(epsilon=2.0, k=3, fluent=True), with_pairs(few)))
-        == deniability.OF_CONTEXT
-    )
-    idf = Importance(provider="idf", percent=30)
-    assert expected_change(compile(noise, lexicon, importance=idf)) == deniability.NOT_ALL
+    of_context = compile(CusText(epsilon=2.0, k=3, fluent=True), with_pairs(few))
+    not_all = compile(noise, lexicon, importance=Importance(provider="idf", percent=30))
+    for model, reason in (
+        (of_record, deniability.OF_RECORD),
+        (of_context, deniability.OF_CONTEXT),
+        (not_all, deniability.NOT_ALL),
+    ):
+        assert expected_change(model) == reason
     monkeypatch.setattr(deniability, "WORK", 1 << 16)
     assert expected_change(compile(noise, lexicon)) == deniability.NOT_QUICK
-    assert expected_change(compile(CusText(epsilon=2.0), lexicon)) == pytest.approx(
-        by_hand(compile(CusText(epsilon=2.0), lexicon)), rel=1e-6
-    )
+    quick = compile(CusText(epsilon=2.0), lexicon)
+    assert expected_change(quick) == pytest.approx(by_hand(quick), rel=1e-6)

@@ -18,10 +18,9 @@ from dptext_spark.audit.deniability.word_figures import (
     outcomes,
     whole_power,
 )
-from dptext_spark.lexicon.lexicon import Lexicon
-from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import TEM, CusText, Diffractor, Mechanism, SanText
 from dptext_spark.mechanisms.samplers.ordering import WINDOW, Window
+from tests.core.names import lexicon_at, scattered
 
 LAWS = [
     {0: 0.5, 3: 0.25, 4: 0.25},
@@ -83,25 +82,16 @@ def test_closed_forms_along_a_list(epsilon: float) -> None:
         (Window.tem(words, 1, epsilon, 1e-9), epsilon / 4),
     ):
         start, edges = int(window.start[middle]), window.edges.astype(object)
-        low = np.array(
-            [max(int(e), start) for e in edges[words - 1 - middle : 2 * words - 1 - middle]], object
-        )
+        reached = edges[words - 1 - middle : 2 * words - 1 - middle]
+        low = np.array([max(int(edge), start) for edge in reached], object)
         high = np.append(low[1:], start + int(window.width[middle]))
         low[0] = start
         law = ((high - low) / int(window.width[middle])).astype(float)
         assert WINDOW >= high[-1] - low[0] > WINDOW // 2
         assert law.sum() == pytest.approx(1.0)
-        row = dict(enumerate(law.tolist()))
-        found = outcomes_of([row])
-        value = (
-            Unchanged()
-            .of(
-                Outcomes(np.array([middle], np.int32), found.starts, found.ids, found.probability, None),
-                words,
-                0.9,
-            )
-            .values[0]
-        )
+        found = outcomes_of([dict(enumerate(law.tolist()))])
+        at = Outcomes(np.array([middle], np.int32), found.starts, found.ids, found.probability, None)
+        value = Unchanged().of(at, words, 0.9).values[0]
         assert value == pytest.approx(math.tanh(rate), rel=1e-5 if rate < 0.1 else 1e-6)
 
 
@@ -188,9 +178,9 @@ def test_more_different_outputs_than_draws_are_not_estimated() -> None:
     ids=str,
 )
 def test_the_short_cut_leads_to_the_same(mechanism: Mechanism) -> None:
-    vectors = np.random.default_rng(1).normal(size=(700, 6)).astype(np.float32)
+    vectors = scattered(700, 6, 1).vectors.copy()
     vectors[5] = vectors[9]
-    sampler = mechanism.compile(Lexicon(Vocabulary.of([f"w{i}" for i in range(700)]), vectors))
+    sampler = mechanism.compile(lexicon_at(vectors))
     words = np.random.default_rng(2).permutation(700)[:90].astype(np.int32)
     found = Unchanged().shortcut(sampler, words)
     assert found is not None
@@ -210,6 +200,5 @@ def test_the_short_cut_leads_to_the_same(mechanism: Mechanism) -> None:
 
 
 def test_tables_have_no_short_cut() -> None:
-    vectors = np.random.default_rng(1).normal(size=(30, 6)).astype(np.float32)
-    sampler = CusText(k=4).compile(Lexicon(Vocabulary.of([f"w{i}" for i in range(30)]), vectors))
+    sampler = CusText(k=4).compile(scattered(30, 6, 1))
     assert Unchanged().shortcut(sampler, np.arange(3, dtype=np.int32)) is None

@@ -45,11 +45,10 @@ def sample(outputs_of) -> pd.DataFrame:
 
 def test_what_stays_itself_is_guessed_by_the_law_that_keeps_it(lexicon: Lexicon) -> None:
     attacked = attack_sample(model(lexicon, 200.0), sample(lambda words: words), "token")
-    found = {figure.name: figure for figure in attacked.figures}
+    found = {figure.name: figure.value for figure in attacked.figures}
     assert attacked.left_out == []
-    assert found["attacked_words"].value == RECORDS * LENGTH
-    assert found["bayes_success"].value > 0.9
-    assert found["context_success"].value > 0.9
+    assert found["attacked_words"] == RECORDS * LENGTH
+    assert min(found["bayes_success"], found["context_success"]) > 0.9
 
 
 def test_the_context_finds_what_the_word_alone_does_not(lexicon: Lexicon) -> None:
@@ -65,19 +64,14 @@ def test_the_context_finds_what_the_word_alone_does_not(lexicon: Lexicon) -> Non
     # At ε = 0 an output tells no more than its set of six words; each word follows the one before it without exception.
     assert found["bayes_success"].value == pytest.approx(1 / 6, abs=0.1)  # six standard deviations
     assert found["context_success"].value > 0.5
-    for name in ("bayes_success", "context_success"):
-        assert found[name].lower <= found[name].value <= found[name].upper
     # The same in full, as a report shows it.
     assert [one.name for one in attacked.results] == ["each word alone", "contextual adversary"]
     for one, name in zip(attacked.results, ("bayes_success", "context_success"), strict=True):
-        assert (one.success, one.lower, one.upper) == (
-            found[name].value, found[name].lower, found[name].upper,
-        )  # fmt: skip
-        assert one.restricted
-        assert not one.exact
-        assert "the table itself" in one.measures
+        figure = found[name]
+        assert figure.lower <= figure.value <= figure.upper
+        assert (one.success, one.lower, one.upper) == (figure.value, figure.lower, figure.upper)
+        assert (one.restricted, one.exact, one.unprotected) == (True, False, 1.0)
         assert one.random < 0.2
-        assert one.unprotected == 1.0
 
 
 @pytest.mark.parametrize("level", ["token", "record", "dataset"])
@@ -99,8 +93,6 @@ def test_at_dataset_level_alone_frequencies_are_matched(lexicon: Lexicon, level:
     assert result.open
     assert result.bayes == attacked.results[1].bayes
     assert result.random == pytest.approx(1 / V)
-    assert "the table itself" in result.measures
-    assert f"{RECORDS * LENGTH:,}, with {V} different outputs" in result.also.values()
 
 
 def test_one_record_teaches_and_none_is_attacked(lexicon: Lexicon) -> None:

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
-
 from dptext_spark.audit.estimates import Metric
 from dptext_spark.audit.table.metrics import (
     COUNTS,
-    MEANING,
-    described,
     listed_figures,
     row_figures,
     text_figures,
@@ -51,8 +47,3 @@ def test_rows() -> None:
     assert values(row_figures(rows=8, in_table=9, in_source=10, unchanged=2, with_words=5)) == {
         "rows": 8, "missing_in_table": 2, "missing_in_source": 1, "unchanged_rows": 2, "unchanged_rows_share": 0.4,
     }  # fmt: skip
-
-
-@pytest.mark.parametrize("name", MEANING)
-def test_each_figure_says_what_it_means(name: str) -> None:
-    assert described(Metric(name, 1.0))["meaning"] == MEANING[name]

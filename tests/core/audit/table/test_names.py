@@ -26,14 +26,15 @@ from dptext_spark.text.policy import Policy
 from dptext_spark.text.word_table import WordTable
 
 KEYS = hash_keys(RunKey.insecure(2).derive("audit", length=16))
+PLAIN = Policy()
 WORDS = Vocabulary.of(["ada", "mary", "john", "london", "paris", "dog", "cat"])
 
 
 def paired(
-    source: list[str | None], table: list[str | None]
+    source: list[str | None], table: list[str | None], policy: Policy = PLAIN
 ) -> tuple[pa.Array, Words, np.ndarray, np.ndarray]:
     """The texts of a source, their words, which are aligned with the table's, and which stand there as they were."""
-    engine = Engine(WordTable.build(WORDS, Policy().stop_list()), Policy())
+    engine = Engine(WordTable.build(WORDS, policy.stop_list()), policy)
     texts = pa.array(source, pa.string())
     before, after = (words_of(engine, side, KEYS) for side in (texts, pa.array(table, pa.string())))
     partner = pair(before, after).partner
@@ -49,21 +50,10 @@ def counted(
     policy: Policy | None = None,
     names: Names | None = None,
 ) -> dict[str, int]:
-    policy = policy or Policy()
-    engine = Engine(WordTable.build(WORDS, policy.stop_list()), policy)
-    texts = pa.array(source, pa.string())
-    before, after = (words_of(engine, side, KEYS) for side in (texts, pa.array(table, pa.string())))
-    pairing = pair(before, after)
-    aligned = pairing.partner >= 0
-    same = np.zeros(len(aligned), np.bool_)
-    same[aligned] = (before.form[aligned] == after.form[pairing.partner[aligned]]).all(axis=1)
+    texts, *pairing = paired(source, table, policy or Policy())
     if names is not None:
-        return listed_counts(names, texts, before, aligned, same)
-    return {
-        name: value
-        for name, value in name_counts(FoundNames.of(texts), before, aligned, same).items()
-        if value
-    }
+        return listed_counts(names, texts, *pairing)
+    return {name: value for name, value in name_counts(FoundNames.of(texts), *pairing).items() if value}
 
 
 SEARCH: Any = {"lists": True}

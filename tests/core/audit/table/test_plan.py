@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from safetensors.numpy import save_file
 
 from dptext_spark.audit.table.plan import AuditPlan
-from dptext_spark.config.load import load_config, parse_model_config
+from dptext_spark.config.load import load_config, parse_config, parse_model_config
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.report.terminal.table_audit import audit_plan_text
 from tests.core.encoder.tiny_bert import make_tiny_bert, tiny_weights
@@ -36,27 +37,16 @@ def plan(table: str = "/data/out", source: str = "/data/in", **given: Any) -> Au
     return AuditPlan.of(table, source, **{"columns": ["body"], "row_key": "id", **given})
 
 
-def test_the_settings_of_the_run_say_the_rest(settings: Path) -> None:
-    found = AuditPlan.of("/data/out", "/data/in", config=settings)
-    assert found.columns == ("subject", "body")
-    assert (found.row_key, found.record_key) == ("id", "customer")
-    assert found.metrics == "/data/out_audit/restricted/metrics"
-    assert found.level == "record"
-    assert found.attacked
-    assert found.left_out == ()
-    assert [str(limit) for limit in found.limits] == ["record_broken_groups <= 0"]
-    given = AuditPlan.of("/data/out", "/data/in", config=settings, columns=["body"], row_key="key", out="/m/")
-    assert given.columns == ("body",)
-    assert given.row_key == "key"
-    assert given.metrics == "/m/metrics"
-
-
-def test_the_settings_of_a_run_need_no_file(settings: Path) -> None:
-    config = load_config(settings)
+def test_the_settings_of_the_run_say_the_rest_as_a_file_or_not(settings: Path) -> None:
     places = ("/data/out", "/data/in")
-    assert AuditPlan.of(*places, config=config) == AuditPlan.of(*places, config=settings)
-    with pytest.raises(SettingsError, match=r"overrides: .* for settings that are no file"):
-        AuditPlan.of(*places, config=config, overrides=["mechanism.epsilon=1"])
+    found = AuditPlan.of(*places, config=settings)
+    assert (found.columns, found.row_key, found.record_key) == (("subject", "body"), "id", "customer")
+    assert (found.metrics, found.level) == ("/data/out_audit/restricted/metrics", "record")
+    assert (found.attacked, found.left_out) == (True, ())
+    assert [str(limit) for limit in found.limits] == ["record_broken_groups <= 0"]
+    other = AuditPlan.of(*places, config=settings, columns=["body"], row_key="key", out="/m/")
+    assert (other.columns, other.row_key, other.metrics) == (("body",), "key", "/m/metrics")
+    assert AuditPlan.of(*places, config=load_config(settings)) == found
 
 
 def test_without_settings_the_text_figures_only() -> None:
@@ -66,15 +56,11 @@ def test_without_settings_the_text_figures_only() -> None:
     assert [str(limit) for limit in found.limits] == ["original_share <= 0.5"]
     assert found.model.policy.stop_words == "draw"
     assert not {"bayes_success", "context_success"} & set(found.as_dict()["figures"])
-    with pytest.raises(SettingsError, match="'bayes_success' is no figure of this audit"):
-        plan(require=["bayes_success <= 0.5"])
 
 
 @pytest.mark.parametrize("level", ["token", "record", "dataset"])
-def test_frequencies_are_matched_at_dataset_level(level: str, tmp_path: Path) -> None:
-    settings = tmp_path / "level.yaml"
-    settings.write_text(f"consistency: {level}\n")
-    figures = plan(config=settings).figures
+def test_frequencies_are_matched_at_dataset_level(level: str) -> None:
+    figures = plan(config=parse_model_config({"consistency": level})).figures
     assert "context_success" in figures
     assert ("frequency_success" in figures) == (level == "dataset")
 
@@ -82,14 +68,8 @@ def test_frequencies_are_matched_at_dataset_level(level: str, tmp_path: Path) ->
 def test_labels_and_attributes_bring_figures_of_their_own() -> None:
     bare = set(plan().figures)
     assert not bare & {"cosine", "accuracy_majority", "attribute_success", "bayes_success"}
-    assert set(plan(similarity=True).figures) - bare == {
-        "cosine",
-        "rouge_1",
-        "rouge_2",
-        "rouge_l",
-        "bleu",
-        "distinct_words_share",
-    }
+    similar = {"cosine", "rouge_1", "rouge_2", "rouge_l", "bleu", "distinct_words_share"}
+    assert set(plan(similarity=True).figures) - bare == similar
     labelled = plan(label="mood", require=["accuracy_private_private >= 0.7"])
     assert labelled.similarity
     assert {"rouge_1", "membership_auc", "label_missing"} <= set(labelled.figures)
@@ -100,52 +80,50 @@ def test_labels_and_attributes_bring_figures_of_their_own() -> None:
     shown = found.as_dict()
     assert (shown["label"], shown["attribute"], shown["label_rows"]) == ("mood", "city", 50)
     assert plan().as_dict()["label_rows"] is None
-    with pytest.raises(
-        SettingsError, match=r"'accuracy_private_private' is no figure of this audit\. Valid: rows"
-    ):
-        plan(attribute="city", require=["accuracy_private_private >= 0.7"])
 
 
-@pytest.mark.parametrize(
-    ("place", "path", "name"),
-    [
-        ("/data/out", "/data/out", ""), ("s3a://bucket/out", "s3a://bucket/out", ""), ("./out", "./out", ""),
-        ("out", "", "out"), ("main.support.tickets", "", "main.support.tickets"), ("`a b`.c", "", "`a b`.c"),
-    ],
-)  # fmt: skip
-def test_paths_and_names(place: str, path: str, name: str) -> None:
-    assert AuditPlan.target(place) == (path, name)
-
-
-def test_a_folder_here_is_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_paths_and_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for path in ("/data/out", "s3a://bucket/out", "./out"):
+        assert AuditPlan.target(path) == (path, "")
+    for name in ("out", "main.support.tickets", "`a b`.c"):
+        assert AuditPlan.target(name) == ("", name)
     (tmp_path / "out").mkdir()
     monkeypatch.chdir(tmp_path)
-    assert AuditPlan.target("out") == ("out", "")
+    assert AuditPlan.target("out") == ("out", "")  # a folder that is here
 
 
 @pytest.mark.parametrize(
     ("change", "said"),
     [
         ({"columns": []}, "columns: none given"),
-        ({"row_key": "body"}, "row_key: 'body' is a text column"),
-        ({"record_key": "body"}, "record_key: 'body' is a text column"),
-        ({"source": "/data/../data/out/"}, "against: .* is the table itself"),
-        ({"table": "T", "source": "spark_catalog.default.t", "out": "/m"}, "against: .* is the table itself"),
-        ({"table": "tickets"}, "out: none given, and a table by name"),
-        ({"out": "/data/in"}, "out: '/data/in/metrics' lies in the table of `against`"),
-        ({"source": "s3://user:pass@bucket/in"}, "against: holds a password"),
-        ({"sample": 0}, "sample: 0 given; valid: 1 or more"),
+        ({"row_key": "body"}, "row_key: 'body'"),
+        ({"record_key": "body"}, "record_key: 'body'"),
+        ({"source": "/data/../data/out/"}, "against: "),
+        ({"table": "T", "source": "spark_catalog.default.t", "out": "/m"}, "against: "),
+        ({"table": "tickets"}, "out: none given"),
+        ({"out": "/data/in"}, "out: '/data/in/metrics'"),
+        ({"source": "s3://user:pass@bucket/in"}, "against: "),
+        ({"sample": 0}, "sample: 0 given"),
         ({"label": "mood", "label_rows": 0}, "label_rows: 0 given; valid: 1 to 10,000"),
         ({"label": "mood", "label_rows": 10_001}, "label_rows: 10,001 given; valid: 1 to 10,000"),
-        ({"label": "body"}, "label: 'body' is a text column; valid: another column of the source"),
-        ({"attribute": "id"}, "attribute: 'id' is the row_key; valid: another column of the source"),
+        ({"label": "body"}, "label: 'body' is a text column"),
+        ({"attribute": "id"}, "attribute: 'id' is the row_key"),
         ({"attribute": "who", "record_key": "who"}, "attribute: 'who' is the record_key"),
         ({"require": ["original_share"]}, "require: 'original_share' given"),
+        ({"require": ["bayes_success <= 0.5"]}, "require: 'bayes_success'"),
+        (
+            {"attribute": "city", "require": ["accuracy_private_private >= 0.7"]},
+            "require: 'accuracy_private_private'",
+        ),
+        ({"against_format": "xml"}, "against_format: 'xml'"),
+        ({"source": "a.table", "against_format": "csv", "out": "/m"}, "against_format: 'csv' .* 'a.table'"),
+        ({"config": parse_config(yaml.safe_load(RUN)), "overrides": ["mechanism.epsilon=1"]}, "overrides: "),
     ],
 )
 def test_what_is_refused(change: dict[str, Any], said: str) -> None:
-    with pytest.raises(SettingsError, match=said):
+    with pytest.raises(SettingsError, match=f"^{said}") as caught:
         plan(**change)
+    assert "user:pass" not in str(caught.value)
 
 
 def test_words_that_importance_chose_are_not_attacked() -> None:
@@ -154,7 +132,7 @@ def test_words_that_importance_chose_are_not_attacked() -> None:
     assert not found.attacked
     assert found.model.importance is None
     assert found.limits == ()
-    assert "with importance only some words were drawn" in found.left_out[0]
+    assert "importance" in found.left_out[0]
     assert plan(config=parse_model_config({"consistency": "record"})).attacked
 
 
@@ -168,26 +146,16 @@ class TestEncoders:
         bert = str(make_tiny_bert(tmp_path))
         bare = plan()
         compared, attacked = plan(encoder=bert), plan(masked_model=bert, require=["masked_success <= 0.3"])
-        assert not bare.looks_at_texts
-        assert compared.looks_at_texts
-        assert attacked.looks_at_texts
-        assert {*compared.figures} - {*bare.figures} == {
-            "embedding_cosine", "bert_precision", "bert_recall", "bert_f1",
-        }  # fmt: skip
-        assert {*attacked.figures} - {*bare.figures} == {
-            "masked_success",
-            "masked_unprotected",
-            "masked_words",
-        }
+        assert [one.looks_at_texts for one in (bare, compared, attacked)] == [False, True, True]
+        similar = {"embedding_cosine", "bert_precision", "bert_recall", "bert_f1"}
+        assert {*compared.figures} - {*bare.figures} == similar
+        masked = {"masked_success", "masked_unprotected", "masked_words"}
+        assert {*attacked.figures} - {*bare.figures} == masked
         assert [str(limit) for limit in attacked.limits] == ["masked_success <= 0.3"]
-        shown = audit_plan_text(plan(encoder=bert, masked_model=bert), 200)
-        assert "which reads every text of the sample" in shown
-        assert "up to 2,000 words" in shown
+        assert "2,000 words" in audit_plan_text(plan(encoder=bert, masked_model=bert), 200)
 
     def test_what_cannot_be_opened_is_refused_before_anything_is_read(self, tmp_path: Path) -> None:
-        with pytest.raises(
-            SettingsError, match="encoder: 'no-such-bert' is neither a folder nor an installed"
-        ):
+        with pytest.raises(SettingsError, match="encoder: 'no-such-bert'"):
             plan(encoder="no-such-bert")
         bert = make_tiny_bert(tmp_path, config={"model_type": "gpt2", "architectures": ["GPT2Model"]})
         with pytest.raises(DataError, match="GPT2Model given; valid: BertModel, BertForMaskedLM"):
@@ -200,17 +168,13 @@ class TestEncoders:
             plan(masked_model=str(tmp_path))
 
 
-def test_encoders_need_their_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_encoders_need_their_extra_and_rows_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dptext_spark.errors.find_spec", lambda name: None)
-    with pytest.raises(SettingsError, match=r"pip install 'dptext-spark\[encoder\]'"):
+    with pytest.raises(SettingsError, match=r"'dptext-spark\[encoder\]'"):
         plan(encoder="anything")
-
-
-def test_without_a_key_rows_are_joined_by_file_and_place_and_it_says_what_that_leaves_open() -> None:
-    found = plan(row_key=None)
-    assert found.row_key is None
-    assert "paired by the name of their file and their place in it" in " ".join(found.left_out)
-    assert "paired by the name" not in " ".join(plan().left_out)
+    unkeyed = plan(row_key=None)
+    assert unkeyed.row_key is None
+    assert len(unkeyed.left_out) == len(plan().left_out) + 1
 
 
 def test_a_source_is_read_as_it_is_said_or_as_the_settings_read_their_input(tmp_path: Path) -> None:
@@ -231,7 +195,3 @@ def test_a_source_is_read_as_it_is_said_or_as_the_settings_read_their_input(tmp_
     assert other is not None
     assert (other.path, other.format, other.options) == ("/data/other", "json", {})
     assert plan(config=file, against_format="csv").read_as == by_settings.read_as
-    with pytest.raises(SettingsError, match="against_format: 'xml' is not known; valid: delta, parquet, csv"):
-        plan(against_format="xml")
-    with pytest.raises(SettingsError, match=r"against_format: 'csv' given with the catalog name 'a\.table'"):
-        plan(source="a.table", against_format="csv", out="/m")

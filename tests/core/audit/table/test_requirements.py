@@ -43,18 +43,9 @@ def test_holds_or_not(text: str, expected: bool) -> None:
 
 @pytest.mark.parametrize(
     "text", ["", "original_share", "original_share 0.5", "original_share == 1", "original_share <= x", "<= 1",
-             "original_share <= nan", "original_share <= inf", "N_w max <= 0.5"],
+             "original_share <= nan", "original_share <= inf", "N_w max <= 0.5", "orignal_share <= 1"],
 )  # fmt: skip
-def test_another_form_is_refused(text: str) -> None:
-    with pytest.raises(
-        SettingsError, match=r"require: .* given; valid: a figure, one of <=, <, >=, > and a number"
-    ):
+def test_another_form_and_a_figure_that_there_is_not_are_refused(text: str) -> None:
+    with pytest.raises(SettingsError, match=r"^require: ") as refused:
         table_requirement(text, MEANING)
-
-
-def test_a_figure_that_there_is_not() -> None:
-    with pytest.raises(
-        SettingsError,
-        match=r"'orignal_share' is no figure of this audit\. Did you mean 'original_share'\? Valid: ",
-    ):
-        table_requirement("orignal_share <= 1", MEANING)
+    assert ("Did you mean 'original_share'" in str(refused.value)) == text.startswith("orignal")

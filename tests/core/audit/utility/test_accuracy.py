@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 
@@ -18,19 +16,12 @@ def test_all_four() -> None:
     """A code that turns the words of one label into those of the other is learnt, and misleads whoever has not learnt it."""
     train, train_labels = labelled(300, 1)
     test, test_labels = labelled(200, 2)
-    found = downstream_accuracy(
-        TextClassifier(),
-        Both(train, replaced(train, 1.0, 3, swap=True)),
-        train_labels,
-        Both(test, replaced(test, 1.0, 4, swap=True)),
-        test_labels,
-    )
+    both = [Both(part, replaced(part, 1.0, seed, swap=True)) for part, seed in ((train, 3), (test, 4))]
+    found = downstream_accuracy(TextClassifier(), both[0], train_labels, both[1], test_labels)
     right = {name: estimate.value for name, estimate in found.accuracy.items()}
     assert list(right) == ["plain/plain", "plain/private", "private/plain", "private/private"]
-    assert right["plain/plain"] > 0.95
-    assert right["private/private"] > 0.95
-    assert right["plain/private"] < 0.05
-    assert right["private/plain"] < 0.05
+    assert min(right["plain/plain"], right["private/private"]) > 0.95
+    assert max(right["plain/private"], right["private/plain"]) < 0.05
     assert found.gain["plain/private"].value == pytest.approx(right["plain/private"] - right["plain/plain"])
     assert found.gain["plain/private"].upper < -0.85
     assert abs(found.gain["private/private"].value) < 0.05
@@ -40,21 +31,13 @@ def test_all_four() -> None:
     assert (found.classes, found.train_rows, found.test_rows) == (2, 300, 200)
     assert found.restricted
     assert not found.exact
-    said = json.loads(json.dumps(found.as_dict(), allow_nan=False))
-    assert "TF-IDF" in said["settings"]["classifier"]
-    assert said["accuracy"]["plain/plain"]["value"] == right["plain/plain"]
 
 
 def test_what_is_replaced_by_anything_says_nothing() -> None:
     train, train_labels = labelled(300, 1)
     test, test_labels = labelled(400, 2)
-    found = downstream_accuracy(
-        TextClassifier(),
-        Both(train, replaced(train, 1.0, 3)),
-        train_labels,
-        Both(test, replaced(test, 1.0, 4)),
-        test_labels,
-    )
+    both = (Both(train, replaced(train, 1.0, 3)), Both(test, replaced(test, 1.0, 4)))
+    found = downstream_accuracy(TextClassifier(), both[0], train_labels, both[1], test_labels)
     for name, estimate in found.accuracy.items():
         assert estimate.value > 0.95 if name == "plain/plain" else 0.35 < estimate.value < 0.7
 
