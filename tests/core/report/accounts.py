@@ -14,6 +14,7 @@ from dptext_spark.disclosure.facts import RunFacts, RunRecord
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import CusText
 from dptext_spark.model.privatizer import Privatizer
+from dptext_spark.report.facts import ReportFacts
 from dptext_spark.report.sections.model_figures import Model
 from tests.core.names import beginning
 
@@ -58,3 +59,15 @@ def row(model: Model, settings: Mapping[str, Any] | None = None, **changes: Any)
         "versions": json.dumps({"dptext_spark": "0.1.0", "pyspark": "4.2.0"}),
     }  # fmt: skip
     return RunRecord.of({**found, **changes})
+
+
+def with_settings(facts: ReportFacts, **changes: Any) -> ReportFacts:
+    """Facts of a run with other settings."""
+    settings = {**facts.run.settings.values, **changes}
+    return replace(facts, run=replace(facts.run, config=json.dumps(settings)))
+
+
+def with_guarantee(facts: ReportFacts, **changes: Any) -> ReportFacts:
+    """Facts of a run with another guarantee, of ε = 2 unless it is said."""
+    promised = replace(facts.run.promised, **{"epsilon": 2.0, **changes})
+    return replace(facts, run=replace(facts.run, guarantee=json.dumps(promised.as_dict())))

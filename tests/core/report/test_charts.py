@@ -34,10 +34,8 @@ def test_a_chart_is_an_element_that_repeats_and_fetches_nothing(name: str) -> No
     assert root.tag == "svg"
     assert "viewBox" in root.attrib
     assert "width" not in root.attrib
-    assert "://" not in svg
-    assert "xmlns" not in svg
-    assert "<metadata" not in svg
-    assert "<!" not in svg
+    for outside in ("://", "xmlns", "<metadata", "<!"):
+        assert outside not in svg
     ids = re.findall(r'\bid="([^"]+)"', svg)
     assert len(ids) == len(set(ids))
     assert all(name.startswith("one-") for name in ids)
@@ -48,18 +46,11 @@ def test_a_chart_is_an_element_that_repeats_and_fetches_nothing(name: str) -> No
 def test_two_charts_share_no_id() -> None:
     one, two = ({*re.findall(r'\bid="([^"]+)"', CHARTS["bars"](key))} for key in ("one", "two"))
     assert one
-    assert two
     assert not one & two
 
 
-def test_text_stays_text_and_is_escaped() -> None:
-    said = [node.text for node in ElementTree.fromstring(CHARTS["bars"]("k")).iter("text")]
-    assert "a <b> & c" in said
-    assert "share" in said
-
-
-def test_lines_differ_in_form_and_bars_in_filling() -> None:
-    svg = CHARTS["lines"]("k")
-    assert "stroke-dasharray" in svg
-    assert "<pattern" in CHARTS["bars"]("k")
-    assert "<pattern" not in CHARTS["nothing"]("k")
+def test_text_stays_text_lines_differ_in_form_and_bars_in_filling() -> None:
+    texts = {node.text for node in ElementTree.fromstring(CHARTS["bars"]("k")).iter("text")}
+    assert {"a <b> & c", "share"} <= texts
+    assert "stroke-dasharray" in CHARTS["lines"]("k")
+    assert ["<pattern" in CHARTS[name]("k") for name in ("bars", "nothing")] == [True, False]

@@ -103,25 +103,18 @@ def test_no_tile_breaks_a_word(browser: Browser, file: Path, width: int) -> None
     assert browser.evaluate(BROKEN_WORDS) == []
 
 
-def test_the_probe_of_broken_words_sees_one(browser: Browser, tmp_path: Path) -> None:
+def test_the_probes_see_what_they_look_for(browser: Browser, tmp_path: Path) -> None:
     bad = tmp_path / "bad.html"
     bad.write_text(
-        "<!doctype html><div class='tile'><p style='width: 3em; overflow-wrap: anywhere'>confirmed beyond</p></div>",
+        "<!doctype html><meta name='viewport' content='width=device-width, initial-scale=1, minimum-scale=1'>"
+        "<img src='picture.png'><p style='width: 900px'>wide</p>"
+        "<div class='tile'><p style='width: 3em; overflow-wrap: anywhere'>confirmed beyond</p></div>",
         encoding="utf-8",
-    )
-    browser.open(bad.as_uri(), 360)
-    assert "confirmed" in browser.evaluate(BROKEN_WORDS)
-
-
-def test_the_probe_sees_what_it_looks_for(browser: Browser, tmp_path: Path) -> None:
-    bad = tmp_path / "bad.html"
-    viewport = "<meta name='viewport' content='width=device-width, initial-scale=1, minimum-scale=1'>"
-    bad.write_text(
-        f"<!doctype html>{viewport}<img src='picture.png'><p style='width: 900px'>wide</p>", encoding="utf-8"
     )
     browser.open(bad.as_uri(), 360)
     assert len(browser.requested()) == 2
     assert len(browser.evaluate(OVERFLOWING)) == 1
+    assert "confirmed" in browser.evaluate(BROKEN_WORDS)
 
 
 def test_the_summary_stands_on_one_screen(browser: Browser, file: Path) -> None:

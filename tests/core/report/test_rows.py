@@ -22,17 +22,17 @@ def test_changed_words_are_marked_and_all_is_escaped() -> None:
     assert "<script" not in html
     assert ">send &lt;script&gt;<mark>secret</mark>&lt;/script&gt; now</td>" in html
     assert ">send &lt;script&gt;<mark>letter</mark>&lt;/script&gt; now</td>" in html
-    assert html.count("<mark>") == 2
-    assert html.count("<em>NULL</em>") == 2
-    assert html.count(">same &amp; same</td>") == 2
+    for shown in ("<mark>", "<em>NULL</em>", ">same &amp; same</td>"):
+        assert html.count(shown) == 2
     assert f"<p>{NOTE}</p>" in html
     assert [head in html for head in (">1</th>", ">3</th>", ">4</th>")] == [True, True, False]
 
 
 def test_its_repr_tells_no_word_and_not_how_many_changed() -> None:
     assert repr(compare_rows(BEFORE, AFTER)) == "RowComparison(3 rows, not shown)"
-    assert repr(compare_rows("secret", "letter")) == "RowComparison(1 row, not shown)"
-    assert str(compare_rows("secret", "secret")) == "RowComparison(1 row, not shown)"
+    assert {str(compare_rows("secret", after)) for after in ("letter", "secret")} == {
+        "RowComparison(1 row, not shown)"
+    }
 
 
 @pytest.mark.parametrize(
@@ -53,8 +53,7 @@ def test_texts_are_taken_from_whatever_holds_them(held: Any) -> None:
 
 
 def test_none_at_all_is_a_table_without_rows() -> None:
-    assert compare_rows([], []) == RowComparison((), ())
-    assert repr(compare_rows([], pa.array([], pa.string()))) == "RowComparison(0 rows, not shown)"
+    assert compare_rows([], pa.array([], pa.string())) == RowComparison((), ())
     assert compare_rows([], [])._repr_html_().count('scope="row"') == 0
 
 

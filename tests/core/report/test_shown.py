@@ -40,30 +40,24 @@ def shown(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[dict[str, str
     return found
 
 
-def test_a_notebook_shows_the_page_and_writes_no_file(
-    shown: list[dict[str, str]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    facts = gathered(row(small_model()), model=None, missing="the model was not examined.")
-    dps.RunReport(facts).show()
-    ((html, _),) = [(data["text/html"], data["text/plain"]) for data in shown]
-    assert html.startswith("<iframe ")
-    assert html.count(f'srcdoc="{escape(page(facts))}"') == 1
-    assert MARK not in html
-    assert list(tmp_path.iterdir()) == []
-    assert capsys.readouterr().out == ""
-
-
 @pytest.mark.parametrize(
     "more",
-    [{"metrics": METRICS}, {"examples": [Example("body", "a <script>", "b")]}],
-    ids=["internal", "examples"],
+    [{}, {"metrics": METRICS}, {"examples": [Example("body", "a <script>", "b")]}],
+    ids=["shareable", "internal", "examples"],
 )
-def test_what_is_not_for_sharing_says_that_the_notebook_holds_it(
-    shown: list[dict[str, str]], more: dict[str, Any]
+def test_a_notebook_shows_the_page_writes_no_file_and_says_what_is_not_for_sharing(
+    shown: list[dict[str, str]], tmp_path: Path, capsys: pytest.CaptureFixture[str], more: dict[str, Any]
 ) -> None:
-    dps.RunReport(gathered(row(small_model()), model=None, missing="not examined.", **more)).show()
-    assert shown[0]["text/html"].partition("<iframe ")[0].count(MARK) == 1
-    assert "<script>" not in shown[0]["text/html"]
+    facts = gathered(row(small_model(words=60)), model=None, missing="not examined.", **more)
+    dps.RunReport(facts).show()
+    (html,) = (data["text/html"] for data in shown)
+    before, frame, _ = html.partition("<iframe ")
+    assert frame
+    assert html.count(f'srcdoc="{escape(page(facts))}"') == 1
+    assert before.count(MARK) == bool(more)
+    assert "<script>" not in html
+    assert list(tmp_path.iterdir()) == []
+    assert capsys.readouterr().out == ""
 
 
 def test_elsewhere_a_sentence_says_where_the_file_is(
@@ -71,7 +65,7 @@ def test_elsewhere_a_sentence_says_where_the_file_is(
 ) -> None:
     monkeypatch.delitem(sys.modules, "IPython", raising=False)
     monkeypatch.chdir(tmp_path)
-    facts = gathered(row(small_model()), model=None, missing="not examined.")
+    facts = gathered(row(small_model(words=60)), model=None, missing="not examined.")
     dps.RunReport(facts).show()
     place = tmp_path / "report-r1.html"
     assert capsys.readouterr().out == f"No notebook shows it here. The report is in {place.resolve()}\n"

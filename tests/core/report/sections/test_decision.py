@@ -26,27 +26,16 @@ from dptext_spark.report.page import page
 from dptext_spark.report.sections.decision import decision, height, joined
 from dptext_spark.report.sections.required import SHEET
 from dptext_spark.rounding import percent_up
-from tests.core.report.accounts import METRICS, row, small_model
+from tests.core.report.accounts import METRICS, row, small_model, with_guarantee, with_settings
 from tests.frozen.texts import assert_as_frozen, beyond
 
 VALUES = {"holds": 0.125, "broken": 0.875, "not measured": None}
 WORDS = {"holds": "holds", "broken": "IS BROKEN", "not measured": "was not measured"}
 
 
-@pytest.fixture(scope="module")
-def facts() -> ReportFacts:
-    model = small_model(words=60)
-    return gathered(row(model), model=model)
-
-
 def of(name: str, standing: str, *, bounded: bool = False) -> Verdict:
     limit = named_requirement(f"{name} <= 0.5", FIGURES, "a run")
     return verdict([limit], [Metric(name, VALUES[standing])], bounded=bounded)
-
-
-def with_settings(facts: ReportFacts, **changes: Any) -> ReportFacts:
-    settings = {**facts.run.settings.values, **changes}
-    return replace(facts, run=replace(facts.run, config=json.dumps(settings)))
 
 
 HELPED = (
@@ -60,11 +49,6 @@ HELPED = (
 )
 POLICY = {"stop_words": "keep", "oov": "draw", "numbers": "random"}
 OUTPUT = {"path": "/out", "other_columns": ["id", "stars"]}
-
-
-def with_guarantee(facts: ReportFacts, **changes: Any) -> ReportFacts:
-    promised = replace(facts.run.promised, **{"epsilon": 2.0, **changes})
-    return replace(facts, run=replace(facts.run, guarantee=json.dumps(promised.as_dict())))
 
 
 def with_spent(facts: ReportFacts, record: RecordSpent, limit: float | None = None) -> ReportFacts:
@@ -81,8 +65,11 @@ def cases(facts: ReportFacts) -> dict[str, ReportFacts]:
         f"consistency {level}": with_settings(facts, consistency=level) for level in ("record", "dataset")
     }
     kinds: dict[str, dict[str, Any]] = {
-        "epsilon_dp": {}, "epsilon_dp_within_group": {}, "metric_dp": {"metric": "euclidean"}, "approx_dp": {"delta": 0.001},
-    }  # fmt: skip
+        "epsilon_dp": {},
+        "epsilon_dp_within_group": {},
+        "metric_dp": {"metric": "euclidean"},
+        "approx_dp": {"delta": 0.001},
+    }
     columns = {"keyed": ["id", "stars"], "without the key": ["stars"], "dropped": "drop"}
     return {
         "plain": facts,
@@ -99,11 +86,17 @@ def cases(facts: ReportFacts) -> dict[str, ReportFacts]:
         "an example of some": replace(facts, example=("Send the parcel.", "[OOV] the letter.")),
         **{
             f"{name} {standing}": with_settings(replace(facts, verdict=of(name, standing)), policy=POLICY)
-            for name, standing in (*((name, "broken") for name in HELPED), ("names_kept", "holds"), ("ledger_epsilon", "holds"))
+            for name, standing in (
+                *((name, "broken") for name in HELPED),
+                ("names_kept", "holds"),
+                ("ledger_epsilon", "holds"),
+            )
         },
         "record_epsilon not measured": replace(facts, verdict=of("record_epsilon", "not measured")),
         **{
-            f"{name} broken, {policy}": with_settings(replace(facts, verdict=of(name, "broken")), policy=policy)
+            f"{name} broken, {policy}": with_settings(
+                replace(facts, verdict=of(name, "broken")), policy=policy
+            )
             for name, policy in (
                 ("original_share", {"stop_words": "draw", "oov": "draw"}),
                 ("original_share", {"stop_words": "draw", "oov": "mask"}),
@@ -112,7 +105,9 @@ def cases(facts: ReportFacts) -> dict[str, ReportFacts]:
             )
         },
         **{
-            f"{times} and {without} releases": with_spent(facts, RecordSpent(4.0 * times, 0.0, times, without))
+            f"{times} and {without} releases": with_spent(
+                facts, RecordSpent(4.0 * times, 0.0, times, without)
+            )
             for times, without in ((0, 0), (0, 1), (1, 1))
         },
         "limit": with_spent(facts, RecordSpent(0.0, 0.0, 0, 0), 9.0),
@@ -130,7 +125,7 @@ def cases(facts: ReportFacts) -> dict[str, ReportFacts]:
         "no attack": replace(facts, attacks=[]),
         "no attack, no certificate": replace(facts, attacks=[], certificate=None),
         "no certificate": replace(facts, certificate=None),
-    }  # fmt: skip
+    }
 
 
 def first_page(facts: ReportFacts) -> str:
@@ -188,33 +183,15 @@ def test_confirmed_never_stands_beside_a_success_without_the_sentence_that_joins
     assert page(facts).count(joined(facts)) == 2  # on the first page, and below the tiles
 
 
-def test_what_the_settings_say_stands_there_escaped(facts: ReportFacts) -> None:
-    approval = Approval.model_validate(
-        {
-            "purpose": "<b>purpose</b>",
-            "owner": "<i>owner",
-            "approver": '"><script>x',
-            "date": "2026-01-02",
-            "expires": "9999-01-02",
-        }
-    )
+def test_what_the_settings_say_stands_there_escaped_and_the_example_is_public(facts: ReportFacts) -> None:
+    named = {"purpose": "<b>purpose</b>", "owner": "<i>owner", "approver": '"><script>x'}
+    dates = {"date": "2026-01-02", "expires": "9999-01-02"}
     example = ("<u>before</u>", "<u>after</u>")
-    text = page(replace(facts, approval=approval, example=example))
+    text = page(replace(facts, approval=Approval.model_validate({**named, **dates}), example=example))
     for tag in ("<b>purpose", "<i>owner", "<script", "<u>"):
         assert tag not in text
-    for shown in (
-        "&lt;b&gt;purpose&lt;/b&gt;",
-        "&lt;i&gt;owner",
-        "&lt;script&gt;x",
-        "2026-01-02",
-        "9999-01-02",
-        "&lt;u&gt;",
-    ):
-        assert shown in text
-    assert "The approval ends with 9999-01-02." in text
-
-
-def test_the_example_is_public(facts: ReportFacts) -> None:
+        assert html.escape(tag) in text
+    assert all(date in text for date in dates.values())
     assert facts.example is not None
     assert facts.example[0] == "Please send the parcel to my sister in London."
 
@@ -241,24 +218,18 @@ def test_a_glossary_ends_the_annex_and_shows_what_the_page_says(facts: ReportFac
         assert f'<th scope="row">{term}</th>' in glossary
 
 
-def test_a_restricted_page_stays_marked(facts: ReportFacts) -> None:
-    model = small_model(words=60)
-    internal = gathered(
-        row(model), model=None, missing="x", metrics=METRICS, verdict=of("names_kept", "holds")
-    )
-    assert page(internal).startswith("<!doctype html><!-- RESTRICTED")
-    assert not page(replace(facts, verdict=of("names_kept", "holds"))).startswith("<!doctype html><!--")
-
-
-def test_the_statement_says_what_was_asked_since(facts: ReportFacts) -> None:
-    model = small_model(words=60)
+def test_a_restricted_page_stays_marked_and_the_statement_says_what_was_asked_since(
+    facts: ReportFacts,
+) -> None:
+    model, holds = small_model(words=60), of("names_kept", "holds")
+    internal = gathered(row(model), model=None, missing="x", metrics=METRICS, verdict=holds)
+    for marked, restricted in ((internal, True), (replace(facts, verdict=holds), False)):
+        assert page(marked).startswith("<!doctype html><!-- RESTRICTED") == restricted
     require = [named_requirement("names_kept <= 0.5", FIGURES, "a run")]
     for asked in ([], ["names_kept <= 0.5"]):
-        found = gathered(row(model, {"require": asked}), model=None, missing="x", require=require)
-        said = [
-            one for one in found.statement.under("What is released in clear") if "names_kept <= 0.5" in one
-        ]
-        assert len(said) == 1
+        since = gathered(row(model, {"require": asked}), model=None, missing="x", require=require)
+        clear = since.statement.under("What is released in clear")
+        assert len([sentence for sentence in clear if "names_kept <= 0.5" in sentence]) == 1
 
 
 @pytest.mark.parametrize("several", list(itertools.product(VALUES, repeat=2)))

@@ -6,7 +6,6 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from dptext_spark.audit.attacks.bayes import bayes_attack
@@ -21,6 +20,7 @@ from dptext_spark.report.sections import model_attacks
 from dptext_spark.report.sections.model_attacks import attacks_on, read_lines
 from dptext_spark.report.sections.model_figures import Model, deniability_of
 from dptext_spark.text.policy import Policy
+from tests.core.audit.plain_attacks import law_table
 
 WORDS = 40
 EPSILON = 2.0
@@ -58,20 +58,14 @@ def noisy(lexicon: Lexicon) -> Privatizer:
 def test_the_bayes_adversary_is_exact_beside_its_baselines(table: Privatizer) -> None:
     (found,), said = attacks_on(table, [], _say)
     prior = of_drawn(zipf(WORDS), None)
-    joint = np.zeros((WORDS, WORDS))
-    for word in range(WORDS):
-        law = table.sampler.law(word)
-        joint[word, law.ids] = prior[word] * law.probability
+    joint = prior[:, None] * law_table(table.sampler, WORDS)
     assert found.success == pytest.approx(joint.max(axis=0).sum(), rel=1e-9)
-    assert found.exact
-    assert found.random == 1 / WORDS
+    assert (found.exact, found.restricted) == (True, False)
+    assert (found.random, found.unprotected) == (1 / WORDS, 1.0)
     assert found.most_frequent == pytest.approx(prior[0])
-    assert found.unprotected == 1.0
-    assert not found.restricted
     assert found.also is not None
     assert "Zipf" in found.also["prior"]
     assert "--public-text" in said
-    assert "--figures" in said
     json.dumps(found.as_dict())
 
 
@@ -81,14 +75,13 @@ def test_a_public_text_is_learnt_from_and_attacked(table: Privatizer, lexicon: L
     # Whoever knows what follows finds more than whoever does not.
     assert chain.success > chain.bayes + 0.1
     assert not chain.restricted
-    assert "public text" in chain.measures
     assert alone.name != chain.name
     assert "--public-text" not in said
     json.dumps([one.as_dict() for one in found])
 
 
 def test_without_a_law_it_is_between_bounds(noisy: Privatizer) -> None:
-    (found,), said = attacks_on(noisy, [], _say)
+    (found,), _ = attacks_on(noisy, [], _say)
     # The reference: draws of every word, with bounds of their own (a false alarm of either has a probability of 1e-6).
     truth = bayes_attack(noisy.sampler, WORDS, draws=4_000, confidence=1 - 1e-6)
     assert found.lower <= truth.upper
@@ -97,10 +90,7 @@ def test_without_a_law_it_is_between_bounds(noisy: Privatizer) -> None:
     assert found.lower < found.success < found.upper < found.lower + 0.1
     assert found.worst > found.success
     assert found.worst_lower < found.worst <= found.worst_upper
-    assert "4,096 words drawn from the prior" in found.how
-    assert "confidence of 0.95" in found.how
-    assert f"{WORDS}, evenly spaced, 10 draws each; the 1 found most often" in " ".join(found.also.values())
-    assert "--public-text" in said
+    assert [part in found.how for part in ("4,096", "0.95")] == [True, True]
     json.dumps(found.as_dict())
 
 
@@ -108,10 +98,9 @@ def test_draws_that_are_quick_cover_the_whole_lexicon(lexicon: Lexicon) -> None:
     sampler = TruncatedGumbel(epsilon=200.0, unsafe="published").compile(lexicon)
     (found,), _ = attacks_on(Privatizer(lexicon, sampler, Policy(stop_words="draw")), [], _say)
     truth = bayes_attack(sampler, WORDS, draws=4_000, confidence=1 - 1e-6)
-    assert f"the {WORDS} likeliest words, 100.0 % of the prior, each known by 200 draws" in found.how
+    assert [part in found.how for part in (f"{WORDS} likeliest", "100.0 %", "200 draws")] == [True] * 3
     (_, chain), _ = attacks_on(Privatizer(lexicon, sampler, Policy(stop_words="draw")), _lines(lexicon), _say)
     assert chain.open
-    assert f"considers the {WORDS} likeliest words" in chain.how
     assert found.lower <= truth.upper
     assert truth.lower <= found.upper < 1.0
 
@@ -126,14 +115,11 @@ def test_long_laws_are_read_backwards_and_longer_ones_tried(
     (backwards,), _ = attacks_on(privatizer, [], _say)
     monkeypatch.setattr(model_attacks, "MOST_ENTRIES", WORDS * WORDS - 1)
     (tried,), _ = attacks_on(privatizer, [], _say)
-    assert read.exact
-    assert not backwards.exact
-    assert "backwards" in backwards.how
+    assert (read.exact, backwards.exact) == (True, False)
     assert backwards.success == pytest.approx(read.success, rel=1e-6)
     assert backwards.also == read.also
     # Its interval is one of 0.95: eight standard deviations of 4,096 tries stand for the false-alarm rate.
     assert tried.success == pytest.approx(read.success, abs=8 * 0.5 / 64)
-    assert "4,096 words" in tried.how
 
 
 @pytest.mark.parametrize("level", ["token", "record"])
@@ -142,8 +128,6 @@ def test_noise_is_attacked_with_context(noisy: Privatizer, lexicon: Lexicon, lev
     (_, chain), _ = attacks_on(privatizer, _lines(lexicon), _say)
     assert chain.success > chain.bigram_baseline
     assert chain.settings["level"] == level
-    assert "ranks the words of the lexicon by their distance" in chain.how
-    assert ("what seeing the noisy vectors would give at most" in chain.how) == (level == "token")
     assert chain.open == (level == "record")
     assert chain.upper >= chain.success
 
@@ -153,19 +137,14 @@ def test_frequencies_are_matched_at_dataset_level(table: Privatizer, lexicon: Le
     privatizer = Privatizer(lexicon, table.sampler, Policy(stop_words="draw"), consistency=level)  # type: ignore[arg-type]
     found, _ = attacks_on(privatizer, _lines(lexicon), _say)
     if level != "dataset":
-        assert [one.name for one in found] == [
-            "Bayes-optimal adversary",
-            "contextual adversary",
-        ]
+        assert [one.name for one in found] == ["Bayes-optimal adversary", "contextual adversary"]
         return
     _, chain, matched = found
     assert isinstance(matched, FrequencyAttack)
     # Each word is followed by the next one of the lexicon: the cipher is solved.
     assert matched.success > matched.random
     assert matched.bayes == chain.bayes
-    assert not matched.restricted
-    assert matched.open
-    assert "public text" in matched.measures
+    assert (matched.restricted, matched.open) == (False, True)
     json.dumps(matched.as_dict())
 
 
@@ -181,7 +160,6 @@ def test_a_text_is_cut_to_what_can_be_searched(
 def test_deniability_has_curves_where_there_is_a_law(table: Privatizer, lexicon: Lexicon) -> None:
     model = Model(table, CusText(k=5).over_epsilons(lexicon))
     found = deniability_of(EPSILON, model, _say)
-    assert found.basis == f"Exact, over all {WORDS} words of the lexicon."
     assert list(found.by_epsilon) == [0.5, 1.0, 2.0, 4.0, 8.0]
     here = found.by_epsilon[2.0][0]
     there = found.figure(here.figure.name)
@@ -191,7 +169,7 @@ def test_deniability_has_curves_where_there_is_a_law(table: Privatizer, lexicon:
     assert set(found.words.values()) <= set(lexicon.vocabulary.strings().to_pylist())
     without = deniability_of(EPSILON, Model(table), _say)
     assert without.by_epsilon == {}
-    assert "cannot be read here" in without.why_missing
+    assert without.why_missing
 
 
 def test_deniability_of_noise_is_estimated_between_bounds(noisy: Privatizer, lexicon: Lexicon) -> None:
@@ -201,7 +179,6 @@ def test_deniability_of_noise_is_estimated_between_bounds(noisy: Privatizer, lex
         return MVC(epsilon=epsilon).compile(lexicon)
 
     found = deniability_of(EPSILON, Model(noisy, compile_at), _say)
-    assert found.basis.startswith(f"Estimated from 1,000 draws of each of {WORDS} words of {WORDS}")
     for one in (*found.figures, *(figure for at in found.by_epsilon.values() for figure in at)):
         assert not one.exact
         assert (
@@ -211,29 +188,21 @@ def test_deniability_of_noise_is_estimated_between_bounds(noisy: Privatizer, lex
         )
     assert list(found.by_epsilon) == [0.5, 1.0, 2.0, 4.0]
     assert len(found.by_epsilon[0.5][0].words) == 10
-    assert "each of 10 words" in found.basis_of_curves
-    assert found.why_missing == "The mechanism refuses ε = 8."
-    assert "cannot be read here" in deniability_of(EPSILON, Model(noisy), _say).why_missing
+    assert "ε = 8" in found.why_missing
+    assert deniability_of(EPSILON, Model(noisy), _say).why_missing
 
 
-@pytest.mark.parametrize(
-    ("text", "said"), [(b"one line\n\n", "holds 1 lines"), (b"\xff\xfe\n", "as UTF-8 text")]
-)
-def test_a_public_text_that_is_none_is_refused(text: bytes, said: str, tmp_path: Path) -> None:
-    (tmp_path / "public.txt").write_bytes(text)
-    with pytest.raises(DataError, match=said):
-        read_lines(tmp_path / "public.txt")
-
-
-def test_a_public_text_in_another_language_is_refused(table: Privatizer) -> None:
-    with pytest.raises(DataError, match="public_text: no word of it would be drawn"):
-        attacks_on(table, ["xqz qzx", "zzxq xxzq"], _say)
-
-
-def test_lines_are_read_without_the_empty_ones(tmp_path: Path) -> None:
-    (tmp_path / "public.txt").write_text("one\n\n  \ntwo\n", encoding="utf-8")
-    assert read_lines(tmp_path / "public.txt") == ["one", "two"]
+def test_a_public_text_is_read_without_empty_lines_or_refused(table: Privatizer, tmp_path: Path) -> None:
+    file = tmp_path / "public.txt"
+    for text, problem in ((b"one line\n\n", "holds 1 lines"), (b"\xff\xfe\n", "UTF-8")):
+        file.write_bytes(text)
+        with pytest.raises(DataError, match=problem):
+            read_lines(file)
+    file.write_text("one\n\n  \ntwo\n", encoding="utf-8")
+    assert read_lines(file) == ["one", "two"]
     assert read_lines(None) == []
+    with pytest.raises(DataError, match=r"^public_text: "):  # in another language
+        attacks_on(table, ["xqz qzx", "zzxq xxzq"], _say)
 
 
 def test_the_models_own_prior_is_used_and_named(table: Privatizer, lexicon: Lexicon) -> None:

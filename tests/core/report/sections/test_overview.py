@@ -21,7 +21,7 @@ from dptext_spark.report.facts import ReportFacts, gathered
 from dptext_spark.report.page import page
 from dptext_spark.report.sections.names import names
 from dptext_spark.report.sections.run import tiles
-from tests.core.report.accounts import METRICS, row, small_model
+from tests.core.report.accounts import METRICS, row, small_model, with_guarantee, with_settings
 from tests.frozen.texts import assert_as_frozen, beyond
 
 Metrics = list[tuple[str | None, str, float | None]]
@@ -50,22 +50,6 @@ STAYED: Metrics = [
     )
 ]
 LEVELS = {"percent": None, "levels": [{"share": 40}, {"share": None}]}
-
-
-@pytest.fixture(scope="module")
-def facts() -> ReportFacts:
-    model = small_model(words=60)
-    return gathered(row(model), model=model)
-
-
-def with_settings(facts: ReportFacts, **changes: Any) -> ReportFacts:
-    settings = {**facts.run.settings.values, **changes}
-    return replace(facts, run=replace(facts.run, config=json.dumps(settings)))
-
-
-def with_guarantee(facts: ReportFacts, **changes: Any) -> ReportFacts:
-    guarantee = replace(facts.run.promised, epsilon=2.0, **changes)
-    return replace(facts, run=replace(facts.run, guarantee=json.dumps(guarantee.as_dict())))
 
 
 def with_spent(

@@ -38,8 +38,12 @@ COUNTS = {
     "identifiers_phone": 1_200.0,
 }  # fmt: skip
 STAYED = {
-    "words": 90.0, "person_words": 8.0, "person_words_replaced": 6.0, "person_words_kept": 2.0, "person_words_kept_share": 0.25,
-}  # fmt: skip
+    "words": 90.0,
+    "person_words": 8.0,
+    "person_words_replaced": 6.0,
+    "person_words_kept": 2.0,
+    "person_words_kept_share": 0.25,
+}
 LEAST = {"input": {"path": "/in"}, "columns": ["body"], "output": {"path": "/out"}}
 FACTS = RunFacts(
     config=parse_config(LEAST),
@@ -132,7 +136,7 @@ CASES: dict[str, tuple[RunFacts | Unchanged, dict[str, Any]]] = {
     "unchanged, input went on": (Unchanged(RECORD, "delta:4"), {}),
     "unchanged, another target": (Unchanged(RECORD, since=("The target is another.",)), {}),
     "unchanged, broken": (Unchanged(RECORD), {"verdict": judged(ASKED[0], names_kept=0.5)}),
-}  # fmt: skip
+}
 
 
 def test_summaries_are_as_they_were() -> None:
@@ -141,6 +145,8 @@ def test_summaries_are_as_they_were() -> None:
     for name, (outcome, options) in CASES.items():
         texts[name] = beyond(summary(outcome, **options), texts.get("plain", ""))
         texts[f"{name}, internal"] = beyond(summary(outcome, internal=True, **options), *texts.values())
+    problem = replace(FACTS, problems=("It does not agree.",), disclosure=WARNING)
+    texts["in a notebook"] = "\n".join(": ".join(pair) for pair in shareable_summary(problem)[1])
     assert_as_frozen("terminal", "summary", {name: text for name, text in texts.items() if text})
 
 
@@ -158,17 +164,6 @@ def test_only_those_inside_see_figures_and_words_of_the_text(name: str) -> None:
         assert ("not for sharing" in summary(outcome, internal=True, **options)) > (
             "not for sharing" in shared
         )
-
-
-def test_what_a_notebook_shows_is_named() -> None:
-    facts = replace(FACTS, problems=("It does not agree.",), disclosure=WARNING)
-    heading, rows = shareable_summary(facts)
-    assert heading == "run r1: succeeded"
-    assert [name for name, _ in rows] == [
-        "problem", "WARNING", "rows", "names", "seconds", "compiled", "guarantee", "ε a record", "consistency", "input",
-        "output", "account", "metrics", "in clear",
-    ]  # fmt: skip
-    assert dict(rows)["ε a record"] == "ε times the drawn words (figures: --internal)"
 
 
 @pytest.mark.parametrize(
@@ -195,10 +190,14 @@ def test_the_cost_is_that_of_five_terabytes() -> None:
 @pytest.mark.parametrize(
     ("change", "is_told"),
     [
-        ({}, True), ({"text_bytes": 79}, False), ({"text_bytes": None}, False), ({"cores": None}, False),
-        ({"write_seconds": 10.0}, False), ({"write_seconds": None, "seconds": 40.0}, True),
+        ({}, True),
+        ({"text_bytes": 79}, False),
+        ({"text_bytes": None}, False),
+        ({"cores": None}, False),
+        ({"write_seconds": 10.0}, False),
+        ({"write_seconds": None, "seconds": 40.0}, True),
     ],
-)  # fmt: skip
+)
 def test_a_cost_is_told_where_enough_was_measured(change: dict[str, Any], is_told: bool) -> None:
     assert ("core-hours" in summary(replace(FACTS, **{"write_seconds": 40.0, **change}))) == is_told
 
