@@ -38,31 +38,32 @@ def test_the_process_compiles_first_and_releases_the_text_then() -> None:
     assert released[0].mechanism == "tem, ε = 11, each word anew, stop words drawn"
 
 
+MADE = [Released("strict", "tem", "x")]
+
+
 def test_one_that_dies_is_done_without(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = [Released("strict", "tem", "x")]
     monkeypatch.setattr(module, "_COMMAND", "import sys; sys.exit('no room for it')")
-    monkeypatch.setattr(module, "side_by_side", lambda text, *_: made if text == TEXT else [])
+    monkeypatch.setattr(module, "side_by_side", lambda text, *_: MADE if text == TEXT else [])
     said: list[str] = []
     with ahead() as beside:
         assert beside.child is not None
         beside.child.wait()
         beside.release(TEXT)
         beside.wait_for_loops(silent)
-        assert beside.released(lambda step, _: said.append(step)) == made
-    assert said[-1] == "doing it here, since a process failed: no room for it"
+        assert beside.released(lambda step, _: said.append(step)) == MADE
+    assert "no room for it" in said[-1]
 
 
 def test_none_can_be_had(monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(*_: Any, **__: Any) -> None:
         raise OSError("no more processes")
 
-    made = [Released("strict", "tem", "x")]
     monkeypatch.setattr(module.subprocess, "Popen", refused)
-    monkeypatch.setattr(module, "side_by_side", lambda *_: made)
+    monkeypatch.setattr(module, "side_by_side", lambda *_: MADE)
     with ahead() as beside:
         beside.release(TEXT)
         beside.wait_for_loops(silent)
-        assert beside.released(silent) == made
+        assert beside.released(silent) == MADE
 
 
 def test_the_process_ends_with_the_block() -> None:

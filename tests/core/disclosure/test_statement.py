@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from html.parser import HTMLParser
+import re
 
 from dptext_spark.disclosure.statement import Statement
 
@@ -19,22 +19,9 @@ def test_it_is_markdown() -> None:
 
 
 def test_it_is_html_with_all_text_escaped() -> None:
-    seen: list[tuple[str, str]] = []
-
-    class Reader(HTMLParser):
-        tag = ""
-
-        def handle_starttag(self, tag: str, attrs: object) -> None:
-            self.tag = tag
-
-        def handle_data(self, data: str) -> None:
-            if data.strip():
-                seen.append((self.tag, data))
-
-    Reader().feed(STATEMENT.html(level=2))
-    assert seen == [
+    assert re.findall(r"<(h\d|li)>(.*?)</\1>", STATEMENT.html(level=2)) == [
         ("h2", "Warnings"),
-        ("li", "A <b> & 'c'."),
+        ("li", "A &lt;b&gt; &amp; &#x27;c&#x27;."),
         ("h2", "What is protected"),
         ("li", "Drawn words."),
         ("li", "ε = 2."),
@@ -57,6 +44,4 @@ def test_it_grows_under_a_heading_or_by_one() -> None:
 def test_what_records_came_to_is_marked_as_restricted_and_never_rounded_down() -> None:
     said = STATEMENT.with_composed({"mean": 12.31, "p95": 40.0, "max": 81.25}).under("What is protected")[-1]
     assert said.startswith("Restricted, ")
-    assert "12.4 on average" in said
-    assert "40.0 at most for 95 %" in said
-    assert said.endswith("81.3 at most.")
+    assert re.findall(r"\d+\.\d", said) == ["12.4", "40.0", "81.3"]
