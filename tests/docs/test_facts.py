@@ -191,39 +191,21 @@ def test_a_cluster_gets_the_package_by_the_commands_that_are_tried() -> None:
         assert part in page
 
 
-def test_the_comparison_has_the_measured_figures_and_a_source_for_each_tool() -> None:
-    page, names = text("docs/guide/compared.md"), text("docs/guide/names.md")
+def test_the_comparison_has_a_source_for_each_tool_and_says_something_of_each() -> None:
+    page = text("docs/guide/compared.md")
     tables = [line for line in page.splitlines() if line.startswith("| ")]
     tools = [cell.strip() for cell in tables[0].strip("|").split("|")][2:]
-    sourced = [
-        line.split("|")[1].strip() for line in page.split("\n## Sources\n")[1].splitlines() if "| " in line
-    ]
+    sources = page.split("\n## Sources\n")[1].splitlines()
+    sourced = [line.split("|")[1].strip() for line in sources if "| " in line]
     assert tools == sourced[1:] == ["Presidio", "`ai_mask`", "NeMo Anonymizer", "DP-MLM"]
     assert all(f"\n## {tool.strip('`')}\n" in page for tool in tools)
-    # Every row of the comparison says something of each tool.
-    rows = [
-        line.strip("|").split("|")
-        for line in page.split("## In one table")[1].split("\n## ")[0].splitlines()
-        if "| " in line
-    ]
+    table = page.split("## In one table")[1].split("\n## ")[0].splitlines()
+    rows = [line.strip("|").split("|") for line in table if "| " in line]
     assert {len(row) for row in rows} == {len(tools) + 2}
     assert all(cell.strip() for row in rows[1:] for cell in row)
-    measured = {
-        found[1]: (found[2], found[3])
-        for found in re.finditer(
-            r"^\| (lists and how names are written|Presidio [^|]*) \| (\d+ %) \|.*\| ([\d.]+ %) \|$",
-            names,
-            flags=re.MULTILINE,
-        )
-    }
-    (lists, by_lists), (presidio, by_presidio) = measured.items()
-    assert lists.startswith("lists")
-    said = " ".join(page.split("\n## Presidio\n")[1].split("\n## ")[0].split())
-    assert (
-        f"found {by_presidio[0]} of the persons whole, where the search by lists found {by_lists[0]}" in said
+    presidio = re.findall(
+        r"^\| (Presidio (\S+) with [^|]*) \|", text("docs/guide/names.md"), flags=re.MULTILINE
     )
-    assert f"took {by_presidio[1]} of the other words for names, where the search took {by_lists[1]}" in said
-    (version,) = re.findall(r"Presidio (\S+) with", presidio)
-    assert f"presidio-analyzer {version}" in page
+    assert {f"presidio-analyzer {version}" in page for _, version in presidio} == {True}
     (spacy,) = re.findall(r"^spacy==(\S+)$", text("constraints.txt"), flags=re.MULTILINE)
     assert f"spaCy {spacy}" in page

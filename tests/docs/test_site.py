@@ -70,15 +70,12 @@ def test_links_beside_the_site_lead_to_files(name: str) -> None:
     assert [link for link in found if not (CHECKOUT / link.partition("#")[0]).is_file()] == []
 
 
-def test_the_readme_is_short() -> None:
+def test_the_readme_is_short_and_pictures_are_described_and_small() -> None:
     assert len(README.read_text(encoding="utf-8").splitlines()) <= 180
     assert README.stat().st_size <= 10_000
-
-
-def test_pictures_are_described_and_small() -> None:
     for file in (README, *DOCS.rglob("*.md")):
-        for said, picture in re.findall(r"!\[([^\]]*)\]\(([^)]+)\)", file.read_text(encoding="utf-8")):
-            assert len(said) > 20
+        for described, picture in re.findall(r"!\[([^\]]*)\]\(([^)]+)\)", file.read_text(encoding="utf-8")):
+            assert len(described) > 20
             assert (file.parent / picture).stat().st_size < 150_000
 
 
@@ -116,25 +113,20 @@ def test_the_reference_of_commands_names_all() -> None:
                 assert re.search(rf"`\[?{option}[`\] .]", part), (name, option)
 
 
-def test_the_reference_of_tables_names_all() -> None:
+def test_the_references_of_tables_metrics_and_exit_codes_name_all() -> None:
     from dptext_spark.spark.tables.schemas import LEDGER, METRICS, RUNS
 
-    page = site()["reference/tables.md"]
-    tables = {"runs": RUNS, "ledger": LEDGER, "metrics": METRICS}
-    for name, schema in tables.items():
-        part = page.split(f"\n## {name}\n")[1].split("\n## ")[0]
-        assert re.findall(r"^\| `(\w+)` \|", part, flags=re.MULTILINE) == schema.fieldNames()
+    def rows(name: str, heading: str) -> list[str]:
+        part = site()[f"reference/{name}.md"].split(f"\n## {heading}\n")[1].split("\n## ")[0]
+        return re.findall(r"^\| `(\w+)` \|", part, flags=re.MULTILINE)
 
-
-def test_the_reference_of_metrics_names_all() -> None:
-    page = site()["reference/metrics.md"]
-    part = page.split("\n## Of an audit\n")[1].split("\n## ")[0]
-    assert re.findall(r"^\| `(\w+)` \|", part, flags=re.MULTILINE) == list(MEANING)
-
-
-def test_the_reference_of_exit_codes_names_all() -> None:
-    rows = re.findall(r"^\| (\d+) \| (.*?) \|", site()["reference/exit-codes.md"], flags=re.MULTILINE)
-    assert {int(code): said for code, said in rows} == EXIT_CODES | {130: "interrupted from the keyboard"}
+    for heading, schema in {"runs": RUNS, "ledger": LEDGER, "metrics": METRICS}.items():
+        assert rows("tables", heading) == schema.fieldNames()
+    assert rows("metrics", "Of an audit") == list(MEANING)
+    codes = re.findall(r"^\| (\d+) \| (.*?) \|", site()["reference/exit-codes.md"], flags=re.MULTILINE)
+    assert {int(code): meaning for code, meaning in codes} == EXIT_CODES | {
+        130: "interrupted from the keyboard"
+    }
 
 
 def test_the_reference_of_python_names_the_public_surface() -> None:
