@@ -20,8 +20,8 @@ from tests.cluster.faults import Job, Outcome
 from tests.cluster.standalone import Application, Cluster, MissingError, installed_wheel
 from tests.cluster.tally import Tally
 
-# What is done to a run whose undisturbed twin took so many seconds; returns how often it struck.
-Scenario = Callable[[Cluster, Job, Application, random.Random, float], int]
+# Waits for a moment of a run whose undisturbed twin took so many seconds.
+Moment = Callable[[Job, Application, random.Random, float], None]
 # Token level; and record level, where one record has rows in several places, with the audit of consistency.
 LEVELS: dict[str, dict[str, Any]] = {
     "token": {},
@@ -29,67 +29,38 @@ LEVELS: dict[str, dict[str, Any]] = {
 }
 
 
-def executor(cluster: Cluster, job: Job, application: Application, chance: random.Random, calm: float) -> int:
-    """Kill an executor at any time."""
+def at_any_time(job: Job, application: Application, chance: random.Random, calm: float) -> None:
+    """Wait for a while, at most as long as the undisturbed twin took."""
     faults.after(chance.uniform(0, calm), application)
-    return faults.kill_executor(cluster, job, application, chance)
 
 
-def executor_writing(
-    cluster: Cluster, job: Job, application: Application, chance: random.Random, calm: float
-) -> int:
-    """Kill an executor while it writes."""
+def while_writing(job: Job, application: Application, chance: random.Random, calm: float) -> None:
+    """Wait until some files are written and several tasks are left."""
     faults.while_writing(job, application, chance.randint(1, faults.TASKS - 4))
-    return faults.kill_executor(cluster, job, application, chance)
 
 
-def python_worker(
-    cluster: Cluster, job: Job, application: Application, chance: random.Random, calm: float
-) -> int:
-    """Kill a Python worker while it writes."""
-    faults.while_writing(job, application, chance.randint(1, faults.TASKS - 4))
-    return faults.kill_python_worker(cluster, job, application, chance)
-
-
-def speculation(
-    cluster: Cluster, job: Job, application: Application, chance: random.Random, calm: float
-) -> int:
-    """Stop a Python worker, so that another attempt of its task is begun."""
-    faults.while_writing(job, application, chance.randint(1, faults.TASKS - 4))
-    return faults.freeze_python_worker(cluster, job, application, chance)
-
-
-def storm(cluster: Cluster, job: Job, application: Application, chance: random.Random, calm: float) -> int:
-    """All three at once."""
-    return faults.storm(cluster, job, application, chance)
-
-
-def driver(cluster: Cluster, job: Job, application: Application, chance: random.Random, calm: float) -> int:
-    """Kill the driver at any time."""
-    faults.after(chance.uniform(0, calm), application)
-    return faults.kill_driver(cluster, job, application, chance)
-
-
-def driver_before_commit(
-    cluster: Cluster, job: Job, application: Application, chance: random.Random, calm: float
-) -> int:
-    """Kill the driver while files are written."""
+def before_commit(job: Job, application: Application, chance: random.Random, calm: float) -> None:
+    """Wait until some files are written, perhaps all."""
     faults.while_writing(job, application, chance.randint(1, faults.TASKS))
-    return faults.kill_driver(cluster, job, application, chance)
 
 
-def driver_after_commit(
-    cluster: Cluster, job: Job, application: Application, chance: random.Random, calm: float
-) -> int:
-    """Kill the driver right after its commit."""
-    return faults.kill_driver_after_commit(cluster, job, application, chance)
+def at_once(job: Job, application: Application, chance: random.Random, calm: float) -> None:
+    """Leave it to the fault to wait."""
 
 
-SCENARIOS: tuple[Scenario, ...] = (
-    executor_writing, driver_before_commit, python_worker, driver_after_commit, speculation, driver, storm, executor,
-)  # fmt: skip
+# When a fault strikes, and which one.
+SCENARIOS: dict[str, tuple[Moment, faults.Fault]] = {
+    "executor_writing": (while_writing, faults.kill_executor),
+    "driver_before_commit": (before_commit, faults.kill_driver),
+    "python_worker": (while_writing, faults.kill_python_worker),
+    "driver_after_commit": (at_once, faults.kill_driver_after_commit),
+    "speculation": (while_writing, faults.freeze_python_worker),
+    "driver": (at_any_time, faults.kill_driver),
+    "storm": (at_once, faults.storm),
+    "executor": (at_any_time, faults.kill_executor),
+}
 # Where a worker is stopped and not killed, nothing but a second attempt elsewhere ends the run.
-NEED_SPECULATION = (speculation, storm)
+NEED_SPECULATION = ("speculation", "storm")
 
 
 def say(text: str) -> None:
@@ -111,7 +82,7 @@ def chaos(count: int, seed: int, folder: Path) -> int:
     tally = Tally()
     with Cluster(folder / "cluster", installed) as cluster:
         for number in range(count):
-            scenario = SCENARIOS[number % len(SCENARIOS)]
+            scenario = list(SCENARIOS)[number % len(SCENARIOS)]
             level = chance.choice(sorted(LEVELS))
             if level not in calm:
                 calm[level] = _undisturbed(cluster, Job(folder, f"calm-{level}", LEVELS[level]))
@@ -124,9 +95,9 @@ def chaos(count: int, seed: int, folder: Path) -> int:
                 struck, ends, found = _one(scenario, cluster, job, chance, calm[level], speculative)
             except Exception as error:  # what cannot be judged has not held, and the others go on
                 found = [f"{type(error).__name__}: {str(error)[:500]}"]
-            tally.add(scenario.__name__, struck, bool(found))
+            tally.add(scenario, struck, bool(found))
             say(
-                f"{number + 1}/{count} {scenario.__name__}, {level} level{', speculation' if speculative else ''}: "
+                f"{number + 1}/{count} {scenario}, {level} level{', speculation' if speculative else ''}: "
                 f"struck {struck}, {' then '.join(ends)}, {len(job.data_files())} data files, "
                 f"{time.monotonic() - began:.0f} s: {'; '.join(found) or 'holds'}"
             )
@@ -147,7 +118,7 @@ def _undisturbed(cluster: Cluster, job: Job) -> tuple[Outcome, float]:
 
 
 def _one(
-    scenario: Scenario,
+    scenario: str,
     cluster: Cluster,
     job: Job,
     chance: random.Random,
@@ -156,8 +127,10 @@ def _one(
 ) -> tuple[int, list[str], list[str]]:
     """Disturb one run, run it again if its driver died, and return: strikes, ends, and what does not hold."""
     application = job.submit(cluster, faults.SPECULATIVE if speculative else None)
-    struck = scenario(cluster, job, application, chance, calm[1])
-    killed = "driver" in scenario.__name__ and struck
+    wait, fault = SCENARIOS[scenario]
+    wait(job, application, chance, calm[1])
+    struck = fault(cluster, job, application, chance)
+    killed = "driver" in scenario and struck
     code = application.wait()
     ends = ["killed with its commit" if job.committed() else "killed"] if killed else [f"ended with {code}"]
     if not killed and code != 0:

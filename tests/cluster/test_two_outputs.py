@@ -26,15 +26,17 @@ def _write(file: Path, changed: int | None = None) -> Path:
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "_delta_log").mkdir()
     _write(tmp_path / "_delta_log" / "00010.checkpoint.parquet", changed=1)
-    _write(tmp_path / "part-00000-aaaa-c000.snappy.parquet")
+    _write(tmp_path / WHOLE)
     return tmp_path
 
 
+WHOLE, AGAIN = "part-00000-aaaa-c000.snappy.parquet", "part-00000-bbbb-c000.snappy.parquet"
+
+
 def test_a_second_attempt_of_a_task_is_the_same_file(folder: Path) -> None:
-    _write(folder / "part-00000-bbbb-c000.snappy.parquet")
+    _write(folder / AGAIN)
     found = scan(folder)
-    assert found.sound
-    assert (found.files, found.cut) == (2, 0)
+    assert (found.sound, found.files, found.cut) == (True, 2, 0)
 
 
 @pytest.mark.parametrize(
@@ -44,26 +46,22 @@ def test_one_record_of_five_thousand_with_another_output_is_found(folder: Path, 
     (folder / place).parent.mkdir(exist_ok=True)
     _write(folder / place, changed=1234)
     found = scan(folder)
-    assert not found.sound
-    assert found.twice == (1234,)
+    assert (found.sound, found.twice) == (False, (1234,))
 
 
 @pytest.mark.parametrize("size", [0, 4, 5, 9_000])
 def test_a_file_that_was_cut_is_the_beginning_of_the_finished_one(folder: Path, size: int) -> None:
-    whole = (folder / "part-00000-aaaa-c000.snappy.parquet").read_bytes()
+    whole = (folder / WHOLE).read_bytes()
     assert len(whole) > 9_000
-    (folder / "part-00000-bbbb-c000.snappy.parquet").write_bytes(whole[:size])
+    (folder / AGAIN).write_bytes(whole[:size])
     found = scan(folder)
-    assert found.sound
-    assert (found.files, found.cut) == (1, 1)
+    assert (found.sound, found.files, found.cut) == (True, 1, 1)
 
 
-def test_a_cut_file_with_other_draws_is_found(folder: Path) -> None:
-    other = _write(folder / "part-00000-bbbb-c000.snappy.parquet", changed=0)
+def test_a_cut_file_with_other_draws_or_of_a_task_that_never_finished_is_found(folder: Path) -> None:
+    other = _write(folder / AGAIN, changed=0)
     other.write_bytes(other.read_bytes()[:-100])
     assert scan(folder).unknown == (other.name,)
-
-
-def test_a_cut_file_of_a_task_that_never_finished_is_not_taken_for_sound(folder: Path) -> None:
+    other.unlink()
     (folder / "part-00003-cccc.parquet").write_bytes(b"PAR1 and something else")
     assert not scan(folder).sound
