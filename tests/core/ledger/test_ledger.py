@@ -223,7 +223,10 @@ SUMS: dict[str, tuple[list[Entry], float]] = {
     "in other decimals": ([entry(epsilon=0.1), entry(epsilon=0.2)], 0.3),
     # 1 + 1e-20 is no float: the next one above 1 is printed.
     "never rounded down": ([entry(), entry(epsilon=1e-20)], math.nextafter(1.0, 2.0)),
-    "the same draws of the same version": ([FIRST, entry(release="R", run_id="another", output="/elsewhere")], 1.0),
+    "the same draws of the same version": (
+        [FIRST, entry(release="R", run_id="another", output="/elsewhere")],
+        1.0,
+    ),
     "the same entry again": ([FIRST, replace(FIRST, entry="again", attempt="again")], 1.0),
     "the same draws of other versions": (versions(0, 1, 1, 2), 3.0),
     "a table that was made anew": ([entry(release="R", input_id=name) for name in ("one", "two")], 2.0),
@@ -240,7 +243,7 @@ SUMS: dict[str, tuple[list[Entry], float]] = {
     "another column, the same draws": ([entry(column=name, release="R") for name in ("body", "note")], 1.0),
     "another column, other draws": ([entry(column=name) for name in ("body", "note")], 2.0),
     "upper case, which Spark does not tell": (tokens(body=1.0, BODY=1.0), 2.0),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", SUMS)
