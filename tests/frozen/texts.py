@@ -33,7 +33,7 @@ def assert_as_frozen(name: str, group: str, texts: Mapping[str, str]) -> None:
         FOLDER.mkdir(exist_ok=True)
         file.write_text("\n".join(lines), encoding="utf-8")
         return
-    assert now == frozen
+    assert now == frozen, f"DPTEXT_FREEZE=1 writes {file} anew, to be read"
 
 
 def beyond(text: str, *plain: str) -> str:

@@ -110,40 +110,37 @@ def test_every_kind_is_there() -> None:
 
 @pytest.mark.parametrize(("name", "level", "chosen"), CASES)
 def test_what_is_composed_follows_from_the_kind(name: str, level: str, chosen: str) -> None:
-    found = of(name, level, chosen)
-    promised, said = found.promised, found.said()
-    levels, share = "levels" in chosen, "share" in chosen
+    case = of(name, level, chosen)
+    promised, statement = case.promised, case.said()
     by_distance, restricted = promised.kind == "metric_dp", (promised.metric or "").endswith(SENSITIVE)
-    # A number of words times ε bounds no metric guarantee, and nothing at dataset level.
-    assert ("for each of its" in said) == (level != "dataset" and not by_distance)
-    assert ("sum of the distances between the" in said) == (level != "dataset" and by_distance)
-    assert ("no single number stands for a record" in said) == (level != "dataset" and by_distance)
-    assert ("has no ε of its own at dataset level" in said) == (level == "dataset")
-    if level != "dataset":
-        assert ("distinct drawn words" in said) == (level == "record")
-        assert ("of its level" in said or "the level's ε" in said) == levels
-        assert ("in which the same words are chosen" in said) == (chosen != "all words")
-        assert ("δ" in composed(said)) == (promised.kind == "approx_dp")
-    assert ("differ only within the words' output sets" in said) == (
-        level != "dataset" and promised.kind == "epsilon_dp_within_group"
-    )
-    # A word that occurs several times: drawn each time, at its places' levels, or in clear at some of them.
-    assert ("n times ε" in said) == (level == "token" and chosen == "all words")
-    assert ("with the sum of ε" in said) == (level == "token" and chosen == "levels")
-    assert ("stands in clear, and that tells what the drawn ones were" in said) == (
-        level == "token" and share
-    )
-    assert "n times ε for each unit of distance" in said or not (
-        level == "token" and by_distance and chosen == "all words"
-    )
-    # An output that is no stop word may be a word that was not chosen.
-    assert "no stop word was drawn" not in said
-    assert "none stood in its place" in said
-    # SanText+: nothing is said of words that are not sensitive, but that nothing is.
+    composes, every = level != "dataset", chosen == "all words"
+    expected = {
+        # A number of words times ε bounds no metric guarantee, and nothing at dataset level.
+        "for each of its": composes and not by_distance,
+        "sum of the distances between the": composes and by_distance,
+        "no single number stands for a record": composes and by_distance,
+        "has no ε of its own at dataset level": not composes,
+        "distinct drawn words": level == "record",
+        "in which the same words are chosen": composes and not every,
+        "differ only within the words' output sets": composes and promised.kind == "epsilon_dp_within_group",
+        # A word that occurs several times: drawn each time, at its places' levels, or in clear at some of them.
+        "n times ε": level == "token" and every,
+        "n times ε for each unit of distance": level == "token" and every and by_distance,
+        "with the sum of ε": level == "token" and chosen == "levels",
+        "stands in clear, and that tells what the drawn ones were": level == "token" and "share" in chosen,
+        # An output that is no stop word may be a word that was not chosen.
+        "no stop word was drawn": False,
+        "none stood in its place": True,
+        # SanText+: nothing is said of words that are not sensitive, but that nothing is.
+        "differ only where both have a sensitive word": composes and restricted,
+        "30 sensitive words among the 60 words": restricted,
+        "compares sensitive words with each other alone": restricted,
+    }
+    assert {phrase: phrase in statement for phrase in expected} == expected
     assert restricted == (name == "santext")
-    assert ("differ only where both have a sensitive word" in said) == (restricted and level != "dataset")
-    assert ("30 sensitive words among the 60 words" in said) == restricted
-    assert ("compares sensitive words with each other alone" in said) == restricted
+    if composes:
+        assert ("of its level" in statement or "the level's ε" in statement) == ("levels" in chosen)
+        assert ("δ" in composed(statement)) == (promised.kind == "approx_dp")
 
 
 @pytest.mark.parametrize(("name", "level", "chosen"), CASES)

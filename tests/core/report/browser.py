@@ -79,11 +79,6 @@ class Browser:
             if event["method"] == "Network.requestWillBeSent"
         ]
 
-    def picture(self, file: Path, *, whole: bool = True) -> None:
-        """Write a PNG of the page."""
-        answer = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=whole)
-        file.write_bytes(base64.b64decode(answer["data"]))
-
     def pdf(self) -> bytes:
         """The page as it prints."""
         return base64.b64decode(self.call("Page.printToPDF", preferCSSPageSize=True)["data"])
