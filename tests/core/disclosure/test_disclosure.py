@@ -18,7 +18,7 @@ from dptext_spark.mechanisms.summary import Quantiles, Summary
 from dptext_spark.model.certificate import Certificate
 from dptext_spark.text.identifiers.imported import ProviderRecord
 from dptext_spark.text.policy import Policy
-from tests.frozen.texts import assert_as_frozen
+from tests.frozen.written import assert_as_frozen
 
 SUMMARY = Summary(
     words=1024,

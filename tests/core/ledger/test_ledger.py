@@ -37,7 +37,7 @@ from dptext_spark.ledger.entry import (
 )
 from dptext_spark.ledger.sums import left_of, spent_on, spent_on_record
 from dptext_spark.report.terminal.summary import spent_text
-from tests.frozen.texts import assert_as_frozen
+from tests.frozen.written import assert_as_frozen
 
 NOW = datetime(2026, 11, 21, 9, 30)
 TOKEN, RECORD = "one occurrence of a word", "all occurrences of a word in a record"

@@ -12,7 +12,7 @@ from dptext_spark.audit.comparison.frontier import BAYES, CONTEXT, Basis, Point,
 from dptext_spark.audit.estimates import Estimate
 from dptext_spark.audit.utility.retained import COSINE, KEPT
 from dptext_spark.report.comparison import comparison_page, comparison_text
-from tests.frozen.texts import assert_as_frozen
+from tests.frozen.written import assert_as_frozen
 
 MORE = Basis("exact: every law of the lexicon was read", 0.0301, 0.1, 1234, 100, 0.2)
 SETTINGS = CorpusSettings(

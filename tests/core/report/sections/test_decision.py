@@ -27,7 +27,7 @@ from dptext_spark.report.sections.decision import decision, height, joined
 from dptext_spark.report.sections.required import SHEET
 from dptext_spark.rounding import percent_up
 from tests.core.report.accounts import METRICS, row, small_model, with_guarantee, with_settings
-from tests.frozen.texts import assert_as_frozen, beyond
+from tests.frozen.written import assert_as_frozen, beyond
 
 VALUES = {"holds": 0.125, "broken": 0.875, "not measured": None}
 WORDS = {"holds": "holds", "broken": "IS BROKEN", "not measured": "was not measured"}

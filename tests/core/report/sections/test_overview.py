@@ -22,7 +22,7 @@ from dptext_spark.report.page import page
 from dptext_spark.report.sections.names import names
 from dptext_spark.report.sections.run import tiles
 from tests.core.report.accounts import METRICS, row, small_model, with_guarantee, with_settings
-from tests.frozen.texts import assert_as_frozen, beyond
+from tests.frozen.written import assert_as_frozen, beyond
 
 Metrics = list[tuple[str | None, str, float | None]]
 

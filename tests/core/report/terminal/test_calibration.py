@@ -10,7 +10,7 @@ from dptext_spark.config.requirements import RequirementResult
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.report.terminal.calibration import BAR, calibration_text
-from tests.frozen.texts import assert_as_frozen, beyond
+from tests.frozen.written import assert_as_frozen, beyond
 
 LEXICON = Lexicon(Vocabulary.of(["one", "two"]), np.eye(2, dtype=np.float32))
 REQUIREMENTS = (word_requirement("N_w max <= 0.5"), word_requirement("S_w mean >= 2"))

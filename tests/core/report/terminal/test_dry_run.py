@@ -11,7 +11,7 @@ from dptext_spark.config.load import parse_config
 from dptext_spark.model.dry_run import Checked, only_the_run
 from dptext_spark.report.terminal.console import WIDTH
 from dptext_spark.report.terminal.plan import LINES, Plan, as_record, full, plan, screen
-from tests.frozen.texts import assert_as_frozen, beyond
+from tests.frozen.written import assert_as_frozen, beyond
 
 
 def dry(names: tuple[str, ...] = ("id", "body", "day"), **more: Any) -> tuple[Plan, Checked]:

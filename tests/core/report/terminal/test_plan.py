@@ -15,7 +15,7 @@ import yaml
 from dptext_spark.config.load import parse_config
 from dptext_spark.errors import SettingsError
 from dptext_spark.report.terminal.plan import Plan, plan, plan_text
-from tests.frozen.texts import assert_as_frozen
+from tests.frozen.written import assert_as_frozen
 
 OUTPUT = {"path": "/none/out"}
 ASKED = {

@@ -26,7 +26,7 @@ from dptext_spark.report.sections.names import listed_names
 from dptext_spark.report.sections.run import by_type, identifiers_by_type, in_words
 from dptext_spark.report.terminal.summary import Pair, core_hours, shareable_summary, summary
 from dptext_spark.text.names.search import ListSource, ListSources
-from tests.frozen.texts import assert_as_frozen, beyond
+from tests.frozen.written import assert_as_frozen, beyond
 
 SENTENCE = "One drawn word is private against every other word of its set, and against no other word. " * 3
 FIGURES = {

@@ -15,7 +15,7 @@ from dptext_spark.audit.table.metrics import COUNTS, MEANING, NAMED, KeptWords
 from dptext_spark.cli.app import main
 from dptext_spark.config.requirements import Requirement
 from dptext_spark.report.terminal.table_audit import table_audit_text
-from tests.frozen.texts import assert_as_frozen, beyond
+from tests.frozen.written import assert_as_frozen, beyond
 
 FOUND = TableAudit(
     audit_id="r1", table="/data/out", version="delta:3", source="/data/in", source_version="delta:1", metrics="/m/metrics",
