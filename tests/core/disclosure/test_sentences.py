@@ -22,7 +22,6 @@ from dptext_spark.guarantee import SENSITIVE, Guarantee
 from dptext_spark.ledger.balance import after
 from dptext_spark.ledger.sums import spent_on
 from dptext_spark.lexicon.lexicon import Lexicon
-from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import MECHANISMS, TEM, CusText, Diffractor, Mechanism, SanText
 from dptext_spark.model.budget import with_importance
 from dptext_spark.model.certificate import certify
@@ -31,7 +30,7 @@ from dptext_spark.text.selection import Texts
 from tests.core.audit.plain_attacks import law_table
 from tests.core.ledger.test_ledger import entry
 from tests.core.mechanisms.test_contract import PARAMETERS
-from tests.core.names import names
+from tests.core.names import lexicon_at, names
 
 SECOND = 1.75  # how much greater ε is at the second level
 MECHANISM: dict[str, Mechanism] = {
@@ -65,10 +64,6 @@ class Case(NamedTuple):
         return statement.markdown() if heading is None else " ".join(statement.under(heading))
 
 
-def lexicon_of(vectors: np.ndarray) -> Lexicon:
-    return Lexicon(Vocabulary.of(names(len(vectors))), np.ascontiguousarray(vectors, np.float32))
-
-
 def case(lexicon: Lexicon, mechanism: Mechanism, level: str, selection: dict[str, Any] | None) -> Case:
     settings: dict[str, Any] = {
         "input": {"path": "/in"}, "columns": ["body"], "output": {"path": "/out"}, "consistency": level,
@@ -100,7 +95,7 @@ CASES = [
 def of(name: str, level: str, chosen: str) -> Case:
     """A case over sixty words."""
     vectors = np.random.default_rng(5).normal(size=(60, 4))
-    return case(lexicon_of(vectors), MECHANISM[name], level, SELECTION[chosen])
+    return case(lexicon_at(vectors), MECHANISM[name], level, SELECTION[chosen])
 
 
 def test_every_kind_is_there() -> None:
@@ -188,7 +183,7 @@ SLACK = 1e-9  # the rounding of three draws
 
 def distances(mechanism: Mechanism) -> np.ndarray:
     if isinstance(mechanism, Diffractor):
-        order = mechanism.walked(lexicon_of(FIVE)).order
+        order = mechanism.walked(lexicon_at(FIVE)).order
         place = np.argsort(order, axis=1)
         return np.abs(place[:, :, None] - place[:, None]).max(axis=0).astype(float)
     wide = FIVE.astype(np.float32).astype(float)
@@ -252,7 +247,7 @@ def test_the_bound_of_a_record_holds_for_all_records_of_three_words(
     name: str, level: str, chosen: str
 ) -> None:
     mechanism = EXACT[name]
-    found = case(lexicon_of(FIVE), mechanism, level, SELECTION[chosen])
+    found = case(lexicon_at(FIVE), mechanism, level, SELECTION[chosen])
     bound, once = read(found), level == "record"
     tables = [law_table(one, 5) for one in found.model.samplers]
     away, pairs = distances(mechanism), comparable(mechanism, tables)
@@ -290,7 +285,7 @@ def test_the_bound_of_a_record_holds_for_all_records_of_three_words(
 def test_a_word_that_comes_twice_counts_as_it_is_said_to(level: str, chosen: str) -> None:
     """At token level each occurrence is a draw of its own; what a run counts is what these draws lose at most."""
     mechanism = CusText(2.0, k=5)
-    found = case(lexicon_of(FIVE), mechanism, level, SELECTION[chosen])
+    found = case(lexicon_at(FIVE), mechanism, level, SELECTION[chosen])
     tables = [law_table(one, 5) for one in found.model.samplers]
     epsilons = [one.guarantee.epsilon for one in found.model.samplers]
     words = names(5)
@@ -316,7 +311,7 @@ def test_a_word_that_comes_twice_counts_as_it_is_said_to(level: str, chosen: str
 @pytest.mark.parametrize("name", EXACT)
 def test_the_certificate_names_the_words_that_it_is_about(name: str) -> None:
     mechanism = EXACT[name]
-    model = case(lexicon_of(FIVE), mechanism, "token", None).model
+    model = case(lexicon_at(FIVE), mechanism, "token", None).model
     table, away = law_table(model.sampler, 5), distances(mechanism)
     said = certify(model).sentence
     match = re.match(r"Confirmed: no pair of ([a-z ]+?) loses more than ([\d.]+)", said)
