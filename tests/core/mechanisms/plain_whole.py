@@ -64,6 +64,8 @@ def check_draws(drawn: np.ndarray, law: Law) -> None:
     expected = law.probability * len(drawn)
     seen = np.bincount(np.searchsorted(law.ids, drawn), minlength=len(law.ids)).astype(float)
     many = expected >= 5
+    if expected[~many].sum() < 1e-3:
+        assert not seen[~many].any()
     seen = np.append(seen[many], seen[~many].sum())
     expected = np.append(expected[many], expected[~many].sum())
     if expected[-1] < 5:  # too few for a class of their own

@@ -9,14 +9,12 @@ import numpy as np
 import pytest
 
 from dptext_spark.errors import SettingsError
-from dptext_spark.lexicon.lexicon import Lexicon
-from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import MECHANISMS, Mechanism
 from dptext_spark.model.certificate import certify
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import Draws
+from tests.core.mechanisms.plain_noise import lexicon_of
 from tests.core.mechanisms.test_contract import PARAMETERS, WORDS, blocks
-from tests.core.names import names
 
 DRAWS = 200  # of each word
 SIGMAS = 5.0  # a fall of a share by more standard deviations: a false alarm has probability 3e-7
@@ -26,13 +24,15 @@ TINY = {
     "three equal vectors and another": [[1.0, 2.0], [1.0, 2.0], [1.0, 2.0], [3.0, 1.0]],
     "a zero vector": [[0.0, 0.0], [1.0, 1.0], [2.0, 0.0]],
     "one dimension": [[-1.0], [0.5], [2.0], [7.0]],
+    "zero, huge and tiny": [[0.0, 0.0], [1e30, 0.0], [-1e-30, 0.0], [0.0, 0.0]],
 }
-# No distance of two words to speak of; half of two words, where one word alone could become nothing else.
-REFUSED = {("truncated_gumbel", "three equal vectors"), ("santext", "two words")}
-
-
-def lexicon_of(vectors: np.ndarray) -> Lexicon:
-    return Lexicon(Vocabulary.of(names(len(vectors))), vectors.astype(np.float32))
+# No distance of two words to speak of, or one whose square float32 does not hold; half of two words, where one alone could
+# become nothing else.
+REFUSED = {
+    ("truncated_gumbel", "three equal vectors"),
+    ("truncated_gumbel", "zero, huge and tiny"),
+    ("santext", "two words"),
+}
 
 
 def everyday() -> np.ndarray:

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
-import json
 import math
-from collections.abc import Callable
 from typing import get_args
 
 import numpy as np
@@ -16,10 +13,10 @@ from dptext_spark.errors import SettingsError
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.orderings import orderings, start_words
 from dptext_spark.lexicon.vocabulary import Vocabulary
-from dptext_spark.mechanisms import MECHANISMS, Diffractor
+from dptext_spark.mechanisms import Diffractor
 from dptext_spark.mechanisms.diffractor import PRESETS, Form
-from dptext_spark.mechanisms.samplers.ordering import OrderingSummary
-from dptext_spark.randomness.draws import Draws, RunKey
+from dptext_spark.randomness.draws import Draws
+from tests.core.mechanisms import plain_whole as plain
 
 TOTAL = 2**63
 EPSILONS = (0.1, 0.5, 1.0, 3.0, 5.0, 10.0)
@@ -31,37 +28,6 @@ def lexicon(words: int, dimensions: int = 4, seed: int = 0, first: int = 0) -> L
 
 
 class TestParameters:
-    def test_defaults(self) -> None:
-        assert dataclasses.asdict(Diffractor()) == {
-            "epsilon": 1.0, "form": "geometric", "lists": 1, "list_seed": 0, "preset": "none", "beta": 0.001,
-            "calibration": "published", "remap": "none",
-        }  # fmt: skip
-        assert MECHANISMS["diffractor"] is Diffractor
-
-    @pytest.mark.parametrize("epsilon", [0, 0.0, -1, math.nan, math.inf, "1", True, None, [1], 10**400])
-    def test_epsilon(self, epsilon: object) -> None:
-        with pytest.raises(SettingsError, match=r"mechanism\.epsilon.*0\.000001 or greater"):
-            Diffractor(epsilon=epsilon)  # type: ignore[arg-type]
-
-    @pytest.mark.parametrize(
-        ("name", "values"),
-        [
-            ("lists", [0, -1, 65, 1.0, "1", None, True]),
-            ("list_seed", [-1, 2**63, 0.0, "0", None, False]),
-            ("beta", [0, 1, 0.0, 1.0, -0.1, 1.1, math.nan, math.inf, "0.1", None, True]),
-            ("form", ["geo", "TEM", "", None, 1, ["tem"]]),
-            ("preset", ["L3", "l0", None, 0, ""]),
-        ],
-    )
-    def test_bad_values(self, name: str, values: list[object]) -> None:
-        for value in values:
-            with pytest.raises(SettingsError, match=rf"mechanism\.{name}.*valid"):
-                Diffractor(**{name: value})  # type: ignore[arg-type]
-
-    def test_a_near_miss_is_suggested(self) -> None:
-        with pytest.raises(SettingsError, match="Did you mean 'geometric'"):
-            Diffractor(form="geometrical")  # type: ignore[arg-type]
-
     def test_lists_beside_a_preset(self) -> None:
         assert Diffractor(preset="L1", lists=2)
         assert Diffractor(preset="L1")
@@ -79,11 +45,6 @@ class TestLists:
         assert made.summary.starts == tuple(starts)
         assert made.order[:, 0].tolist() == starts
         assert len(set(starts)) == 3
-
-    def test_a_seed_gives_the_same_lists_again_and_another_others(self) -> None:
-        first, second, other = (Diffractor(list_seed=s).compile(lexicon(100)).order for s in (1, 1, 2))
-        assert (first == second).all()
-        assert not (first == other).all()
 
     def test_the_lexicon_s_metric_is_not_used(self) -> None:
         one = lexicon(100)
@@ -108,10 +69,6 @@ class TestLists:
         for number in {1, 2, 4, 5, 6} - {needed}:
             with pytest.raises(SettingsError, match=rf"mechanism\.preset: {preset}.*{number} given"):
                 Diffractor(preset=preset).compile(*[lexicon(10)] * number)  # type: ignore[arg-type]
-
-    def test_any_number_of_embeddings_without_a_preset(self) -> None:
-        made = Diffractor(lists=2).compile(*[lexicon(30, seed=n) for n in range(3)])
-        assert made.order.shape == (6, 30)
 
     @pytest.mark.parametrize(
         "other", [lexicon(39), lexicon(41), lexicon(40, first=1)], ids=["fewer", "more", "others"]
@@ -184,17 +141,6 @@ class TestPaper:
 
 class TestGuarantee:
     @pytest.mark.parametrize("form", get_args(Form))
-    def test_what_it_says(self, form: str) -> None:
-        made = Diffractor(2.5, form, lists=4).compile(lexicon(60)).guarantee  # type: ignore[arg-type]
-        assert (made.kind, made.epsilon, made.delta, made.status) == ("metric_dp", 2.5, 0.0, "proved")
-        assert made.metric == "list places"
-        assert made.unit == "word"
-        assert "ε = 2.5" in made.sentence
-        assert "4 lists" in made.sentence
-        assert "4 lists" not in Diffractor().compile(lexicon(60)).guarantee.sentence
-        assert "ε = 1.0000001:" in Diffractor(1.0000001).compile(lexicon(9)).guarantee.sentence
-
-    @pytest.mark.parametrize("form", get_args(Form))
     @pytest.mark.parametrize("epsilon", [1e-6, 0.2, 4.0, 300.0, 1e308])
     @pytest.mark.parametrize("embeddings", [1, 3])
     def test_it_holds_for_all_pairs(self, form: str, epsilon: float, embeddings: int) -> None:
@@ -207,47 +153,15 @@ class TestGuarantee:
         with np.errstate(over="ignore"):
             assert (loss <= epsilon * away + 3e-14).all()
 
-    def test_the_summary_is_json_and_public(self) -> None:
-        for form in get_args(Form):
-            for epsilon in (1e-6, 1.0, 1e308):
-                made = Diffractor(epsilon, form, lists=2, beta=5e-324).compile(lexicon(50)).summary  # type: ignore[arg-type]
-                assert (
-                    OrderingSummary.from_dict(json.loads(json.dumps(made.as_dict(), allow_nan=False))) == made
-                )
-                assert made.words == 50
-                assert made.form == form
-                assert made.list_seed == 0
-                assert ("gamma" in made.as_dict()) == ("beta" in made.as_dict()) == (form == "tem")
-                assert 0 < (made.floor or 0.0) <= 1
-
 
 class TestSampling:
     @pytest.mark.parametrize("form", get_args(Form))
     @pytest.mark.parametrize("epsilon", [1e-6, 0.05, 1.0, 7.5, 1e6])
     @pytest.mark.parametrize("lists", [1, 3])
     def test_draws_follow_the_law(self, form: str, epsilon: float, lists: int) -> None:
-        """Chi-square at a false-alarm rate of 1e-6 a word; the key is fixed, so it fails always or never."""
-        stats = pytest.importorskip("scipy.stats")
         made = Diffractor(epsilon, form, lists=lists).compile(lexicon(50))  # type: ignore[arg-type]
-        n = 20_000
-        blocks = np.arange(2 * n, dtype=np.uint64).reshape(n, 2)
         for w in (int(made.order[0, 0]), int(made.order[0, 49]), 3, 17):
-            key = RunKey.insecure(w).derive("chi-square", form, str(epsilon))
-            drawn = made.sample(np.full(n, w, np.int32), Draws(key, blocks))
-            law = made.law(w)
-            expected = law.probability * n
-            seen = np.bincount(drawn, minlength=50)
-            many = expected >= 5
-            rest = expected[~many].sum()
-            if rest < 1e-3:
-                assert seen[~many].sum() == 0
-            else:
-                seen, expected = np.append(seen[many], seen[~many].sum()), np.append(expected[many], rest)
-                many = np.ones(len(seen), bool)
-            seen, expected = seen[many], expected[many]
-            if len(seen) > 1:
-                statistic = ((seen - expected) ** 2 / expected).sum()
-                assert statistic < stats.chi2.isf(1e-6, len(seen) - 1)
+            plain.check_draws(plain.draw(made, w, 20_000, f"{form} {epsilon}"), made.law(w))
 
     def test_lists_are_drawn_uniformly(self) -> None:
         """At a large ε a draw stays, at a small one of two words it tells the list: six standard deviations."""
@@ -261,33 +175,3 @@ class TestSampling:
         for end in ends:
             p = float(law.probability[end])
             assert abs((drawn == end).mean() - p) < 6 * math.sqrt(p * (1 - p) / n)
-
-    def test_two_words(self) -> None:
-        for form in get_args(Form):
-            made = Diffractor(2.0, form).compile(lexicon(2))  # type: ignore[arg-type]
-            kept = 1 / (1 + math.exp(-2.0 if form == "geometric" else -1.0))
-            for w in (0, 1):
-                assert made.law(w).probability[w] == pytest.approx(kept, rel=1e-9)
-
-    @pytest.mark.cluster
-    def test_other_processors_and_batches(self, on_another_processor: Callable[[str], str]) -> None:
-        """A process without vector instructions, on one thread, with nothing cached, gives every byte."""
-        assert on_another_processor("tests.core.mechanisms.test_diffractor.digest") == digest()
-
-
-def digest() -> str:
-    """A hash of lists, tables, laws and draws."""
-    whole = Lexicon.default()
-    words = Vocabulary.of(whole.vocabulary.strings()[:3000])
-    given = [Lexicon(words, np.ascontiguousarray(whole.vectors[:3000, :d])) for d in (100, 37)]
-    ids = np.random.default_rng(0).integers(0, 3000, 20_000).astype(np.int32)
-    draws = Draws(bytes(32), np.arange(40_000, dtype=np.uint64).reshape(-1, 2))
-    found = hashlib.sha256()
-    for form in get_args(Form):
-        for epsilon in (0.03, 1.7):
-            made = Diffractor(epsilon, form, lists=2).compile(*given)  # type: ignore[arg-type]
-            for array in made.arrays().values():
-                found.update(np.ascontiguousarray(array).tobytes())
-            found.update(made.sample(ids, draws).tobytes() + made.law(8).weight.tobytes())
-            found.update(json.dumps(made.summary.as_dict()).encode())
-    return found.hexdigest()

@@ -8,12 +8,9 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from dptext_spark.errors import SettingsError
 from dptext_spark.mechanisms import Gaussian
 from dptext_spark.mechanisms.clipped_noise import gaussian_delta, largest_ratio
-from tests.core.mechanisms.plain_noise import draws_of, lexicon_of, too_different, too_far
-
-N = 60_000
+from tests.core.mechanisms.plain_noise import lexicon_of
 
 
 def exact_delta(epsilon: float, ratio: float) -> float:
@@ -88,31 +85,3 @@ class TestThePublishedScale:
             assert made.guarantee.delta == pytest.approx(exact_delta(epsilon, epsilon / 4), rel=1e-8)
             assert "published" in made.guarantee.sentence
             assert made.guarantee.delta > 0
-
-    def test_it_takes_no_delta(self) -> None:
-        with pytest.raises(SettingsError, match=r"mechanism\.delta: .*published"):
-            Gaussian(1.0, 1e-6, calibration="published")
-
-
-def test_the_law_on_a_line() -> None:
-    line = np.array([[-1.0], [-0.5], [0.0], [0.1], [0.9]])
-    made = Gaussian(2.0, 1e-3).compile(lexicon_of(line))
-    edges = np.concatenate([[-np.inf], (line[1:, 0] + line[:-1, 0]) / 2, [np.inf]])
-    laws = np.array([np.diff(stats.norm.cdf(edges - x, scale=made.parameters[0])) for x in line[:, 0]])
-    for word in range(5):
-        drawn = made.sample(np.full(N, word, np.int32), draws_of(N, word))
-        assert not too_far(np.bincount(drawn, minlength=5), laws[word])
-    for first in laws:
-        for second in laws:
-            assert np.maximum(first - math.exp(2.0) * second, 0).sum() <= 1e-3
-
-
-def test_the_law_in_three_dimensions() -> None:
-    rng = np.random.default_rng(1)
-    vectors = rng.normal(size=(40, 3)).astype(np.float32)
-    made = Gaussian(6.0, 1e-3, clip=1.5).compile(lexicon_of(vectors))
-    short = vectors * np.minimum(1, 1.5 / np.linalg.norm(vectors, axis=1))[:, None]
-    drawn = made.sample(np.full(N, 7, np.int32), draws_of(N))
-    noisy = short[7] + rng.normal(scale=made.parameters[0], size=(N, 3))
-    plain = np.linalg.norm(noisy[:, None] - short, axis=2).argmin(axis=1)
-    assert not too_different(*(np.bincount(x, minlength=40) for x in (drawn, plain)))

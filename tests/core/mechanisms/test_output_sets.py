@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import gzip
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.neighbors import METRICS
-from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import CusText
 from dptext_spark.mechanisms.output_sets import MAPPINGS, REMAINDERS, mapping_summary, output_sets
 from dptext_spark.mechanisms.summary import Quantiles
 from tests.core.mechanisms import plain_custext as plain
-from tests.core.mechanisms.tied_vectors import gaussian, tables
+from tests.core.mechanisms.plain_whole import gaussian, lexicon
+from tests.core.mechanisms.tied_vectors import tables
 
 
 @settings(max_examples=250)
@@ -89,9 +86,8 @@ def test_types_of_words() -> None:
 def test_bits_that_a_draw_tells_are_those_of_the_joint_law() -> None:
     """I(w; u) by its definition, and the mean of log2(V / n(u)): what a draw rules out is told at ε = 0 too."""
     vectors = np.random.default_rng(4).normal(size=(40, 5)).astype(np.float32)
-    lexicon = Lexicon(Vocabulary.of([f"w{number}" for number in range(40)]), vectors)
     for epsilon, remap in ((0.0, "none"), (3.0, "none"), (3.0, "bayes")):
-        made = CusText(epsilon, 4, remap=remap).compile(lexicon)
+        made = CusText(epsilon, 4, remap=remap).compile(lexicon(vectors))
         joint = np.zeros((40, 40))
         for word in range(40):
             law = made.law(word)
@@ -111,16 +107,6 @@ def test_bits_that_a_draw_tells_are_those_of_the_joint_law() -> None:
         )
 
 
-@pytest.fixture(scope="module")
-def glove(shared_data: Path) -> np.ndarray:
-    """All 33,860 vectors of the excerpt, those whose words the tokenizer can never produce included."""
-    rows = []
-    with gzip.open(shared_data / "glove.840B.300d.34k.txt.gz", "rt", encoding="utf-8", newline="\n") as lines:
-        next(lines)
-        rows = [np.array(line.rstrip("\n").split(" ")[-300:], np.float32) for line in lines]
-    return np.array(rows)
-
-
 class TestTable4:
     """Words alone on their set, on the GloVe excerpt, walked in its order, in percent.
 
@@ -132,13 +118,13 @@ class TestTable4:
 
     @pytest.mark.cluster
     @pytest.mark.parametrize(("metric", "share"), [("cosine", 3.8), ("euclidean", 7.7)])
-    def test_balanced(self, glove: np.ndarray, metric: str, share: float) -> None:
-        found = mapping_summary(*output_sets(glove, 20, "balanced", metric))
+    def test_balanced(self, glove_rows: tuple[list[str], np.ndarray], metric: str, share: float) -> None:
+        found = mapping_summary(*output_sets(glove_rows[1], 20, "balanced", metric))
         assert 100 * found.alone_share == pytest.approx(share, abs=0.05)
         assert found.type_share["1-1"] == found.type_share["N-1"] == 0
 
-    def test_conservative(self, glove: np.ndarray) -> None:
-        found = mapping_summary(*output_sets(glove, 20, "conservative", "cosine"))
+    def test_conservative(self, glove_rows: tuple[list[str], np.ndarray]) -> None:
+        found = mapping_summary(*output_sets(glove_rows[1], 20, "conservative", "cosine"))
         assert found.alone_share == 0
-        assert found.sets == len(glove) // 20
+        assert found.sets == len(glove_rows[1]) // 20
         assert found.inputs_per_output.min == 20

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import math
 import sys
-from dataclasses import dataclass, fields
+from dataclasses import astuple, dataclass, fields
 from typing import Any, Literal
 
 import pytest
 
 from dptext_spark.errors import SettingsError
-from dptext_spark.mechanisms import MECHANISMS, CusText, Mechanism
+from dptext_spark.mechanisms import MECHANISMS, Mechanism
 from dptext_spark.mechanisms.parameters import (
     Choice,
     Integer,
@@ -65,30 +65,6 @@ def test_a_number_is_in_its_range_or_refused_with_it(
         assert parameter.problem("mechanism.x", wrong) == f"mechanism.x: {wrong!r} given; valid: {valid}."
 
 
-def test_null_is_valid_only_where_it_is_declared() -> None:
-    free = DECLARED["free"]
-    assert free.problem("x", None) is None
-    assert free.problem("x", 0) == "x: 0 given; valid: null, or a finite number above 0."
-
-
-def test_an_integer_is_no_float_and_no_boolean() -> None:
-    for value in (2, 2**63 - 1):
-        assert DECLARED["count"].problem("x", value) is None
-    for wrong in (1, 2**63, 2.0, True, "2", None):
-        said = DECLARED["count"].problem("x", wrong)
-        assert said == f"x: {wrong!r} given; valid: an integer from 2 to {2**63 - 1}."
-
-
-def test_a_choice_suggests_the_closest() -> None:
-    form = DECLARED["form"]
-    assert form.problem("x", "flat") is None
-    assert form.problem("x", "rund") == "x: 'rund' is not known; valid: round, flat. Did you mean 'round'?"
-    for wrong in (None, ["flat"], 1):
-        said = form.problem("x", wrong)
-        assert said is not None
-        assert said.startswith(f"x: {wrong!r} is not known; valid: round, flat.")
-
-
 def test_what_is_declared_is_what_is_told() -> None:
     told = {name: parameter.as_dict() for name, parameter in DECLARED.items()}
     assert told["half"] == {
@@ -139,7 +115,61 @@ def outside(parameter: Parameter) -> list[Any]:
     return [-1, 1.5, "", ()]
 
 
-def test_the_docstring_explains_the_parameters_once() -> None:
-    said = CusText.__doc__ or ""
-    assert said.count("Attributes:") == 1
-    assert "from all. Valid: an integer from 2 to 4096." in said
+DEFAULTS = {
+    "custext": (1.0, 20, "balanced", "cosine", "join", "published", False, "none"),
+    "diffractor": (1.0, "geometric", 1, 0, "none", 0.001, "published", "none"),
+    "santext": (1.0, "none", 0.2, "published", "none"),
+    "tem": (1.0, 0.001, None, "published", "none"),
+}
+CLIPPED = ("laplace", "gaussian", "truncated_laplace")
+NOISY = (*CLIPPED, "mvc", "mahalanobis", "vickrey", "projection")
+SHARE = (-0.1, 1.1, "0.5", False)
+ANY = (math.nan, math.inf, -math.inf, True, "1", [1], 10**400)  # right for no field
+REFUSED: list[tuple[str, str, tuple[object, ...]]] = [
+    *((name, "epsilon", (-1, -1e-300, 5e-324, 1e-320, 9.9e-7, False, 1j, -(10**400))) for name in MECHANISMS),
+    *((name, "epsilon", (0, 0.0)) for name in MECHANISMS if name != "custext"),
+    ("custext", "k", (0, 1, -3, 4097, 10**9, 20.0, "20")),
+    ("custext", "mapping", ("balance", "agressive", 1, "", ["balanced"])),
+    ("custext", "metric", ("euclid", "Cosine", 1, "", ["balanced"])),
+    ("custext", "remainder", ("joined", 1, "", ["balanced"])),
+    ("diffractor", "lists", (0, -1, 65, 1.0)),
+    ("diffractor", "list_seed", (-1, 2**63, 0.0, "0", False)),
+    ("diffractor", "beta", (0, 1, 0.0, 1.0, -0.1, 1.1, "0.1")),
+    ("diffractor", "form", ("geo", "geometrical", "TEM", "", 1, ["tem"])),
+    ("diffractor", "preset", ("L3", "l0", 0, "")),
+    (
+        "santext",
+        "sensitive",
+        (0, -0.5, 1.01, "all", "", {"a": 1}, 1j, [], ["one"], ["a", ""], ["a", 5], [None] * 2),
+    ),
+    ("santext", "p", (0, 1e-7, -1, 1.1, "0.2")),
+    ("tem", "beta", (0, -0.1, 0.51, 1, "0.1")),
+    ("tem", "gamma", (0, -1.0, "5", [5])),
+    ("vickrey", "t", SHARE),
+    ("vickrey", "lam", SHARE),
+    ("vickrey", "noise", ("laplace", "Calibrated", "", 1)),
+    ("mahalanobis", "lam", SHARE),
+    ("projection", "m", (0, -3, 4097, 2.0, "5")),
+    ("projection", "seed", (-1, 2**63, 0.5, "7", False)),
+    ("truncated_gumbel", "unsafe", ("yes",)),
+    *((name, "clip", (0, -1.0)) for name in CLIPPED),
+    *((name, "snap", ("Clipped", 1)) for name in CLIPPED),
+    *((name, "delta", (0, 0.0, 1.0, 1, -0.1, 2.0, "0.1")) for name in CLIPPED[1:]),
+    *((name, "calibration", ("exact",)) for name in CLIPPED[1:]),
+    *((name, "calibration", ("best",)) for name in DEFAULTS),
+    *((name, "search", ("hnsw", "annoy", "IVF", 1, ["ivf"])) for name in NOISY),
+]
+
+
+@pytest.mark.parametrize(("name", "field", "values"), REFUSED)
+def test_bad_values(name: str, field: str, values: tuple[object, ...]) -> None:
+    null = parameters_of(MECHANISMS[name])[field].as_dict()["null"]
+    needed = {"m": 3} if name == "projection" else {}
+    for value in (*values, *ANY, *(() if null else (None,))):
+        with pytest.raises(SettingsError, match=rf"^mechanism\.{field}: .*(valid|two words or more)"):
+            MECHANISMS[name](**(needed | {field: value}))
+
+
+@pytest.mark.parametrize("name", DEFAULTS)
+def test_defaults(name: str) -> None:
+    assert astuple(MECHANISMS[name]()) == DEFAULTS[name]

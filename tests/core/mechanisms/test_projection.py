@@ -80,37 +80,10 @@ def test_another_seed_is_another_mechanism() -> None:
     assert (first != second).mean() > 0.05
 
 
-def test_the_guarantee() -> None:
-    said = Projection(2.5, 6, 77).compile(lexicon_of(vectors_of())).guarantee
-    assert (said.kind, said.epsilon, said.metric, said.status) == (
-        "metric_dp",
-        2.5,
-        "projected euclidean",
-        "claimed",
-    )
-    assert "projected to 6 dimensions" in said.sentence
-    assert "seed 77" in said.sentence
-
-
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        *(("epsilon", value) for value in (0, -1, math.nan, math.inf, "1", None, True)),
-        *(("m", value) for value in (None, 0, -3, 4097, 2.0, "5", True)),
-        *(("seed", value) for value in (-1, 2**63, 0.5, None, "7", False)),
-    ],
-)
-def test_bad_values(field: str, value: object) -> None:
-    with pytest.raises(SettingsError, match=rf"mechanism\.{field}"):
-        Projection(**({"m": 3} | {field: value}))  # type: ignore[arg-type]
-
-
 def test_m_must_be_given_and_fit() -> None:
     with pytest.raises(SettingsError, match=r"mechanism\.m: None given"):
         Projection()
-    with pytest.raises(
-        SettingsError, match=r"mechanism\.m: 21 given, .* 20 dimensions; valid: an integer from 1 to 20"
-    ):
+    with pytest.raises(SettingsError, match=r"mechanism\.m: 21 given, .* valid: an integer from 1 to 20"):
         Projection(1.0, 21).compile(lexicon_of(vectors_of()))
 
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
-import gzip
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,61 +10,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dptext_spark.errors import SettingsError
-from dptext_spark.mechanisms import MECHANISMS, SanText
+from dptext_spark.mechanisms import SanText
 from tests.core.mechanisms import plain_whole as plain
+from tests.core.mechanisms.tied_vectors import tables
 
-
-@st.composite
-def tables(draw: st.DrawFn) -> np.ndarray:
-    """Small vectors, full of ties, duplicates and zero vectors."""
-    words, dimensions = draw(st.integers(2, 24)), draw(st.integers(1, 3))
-    values = draw(st.lists(st.integers(-3, 3), min_size=words * dimensions, max_size=words * dimensions))
-    return np.array(values, np.float32).reshape(words, dimensions) / 2
+# Halves of small integers.
+TABLES = tables(24, 3).map(lambda vectors: vectors / np.float32(2))
 
 
 class TestParameters:
-    def test_defaults(self) -> None:
-        assert dataclasses.asdict(SanText()) == {
-            "epsilon": 1.0,
-            "sensitive": "none",
-            "p": 0.2,
-            "calibration": "published",
-            "remap": "none",
-        }
-        assert MECHANISMS["santext"] is SanText
-        assert SanText(epsilon=1) == SanText()
-
-    @pytest.mark.parametrize("epsilon", [0, -1, math.nan, math.inf, "1", True, None, 10**400])
-    def test_epsilon(self, epsilon: object) -> None:
-        with pytest.raises(SettingsError, match=r"mechanism\.epsilon.*0\.000001 or greater"):
-            SanText(epsilon=epsilon)  # type: ignore[arg-type]
-
-    @pytest.mark.parametrize(
-        "sensitive", [0, -0.5, 1.01, 10**400, math.nan, math.inf, True, None, "all", "", {"a": 1}, 1j]
-    )
-    def test_sensitive(self, sensitive: object) -> None:
-        with pytest.raises(SettingsError, match=r"mechanism\.sensitive.*none, a share.*list of words"):
-            SanText(sensitive=sensitive)  # type: ignore[arg-type]
-
-    @pytest.mark.parametrize("sensitive", [[], ["one"], ["a", ""], ["a", 5], [None, None]])
-    def test_a_list_of_words(self, sensitive: object) -> None:
-        with pytest.raises(SettingsError, match=r"mechanism\.sensitive: a list of two words or more"):
-            SanText(sensitive=sensitive)  # type: ignore[arg-type]
-
-    @pytest.mark.parametrize("p", [0, 1e-7, -1, 1.1, math.nan, math.inf, True, "0.2", None])
-    def test_p(self, p: object) -> None:
-        with pytest.raises(SettingsError, match=r"mechanism\.p: .*0\.000001 to 1"):
-            SanText(p=p)  # type: ignore[arg-type]
-
     def test_a_list_becomes_a_tuple(self) -> None:
         made = SanText(sensitive=["w1", "w2"])  # type: ignore[arg-type]
         assert made.sensitive == ("w1", "w2")
         assert hash(made) == hash(SanText(sensitive=("w1", "w2")))
 
     def test_words_that_are_not_there_are_counted_not_named(self) -> None:
-        with pytest.raises(
-            SettingsError, match=r"mechanism\.sensitive: 2 of 4 words are not in the"
-        ) as caught:
+        with pytest.raises(SettingsError, match=r"mechanism\.sensitive: 2 of 4 words") as caught:
             SanText(sensitive=("w1", "SECRET", "w2", "W3")).compile(plain.lexicon(plain.gaussian(9)))
         assert "SECRET" not in str(caught.value)
 
@@ -114,16 +72,6 @@ class TestLaw:
         assert made.law(3).ids.tolist() == [3, 11, 17]
         assert made.law(5).ids.tolist() == [3, 5, 11, 17]
 
-    def test_the_word_itself_comes_out_more_often_as_epsilon_grows(self) -> None:
-        lexicon = plain.lexicon(plain.gaussian(50))
-        kept = np.array(
-            [
-                [SanText(e).compile(lexicon).law(w).probability[w] for w in range(50)]
-                for e in (0.1, 0.5, 1, 2, 5, 10)
-            ]
-        )
-        assert (np.diff(kept, axis=0) > 0).all()
-
     @pytest.mark.parametrize(
         "vectors",
         [
@@ -145,7 +93,7 @@ class TestLaw:
 
 class TestGuarantee:
     @settings(max_examples=100)
-    @given(tables(), st.sampled_from([0.01, 0.5, 2.0, 30.0]))
+    @given(TABLES, st.sampled_from([0.01, 0.5, 2.0, 30.0]))
     def test_all_pairs_and_outputs(self, vectors: np.ndarray, epsilon: float) -> None:
         made = SanText(epsilon).compile(plain.lexicon(vectors))
         logs = np.log(np.array([made.law(w).probability for w in range(len(vectors))]))
@@ -154,7 +102,7 @@ class TestGuarantee:
 
     @settings(max_examples=100)
     @given(
-        tables(),
+        TABLES,
         st.sampled_from([0.5, 2.0]),
         st.sampled_from([0.001, 0.2, 1.0]),
         st.sampled_from([0.3, 0.5, 0.9]),
@@ -176,27 +124,14 @@ class TestGuarantee:
         # An output that is not sensitive comes from itself alone.
         assert (table[:, ~listed] > 0).sum() == (0 if p == 1 else words - count)
 
-    def test_the_sentence(self) -> None:
+    def test_what_is_kept_and_what_it_adds_is_stated(self) -> None:
         lexicon = plain.lexicon(plain.gaussian(40))
-        plus = SanText(2.0, 0.5, 0.2).compile(lexicon).guarantee
-        assert (plus.kind, plus.epsilon, plus.metric) == (
-            "metric_dp",
-            2.0,
-            "euclidean between sensitive words",
-        )
-        assert plus.sentence.startswith("One sensitive word is metric")
+        plus, drawn = (SanText(2.0, 0.5, p).compile(lexicon).guarantee for p in (0.2, 1.0))
         assert plus.compared == "sensitive words"
-        assert "between the 20 sensitive words of 40" in plus.sentence
-        assert "kept with probability 0.8, which reveals it" in plus.sentence
+        assert "kept with probability 0.8" in plus.sentence
         assert "ln(1/p) = 1.6095 more against a sensitive word" in plus.sentence
-        assert "sensitive" not in SanText(2.0).compile(lexicon).guarantee.sentence
         # Where nothing is released as it is, the bound is that of all words.
-        drawn = SanText(2.0, 0.5, 1.0).compile(lexicon).guarantee
         assert (drawn.metric, drawn.compared) == ("euclidean", "words")
-        assert (
-            "Every word is drawn among the 20 sensitive words of 40: this holds between all."
-            in drawn.sentence
-        )
 
 
 class TestSampling:
@@ -211,12 +146,9 @@ class TestSampling:
             plain.check_draws(plain.draw(made, w, 30_000, str(choice)), made.law(w))
 
 
-def test_real_vectors(shared_data: Path) -> None:
+def test_real_vectors(glove_rows: tuple[list[str], np.ndarray]) -> None:
     """3,000 words of GloVe in 300 dimensions: the law in float64 from the formula, and draws from it."""
-    with gzip.open(shared_data / "glove.840B.300d.34k.txt.gz", "rt", encoding="utf-8", newline="\n") as lines:
-        next(lines)
-        rows = [next(lines).rstrip("\n").split(" ")[-300:] for _ in range(3000)]
-    vectors = np.array(rows, np.float32)
+    vectors = glove_rows[1][:3000]
     made = SanText(2.0).compile(plain.lexicon(vectors))
     wide = vectors.astype(np.float64)
     for w in (0, 1500, 2999):

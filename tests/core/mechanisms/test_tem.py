@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from dataclasses import replace
 
@@ -11,15 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dptext_spark.errors import SettingsError
-from dptext_spark.mechanisms import MECHANISMS, TEM
+from dptext_spark.mechanisms import TEM
 from dptext_spark.mechanisms.samplers import TableSampler
 from dptext_spark.mechanisms.samplers.table import TableSummary
 from dptext_spark.model.certificate import certify
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.text.policy import Policy
 from tests.core.mechanisms import plain_whole as plain
-from tests.core.mechanisms.test_santext import tables
+from tests.core.mechanisms.test_santext import TABLES
 
 
 def published(away: np.ndarray, epsilon: float, gamma: float, wrong: bool = False) -> np.ndarray:
@@ -50,32 +48,6 @@ def worst(table: np.ndarray, away: np.ndarray, epsilon: float) -> float:
 
 
 class TestParameters:
-    def test_defaults(self) -> None:
-        assert dataclasses.asdict(TEM()) == {
-            "epsilon": 1.0,
-            "beta": 0.001,
-            "gamma": None,
-            "calibration": "published",
-            "remap": "none",
-        }
-        assert MECHANISMS["tem"] is TEM
-        assert TEM(epsilon=1) == TEM()
-
-    @pytest.mark.parametrize("epsilon", [0, -1, math.nan, math.inf, "1", True, None, 10**400])
-    def test_epsilon(self, epsilon: object) -> None:
-        with pytest.raises(SettingsError, match=r"mechanism\.epsilon.*0\.000001 or greater"):
-            TEM(epsilon=epsilon)  # type: ignore[arg-type]
-
-    @pytest.mark.parametrize("beta", [0, -0.1, 0.51, 1, math.nan, math.inf, True, "0.1", None])
-    def test_beta(self, beta: object) -> None:
-        with pytest.raises(SettingsError, match=r"mechanism\.beta: .*above 0 and at most 0\.5"):
-            TEM(beta=beta)  # type: ignore[arg-type]
-
-    @pytest.mark.parametrize("gamma", [0, -1.0, math.nan, math.inf, 10**400, True, "5", [5]])
-    def test_gamma(self, gamma: object) -> None:
-        with pytest.raises(SettingsError, match=r"mechanism\.gamma: .*null, or a finite number above 0"):
-            TEM(gamma=gamma)  # type: ignore[arg-type]
-
     def test_the_radius(self) -> None:
         assert TEM(2.0, 0.01).radius(101) == pytest.approx(math.log(0.99 * 100 / 0.01))
         assert TEM(2.0, gamma=5).radius(101) == 5.0
@@ -131,7 +103,7 @@ class TestLaw:
 
 class TestGuarantee:
     @settings(max_examples=100)
-    @given(tables(), st.sampled_from([0.1, 2.0, 30.0]), st.sampled_from([None, 0.4, 1.0, 2.5]))
+    @given(TABLES, st.sampled_from([0.1, 2.0, 30.0]), st.sampled_from([None, 0.4, 1.0, 2.5]))
     def test_all_pairs_and_outputs(self, vectors: np.ndarray, epsilon: float, gamma: float | None) -> None:
         choice = TEM(epsilon, gamma=gamma)
         made, radius = choice.compile(plain.lexicon(vectors)), choice.radius(len(vectors))
@@ -175,10 +147,10 @@ class TestGuarantee:
             assert found.loss is not None
             assert (found.loss.attained > 2.0) == wrong
 
-    def test_the_sentence(self) -> None:
-        made = TEM(2.0, gamma=3.0).compile(plain.lexicon(plain.gaussian(20)))
-        assert (made.guarantee.kind, made.guarantee.epsilon) == ("metric_dp", 2.0)
-        assert "never more than 6 " in made.guarantee.sentence
+
+def test_the_sentence_names_the_most_that_is_lost() -> None:
+    made = TEM(2.0, gamma=3.0).compile(plain.lexicon(plain.gaussian(20)))
+    assert "never more than 6 " in made.guarantee.sentence
 
 
 @pytest.mark.parametrize("choice", [TEM(0.5), TEM(4.0), TEM(2.0, gamma=1.0), TEM(2.0, gamma=2.5)])

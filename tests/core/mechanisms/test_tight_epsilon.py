@@ -8,14 +8,12 @@ import math
 import numpy as np
 import pytest
 
-from dptext_spark.errors import SettingsError
 from dptext_spark.lexicon.lexicon import Lexicon
-from dptext_spark.lexicon.vocabulary import Vocabulary
-from dptext_spark.mechanisms import MECHANISMS, TEM, CusText, Diffractor, SanText
+from dptext_spark.mechanisms import MECHANISMS, CusText, Diffractor, SanText
 from dptext_spark.mechanisms.privacy_loss.loss import internal_epsilon
 from dptext_spark.model.certificate import certify
 from dptext_spark.model.privatizer import Privatizer
-from tests.core.names import names
+from tests.core.mechanisms.plain_noise import lexicon_of
 
 WORDS = 80
 CALIBRATED = ("custext", "santext", "tem", "diffractor")
@@ -23,8 +21,7 @@ CALIBRATED = ("custext", "santext", "tem", "diffractor")
 
 @pytest.fixture(scope="module")
 def lexicon() -> Lexicon:
-    vectors = np.random.default_rng(5).normal(size=(WORDS, 4)).astype(np.float32)
-    return Lexicon(Vocabulary.of(names(WORDS)), vectors)
+    return lexicon_of(np.random.default_rng(5).normal(size=(WORDS, 4)))
 
 
 @pytest.mark.parametrize(
@@ -96,6 +93,9 @@ def test_santext_plus(lexicon: Lexicon, p: float) -> None:
 def test_the_geometric_law_has_nothing_to_gain(lexicon: Lexicon) -> None:
     exact = Diffractor(epsilon=1.0, calibration="exact").compile(lexicon)
     assert exact.summary.internal_epsilon == pytest.approx(1.0, rel=1e-3)
+    uniform = CusText(epsilon=0.0, k=6, calibration="exact").compile(lexicon)
+    assert uniform.guarantee.epsilon == 0.0
+    assert certify(Privatizer(lexicon, uniform)).verdict == "confirmed"
 
 
 @pytest.mark.filterwarnings("error")
@@ -103,22 +103,10 @@ def test_the_geometric_law_has_nothing_to_gain(lexicon: Lexicon) -> None:
     "choice", [SanText(2.0, calibration="exact"), SanText(2.0, sensitive=0.5, calibration="exact")]
 )
 def test_equal_vectors_have_nothing_to_gain(choice: SanText) -> None:
-    words = Lexicon(Vocabulary.of(names(30)), np.ones((30, 4), np.float32))
+    words = lexicon_of(np.ones((30, 4)))
     made = choice.compile(words)
     found = certify(Privatizer(words, made))
     json.dumps([made.summary.as_dict(), found.as_dict()], allow_nan=False)
     assert made.figures[0] < 10.0  # ε does not grow without end
     assert found.verdict == "confirmed"
     assert "nan" not in found.sentence
-
-
-@pytest.mark.parametrize("kind", [CusText, SanText, TEM, Diffractor])
-def test_bad_values(kind) -> None:  # type: ignore[no-untyped-def]
-    with pytest.raises(SettingsError, match=r"mechanism\.calibration.*published.*exact"):
-        kind(calibration="best")
-
-
-def test_uniform_custext_stays_uniform(lexicon: Lexicon) -> None:
-    sampler = CusText(epsilon=0.0, k=6, calibration="exact").compile(lexicon)
-    assert sampler.guarantee.epsilon == 0.0
-    assert certify(Privatizer(lexicon, sampler)).verdict == "confirmed"

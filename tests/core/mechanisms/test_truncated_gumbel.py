@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import gzip
 import math
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,31 +11,20 @@ from scipy import special, stats
 
 from dptext_spark.errors import SettingsError
 from dptext_spark.lexicon.lexicon import Lexicon
-from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import TruncatedGumbel
 from dptext_spark.mechanisms.privacy_loss import worst_loss
 from dptext_spark.mechanisms.truncated_gumbel import loss_by_rank
 from dptext_spark.model.certificate import certify, verdict
 from dptext_spark.model.privatizer import Privatizer
-from dptext_spark.randomness.draws import Draws
-from tests.core.names import names
+from tests.core.mechanisms.plain_noise import draws_of, lexicon_of
 
 FALSE_ALARM = 1e-6
 ROWS = 200_000
 
 
-def lexicon_of(vectors: object) -> Lexicon:
-    rows = np.array(vectors, np.float32)
-    return Lexicon(Vocabulary.of(names(len(rows))), rows)
-
-
 @pytest.fixture(scope="module")
 def lexicon() -> Lexicon:
     return lexicon_of(np.random.default_rng(5).normal(size=(60, 4)))
-
-
-def draws(n: int) -> Draws:
-    return Draws(bytes(32), np.arange(2 * n, dtype=np.uint64).reshape(n, 2))
 
 
 def test_the_constants(lexicon: Lexicon) -> None:
@@ -89,7 +76,7 @@ def exact_law(
 def test_the_law_and_its_wrong_forms() -> None:
     vectors = np.array([[0.0], [1.0], [1.5], [3.0], [7.0], [9.0]])
     made = TruncatedGumbel(epsilon=40.0).compile(lexicon_of(vectors))
-    drawn = made.sample(np.full(ROWS, 1, np.int32), draws(ROWS))
+    drawn = made.sample(np.full(ROWS, 1, np.int32), draws_of(ROWS))
     counts = np.bincount(drawn, minlength=6)
     scale, limit = made.summary.b, made.summary.largest_distance
     distance = np.abs(vectors[:, 0] - 1.0)
@@ -118,7 +105,7 @@ class TestTheFloor:
         made = TruncatedGumbel(epsilon=share * floor, unsafe="published").compile(lexicon)
         assert made.guarantee.status == "refuted"
         assert "Nothing is promised" in made.guarantee.sentence
-        drawn = made.sample(np.full(2000, 3, np.int32), draws(2000))
+        drawn = made.sample(np.full(2000, 3, np.int32), draws_of(2000))
         assert 1 < len(np.unique(drawn)) <= 60
 
     def test_unsafe_is_the_published_scale(self, lexicon: Lexicon) -> None:
@@ -134,7 +121,7 @@ class TestTheFloor:
         assert made.noise.tolist() == [1.0, 0.0]
         # k = 2 with probability ln 2 / (ln 2 + 2); then uniforms on [-1, 1], one of them raised by 1: 1/8 of the square.
         wanted = math.log(2) / (math.log(2) + 2) / 8
-        found = made.sample(np.zeros(ROWS, np.int32), draws(ROWS)).mean()
+        found = made.sample(np.zeros(ROWS, np.int32), draws_of(ROWS)).mean()
         assert abs(found - wanted) < stats.norm.isf(FALSE_ALARM / 2) * math.sqrt(wanted / ROWS)
 
 
@@ -167,32 +154,25 @@ class TestRefutation:
         ):
             made = TruncatedGumbel(epsilon=epsilon).compile(lexicon)
             assert made.guarantee.status == status
-            assert ("refuted: the words" in made.guarantee.sentence) == (status == "refuted")
             found = certify(Privatizer(lexicon, made))
             assert found.loss is not None
             assert found.loss.pairs < found.loss.total
-            assert found.sentence.startswith("Not refuted among nearest pairs: ") == (status == "claimed")
 
     @pytest.mark.cluster
-    def test_glove(self, shared_data: Path) -> None:
+    def test_glove(self, glove_rows: tuple[list[str], np.ndarray]) -> None:
         """Refuted at every admissible ε up to about 25,900.
 
         Computed beforehand: floor 34.73, Δmin 0.7446, Δmax 16.25; for the pair nedra/abd alone rank 30,856 and a loss of 215,766
         against 289. With abd itself at rank 1, as here, nedra's rank is one more, and the loss 215,774.
         """
-        with gzip.open(
-            shared_data / "glove.840B.300d.34k.txt.gz", "rt", encoding="utf-8", newline="\n"
-        ) as lines:
-            next(lines)
-            rows = [line.rstrip("\n").split(" ") for line in lines]
-        lexicon = lexicon_of([np.array(row[-300:], np.float32) for row in rows])
-        made = TruncatedGumbel(epsilon=34.74).compile(lexicon)
+        rows, vectors = glove_rows
+        made = TruncatedGumbel(epsilon=34.74).compile(lexicon_of(vectors))
         found = made.summary
         assert found.floor == pytest.approx(34.73, abs=0.005)
         assert found.smallest_distance == pytest.approx(0.7446, abs=5e-5)
         assert found.largest_distance == pytest.approx(16.25, abs=5e-3)
         pair = found.pair
-        assert [rows[i][0] for i in pair.words] == ["nedra", "abd"]
+        assert [rows[i] for i in pair.words] == ["nedra", "abd"]
         assert pair.rank == 30_857
         assert round(pair.loss) == 215_774
         assert round(loss_by_rank(math.log(len(rows)), len(rows))[30_856]) == 215_766
@@ -206,19 +186,13 @@ class TestRefutation:
 
 
 class TestTinyLexicons:
-    def test_two_words(self) -> None:
-        made = TruncatedGumbel(epsilon=10.0).compile(lexicon_of([[0.0], [1.0]]))
-        assert made.summary.candidates == 2
-        drawn = made.sample(np.zeros(2000, np.int32), draws(2000))
-        assert set(drawn.tolist()) == {0, 1}
-
     def test_equal_vectors_are_one_place(self) -> None:
         """Three equal words draw the same from the same number, and their distance is not Δmin."""
         lexicon = lexicon_of([[5.0, 0], [1.0, 1], [1.0, 1], [1.0, 1], [0.0, 0]])
         made = TruncatedGumbel(epsilon=40.0).compile(lexicon)
         assert made.summary.equal_vectors == 2
         assert made.summary.smallest_distance == pytest.approx(math.sqrt(2))
-        drawn = [made.sample(np.full(2000, w, np.int32), draws(2000)) for w in (1, 2, 3)]
+        drawn = [made.sample(np.full(2000, w, np.int32), draws_of(2000)) for w in (1, 2, 3)]
         assert (drawn[0] == drawn[1]).all()
         assert (drawn[0] == drawn[2]).all()
         assert made.near[2].tolist()[:3] == [1, 2, 3]
@@ -230,29 +204,15 @@ class TestTinyLexicons:
         assert made.near[99, 0] == 0
         assert made.near[150, 0] == 100
 
-    def test_all_equal_is_refused(self) -> None:
-        with pytest.raises(SettingsError, match="two different vectors"):
-            TruncatedGumbel(epsilon=1e9).compile(lexicon_of(np.ones((3, 2))))
-
     def test_huge_epsilon(self, lexicon: Lexicon) -> None:
         for epsilon in (1e100, 1e308):
             made = TruncatedGumbel(epsilon=epsilon).compile(lexicon)
-            drawn = made.sample(np.arange(60, dtype=np.int32), draws(60))
+            drawn = made.sample(np.arange(60, dtype=np.int32), draws_of(60))
             assert np.isfinite(made.noise).all()
             assert (drawn == np.arange(60)).mean() > 0.5
 
 
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        ("epsilon", 0),
-        ("epsilon", -1.0),
-        ("epsilon", math.nan),
-        ("unsafe", "yes"),
-        ("unsafe", True),
-        ("unsafe", None),
-    ],
-)
-def test_bad_values(field: str, value: object) -> None:
-    with pytest.raises(SettingsError, match=rf"mechanism\.{field}"):
-        TruncatedGumbel(**{field: value})  # type: ignore[arg-type]
+def test_loss_by_rank() -> None:
+    mass = stats.poisson.pmf(np.arange(1, 61), math.log(60))
+    wanted = [0.0] + [math.log(mass[0] / mass[r - 1 :].sum()) for r in range(1, 61)]
+    assert loss_by_rank(math.log(60), 60) == pytest.approx(wanted, rel=1e-10)

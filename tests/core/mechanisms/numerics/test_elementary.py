@@ -9,8 +9,16 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import special
 
-from dptext_spark.mechanisms.numerics.elementary import expm1, exponential, exponentials, log1p
+from dptext_spark.mechanisms.numerics.elementary import (
+    expm1,
+    exponential,
+    exponentials,
+    lambert,
+    lambert_real_part,
+    log1p,
+)
 
 
 @settings(max_examples=400)
@@ -42,16 +50,18 @@ def test_tables() -> None:
 
 def test_plain_python_gives_the_same_bits() -> None:
     """IEEE additions, multiplications and divisions in a fixed order: nothing is left to the processor."""
-    for x in (
-        -0.1,
-        -1.0,
-        -2.5,
-        -17.3,
-        -300.0,
-        -744.0,
-        *np.random.default_rng(0).uniform(-50, 0, 200).tolist(),
-    ):
+    some = np.random.default_rng(0).uniform(-50, 0, 200).tolist()
+    for x in (-0.1, -1.0, -2.5, -17.3, -300.0, -744.0, *some):
         assert exponential.py_func(x) == exponential(x)
+
+
+def test_lambert() -> None:
+    for log_x in (0.0, 0.1, 1.0, 5.0, 30.0, 700.0):
+        assert lambert(log_x) == pytest.approx(special.lambertw(math.exp(log_x)).real, rel=1e-13)
+    assert lambert(1e4) + math.log(lambert(1e4)) == pytest.approx(1e4, rel=1e-14)
+    for x in (-0.4, -1.0, -math.pi / 2, -2.0, -62.0, -1e6):
+        assert lambert_real_part(x) == pytest.approx(special.lambertw(x).real, abs=6e-11)
+    assert lambert_real_part(-1e-3) == -1
 
 
 @settings(max_examples=400)

@@ -62,9 +62,7 @@ def together(pairs: list[tuple[F64, F64]]) -> tuple[F64, F64]:
     ("draws", "spread", "steps"), [(1, 0.5, 4000), (1, 3.0, 4000), (2, 1.0, 80), (3, 2.0, 24)]
 )
 @pytest.mark.parametrize("share", [0.05, 0.3, 0.7])
-def test_bounded_range_is_the_supremum_over_all_laws(
-    draws: int, spread: float, steps: int, share: float
-) -> None:
+def test_bounded_range_is_the_supremum(draws: int, spread: float, steps: int, share: float) -> None:
     """No choice of t for each draw passes the closed form, and the t that it names reaches it to 1e-9."""
     g = share * draws * spread
     stated = bounded_range_delta(g, draws, spread)

@@ -6,19 +6,18 @@ import numpy as np
 import pytest
 
 from dptext_spark.lexicon.lexicon import Lexicon
-from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import Diffractor
 from dptext_spark.mechanisms.privacy_loss import by_steps
 from dptext_spark.mechanisms.samplers.ordering import OrderingSampler
 from dptext_spark.model.certificate import verdict
+from tests.core.mechanisms.plain_noise import lexicon_of
 
 WORDS = 40
 
 
 @pytest.fixture(scope="module")
 def lexicon() -> Lexicon:
-    vectors = np.random.default_rng(5).normal(size=(WORDS, 3)).astype(np.float32)
-    return Lexicon(Vocabulary.of([f"word{i}" for i in range(WORDS)]), vectors)
+    return lexicon_of(np.random.default_rng(5).normal(size=(WORDS, 3)))
 
 
 def plain(sampler: OrderingSampler) -> float:

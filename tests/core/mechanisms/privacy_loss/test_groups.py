@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 
 from dptext_spark.guarantee import Guarantee
-from dptext_spark.lexicon.lexicon import Lexicon
-from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import CusText
 from dptext_spark.mechanisms.privacy_loss import within_groups
 from dptext_spark.mechanisms.samplers import TableSampler
 from dptext_spark.mechanisms.samplers.table import TableSummary
+from tests.core.mechanisms.plain_noise import lexicon_of
 
 WITHIN = Guarantee("epsilon_dp_within_group", 1.0)
 
@@ -33,8 +32,7 @@ def plain(sampler: TableSampler, words: int) -> tuple[float, int]:
 @pytest.mark.parametrize("mapping", ["aggressive", "balanced", "conservative"])
 @pytest.mark.parametrize("epsilon", [0.0, 0.5, 4.0])
 def test_custext(mapping: str, epsilon: float) -> None:
-    vectors = np.random.default_rng(3).normal(size=(70, 5)).astype(np.float32)
-    lexicon = Lexicon(Vocabulary.of([f"word{i}" for i in range(70)]), vectors)
+    lexicon = lexicon_of(np.random.default_rng(3).normal(size=(70, 5)))
     sampler = CusText(epsilon=epsilon, k=6, mapping=mapping).compile(lexicon)  # type: ignore[arg-type]
     worst, pairs = plain(sampler, 70)
     found = within_groups(sampler, 70)

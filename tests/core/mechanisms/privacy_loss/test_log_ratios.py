@@ -26,7 +26,6 @@ from dptext_spark.mechanisms.privacy_loss.accountant import (
 from dptext_spark.mechanisms.privacy_loss.composition import ORDERS
 from dptext_spark.mechanisms.privacy_loss.loss import clopper_pearson
 from dptext_spark.mechanisms.samplers.table import TableSampler, TableSummary
-from dptext_spark.rounding import digits_up
 from tests.core.names import beginning
 
 WITHIN = Guarantee("epsilon_dp_within_group", 1.2)
@@ -257,43 +256,40 @@ def test_draws_do_not_pass_what_is_stated() -> None:
         assert passed > 0  # the event is seen at all
 
 
-class TestTheLeast:
-    """One figure, with its name and its δ."""
+@pytest.mark.parametrize(
+    ("loss", "draws", "each", "delta", "by", "epsilon", "stated"),
+    [
+        (RecordLoss(2.0, spread=2.0), 25, 2.0, 1e-6, "bounded range", 32.56, 1e-6),
+        (RecordLoss(2.0), 1, 2.0, 1e-6, "sum", 2.0, 0.0),  # few draws are their sum without a δ
+        (RecordLoss(2.0, spread=2.0), 25, 2.0, 0.0, "sum", 50.0, 0.0),
+    ],
+)
+def test_the_least_is_named_and_rounded_up(
+    loss: RecordLoss, draws: int, each: float, delta: float, by: str, epsilon: float, stated: float
+) -> None:
+    bound = record_bound(loss, draws, each, delta)
+    assert bound is not None
+    assert (bound.by, bound.epsilon, bound.total, bound.delta) == (by, epsilon, draws * each, stated)
+    assert str(bound).startswith(f"ε = {epsilon:g} ")
+    assert (f"δ = {stated:g}" in str(bound)) == bool(stated)
 
-    FOUND = RecordLoss(2.0, spread=2.0)
 
-    def test_is_named_and_rounded_up(self) -> None:
-        bound = record_bound(self.FOUND, 25, 2.0)
-        assert bound is not None
-        assert (bound.by, bound.epsilon, bound.total, bound.delta) == ("bounded range", 32.56, 50.0, 1e-6)
-        assert str(bound).startswith("ε = 32.56 up to a probability δ = 1e-06 (by the range of")
+def test_the_deltas_of_the_draws_are_added() -> None:
+    bound = record_bound(RecordLoss(0.1, delta=1e-4), 400, 0.1)
+    assert bound is not None
+    assert (bound.by, bound.delta) == ("any ε-DP law", 0.04001)
+    assert bound.epsilon < 40.0
+    assert record_bound(RecordLoss(0.1, delta=1e-2), 100, 0.1) is None  # δ of 1
 
-    def test_few_draws_are_their_sum_without_a_delta(self) -> None:
-        bound = record_bound(RecordLoss(2.0), 1, 2.0)
-        assert bound is not None
-        assert (bound.by, bound.epsilon, bound.delta) == ("sum", 2.0, 0.0)
-        assert str(bound) == "ε = 2 (by the plain sum)"
 
-    def test_at_a_delta_of_0_only_the_sum_holds(self) -> None:
-        bound = record_bound(self.FOUND, 25, 2.0, 0.0)
-        assert bound is not None
-        assert (bound.by, bound.epsilon) == ("sum", 50.0)
+def test_more_words_never_cost_less() -> None:
+    figures = [record_bound(RecordLoss(2.0, spread=2.0), draws, 2.0) for draws in range(0, 200, 7)]
+    epsilons = [one.epsilon for one in figures if one is not None]
+    assert epsilons == sorted(epsilons)
+    assert epsilons[0] == 0.0
 
-    def test_the_deltas_of_the_draws_are_added(self) -> None:
-        bound = record_bound(RecordLoss(0.1, delta=1e-4), 400, 0.1)
-        assert bound is not None
-        assert (bound.by, bound.delta) == ("any ε-DP law", 0.04001)
-        assert bound.epsilon < 40.0
-        assert record_bound(RecordLoss(0.1, delta=1e-2), 100, 0.1) is None  # δ of 1
 
-    def test_more_words_never_cost_less(self) -> None:
-        figures = [record_bound(self.FOUND, draws, 2.0) for draws in range(0, 200, 7)]
-        epsilons = [one.epsilon for one in figures if one is not None]
-        assert epsilons == sorted(epsilons)
-        assert epsilons[0] == 0.0
-
-    def test_rounding(self) -> None:
-        assert rounded_up(1.23401) == 1.235
-        assert [quarter_power(n) for n in (0, 1, 2, 7, 9, 12, 13, 64, 65)] == [0, 1, 2, 7, 10, 12, 14, 64, 77]
-        assert all(n <= quarter_power(n) <= n * 1.19 + 1 for n in range(1, 3_000))
-        assert digits_up(0.25, 2) == "0.25"
+def test_rounding() -> None:
+    assert rounded_up(1.23401) == 1.235
+    assert [quarter_power(n) for n in (0, 1, 2, 7, 9, 12, 13, 64, 65)] == [0, 1, 2, 7, 10, 12, 14, 64, 77]
+    assert all(n <= quarter_power(n) <= n * 1.19 + 1 for n in range(1, 3_000))

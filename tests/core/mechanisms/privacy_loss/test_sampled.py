@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from dptext_spark.lexicon.lexicon import Lexicon
-from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import MVC, Laplace, Mahalanobis, Vickrey
 from dptext_spark.mechanisms.privacy_loss import by_draws
 from dptext_spark.mechanisms.privacy_loss.sampled import distance
@@ -19,8 +18,7 @@ WORDS = 60
 
 @pytest.fixture(scope="module")
 def lexicon() -> Lexicon:
-    vectors = np.random.default_rng(5).normal(size=(WORDS, 3)).astype(np.float32)
-    return Lexicon(Vocabulary.of([f"word{i}" for i in range(WORDS)]), vectors)
+    return lexicon_of(np.random.default_rng(5).normal(size=(WORDS, 3)))
 
 
 @pytest.mark.parametrize("mechanism", [MVC(epsilon=2.0), Mahalanobis(epsilon=2.0), Vickrey(epsilon=2.0)])
@@ -66,9 +64,7 @@ def test_equal_vectors_at_mirrored_places(mechanism: MVC) -> None:
     ],
     ids=["fewer words than dimensions", "a constant dimension", "a dependent one", "a copied one"],
 )
-def test_mahalanobis_noise_where_the_lexicon_does_not_span_its_dimensions(
-    vectors: np.ndarray, outside: float
-) -> None:
+def test_mahalanobis_noise_of_words_in_a_plane(vectors: np.ndarray, outside: float) -> None:
     """Nothing was to divide by: a singular matrix, or (dependent) one whose inverse is rounding."""
     lexicon = lexicon_of(vectors)
     for mechanism in (Mahalanobis(2.0, 1.0), Vickrey(2.0, noise="mahalanobis", lam=1.0)):

@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from dptext_spark.errors import SettingsError
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import MECHANISMS, MVC, Laplace, Vickrey
 from dptext_spark.mechanisms.samplers.approximate import RECALL_DRAWS, recall, words_evenly
 from dptext_spark.mechanisms.samplers.noise import NoiseSampler
-from dptext_spark.model.artifact import open_model, save_model
-from dptext_spark.model.privatizer import Privatizer
-from dptext_spark.randomness.draws import Draws
 from tests.core.mechanisms.plain_noise import draws_of, lexicon_of
 
 SEARCHES = ("ivf",)
@@ -32,9 +27,7 @@ def lexicon() -> Lexicon:
 @pytest.mark.long
 @pytest.mark.parametrize("search", SEARCHES)
 @pytest.mark.parametrize("epsilon", [2.0, 8.0, 1e6])
-def test_no_table_that_knows_the_word_stands_before_the_index(
-    lexicon: Lexicon, search: str, epsilon: float
-) -> None:
+def test_no_table_stands_before_the_index(lexicon: Lexicon, search: str, epsilon: float) -> None:
     """Else a noisy vector could be answered in two ways, and which one would tell the word."""
     made = MVC(epsilon, search=search).compile(lexicon)  # type: ignore[arg-type]
     assert made.table.near.shape[1] == 0
@@ -46,24 +39,6 @@ def test_no_table_that_knows_the_word_stands_before_the_index(
     assert (made.sample(ids, draws_of(1500, 0)) == found).all()
     if epsilon == 1e6:
         assert MVC(epsilon).compile(lexicon).table.near.shape[1] > 0
-
-
-@pytest.mark.parametrize("search", SEARCHES)
-@pytest.mark.parametrize("second", [None, 0.5])
-def test_draws_depend_on_their_word_and_numbers_alone(
-    lexicon: Lexicon, search: str, second: float | None
-) -> None:
-    mechanism = MVC(3.0, search=search) if second is None else Vickrey(3.0, second, search=search)  # type: ignore[arg-type]
-    made = mechanism.compile(lexicon)
-    ids = np.random.default_rng(2).integers(0, 2000, 1700).astype(np.int32)
-    blocks = draws_of(1700).blocks
-    whole = made.sample(ids, draws_of(1700))
-    order = np.random.default_rng(3).permutation(1700)
-    assert (made.sample(ids[order], Draws(bytes(32), blocks[order])) == whole[order]).all()
-    for part in (slice(0, 1), slice(5, 40), slice(511, 514), slice(1000, 1700)):
-        assert (made.sample(ids[part], Draws(bytes(32), blocks[part])) == whole[part]).all()
-    exact = dataclasses.replace(made, index=None).sample(ids, draws_of(1700))
-    assert 0.5 < (exact == whole).mean() < 1
 
 
 @pytest.mark.parametrize("search", SEARCHES)
@@ -98,41 +73,6 @@ def test_an_index_of_the_words_that_are_snapped_to() -> None:
     exact = dataclasses.replace(made, index=None).sample(np.arange(500, dtype=np.int32), draws_of(500))
     assert (whole == exact).all()
     assert recall(every, made.targets, lexicon.vectors.astype(np.float64), 1) == 1.0
-
-
-@pytest.mark.parametrize("search", SEARCHES)
-def test_from_an_artifact(lexicon: Lexicon, search: str, tmp_path: Path) -> None:
-    made = Vickrey(3.0, search=search).compile(lexicon)  # type: ignore[arg-type]
-    save_model(Privatizer(lexicon, made), tmp_path / "model")
-    again = open_model(tmp_path / "model").sampler
-    ids = (np.arange(3000) % 2000).astype(np.int32)
-    assert (again.sample(ids, draws_of(3000)) == made.sample(ids, draws_of(3000))).all()
-    assert again.arrays().keys() == made.arrays().keys()
-    assert again.index is not None
-    assert (again.guarantee, again.summary) == (made.guarantee, made.summary)
-
-
-@pytest.mark.parametrize("name", NOISY)
-def test_every_noise_mechanism_offers_it(name: str) -> None:
-    given = {"m": 4} if name == "projection" else {}
-    for search in SEARCHES:
-        made = MECHANISMS[name](**given, search=search).compile(
-            lexicon_of(np.random.default_rng(1).normal(size=(80, 6)))
-        )
-        assert made.summary.search.index == search
-    for wrong in ("hnsw", "annoy", "IVF", None, True, 1, ["ivf"]):
-        with pytest.raises(SettingsError, match=r"mechanism\.search: .*valid: exact, ivf"):
-            MECHANISMS[name](**given, search=wrong)
-
-
-@pytest.mark.parametrize("search", SEARCHES)
-@pytest.mark.parametrize("vectors", [[[0.0], [1.0]], [[1.0, 2.0]] * 3, [[0.0, 0.0], [0.0, 1.0]]])
-def test_tiny_lexicons(search: str, vectors: list[list[float]]) -> None:
-    tiny = lexicon_of(np.array(vectors))
-    ids = (np.arange(300) % len(vectors)).astype(np.int32)
-    for kind in (MVC, Vickrey):
-        approximate, exact = kind(0.7, search=search).compile(tiny), kind(0.7).compile(tiny)  # type: ignore[arg-type]
-        assert (approximate.sample(ids, draws_of(300)) == exact.sample(ids, draws_of(300))).all()
 
 
 @pytest.mark.cluster

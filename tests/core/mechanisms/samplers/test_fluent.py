@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.stats import chi2
 
 from dptext_spark.lexicon.prior import SHIFT, PairModel
 from dptext_spark.mechanisms import CusText
@@ -18,6 +17,7 @@ from dptext_spark.mechanisms.samplers.fluent import FluentSampler, draw_by_depth
 from dptext_spark.mechanisms.samplers.table import TableSummary
 from dptext_spark.randomness.draws import Draws
 from tests.core.mechanisms.fluent_toys import lexicon_of
+from tests.core.mechanisms.plain_whole import check_draws
 
 KEY = bytes(range(32))
 
@@ -93,15 +93,7 @@ def test_draws_follow_the_law_of_their_context(sampler: FluentSampler) -> None:
         drawn = sampler.sample_after(
             np.full(count, word, np.int32), np.full(count, before, np.int32), Draws(KEY, blocks(count))
         )
-        law = sampler.law(word, before)
-        seen = np.bincount(drawn, minlength=40)[law.ids]
-        assert seen.sum() == count
-        expected = law.probability * count
-        some = expected >= 5
-        rest = (seen[~some].sum(), expected[~some].sum())
-        statistic = float(((seen[some] - expected[some]) ** 2 / expected[some]).sum())
-        statistic += (rest[0] - rest[1]) ** 2 / rest[1] if rest[1] >= 1 else 0.0
-        assert statistic < chi2.ppf(1 - 1e-6, max(1, int(some.sum()) - (rest[1] < 1)))
+        check_draws(drawn, sampler.law(word, before))
 
 
 class _Numbers:
@@ -159,12 +151,7 @@ def test_a_law_without_a_context_is_the_average_that_is_sampled(sampler: FluentS
     np.testing.assert_allclose(law.probability, mean, rtol=1e-12)
     assert int(law.weight.sum()) == 2**63
     count = 60_000
-    seen = np.bincount(sampler.sample(np.full(count, 5, np.int32), Draws(KEY, blocks(count))), minlength=40)
-    expected = law.probability * count
-    assert seen[law.ids].sum() == count
-    some = expected >= 5
-    statistic = ((seen[law.ids][some] - expected[some]) ** 2 / expected[some]).sum()
-    assert statistic < chi2.ppf(1 - 1e-6, len(law.ids))
+    check_draws(sampler.sample(np.full(count, 5, np.int32), Draws(KEY, blocks(count))), law)
 
 
 def test_inputs_are_all_words_that_can_give_an_output(sampler: FluentSampler) -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
-from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -42,11 +40,6 @@ def distance_to(sample: np.ndarray, cdf: object) -> float:
 def truncated_cdf(x: np.ndarray, scale: float, end: float) -> np.ndarray:
     half = 0.5 * np.expm1(-np.minimum(np.abs(x), end) / scale) / math.expm1(-end / scale)
     return 0.5 + np.sign(x) * half
-
-
-@pytest.mark.parametrize("noise", NOISES)
-def test_lanes(noise: str) -> None:
-    assert lanes_of(noise, 5) == (6 if noise == "radial" else 5)
 
 
 @pytest.mark.parametrize(
@@ -141,25 +134,3 @@ def test_the_most_extreme_draws() -> None:
     assert draw("laplace", (1.0,), last, 2)[0] == pytest.approx([-64 * math.log(2), 64 * math.log(2)])
     end = stats.norm.isf(2.0**-65)
     assert draw("gaussian", (1.0,), last, 2)[0] == pytest.approx([-end, end], rel=1e-14)
-
-
-@pytest.mark.parametrize("noise", NOISES)
-def test_rows_do_not_know_each_other(noise: str) -> None:
-    bits = random_bits(50, lanes_of(noise, 5))
-    whole = draw(noise, PARAMETERS[noise], bits, 5)
-    assert all((draw(noise, PARAMETERS[noise], bits[i : i + 1], 5)[0] == whole[i]).all() for i in range(50))
-
-
-def digest() -> str:
-    """Everything that can be drawn from some fixed bits, as a hash."""
-    total = hashlib.sha256()
-    for noise in NOISES:
-        bits = random_bits(2000, lanes_of(noise, 5))
-        total.update(draw(noise, PARAMETERS[noise], bits, 5).tobytes())
-    return total.hexdigest()
-
-
-@pytest.mark.long
-def test_a_generic_processor_draws_the_same_bits(on_another_processor: Callable[[str], str]) -> None:
-    """Compiled without AVX and fused multiply-add."""
-    assert on_another_processor("tests.core.mechanisms.samplers.test_noises.digest") == digest()

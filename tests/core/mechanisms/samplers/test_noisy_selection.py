@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
-from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -25,16 +24,9 @@ from dptext_spark.randomness.draws import Draws
 TOTAL = 2**63
 FALSE_ALARM = 1e-6
 NONE = Guarantee("metric_dp", 1.0, metric="euclidean", status="refuted")
-SAID = SelectionSummary(
-    equal_vectors=0,
-    candidates=9,
-    smallest_distance=0.0,
-    largest_distance=6.0,
-    floor=1.0,
-    a=1.0,
-    b=4.0,
-    pair=WorstPair((0, 1), 2, 1.0, 1.0, 1.0),
-)
+DISTANCES = {"smallest_distance": 0.0, "largest_distance": 6.0}
+PAIR = WorstPair((0, 1), 2, 1.0, 1.0, 1.0)
+SAID = SelectionSummary(equal_vectors=0, candidates=9, floor=1.0, a=1.0, b=4.0, pair=PAIR, **DISTANCES)
 ENDS = [0, 1, 2, 2**63 - 1, 2**63, 2**63 + 1, 2**64 - 2, 2**64 - 1]
 
 
@@ -143,40 +135,23 @@ def test_ties_go_to_the_lower_id() -> None:
         def u64(self, lane: int, rows: slice = slice(None)) -> np.ndarray:
             return np.full(1, 2**64 - 1, np.uint64)
 
-    made = SelectionSampler(
+    near, cumulative = (
         np.array([[2, 1, 0]], np.int32),
-        np.zeros((1, 3)),
         np.cumsum(np.array(poisson_weights(1.0, 3), np.uint64)),
-        np.array([1.0, 1.0]),
-        NONE,
-        SAID,
     )
+    made = SelectionSampler(near, np.zeros((1, 3)), cumulative, np.array([1.0, 1.0]), NONE, SAID)
     assert made.sample(np.zeros(1, np.int32), Same()).tolist() == [0]  # type: ignore[arg-type]
 
 
 def test_how_many_take_part() -> None:
     """With one word at distance 0 and all others too far to win, the others cannot be drawn; with equal ones all can."""
     made = small_sampler()
-    far = SelectionSampler(
-        made.near,
-        np.where(made.distance > 0, 1e6, 0.0),
-        made.cumulative,
-        made.noise,
-        NONE,
-        SAID,
-    )
+    far = replace(made, distance=np.where(made.distance > 0, 1e6, 0.0))
     ids = np.arange(6000, dtype=np.int32) % 12
     assert (far.sample(ids, draws(6000)) == ids).all()
     # Equal distances: each of the k taking part wins with probability 1/k. Checked by chi-square.
-    n = 60_000
-    equal = SelectionSampler(
-        np.tile(np.arange(9, dtype=np.int32), (12, 1)),
-        np.zeros((12, 9)),
-        made.cumulative,
-        made.noise,
-        NONE,
-        SAID,
-    )
+    n, near = 60_000, np.tile(np.arange(9, dtype=np.int32), (12, 1))
+    equal = replace(made, near=near, distance=np.zeros((12, 9)))
     counts = np.bincount(equal.sample(np.zeros(n, np.int32), draws(n)), minlength=9)
     weights = np.diff(np.concatenate([[0], made.cumulative.astype(float)])) / TOTAL
     wanted = np.array([sum(weights[k - 1] / k for k in range(j + 1, 10)) for j in range(9)])
@@ -189,20 +164,3 @@ def test_batches_are_blocks_of_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = made.sample(ids, draws(n))
     monkeypatch.setattr("dptext_spark.mechanisms.samplers.noisy_selection.ROWS", 7)
     assert (made.sample(ids, draws(n)) == whole).all()
-
-
-def digest() -> str:
-    """Draws of the small sampler, and of many quantiles, as a hash."""
-    total = hashlib.sha256(
-        small_sampler().sample(np.arange(20_000, dtype=np.int32) % 12, draws(20_000)).tobytes()
-    )
-    for bits in np.random.default_rng(3).integers(0, 2**64, 3000, dtype=np.uint64):
-        for end in (0.3, 1.5, 7.0):
-            total.update(np.float64(drawn(bits, end)).tobytes())
-    return total.hexdigest()
-
-
-@pytest.mark.long
-def test_a_generic_processor_draws_the_same_bits(on_another_processor: Callable[[str], str]) -> None:
-    """Compiled without AVX and fused multiply-add."""
-    assert on_another_processor("tests.core.mechanisms.samplers.test_noisy_selection.digest") == digest()
