@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks import utility_gain
 from benchmarks.sizes import TOY
-from benchmarks.utility_gain import KEPT, PLAIN, Point, at_levels, gains, resamples
+from benchmarks.utility_gain import KEPT, PLAIN, Point, at_levels, gains
 from tests.core.mechanisms.fluent_toys import lexicon_of
 
 pytest.importorskip("sklearn", reason="the extra [audit] is not installed")
@@ -33,27 +33,9 @@ def test_a_utility_at_a_level_is_linear_between_two_points_and_gains_are_paired(
     assert gains({PLAIN: plain[:1] * 2, "better": better}, 2)[1][2] is None
 
 
-def test_resamples_draw_as_many_records_as_there_are() -> None:
-    found = resamples(7, 50)
-    assert found.shape == (51, 7)
-    assert (found[0] == 1).all()
-    assert (found.sum(axis=1) == 7).all()
-
-
 @pytest.mark.usefixtures("shared_data")
 def test_the_section_on_a_little_text(monkeypatch: pytest.MonkeyPatch) -> None:
-    common = (
-        "film",
-        "movie",
-        "story",
-        "good",
-        "bad",
-        "funny",
-        "comedy",
-        "character",
-        "characters",
-        "performance",
-    )
+    common = ("film", "movie", "story", "good", "bad", "funny", "comedy", "character", "performance")
     monkeypatch.setattr(utility_gain, "lexicons", lambda _: ([("toy", lexicon_of(40, 3, among=common))], []))
     section = utility_gain.measure(TOY, lambda _: None)
     assert [grid.title for grid in section.grids] == [

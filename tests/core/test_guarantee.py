@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import math
 
@@ -12,19 +11,6 @@ from dptext_spark.errors import DPTextError
 from dptext_spark.guarantee import Guarantee
 
 WITHIN = Guarantee("epsilon_dp_within_group", 1.5, sentence="One drawn word is private.")
-
-
-def test_it_is_a_frozen_value() -> None:
-    assert Guarantee("epsilon_dp_within_group", 1.5, sentence="One drawn word is private.") == WITHIN
-    assert hash(dataclasses.replace(WITHIN)) == hash(WITHIN)
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        WITHIN.epsilon = 0.1  # type: ignore[misc]
-    assert (WITHIN.delta, WITHIN.metric, WITHIN.unit, WITHIN.status) == (0.0, None, "word", "proved")
-
-
-def test_it_prints_its_status() -> None:
-    assert str(WITHIN) == "One drawn word is private. [proved]"
-    assert str(dataclasses.replace(WITHIN, status="refuted")).endswith("[refuted]")
 
 
 def test_it_travels_as_json() -> None:
@@ -45,19 +31,14 @@ def test_draws_of_a_record_add_up(kind: str, status: str) -> None:
 
 def test_delta_adds_up_to_1() -> None:
     made = Guarantee("approx_dp", 0.1, 0.3)
-    assert [(made.compose(n).epsilon, made.compose(n).delta) for n in (0, 3, 4)] == [
-        (0, 0),
-        (0.3, 0.9),
-        (0.4, 1),
-    ]
+    composed = [(made.compose(n).epsilon, made.compose(n).delta) for n in (0, 3, 4)]
+    assert composed == [(0, 0), (0.3, 0.9), (0.4, 1)]
     assert "ε = 0.3 up to a probability δ = 0.9" in str(made.compose(3))
 
 
-def test_what_is_composed_prints_as_a_sentence() -> None:
-    assert str(WITHIN.compose(3)) == (
-        "3 draws of a record are together private with ε = 4.5, against records that have the same length and the same "
-        "released parts, and differ only within the words' output sets. [proved]"
-    )
+def test_what_is_composed_holds_within_output_sets_alone_where_one_draw_does() -> None:
+    assert "ε = 4.5" in str(WITHIN.compose(3))
+    assert "output sets" in str(WITHIN.compose(3))
     assert "output sets" not in str(Guarantee("epsilon_dp", 1.5).compose(3))
 
 

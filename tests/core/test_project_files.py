@@ -39,15 +39,6 @@ def test_what_makes_packaged_data_is_run_by_make() -> None:
     assert all((CHECKOUT / "tools" / f"{name}.py").is_file() for name in named)
 
 
-@pytest.mark.parametrize("name", ["new-mechanism", "wrong-guarantee"])
-def test_a_template_asks_for_something(name: str) -> None:
-    template = yaml.safe_load(text(f".github/ISSUE_TEMPLATE/{name}.yml"))
-    assert {"name", "description", "body"} <= set(template)
-    fields = [field["id"] for field in template["body"]]
-    assert len(fields) == len(set(fields)) > 2
-    assert any(field.get("validations", {}).get("required") for field in template["body"])
-
-
 def test_the_hooks_are_the_steps_of_make_lint() -> None:
     (local,) = yaml.safe_load(text(".pre-commit-config.yaml"))["repos"]
     lint = re.search(r"^lint:.*\n((?:\t.*\n)+)", text("Makefile"), flags=re.MULTILINE)
@@ -64,6 +55,7 @@ def test_the_hooks_are_the_steps_of_make_lint() -> None:
 def test_what_contributing_and_the_pages_of_development_name_is_there() -> None:
     pages = (
         "CONTRIBUTING.md",
+        "SECURITY.md",
         *(f"docs/development/{name}.md" for name in ("architecture", "mechanism", "reader")),
     )
     said = "\n".join(map(text, pages))
@@ -79,17 +71,6 @@ def test_what_contributing_and_the_pages_of_development_name_is_there() -> None:
         assert hasattr(Sampler, name)
     assert "READERS" in said
     assert READERS
-
-
-def test_security_names_commands_that_exist(capsys: pytest.CaptureFixture[str]) -> None:
-    from dptext_spark.cli.app import main
-
-    said = text("SECURITY.md")
-    assert "dptext --version" in said
-    assert main(["--version"]) == 0
-    assert __version__ in capsys.readouterr().out
-    for target in re.findall(r"`make ([a-z-]+)`", said):
-        assert re.search(rf"^{target}:", text("Makefile"), flags=re.MULTILINE), target
 
 
 def test_what_docstrings_cite_of_the_concepts_is_there() -> None:
