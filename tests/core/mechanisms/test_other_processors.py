@@ -9,22 +9,10 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pytest
 
+import dptext_spark as dp
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
-from dptext_spark.mechanisms import (
-    MVC,
-    TEM,
-    Diffractor,
-    Gaussian,
-    Laplace,
-    Mahalanobis,
-    Mechanism,
-    Projection,
-    SanText,
-    TruncatedGumbel,
-    TruncatedLaplace,
-    Vickrey,
-)
+from dptext_spark.mechanisms import Mechanism
 from dptext_spark.mechanisms.samplers.noise import NOISES, lanes_of
 from tests.core.mechanisms.plain_noise import draws_of
 from tests.core.mechanisms.samplers.test_noises import PARAMETERS, draw, random_bits
@@ -43,18 +31,18 @@ def near_ties() -> Lexicon:
 
 def choices() -> Iterator[Mechanism]:
     for epsilon in (0.5, 7.0, 30.0):
-        yield Laplace(epsilon)
+        yield dp.Laplace(epsilon)
         for calibration in ("verified", "published"):
-            yield TruncatedLaplace(epsilon, calibration=calibration)  # type: ignore[arg-type]
-        yield from (Gaussian(epsilon), Gaussian(epsilon, calibration="published"))
+            yield dp.TruncatedLaplace(epsilon, calibration=calibration)  # type: ignore[arg-type]
+        yield from (dp.Gaussian(epsilon), dp.Gaussian(epsilon, calibration="published"))
     for epsilon in (3.0, 60.0):
-        yield from (MVC(epsilon), Mahalanobis(epsilon, 0.6), Projection(epsilon, m=20))
-        yield Vickrey(epsilon, 0.4, "mahalanobis")
-    yield Vickrey(6.0, 0.4, search="ivf")
+        yield from (dp.MVC(epsilon), dp.Mahalanobis(epsilon, 0.6), dp.Projection(epsilon, m=20))
+        yield dp.Vickrey(epsilon, 0.4, "mahalanobis")
+    yield dp.Vickrey(6.0, 0.4, search="ivf")
     for epsilon in (0.03, 1.7):
-        yield from (Diffractor(epsilon, lists=2), Diffractor(epsilon, "tem", lists=2))
-    yield from (SanText(0.5), SanText(6.0), TEM(2.0, gamma=3.0))
-    yield TruncatedGumbel(400.0, unsafe="published")
+        yield from (dp.Diffractor(epsilon, lists=2), dp.Diffractor(epsilon, "tem", lists=2))
+    yield from (dp.SanText(0.5), dp.SanText(6.0), dp.TEM(2.0, gamma=3.0))
+    yield dp.TruncatedGumbel(400.0, unsafe="published")
 
 
 def digests() -> str:
@@ -63,7 +51,7 @@ def digests() -> str:
     other = Lexicon(lexicon.vocabulary, np.ascontiguousarray(lexicon.vectors[:, :37]))
     ids = np.arange(DRAWS, dtype=np.int32) % WORDS
     for mechanism in choices():
-        more = (other,) if isinstance(mechanism, Diffractor) else ()
+        more = (other,) if isinstance(mechanism, dp.Diffractor) else ()
         made = mechanism.compile(lexicon, *more)
         total = hashlib.sha256(json.dumps(made.summary.as_dict()).encode())
         for array in made.arrays().values():

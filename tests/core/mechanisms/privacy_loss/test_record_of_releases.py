@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from itertools import product
 from typing import Any
 
@@ -15,12 +14,9 @@ from dptext_spark.mechanisms.base import NO_WORD
 from dptext_spark.mechanisms.privacy_loss import record_loss
 from dptext_spark.mechanisms.privacy_loss.accountant import bounds
 from tests.core.mechanisms.fluent_toys import lexicon_of
+from tests.core.mechanisms.privacy_loss.test_composition import hockey_stick
 
 WORDS, DELTAS = 24, (1e-1, 1e-2)
-
-
-def divergence(first: F64, second: F64, epsilon: float) -> float:
-    return float(np.maximum(first - math.exp(epsilon) * second, 0.0).sum())
 
 
 def fluent_release(sampler: Any, text: tuple[int, ...], outputs: list[int]) -> F64:
@@ -53,7 +49,7 @@ def test_no_two_records_of_fluent_draws_pass_the_bounds(calibration: Any) -> Non
             stated = list(bounds(found, draws, 1.5, delta))
             assert {by for by, _ in stated} == {"any ε-DP law", "adaptive bounded range"}
             for by, epsilon in stated:
-                worst = max(divergence(one, other, epsilon) for one, other in product(releases, releases))
+                worst = max(hockey_stick(one, other, epsilon) for one, other in product(releases, releases))
                 assert worst <= delta * (1 + 1e-9), (by, draws)
 
 
@@ -83,7 +79,7 @@ def test_no_two_records_of_remapped_draws_pass_the_bounds() -> None:
     for delta in DELTAS:
         for by, epsilon in bounds(found, 2, 2.0, delta):
             worst = max(
-                divergence(np.outer(a, c), np.outer(b, d), epsilon)
+                hockey_stick(np.outer(a, c), np.outer(b, d), epsilon)
                 for (a, b), (c, d) in product(pairs[::3], pairs)
             )
             assert worst <= delta * (1 + 1e-9), by

@@ -17,22 +17,12 @@ from dptext_spark.mechanisms.samplers.ordering import (
     Window,
     floor,
 )
+from tests.core.mechanisms.samplers.test_table import Numbers
 
 TOTAL = 2**63
 NONE = Guarantee("metric_dp", 0.0, status="refuted")
 FORMS = ("geometric", "tem")
 EPSILONS = [1e-300, 1e-18, 1e-12, 1e-9, 1e-6, 1e-3, 0.1, 0.5, 1.0, 3.0, 10.0, 50.0, 700.0, 1e308]
-
-
-class Numbers:
-    """Draws that are named by hand."""
-
-    def __init__(self, numbers: list[int]) -> None:
-        self.numbers = np.array(numbers, np.uint64)
-
-    def u64(self, lane: int, rows: slice = slice(None)) -> np.ndarray:
-        assert lane == 0
-        return self.numbers[rows]
 
 
 def sampler(
