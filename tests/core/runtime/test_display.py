@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, field
+from html.parser import HTMLParser
+from types import SimpleNamespace
+from typing import Any
 
-from dptext_spark.runtime.display import (
-    MOST,
-    MOST_TEXT,
-    MOST_TEXTS,
-    MOST_VALUE,
-    brief,
-    cut,
-    line,
-    marked,
-    settings_line,
-    side_by_side,
-    table,
-)
+import pytest
+
+from dptext_spark.runtime import display
+
+PAGE = '<!doctype html>\n<p class="a">1 &lt; 2 & "q"</p><script>alert(1)</script>'
 
 
 @dataclass(frozen=True, repr=False)
@@ -27,89 +23,116 @@ class Settings:
     hidden: str = field(default="", repr=False)
 
 
-def test_a_line_is_cut_within_its_brackets() -> None:
-    assert line("Name", "3 words", "", "cosine") == "Name(3 words, cosine)"
-    long = line("Name", "x" * 500)
-    assert len(long) == MOST
-    assert long.startswith("Name(xxx")
-    assert long.endswith("x…)")
-    assert cut("abcd", 4) == "abcd"
-    assert cut("abcde", 4) == "abc…"
-
-
-def test_of_a_list_its_length_alone_is_shown() -> None:
-    assert brief(("ada", "grace")) == "<2 entries>"
-    assert brief(["ada"]) == "<1 entry>"
-    assert brief("join") == "'join'"
-    assert len(brief("x" * 500)) == MOST_VALUE
+def test_a_line_is_short_and_shows_of_a_list_its_length_alone() -> None:
+    assert display.line("Name", "3 words", "", "cosine") == "Name(3 words, cosine)"
+    assert len(display.line("Name", "x" * 500)) == display.MOST
+    assert display.cut("abcd", 4) == "abcd"
+    assert display.cut("abcde", 4) == "abc…"
+    given = [("ada", "grace"), ["ada"], "join"]
+    assert [display.brief(value) for value in given] == ["<2 entries>", "<1 entry>", "'join'"]
+    assert len(display.brief("x" * 500)) == display.MOST_VALUE
 
 
 def test_settings_show_what_differs_from_their_defaults() -> None:
-    assert settings_line(Settings(1.0)) == "Settings(needed=1.0)"
-    assert settings_line(Settings(1.0), always=("words",)) == "Settings(needed=1.0, words=None)"
+    assert display.settings_line(Settings(1.0)) == "Settings(needed=1.0)"
+    assert display.settings_line(Settings(1.0), always=("words",)) == "Settings(needed=1.0, words=None)"
     given = Settings(1.0, ("ada", "grace"), [1], "secret")
-    assert settings_line(given) == "Settings(needed=1.0, words=<2 entries>, extra=<1 entry>)"
+    assert display.settings_line(given) == "Settings(needed=1.0, words=<2 entries>, extra=<1 entry>)"
 
 
-def test_a_table_is_this_html_and_escaped() -> None:
-    left = ' style="text-align:left"'
-    assert table("A & B", [("<i>", '"q"')], note="1 < 2") == (
-        f'<div><strong>A &amp; B</strong><table><tbody><tr><th scope="row"{left}>&lt;i&gt;</th><td{left}>&quot;q&quot;</td></tr>'
-        "</tbody></table><p>1 &lt; 2</p></div>"
-    )
-    assert "<p>" not in table("A", [])
-    pair = table("A", [], pair=("a cat", "a <b>"))
-    assert f"<td{left}>a <mark>cat</mark></td>" in pair
-    assert f"<td{left}>a <mark>&lt;b&gt;</mark></td>" in pair
+class Elements(HTMLParser):
+    """The elements of a piece of HTML with their attributes, and its cells as text."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.cells: list[str] = []
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: Any) -> None:
+        self.found.append((tag, dict(attrs)))
+        if tag in ("th", "td"):
+            self.cells.append("")
+
+    def handle_data(self, data: str) -> None:
+        if self.cells:
+            self.cells[-1] += data
 
 
-def test_words_that_differ_are_marked_on_both_sides() -> None:
-    assert marked("Send the parcel.", "Send the letter.") == (
-        "Send the <mark>parcel</mark>.",
-        "Send the <mark>letter</mark>.",
-    )
-    assert marked("same & same", "same & same") == ("same &amp; same", "same &amp; same")
-    assert marked("a", "") == ("<mark>a</mark>", "")
-    assert marked("", "") == ("", "")
-    # A placeholder in the place of two words.
-    assert marked("to Ada L now", "to [NAME] now") == (
-        "to <mark>Ada L</mark> now",
-        "to <mark>[NAME]</mark> now",
-    )
-
-
-def test_texts_side_by_side_are_this_html_and_escaped() -> None:
-    left, text = (
-        f' style="text-align:left{more}"' for more in ("", ";vertical-align:top;white-space:pre-wrap")
-    )
-    heads = "".join(f'<th scope="col"{left}>{head}</th>' for head in ("", "before", "after"))
-    shown = [
-        ("1 & 2", "a\n<script>", "a\n<b>"),
-        ("null", None, None),
-        ("lost", "a <i>", None),
-        ("empty", "", ""),
+def test_tables_are_escaped() -> None:
+    html = display.table("A & B", [("<i>", '"q"')], pair=("a cat", "a <b>"), note="1 < 2")
+    assert Elements(html).cells == ["<i>", '"q"', "before", "a cat", "after", "a <b>1 < 2"]
+    assert "<strong>A &amp; B</strong>" in html
+    assert ">a <mark>&lt;b&gt;</mark></td>" in html
+    assert "<p>" not in display.table("A", [])
+    pairs = [("1 & 2", "a\n<script>", "a\n<b>"), ("lost", "a <i>", None), ("empty", "", "")]
+    html = display.side_by_side("A & B", pairs)
+    assert Elements(html).cells[3:] == [
+        "1 & 2",
+        "a\n<script>",
+        "a\n<b>",
+        "lost",
+        "a <i>",
+        "NULL",
+        "empty",
+        "",
+        "",
     ]
-    cells = [
-        ("1 &amp; 2", "a\n&lt;<mark>script</mark>&gt;", "a\n&lt;<mark>b</mark>&gt;"),
-        ("null", "<em>NULL</em>", "<em>NULL</em>"),
-        ("lost", "a &lt;i&gt;", "<em>NULL</em>"),
-        ("empty", "", ""),
-    ]
-    body = "".join(
-        f'<tr><th scope="row"{left}>{a}</th><td{text}>{b}</td><td{text}>{c}</td></tr>' for a, b, c in cells
-    )
-    assert side_by_side("A & B", shown, note="1 < 2") == (
-        f"<div><strong>A &amp; B</strong><table><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table><p>1 &lt; 2</p></div>"
-    )
+    assert not {"script", "b", "i"} & {tag for tag, _ in Elements(html).found}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        (
+            "Send the parcel.",
+            "Send the letter.",
+            ("Send the <mark>parcel</mark>.", "Send the <mark>letter</mark>."),
+        ),
+        ("same & same", "same & same", ("same &amp; same", "same &amp; same")),
+        ("a", "", ("<mark>a</mark>", "")),
+        ("to Ada L now", "to [NAME] now", ("to <mark>Ada L</mark> now", "to <mark>[NAME]</mark> now")),
+    ],
+)
+def test_words_that_differ_are_marked(before: str, after: str, expected: tuple[str, str]) -> None:
+    assert display.marked(before, after) == expected
 
 
 def test_of_many_and_long_texts_the_first_is_shown_and_said() -> None:
-    whole = side_by_side("A", [(f"row {i}", "x" * MOST_TEXT, "y") for i in range(MOST_TEXTS)])
+    whole = display.side_by_side(
+        "A", [(f"row {i}", "x" * display.MOST_TEXT, "y") for i in range(display.MOST_TEXTS)]
+    )
     assert "<p>" not in whole
     assert "…" not in whole
-    many = side_by_side("A", [(f"row {i}", "x", "y") for i in range(MOST_TEXTS + 1)])
-    assert many.count('<th scope="row"') == MOST_TEXTS
-    assert f"<p>The first {MOST_TEXTS} of {MOST_TEXTS + 1} are shown.</p>" in many
-    long = side_by_side("A", [("row", None, "y" * (MOST_TEXT + 1))])
-    assert f">{'y' * (MOST_TEXT - 1)}…</td>" in long
-    assert "<p>Texts end after 1,000 characters (…); words are marked up to there.</p>" in long
+    many = display.side_by_side("A", [(f"row {i}", "x", "y") for i in range(display.MOST_TEXTS + 1)])
+    assert many.count('<th scope="row"') == display.MOST_TEXTS
+    assert f"<p>The first {display.MOST_TEXTS} of {display.MOST_TEXTS + 1} " in many
+    long = display.side_by_side("A", [("row", None, "y" * (display.MOST_TEXT + 1))])
+    assert f">{'y' * (display.MOST_TEXT - 1)}…</td>" in long
+    assert "<p>" in long
+
+
+@pytest.mark.parametrize(
+    ("shell", "expected"),
+    [(None, False), (SimpleNamespace(), False), (SimpleNamespace(kernel=object()), True)],
+)
+def test_a_kernel_is_a_notebook(shell: Any, expected: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
+    assert display.in_notebook() is expected
+    monkeypatch.delitem(sys.modules, "IPython")
+    assert not display.in_notebook()
+    assert "IPython" not in sys.modules  # nothing is imported to find out
+
+
+def test_a_frame_holds_the_whole_page_and_runs_no_script() -> None:
+    ((tag, attributes),) = Elements(display.frame(PAGE, 'Run "<a>"')).found
+    assert (tag, attributes["srcdoc"], attributes["sandbox"]) == ("iframe", PAGE, "")
+    assert attributes["title"] == 'Run "<a>"'
+
+
+def test_html_is_displayed_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[tuple[dict[str, str], bool]] = []
+    shell = SimpleNamespace(display=lambda data, raw: shown.append((data, raw)))
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(display=shell))
+    display.show_html("<p>a</p>")
+    assert [(data["text/html"], raw) for data, raw in shown] == [("<p>a</p>", True)]

@@ -17,7 +17,6 @@ import numpy as np
 import pytest
 from numba.core.caching import FunctionCache
 
-from dptext_spark.errors import DataError
 from dptext_spark.runtime import jit, loop_cache
 from dptext_spark.runtime.loop_cache import LoopKey, Target, attach, digest_of, recording, taken
 
@@ -31,17 +30,26 @@ def nothing_attached() -> Iterator[None]:
     loop_cache._state.attached.clear()
 
 
-def made(source: str, **read: Any) -> Any:
-    """Return the function `loop` of a module of this package that holds this source."""
+def made(source: str, file: Path | None = None, **read: Any) -> Any:
+    """Return the function `loop` of a module of this package that holds this source; `file`: where it can be found."""
+    if file is not None:
+        file.write_text(source, encoding="utf-8")
     space: dict[str, Any] = {"__name__": "dptext_spark.made", "np": np, **read}
-    exec(compile(source, "somewhere.py", "exec"), space)
+    exec(compile(source, str(file or "somewhere.py"), "exec"), space)
     return space["loop"]
 
 
-def compiled(function: Callable[..., Any], folder: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Compile a function as the package does, with numba's files in a folder; it must come from a file."""
-    monkeypatch.setattr(jit, "code_cache", lambda: str(folder))
-    return jit.compiled(function)
+@pytest.fixture
+def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
+    """Give a function that compiles a source as the package does, in a file and with numba's files in a folder of their own."""
+    monkeypatch.setattr(loop_cache._state, "warned", set())
+
+    def compiled(source: str, name: str = "one") -> Any:
+        (tmp_path / name).mkdir()
+        monkeypatch.setattr(jit, "code_cache", lambda: str(tmp_path / name))
+        return jit.compiled(made(source, tmp_path / name / "source.py"))
+
+    return compiled
 
 
 SOURCE = "def loop(x):\n    return x * STEP + other(x)\n"
@@ -79,39 +87,25 @@ class TestWhatALoopIsKnownBy:
         assert len({same, *variants}) == 1 + len(variants)
 
     def test_it_follows_what_is_inlined_and_intrinsic(self) -> None:
-        def known(wrap: Callable[[Any], Any], added: str) -> str:
-            return digest_of(made(SOURCE, STEP=1, other=wrap(made(OTHER.format(added)))))
-
-        found = [known(wrap, added) for wrap in (jit.inlined, jit._intrinsic, numba.njit) for added in "12"]
-        assert len(set(found)) == len(found)
-
-    def test_functions_that_call_each_other(self) -> None:
-        space: dict[str, Any] = {"__name__": "dptext_spark.made"}
-        exec("def loop(x):\n    return other(x)\ndef other(x):\n    return x and loop(x - 1)\n", space)
-        assert digest_of(space["loop"]) != digest_of(space["other"])
+        wraps = (jit.inlined, jit._intrinsic, numba.njit)
+        others = [wrap(made(OTHER.format(added))) for wrap in wraps for added in "12"]
+        assert len({digest_of(made(SOURCE, STEP=1, other=other)) for other in others}) == len(others)
 
     @pytest.mark.parametrize("value", [{}, [1], object(), np.array([None]), loop_cache])
     def test_what_cannot_be_told_is_refused(self, value: object) -> None:
         with pytest.raises(TypeError, match="a compiled loop reads a"):
             digest_of(made(SOURCE, STEP=value, other=max))
 
-    def test_arguments_count(self) -> None:
-        function = made(OTHER.format(1))
-        kinds = [numba.int64, numba.int32, numba.uint8[::1], numba.uint8[:], numba.uint8[:, ::1]]
-        assert len({LoopKey.of(function, (kind,)) for kind in kinds}) == len(kinds)
-
 
 class TestTaking:
-    def test_recorded_code_is_taken_and_not_compiled(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_recorded_code_is_taken(self, written: Callable[..., Any], tmp_path: Path) -> None:
         source = "def loop(x):\n    return x * 2.5\n"
         with recording() as found:
-            assert self.written(source, tmp_path, "first", monkeypatch)(3) == 7.5
+            assert written(source, "first")(3) == 7.5
         (key,) = found
         attach({key: found[key].code})
         before, compiled_before = taken(), jit.compilations()
-        again = self.written(source, tmp_path, "second", monkeypatch)
+        again = written(source, "second")
         assert again(3) == 7.5
         assert taken() - before == 1
         assert jit.compilations() == compiled_before
@@ -119,47 +113,35 @@ class TestTaking:
         assert jit.compilations() == compiled_before + (again.stats.cache_misses.total())
         assert not list((tmp_path / "second").rglob("*.nbc")) or again.stats.cache_misses.total() == 1
 
-    def test_a_loop_that_others_call_lies_inside_them(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        inner = self.written("def loop(x):\n    return x - 1\n", tmp_path, "inner", monkeypatch)
-        source = "def loop(x):\n    return other(x) * 2\n"
-        with recording() as found:
-            assert self.written(source, tmp_path, "outer", monkeypatch, other=inner)(4) == 6
-        assert len(found) == 1
-
     @pytest.mark.parametrize("code", [b"", b"\x80\x04", pickle.dumps(("a", 1)), pickle.dumps(None)])
     def test_what_cannot_be_loaded_is_compiled(
-        self, code: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+        self, written: Callable[..., Any], code: bytes, caplog: pytest.LogCaptureFixture
     ) -> None:
-        monkeypatch.setattr(loop_cache._state, "warned", set())
-        loop = self.written("def loop(x):\n    return x * 7\n", tmp_path, "one", monkeypatch)
+        loop = written("def loop(x):\n    return x * 7\n")
         attach({LoopKey.of(loop.py_func, (numba.int64,)): code})
         assert loop(6) == 42
         assert "cannot be loaded" in caplog.text
         assert len(caplog.records) == 1
 
-    def test_code_for_other_arguments_is_compiled_anew(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    def test_code_for_other_arguments_is_compiled(
+        self, written: Callable[..., Any], caplog: pytest.LogCaptureFixture
     ) -> None:
-        monkeypatch.setattr(loop_cache._state, "warned", set())
         source = "def loop(x):\n    return x / 2\n"
         with recording() as found:
-            self.written(source, tmp_path, "first", monkeypatch)(np.float32(3))
+            written(source, "first")(np.float32(3))
         (one,) = found.values()
-        again = self.written(source, tmp_path, "second", monkeypatch)
+        again = written(source, "second")
         attach({LoopKey.of(again.py_func, (numba.int64,)): one.code})
         assert again(3) == 1.5
         assert "for other arguments" in caplog.text
 
-    def test_a_full_disk_is_said_once_and_the_code_is_recorded_all_the_same(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    def test_a_full_disk_is_said_once(
+        self, written: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
     ) -> None:
         def full(*_: object) -> None:
             raise OSError(errno.ENOSPC, "No space left on device")
 
-        monkeypatch.setattr(loop_cache._state, "warned", set())
-        loop = self.written("def loop(x):\n    return x + 40\n", tmp_path, "one", monkeypatch)
+        loop = written("def loop(x):\n    return x + 40\n")
         monkeypatch.setattr(loop._cache._cache_file, "save", full)
         with recording() as found:
             assert loop(2) == 42
@@ -168,29 +150,12 @@ class TestTaking:
         assert all(one.code for one in found.values())
         assert caplog.text.count("No space left") == 1
 
-    def test_other_functions_of_the_process_are_left_alone(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_other_functions_are_left_alone(self, written: Callable[..., Any], tmp_path: Path) -> None:
         before = numba.config.CACHE_DIR
-        self.written("def loop(x):\n    return x\n", tmp_path, "one", monkeypatch)
-        theirs = numba.njit(cache=True)(made_in(tmp_path / "theirs.py", "def loop(x):\n    return x + 1\n"))
+        written("def loop(x):\n    return x\n")
+        theirs = numba.njit(cache=True)(made("def loop(x):\n    return x + 1\n", tmp_path / "theirs.py"))
         assert type(theirs._cache) is FunctionCache
         assert before == numba.config.CACHE_DIR
-
-    def written(
-        self, source: str, folder: Path, name: str, monkeypatch: pytest.MonkeyPatch, **read: Any
-    ) -> Any:
-        """Compile the function of a source that lies in a folder of its own."""
-        (folder / name).mkdir()
-        return compiled(made_in(folder / name / "source.py", source, **read), folder / name, monkeypatch)
-
-
-def made_in(file: Path, source: str, **read: Any) -> Any:
-    """Return `loop` of a file that can be found by its path."""
-    file.write_text(source, encoding="utf-8")
-    space: dict[str, Any] = {"__name__": "dptext_spark.made", **read}
-    exec(compile(source, str(file), "exec"), space)
-    return space["loop"]
 
 
 CHILD = """
@@ -211,9 +176,7 @@ print(compilations(), taken(), drawn.tolist())
 
 
 @pytest.mark.long
-def test_another_process_with_nothing_cached_compiles_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_process_compiles_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where the package lies elsewhere: its files are found by another path there."""
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
@@ -239,13 +202,6 @@ def test_another_process_with_nothing_cached_compiles_nothing(
 
 
 class TestTarget:
-    def test_it_reads_back(self) -> None:
-        assert Target.from_dict(Target.here().as_dict()) == Target.here()
-        with pytest.raises(DataError, match=r"Target\.cpu: int given; valid: a text"):
-            Target.from_dict(Target.here().as_dict() | {"cpu": 3})
-        with pytest.raises(DataError, match=r"Target\.python: missing"):
-            Target.from_dict({"cpu": "generic"})
-
     @pytest.mark.parametrize("field", list(Target.here().as_dict()))
     def test_each_difference_is_told(self, field: str) -> None:
         other = replace(Target.here(), **{field: "another"})

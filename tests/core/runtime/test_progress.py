@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import inspect
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,8 +12,6 @@ from typing import Any
 import pytest
 
 import dptext_spark as dp
-from dptext_spark import audit
-from dptext_spark import spark as dps
 from dptext_spark.config.load import parse_config
 from dptext_spark.config.model import RunConfig
 from dptext_spark.report.terminal import plan as planning
@@ -21,26 +19,6 @@ from dptext_spark.runtime.progress import VARIABLE, OnStderr, Progress, by_defau
 from tests.core.names import beginning
 
 SETTINGS = {"input": {"path": "/none/in"}, "columns": ["body"], "output": {"path": "/none/out"}}
-
-
-@pytest.mark.parametrize("notebook", [False, True])
-@pytest.mark.parametrize("terminal", [False, True])
-@pytest.mark.parametrize("variable", [None, "on", "off"])
-def test_a_terminal_or_a_notebook_is_told_steps(
-    notebook: bool, terminal: bool, variable: str | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shell = SimpleNamespace(kernel=object()) if notebook else None
-    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
-    if variable is None:
-        monkeypatch.delenv(VARIABLE, raising=False)
-    else:
-        monkeypatch.setenv(VARIABLE, variable)
-    told = by_default()
-    if variable != "off" and (notebook or terminal):
-        assert isinstance(told, OnStderr)
-    else:
-        assert told is silent
 
 
 def test_each_new_step_is_a_line(capsys: pytest.CaptureFixture[str]) -> None:
@@ -52,9 +30,7 @@ def test_each_new_step_is_a_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert (found.out, found.err) == ("", "reading\nwriting\nreading\n")
 
 
-def test_a_plan_tells_its_steps_unless_a_callback_is_given(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_plan_tells_its_steps(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     def preparing(config: RunConfig, say: Progress) -> object:
         say("a step", 0.5)
         return prepare(config, say)
@@ -75,12 +51,6 @@ def test_a_plan_tells_its_steps_unless_a_callback_is_given(
     assert found.err.splitlines()[0] == "a step"
 
 
-def test_without_a_stderr_nobody_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(VARIABLE, raising=False)
-    monkeypatch.setattr(sys, "stderr", None)
-    assert by_default() is silent
-
-
 def test_a_count_is_told_as_a_share_of_its_step() -> None:
     told = list[tuple[str, float | None]]()
     say = counted("reading", lambda step, share: told.append((step, share)))
@@ -90,60 +60,44 @@ def test_a_count_is_told_as_a_share_of_its_step() -> None:
     assert told == [("reading", 0.25), ("reading", 1.0), ("reading", None)]
 
 
-def reading(folder: Path) -> Callable[..., object]:
-    file = folder / "vectors.txt"
-    file.write_text("cat 1 0 0\ndog 0 1 0\ntree 0 0 1\n", encoding="utf-8")
-    return lambda **more: dp.Lexicon.read(file, **more)
-
-
-def compiling(_: Path) -> Callable[..., object]:
-    words = beginning(dp.Lexicon.default(), 200)
-    return lambda **more: dp.compile(dp.CusText(epsilon=1.0, k=10), words, **more)
-
-
-def certifying(_: Path) -> Callable[..., object]:
-    model = dp.compile(dp.TEM(epsilon=5.0), beginning(dp.Lexicon.default(), 200))
-    return lambda **more: dp.certify(model, **more)
-
-
-@pytest.mark.parametrize(
-    ("prepared", "step"),
-    [
-        (reading, "reading the lexicon"),
-        (compiling, "compiling custext for 200 words"),
-        (certifying, "certifying"),
-    ],
-)
-def test_a_terminal_is_told_and_a_pipe_is_not(
-    prepared: Callable[[Path], Callable[..., object]],
-    step: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+@pytest.mark.parametrize("notebook", [False, True])
+@pytest.mark.parametrize("terminal", [False, True, None])
+@pytest.mark.parametrize("variable", [None, "on", "off"])
+def test_a_terminal_or_a_notebook_is_told_steps(
+    notebook: bool, terminal: bool | None, variable: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """A program without a console has no stderr (None)."""
+    shell = SimpleNamespace(kernel=object()) if notebook else None
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
+    stderr = None if terminal is None else SimpleNamespace(isatty=lambda: terminal)
+    monkeypatch.setattr(sys, "stderr", stderr)
+    monkeypatch.setenv(VARIABLE, variable or "")
+    if variable is None:
+        monkeypatch.delenv(VARIABLE)
+    told = variable != "off" and (notebook or terminal)
+    assert isinstance(by_default(), OnStderr) if told else by_default() is silent
+
+
+@pytest.mark.parametrize("step", ["reading the lexicon", "compiling custext for 200 words", "certifying"])
+def test_a_terminal_is_told_and_a_pipe_is_not(
+    step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, words = tmp_path / "vectors.txt", beginning(dp.Lexicon.default(), 200)
+    file.write_text("cat 1 0 0\ndog 0 1 0\ntree 0 0 1\n", encoding="utf-8")
+    act: Callable[..., object] = {
+        "reading": partial(dp.Lexicon.read, file),
+        "compiling": partial(dp.compile, dp.CusText(epsilon=1.0, k=10), words),
+        "certifying": partial(dp.certify, dp.compile(dp.TEM(epsilon=5.0), words)),
+    }[step.split()[0]]
     monkeypatch.delenv(VARIABLE, raising=False)
-    act, told = prepared(tmp_path), list[tuple[Any, ...]]()
+    told = list[tuple[Any, ...]]()
     act()
     assert capsys.readouterr() == ("", "")
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     act()
     assert capsys.readouterr() == ("", f"{step}\n")
     act(progress=lambda *what: told.append(what))
-    assert capsys.readouterr() == ("", "")
     assert told
     monkeypatch.setenv(VARIABLE, "off")
     act()
     assert capsys.readouterr() == ("", "")
-
-
-def test_each_public_function_with_a_callback_says_what_it_does_without() -> None:
-    public = [getattr(door, name) for door in (dp, dps, audit) for name in door.__all__]
-    public.append(dp.Lexicon.read)
-    told = [one for one in public if callable(one) and "progress" in inspect.signature(one).parameters]
-    assert {one.__name__ for one in told} >= {"compile", "certify", "read", "plan", "run", "register"}
-    silent_on_it = [
-        one.__qualname__
-        for one in told
-        if "on stderr in a notebook or terminal" not in " ".join(inspect.getdoc(one).split())  # type: ignore[union-attr]
-    ]
-    assert silent_on_it == []

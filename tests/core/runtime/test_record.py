@@ -57,10 +57,7 @@ def test_what_is_written_is_read_again(given: Outer) -> None:
 
 def test_a_field_is_left_out_only_where_its_class_says_so() -> None:
     assert Inner(1.0).as_dict() == {"low": 1.0}
-    assert LEAST.as_dict() == {
-        "name": "n", "count": 3, "sure": False, "kind": "a", "ends": [1, 2], "inner": None, "every": [], "shares": None,
-        "by": None,
-    }  # fmt: skip
+    assert {name for name, value in LEAST.as_dict().items() if value is None} == {"inner", "shares", "by"}
 
 
 def test_an_infinite_number_is_null_where_its_class_says_so() -> None:
@@ -82,6 +79,7 @@ def test_fields_of_a_later_version_are_passed_over_and_missing_ones_have_their_d
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
+        ([], "Outer: a list given; valid: a mapping."),
         ({"name": 1}, "Outer.name: int given; valid: a text."),
         ({"count": 1.5}, "Outer.count: float given; valid: an integer."),
         ({"count": True}, "Outer.count: bool given; valid: an integer."),
@@ -96,12 +94,7 @@ def test_fields_of_a_later_version_are_passed_over_and_missing_ones_have_their_d
         ({"by": {"q": 3}}, "Outer.by.q: int given; valid: a mapping."),
     ],
 )
-def test_what_is_of_another_type_is_refused_without_its_value(changes: dict[str, Any], message: str) -> None:
+def test_what_is_of_another_type_is_refused_without_its_value(changes: Any, message: str) -> None:
     with pytest.raises(DataError) as caught:
-        Outer.from_dict(FULL.as_dict() | changes)
+        Outer.from_dict(FULL.as_dict() | changes if changes else changes)
     assert str(caught.value) == message
-
-
-def test_what_is_no_mapping_is_refused() -> None:
-    with pytest.raises(DataError, match="here: a list given; valid: a mapping"):
-        Inner.from_dict([], "here")  # type: ignore[arg-type]
