@@ -48,17 +48,27 @@ def file(tmp_path: Path) -> Path:
 
 
 class TestWhatIsOpened:
-    def test_a_fifo(self, tmp_path: Path) -> None:
+    @pytest.mark.parametrize(
+        ("name", "code"),
+        [
+            ("fifo", "KEY_INVALID"),
+            ("/dev/zero", "KEY_INVALID"),
+            ("/dev/urandom", "KEY_INVALID"),
+            ("/dev/null", "KEY_INVALID"),
+            ("missing", "KEY_MISSING"),
+            ("link to nowhere", "KEY_MISSING"),
+            ("link to itself", "KEY_MISSING"),
+            ("a\0name", "KEY_MISSING"),
+            (".", "KEY_INVALID"),
+        ],
+    )
+    def test_what_is_no_regular_file_is_refused(self, name: str, code: str, tmp_path: Path) -> None:
         os.mkfifo(tmp_path / "fifo", 0o600)
-        with pytest.raises(
-            SettingsError, match=r"key\.file: .*fifo' cannot be read as a key: it is no regular file"
-        ):
-            RunKey.from_file(tmp_path / "fifo")
-
-    @pytest.mark.parametrize("device", ["/dev/zero", "/dev/urandom", "/dev/null"])
-    def test_a_device(self, device: str) -> None:
-        with pytest.raises(SettingsError, match="no regular file"):
-            RunKey.from_file(device)
+        (tmp_path / "link to nowhere").symlink_to("none")
+        (tmp_path / "link to itself").symlink_to("link to itself")
+        with pytest.raises(KeyUnavailableError, match=r"^key\.file: .* cannot be read") as caught:
+            RunKey.from_file(os.path.join(tmp_path, name))
+        assert caught.value.code == code
 
     def test_a_link_as_clusters_mount_secrets(self, file: Path) -> None:
         mount = file.parent / "mount"
@@ -67,18 +77,6 @@ class TestWhatIsOpened:
         (mount / "..data").symlink_to("..2026_01_01")
         (mount / "key").symlink_to("..data/key")
         assert RunKey.from_file(mount / "key").secret == SECRET
-
-    def test_a_link_to_nowhere_and_one_to_itself(self, tmp_path: Path) -> None:
-        (tmp_path / "one").symlink_to("none")
-        (tmp_path / "two").symlink_to("two")
-        for name in ("one", "two"):
-            with pytest.raises(KeyUnavailableError, match="cannot be read") as caught:
-                RunKey.from_file(tmp_path / name)
-            assert caught.value.code == "KEY_MISSING"
-
-    def test_a_name_that_no_file_can_have(self) -> None:
-        with pytest.raises(SettingsError, match=r"cannot be read \(no valid path\)"):
-            RunKey.from_file("run\0key")
 
     def test_the_descriptor_is_closed(self, file: Path) -> None:
         before = set(os.listdir("/proc/self/fd"))
@@ -90,43 +88,40 @@ class TestWhatIsOpened:
 
 
 class TestWhatIsCheckedOnTheDescriptor:
-    def test_a_file_of_another_user(self, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    @pytest.mark.parametrize("mode", [0o640, 0o604, 0o660, 0o622, 0o644, 0o777, 0o610, 0o601])
+    def test_others_must_not_read_it(self, file: Path, mode: int) -> None:
+        file.chmod(mode)
+        with pytest.raises(SettingsError, match=rf"mode {mode:o}.*chmod 600"):
+            RunKey.from_file(file)
+        file.chmod(0o400)
+        key = RunKey.from_file(str(file))
+        assert (key.secret, key.is_insecure) == (SECRET, False)
+
+    def test_whose_it_is(self, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         if os.geteuid() == 0:
+            with monkeypatch.context() as patch:  # a file of root is taken
+                patch.setattr(os, "geteuid", lambda: 4711)
+                assert RunKey.from_file(file).secret == SECRET
             os.chown(file, 4711, -1)
         else:
             monkeypatch.setattr(os, "geteuid", lambda: 4711)
-        with pytest.raises(
-            KeyUnavailableError,
-            match=r"belongs to user .* valid: a file of the process's own user, or of root",
-        ):
+        with pytest.raises(KeyUnavailableError, match=r"belongs to user .* valid: "):
             RunKey.from_file(file)
 
-    def test_a_file_of_root_is_taken(self, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        if os.geteuid() != 0:
-            pytest.skip("only root can make a file of root")
-        monkeypatch.setattr(os, "geteuid", lambda: 4711)
-        assert RunKey.from_file(file).secret == SECRET
-
-    @pytest.mark.parametrize("size", [0, 31, 4097, 100_000])
+    @pytest.mark.parametrize("size", [0, 31, 32, 4096, 4097, 100_000])
     def test_sizes(self, file: Path, size: int) -> None:
-        file.write_bytes(np.random.default_rng(0).bytes(size))
-        with pytest.raises(
-            SettingsError, match=f"holds {size} bytes; 32 or more are needed, and 4096 at most"
-        ):
-            RunKey.from_file(file)
-
-    @pytest.mark.parametrize("size", [32, 4096])
-    def test_the_least_and_the_most(self, file: Path, size: int) -> None:
         content = np.random.default_rng(0).bytes(size)
         file.write_bytes(content)
-        assert RunKey.from_file(file).secret == content
+        if 32 <= size <= 4096:
+            assert RunKey.from_file(file).secret == content
+            return
+        with pytest.raises(SettingsError, match=f"holds {size} bytes; 32 or more .* 4096 at most"):
+            RunKey.from_file(file)
 
     @pytest.mark.parametrize(
         "how", ["another file in its place", "written over", "a link that is turned", "made longer"]
     )
-    def test_a_file_that_is_swapped_meanwhile(
-        self, how: str, file: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_a_file_that_is_swapped(self, how: str, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         other = file.with_name("other")
         other.write_bytes(OTHER)
         other.chmod(0o600)
@@ -213,9 +208,7 @@ class TestWhatIsNoKey:
     @pytest.mark.parametrize("name", NO_KEYS)
     def test_a_file_is_refused_and_not_shown(self, name: str, file: Path) -> None:
         file.write_bytes(NO_KEYS[name])
-        with pytest.raises(
-            KeyUnavailableError, match=r"key\.file: .* is no key: .*(not random|stands for 31 bytes)"
-        ) as caught:
+        with pytest.raises(KeyUnavailableError, match=r"key\.file: .* is no key: ") as caught:
             RunKey.from_file(file)
         said = str(caught.value)
         assert caught.value.code == "KEY_INVALID"
@@ -226,10 +219,12 @@ class TestWhatIsNoKey:
         file.write_bytes(KEYS[name])
         assert RunKey.from_file(file).secret == KEYS[name]
 
-    @pytest.mark.parametrize("name", NO_KEYS)
-    def test_an_object_is_judged_as_a_file_is(self, name: str) -> None:
+    @pytest.mark.parametrize(
+        "content", [*NO_KEYS.values(), *(b"\xee" * length for length in (0, 1, 31)), bytes(32)]
+    )
+    def test_an_object_is_judged_as_a_file_is(self, content: bytes) -> None:
         with pytest.raises(SettingsError, match="key: "):
-            RunKey(NO_KEYS[name])
+            RunKey(content)
 
     @pytest.mark.parametrize("digits", [1, 43, 44, 62, 63, 65])
     @pytest.mark.parametrize("padding", ["", "=="])
@@ -242,9 +237,7 @@ class TestWhatIsNoKey:
         monkeypatch.setenv("RUN_KEY", SECRET.hex())
         assert KeySource("env", "RUN_KEY").read() == SECRET
         monkeypatch.setenv("RUN_KEY", base64.b64encode(PROSE).decode())
-        with pytest.raises(
-            KeyUnavailableError, match=r"key\.env: 'RUN_KEY' holds no key: it is text"
-        ) as caught:
+        with pytest.raises(KeyUnavailableError, match=r"key\.env: 'RUN_KEY' holds no key") as caught:
             KeySource("env", "RUN_KEY").read()
         assert caught.value.code == "KEY_INVALID"
         monkeypatch.delenv("RUN_KEY")
@@ -270,12 +263,8 @@ class TestRandomKeys:
         """A bound for 32 random bytes: the sum over all that a key is refused for."""
         n, plain = KEY_BYTES, 98 / 256
         nearly_ascii = sum(comb(n, k) * plain ** (n - k) * (1 - plain) ** k for k in range(n // 16 + 1))
-        utf8 = [
-            0.0,
-            0.0,
-            0.0,
-            1.0,
-        ]  # how likely so many bytes are characters of one to four bytes, none of control
+        # How likely so many bytes are characters of one to four bytes, none of control.
+        utf8 = [0.0, 0.0, 0.0, 1.0]
         for _ in range(n):
             sizes = (plain, 30 * 64 / 2**16, 15 * 64**2 / 2**24, 4 * 64**3 / 2**32)
             utf8.append(sum(share * utf8[-size] for size, share in enumerate(sizes, 1)))
@@ -285,9 +274,3 @@ class TestRandomKeys:
         hex_digits_in_base64 = (22 / 64) ** 42
         assert raw < 1e-10
         assert raw + hex_digits_in_base64 < 1e-8
-
-
-def test_an_error_can_be_said_again_with_more() -> None:
-    """As a run does, which adds whether it committed."""
-    error = KeyUnavailableError("key.file: gone.", "KEY_MISSING")
-    assert str(type(error)(f"{error} Nothing was written.")) == "key.file: gone. Nothing was written."
