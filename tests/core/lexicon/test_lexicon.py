@@ -9,7 +9,14 @@ import numpy as np
 import pytest
 
 from dptext_spark.errors import DataError, SettingsError
-from dptext_spark.lexicon.lexicon import MANIFEST_FILE, VECTORS_FILE, Lexicon, _load
+from dptext_spark.lexicon.lexicon import (
+    MANIFEST_FILE,
+    VECTORS_FILE,
+    Lexicon,
+    _load,
+    same_words,
+    with_shared_words,
+)
 from dptext_spark.lexicon.readers.builder import ReadCounts
 from dptext_spark.lexicon.vocabulary import BYTES_FILE, OFFSETS_FILE, Vocabulary
 
@@ -20,14 +27,6 @@ VECTORS = np.arange(6, dtype=np.float32).reshape(3, 2)
 def small(**changes: object) -> Lexicon:
     settings: dict = {"vocabulary": Vocabulary.of(WORDS), "vectors": VECTORS, "name": "small", **changes}
     return Lexicon(**settings)
-
-
-def test_what_it_says_of_itself() -> None:
-    lexicon = small()
-    assert len(lexicon) == 3
-    assert lexicon.dimensions == 2
-    assert lexicon.metric == "cosine"
-    assert repr(lexicon) == "Lexicon('small', 3 words, 2 dimensions, cosine)"
 
 
 def test_the_fingerprint_covers_words_vectors_and_metric_only() -> None:
@@ -43,6 +42,8 @@ def test_the_fingerprint_covers_words_vectors_and_metric_only() -> None:
     ]
     assert len({one.fingerprint, *(other.fingerprint for other in others)}) == 6
     assert dataclasses.replace(one, metric="euclidean").fingerprint == others[0].fingerprint
+    with pytest.raises(SettingsError, match="metric: 'cosin' is not known; valid: cosine, euclidean"):
+        small(metric="cosin")
 
 
 def test_saved_and_opened(tmp_path: Path) -> None:
@@ -56,14 +57,8 @@ def test_saved_and_opened(tmp_path: Path) -> None:
         assert opened.vocabulary.strings().to_pylist() == WORDS
         assert (opened.metric, opened.name, opened.counts) == ("euclidean", "small", counts)
         assert opened.fingerprint == lexicon.fingerprint
+        assert dataclasses.replace(opened, metric="cosine").fingerprint == small().fingerprint
     assert sorted(p.name for p in (tmp_path / "a").iterdir()) == ["lexicon"]  # no draft is left behind
-
-
-def test_a_changed_metric_of_an_opened_lexicon_has_its_own_fingerprint(tmp_path: Path) -> None:
-    small().save(tmp_path / "lexicon")
-    opened = Lexicon.open(tmp_path / "lexicon")
-    changed = dataclasses.replace(opened, metric="euclidean")
-    assert changed.fingerprint == small(metric="euclidean").fingerprint != opened.fingerprint
 
 
 def test_nothing_is_overwritten(tmp_path: Path) -> None:
@@ -105,6 +100,8 @@ def test_a_missing_or_truncated_file_is_refused(tmp_path: Path, name: str) -> No
     path.unlink()
     with pytest.raises(DataError, match=name):
         Lexicon.open(tmp_path / "lexicon", verify=False)
+    with pytest.raises(DataError, match="no lexicon folder"):
+        Lexicon.open(tmp_path / "nowhere")
 
 
 @pytest.mark.parametrize(
@@ -126,11 +123,6 @@ def test_a_manifest_that_does_not_fit(tmp_path: Path, change: dict, message: str
     path.write_text(json.dumps({key: value for key, value in manifest.items() if value is not ...}))
     with pytest.raises((DataError, SettingsError), match=message):
         Lexicon.open(tmp_path / "lexicon")
-
-
-def test_no_lexicon_folder_at_all(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="no lexicon folder"):
-        Lexicon.open(tmp_path / "nowhere")
 
 
 def test_vectors_kept_as_float16_are_widened(tmp_path: Path) -> None:
@@ -171,6 +163,40 @@ def test_vectors_that_cannot_be(changes: dict, message: str) -> None:
         small(**changes)
 
 
-def test_an_unknown_metric() -> None:
-    with pytest.raises(SettingsError, match="metric: 'cosin' is not known; valid: cosine, euclidean"):
-        small(metric="cosin")
+def lexicon(words: str, name: str = "lexicon", metric: str = "cosine") -> Lexicon:
+    """Every letter has its code as its vector."""
+    vectors = np.array([[ord(w), -ord(w)] for w in words], np.float32)
+    return Lexicon(Vocabulary.of(list(words)), vectors, metric=metric, name=name)  # type: ignore[arg-type]
+
+
+def test_the_words_of_all_in_the_order_of_the_first() -> None:
+    found = with_shared_words([lexicon("zebra", "a"), lexicon("abcdez", "b", "euclidean"), lexicon("ezxba")])
+    assert [one.vocabulary.strings().to_pylist() for one in found] == [list("zeba")] * 3
+    for one in found:
+        assert one.vectors[:, 0].tolist() == [ord(w) for w in "zeba"]
+        assert one.vectors.dtype == np.float32
+        assert one.vectors.flags.c_contiguous
+    assert [one.name for one in found] == ["a", "b", "lexicon"]
+    assert [one.metric for one in found] == ["cosine", "euclidean", "cosine"]
+    assert same_words(found)
+
+
+def test_those_that_agree_stay_themselves() -> None:
+    given = [lexicon("abc"), lexicon("abc")]
+    assert all(one is other for one, other in zip(with_shared_words(given), given, strict=True))
+    assert with_shared_words(given[:1]) == (given[0],)
+
+
+def test_the_same_words_in_another_order_are_put_in_order() -> None:
+    assert not same_words([lexicon("abc"), lexicon("acb")])
+    cut_elsewhere = (Vocabulary.of(["ab", "c"]), Vocabulary.of(["a", "bc"]))
+    assert not same_words([Lexicon(each, np.eye(2, dtype=np.float32)) for each in cut_elsewhere])
+    found = with_shared_words([lexicon("abc"), lexicon("cab")])
+    assert same_words(found)
+    assert (found[0].vectors == found[1].vectors).all()
+
+
+@pytest.mark.parametrize(("other", "number"), [("xyz", 0), ("ayz", 1)])
+def test_too_few(other: str, number: int) -> None:
+    with pytest.raises(DataError, match=rf"{number} word\(s\) are in all of one \(3\), two \(3\)"):
+        with_shared_words([lexicon("abc", "one"), lexicon(other, "two")])

@@ -11,28 +11,15 @@ from dptext_spark.errors import SettingsError
 from dptext_spark.lexicon import neighbors
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.neighbors import METRICS, nearest, nearest_in
-
-
-def brute_distance(x: np.ndarray, u: np.ndarray, metric: str) -> float:
-    """One distance, term after term in float64."""
-    dot = xx = uu = gaps = 0.0
-    for a, b in zip(x.astype(np.float64).tolist(), u.astype(np.float64).tolist(), strict=True):
-        dot += a * b
-        xx += a * a
-        uu += b * b
-        gaps += (a - b) * (a - b)
-    if metric == "euclidean":
-        return float(np.sqrt(gaps))
-    both = float(np.sqrt(xx * uu))
-    return 1.0 - min(1.0, max(-1.0, dot / both)) if both > 0 else 1.0
+from tests.core.mechanisms.plain_custext import distance
 
 
 def brute(vectors: np.ndarray, queries, pool, k: int, metric: str):
     """The rule itself: the query first, then by (distance, id)."""
-    ids, distances = [], []
+    ids, distances, rows = [], [], vectors.astype(np.float64).tolist()
     for q in queries:
-        others = sorted((brute_distance(vectors[q], vectors[u], metric), u) for u in pool if u != q)
-        row = [(brute_distance(vectors[q], vectors[q], metric), q), *others][:k]
+        others = sorted((distance(rows[q], rows[u], metric), u) for u in pool if u != q)
+        row = [(distance(rows[q], rows[q], metric), q), *others][:k]
         ids.append([u for _, u in row])
         distances.append([d for d, _ in row])
     return np.array(ids, np.int32).reshape(-1, k), np.array(distances).reshape(-1, k)
@@ -58,61 +45,26 @@ def test_tiny_tables(words: int, metric: str) -> None:
             check(vectors, k, metric)
 
 
-@pytest.mark.parametrize("metric", METRICS)
-def test_one_dimension_on_a_grid_full_of_ties(metric: str) -> None:
-    vectors = np.random.default_rng(0).integers(-3, 4, size=(60, 1)).astype(np.float32)
-    check(vectors, 9, metric)
+RANDOM = np.random.default_rng(1)
+FAR = 1000 + RANDOM.normal(size=(1, 20))
+TABLES = {
+    "a grid full of ties": RANDOM.integers(-3, 4, size=(60, 1)),
+    "more duplicates than spare candidates": np.insert(RANDOM.normal(size=(80, 6)), [20] * 70, 0.5, axis=0),
+    "some zeros": RANDOM.normal(size=(80, 3)) * (RANDOM.random((80, 1)) < 0.95),
+    "mostly zeros": np.concatenate([np.eye(3), np.zeros((97, 3))]),
+    "an outlier": RANDOM.normal(size=(90, 4)) * np.where(np.arange(90) == 7, 1e6, 1.0)[:, None],
+    # About the float32 resolution of the squares, and outside the range of float32 squares.
+    **{f"spread {x}": FAR + x * RANDOM.normal(size=(200, 20)) for x in (1e-3, 0.1, 0.3, 1.0)},
+    **{f"scale {x}": RANDOM.normal(size=(70, 5)) * x for x in (1e-40, 1e-25, 1e-10, 1e18, 1e30)},
+}
 
 
 @pytest.mark.parametrize("metric", METRICS)
-def test_duplicates_beyond_the_spare_candidates(metric: str) -> None:
-    rng = np.random.default_rng(1)
-    vectors = rng.normal(size=(150, 6)).astype(np.float32)
-    vectors[20:90] = vectors[5]
-    check(vectors, 4, metric)
-    ids, distances = nearest(vectors, np.array([89]), 3, metric)
-    assert ids.tolist() == [[89, 5, 20]]  # itself first, though 70 others share its vector
-    assert distances.tolist() == [[0.0, 0.0, 0.0]]
-
-
-@pytest.mark.parametrize("metric", METRICS)
-def test_zero_vectors(metric: str) -> None:
-    rng = np.random.default_rng(2)
-    vectors = rng.normal(size=(80, 3)).astype(np.float32)
-    vectors[[3, 40, 41, 79]] = 0
-    for k in (1, 3, 80):
+@pytest.mark.parametrize("name", TABLES)
+def test_tables_that_are_hard(name: str, metric: str) -> None:
+    vectors = TABLES[name].astype(np.float32)
+    for k in (1, 3, 9, len(vectors)) if name == "some zeros" else (3, 9):
         check(vectors, k, metric)
-
-
-def test_zero_vector_has_cosine_0_to_everything() -> None:
-    vectors = np.zeros((200, 3), np.float32)
-    vectors[:3] = np.eye(3)
-    ids, distances = nearest(vectors, np.array([150]), 4, "cosine")
-    assert ids.tolist() == [[150, 0, 1, 2]]
-    assert distances.tolist() == [[1.0, 1.0, 1.0, 1.0]]
-
-
-@pytest.mark.parametrize("metric", METRICS)
-@pytest.mark.parametrize("spread", [1e-3, 0.1, 0.3, 1.0])
-def test_differences_about_the_float32_resolution_of_the_squares(spread: float, metric: str) -> None:
-    rng = np.random.default_rng(3)
-    base = 1000 + rng.normal(size=(1, 20))
-    vectors = (base + spread * rng.normal(size=(200, 20))).astype(np.float32)
-    check(vectors, 7, metric)
-
-
-@pytest.mark.parametrize("metric", METRICS)
-@pytest.mark.parametrize("scale", [1e-40, 1e-25, 1e-10, 1e18, 1e30])
-def test_lengths_outside_the_range_of_float32_squares(scale: float, metric: str) -> None:
-    vectors = (np.random.default_rng(4).normal(size=(70, 5)) * scale).astype(np.float32)
-    check(vectors, 5, metric)
-
-
-@pytest.mark.parametrize("metric", METRICS)
-def test_one_outlier_among_small_vectors(metric: str) -> None:
-    vectors = np.random.default_rng(5).normal(size=(90, 4)).astype(np.float32)
-    vectors[7] *= 1e6
-    check(vectors, 6, metric)
 
 
 @settings(max_examples=40, deadline=None)
@@ -171,19 +123,15 @@ def test_a_pool(metric: str) -> None:
         np.testing.assert_array_equal(distances, wanted)
 
 
-def test_no_query_at_all() -> None:
-    ids, distances = nearest(np.eye(3, dtype=np.float32), np.zeros(0, np.int32), 2, "cosine")
-    assert ids.shape == distances.shape == (0, 2)
-
-
-def test_a_memory_mapped_table(tmp_path) -> None:
-    vectors = np.random.default_rng(9).normal(size=(60, 4)).astype(np.float32)
+def test_a_memory_mapped_table_and_no_query_at_all(tmp_path) -> None:
+    vectors = RANDOM.normal(size=(60, 4)).astype(np.float32)
     np.save(tmp_path / "vectors.npy", vectors)
     mapped = np.load(tmp_path / "vectors.npy", mmap_mode="r")
     for metric in METRICS:
-        np.testing.assert_array_equal(
-            nearest(mapped, np.arange(60), 5, metric)[0], nearest(vectors, np.arange(60), 5, metric)[0]
-        )
+        found, wanted = (nearest(each, np.arange(60), 5, metric)[0] for each in (mapped, vectors))
+        np.testing.assert_array_equal(found, wanted)
+    ids, distances = nearest(vectors, np.zeros(0, np.int32), 2, "cosine")
+    assert ids.shape == distances.shape == (0, 2)
 
 
 TABLE = np.eye(4, dtype=np.float32)

@@ -13,20 +13,12 @@ from hypothesis import strategies as st
 
 from dptext_spark.lexicon import orderings as module
 from dptext_spark.lexicon.orderings import orderings, several_walks, start_words
+from tests.core.mechanisms.plain_noise import fixed_order_sum
 
 
 def squares(vectors: np.ndarray, word: int) -> np.ndarray:
-    """Squared distances of a word to all: eight sums, a tree, then what is left over."""
-    terms = (vectors.astype(np.float64) - vectors[word].astype(np.float64)) ** 2
-    whole = terms.shape[1] - terms.shape[1] % 8
-    sums = np.zeros((len(terms), 8))
-    for k in range(0, whole, 8):
-        sums += terms[:, k : k + 8]
-    while sums.shape[1] > 1:
-        sums = sums[:, ::2] + sums[:, 1::2]
-    for k in range(whole, terms.shape[1]):
-        sums[:, 0] += terms[:, k]
-    return sums[:, 0]
+    """Squared distances of a word to all, in the stated order of additions."""
+    return fixed_order_sum((vectors.astype(np.float64) - vectors[word].astype(np.float64)) ** 2)
 
 
 def plain(vectors: np.ndarray, start: int) -> list[int]:
@@ -91,31 +83,23 @@ def test_ties_go_to_the_lower_id(values: list[int], size: int, start: int) -> No
         check(vectors, [start % words])
 
 
-@pytest.mark.parametrize("spread", [1e-2, 1e-4, 1e-6, 0.0])
-def test_differences_below_what_float32_tells_apart(searched: None, spread: float) -> None:
-    vectors = (1.0 + spread * gaussian(400, 24).astype(np.float64)).astype(np.float32)
-    check(vectors, [5])
+HARD = {
+    "two words": np.array([[0.0], [1.0]]),
+    "every size and zero": gaussian(400, 16)
+    * 10.0 ** np.random.default_rng(1).integers(-6, 6, size=(400, 1))
+    * (np.arange(400) % 9 > 0)[:, None],
+    # Below what float32 tells apart, and outside the range of float32 squares.
+    **{f"spread {x}": 1.0 + x * gaussian(400, 24).astype(np.float64) for x in (1e-2, 1e-4, 1e-6, 0.0)},
+    **{f"scale {x}": gaussian(200, 9).astype(np.float64) * x for x in (1e-30, 1e-19, 1e14, 1e17, 1e35)},
+}
 
 
-@pytest.mark.parametrize("scale", [1e-30, 1e-19, 1e14, 1e17, 1e35])
-def test_lengths_outside_the_range_of_float32_squares(searched: None, scale: float) -> None:
-    check((gaussian(200, 9).astype(np.float64) * scale).astype(np.float32), [7])
-
-
-def test_lengths_of_every_size_and_zero(searched: None) -> None:
-    vectors = gaussian(400, 16) * 10.0 ** np.random.default_rng(1).integers(-6, 6, size=(400, 1))
-    vectors[::9] = 0
-    check(vectors.astype(np.float32), [0, 200])
-
-
-def test_two_words() -> None:
-    assert orderings(np.array([[0.0], [1.0]], np.float32), [0, 1]).tolist() == [[0, 1], [1, 0]]
-
-
-def test_a_matrix_that_is_memory_mapped(tmp_path: Path) -> None:
-    vectors = gaussian(700, 10)
-    np.save(tmp_path / "v.npy", vectors)
-    assert (orderings(np.load(tmp_path / "v.npy", mmap_mode="r"), [4]) == orderings(vectors, [4])).all()
+@pytest.mark.parametrize("name", HARD)
+def test_vectors_that_are_hard(searched: None, name: str, tmp_path: Path) -> None:
+    vectors = HARD[name].astype(np.float32)
+    check(vectors, [0, len(vectors) // 2])
+    np.save(tmp_path / "v.npy", vectors)  # memory-mapped, they are walked alike
+    assert (orderings(np.load(tmp_path / "v.npy", mmap_mode="r"), [1]) == orderings(vectors, [1])).all()
 
 
 def test_any_word_when_the_nearest_are_used_up_is_another_walk() -> None:

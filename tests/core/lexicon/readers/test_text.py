@@ -13,19 +13,11 @@ from dptext_spark.errors import DataError
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.readers import text as text_formats
 from dptext_spark.lexicon.readers.builder import ReadCounts
+from tests.core.lexicon.readers.files import put, words
 
 GLOVE = b"the 0.1 -2 3e-1\nof 4 5 6\nand .5 +6 7.\n"
+HUGE = b"999999999999999999 3\n" + GLOVE
 TABLE = np.array([[0.1, -2, 0.3], [4, 5, 6], [0.5, 6, 7]], np.float32)
-
-
-def put(folder: Path, content: bytes, name: str = "vectors.txt") -> Path:
-    path = folder / name
-    path.write_bytes(content)
-    return path
-
-
-def words(lexicon: Lexicon) -> list[str]:
-    return lexicon.vocabulary.strings().to_pylist()
 
 
 @pytest.mark.parametrize(
@@ -53,15 +45,8 @@ def test_what_can_be_read(tmp_path: Path, name: str, content: bytes, format: str
         assert lexicon.name == name.rsplit(".", 1)[0]
 
 
-def test_a_gzip_file_of_several_members(tmp_path: Path) -> None:
-    path = put(tmp_path, gzip.compress(GLOVE[:20]) + gzip.compress(GLOVE[20:]), "two.gz")
-    np.testing.assert_array_equal(Lexicon.read(path).vectors, TABLE)
-
-
 @pytest.mark.parametrize("chunk", [1, 7, 16, 17, 1000])
-def test_the_size_of_a_block_changes_nothing(
-    tmp_path: Path, chunk: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_size_of_a_block_is_free(tmp_path: Path, chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(text_formats, "CHUNK", 64)
     path = put(tmp_path, b"3 3\n" + GLOVE)
     monkeypatch.setattr(text_formats, "CHUNK", max(chunk, 20))
@@ -117,44 +102,40 @@ def test_a_malformed_line_is_named(tmp_path: Path, line: bytes, message: str) ->
         assert "nope" not in str(caught.value)  # the file may be another one than was meant
 
 
-def test_a_malformed_first_line(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="line 1: field 3 is not a number"):
-        Lexicon.read(put(tmp_path, b"the 1 x 3\nof 1 2 3\n"), format="glove")
-    with pytest.raises(DataError, match="line 1: field 3 is not a number"):
-        Lexicon.read(put(tmp_path, b"the 1 x 3\nof 1 2 3\n"))
+@pytest.mark.parametrize(
+    ("content", "format", "said"),
+    [
+        (b"the 1 x 3\nof 1 2 3\n", "glove", "line 1: field 3 is not a number"),
+        (b"the 1 x 3\nof 1 2 3\n", "auto", "line 1: field 3 is not a number"),
+        (GLOVE, "word2vec", "line 1: must be a header"),
+        (GLOVE, "fasttext", "line 1: must be a header"),
+        *(
+            (b"%d 3\n" % n + GLOVE, "auto", f"line 1 announces {n} entries, the file holds 3")
+            for n in (2, 4, 0)
+        ),
+        (b"3 4\n" + GLOVE, "word2vec", "line 2: 4 fields, but a key and 4 numbers are 5"),
+        (b"3 99999999\n" + GLOVE, "word2vec", "dimensions; valid: 1 to"),
+        (b"3 0\na\nb\nc\n", "word2vec", "0 dimensions"),
+        (HUGE, "auto", "it is truncated"),
+        (b"x" * (text_formats.CHUNK + 5), "glove", "line 1: longer than"),
+        (b"a 1\nb 2\n" + b"x" * (2 * text_formats.CHUNK), "glove", "line 3: longer than"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "file",
+)
+def test_a_file_that_is_not_what_it_says(tmp_path: Path, content: bytes, format: str, said: str) -> None:
+    with pytest.raises(DataError, match=said):
+        Lexicon.read(put(tmp_path, content), format=format)
+    if content == HUGE:
+        assert len(Lexicon.read(put(tmp_path, content), limit=2)) == 2
 
 
-def test_numbers_that_are_not_finite_are_dropped_and_counted(tmp_path: Path) -> None:
-    lines = [b"the 1 2", b"a nan 1", b"b 1 -inf", b"c 1e39 1", b"d 1 1e400", b"e Infinity 2", b"of 3 4"]
-    lexicon = Lexicon.read(put(tmp_path, b"\n".join(lines)))
-    assert words(lexicon) == ["the", "of"]
-    assert lexicon.counts == ReadCounts(read=7, kept=2, non_finite=5)
-
-
-def test_numbers_below_the_normal_range(tmp_path: Path) -> None:
-    lines = [f"w{chr(97 + i % 26)}{chr(97 + i // 26)} 1e-42 {i}e-43 -2e-44" for i in range(600)]
-    lines += [f"n{chr(97 + i % 26)}{chr(97 + i // 26)} nan 1 nan" for i in range(600)]
-    fives = [
-        f"f{chr(97 + i % 26)}{chr(97 + i // 26)} 1e-42 2e-42 {'3e-42' if i else 'nine'}" for i in range(1)
-    ]
-    path = put(tmp_path, "\n".join(lines).encode())
-    lexicon = Lexicon.read(path, format="glove")
-    assert lexicon.counts == ReadCounts(read=1200, kept=600, non_finite=600)
-    wanted = np.array([[1e-42, float(f"{i}e-43"), -2e-44] for i in range(600)]).astype(np.float32)
-    np.testing.assert_array_equal(lexicon.vectors, wanted)
-    with pytest.raises(DataError, match="line 1201: field 4 is not a number"):
-        Lexicon.read(put(tmp_path, "\n".join([*lines, *fives]).encode()))
-
-
-def test_duplicates_the_first_usable_one_wins(tmp_path: Path) -> None:
-    lexicon = Lexicon.read(put(tmp_path, b"a nan 1\nb 1 2\na 3 4\nb 5 6\na 7 8\n"))
+def test_the_first_usable_of_duplicates_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = b"a nan 1\nb 1 2\na 3 4\nb 5 6\na 7 8\nc 1 -inf\nd 1e39 1\ne 1 1e400\nf Infinity 2\n"
+    lexicon = Lexicon.read(put(tmp_path, lines))
     assert words(lexicon) == ["b", "a"]
     np.testing.assert_array_equal(lexicon.vectors, np.array([[1, 2], [3, 4]], np.float32))
-    assert lexicon.counts == ReadCounts(read=5, kept=2, non_finite=1, duplicates=2)
-
-
-def test_duplicates_across_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(text_formats, "CHUNK", 24)
+    assert lexicon.counts == ReadCounts(read=9, kept=2, non_finite=5, duplicates=2)
+    monkeypatch.setattr(text_formats, "CHUNK", 24)  # several blocks
     lexicon = Lexicon.read(put(tmp_path, b"a 1 1\nb 1 2\n" * 20), format="glove")
     assert lexicon.counts == ReadCounts(read=40, kept=2, duplicates=38)
 
@@ -175,28 +156,6 @@ def test_the_tokenizer_decides_what_is_producible(tmp_path: Path) -> None:
     assert "3rd" in words(Lexicon.read(path, tokenizer="whitespace"))
 
 
-def test_the_header_must_tell_the_truth(tmp_path: Path) -> None:
-    for announced in (2, 4, 0):
-        with pytest.raises(DataError, match=f"line 1 announces {announced} entries, the file holds 3"):
-            Lexicon.read(put(tmp_path, f"{announced} 3\n".encode() + GLOVE))
-    with pytest.raises(DataError, match="line 2: 4 fields, but a key and 4 numbers are 5"):
-        Lexicon.read(put(tmp_path, b"3 4\n" + GLOVE), format="word2vec")
-    with pytest.raises(DataError, match="dimensions; valid: 1 to"):
-        Lexicon.read(put(tmp_path, b"3 99999999\n" + GLOVE), format="word2vec")
-    with pytest.raises(DataError, match="0 dimensions"):
-        Lexicon.read(put(tmp_path, b"3 0\na\nb\nc\n"), format="word2vec")
-    huge = put(tmp_path, b"999999999999999999 3\n" + GLOVE)
-    with pytest.raises(DataError, match="it is truncated"):
-        Lexicon.read(huge)
-    assert len(Lexicon.read(huge, limit=2)) == 2
-
-
-@pytest.mark.parametrize("format", ["word2vec", "fasttext"])
-def test_a_header_that_is_missing(tmp_path: Path, format: str) -> None:
-    with pytest.raises(DataError, match="line 1: must be a header"):
-        Lexicon.read(put(tmp_path, GLOVE), format=format)
-
-
 def test_one_dimension(tmp_path: Path) -> None:
     lexicon = Lexicon.read(put(tmp_path, b"5 3\na 1\nb 2\n"), format="glove")  # no header: "5" is a key
     assert words(lexicon) == ["a", "b"]
@@ -205,8 +164,10 @@ def test_one_dimension(tmp_path: Path) -> None:
     assert lexicon.counts == ReadCounts(read=2, kept=2)
 
 
-def test_truncated_gzip_names_the_place(tmp_path: Path) -> None:
+def test_gzip_of_several_members_and_truncated_or_damaged(tmp_path: Path) -> None:
     rows = "".join(f"w {i} {i * i}\n" for i in range(5000)).encode()
+    several = put(tmp_path, gzip.compress(GLOVE[:20]) + gzip.compress(GLOVE[20:]), "two.gz")
+    np.testing.assert_array_equal(Lexicon.read(several).vectors, TABLE)
     whole = gzip.compress(rows)
     for cut in (len(whole) // 2, len(whole) - 4):
         with pytest.raises(DataError, match=r"a truncated gzip file, after [\d,]+ unpacked bytes"):
@@ -217,15 +178,6 @@ def test_truncated_gzip_names_the_place(tmp_path: Path) -> None:
         Lexicon.read(put(tmp_path, bytes(broken), "broken.gz"), format="glove")
     with pytest.raises(DataError, match="damaged gzip data"):
         Lexicon.read(put(tmp_path, whole + b"garbage", "tail.gz"), format="glove")
-
-
-def test_a_line_without_end(tmp_path: Path) -> None:
-    endless = put(tmp_path, b"x" * (text_formats.CHUNK + 5))
-    with pytest.raises(DataError, match="line 1: longer than"):
-        Lexicon.read(endless, format="glove")
-    later = put(tmp_path, b"a 1\nb 2\n" + b"x" * (2 * text_formats.CHUNK))
-    with pytest.raises(DataError, match="line 3: longer than"):
-        Lexicon.read(later, format="glove")
 
 
 def test_memory_holds_the_table_and_a_few_blocks(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from dptext_spark.errors import DataError
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.readers import formats
 from dptext_spark.lexicon.readers.builder import ReadCounts
+from tests.core.lexicon.readers.files import put
 
 KEYS = ["the", "of", "</s>", "naïve"]
 TABLE = np.random.default_rng(0).normal(size=(4, 5)).astype(np.float32)
@@ -21,12 +22,6 @@ def binary(between: bytes = b"", announced: int = 4) -> bytes:
         k.encode() + b" " + row.astype("<f4").tobytes() + between for k, row in zip(KEYS, TABLE, strict=True)
     ]
     return f"{announced} 5\n".encode() + b"".join(rows)
-
-
-def put(folder: Path, content: bytes, name: str = "vectors.bin") -> Path:
-    path = folder / name
-    path.write_bytes(content)
-    return path
 
 
 @pytest.mark.parametrize("between", [b"", b"\n"])
@@ -45,6 +40,15 @@ def test_what_can_be_read(
         assert lexicon.vocabulary.strings().to_pylist() == ["the", "of", "naïve"]
         np.testing.assert_array_equal(lexicon.vectors, TABLE[[0, 1, 3]])
         assert lexicon.counts == ReadCounts(read=4, kept=3, unproducible=1)
+
+
+def test_what_is_left_out_is_counted(tmp_path: Path) -> None:
+    row, nan = np.ones(2, "<f4").tobytes(), np.array([1, np.nan], "<f4").tobytes()
+    content = b"6 2\n" + b"a " + nan + b"a " + row + b"b " + row + b"a " + row + b"\xff " + row + b" " + row
+    lexicon = Lexicon.read(put(tmp_path, content), format="word2vec-binary")
+    assert lexicon.counts == ReadCounts(read=6, kept=2, unproducible=2, non_finite=1, duplicates=1)
+    lexicon = Lexicon.read(put(tmp_path, binary(), "cut.bin"), limit=2)
+    assert lexicon.counts == ReadCounts(read=2, kept=2, over_limit=2, limit_reached=True)
 
 
 def test_truncated(tmp_path: Path) -> None:
@@ -74,16 +78,3 @@ def test_no_space_where_a_key_should_end(tmp_path: Path) -> None:
     content = b"2 5\n" + b"x" * 100_000
     with pytest.raises(DataError, match="entry 1 at byte 4: no space within 65,536 bytes"):
         Lexicon.read(put(tmp_path, content), format="word2vec-binary")
-
-
-def test_not_finite_duplicates_and_invalid_utf8(tmp_path: Path) -> None:
-    row = np.ones(2, "<f4").tobytes()
-    nan = np.array([1, np.nan], "<f4").tobytes()
-    content = b"6 2\n" + b"a " + nan + b"a " + row + b"b " + row + b"a " + row + b"\xff " + row + b" " + row
-    lexicon = Lexicon.read(put(tmp_path, content), format="word2vec-binary")
-    assert lexicon.counts == ReadCounts(read=6, kept=2, unproducible=2, non_finite=1, duplicates=1)
-
-
-def test_cut_by_the_limit(tmp_path: Path) -> None:
-    lexicon = Lexicon.read(put(tmp_path, binary()), limit=2)
-    assert lexicon.counts == ReadCounts(read=2, kept=2, over_limit=2, limit_reached=True)

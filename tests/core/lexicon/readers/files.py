@@ -1,0 +1,19 @@
+"""Files of word vectors, and what is read of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from dptext_spark.lexicon.lexicon import Lexicon
+
+
+def put(folder: Path, content: bytes, name: str = "vectors.txt") -> Path:
+    """Write a file; return where it is."""
+    path = folder / name
+    path.write_bytes(content)
+    return path
+
+
+def words(lexicon: Lexicon) -> list[str]:
+    """Return the words of a lexicon."""
+    return lexicon.vocabulary.strings().to_pylist()
