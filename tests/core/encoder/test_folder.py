@@ -27,22 +27,14 @@ def test_a_package_is_found_by_its_name_and_not_run(tmp_path: Path, monkeypatch:
 
 
 def test_neither_folder_nor_package() -> None:
-    with pytest.raises(
-        SettingsError, match=r"attention: 'no-such-encoder' is neither .* Nothing is downloaded"
-    ):
+    with pytest.raises(SettingsError, match=r"attention: 'no-such-encoder' is neither"):
         find("no-such-encoder", "attention")
 
 
-@pytest.mark.parametrize("name", ["config.json", "model.safetensors"])
+@pytest.mark.parametrize("name", ["config.json", "model.safetensors", "vocab.txt"])
 def test_a_file_is_missing(tmp_path: Path, name: str) -> None:
     (make_tiny_bert(tmp_path) / name).unlink()
-    with pytest.raises(DataError, match=rf"holds no \w+ \({name}\); valid: .*BertModel, BertForMaskedLM"):
-        Encoder.open(tmp_path)
-
-
-def test_no_tokenizer(tmp_path: Path) -> None:
-    (make_tiny_bert(tmp_path) / "vocab.txt").unlink()
-    with pytest.raises(DataError, match=r"no tokenizer; valid: tokenizer\.json or vocab\.txt"):
+    with pytest.raises(DataError, match=rf"holds no .*{name}"):
         Encoder.open(tmp_path)
 
 
@@ -67,7 +59,7 @@ def test_what_cannot_be_read_is_said(tmp_path: Path, config: dict[str, object], 
         Encoder.open(tmp_path)
 
 
-def test_weights_that_are_none(tmp_path: Path) -> None:
+def test_files_that_are_none(tmp_path: Path) -> None:
     (make_tiny_bert(tmp_path) / "model.safetensors").write_bytes(b"not weights")
     with pytest.raises(DataError, match="cannot be read as weights"):
         Encoder.open(tmp_path)
@@ -75,6 +67,9 @@ def test_weights_that_are_none(tmp_path: Path) -> None:
     weights["bert.embeddings.LayerNorm.bias"][3] = np.nan
     save_file(weights, str(tmp_path / "model.safetensors"))
     with pytest.raises(DataError, match="not finite"):
+        Encoder.open(tmp_path)
+    (tmp_path / "config.json").write_text(json.dumps([CONFIG]))
+    with pytest.raises(DataError, match="holds no JSON object"):
         Encoder.open(tmp_path)
 
 
@@ -94,12 +89,6 @@ def test_old_names_and_half_precision_are_read(tmp_path: Path) -> None:
     save_file(renamed, str(tmp_path / "old/model.safetensors"))
     new, old = (EncoderModel.open(tmp_path / name) for name in ("new", "old"))
     assert np.array_equal(new.weights, old.weights)
-
-
-def test_settings_that_are_no_object(tmp_path: Path) -> None:
-    (make_tiny_bert(tmp_path) / "config.json").write_text(json.dumps([CONFIG]))
-    with pytest.raises(DataError, match="holds no JSON object"):
-        Encoder.open(tmp_path)
 
 
 def test_a_saved_encoder_that_was_cut_off(tmp_path: Path) -> None:

@@ -27,18 +27,8 @@ def test_no_name_stands_for_two_things() -> None:
 
 
 def test_places_within_a_name_are_one_label() -> None:
-    found = labels_of(
-        {
-            "0": "B-ORG",
-            "1": "I-ORG",
-            "2": "O",
-            "3": "S-PER",
-            "4": "E-PER",
-            "5": "EMAIL",
-            "6": "B-creative work",
-        },
-        "f",
-    )
+    labels = ("B-ORG", "I-ORG", "O", "S-PER", "E-PER", "EMAIL", "B-creative work")
+    found = labels_of({str(place): label for place, label in enumerate(labels)}, "f")
     assert found.names == ("ORG", "PER", "creative work")
     assert [KINDS[kind] for kind in found.kinds] == ["organization", "person", "other"]
     assert found.of_logits == (0, 0, -1, 1, 1, -1, 2)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pytest
+from safetensors.numpy import load_file, save_file
 
 from dptext_spark.encoder.encoder import Encoder, guesses
 from dptext_spark.errors import DataError
@@ -13,11 +13,6 @@ from dptext_spark.text.chunks import Spans
 from tests.core.encoder.plain_bert import PlainBert
 from tests.core.encoder.spans_of import spans_of
 from tests.core.encoder.tiny_bert import VOCABULARY, make_tiny_bert
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_tiny_bert(tmp_path_factory.mktemp("guesses") / "tiny")
 
 
 @pytest.fixture(scope="module")
@@ -52,6 +47,7 @@ def test_guesses_are_those_of_a_plain_bert(encoder: Encoder, folder: Path) -> No
             ids = [VOCABULARY.index(one) for one in ("[CLS]", *flat, "[SEP]")]
             expected.append(VOCABULARY[plain.guess(ids, ids.index(VOCABULARY.index("[MASK]")))])
     assert guessed(encoder, spans_of(texts)) == expected
+    assert guessed(encoder, spans_of([""])) == guessed(encoder, spans_of([])) == []
     assert len(set(expected)) > 1
 
 
@@ -70,18 +66,11 @@ def test_a_word_without_a_sub_word_is_guessed_where_it_stood(encoder: Encoder) -
     assert len([*filter(None, guessed(encoder, spans_of([b"the \xff\xfe film"])))]) == 3
 
 
-def test_an_encoder_that_guesses_nothing_is_refused(folder: Path) -> None:
+def test_an_encoder_that_guesses_nothing_is_refused(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(DataError, match="without the weights that guess"):
         guessed(Encoder.open(folder), spans_of(["the film"]))
-    weights = make_tiny_bert(folder.parent / "bare")
-    from safetensors.numpy import load_file, save_file
-
+    weights = make_tiny_bert(tmp_path)
     kept = {n: w for n, w in load_file(weights / "model.safetensors").items() if not n.startswith("cls.")}
     save_file(kept, str(weights / "model.safetensors"))
     with pytest.raises(DataError, match=r"has no weight 'cls\.predictions"):
         Encoder.open(weights, head=True)
-
-
-def test_nothing_is_nothing(encoder: Encoder) -> None:
-    assert guessed(encoder, spans_of([""])) == []
-    assert np.array_equal([*guesses(encoder, spans_of([]))], [])

@@ -1,5 +1,6 @@
 """A real BERT of two layers with random weights, as its makers would ship it."""
 
+# ruff: noqa: SIM905
 from __future__ import annotations
 
 import json
@@ -11,23 +12,7 @@ import numpy.typing as npt
 from safetensors.numpy import save_file
 
 SIGNS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-WORDS = [
-    "the",
-    "movie",
-    "film",
-    "was",
-    "good",
-    "bad",
-    "dull",
-    "and",
-    "un",
-    "##believ",
-    "##able",
-    "caf",
-    "##é",
-    "日",
-    "本",
-]
+WORDS = [*"the movie film was good bad dull and un ##believ ##able caf ##é 日 本".split()]
 MARKS = [".", ",", "!", "'", "-", "[", "]"]
 LETTERS = [*string.ascii_lowercase, *(f"##{one}" for one in string.ascii_lowercase), *string.digits]
 VOCABULARY = [*SIGNS, *WORDS, *MARKS, *LETTERS]

@@ -13,17 +13,8 @@ from onnx import TensorProto, helper, numpy_helper
 
 from dptext_spark.encoder.tokenizer import read_tokenizer
 
-LABELS = (
-    "O",
-    "B-GIVEN_NAME",
-    "I-GIVEN_NAME",
-    "B-SURNAME",
-    "I-SURNAME",
-    "B-CITY",
-    "I-CITY",
-    "B-EMAIL",
-    "I-EMAIL",
-)
+KINDS = ("GIVEN_NAME", "SURNAME", "CITY", "EMAIL")
+LABELS = ("O", *(f"{place}-{kind}" for kind in KINDS for place in "BI"))
 SURE = 6.0
 LOGITS: Mapping[str, Mapping[str, float]] = {
     "anna": {"B-GIVEN_NAME": SURE},
@@ -42,10 +33,7 @@ LOGITS: Mapping[str, Mapping[str, float]] = {
     "under": {"O": float(np.log(0.502)), "B-CITY": float(np.log(0.498))},
     "both": {"B-GIVEN_NAME": 1.0, "B-SURNAME": 1.5, "I-SURNAME": 0.5},
     "huge": {"O": 400.0},  # the range of its window's logits is wide
-    "the": {},
-    "lives": {},
-    "in": {},
-    "and": {},
+    **{word: {} for word in ("the", "lives", "in", "and")},
 }
 SIGNS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 LETTERS = [*string.ascii_lowercase, *(f"##{one}" for one in string.ascii_lowercase), *".,!'\u2019-@"]
