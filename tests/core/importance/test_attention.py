@@ -10,7 +10,6 @@ import pyarrow as pa
 import pytest
 
 from dptext_spark.errors import SettingsError
-from dptext_spark.importance.providers import Attention
 from dptext_spark.importance.selection import Importance
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import CusText
@@ -18,7 +17,6 @@ from dptext_spark.model.artifact import open_model, save_model
 from dptext_spark.model.budget import made_from, with_importance
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import RunKey
-from dptext_spark.text.tokens import list_words
 
 TEXTS = pa.array(["The movie was good, and the film dull!", None, "", "unbelievable café 12", "film " * 700])
 
@@ -40,14 +38,6 @@ def every_word() -> Privatizer:
 def out(model: Privatizer) -> list[str | None]:
     ids = pa.array(range(len(TEXTS)))
     return model.privatize(TEXTS, column="b", row_ids=ids, key=RunKey.insecure(3))[0].to_pylist()
-
-
-@pytest.mark.long
-def test_words_share_the_attention_of_their_text(encoder: str, every_word: Privatizer) -> None:
-    words = list_words(every_word.engine, TEXTS, marks=True).words
-    weights = Attention.open(encoder).weights(words)
-    for row in (0, 3, 4):
-        assert weights[words.bounds[row] : words.bounds[row + 1]].sum() == pytest.approx(1.0, abs=1e-4)
 
 
 @pytest.mark.cluster

@@ -34,7 +34,7 @@ from dptext_spark.randomness.draws import Draws, RunKey
 from dptext_spark.text.chunks import Spans
 from dptext_spark.text.policy import Policy
 from dptext_spark.text.selection import Texts
-from tests.core.importance.test_selector import Lengths, model, next_word
+from tests.core.importance.test_selector import Lengths
 from tests.core.text.samples import Step
 
 KEY = RunKey.insecure(3)
@@ -235,28 +235,18 @@ def test_no_row_loses_more_than_is_claimed(
 class TestChosenTextByText:
     """What the guarantee of one text does not say of a record: the comparison above would find it."""
 
-    def test_two_levels_of_a_word_add_up(self) -> None:
-        privatizer, laws = made("record", RandomImportance(), **SHARES["levels"])
-        worst, _ = worst_loss(privatizer, laws, LAYOUTS["two columns"], together=False)
-        assert worst == pytest.approx(sum(EPSILONS), abs=1e-9)
-        assert privatizer.guarantee().unit == IN_ONE_TEXT
-        assert privatizer.guarantee().epsilon == 5.0
-
-    def test_a_drawn_word_stands_in_clear_elsewhere(self) -> None:
-        privatizer, laws = made("record", RandomImportance(), **SHARES["a share"])
-        worst, _ = worst_loss(privatizer, laws, LAYOUTS["two columns"], together=False)
-        assert worst == math.inf
-
     def test_what_is_said_of_one_text_holds(self) -> None:
         for shares in SHARES.values():
             privatizer, laws = made("record", Ranked(), **shares)
             worst, _ = worst_loss(privatizer, laws, LAYOUTS["one text"], together=False)
             assert worst <= privatizer.guarantee().epsilon + 1e-12
-        said = privatizer.guarantee().sentence
-        assert "all occurrences of a drawn word in a text, given" in said
-        assert "record" not in said
-        assert "of each text the most important" in said
-        assert "of each record the most important" in privatizer.guarantee(of_rows=True).sentence
+        assert privatizer.guarantee().unit == IN_ONE_TEXT
+        assert "record" not in privatizer.guarantee().sentence
+        # Two columns that are chosen in apart: two levels of a word add up, and a drawn word stands in clear elsewhere.
+        for name, expected in (("levels", sum(EPSILONS)), ("a share", math.inf)):
+            privatizer, laws = made("record", RandomImportance(), **SHARES[name])
+            worst, _ = worst_loss(privatizer, laws, LAYOUTS["two columns"], together=False)
+            assert worst == pytest.approx(expected, abs=1e-9)
 
 
 class TestRecordsOfSeveralRows:
@@ -266,9 +256,7 @@ class TestRecordsOfSeveralRows:
         ):  # fmt: skip
             check_record_key(consistency, row_key, record_key)
         for row_key in ("id", None):
-            with pytest.raises(
-                SettingsError, match=r"record_key: 'customer' given with importance.*no ε would hold"
-            ):
+            with pytest.raises(SettingsError, match=r"record_key: 'customer' given with importance"):
                 check_record_key("record", row_key, "customer")
 
     def test_are_refused_by_the_privatizer(self) -> None:
@@ -278,9 +266,7 @@ class TestRecordsOfSeveralRows:
         options: dict[str, Any] = {"column": "c", "row_ids": ids, "key": KEY}
         privatizer.privatize(texts, record_ids=ids, **options)
         for chosen in (None, *(privatizer.choose([Texts(texts)]) or ())):
-            with pytest.raises(
-                DataError, match=r"c: record_ids that are not those of the rows\. With importance"
-            ):
+            with pytest.raises(DataError, match=r"c: record_ids"):
                 privatizer.privatize(texts, record_ids=customers, chosen=chosen, **options)
         # Texts of one row have one record, and texts of two rows have two.
         (chosen,) = privatizer.choose([Texts(texts, np.array([0, 0, 1]))]) or ()
@@ -304,9 +290,7 @@ ROW = st.tuples(st.one_of(st.none(), TEXT), st.lists(st.one_of(st.none(), TEXT),
 @given(
     rows=st.lists(ROW, max_size=5), share=st.sampled_from([20, 50, 75]), direction=st.sampled_from(DIRECTIONS)
 )
-def test_the_words_of_all_texts_are_ranked_as_those_of_one(
-    rows: list[Any], share: int, direction: Any
-) -> None:
+def test_words_of_all_texts_are_ranked_as_of_one(rows: list[Any], share: int, direction: Any) -> None:
     """A row of several texts is chosen in as one text of the same words is."""
     selector = Selector(Importance(provider="random", direction=direction, percent=share), Ranked())
     for consistency in ("token", "record"):
@@ -342,22 +326,6 @@ def test_the_words_of_all_texts_are_ranked_as_those_of_one(
             assert all(data[at : at + 5].decode() in WORDS for at in starts)
         assert [level for row in levels for level in row] == whole.levels.tolist()
         assert units.tolist() == whole.units.tolist()
-
-
-def test_a_word_is_drawn_in_the_title_and_in_the_body() -> None:
-    privatizer = model(consistency="record", percent=25)
-    columns = [Texts(pa.array(["seventh cat"])), Texts(pa.array(["a seventh"]))]
-    chosen = privatizer.choose(columns)
-    assert chosen is not None
-    texts, units = [], 0
-    for number, (column, part) in enumerate(zip(columns, chosen, strict=True)):
-        out, counters = privatizer.privatize(
-            column.values, column=str(number), row_ids=pa.array([1]), key=KEY, chosen=part
-        )
-        texts += out.to_pylist()
-        units += int(counters.units.sum())
-    assert texts == [f"{next_word('seventh')} cat", f"a {next_word('seventh')}"]
-    assert units == 1  # the word shares its draw
 
 
 def test_places_by_chance_depend_on_the_words_of_the_record_alone() -> None:
@@ -398,10 +366,7 @@ class TestWhatIsNoRow:
     def test_numbers_of_rows(self) -> None:
         texts = pa.array(["alder", "birch"])
         for rows in ([0], [1, 0], [-1, 0]):
-            with pytest.raises(
-                DataError,
-                match=r"2 with . row numbers; valid: one for each text, 0 or more, never descending",
-            ):
+            with pytest.raises(DataError, match=r"2 with . row numbers"):
                 Rows.of([Texts(texts, np.array(rows))])
         with pytest.raises(DataError, match="of type int64 given; valid: string"):
             Rows.of([Texts(pa.array([1, 2]))])

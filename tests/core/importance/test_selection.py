@@ -1,4 +1,4 @@
-"""What the user may choose, and what is said where it is wrong."""
+"""What the user may choose, what is said where it is wrong, and what levels cost together."""
 
 from __future__ import annotations
 
@@ -6,48 +6,69 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dptext_spark.config.load import parse_config, parse_model_config
 from dptext_spark.errors import SettingsError
-from dptext_spark.importance.selection import Importance, Level, agree
+from dptext_spark.guarantee import Guarantee
+from dptext_spark.importance.selection import (
+    LARGEST,
+    Importance,
+    Level,
+    agree,
+    common_unit,
+    require_one_distance,
+    weakest_guarantee,
+)
 from dptext_spark.mechanisms import CusText
+from dptext_spark.mechanisms.mvc import Mahalanobis
 
 RUN: dict[str, Any] = {"input": {"path": "/in"}, "columns": ["body"], "output": {"path": "/out"}}
 WRONG: list[tuple[dict[str, Any], str]] = [
-    ({}, "importance: neither of percent and levels given"),
-    ({"percent": 10, "levels": [{"share": 5}]}, "importance: both of percent and levels given"),
-    ({"percent": 0}, "importance.percent: 0 given; valid: a number above 0 and at most 100"),
-    ({"percent": -5}, "importance.percent: -5 given"),
-    ({"percent": 100.5}, "importance.percent: 100.5 given"),
-    ({"percent": float("nan")}, "importance.percent: nan given"),
-    ({"percent": True}, "importance.percent: True given"),
-    ({"percent": "30"}, "importance.percent: '30' given"),
+    ({}, "importance: neither of percent and levels"),
+    ({"percent": 10, "levels": [{"share": 5}]}, "importance: both of percent and levels"),
+    *(
+        ({"percent": value}, f"importance.percent: {value!r} given")
+        for value in (0, -5, 100.5, float("nan"), True, "30")
+    ),
     ({"percent": 0.0000001}, "6 decimals or fewer"),
-    ({"percent": 10, "provider": "tfidf"}, "importance.provider: 'tfidf' is not known"),
-    ({"percent": 10, "direction": "middle"}, "importance.direction: 'middle' is not known"),
-    ({"percent": 10, "strategy": "timid"}, "importance.strategy: 'timid' is not known"),
+    ({"percent": 10, "provider": "tfidf"}, "importance.provider: 'tfidf'"),
+    ({"percent": 10, "direction": "middle"}, "importance.direction: 'middle'"),
+    ({"percent": 10, "strategy": "timid"}, "importance.strategy: 'timid'"),
     ({"percent": 10, "precent": 3}, "Did you mean 'percent'?"),
-    ({"percent": 10, "rank_punctuation": "yes"}, "importance.rank_punctuation: 'yes' given"),
-    ({"percent": 10, "weights": "w"}, "importance.weights: given with provider idf; valid: with column"),
-    ({"percent": 10, "provider": "column"}, "importance.weights: none given; provider column needs"),
-    ({"percent": 10, "provider": "attention"}, "importance.model: none given; provider attention needs"),
+    ({"percent": 10, "rank_punctuation": "yes"}, "importance.rank_punctuation: 'yes'"),
+    ({"percent": 10, "weights": "w"}, "importance.weights: given with provider idf"),
+    ({"percent": 10, "provider": "column"}, "importance.weights: none given"),
+    ({"percent": 10, "provider": "attention"}, "importance.model: none given"),
     (
         {"percent": 10, "provider": "random", "corpus": "x.txt"},
         "importance.corpus: given with provider random",
     ),
     ({"percent": 10, "corpus": "https://u:p@x/c.txt"}, "importance.corpus: holds a password"),
-    ({"levels": 3}, "importance.levels: 3 given; valid: a list"),
-    ({"levels": [3]}, "importance.levels[0]: 3 given; valid: a section"),
-    ({"levels": [{"share": 60}, {"share": 41}]}, "shares of 101 % together given; valid: at most 100"),
+    ({"levels": 3}, "importance.levels: 3 given"),
+    ({"levels": [3]}, "importance.levels[0]: 3 given"),
+    ({"levels": [{"share": 60}, {"share": 41}]}, "101 % together given; valid: at most 100"),
     ({"levels": [{"epsilon": 1}, {"share": 41}]}, "importance.levels[0].share: none given"),
     ({"levels": [{"share": 0}]}, "importance.levels[0].share: 0 given"),
     ({"levels": [{"share": 5, "epsilon": -1}]}, "importance.levels[0]: mechanism.epsilon: -1 given"),
     ({"levels": [{"share": 5, "epsilon": 9e-7}]}, "importance.levels[0]: mechanism.epsilon: 9e-07 given"),
-    (
-        {"levels": [{"share": 5, "epsilon": 1, "mechanism": {"name": "tem"}}]},
-        "both of epsilon and mechanism given",
-    ),
-    ({"levels": [{"share": 5, "mechanism": {"name": "temp"}}]}, "mechanism.name: 'temp' is not known"),
+    ({"levels": [{"share": 5, "epsilon": 1, "mechanism": {"name": "tem"}}]}, "both of epsilon and mechanism"),
+    ({"levels": [{"share": 5, "mechanism": {"name": "temp"}}]}, "mechanism.name: 'temp'"),
+]
+NO_PERCENT = {"percent": None, "levels": [{"share": 5, "mechanism": {"name": "tem"}}]}
+TWO_LEXICONS = {"lexicon": {"more": ["/x.txt"]}, "mechanism": {"name": "diffractor"}}
+WEIGHTS = {"provider": "column", "weights": ["w"]}
+AGAINST: list[tuple[dict[str, Any], dict[str, Any], str]] = [  # settings of the run, of importance
+    ({}, {"strategy": "conservative"}, "importance.strategy: 'conservative' given with consistency: token"),
+    ({"consistency": "record"}, {"strategy": "aggressive"}, "importance.strategy: 'aggressive'"),
+    ({"consistency": "dataset"}, {}, "consistency: 'dataset' given with importance"),
+    ({"mode": "incremental", "row_key": "id"}, {}, "importance.corpus: none given with mode incremental"),
+    ({"run": {"artifact": "/model"}}, {}, "importance.corpus: none given with run.artifact"),
+    ({"columns": ["a", "b"]}, WEIGHTS, "importance.weights: 1 given for 2 text"),
+    ({"columns": ["a.b"]}, WEIGHTS, "columns: 'a.b' is nested"),
+    ({}, {"provider": "column", "weights": ["Body"]}, "importance.weights: 'Body' is a text column"),
+    (TWO_LEXICONS, NO_PERCENT, "importance.levels[0].mechanism: tem"),
 ]
 
 
@@ -58,36 +79,7 @@ def test_what_is_wrong_is_named(given: dict[str, Any], said: str) -> None:
     assert said in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("more", "given", "said"),
-    [
-        (
-            {},
-            {"strategy": "conservative"},
-            "importance.strategy: 'conservative' given with consistency: token",
-        ),
-        (
-            {"consistency": "record"},
-            {"strategy": "aggressive"},
-            "valid: consistency token, or strategy conservative",
-        ),
-        ({"consistency": "dataset"}, {}, "consistency: 'dataset' given with importance"),
-        ({"mode": "incremental", "row_key": "id"}, {}, "importance.corpus: none given with mode incremental"),
-        ({"run": {"artifact": "/model"}}, {}, "importance.corpus: none given with run.artifact"),
-        (
-            {"columns": ["a", "b"]},
-            {"provider": "column", "weights": ["w"]},
-            "importance.weights: 1 given for 2 text",
-        ),
-        ({"columns": ["a.b"]}, {"provider": "column", "weights": ["w"]}, "columns: 'a.b' is nested"),
-        (
-            {"lexicon": {"more": ["/x.txt"]}, "mechanism": {"name": "diffractor"}},
-            {"percent": None, "levels": [{"share": 5, "mechanism": {"name": "tem"}}]},
-            "importance.levels[0].mechanism: tem is compiled for another number of embeddings",
-        ),
-        ({}, {"provider": "column", "weights": ["Body"]}, "importance.weights: 'Body' is a text column"),
-    ],
-)
+@pytest.mark.parametrize(("more", "given", "said"), AGAINST)
 def test_what_does_not_agree_is_named(more: dict[str, Any], given: dict[str, Any], said: str) -> None:
     with pytest.raises(SettingsError) as caught:
         parse_config({**RUN, **more, "importance": {"percent": 10, **given}})
@@ -115,11 +107,8 @@ def test_each_level_has_its_mechanism() -> None:
 
 def test_a_share_is_exact() -> None:
     assert Importance(percent=12.345678).cumulative == (12_345_678,)
-    assert Importance(levels=(Level(0.1), Level(0.2), Level(None))).cumulative == (
-        100_000,
-        300_000,
-        100_000_000,
-    )
+    levels = (Level(0.1), Level(0.2), Level(None))
+    assert Importance(levels=levels).cumulative == (100_000, 300_000, 100_000_000)
 
 
 def test_the_strategy_follows_from_the_consistency() -> None:
@@ -131,3 +120,67 @@ def test_one_column_of_weights_needs_no_list() -> None:
     config = parse_config({**RUN, "importance": {"provider": "column", "weights": "w", "percent": 5}})
     assert config.importance is not None
     assert config.importance.weights == ("w",)
+
+
+def of(*epsilons: float, **more: float) -> list[Guarantee]:
+    return [Guarantee("epsilon_dp", epsilon, sentence=f"{epsilon}.", **more) for epsilon in epsilons]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("epsilons", "unit", "multiples"),
+    [
+        ([3.0], 3.0, (1,)),
+        ([1.0, 5.0], 1.0, (1, 5)),
+        ([0.5, 2.0, 3.0], 0.5, (1, 4, 6)),
+        ([0.1, 0.3], 0.1, (1, 3)),
+        ([2.0, 2.0], 2.0, (1, 1)),
+        ([0.0, 4.0], 4.0, (0, 1)),
+        ([0.0, 0.0], 0.0, (1, 1)),
+        ([1e-9, 1.0], 1e-9, (1, 10**9)),
+    ],
+)
+def test_units(epsilons: list[float], unit: float, multiples: tuple[int, ...]) -> None:
+    found = common_unit(of(*epsilons))
+    assert (found.of_one.epsilon, found.multiples) == (unit, multiples)
+
+
+@given(st.lists(st.floats(0, 1e3), min_size=2, max_size=5))
+def test_a_level_never_counts_as_less_than_it_is(epsilons: list[float]) -> None:
+    found = common_unit(of(*epsilons))
+    for epsilon, times in zip(epsilons, found.multiples, strict=True):
+        assert found.of_one.compose(times).epsilon >= epsilon * (1 - 1e-15)
+        assert times <= max(LARGEST, 1)
+        assert found.of_one.compose(times).epsilon <= epsilon + 2e-9 * max(epsilons)
+
+
+def test_delta_adds_up_too() -> None:
+    levels = [Guarantee("approx_dp", epsilon, delta) for epsilon, delta in ((1.0, 1e-3), (4.0, 1e-3))]
+    found = common_unit(levels)
+    assert found.multiples == (1, 4)
+    assert found.of_one.delta == 1e-3
+
+
+def test_the_weakest_holds_for_all() -> None:
+    levels = [
+        Guarantee("epsilon_dp", 1.0, status="claimed", sentence="One."),
+        Guarantee("epsilon_dp", 3.0, status="proved", sentence="Three."),
+    ]
+    found = weakest_guarantee(levels)
+    assert (found.epsilon, found.status) == (3.0, "claimed")
+    assert found.sentence == "Level 1: One. Level 2: Three."
+    assert weakest_guarantee(levels[:1]) is levels[0]
+
+
+def test_kinds_that_differ_have_no_sum() -> None:
+    metric = Guarantee("metric_dp", 1.0, metric="euclidean")
+    with pytest.raises(SettingsError, match=r"levels\[1\]: .* metric_dp \(euclidean\)"):
+        weakest_guarantee([*of(1.0), metric])
+
+
+def test_distances_that_differ_have_no_sum() -> None:
+    metric = Guarantee("metric_dp", 1.0, metric="mahalanobis")
+    one, other = Mahalanobis(1.0, lam=0.2), Mahalanobis(2.0, lam=0.2)
+    require_one_distance([one, other], [metric, metric])
+    with pytest.raises(SettingsError, match=r"levels\[1\]: its distance \(mahalanobis\)"):
+        require_one_distance([one, Mahalanobis(1.0, lam=0.3)], [metric, metric])
+    require_one_distance([CusText(1.0, 5), CusText(2.0, 7)], of(1.0, 2.0))
