@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import strategies as st
 
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
@@ -21,6 +22,15 @@ def lexicon(vectors: Reals) -> Lexicon:
 
 def gaussian(words: int, dimensions: int = 4, seed: int = 0) -> Reals:
     return np.random.default_rng(seed).normal(size=(words, dimensions)).astype(np.float32)
+
+
+@st.composite
+def tables(draw: st.DrawFn, most: int = 14, largest: int = 2) -> np.ndarray:
+    """Small integer vectors, full of ties, duplicates and zero vectors."""
+    words, dimensions = draw(st.integers(2, most)), draw(st.integers(1, 3))
+    count = words * dimensions
+    values = draw(st.lists(st.integers(-largest, largest), min_size=count, max_size=count))
+    return np.array(values, np.float32).reshape(words, dimensions)
 
 
 def distances(vectors: Reals) -> Reals:

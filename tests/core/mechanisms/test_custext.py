@@ -21,8 +21,7 @@ from dptext_spark.model.certificate import verdict
 from dptext_spark.rounding import percent_up
 from tests.core.mechanisms import plain_custext as plain
 from tests.core.mechanisms import plain_whole
-from tests.core.mechanisms.plain_whole import gaussian, lexicon
-from tests.core.mechanisms.tied_vectors import tables
+from tests.core.mechanisms.plain_whole import gaussian, lexicon, tables
 
 TOTAL = 2**63
 

@@ -1,4 +1,4 @@
-"""Calibrated noise: the law in one dimension exactly, in three against numpy's own generator, and N_w on real vectors."""
+"""Calibrated and Mahalanobis noise: the matrix, the covariance, lexicons that fill no space, and N_w on real vectors."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.linalg
 from scipy import stats
 
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import MVC, Mahalanobis
+from dptext_spark.mechanisms.mvc import noise_matrix
 from tests.core.mechanisms.plain_noise import draws_of, lexicon_of
 
 N = 60_000
@@ -44,3 +46,79 @@ def test_the_summary() -> None:
     )
     assert found.noise_length is not None
     assert found.noise_length.p50 == pytest.approx(stats.gamma.median(4, scale=1 / 2), rel=0.1)
+
+
+def stretched(words: int = 40, size: int = 3, stretch: float = 10.0) -> np.ndarray:
+    """Words that spread so many times as far in one direction."""
+    rng, widths = np.random.default_rng(1), np.geomspace(stretch**-0.5, stretch**0.5, size)
+    return (rng.normal(size=(words, size)) * widths).astype(np.float32)
+
+
+def plain_matrix(vectors: np.ndarray, lam: float) -> np.ndarray:
+    """M of the formula."""
+    size = vectors.shape[1]
+    spread = np.cov(vectors.T.astype(np.float64), bias=True)
+    return lam * spread * size / np.trace(spread) + (1 - lam) * np.eye(size)
+
+
+@pytest.mark.parametrize("lam", [0.0, 0.2, 0.7, 1.0])
+@pytest.mark.parametrize("size", [2, 3, 30])
+def test_the_matrix(size: int, lam: float) -> None:
+    vectors = stretched(200, size)
+    root, values = noise_matrix(vectors, lam)
+    wanted = plain_matrix(vectors, lam)
+    np.testing.assert_allclose(root, scipy.linalg.sqrtm(wanted).real, atol=1e-12)
+    np.testing.assert_allclose(root @ root, wanted, atol=1e-12)
+    assert np.trace(root @ root) == pytest.approx(size)
+    assert values.max == pytest.approx(np.linalg.eigvalsh(wanted)[-1])
+
+
+def test_the_covariance_of_the_noise() -> None:
+    """E[ZZ'] = E[r²]/d·M = (d+1)/ε²·M; each entry within 6 standard deviations of its mean."""
+    vectors = stretched()
+    made = Mahalanobis(2.0, 0.8).compile(lexicon_of(vectors))
+    noise = made._noise(made._bits(draws_of(N), slice(0, N)))
+    products = noise[:, :, None] * noise[:, None]
+    wanted = plain_matrix(vectors, 0.8) * (3 + 1) / 2.0**2
+    gap = 6 * products.std(axis=0) / math.sqrt(N)
+    assert (np.abs(products.mean(axis=0) - wanted) < gap).all()
+    # In the norm of M the length is Gamma(d, 1/ε) again.
+    length = np.sqrt(np.einsum("ni,ij,nj->n", noise, np.linalg.inv(plain_matrix(vectors, 0.8)), noise))
+    distance = stats.ks_1samp(
+        length, lambda x: stats.gamma.cdf(x, 3, scale=1 / 2.0), method="asymp"
+    ).statistic
+    assert distance < math.sqrt(math.log(2e6) / (2 * N))
+
+
+def test_lam_0_is_calibrated_noise_draw_by_draw() -> None:
+    lexicon = lexicon_of(stretched(300, 9))
+    ids = (np.arange(4000) % 300).astype(np.int32)
+    first, second = (
+        m.compile(lexicon).sample(ids, draws_of(4000)) for m in (Mahalanobis(7.0, 0.0), MVC(7.0))
+    )
+    assert (first == second).all()
+
+
+@pytest.mark.parametrize(
+    "vectors",
+    [
+        [[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]],
+        [[1.0, 1.0]] * 3,
+        [[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]],
+        [[0.0], [3.0]],
+    ],
+)
+def test_lexicons_that_do_not_fill_the_space(vectors: list[list[float]]) -> None:
+    """With λ = 1 hardly any noise leaves the directions that the lexicon has, but some does; equal words have Σ = I."""
+    given = np.array(vectors, np.float32)
+    made = Mahalanobis(1.0, 1.0).compile(lexicon_of(given))
+    noise = made._noise(made._bits(draws_of(1000), slice(0, 1000)))
+    assert np.isfinite(noise).all()
+    assert (np.linalg.norm(noise, axis=1) > 0).all()
+    rank = np.linalg.matrix_rank(given - given.mean(axis=0)) or given.shape[1]
+    assert np.linalg.matrix_rank(noise) == given.shape[1]
+    assert np.linalg.matrix_rank(noise, tol=1e-6 * np.linalg.norm(noise)) == rank
+    ids = (np.arange(1000) % len(given)).astype(np.int32)
+    assert set(made.sample(ids, draws_of(1000)).tolist()) == (
+        set(range(len(given))) if given.std() and given[0, 0] != 1 else {0}
+    )

@@ -12,7 +12,7 @@ from scipy import stats
 
 from dptext_spark.mechanisms import MVC, Gaussian, Laplace, Mahalanobis, TruncatedLaplace
 from tests.core.mechanisms.plain_noise import draws_of, lexicon_of, plain_radial, too_different, too_far
-from tests.core.mechanisms.test_mahalanobis import plain_matrix, stretched
+from tests.core.mechanisms.test_mvc import plain_matrix, stretched
 
 N = 60_000
 LINE = np.array([[-1.0], [-0.5], [0.0], [0.1], [0.9]])

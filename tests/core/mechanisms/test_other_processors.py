@@ -15,7 +15,7 @@ from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import Mechanism
 from dptext_spark.mechanisms.samplers.noise import NOISES, lanes_of
 from tests.core.mechanisms.plain_noise import draws_of
-from tests.core.mechanisms.samplers.test_noises import PARAMETERS, draw, random_bits
+from tests.core.mechanisms.samplers.test_noise import PARAMETERS, draw, random_bits
 from tests.core.mechanisms.samplers.test_noisy_selection import drawn
 
 WORDS, DRAWS = 1_500, 3_000

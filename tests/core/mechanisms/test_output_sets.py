@@ -14,8 +14,7 @@ from dptext_spark.mechanisms import CusText
 from dptext_spark.mechanisms.output_sets import MAPPINGS, REMAINDERS, mapping_summary, output_sets
 from dptext_spark.mechanisms.summary import Quantiles
 from tests.core.mechanisms import plain_custext as plain
-from tests.core.mechanisms.plain_whole import gaussian, lexicon
-from tests.core.mechanisms.tied_vectors import tables
+from tests.core.mechanisms.plain_whole import gaussian, lexicon, tables
 
 
 @settings(max_examples=250)

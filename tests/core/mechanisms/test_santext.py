@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from dptext_spark.errors import SettingsError
 from dptext_spark.mechanisms import SanText
 from tests.core.mechanisms import plain_whole as plain
-from tests.core.mechanisms.tied_vectors import tables
+from tests.core.mechanisms.plain_whole import tables
 
 # Halves of small integers.
 TABLES = tables(24, 3).map(lambda vectors: vectors / np.float32(2))

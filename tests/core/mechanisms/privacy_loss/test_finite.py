@@ -1,14 +1,20 @@
-"""The loss along lists, against a plain search over all pairs and outputs."""
+"""The loss along lists and within groups, against a plain search over all pairs and outputs."""
 
 from __future__ import annotations
+
+import math
+from itertools import combinations
 
 import numpy as np
 import pytest
 
+from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
-from dptext_spark.mechanisms import Diffractor
-from dptext_spark.mechanisms.privacy_loss import by_steps
+from dptext_spark.mechanisms import CusText, Diffractor
+from dptext_spark.mechanisms.privacy_loss import by_steps, within_groups
+from dptext_spark.mechanisms.samplers import TableSampler
 from dptext_spark.mechanisms.samplers.ordering import OrderingSampler
+from dptext_spark.mechanisms.samplers.table import TableSummary
 from dptext_spark.model.certificate import verdict
 from tests.core.mechanisms.plain_noise import lexicon_of
 
@@ -54,3 +60,55 @@ def test_a_sample_of_steps(lexicon: Lexicon) -> None:
     assert verdict(sampler.guarantee, whole) == "confirmed"
     # Every step of the geometric law is known from its one window.
     assert by_steps(Diffractor(epsilon=1.0).compile(lexicon), sample=8).pairs == whole.pairs
+
+
+WITHIN = Guarantee("epsilon_dp_within_group", 1.0)
+
+
+def every_group(sampler: TableSampler, words: int) -> tuple[float, int]:
+    """Every pair with the same outputs, every output, in exact integers until the last logarithm."""
+    laws = [{int(u): int(p) for u, p in zip(law.ids, law.weight)} for law in map(sampler.law, range(words))]  # noqa: B905
+    worst, pairs = 0.0, 0
+    for w, v in combinations(range(words), 2):
+        if laws[w].keys() == laws[v].keys():
+            pairs += 1
+            worst = max(worst, *(abs(math.log(laws[w][u]) - math.log(laws[v][u])) for u in laws[w]))
+    return worst, pairs
+
+
+@pytest.mark.parametrize("mapping", ["aggressive", "balanced", "conservative"])
+@pytest.mark.parametrize("epsilon", [0.0, 0.5, 4.0])
+def test_custext(mapping: str, epsilon: float) -> None:
+    lexicon = lexicon_of(np.random.default_rng(3).normal(size=(70, 5)))
+    sampler = CusText(epsilon=epsilon, k=6, mapping=mapping).compile(lexicon)  # type: ignore[arg-type]
+    worst, pairs = every_group(sampler, 70)
+    found = within_groups(sampler, 70)
+    assert (found.pairs, found.total) == (pairs, pairs)
+    assert found.attained <= worst + 1e-13
+    assert worst <= found.value <= worst + 1e-12
+    assert found.value <= epsilon + 1e-12
+    if found.worst and epsilon:
+        first, second = (sampler.law(word).probability for word in found.worst)
+        assert np.log(first / second).max() == pytest.approx(worst, abs=1e-12)
+
+
+def test_a_planted_loss_is_found() -> None:
+    ids = np.array([[0, 1], [0, 1], [0, 2]], np.int32)
+    sampler = TableSampler.of(ids, np.array([[0.9, 0.1], [0.1, 0.9], [0.5, 0.5]]), WITHIN, TableSummary())
+    found = within_groups(sampler, 3)
+    assert found.attained == pytest.approx(math.log(9))
+    assert found.pairs == 1
+    assert found.worst in ((0, 1), (1, 0))
+
+
+def test_words_alone_have_no_pair() -> None:
+    sampler = TableSampler.of(np.array([[0], [1]], np.int32), np.ones((2, 1)), WITHIN, TableSummary())
+    found = within_groups(sampler, 2)
+    assert (found.value, found.attained, found.pairs, found.worst) == (0.0, 0.0, 0, None)
+
+
+def test_progress_ends_at_the_last_word() -> None:
+    told: list[tuple[int, int]] = []
+    sampler = TableSampler.of(np.array([[0], [1]], np.int32), np.ones((2, 1)), WITHIN, TableSummary())
+    within_groups(sampler, 2, lambda done, whole: told.append((done, whole)))
+    assert told[-1] == (2, 2)

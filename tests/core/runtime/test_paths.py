@@ -1,7 +1,8 @@
-"""The package in an archive: unpacked once, imported from there, with everything that it opens by path."""
+"""Files by their paths: jobs and settings in a checkout and in a wheel, a file written whole, the package in an archive."""
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -10,10 +11,73 @@ from pathlib import Path
 
 import pytest
 
+from dptext_spark.cli.app import main
 from dptext_spark.runtime import paths
-from dptext_spark.runtime.paths import unpack
+from dptext_spark.runtime.paths import PRIVATE, unpack, write_atomically
 
 CHECKOUT = Path(__file__).resolve().parents[3]
+
+
+def test_a_name_prints_its_path_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["jobs", "privatize"]) == 0
+    assert capsys.readouterr().out == f"{CHECKOUT / 'jobs' / 'privatize.py'}\n"
+    assert main(["jobs", "--conf"]) == 0
+    assert capsys.readouterr().out == f"{CHECKOUT / 'conf'}\n"
+
+
+def test_all_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["jobs"]) == 0
+    assert f"{CHECKOUT / 'jobs' / 'doctor.py'}\n" in capsys.readouterr().out
+    assert main(["jobs", "--json"]) == 0
+    names = {file.stem for file in (CHECKOUT / "jobs").glob("*.py")}
+    assert set(json.loads(capsys.readouterr().out)["jobs"]) == names
+    assert main(["jobs", "privatise"]) == 2
+    assert "Did you mean 'privatize'?" in capsys.readouterr().err
+
+
+def test_the_wheels_own_come_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(paths, "__file__", str(tmp_path / "dptext_spark" / "runtime" / "paths.py"))
+    assert main(["jobs"]) == 3
+    assert "install its wheel" in capsys.readouterr().err
+    (tmp_path / "dptext_spark" / "jobs").mkdir(parents=True)
+    (tmp_path / "jobs").mkdir()
+    assert paths.folder_of("jobs") == tmp_path / "dptext_spark" / "jobs"
+
+
+@pytest.mark.parametrize(("mode", "expected"), [(0o666, 0o644), (PRIVATE, 0o600)])
+def test_it_is_written_in_place_of_what_was_there(tmp_path: Path, mode: int, expected: int) -> None:
+    file = tmp_path / "a file.json"
+    file.write_text("before")
+    before = os.umask(0o022)
+    try:
+        write_atomically(file, "after: ε\n", mode)
+    finally:
+        os.umask(before)
+    assert file.read_text(encoding="utf-8") == "after: ε\n"
+    assert file.stat().st_mode & 0o777 == expected
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_one_that_fails_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "file"
+    file.write_text("before")
+    with pytest.raises(UnicodeEncodeError):
+        write_atomically(file, "\ud800")
+
+    def full(*_: object) -> None:
+        raise OSError(28, "full")
+
+    monkeypatch.setattr(paths.os, "replace", full)
+    with pytest.raises(OSError, match="full"):
+        write_atomically(file, "after")
+    assert file.read_text() == "before"
+    assert list(tmp_path.iterdir()) == [file]
+    with pytest.raises(OSError, match="No such file"):
+        write_atomically(tmp_path / "none" / "file", "after")
+
+
 CHILD = """
 import dptext_spark as dp
 import dptext_spark.runtime.jit
@@ -70,9 +134,7 @@ def unpack_folder(base: Path) -> Path:
     return folder / "dptext_spark"
 
 
-def test_another_build_is_another_folder(
-    archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_each_build_has_its_folder(archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(paths, "user_cache", lambda: tmp_path)
     first = unpack(archive)
     assert unpack(archive) == first
