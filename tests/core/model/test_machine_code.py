@@ -440,6 +440,6 @@ class TestSettings:
         monkeypatch.setattr(compiling, "make_code", fails)
         steps: list[str] = []
         config = parse_model_config({"mechanism": {"epsilon": 3}})
-        text = compile_with_code(config, tmp_path / "model", lambda step, _: steps.append(step))
-        assert text == expected_fingerprint(tmp_path / "model")
+        text = compile_with_code(config, tmp_path / "other", lambda step, _: steps.append(step))
+        assert text == expected_fingerprint(tmp_path / "other")
         assert steps[-1].startswith("no machine code: no space.")
