@@ -1,18 +1,26 @@
-"""The contextual adversary against every possible text of a tiny lexicon, one by one."""
+"""The contextual adversary against every possible text of a tiny lexicon: alone, with shared draws, and against fluent draws."""
 
 from __future__ import annotations
+
+import itertools
+from typing import Any
 
 import numpy as np
 import pytest
 
-from dptext_spark.audit.attacks.bigrams import HIDDEN, Bigrams, guess_bigram_baseline
-from dptext_spark.audit.attacks.context import context_attack, posterior_guesses
-from dptext_spark.audit.attacks.posterior import candidates
-from dptext_spark.audit.attacks.tokens import Tokens
-from dptext_spark.errors import DataError
+from dptext_spark.audit.attacks.bayes import bayes_attack
+from dptext_spark.audit.attacks.bigrams import HIDDEN, Bigrams, guess_bigram_baseline, states
+from dptext_spark.audit.attacks.context import context_attack, pooled_guesses, posterior_guesses
+from dptext_spark.audit.attacks.posterior import candidates, candidates_after
+from dptext_spark.audit.attacks.tokens import SUBKEY, Tokens, simulate
+from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.lexicon.prior import of_drawn
+from dptext_spark.mechanisms import CusText
+from dptext_spark.mechanisms.base import NO_WORD
+from dptext_spark.randomness.draws import Draws
 from dptext_spark.text.tokens import EDGE, UNKNOWN
 from tests.core.audit.plain_attacks import posterior, some_law, table_sampler, transitions
+from tests.core.mechanisms.fluent_toys import lexicon_of
 
 WORDS = 6
 ALLOWED = np.array([False, True, True, True, True, True])  # word 0 is a stop word
@@ -186,3 +194,193 @@ def test_after_a_word_that_many_words_follow() -> None:
     both = [model.probability(zero, w) * model.probability(w, edge) for w in (low, low + 1)]
     assert (guesses[tokens.drawn] == np.where(both[1] > both[0], low + 1, low)).all()
     assert certainty[tokens.drawn] == pytest.approx(np.maximum(*both) / (both[0] + both[1]))
+
+
+def text(records: int, seed: int, length: int = 5) -> tuple[np.ndarray, np.ndarray]:
+    random = np.random.default_rng(seed)
+    out = random.choice([EDGE, 0, 1, 2, 3, 4, 5], (records, length))
+    for t in range(1, length):
+        follows = (random.random(records) < 0.5) & (out[:, t - 1] >= 0)
+        out[:, t] = np.where(follows, (out[:, t - 1] + 1) % WORDS, out[:, t])
+    return out.ravel().astype(np.int32), np.arange(0, out.size + 1, length)
+
+
+def model_of(seed: int) -> tuple[Bigrams, np.ndarray]:
+    words, bounds = text(80, seed)
+    rows = [words[a:b].tolist() for a, b in itertools.pairwise(bounds)]
+    return Bigrams.of(words, bounds, WORDS), transitions(rows, WORDS, None)[0]
+
+
+@pytest.mark.parametrize("level", ["record", "dataset"])
+def test_it_is_the_sum_over_occurrences(level: str) -> None:
+    law, (model, step) = some_law(WORDS, 1), model_of(2)
+    words, bounds = text(20, 3)
+    tokens = simulate(table_sampler(law), words, (words >= 0) & ALLOWED[words], bounds, level)  # type: ignore[arg-type]
+    prior = of_drawn(model.unigram[:WORDS], ALLOWED)
+    plausible = candidates(table_sampler(law), prior, tokens.outputs[tokens.drawn], WORDS)
+    guesses, certainty = pooled_guesses(tokens, plausible, model, prior, level == "record")
+    scores: dict[tuple[int, int], np.ndarray] = {}
+    for i, (a, b) in enumerate(itertools.pairwise(bounds)):
+        found = posterior(words[a:b], tokens.outputs[a:b], tokens.drawn[a:b], law, ALLOWED, step)
+        for t, n in enumerate(range(a, b)):
+            if tokens.drawn[n]:
+                u = int(tokens.outputs[n])
+                with np.errstate(divide="ignore", invalid="ignore"):
+                    told = np.log(found[t][:WORDS] / (law[:, u] * prior))
+                    start = np.log(law[:, u] * prior)
+                key = (i if level == "record" else 0, u)
+                scores[key] = scores.get(key, start) + np.where(np.isnan(told), -np.inf, told)
+    assert any((tokens.outputs[tokens.drawn] == u).sum() > 5 for u in range(WORDS))
+    for i, (a, b) in enumerate(itertools.pairwise(bounds)):
+        for n in range(a, b):
+            if tokens.drawn[n]:
+                score = scores[i if level == "record" else 0, int(tokens.outputs[n])]
+                assert guesses[n] == score.argmax()
+                assert certainty[n] == pytest.approx(1 / np.exp(score - score.max()).sum())
+            else:
+                assert guesses[n] == -1
+
+
+def test_a_word_that_occurs_once_is_guessed_as_before() -> None:
+    law, (model, _) = some_law(WORDS, 4), model_of(5)
+    words = np.array([1, 0, 3, 2, EDGE, 4], np.int32)
+    drawn = words > 0
+    tokens = Tokens(words, words, drawn, np.array([0, 2, 4, 6]))
+    prior = of_drawn(model.unigram[:WORDS], ALLOWED)
+    plausible = candidates(table_sampler(law), prior, words[drawn])
+    apart, sure = posterior_guesses(tokens, plausible, model)
+    together, certain = pooled_guesses(tokens, plausible, model, prior, by_record=False)
+    assert (apart == together).all()
+    assert certain == pytest.approx(sure)
+
+
+def test_sharing_draws_helps_the_adversary() -> None:
+    words, bounds = text(300, 6)
+    sampler, (model, _) = table_sampler(np.full((WORDS, WORDS), 1 / WORDS)), model_of(7)
+    # A cipher: word w is always released as w.
+    tokens = Tokens(words, words, (words >= 0) & ALLOWED[words], bounds)
+    found = context_attack(sampler, tokens, model, ALLOWED, level="dataset")
+    assert found.success == 1.0 > 0.6 > found.apart > found.bayes
+    assert found.settings["level"] == "dataset"
+    again = context_attack(sampler, tokens, model, ALLOWED)
+    assert again.success == again.apart == found.apart
+    with pytest.raises(SettingsError, match=r"^level: "):
+        context_attack(sampler, tokens, model, ALLOWED, level="row")  # type: ignore[arg-type]
+
+
+def test_an_output_that_nothing_leads_to() -> None:
+    model, _ = model_of(8)
+    tokens = Tokens(
+        *(np.array(x, np.int32) for x in ([1, 2], [1, 0])), np.array([True, True]), np.array([0, 2])
+    )
+    prior = of_drawn(model.unigram[:WORDS], ALLOWED)
+    plausible = candidates(table_sampler(np.eye(WORDS)), prior, tokens.outputs)
+    guesses, certainty = pooled_guesses(tokens, plausible, model, prior, by_record=True)
+    assert guesses.tolist() == [1, 0]
+    assert certainty.tolist() == [1.0, 0.0]
+
+
+FLUENT = 12
+BEYOND = FLUENT + 3  # a stop word that the lexicon lacks
+# Kept words are those below 3; records of a chain, a kept word between, marks, unknown words, one of the last kind at the end.
+TEXT = [[5, 6, 7, 8], [9, 1, 10], [4, EDGE, 11, 5], [6, UNKNOWN, 7, 3], [UNKNOWN, 4]]
+NUMBERS = [*TEXT[:4], [BEYOND, 4]]
+
+
+@pytest.fixture(scope="module")
+def sampler() -> Any:
+    return CusText(epsilon=3.0, k=4, mapping="aggressive", fluent=True).compile(
+        lexicon_of(FLUENT, 9, share=0.5)
+    )
+
+
+@pytest.fixture(scope="module")
+def tokens(sampler: Any) -> Tokens:
+    words, bounds = flat(TEXT)
+    return simulate(sampler, words, words >= 3, bounds, numbers=flat(NUMBERS)[0])
+
+
+@pytest.fixture(scope="module")
+def bigrams() -> Bigrams:
+    public = np.random.default_rng(3).integers(0, FLUENT, 300).astype(np.int32)
+    return Bigrams.of(public, np.arange(0, 301, 5), FLUENT)
+
+
+@pytest.mark.long
+def test_words_are_replaced_after_what_is_released(sampler: Any, tokens: Tokens) -> None:
+    at = np.flatnonzero(tokens.drawn)
+    before = tokens.before
+    known = flat(NUMBERS)[0]
+    for row in range(tokens.records):
+        for i in range(int(tokens.bounds[row]), int(tokens.bounds[row + 1])):
+            last = NO_WORD
+            if i > tokens.bounds[row]:
+                last = tokens.outputs[i - 1] if tokens.drawn[i - 1] else max(known[i - 1], NO_WORD)
+            assert before[i] == last
+    blocks = np.stack([at, np.zeros(len(at))], axis=1).astype(np.uint64)
+    again = sampler.sample_after(tokens.words[at], before[at], Draws(SUBKEY, blocks))
+    np.testing.assert_array_equal(again, tokens.outputs[at])
+    assert before[-1] == BEYOND
+
+
+@pytest.mark.long
+def test_the_posterior_of_fluent_draws_is_that_of_every_text(
+    sampler: Any, tokens: Tokens, bigrams: Bigrams
+) -> None:
+    prior = bigrams.unigram[:FLUENT] / bigrams.unigram[:FLUENT].sum()
+    at = np.flatnonzero(tokens.drawn)
+    before = tokens.before
+    listed, pairs = candidates_after(sampler, prior, tokens.outputs[at], before[at], FLUENT)
+    assert (listed.covered == 1.0).all()
+    observed = np.zeros(len(tokens.words), np.int32)
+    observed[at] = pairs
+    guesses, certainty = posterior_guesses(tokens, listed, bigrams, observed)
+    emission = {
+        (w, int(before[i])): dict(zip(*law_of(sampler, w, int(before[i])), strict=True)) for i in at for w in range(FLUENT)
+    }  # fmt: skip
+    edge = FLUENT + 1
+    for row in range(tokens.records):
+        part = list(range(int(tokens.bounds[row]), int(tokens.bounds[row + 1])))
+        hidden = [i for i in part if tokens.drawn[i]]
+        totals = {i: np.zeros(FLUENT) for i in hidden}
+        for words in itertools.product(range(FLUENT), repeat=len(hidden)):
+            filled = dict(zip(hidden, words, strict=True))
+            chance = 1.0
+            for i in hidden:
+                chance *= emission[filled[i], int(before[i])].get(int(tokens.outputs[i]), 0.0)
+            if not chance:
+                continue
+            seen = [filled.get(i, int(states(tokens.words[i : i + 1], FLUENT)[0])) for i in part]
+            steps = np.array([edge, *seen, edge], np.int32)
+            chance *= float(bigrams.probability(steps[:-1], steps[1:]).prod())
+            for i in hidden:
+                totals[i][filled[i]] += chance
+        for i in hidden:
+            assert guesses[i] == totals[i].argmax()
+            assert certainty[i] == pytest.approx(totals[i].max() / totals[i].sum(), rel=1e-9)
+
+
+def law_of(sampler: Any, word: int, before: int) -> tuple[list[int], list[float]]:
+    found = sampler.law(word, before)
+    return found.ids.tolist(), found.probability.tolist()
+
+
+def test_the_attack_takes_the_laws_where_words_stand(sampler: Any, bigrams: Bigrams) -> None:
+    random = np.random.default_rng(8)
+    words = random.integers(3, FLUENT, 4_000).astype(np.int32)
+    bounds = np.arange(0, 4_001, 8)
+    drawn = np.arange(FLUENT) >= 3
+    tokens = simulate(sampler, words, words >= 3, bounds)
+    found = context_attack(sampler, tokens, bigrams, drawn)
+    alone = bayes_attack(sampler, FLUENT, bigrams.unigram[:FLUENT], drawn)
+    assert alone.exact
+    assert "averaged over the word before" in (alone.how or "")
+    assert found.covered == 1.0
+    assert 1 / FLUENT < found.random < found.success < 1
+
+
+@pytest.mark.parametrize("level", ["record", "dataset"])
+def test_draws_are_not_shared(sampler: Any, level: Any) -> None:
+    words, bounds = flat(TEXT)
+    with pytest.raises(SettingsError, match=r"given with mechanism\.fluent"):
+        simulate(sampler, words, words >= 3, bounds, level)

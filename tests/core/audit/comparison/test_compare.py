@@ -1,4 +1,4 @@
-"""A comparison as a person makes it: curves, the best at each risk, the page, and what wrong input is told."""
+"""A comparison as a person makes it: curves, the best at each risk, the page, wrong input; and its grid of samplers."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import os
 import random
 import re
 import stat
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dptext_spark.audit.comparison.compare import compare
+from dptext_spark.audit.comparison.compare import SamplerGrid, compare
 from dptext_spark.audit.comparison.corpus import Records, read_records
 from dptext_spark.audit.comparison.frontier import BAYES, CONTEXT
 from dptext_spark.audit.comparison.spec import ComparisonSpec
@@ -28,8 +29,12 @@ from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.importance.selection import Importance
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
+from dptext_spark.mechanisms import TEM, CusText, Diffractor, SanText, diffractor
+from dptext_spark.mechanisms.samplers import ExponentialSampler
+from dptext_spark.randomness.draws import Draws
 from dptext_spark.report.comparison import comparison_text
 from tests.core.encoder.tiny_bert import make_tiny_bert
+from tests.core.names import scattered
 
 pytest.importorskip("sklearn", reason="the extra [audit] is not installed")
 
@@ -306,3 +311,60 @@ def test_the_command_line_has_the_defaults_of_the_code() -> None:
     options = inspect.signature(command_line).parameters
     fields = {"records": "records", "attacked": "attacked", "words": "few", "draws": "draws"}
     assert all(options[name].default == getattr(ComparisonSpec, field) for name, field in fields.items())
+
+
+V = 600
+MADE: dict[str, Any] = {
+    "custext": CusText(k=5),
+    "santext": SanText(),
+    "tem": TEM(),
+    "tem, narrow": TEM(gamma=1.5),
+    "santext+": SanText(sensitive=0.5),
+    "tem, exact": TEM(calibration="exact"),
+    "geometric": Diffractor(),
+    "on lists": Diffractor(form="tem"),
+    "two lists": Diffractor(lists=2),
+}
+TOGETHER = {"santext", "tem", "tem, narrow"}
+
+
+@pytest.fixture(scope="module")
+def lexicon() -> Lexicon:
+    return scattered(V, 4, 3)
+
+
+def test_it_draws_as_each_alone(lexicon: Lexicon, monkeypatch: pytest.MonkeyPatch) -> None:
+    walks: list[int] = []
+    inner = diffractor.several_walks
+
+    def counted(embeddings: Any, each: int, seed: int) -> Any:
+        walks.append(each)
+        return inner(embeddings, each, seed)
+
+    drawn = np.arange(0, V, 3, dtype=np.int32)
+    ids = np.resize(drawn, 2_000)
+    draws = Draws(bytes(32), np.arange(4_000, dtype=np.uint64).reshape(2_000, 2))
+    alone = {
+        (name, epsilon): replace(one, epsilon=epsilon).compile(lexicon).sample(ids, draws)
+        for name, one in MADE.items()
+        for epsilon in (0.8, 3.0)
+    }
+    monkeypatch.setattr(diffractor, "several_walks", counted)
+    grid = SamplerGrid((lexicon,), MADE, alone, drawn)
+    for (name, epsilon), wanted in alone.items():
+        made: Any = grid.sampler(name, epsilon)
+        np.testing.assert_array_equal(made.sample(ids, draws), wanted, err_msg=name)
+        assert (isinstance(made, ExponentialSampler) and made.place is not None) == (name in TOGETHER)
+    assert walks == [1, 2]  # once for both forms, once for two lists
+
+
+def test_where_every_law_is_needed_rows_are_made_for_all(lexicon: Lexicon) -> None:
+    made: Any = SamplerGrid((lexicon,), MADE, [("tem", 1.0)], None).sampler("tem", 1.0)
+    assert made.place is None
+    assert made.law(V - 1) is not None
+
+
+def test_what_does_not_fit_the_lexicon_is_refused(lexicon: Lexicon) -> None:
+    grid = SamplerGrid((lexicon,), {"custext": CusText(k=V + 1)}, [("custext", 1.0)], None)
+    with pytest.raises(SettingsError, match=r"mechanism\.k"):
+        grid.sampler("custext", 1.0)

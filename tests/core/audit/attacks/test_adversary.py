@@ -1,4 +1,4 @@
-"""`bayes` of a requirement: the formula for laws, bounds that hold it for others, and what cannot be asked."""
+"""`bayes` of a requirement, and the words that an adversary finds most often: the trial chooses, fresh draws tell."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dptext_spark.audit.attacks import adversary
-from dptext_spark.audit.attacks.adversary import bayes_vulnerability
+from dptext_spark.audit.attacks.adversary import FRESH, TRIAL, adversary, bayes_vulnerability, worst_words
+from dptext_spark.audit.attacks.bayes import bayes_attack
 from dptext_spark.audit.deniability.calibrate import judge, search_epsilon, word_requirement
 from dptext_spark.errors import SettingsError
 from dptext_spark.guarantee import Guarantee
@@ -17,7 +17,7 @@ from dptext_spark.lexicon.prior import zipf
 from dptext_spark.mechanisms import MVC, TEM, CusText, SanText
 from dptext_spark.mechanisms.samplers import TableSampler
 from dptext_spark.mechanisms.samplers.table import TableSummary
-from tests.core.audit.plain_attacks import law_table
+from tests.core.audit.plain_attacks import law_table, table_sampler
 from tests.core.names import scattered
 
 WORDS = 150
@@ -78,7 +78,7 @@ def test_without_a_law_the_bounds_hold_what_many_draws_show(lexicon: Lexicon) ->
     sampler = MVC(epsilon=6.0).compile(lexicon)
     found = bayes_vulnerability(sampler, prior, 1 - 1e-6, tries=4_096)
     # Counted on a million draws, guessed by the shares of a million others: a lower bound of the optimum within 0.01.
-    truth = adversary.bayes_attack(sampler, WORDS, prior, draws=4_000, confidence=1 - 1e-6)
+    truth = bayes_attack(sampler, WORDS, prior, draws=4_000, confidence=1 - 1e-6)
     assert not found.exact
     assert found.token.lower <= truth.upper
     assert truth.lower <= found.token.upper
@@ -135,3 +135,37 @@ def test_a_word_that_is_always_named_is_told() -> None:
     alone = search("bayes token <= 0.8", prior=np.array([0.0, 1.0]), low=0.1, high=10.0)
     assert alone.epsilon is None
     assert alone.guessing.words == 1
+
+
+MANY = 300
+CONFIDENCE = 1 - 1e-6
+
+
+def test_they_are_the_ones_that_hardly_change() -> None:
+    """Three words stay with 0.95; all others become any word, and of equally likely inputs the first is guessed."""
+    law = np.full((MANY, MANY), 1 / MANY)
+    held = [150, 200, 299]
+    for word in held:
+        law[word] = 0.05 / (MANY - 1)
+        law[word, word] = 0.95
+    prior = np.full(MANY, 1 / MANY)
+    sampler = table_sampler(law)
+    found = worst_words(sampler, adversary(sampler, prior), np.ones(MANY, np.bool_), CONFIDENCE, MANY)
+    assert set(found.words) <= {0, *held}
+    assert len(found.words) == 3
+    assert found.looked_at == MANY
+    assert found.mean.lower <= 0.95 <= found.mean.upper
+    assert found.mean.lower < found.mean.value < found.mean.upper
+    assert found.draws == (TRIAL, FRESH)
+
+
+@pytest.mark.parametrize(("looked_at", "chosen"), [(250, 3), (60, 1), (1, 1)])
+def test_chance_finds_of_the_trial_are_not_believed(looked_at: int, chosen: int) -> None:
+    """Every word is found with 0.3. The luckiest of a trial of 60 words or more are found six times of ten, drawn anew as any."""
+    law = np.full((MANY, MANY), 0.7 / (MANY - 1))
+    np.fill_diagonal(law, 0.3)
+    sampler, prior = table_sampler(law), np.full(MANY, 1 / MANY)
+    found = worst_words(sampler, adversary(sampler, prior), np.arange(MANY) > 0, CONFIDENCE, looked_at)
+    assert found.mean.lower <= 0.3 <= found.mean.upper < 0.6
+    assert 0 not in found.words
+    assert (found.looked_at, len(found.words)) == (looked_at, chosen)
