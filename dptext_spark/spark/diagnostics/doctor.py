@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,21 +12,15 @@ import numpy as np
 from dptext_spark.config.keys import read_key
 from dptext_spark.config.model import RunConfig
 from dptext_spark.doctor import (
-    COMET,
-    COMET_ARROW,
-    COMET_PLACES,
     CheckResult,
-    check_comet,
     check_java,
-    check_memory,
     check_server_log,
     check_spark,
     check_workers,
-    is_comet,
+    process_facts,
 )
-from dptext_spark.encoder.classifier import Classifier
 from dptext_spark.encoder.classifier_names import read_classifier
-from dptext_spark.errors import DPTextError, RunError, SettingsError
+from dptext_spark.errors import DPTextError, RunError
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import CusText
@@ -37,9 +30,7 @@ from dptext_spark.randomness.draws import KeyReference
 from dptext_spark.runtime.paths import user_cache
 from dptext_spark.runtime.progress import Steps, by_default
 from dptext_spark.spark.diagnostics.probe import (
-    arrow_slots,
     driver_facts,
-    heap_of,
     is_client,
     server_levels,
     slots_of,
@@ -58,7 +49,7 @@ from dptext_spark.text.policy import Policy
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_WORDS = (
+_WORDS = [
     "a",
     "brown",
     "else",
@@ -72,7 +63,7 @@ _WORDS = (
     "text",
     "the",
     "was",
-)
+]
 _SAID = {
     "os": "32 bytes of the operating system for each run",
     "file": "its file can be read, by its owner only",
@@ -84,8 +75,9 @@ _KEY_CURE = (
     "Give the setting what it names: a file of 32 bytes or more that its owner alone may read (mode 600), a variable of the "
     "driver in base64 or hex, or a secret that the job's user may read; or leave key out, for a key of each run."
 )
-_CLASSIFIER_CURE = (
-    "Let policy.names.model name a folder or an installed package with a token classifier, or leave it out."
+_MODEL_CURE = (
+    "Correct the setting that the message names. jobs/prepare.py makes a model and prints what run.artifact takes; without "
+    "run.artifact the run makes its own."
 )
 
 
@@ -126,7 +118,6 @@ def _machines(spark: SparkSession, config: RunConfig | None, say: Steps) -> Iter
     import pyspark
 
     yield check_spark(spark.version, pyspark.__version__)
-    yield from comet_of(spark)
     if is_client(spark):
         yield check_server_log(
             server_levels(spark), travels=config is None or config.key.deliver == "closure"
@@ -135,66 +126,24 @@ def _machines(spark: SparkSession, config: RunConfig | None, say: Steps) -> Iter
     try:
         slots = slots_of(spark)
         yield _java(spark, slots)
-        names, classifier = NameSearch(), None
-        if config is not None and config.run.artifact is None and config.policy.names.classifies:
-            try:
-                classifier = read_classifier(config.policy.names)
-                names = config.policy.names
-            except SettingsError as error:
-                yield CheckResult("classifier", "fail", str(error), _CLASSIFIER_CURE)
         with tempfile.TemporaryDirectory(prefix="dptext-doctor-", dir=user_cache()) as folder:
             providers = config.policy.providers if config is not None else ()
             try:
-                model = _model(config, folder, names, classifier)
+                model = _model(config, folder)
                 if config is not None:
                     artifact.require_expected(model, config.run.expected_seal)
                 privatizer = artifact.open_model(model, providers=providers)
-            except DPTextError as error:
-                yield CheckResult(
-                    "shared model",
-                    "fail",
-                    str(error),
-                    "Prepare it with jobs/prepare.py and name what that prints, or leave run.artifact out.",
+                driver = driver_facts(privatizer, artifact.read_manifest(model).seal)
+                how, code = (
+                    ("artifact", None) if config is None else (config.run.ship, config.run.expected_code)
                 )
-                policy = Policy(names=names)
-                model, privatizer = _tiny(folder, policy, classifier)
-                providers = ()
-            how = config.run.ship if config is not None else "artifact"
-            driver = driver_facts(privatizer, artifact.read_manifest(model).seal)
-            shipped = ship(spark, model, how, providers, None if config is None else config.run.expected_code)
-            began = time.time()
-            workers = worker_facts(spark, shipped, slots)
-            yield from check_workers(driver, workers, slots, began, time.time())
-            if not any(one.missing for one in workers):
-                if privatizer.classifier is not None and not any(one.model_error for one in workers):
-                    yield check_memory(workers, heap_of(spark))
-                yield _arrow(spark, slots)
+                shipped = ship(spark, model, how, providers, code)
+            except DPTextError as error:
+                yield CheckResult("shared model", "fail", str(error), _MODEL_CURE)
+                driver, shipped = process_facts(), None
+            yield from check_workers(driver, worker_facts(spark, shipped, slots), slots)
     except Exception as error:
         yield CheckResult("executors", "fail", f"the probe failed. {reduced(error, [])}", _why(str(error)))
-
-
-def comet_of(spark: SparkSession) -> Iterator[CheckResult]:
-    """Yield what there is to say of Comet, where the session has it; a server may keep its settings to itself."""
-    settings: dict[str, str] = {}
-    for name in (*COMET_PLACES, COMET, COMET_ARROW):
-        try:
-            value = spark.conf.get(name, None)
-        except Exception:
-            continue
-        if value is not None:
-            settings[name] = value
-    if is_comet(settings):
-        yield check_comet(settings)
-
-
-def _arrow(spark: SparkSession, slots: int) -> CheckResult:
-    hint = "Install the pyarrow and pandas of this package's requirements on every node; `libraries` above names the versions."
-    try:
-        back = arrow_slots(spark, slots)
-    except Exception as error:
-        return CheckResult("Arrow", "fail", f"no batch came through. {reduced(error, [])}", hint)
-    said = f"batches came through it in {back} of {slots} task slots"
-    return CheckResult("Arrow", "ok", said) if back == slots else CheckResult("Arrow", "fail", said, hint)
 
 
 def _why(message: str) -> str:
@@ -218,24 +167,22 @@ def _java(spark: SparkSession, slots: int) -> CheckResult:
     return check_java(driver, executors, spark.version)
 
 
-def _model(config: RunConfig | None, folder: str, names: NameSearch, classifier: Classifier | None) -> Path:
+def _model(config: RunConfig | None, folder: str) -> Path:
     """Return the artifact that is shipped: the settings', else a tiny one, with the settings' classifier and providers."""
     if config is not None and config.run.artifact is not None:
         return Path(config.run.artifact)
-    providers = () if config is None else config.policy.providers
-    return _tiny(folder, Policy(names=names, providers=providers), classifier)[0]
-
-
-def _tiny(folder: str, policy: Policy, classifier: Classifier | None) -> tuple[Path, Privatizer]:
-    """Compile a model of a few words, with a classifier of names and providers or none, into a folder of its own."""
+    policy = Policy()
+    if config is not None:
+        names = config.policy.names if config.policy.names.classifies else NameSearch()
+        policy = Policy(names=names, providers=config.policy.providers)
     angles = np.arange(len(_WORDS), dtype=np.float32)
-    lexicon = Lexicon(Vocabulary.of(list(_WORDS)), np.stack([np.cos(angles), np.sin(angles)], axis=1))
+    lexicon = Lexicon(Vocabulary.of(_WORDS), np.stack([np.cos(angles), np.sin(angles)], axis=1))
     law = CusText(epsilon=1.0, k=4).compile(lexicon)
+    classifier = read_classifier(policy.names) if policy.names.classifies else None
     imported = providers_of(policy, tried=True)
-    made = Privatizer(lexicon, law, policy, classifier=classifier, imported=imported)
     place = Path(folder) / "model"
-    artifact.save_model(made, place)
-    return place, made
+    artifact.save_model(Privatizer(lexicon, law, policy, classifier=classifier, imported=imported), place)
+    return place
 
 
 def _settings(spark: SparkSession, config: RunConfig, say: Steps) -> Iterator[CheckResult]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import pickle
 import re
 import time
@@ -12,15 +11,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import pandas as pd
 import pyarrow as pa
 from pyspark.sql import functions
 
+from dptext_spark.doctor import ProcessFacts, process_facts
 from dptext_spark.model.artifact import MANIFEST, read_manifest
 from dptext_spark.randomness.draws import KeyReference, RunKey, key_at_hand
 from dptext_spark.randomness.key_sources import KeyUnavailableError
-from dptext_spark.runtime.environment import ProcessFacts, held_bytes, process_facts
-from dptext_spark.runtime.jit import compilations
 from dptext_spark.spark.session.session import context_of
 from dptext_spark.spark.udf.ship import Shipped, open_shipped
 
@@ -30,7 +27,6 @@ if TYPE_CHECKING:
     from dptext_spark.model.privatizer import Privatizer
 
 TEXTS = ("The quick brown fox, No. 42, isn't here.", "A second text: EVERYTHING else stays as it was!")
-FULL = "The quick brown fox stays here. " * 64  # more than a window of a classifier of names
 F: Any = functions  # its stubs leave out what Spark adds at run time
 _MOST_SLOTS = 1_000
 # At DEBUG the first logs each plan that it finds in its cache, as the text of protobuf; the second the first 64 bytes of each
@@ -54,8 +50,8 @@ def slots_of(spark: SparkSession) -> int:
     return max(1, min(_MOST_SLOTS, found))
 
 
-def worker_facts(spark: SparkSession, shipped: Shipped, slots: int) -> list[ProcessFacts]:
-    """Run a task in every slot and return what each process says of itself.
+def worker_facts(spark: SparkSession, shipped: Shipped | None, slots: int) -> list[ProcessFacts]:
+    """Run a task in every slot and return what each process says of itself, with what the shipped model draws there.
 
     A process that lacks the package says so: `missing` names the module that could not be imported.
     """
@@ -97,33 +93,9 @@ def server_levels(spark: SparkSession) -> dict[str, str] | None:
     return {name: level[1] for name, level in levels.items() if level} or None
 
 
-def heap_of(spark: SparkSession) -> int:
-    """Return the bytes that Java may take where tasks run, as the session's settings say: on a local master the driver's."""
-    is_local = str(spark.conf.get("spark.master", "")).startswith("local")
-    given = str(spark.conf.get(f"spark.{'driver' if is_local else 'executor'}.memory", None) or "1g")
-    found = re.fullmatch(r"(\d+)([kmgtp]?)b?", given.strip().lower())
-    return 0 if found is None else int(found[1]) << (10 * (1 + "kmgtp".index(found[2] or "m")))
-
-
 def is_client(spark: SparkSession) -> bool:
     """Whether the session is a client of Spark Connect."""
     return context_of(spark) is None
-
-
-def arrow_slots(spark: SparkSession, slots: int) -> int:
-    """Send a batch through Arrow in every slot, as a run does with texts; return how many came back as they should.
-
-    Raises:
-        Exception: Spark's, where a worker cannot.
-    """
-
-    def doubled(values: pd.Series) -> pd.Series:
-        return values * 2
-
-    # Sent whole: what it would be imported from may be missing there, which is another check's business.
-    asked = F.pandas_udf(doubled, "long")
-    df = spark.range(0, slots, 1, slots)
-    return df.select("id", asked("id").alias("twice")).where("twice = 2 * id").count()
 
 
 def _asker(shipped: bytes) -> Callable[[int], str]:
@@ -153,11 +125,11 @@ def _asker(shipped: bytes) -> Callable[[int], str]:
     return ask
 
 
-def answer(shipped: Shipped) -> ProcessFacts:
+def answer(shipped: Shipped | None) -> ProcessFacts:
     """Return the facts of a worker, with what the shipped model draws there."""
-    from pyspark import SparkFiles
-
-    facts = process_facts([os.path.abspath(SparkFiles.getRootDirectory())])
+    facts = process_facts()
+    if shipped is None:
+        return facts
     try:
         return _drawn(facts, lambda: open_shipped(shipped), _seal(shipped))
     except Exception as error:  # its message may be long, and is another check's business
@@ -176,7 +148,6 @@ def _seal(shipped: Shipped) -> str:
 
 def _drawn(facts: ProcessFacts, opened: Callable[[], Privatizer], seal: str) -> ProcessFacts:
     """Open a model and let it draw fixed texts under a key that is no secret: equal everywhere, or something is wrong."""
-    began, before = time.perf_counter(), compilations()
     ids = pa.array(range(len(TEXTS)), pa.int64())
     model = opened()
     if model.selector is not None and model.selector.reads_weights:
@@ -184,15 +155,4 @@ def _drawn(facts: ProcessFacts, opened: Callable[[], Privatizer], seal: str) -> 
     drawn, _ = model.privatize(
         pa.array(TEXTS), column="doctor", row_ids=ids, record_ids=ids, key=RunKey.insecure(0), run_id="doctor"
     )
-    held = None
-    if model.classifier is not None:  # as a text of a run would: the session takes what a full window needs
-        model.classifier.find(pa.array([FULL]))
-        held = held_bytes()
-    return replace(
-        facts,
-        held=held,
-        drawn=hashlib.sha256("\n".join(drawn.to_pylist()).encode()).hexdigest(),
-        seconds=time.perf_counter() - began,
-        compiled=compilations() - before,
-        seal=seal,
-    )
+    return replace(facts, drawn=hashlib.sha256("\n".join(drawn.to_pylist()).encode()).hexdigest(), seal=seal)
