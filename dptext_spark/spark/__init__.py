@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from dptext_spark.doctor import CheckResult
     from dptext_spark.report.rows import RowComparison, compare_rows
     from dptext_spark.spark.auditing.audit import audit
-    from dptext_spark.spark.diagnostics.doctor import doctor
+    from dptext_spark.spark.diagnostics import doctor
     from dptext_spark.spark.frame import privatize
     from dptext_spark.spark.job.job import RunResult
     from dptext_spark.spark.job.prepare import document_frequencies
@@ -45,7 +45,7 @@ _HOMES = {
     "TablePreview": "spark.table_sample",
     "audit": "spark.auditing.audit",
     "compare_rows": "report.rows",
-    "doctor": "spark.diagnostics.doctor",
+    "doctor": "spark.diagnostics",
     "document_frequencies": "spark.job.prepare",
     "preview": "spark.table_sample",
     "privatize": "spark.frame",

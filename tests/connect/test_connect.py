@@ -24,7 +24,7 @@ from dptext_spark.model.artifact import open_model, save_model
 from dptext_spark.model.compile import compile, prepare
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import RunKey
-from dptext_spark.spark.diagnostics.probe import PLAN_LOGGERS
+from dptext_spark.spark.diagnostics import PLAN_LOGGERS
 from dptext_spark.text.policy import Policy
 from tests.cluster.traces import spellings, traces
 from tests.connect.client import (

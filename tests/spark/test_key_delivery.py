@@ -25,8 +25,7 @@ from dptext_spark.errors import RunError, SettingsError
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import RunKey
-from dptext_spark.spark import frame
-from dptext_spark.spark.diagnostics import doctor
+from dptext_spark.spark import diagnostics, frame
 from dptext_spark.spark.errors import CLIENT_LOGGER
 from dptext_spark.spark.frame import privatize
 from dptext_spark.spark.runner import run
@@ -248,11 +247,13 @@ class TestTheDoctor:
             }
             return parse_config({**base, "key": {**key, "deliver": "executors"}})
 
-        assert doctor._key(spark, config(file=str(file))).endswith("the same key is read in 2 task slots")
+        assert diagnostics._key(spark, config(file=str(file))).endswith(
+            "the same key is read in 2 task slots"
+        )
         name = f"RUN_KEY_{secrets.token_hex(4)}"
         monkeypatch.setenv(name, SECRET.hex())
         with pytest.raises(
             RunError, match=r"in 2 of 2 task slots the worker finds no such file or variable \(KEY_MISSING\)"
         ):
-            doctor._key(spark, config(env=name))
+            diagnostics._key(spark, config(env=name))
         assert os.environ[name] == SECRET.hex()

@@ -18,9 +18,8 @@ from pyspark import cloudpickle
 
 from dptext_spark.cli.app import main
 from dptext_spark.errors import SettingsError
-from dptext_spark.spark.diagnostics import doctor, probe
-from dptext_spark.spark.session import places
-from dptext_spark.spark.session.places import check_folder, check_name
+from dptext_spark.spark import diagnostics
+from dptext_spark.spark.diagnostics import check_folder, check_name
 from dptext_spark.spark.udf.ship import Shipped
 
 
@@ -98,7 +97,7 @@ def test_each_worker_opens_the_settings_classifier(
 
 
 def test_a_model_that_an_executor_does_not_see_is_reported_by_it(spark: Any, tmp_path: Path) -> None:
-    (one,) = probe.worker_facts(spark, Shipped(str(tmp_path / "elsewhere"), ""), 1)
+    (one,) = diagnostics.worker_facts(spark, Shipped(str(tmp_path / "elsewhere"), ""), 1)
     assert one.model_error == "DataError"
     assert not one.drawn
     assert one.executable == sys.executable
@@ -110,7 +109,7 @@ def test_an_executor_without_the_package_says_so() -> None:
         "import sys; sys.modules['dptext_spark'] = None\n"
         "from pyspark import cloudpickle; print(cloudpickle.loads(bytes.fromhex(sys.argv[1]))(0))"
     )
-    sent = cloudpickle.dumps(probe._asker(b"never opened")).hex()
+    sent = cloudpickle.dumps(diagnostics._asker(b"never opened")).hex()
     told = subprocess.run([sys.executable, "-c", program, sent], capture_output=True, text=True, check=True)
     assert json.loads(told.stdout)["missing"].startswith("dptext_spark")
 
@@ -136,7 +135,7 @@ def test_a_table_that_exists_is_probed_inside(spark: Any, tmp_path: Path) -> Non
 def test_a_folder_that_nodes_do_not_share(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = places._file_system
+    real = diagnostics._file_system
 
     class Elsewhere:
         """A file system in which the driver finds no file of a task."""
@@ -151,7 +150,7 @@ def test_a_folder_that_nodes_do_not_share(
         system, kind = real(session, path)  # type: ignore[misc]
         return Elsewhere(system), kind
 
-    monkeypatch.setattr(places, "_file_system", seen)
+    monkeypatch.setattr(diagnostics, "_file_system", seen)
     found = check_folder(spark, "output.path", str(tmp_path / "out"))
     assert found.status == "fail"
     assert "the driver sees 0" in found.message
@@ -163,8 +162,8 @@ def test_without_a_session_that_is_all(monkeypatch: pytest.MonkeyPatch) -> None:
     def refused() -> None:
         raise SettingsError("Java: Spark needs version 17 or newer, and none was found.")
 
-    monkeypatch.setattr(doctor, "spark_session", refused)
-    (found,) = doctor.doctor()
+    monkeypatch.setattr(diagnostics, "spark_session", refused)
+    (found,) = diagnostics.doctor()
     assert found.status == "fail"
     assert "Java" in found.message
 
@@ -183,8 +182,8 @@ def test_a_probe_that_fails_says_where_to_look(
     def fails(*_: Any) -> None:
         raise RuntimeError(message)
 
-    monkeypatch.setattr(doctor, "worker_facts", fails)
-    found = doctor.doctor(spark=spark)[-1]
+    monkeypatch.setattr(diagnostics, "worker_facts", fails)
+    found = diagnostics.doctor(spark=spark)[-1]
     assert found.check == "executors"
     assert found.status == "fail"
     assert hint in found.hint

@@ -1,1 +1,0 @@
-"""`dptext doctor`, on Spark."""
