@@ -60,21 +60,6 @@ from dptext_spark.text.policy import Policy
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_WORDS = [
-    "a",
-    "brown",
-    "else",
-    "everything",
-    "fox",
-    "here",
-    "it",
-    "quick",
-    "second",
-    "stays",
-    "text",
-    "the",
-    "was",
-]
 _SAID = {
     "os": "32 bytes of the operating system for each run",
     "file": "its file can be read, by its owner only",
@@ -202,8 +187,9 @@ def _model(config: RunConfig | None, folder: str) -> Path:
     if config is not None:
         names = config.policy.names if config.policy.names.classifies else NameSearch()
         policy = Policy(names=names, providers=config.policy.providers)
-    angles = np.arange(len(_WORDS), dtype=np.float32)
-    lexicon = Lexicon(Vocabulary.of(_WORDS), np.stack([np.cos(angles), np.sin(angles)], axis=1))
+    words = sorted({*re.findall("[a-z]+", " ".join(TEXTS).lower())})
+    angles = np.arange(len(words), dtype=np.float32)
+    lexicon = Lexicon(Vocabulary.of(words), np.stack([np.cos(angles), np.sin(angles)], axis=1))
     law = CusText(epsilon=1.0, k=4).compile(lexicon)
     classifier = read_classifier(policy.names) if policy.names.classifies else None
     imported = providers_of(policy, tried=True)
