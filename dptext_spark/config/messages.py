@@ -76,6 +76,7 @@ _NO_PLACE = "no_place"
 # Settings that a reader may look for in vain, by their paths: what to do instead.
 _LEFT = {
     "policy.segment": "put spaces between the words of such texts before the run",
+    "ledger.limit_record": "set budget.record, which bounds what a run spends on a record, and ledger.limit",
 }
 IN_POLICY = ("lists", "allow_unknown")  # fields that settings name in the section `policy`
 LONGEST = 200  # characters of a name that is shown

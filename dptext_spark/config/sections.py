@@ -274,13 +274,11 @@ class Ledger(Section):
     """Where ε is counted across runs, how much may be spent on one word of a column, and why it may be more.
 
     The ledger keeps the limit of an input: it binds a run that names none, and a run that names a lower one keeps to that.
-    How much may be spent on one record is said by each run for itself.
     """
 
     path: Folder | None = None
     table: Table | None = None
     limit: Annotated[float | None, BeforeValidator(parse_limit)] = None
-    limit_record: Annotated[float | None, BeforeValidator(parse_limit)] = None
     raise_limit: Name | None = None
     override: Name | None = None
 

@@ -24,9 +24,8 @@ class Spending(Record):
         columns: what was spent on each.
         unfinished: runs that count although they did not commit; the next ones are those of :class:`Balance`.
         left: of the limit, where most was spent.
-        decisions: what is to be said of each.
         sentence: what all releases have spent.
-        record: what was spent on one record. `limit_record` is the limit that bound the run.
+        record: what was spent on one record.
         notes: what the figures count.
         warnings: for the Warnings section.
     """
@@ -40,13 +39,10 @@ class Spending(Record):
     kept: float | None = None
     left: float | None = None
     override: str | None = None
-    overrides: tuple[str, ...] = ()
-    decisions: tuple[str, ...] = ()
     sentence: str = ""
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     record: RecordSpent | None = None
-    limit_record: float | None = None
 
 
 @dataclass(frozen=True)
@@ -61,10 +57,8 @@ class Balance:
         whose: what the figure `more` of a column is said to be of.
         limit: that binds the run in hand, or that is kept; `override` the reason for which the run passed it.
         kept: the limit that the ledger keeps for the input.
-        overrides: runs that passed a limit, each with its reason.
         decisions: the limits that were set and raised, and that the ledger was begun anew.
         record: what was spent on one record.
-        limit_record: that binds the run in hand.
     """
 
     ledger: str
@@ -75,11 +69,9 @@ class Balance:
     whose: str = "this run"
     limit: float | None = None
     override: str | None = None
-    overrides: tuple[str, ...] = ()
     kept: float | None = None
     decisions: tuple[Decision, ...] = ()
     record: RecordSpent | None = None
-    limit_record: float | None = None
 
     @property
     def sentence(self) -> str:
@@ -118,11 +110,8 @@ class Balance:
                 else f", lower than the ε = {exact(self.kept or 0.0)} that the ledger keeps for the input"
             )
             found.append(f"The limit is ε = {exact(self.limit)}{lower}; ε = {exact(left)} of it is left.")
-        found += [f"{said[0].upper()}{said[1:]}." for said in self.raises]
         if self.record is not None and (self.record.times or self.record.without):
             found.append(f"On one record, all its drawn words together, they have spent {self.record}.")
-        if self.limit_record is not None:
-            found.append(f"The limit of a record is ε = {exact(self.limit_record)}.")
         if self.unfinished:
             found.append(
                 f"Counted with them: {self.unfinished:,} that did not finish, for what they may have left behind holds draws."
@@ -156,23 +145,6 @@ class Balance:
         return min((left_of(self.limit, one.total) for one in self.columns), default=self.limit)
 
     @property
-    def _record(self) -> RecordSpent | None:
-        limit, spent = self.limit_record, self.record
-        if limit is None or spent is None:
-            return spent
-        return replace(spent, left=left_of(limit, spent.epsilon))
-
-    @property
-    def said(self) -> tuple[str, ...]:
-        """What is to be said of each decision, in order."""
-        return tuple(map(_said, self.decisions))
-
-    @property
-    def raises(self) -> tuple[str, ...]:
-        """What is to be said of each time that the kept limit was raised."""
-        return tuple(_said(one) for one in self.decisions if one.status == LIMIT and one.why is not None)
-
-    @property
     def spending(self) -> Spending:
         """What accounts keep of it."""
         limit = self.limit
@@ -181,7 +153,7 @@ class Balance:
         )
         return Spending(
             self.ledger, f"{self.since:%Y-%m-%d}", self.input, tuple(columns), self.unfinished, self.limit, self.kept, self.left,
-            self.override, self.overrides, self.said, self.sentence, self.notes, self.warnings, self._record, self.limit_record,
+            self.override, self.sentence, self.notes, self.warnings, self.record,
         )  # fmt: skip
 
 
@@ -260,49 +232,6 @@ def bound_by(book: Book, place: str, named: float | None, why: str | None) -> tu
     )
 
 
-def allowed_record(
-    balance: Balance, before: RecordSpent, limit: float | None, override: str | None
-) -> Balance:
-    """Return the balance with the limit of a record; the reason goes in only where it was needed.
-
-    Args:
-        balance: with what the run asks for.
-        before: what was spent on a record before.
-        limit: of the run's settings; no ledger keeps it.
-        override: the reason to pass it.
-
-    Raises:
-        RunError: the run spends, and passes the limit or adds to releases that have no figure for a record; no reason is given.
-    """
-    spent = balance.record
-    balance = replace(balance, limit_record=limit)
-    if limit is None or spent is None or (spent.times, spent.without) == (before.times, before.without):
-        return balance
-    passed, lacking = over(spent.epsilon, limit), spent.without
-    if not passed and not lacking:
-        return balance
-    if override is not None:
-        return replace(balance, override=override)
-    if lacking:
-        why = (
-            "this run has no figure for a record (its mechanism, its level or its rows have none)"
-            if not before.without
-            else f"{before.without:,} of the releases of {balance.input} have no figure for a record, for they are of "
-            "mechanisms without one, so that nobody knows what is left"
-        )
-    elif math.isinf(spent.epsilon):
-        why = "a guarantee was refuted or a key is no secret, so that no ε stands for a record"
-    else:
-        why = (
-            f"ε = {exact(before.epsilon)} was spent on the longest record of {balance.input}, and this run asks for "
-            f"{exact(spent.more)} more, which makes {exact(spent.epsilon)}"
-        )
-    raise RunError(
-        f"ledger.limit_record: {exact(limit)} given; {why}. Valid: a greater limit; the same draws again, which spend nothing; "
-        "or ledger.override with the reason, which is recorded and lets this run pass. Nothing was written."
-    )
-
-
 def allowed(balance: Balance, limit: float | None, override: str | None, *, named: bool = True) -> Balance:
     """Return the balance with its limit; the reason goes in only where it was needed.
 
@@ -354,7 +283,7 @@ def balances(
         found.append(
             Balance(
                 ledger, first.at, first.input, columns, _unfinished(here.entries, set()), limit=kept, kept=kept,
-                overrides=_overrides(here.entries), decisions=tuple(here.decisions), record=spent_on_record(here.entries),
+                decisions=tuple(here.decisions), record=spent_on_record(here.entries),
             )
         )  # fmt: skip
         entered, decided = ({one.entry for one in rows} for rows in (here.entries, here.decisions))
@@ -369,20 +298,6 @@ def balances(
 def _worst(book: Book) -> float:
     """Return the greatest sum of a column, of an input."""
     return max((spent_on(book.entries, column).total for column in _columns(book.entries)), default=0.0)
-
-
-def _said(decision: Decision) -> str:
-    """Return a decision as a part of a sentence."""
-    who = f"by run {decision.run_id} on {decision.at:%Y-%m-%d}"
-    why = "" if decision.why is None else f", with the reason: {decision.why}"
-    if decision.status == BEGUN:
-        return f"the ledger was begun anew {who}{why}"
-    limit = exact(decision.limit or 0.0)
-    return (
-        f"the limit ε = {limit} was set {who}"
-        if not why
-        else f"the limit was raised to ε = {limit} {who}{why}"
-    )
 
 
 def _more(
@@ -402,16 +317,6 @@ def _unfinished(entries: Iterable[Entry], but: set[str]) -> int:
     done = {entry.spend for entry in entries if entry.status == SPENT}
     open_runs = {one.run_id for one in entries if one.status == RESERVED and one.spend not in done}
     return len(open_runs - but)
-
-
-def _overrides(entries: Iterable[Entry]) -> tuple[str, ...]:
-    """Return what is to be said of each run that passed a limit, in order."""
-    passed = [one for one in entries if one.override is not None and one.status != VOID]
-    said = [
-        f"run {one.run_id} passed the limit of {exact(one.limit or 0.0)}, with the reason: {one.override}"
-        for one in passed
-    ]
-    return tuple(dict.fromkeys(said))
 
 
 def _columns(entries: Iterable[Entry]) -> list[str]:

@@ -109,7 +109,6 @@ class RecordSpent(Record):
         times: how many releases have a figure.
         without: how many have none: those of mechanisms whose records have no ε.
         more: what of it the run in hand added.
-        left: of the limit, in an account; None where there is none.
     """
 
     unbounded = ("epsilon", "more")
@@ -119,7 +118,6 @@ class RecordSpent(Record):
     times: int
     without: int
     more: float = 0.0
-    left: float | None = None
 
     def __str__(self) -> str:
         """Return the figure as a part of a sentence."""

@@ -86,7 +86,7 @@ def read(df: Any) -> dict[int, tuple[Any, Any]]:
 def test_a_run_states_the_budget_and_spends_it(
     spark: SparkSession, settings: dict[str, Any], tmp_path: Path
 ) -> None:
-    ledger = {"path": str(tmp_path / "ledger"), "limit": 100, "limit_record": 1.5}
+    ledger = {"path": str(tmp_path / "ledger"), "limit": 100}
     settings = {**settings, "consistency": "record", "ledger": ledger, "run": {"id": "one", "batch_rows": 2}}
     settings["budget"] = {
         "record": 0.25,
@@ -130,12 +130,3 @@ def test_a_run_states_the_budget_and_spends_it(
     assert run(config, spark, key=KEY).status == "unchanged"
     with pytest.raises(DPTextError, match="budget"):
         run(parse_config({**settings, "budget": {"record": record / 2, "delta": delta}}), spark, key=KEY)
-    again = {
-        **settings,
-        "output": {"path": str(tmp_path / "again"), "other_columns": "keep"},
-        "run": {"id": "two"},
-    }
-    again["ledger"] = {**ledger, "limit_record": most["epsilon"] * 1.5}
-    with pytest.raises(DPTextError, match=r"ledger\.limit_record"):
-        run(parse_config(again), spark, key=RunKey.generate())
-    assert not Path(again["output"]["path"]).exists()

@@ -52,8 +52,6 @@ def _lines(balance: Balance, columns: int) -> Iterator[str]:
         yield hanging("  ", "no limit is kept", columns)
     if balance.unfinished:
         yield hanging("  ", f"counted with them: {balance.unfinished:,} that did not finish", columns)
-    for said in (*balance.said, *balance.overrides):
-        yield hanging("  ", said, columns)
     yield ""
 
 

@@ -232,11 +232,6 @@ def several_rows(plan: RunPlan) -> bool:
     return plan.identity.record is not None and plan.config.record_key != plan.config.row_key
 
 
-def counted_before(plan: RunPlan) -> Units:
-    """Count the draws of each record before anything is written: a pass over the input."""
-    return _units(plan, by_record=several_rows(plan))
-
-
 def record_units(plan: RunPlan, counts: Counts | None) -> Units | None:
     """Return what the draws of a record add up to: as counted while writing, or by a second pass where it may have several rows.
 
@@ -246,19 +241,12 @@ def record_units(plan: RunPlan, counts: Counts | None) -> Units | None:
     """
     if counts is None or plan.config.consistency == "dataset" or not several_rows(plan):
         return None if counts is None else counts.units
-    return _units(plan, by_record=True)
-
-
-def _units(plan: RunPlan, *, by_record: bool) -> Units:
-    """Draw as the run does and keep the counts alone, of each row or each record, which may lie in many partitions."""
+    # Draw as the run does and keep the counts alone, of each record, which may lie in many partitions.
     job = plan.job(ship_for(plan.spark, plan.folder, plan.config))
     frame = applied(plan.df, job, plan.config.run.udf, plan.identity.row, plan.identity.record)
     units = F.col(RESULT).getField("units").alias("units")
-    if by_record:
-        assert plan.identity.record is not None
-        records = frame.groupBy(plan.identity.record).agg(F.sum(units).alias("units"))
-    else:
-        records = frame.select(units)
+    assert plan.identity.record is not None
+    records = frame.groupBy(plan.identity.record).agg(F.sum(units).alias("units"))
     figures = records.agg(
         F.avg("units").alias("units_mean"), *percentiles(F.col("units")), F.max("units").alias("units_max")
     )

@@ -16,7 +16,6 @@ from dptext_spark.errors import DPTextError, RunError
 from dptext_spark.ledger.balance import (
     Balance,
     allowed,
-    allowed_record,
     balances,
     bound_by,
     kept_limit,
@@ -38,14 +37,13 @@ from dptext_spark.ledger.entry import (
     Entry,
     of_input,
 )
-from dptext_spark.ledger.sums import spent_on_record
 from dptext_spark.mechanisms.privacy_loss.accountant import RecordBound, quarter_power
 from dptext_spark.model.artifact import read_manifest
 from dptext_spark.model.tables.delta_log import Commit, our_commits
 from dptext_spark.spark.errors import reduced
 from dptext_spark.spark.job import runs
 from dptext_spark.spark.job.beside import Effect, Observer, announced, unobserved
-from dptext_spark.spark.job.counting import Units, counted_before
+from dptext_spark.spark.job.counting import Units
 from dptext_spark.spark.job.entries import add, appended, check_single_ledger, entries_of
 from dptext_spark.spark.job.plan import RunPlan
 from dptext_spark.spark.job.releases import Source, metric_of, release_of, shown_mechanism, source_of
@@ -120,10 +118,6 @@ def reserve(
         if not committed:
             check_single_ledger(plan.spark, settings.input, settings.ledger, source.place, source.table_id)
         asked = _asked(plan, source, added_to)
-        if plan.config.ledger.limit_record is not None:
-            # What a record costs depends on its words: they are counted beforehand only where a limit asks for it.
-            bound = ledger_bound(plan, counted_before(plan))
-            asked = [_costing(one, bound) for one in asked]
 
         def decide(book: Book) -> tuple[list[Entry | Decision], Reservation]:
             there, here = book.entries, book.of_input(source.place, source.table_id)
@@ -137,10 +131,6 @@ def reserve(
             limit, keeps = bound_by(here, source.place, named, budget.raise_limit)
             whole = balance_after(there, wanted or mine, path)
             decided = allowed(whole, limit, override, named=named is not None)
-            earlier_spent = spent_on_record(here.entries)
-            decided = allowed_record(
-                decided, earlier_spent, None if committed else budget.limit_record, override
-            )
             decisions = []
             if wanted and (forgotten := _forgotten(plan, there, here, commits)):
                 if override is None:
@@ -157,7 +147,6 @@ def reserve(
             balance = replace(
                 whole,
                 limit=limit,
-                limit_record=decided.limit_record,
                 override=next(filter(None, reasons), None),
                 kept=kept_limit(here._replace(decisions=[*here.decisions, *decisions])),
                 decisions=(*here.decisions, *decisions),
@@ -234,7 +223,6 @@ def standing(plan: RunPlan) -> Balance | None:
         kept=kept,
         override=next(reasons, None),
         decisions=tuple(book.decisions),
-        limit_record=plan.config.ledger.limit_record,
     )
 
 

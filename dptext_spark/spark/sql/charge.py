@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
-from dptext_spark.config.messages import as_settings_error
+from dptext_spark.config.messages import as_settings_error, check_left
 from dptext_spark.config.sections import Input, Ledger, Section
-from dptext_spark.errors import DataError, DPTextError, RunError, SettingsError
+from dptext_spark.errors import DataError, DPTextError, RunError
 from dptext_spark.ledger.balance import Balance, allowed, bound_by, kept_limit
 from dptext_spark.ledger.balance import after as balance_after
 from dptext_spark.ledger.entry import ALL, LIMIT, METRIC, RESERVED, SPENT, VOID, Book, Decision, Entry
@@ -46,19 +46,14 @@ class ChargeSettings(Section):
         """Read what the caller gave.
 
         Raises:
-            SettingsError: a field that is not one of these sections, or a limit of a record.
+            SettingsError: a field that is not one of these sections.
         """
         given = {"path": ledger} if isinstance(ledger, str) else dict(ledger or {})
+        check_left({"ledger": given})
         try:
-            made = cls.model_validate({"input": dict(source), "ledger": given})
+            return cls.model_validate({"input": dict(source), "ledger": given})
         except ValidationError as error:
             raise as_settings_error(error, cls) from None
-        if made.ledger.limit_record is not None:
-            raise SettingsError(
-                "ledger.limit_record: given, but what a query will read is not known when a function is registered, so that no "
-                "record's words can be counted; valid here: ledger.limit."
-            )
-        return made
 
 
 @dataclass(frozen=True, eq=False)

@@ -137,7 +137,6 @@ SAME = {
             "ledger.path",
             "ledger.table",
             "ledger.limit",
-            "ledger.limit_record",
             "ledger.raise_limit",
             "ledger.override",
         ),

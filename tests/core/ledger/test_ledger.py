@@ -19,7 +19,6 @@ from dptext_spark.ledger.balance import (
     Spending,
     after,
     allowed,
-    allowed_record,
     balances,
     kept_limit,
 )
@@ -454,13 +453,6 @@ class TestALimit:
         assert allowed(grown([entry(holds=False)], entry(epsilon=1e9)), None, None).limit is None
 
 
-def test_runs_that_passed_a_limit_are_named_with_their_reason() -> None:
-    passed = replace(entry(), run_id="r7", limit=3.0, override="review 7 of the board")
-    (balance,) = balances([entry(), passed, replace(entry(), override="never", status=VOID)], "/ledger")
-    assert balance.overrides == ("run r7 passed the limit of 3, with the reason: review 7 of the board",)
-    assert balance.spending.as_dict()["overrides"] == list(balance.overrides)
-
-
 def test_entries_are_rows_of_the_table() -> None:
     one = entry()
     row = {field.name: getattr(one, field.name) for field in fields(Entry)}
@@ -524,31 +516,6 @@ class TestARecord:
     def test_a_damaged_figure_is_named(self, change: dict[str, Any]) -> None:
         with pytest.raises(DataError, match="is damaged: record_"):
             Book.of(0, columns_of([row_of(of_record(1.0), **change)]))
-
-    @pytest.mark.parametrize(
-        ("there", "asked", "said"),
-        [
-            ([of_record(7.0)], of_record(4.0), "ε = 7 was spent on the longest record of /data/tickets, and this run asks "),
-            ([entry()], of_record(1.0), "1 of the releases of /data/tickets have no figure"),
-            ([of_record(1.0)], entry(), "this run has no figure for a record"),
-        ],
-    )  # fmt: skip
-    def test_its_limit_refuses_and_a_reason_lets_it_pass(
-        self, there: list[Entry], asked: Entry, said: str
-    ) -> None:
-        balance, before = after(there, [asked], "/ledger"), spent_on_record(there)
-        with pytest.raises(RunError, match=rf"^ledger.limit_record: 10 given; {said}"):
-            allowed_record(balance, before, 10.0, None)
-        assert allowed_record(balance, before, 10.0, "minute 7").override == "minute 7"
-        assert allowed_record(balance, before, None, None) == balance
-
-    def test_what_spends_nothing_is_not_refused(self) -> None:
-        first = of_record(20.0)
-        balance = after([first], [first], "/ledger")
-        assert allowed_record(balance, spent_on_record([first]), 10.0, None).limit_record == 10.0
-        enough = allowed_record(after([], [of_record(4.0)], "/l"), spent_on_record([]), 10.0, None)
-        assert enough.spending.record is not None
-        assert enough.spending.record.left == 6.0
 
 
 def test_what_is_said_is_as_it_was() -> None:

@@ -29,7 +29,6 @@ from dptext_spark.ledger.entry import BEGUN, LIMIT, RESERVED, SPENT, VOID, Book,
 from dptext_spark.model.privatizer import ENGINE_VERSION
 from dptext_spark.model.tables.delta_log import Commit
 from dptext_spark.randomness.draws import RunKey
-from dptext_spark.report.terminal.summary import spent_text
 from dptext_spark.spark.job import entries as ledgers_table
 from dptext_spark.spark.job import ledger, releases, runs, write
 from dptext_spark.spark.job.entries import read
@@ -209,7 +208,6 @@ class TestALimit:
         raised = kept.run("b", limit=3.0, raise_limit="minute 12")
         assert (raised.limit, raised.kept, raised.left) == (3.0, 3.0, 1.0)
         assert raised.override is None
-        assert any("raised to ε = 3 by run b" in note and "minute 12" in note for note in raised.notes)
         assert (
             kept.run("b", limit=3.0, raise_limit="minute 12").left == 1.0
         )  # tried again: it is the same limit
@@ -272,8 +270,9 @@ class TestALedgerThatIsGone:
             assert "the disk was lost" in warned
         book = book_of(kept.rows)
         (told,) = balances(book.entries, "/ledger", book.decisions)
-        assert "begun anew by run a on 2026-11-22, with the reason: the disk was lost" in told.said[0]
-        assert "the ledger was begun anew by run a" in " ".join(spent_text([told]).split())
+        assert [(row.status, row.run_id, row.why) for row in told.decisions] == [
+            (BEGUN, "a", "the disk was lost"), (LIMIT, "a", None),
+        ]  # fmt: skip
 
     def test_of_a_run_that_failed_was_begun_all_the_same(self, kept: Kept) -> None:
         kept.commits = self.COMMITS
@@ -544,9 +543,7 @@ class TestARun:
     @pytest.mark.cluster
     def test_whose_ledger_is_none_is_refused_before_a_byte(self, spark: Any, here: Path) -> None:
         (here / "file").write_text("x")
-        with pytest.raises(
-            SettingsError, match=r"ledger\.path: .* cannot be written, for .*file' is no folder"
-        ):
+        with pytest.raises(SettingsError, match=r"ledger\.path.* cannot be written"):
             run(config(here, ledger={"path": str(here / "file" / "ledger")}), spark, key=KEY)
         spark.range(1).write.parquet(str(here / "raw"))
         with pytest.raises(DataError, match="holds files and is no ledger"):
@@ -573,10 +570,10 @@ class TestARun:
 
 
 class TestARecord:
-    """What a release was found to cost its longest record, and the limit on it."""
+    """What a release was found to cost its longest record."""
 
     @pytest.mark.long
-    def test_is_counted_beside_the_word_and_limited(self, spark: Any, here: Path) -> None:
+    def test_is_counted_beside_the_word(self, spark: Any, here: Path) -> None:
         mechanism = {"name": "custext", "epsilon": 1.0}
         facts = run(config(here, mechanism=mechanism, run={"id": "first"}), spark, key=KEY).facts
         (first,) = entries(spark, here)
@@ -594,17 +591,6 @@ class TestARecord:
         assert "protects little by itself" in said
         shared = spark.read.format("delta").load(str(here / "out_audit" / "shareable" / "runs")).first()
         assert "ε of a record of 25" in shared["disclosure"]
-
-        second = {"output": {"path": str(here / "second"), "other_columns": "keep"}, "mechanism": mechanism}
-        with pytest.raises(
-            RunError, match=r"limit_record: 2 given; ε = 1\.3.* was spent on the longest record .*for 1\.3"
-        ):
-            run(config(here, ledger={"limit_record": 2.0}, **second), spark, key=OTHER)
-        assert len(entries(spark, here)) == 1
-        assert (
-            run(config(here, ledger={"limit_record": 4.0}, **second), spark, key=OTHER).status == "succeeded"
-        )
-        assert [one.record_epsilon for one in entries(spark, here)] == [epsilon, epsilon]
 
 
 @pytest.mark.cluster
@@ -735,7 +721,7 @@ if name == "right":
 def test_a_ledger_is_read_as_spark_collects_it(spark: Any, tmp_path: Path) -> None:
     """NULLs, numbers and instants to the microsecond, in whatever zone the session says."""
     kinds = {column.dataType.typeName() for column in LEDGER.fields}
-    assert kinds == {"string", "timestamp", "double", "boolean", "integer", "long"}
+    assert kinds == {"string", "timestamp", "double", "boolean", "long"}
     instants = [datetime(2026, 11, 23, 1, 2, 3, 456789), datetime(1969, 12, 31, 23, 59, 59, 1), None]
     rows = [
         [
@@ -743,7 +729,6 @@ def test_a_ledger_is_read_as_spark_collects_it(spark: Any, tmp_path: Path) -> No
                 "string": f"ε {number}",
                 "double": number / 7,
                 "boolean": number % 2 == 0,
-                "integer": number,
                 "long": number,
             }.get(kind, instants[number % 3])
             if (number + place) % 3

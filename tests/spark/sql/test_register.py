@@ -429,7 +429,7 @@ class TestTheLedger:
             (
                 {"ledger": {"path": "/nowhere", "limit_record": 3.0}},
                 SettingsError,
-                "ledger.limit_record: given, but",
+                "ledger.limit_record: no such setting",
             ),
             (
                 {"ledger": {"path": "/nowhere", "limits": 3.0}},
