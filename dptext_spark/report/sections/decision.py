@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from dptext_spark.audit.results import WordAttack
 from dptext_spark.audit.verdict import BROKEN, HOLDS
@@ -20,20 +20,7 @@ from dptext_spark.model.certificate import NO_BOUND
 from dptext_spark.report.blocks import Section, pairs
 from dptext_spark.report.facts import ReportFacts
 from dptext_spark.report.sections import names
-from dptext_spark.report.sections.required import (
-    CLASSES,
-    MARKS,
-    SHEET,
-    SMALL,
-    WIDTH,
-    Row,
-    arranged,
-    heading_height,
-    least_height,
-    list_height,
-    pairs_height,
-    text_height,
-)
+from dptext_spark.report.sections.required import CLASSES, MARKS, Row, arranged
 from dptext_spark.report.sections.run import parts_in_clear
 from dptext_spark.rounding import digits_up, exact, percent_up
 from dptext_spark.runtime.display import differences
@@ -48,12 +35,11 @@ _TENS = 10.0  # an ε of a record from which on it protects little
 _FACTOR = 1e6  # a factor that is larger is written as a power
 _NAMES = 3  # of requirements that one thing helps
 _COLUMNS = 8
+_WARNINGS = 3  # the others are counted
 EXAMPLE = (
     "A sentence of the program, and one draw of it by this run's model under a fresh key that nobody keeps. "
     "No row of the table."
 )
-# Points of a printed page: what a page break may leave empty, a box's width, and what stands around headings and warnings.
-BREAK, _BOXED, _SUBHEADING, _WARNED = 20.0, WIDTH - 26.0, 22.8, 42.0
 # What helps where a requirement is broken, by what the figure's name begins with; a setting that is so already does not.
 _HELPS: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
     (
@@ -156,8 +142,8 @@ class Decision:
         mark: a sign.
         words: the verdict.
         why: a sentence.
-        rows: the requirements, as far as two printed pages have room: the annex has each.
-        warnings: of the statement, as many as there is room for; `more_warnings` says how many more there are, and where.
+        rows: the first of the requirements: the annex has each.
+        warnings: the first of the statement; `more_warnings` says how many more there are, and where.
         more_warnings: as that; empty where there are none.
         released: what the answers themselves release; empty where that is nothing.
         meaning: three sentences.
@@ -186,19 +172,24 @@ class Decision:
 
 
 def decision(facts: ReportFacts) -> Decision:
-    """Write the first two pages; what the requirements and the warnings take of them is what the rest leaves."""
+    """Write the first two pages."""
     standing, judged = facts.verdict.standing, facts.verdict.judged
     unread = facts.example is not None and _is_unread(*facts.example)
     pieces = [] if facts.example is None or unread else list(differences(*facts.example))
-    made = Decision(
+    shown = arranged(judged)
+    warnings = facts.statement.under("Warnings")
+    more = len(warnings) - _WARNINGS
+    return Decision(
         about=tuple(_about(facts)),
         look=CLASSES[standing],
         mark=MARKS[standing],
         words=_words(facts),
-        why=_why(facts, len(facts.verdict.broken)),  # the longest that it can become
-        rows=(),
-        warnings=(),
-        more_warnings="",
+        why=_why(facts, shown.beyond),
+        rows=shown.rows,
+        warnings=tuple(warnings[:_WARNINGS]),
+        more_warnings=f"{more:,} more of the {len(warnings):,} warnings {'stands' if more == 1 else 'stand'} in the annex"
+        if more > 0
+        else "",
         released=_released(facts),
         meaning=tuple(meaning(facts)),
         before=tuple((not same, text) for same, text, _ in pieces if text),
@@ -217,63 +208,11 @@ def decision(facts: ReportFacts) -> Decision:
         ),
         sign=tuple(_sign(facts)),
     )
-    left = 2 * SHEET - BREAK - height(made, facts.run.run_id)
-    warnings = list(facts.statement.under("Warnings"))
-    room = max(left - least_height(judged), left / 2)
-    shown = next(
-        count for count in range(len(warnings), -1, -1) if _box(warnings[:count]) <= room or not count
-    )
-    beyond = len(warnings) - shown
-    found = arranged(judged, left - _box(warnings[:shown]))
-    return replace(
-        made,
-        rows=found.rows,
-        why=_why(facts, found.beyond),
-        warnings=tuple(warnings[:shown]),
-        more_warnings=f"{beyond:,} {'more ' * bool(shown)}of the {len(warnings):,} warnings "
-        f"{'stands' if beyond == 1 else 'stand'} in the annex"
-        if beyond
-        else "",
-    )
-
-
-def height(made: Decision, run_id: str) -> float:
-    """Return how much of two printed pages all takes but requirements and warnings, in points."""
-    top = (
-        text_height(f"Decision on run {run_id}", 20.4, bold=True, line=1.2, around=3.6)
-        + text_height(made.words, 21.6, width=_BOXED, bold=True, line=1.2, around=30.0)
-        + text_height(made.why, 10.5, width=_BOXED, line=1.5)
-        + pairs_height(made.about)
-    )
-    required = (text_height(made.released, around=12.0) if made.released else 0.0) + heading_height() + 9.6
-    texts = ("".join(text for _, text in made.before), "".join(text for _, text in made.after))
-    example = (
-        text_height(made.no_example, around=12.0)
-        if made.no_example
-        else sum(text_height(text, width=WIDTH - 70.0, around=2.4) for text in texts)
-        + text_height(EXAMPLE, around=21.6)
-    )
-    rests = sum(
-        list_height(part.sentences)
-        if len(part.sentences) > 1
-        else text_height("".join(part.sentences), around=7.2)
-        for part in made.rests
-    )
-    sign = sum(text_height(value, SMALL, width=WIDTH - 110.0, around=9.0) for _, value in made.sign) + 10.0
-    return (
-        top + required + heading_height() + list_height(made.meaning) + heading_height() + example
-        + heading_height() + rests + len(made.rests) * _SUBHEADING + heading_height() + sign
-    )  # fmt: skip
 
 
 def _is_unread(before: str, after: str) -> bool:
     """Whether most words of the example are unknown: it would say of another language that everything is masked."""
     return 2 * after.count(OOV_MASK) > len(before.split())
-
-
-def _box(warnings: Sequence[str]) -> float:
-    """Return how much of a printed page the warnings take, in points."""
-    return _WARNED + list_height(warnings, width=WIDTH - 40.0) if warnings else 0.0
 
 
 def glossary() -> Section:
@@ -390,8 +329,7 @@ def _why(facts: ReportFacts, beyond: int) -> str:
             said.append("a requirement is not met" if count == 1 else f"{count:,} requirements are not met")
         also = ""
         if beyond:
-            which = f"{'All' if beyond == count else f'{beyond:,}'} of them {'is' if beyond == 1 else 'are'}"
-            also = f" {which} named in the annex alone (What was required)."
+            also = f" {beyond:,} of them {'is' if beyond == 1 else 'are'} named in the annex alone (What was required)."
         return f"{_capital('; '.join(said))}.{also}"
     if verdict.standing == HOLDS:
         return (

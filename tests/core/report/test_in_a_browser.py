@@ -157,6 +157,9 @@ def test_every_printed_page_is_marked_and_tables_behind_charts_are_printed(
     assert len(pages) > 3
     assert [number for number, said in enumerate(pages) if "RESTRICTED" not in said] == []
     assert "found: the worst pair" in text
+    headings = set(browser.evaluate("[...document.querySelectorAll('h2, h3')].map(one => one.textContent)"))
+    last = [[line for line in said.splitlines() if line.strip()][-2] for said in pages]  # before the mark
+    assert headings.isdisjoint(last)
 
 
 @pytest.mark.skipif(shutil.which("pdftotext") is None, reason="no pdftotext here")
@@ -164,7 +167,7 @@ def test_every_printed_page_is_marked_and_tables_behind_charts_are_printed(
 def test_the_decision_is_two_printed_pages(
     browser: Browser, tmp_path: Path, counts: tuple[int, int, int]
 ) -> None:
-    """Whatever the number of requirements; the annex begins on the third sheet."""
+    """However many requirements there are; the annex begins on the third sheet."""
     model = small_model(words=60)
     facts = replace(gathered(row(model), model=model), verdict=standings(*counts))
     place = tmp_path / "report.html"

@@ -23,8 +23,7 @@ from dptext_spark.ledger.balance import Spending
 from dptext_spark.ledger.sums import RecordSpent
 from dptext_spark.report.facts import ReportFacts, gathered
 from dptext_spark.report.page import page
-from dptext_spark.report.sections.decision import decision, height, joined
-from dptext_spark.report.sections.required import SHEET
+from dptext_spark.report.sections.decision import decision, joined
 from dptext_spark.rounding import percent_up
 from tests.core.report.accounts import METRICS, row, small_model, with_guarantee, with_settings
 from tests.frozen.written import assert_as_frozen, beyond
@@ -250,26 +249,19 @@ def standings(held: int, broken: int, waiting: int) -> Verdict:
     return verdict(limits, [Metric(name, value) for name, value in zip(named, which, strict=True)])
 
 
-def test_whatever_their_number_no_broken_one_is_hidden_and_two_pages_hold_all(facts: ReportFacts) -> None:
-    """The estimate of the printed height keeps to two pages, and what is named or counted is every requirement."""
-    for counts in itertools.product((0, 1, 4, 20), repeat=3):
-        found = replace(facts, verdict=standings(*counts))
-        made = decision(found)
-        broken = found.verdict.broken
-        shown = " ".join(f"{row.requirement} {row.said}" for row in made.rows if row.look == "broken")
-        hidden = [one for one in broken if one not in shown]
-        if hidden:
-            said = (
-                "All of them are"
-                if len(hidden) == len(broken)
-                else f"{len(hidden)} of them {'is' if len(hidden) == 1 else 'are'}"
-            )
-            assert f"{len(broken)} requirements are not met. {said} named in the annex alone" in made.why
-        else:
-            assert "annex" not in made.why
-        (change,) = (part.sentences for part in made.rests if part.heading == "What would change it")
-        assert len([one for one in change if "(broken)" in one]) <= 7
-        assert height(made, found.run.run_id) + sum(row.height for row in made.rows) <= 2 * SHEET
+@pytest.mark.parametrize("counts", [(0, 1, 20), (4, 9, 4), (20, 20, 20), (0, 11, 0)])
+def test_whatever_their_number_no_broken_one_is_hidden(
+    facts: ReportFacts, counts: tuple[int, int, int]
+) -> None:
+    judged = replace(facts, verdict=standings(*counts))
+    page = decision(judged)
+    broken = judged.verdict.broken
+    shown = " ".join(f"{row.requirement} {row.said}" for row in page.rows if row.look == "broken")
+    hidden = [requirement for requirement in broken if requirement not in shown]
+    verb = "is" if len(hidden) == 1 else "are"
+    assert (f"{len(hidden)} of them {verb} named in the annex alone" in page.why) == bool(hidden)
+    (change,) = (part.sentences for part in page.rests if part.heading == "What would change it")
+    assert len([sentence for sentence in change if "(broken)" in sentence]) <= 7
 
 
 def test_the_page_links_to_the_annex_where_all_requirements_stand(facts: ReportFacts) -> None:
@@ -282,15 +274,14 @@ def test_the_page_links_to_the_annex_where_all_requirements_stand(facts: ReportF
     assert '<section id="required">' not in page(facts)
 
 
-def test_more_warnings_than_there_is_room_for_are_counted_first(facts: ReportFacts) -> None:
-    for many in (0, 1, 5, 12, 60):
-        warnings = tuple(f"Warning {n} {'of a sentence that goes on ' * 6}." for n in range(many))
-        rest = tuple(part for part in facts.statement.sections if part[0] != "Warnings")
-        said = replace(facts.statement, sections=(("Warnings", warnings), *rest) if many else rest)
-        made = decision(replace(facts, statement=said, verdict=standings(4, 3, 4)))
-        assert made.warnings == warnings[: len(made.warnings)]
-        beyond = many - len(made.warnings)
-        assert made.more_warnings.startswith(f"{beyond} " if beyond else "")
-        assert bool(made.more_warnings) == bool(beyond)
-        assert beyond == 0 or many > 4
-        assert made.rows
+@pytest.mark.parametrize(("count", "shown"), [(0, 0), (1, 1), (3, 3), (4, 3), (60, 3)])
+def test_the_first_warnings_are_shown_and_the_others_counted(
+    facts: ReportFacts, count: int, shown: int
+) -> None:
+    warnings = tuple(f"Warning {number}." for number in range(count))
+    rest = tuple(part for part in facts.statement.sections if part[0] != "Warnings")
+    statement = replace(facts.statement, sections=(("Warnings", warnings), *rest))
+    page = decision(replace(facts, statement=statement))
+    assert page.warnings == warnings[:shown]
+    assert page.more_warnings.startswith(f"{count - shown} more of the {count} " if count > shown else "")
+    assert bool(page.more_warnings) == (count > shown)
