@@ -153,10 +153,6 @@ class BudgetSelector:
         """
         check_level(consistency)
 
-    def law_of(self, draws: int) -> int:
-        """Return which law a record of so many drawn words has: 0 is that of the largest ε."""
-        return min(int(np.searchsorted(self.most, draws)), len(self.most) - 1)
-
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return everything that choosing and drawing needs beside the first sampler, by file name."""
         named: dict[str, npt.NDArray[Any]] = {"budget.most": self.most}

@@ -163,32 +163,6 @@ class Frequencies:
         return cls(len(array) - array.null_count, counts)
 
     @classmethod
-    def from_counts(cls, engine: Engine, counts: Mapping[str, int], documents: int) -> Frequencies:
-        """Take counts that were made elsewhere.
-
-        Args:
-            engine: whose words count; others are left out.
-            counts: in how many documents each word occurs, in lower case.
-            documents: how many there are.
-
-        Raises:
-            SettingsError: a count is below 0 or greater than the number of documents.
-        """
-        held = np.array(list(counts.values()), np.int64)
-        if documents < 0 or (held < 0).any() or (held > documents).any():
-            raise SettingsError(
-                f"importance.corpus: counts that are negative or greater than the {documents:,} documents; valid: from 0 to that."
-            )
-        names = [name.encode() for name in counts]
-        ends = np.cumsum([0, *(len(name) for name in names)], dtype=np.int64)
-        data = np.frombuffer(b"".join(names) + bytes(32), np.uint8)
-        each = np.arange(len(names) + 1, dtype=np.int64)
-        numbers = numbers_of(engine.table, Spans(data, ends, ends[:-1], ends[1:], each))
-        found = np.zeros(len(engine.table.flags), np.int64)
-        np.add.at(found, numbers[numbers >= 0], held[numbers >= 0])
-        return cls(documents, np.minimum(found, documents))
-
-    @classmethod
     def read(cls, engine: Engine, file: str | Path) -> Frequencies:
         """Count a text file: UTF-8, a document a line; empty lines are none.
 

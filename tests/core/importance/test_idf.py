@@ -68,16 +68,6 @@ def test_the_weight_is_the_logarithm_of_the_share() -> None:
     assert weights(everywhere, "cat") == [0]
 
 
-def test_counts_that_were_made_elsewhere() -> None:
-    made = Frequencies.from_counts(MODEL.engine, {"cat": 2, "dog": 1, "a": 2, "frob": 1, "two words": 3}, 4)
-    assert made.digest == counted(TEXT).digest
-    with pytest.raises(SettingsError, match="those of the same lexicon and stop words"):
-        Idf.of(MODEL.engine.table, Frequencies(3, np.zeros(5, np.int64)))
-    for counts, documents in (({"cat": 5}, 4), ({"cat": -1}, 4), ({}, -1)):
-        with pytest.raises(SettingsError, match="counts that are negative or greater"):
-            Frequencies.from_counts(MODEL.engine, counts, documents)
-
-
 def test_a_file_holds_a_document_a_line(tmp_path: Path) -> None:
     file = tmp_path / "corpus.txt"
     file.write_text("cat dog, cat!\n\nCAT a frob\n   \na a 12\nox\u2028ox\n", encoding="utf-8")

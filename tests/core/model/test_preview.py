@@ -235,7 +235,7 @@ class TestImportance:
 
     def model(self, consistency: str = "token", **selection: object) -> Privatizer:
         plain = privatizer(consistency)
-        counts = Frequencies.from_counts(plain.engine, {"hello": 3, "good": 2, "day": 1}, 3)
+        counts = Frequencies.of(plain.engine, ["hello good day", "hello good", "hello"])
         chosen = Importance(**({"percent": 50} | selection))  # type: ignore[arg-type]
         return with_importance(plain, chosen, (plain.sampler,) * (len(chosen.cumulative) - 1), counts)
 
