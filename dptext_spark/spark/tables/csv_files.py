@@ -62,6 +62,11 @@ class CsvLayout:
         """Whether a quoted field may hold line breaks."""
         return self.options["multiline"].lower() == "true"
 
+    @property
+    def encoding(self) -> str:
+        """The encoding of the files, by either of the names that Spark has for it."""
+        return self.options.get("encoding", self.options.get("charset", "UTF-8"))
+
     def reader(self, spark: SparkSession, header: bool) -> DataFrameReader:
         """Return a reader of the rows; with `header` the first line of each file is none."""
         return csv_reader(spark, {**self.options, "header": str(header).lower()})

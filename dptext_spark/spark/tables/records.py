@@ -118,7 +118,7 @@ def _compared_here(spark: SparkSession, layout: CsvLayout, source: Input) -> boo
     """
     if not hasattr(spark, "_jsparkSession") or set(layout.options) - _READ_HERE:
         return False
-    if layout.options.get("encoding", layout.options.get("charset", "UTF-8")).upper() not in _DECODED_HERE:
+    if layout.encoding.upper() not in _DECODED_HERE:
         return False
     try:
         firsts = {address: _first_record(address, layout) for address in layout.files}
@@ -147,9 +147,7 @@ def _first_record(address: str, layout: CsvLayout) -> str | None:
     file = Path(unquote(parsed.path))
     if parsed.scheme != "file" or file.suffix.lower() in UNKNOWN_PACKING:
         raise NeedsSparkError("is not on this machine")
-    text = first_text(
-        file, layout.options.get("encoding", layout.options.get("charset", "UTF-8")), _BEGINNING
-    )
+    text = first_text(file, layout.encoding, _BEGINNING)
     lines = io.StringIO(text, newline="")
     if layout.is_marked:
         next(lines, None)
