@@ -1,5 +1,6 @@
 """The asset bundle, as far as it can be checked without a workspace: names of fields, paths, the wheel, settings, notebook."""
 
+# ruff: noqa: SIM905
 from __future__ import annotations
 
 import ast
@@ -17,49 +18,31 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 BUNDLE = CHECKOUT / "conf" / "databricks"
 
 # The fields that are documented, of the parts that the bundle uses: https://docs.databricks.com/dev-tools/bundles/reference
-# and .../resources. Nested dictionaries are fields of their own; None takes any value.
-CLUSTER = dict.fromkeys(
-    ("spark_version", "node_type_id", "driver_node_type_id", "num_workers", "autoscale", "data_security_mode", "spark_conf",
-     "spark_env_vars", "policy_id", "custom_tags", "init_scripts")
-)  # fmt: skip
-TASK = dict.fromkeys(
-    ("task_key", "job_cluster_key", "max_retries", "timeout_seconds", "description", "run_if")
-) | {
-    "depends_on": [{"task_key": None, "outcome": None}],
-    "python_wheel_task": dict.fromkeys(("package_name", "entry_point", "parameters", "named_parameters")),
-    "notebook_task": dict.fromkeys(("notebook_path", "base_parameters", "source", "warehouse_id")),
-    "libraries": [dict.fromkeys(("whl", "pypi", "maven", "jar", "requirements"))],
+# and .../resources. Below a field of NAMED stand names of the user's own, with fields; below one of OPEN anything.
+NAMED = {"artifacts", "variables", "targets", "jobs"}
+OPEN = {"include", "spark_conf", "spark_env_vars", "custom_tags", "parameters", "base_parameters"}
+FIELDS = {
+    *NAMED,
+    *OPEN,
+    *"bundle resources name databricks_cli_version type path build files executable dynamic_version".split(),
+    *"description default lookup mode workspace root_path host schedule tags permissions tasks".split(),
+    *"max_concurrent_runs email_notifications quartz_cron_expression timezone_id pause_status job_clusters".split(),
+    *"job_cluster_key new_cluster spark_version node_type_id driver_node_type_id num_workers autoscale".split(),
+    *"data_security_mode policy_id init_scripts task_key max_retries timeout_seconds run_if depends_on".split(),
+    *"outcome python_wheel_task package_name entry_point named_parameters notebook_task notebook_path".split(),
+    *"source warehouse_id libraries whl pypi maven jar requirements".split(),
 }
-JOB = dict.fromkeys(
-    ("name", "description", "max_concurrent_runs", "parameters", "tags", "permissions", "email_notifications")
-) | {
-    "schedule": dict.fromkeys(("quartz_cron_expression", "timezone_id", "pause_status")),
-    "job_clusters": [{"job_cluster_key": None, "new_cluster": CLUSTER}],
-    "tasks": [TASK],
-}
-FIELDS: dict[str, Any] = {
-    "bundle": {"name": None, "databricks_cli_version": None},
-    "include": None,
-    "artifacts": {"*": dict.fromkeys(("type", "path", "build", "files", "executable", "dynamic_version"))},
-    "variables": {"*": dict.fromkeys(("description", "default", "type", "lookup"))},
-    "targets": {"*": {"mode": None, "default": None, "workspace": {"root_path": None, "host": None}, "variables": None}},
-    "resources": {"jobs": {"*": JOB}},
-}  # fmt: skip
 
 
-def unknown(found: Any, fields: Any, where: str = "") -> list[str]:
-    """Name every field of `found` that is not documented."""
-    if fields is None:
+def unknown(found: Any, named: bool = False) -> list[str]:
+    """Name every field of `found` that is not documented; `named`: its own names are the user's."""
+    if isinstance(found, list):
+        return [name for entry in found for name in unknown(entry)]
+    if not isinstance(found, dict):
         return []
-    if isinstance(fields, list):
-        return [name for i, one in enumerate(found) for name in unknown(one, fields[0], f"{where}[{i}]")]
-    wrong = []
-    for name, value in found.items():
-        if name in fields or "*" in fields:
-            wrong += unknown(value, fields.get(name, fields.get("*")), f"{where}.{name}")
-        else:
-            wrong.append(f"{where}.{name}")
-    return wrong
+    wrong = [] if named else [name for name in found if name not in FIELDS]
+    below = [unknown(value, not named and name in NAMED) for name, value in found.items() if name not in OPEN]
+    return [*wrong, *(name for names in below for name in names)]
 
 
 def read(file: Path) -> dict[str, Any]:
@@ -83,8 +66,8 @@ def tasks(bundle: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def test_every_field_is_a_documented_one(bundle: dict[str, Any]) -> None:
-    assert unknown(bundle, FIELDS) == []
-    assert unknown({"bundle": {"nmae": "x"}}, FIELDS) == [".bundle.nmae"]
+    assert unknown(bundle) == []
+    assert unknown({"bundle": {"nmae": "x"}, "targets": {"dev": {"mod": "y"}}}) == ["nmae", "mod"]
     assert [name for name, one in bundle["targets"].items() if one.get("default")] == ["dev"]
     assert {one["mode"] for one in bundle["targets"].values()} == {"development", "production"}
 
