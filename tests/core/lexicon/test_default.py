@@ -124,21 +124,19 @@ def test_built_from_its_sources(sources: Path, tmp_path: Path, capsys: pytest.Ca
 
 def test_sources_that_are_none(sources: Path, tmp_path: Path) -> None:
     model, dictionary = sources / "package" / "model", sources / tool.DICTIONARY_FILE
-    with pytest.raises(DataError, match=rf"^dictionary: .* holds no {tool.DICTIONARY_FILE}"):
-        tool.build(model, tmp_path / "out")
-    (model / tool.WORDS_FILE).write_text("one\ntwo\n")
-    with pytest.raises(DataError, match="2 words, but a table"):
-        tool.build(sources, tmp_path / "out")
-    (model / tool.TABLE_FILE).write_bytes(b"\x00" * 40)
-    with pytest.raises(DataError, match="damaged"):
-        tool.build(sources, tmp_path / "out")
-    safetensors.save_file({"other": np.zeros((2, 2), np.float32)}, model / tool.TABLE_FILE)
-    with pytest.raises(DataError, match=tool.TABLE):
-        tool.build(sources, tmp_path / "out")
-    (model / tool.TABLE_FILE).unlink()
-    with pytest.raises(DataError, match=r"no model\.safetensors"):
-        tool.build(sources, tmp_path / "out")
-    dictionary.write_text("a hundred\n")
-    with pytest.raises(DataError, match=r"^dictionary: .* damaged"):
-        tool.build(sources, tmp_path / "out")
+    other = safetensors.save({"other": np.zeros((2, 2), np.float32)})
+    # Each change is made beside those before it: what is read first is told.
+    for file, content, said in (
+        (model / tool.WORDS_FILE, b"one\ntwo\n", "2 words, but a table"),
+        (model / tool.TABLE_FILE, b"\x00" * 40, "damaged"),
+        (model / tool.TABLE_FILE, other, tool.TABLE),
+        (model / tool.TABLE_FILE, None, r"no model\.safetensors"),
+        (dictionary, b"a hundred\n", r"^dictionary: .* damaged"),
+        (dictionary, None, rf"^dictionary: .* holds no {tool.DICTIONARY_FILE}"),
+    ):
+        file.unlink(missing_ok=True)
+        if content is not None:
+            file.write_bytes(content)
+        with pytest.raises(DataError, match=said):
+            tool.build(sources, tmp_path / "out")
     assert not (tmp_path / "out").exists()

@@ -163,13 +163,6 @@ class TestLaw:
         assert made.rounds.max() <= 128
         plain.check_draws(plain.draw(made, 30, 20_000, f"duplicates {epsilon}"), made.law(30))
 
-    def test_equal_vectors_alone(self) -> None:
-        for words in (2, 3, 16, 17, 100):
-            made = ExponentialSampler.of(np.ones((words, 2), np.float32), 3.0, slots=16)
-            for w in range(words):
-                plain.check_law(made.law(w), np.full(words, 1 / words), made.slack)
-            assert set(plain.draw(made, 1, 40 * words, "equal").tolist()) == set(range(words))
-
     def test_the_largest_and_the_smallest_epsilon(self) -> None:
         vectors = plain.gaussian(40)
         for slots in (16, 512):

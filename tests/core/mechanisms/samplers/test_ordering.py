@@ -128,13 +128,6 @@ class TestLaw:
         assert made.place.max() == words - 1
 
     @pytest.mark.parametrize("form", FORMS)
-    def test_unchanged_as_the_table_says(self, form: str) -> None:
-        made = sampler(form, 40, 0.8)
-        window = Window.tem(40, 1, 0.8, 0.001) if form == "tem" else Window.geometric(40, 1, 0.8)
-        for i in range(40):
-            assert window.unchanged(i) == pytest.approx(weights(made, i)[i] / TOTAL, rel=1e-14)
-
-    @pytest.mark.parametrize("form", FORMS)
     def test_a_very_large_epsilon_keeps_the_word_but_rules_nothing_out(self, form: str) -> None:
         found = weights(sampler(form, 300, 1e308), 17)
         kept = found.pop(17) / TOTAL

@@ -103,15 +103,10 @@ def test_the_table_draws_exactly_the_weights(probability: list[float], padding: 
 def test_rows_have_a_power_of_two_of_slots(k: int) -> None:
     made = sampler([1 / k] * k)
     slots = made.cells.shape[1]
+    assert made.sample(np.zeros(2, np.int32), Numbers([0, 2**64 - 1])).max() < k
     assert slots >= k > slots // 2 or slots == k == 1
     assert sum(exact_law(made).values()) == TOTAL
     assert made.cells.nbytes == 16 * slots
-
-
-def test_one_outcome() -> None:
-    made = sampler([1.0], [5])
-    assert exact_law(made) == {5: TOTAL}
-    assert made.sample(np.zeros(3, np.int32), Numbers([0, 1, 2**64 - 1])).tolist() == [5, 5, 5]
 
 
 def test_rows_are_independent() -> None:
@@ -122,11 +117,6 @@ def test_rows_are_independent() -> None:
     assert laws[0] == {0: 0.5, 1: 0.25, 2: 0.25}
     assert laws[1] == {0: 0.25, 1: 0.25, 2: 0.5}
     assert laws[2] == pytest.approx({8: 0.1, 9: 0.9})
-    again = TableSampler.restore(made.arrays(), made.guarantee, made.summary)
-    numbers = Numbers(np.random.default_rng(0).integers(0, 2**64, 3000, dtype=np.uint64).tolist())
-    words = np.arange(3000, dtype=np.int32) % 3
-    assert (again.sample(words, numbers) == made.sample(words, numbers)).all()
-    assert (again.guarantee, again.summary) == (NONE, TableSummary(sets=1))
 
 
 def test_too_many_outputs() -> None:
