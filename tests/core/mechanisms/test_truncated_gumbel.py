@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy import special, stats
+from scipy.special import logsumexp
 
 from dptext_spark.errors import SettingsError
 from dptext_spark.lexicon.lexicon import Lexicon
@@ -141,20 +143,18 @@ class TestRefutation:
         assert order[pair.rank - 1] == pair.words[0]
         assert made.guarantee.status == "claimed"
 
-    def test_the_status_turns_at_the_figure(self) -> None:
-        cluster = np.random.default_rng(2).normal(size=(400, 60))
-        lexicon = lexicon_of([*cluster, *(cluster[:4] * 3)])
-        floor = TruncatedGumbel(epsilon=1e6).compile(lexicon).summary.floor
-        turn = TruncatedGumbel(epsilon=1e6).compile(lexicon).summary.pair.refuted_up_to
+    def test_the_status_turns_at_the_figure(self, outlying: Lexicon) -> None:
+        summary = TruncatedGumbel(epsilon=1e6).compile(outlying).summary
+        floor, turn = summary.floor, summary.pair.refuted_up_to
         assert turn > floor
         for epsilon, status in (
             (floor * 1.001, "refuted"),
             (turn * 0.999, "refuted"),
             (turn * 1.001, "claimed"),
         ):
-            made = TruncatedGumbel(epsilon=epsilon).compile(lexicon)
+            made = TruncatedGumbel(epsilon=epsilon).compile(outlying)
             assert made.guarantee.status == status
-            found = certify(Privatizer(lexicon, made))
+            found = certify(Privatizer(outlying, made))
             assert found.loss is not None
             assert found.loss.pairs < found.loss.total
 
@@ -216,3 +216,51 @@ def test_loss_by_rank() -> None:
     mass = stats.poisson.pmf(np.arange(1, 61), math.log(60))
     wanted = [0.0] + [math.log(mass[0] / mass[r - 1 :].sum()) for r in range(1, 61)]
     assert loss_by_rank(math.log(60), 60) == pytest.approx(wanted, rel=1e-10)
+
+
+@pytest.fixture(scope="module")
+def outlying() -> Lexicon:
+    """400 words that lie together, and one whose nearest word has all the others nearer."""
+    cluster = np.random.default_rng(2).normal(size=(400, 60))
+    return lexicon_of([*cluster, *(cluster[:4] * 3)])
+
+
+def rank_bound(vectors: np.ndarray) -> float:
+    """max over words w and their nearest w' of (ln P(k = 1) - ln P(k >= rank of w from w')) / d, from all distances."""
+    wide = vectors.astype(np.float64)
+    words = len(wide)
+    mass = stats.poisson.logpmf(np.arange(1, words + 1), math.log(words))
+    table = np.sqrt(((wide[:, None] - wide) ** 2).sum(axis=2))
+    worst = 0.0
+    for w in range(words):
+        other = int(np.argmin(np.where(np.arange(words) == w, np.inf, table[w])))
+        rank = int((table[other] < table[other, w]).sum()) + 1
+        worst = max(worst, (mass[0] - logsumexp(mass[rank - 1 :])) / table[w, other])
+    return worst
+
+
+def test_it_is_refuted_by_the_worst_pair(outlying: Lexicon) -> None:
+    turn = rank_bound(outlying.vectors)
+    made = TruncatedGumbel(epsilon=0.9 * turn).compile(outlying)
+    claimed = replace(made, guarantee=replace(made.guarantee, status="claimed"))
+    found = certify(Privatizer(outlying, claimed))
+    assert found.verdict == "refuted"
+    assert found.loss is not None
+    assert turn * (1 - 1e-6) < found.loss.attained <= turn * (1 + 1e-9)
+    assert found.loss.pairs == 404 < found.loss.total
+    assert found.loss.confidence is None
+    assert "a pair of words loses at least" in found.sentence
+    assert "for the worst pair rank" in found.sentence
+    assert json.loads(json.dumps(found.as_dict(), allow_nan=False))["loss"]["value"] is None
+
+
+def test_above_the_figure_it_is_not_refuted_and_never_confirmed(outlying: Lexicon) -> None:
+    made = TruncatedGumbel(epsilon=1.1 * rank_bound(outlying.vectors)).compile(outlying)
+    assert certify(Privatizer(outlying, made)).verdict == "not refuted"
+
+
+def test_equal_words_count_once() -> None:
+    doubled = lexicon_of([[5.0, 0], [1.0, 1], [1.0, 1], [1.0, 1], [0.0, 0]])
+    found = worst_loss(TruncatedGumbel(epsilon=40.0).compile(doubled), 5)
+    assert found is not None
+    assert (found.pairs, found.total) == (3, 10)
