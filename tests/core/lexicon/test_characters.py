@@ -4,10 +4,7 @@
 # ruff: noqa: RUF001
 from __future__ import annotations
 
-import gzip
-import re
 import unicodedata
-from collections import Counter
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -135,33 +132,6 @@ class TestProducible:
     def test_an_unknown_tokenizer(self) -> None:
         with pytest.raises(SettingsError, match="whitespace"):
             ch.producible(pa.array(["a"]), "white")  # type: ignore[arg-type]
-
-    def test_keys_of_the_glove_excerpt(self, shared_data: Path) -> None:
-        """1,003 of 33,860 can never be looked up, by kind."""
-        with gzip.open(
-            shared_data / "glove.840B.300d.34k.txt.gz", "rt", encoding="utf-8", newline="\n"
-        ) as lines:
-            next(lines)
-            words = [" ".join(line.split(" ")[:-300]) for line in lines]
-        lost = [word for word, ok in zip(words, ch.producible(pa.array(words)), strict=True) if not ok]
-        kinds = {
-            "no-break space": r".*\u00a0.*",
-            "all digits": r"[0-9]+",
-            "decade": r"[0-9]+s",
-            "ordinal": r"[0-9]+(st|nd|rd|th)",
-            "other mix of letters and digits": r".*[0-9].*",
-            "letter-like number": r".",
-        }
-        counts = Counter(next((k for k, v in kinds.items() if re.fullmatch(v, w)), w) for w in lost)
-        assert counts == {
-            "all digits": 861,
-            "ordinal": 60,
-            "decade": 26,
-            "other mix of letters and digits": 24,
-            "letter-like number": 21,
-            "no-break space": 11,
-        }
-        assert (len(words), len(lost)) == (33_860, 1_003)
 
 
 def test_what_is_built_anew_is_what_is_read(tmp_path: Path) -> None:
