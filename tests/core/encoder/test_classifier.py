@@ -19,6 +19,7 @@ from onnx import TensorProto, helper
 
 from dptext_spark.encoder import classifier as module
 from dptext_spark.encoder.classifier import Classifier, FoundNames
+from dptext_spark.encoder.classifier_files import KINDS, KINDS_OF, LEFT_OUT, kind_of, labels_of
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.text.engine import padded
 from dptext_spark.text.identifiers.provider import OfBytes, provided
@@ -435,3 +436,31 @@ def test_a_real_classifier_finds_names(rampart: Classifier) -> None:
     # Forty times the same, in windows that begin anywhere.
     assert {one for one, kind in said[4] if kind == "person"} == {"Maria Keller", "John Smith"}
     assert sum(one[1] == "person" for one in said[4]) == 80
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("PER", "person"), ("GIVEN_NAME", "person"), ("GivenName", "person"), ("given-name", "person"), ("LASTNAME", "person"),
+        ("SURNAME", "person"), ("CITY", "location"), ("STREET_NAME", "location"), ("GPE", "location"), ("COUNTY", "location"),
+        ("ORG", "organization"), ("corporation", "organization"), ("MISC", "other"), ("creative-work", "other"),
+        ("EMAIL", None), ("TAX_ID", None), ("ZIPCODE", None), ("DATE", None), ("BUILDINGNUM", None),
+    ],
+)  # fmt: skip
+def test_the_kind_of_a_label(name: str, kind: str | None) -> None:
+    assert kind_of(name) == kind
+
+
+def test_no_name_stands_for_two_things() -> None:
+    every = [name for names in KINDS_OF.values() for name in names] + sorted(LEFT_OUT)
+    assert len(every) == len(set(every))
+    assert all(name.isalnum() and name.islower() for name in every)
+
+
+def test_places_within_a_name_are_one_label() -> None:
+    labels = ("B-ORG", "I-ORG", "O", "S-PER", "E-PER", "EMAIL", "B-creative work")
+    found = labels_of({str(place): label for place, label in enumerate(labels)}, "f")
+    assert found.names == ("ORG", "PER", "creative work")
+    assert [KINDS[kind] for kind in found.kinds] == ["organization", "person", "other"]
+    assert found.of_logits == (0, 0, -1, 1, 1, -1, 2)
+    assert found.types == ("person", "organization", "other")

@@ -1,4 +1,4 @@
-"""The attention that words receive, and vectors of texts and sub-words, against BERT in NumPy."""
+"""The attention that words receive, vectors, and words behind a mask, against BERT in NumPy."""
 
 from __future__ import annotations
 
@@ -6,14 +6,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from safetensors.numpy import load_file, save_file
 
-from dptext_spark.encoder.encoder import Encoder, vectors
+from dptext_spark.encoder.encoder import Encoder, guesses, vectors
 from dptext_spark.encoder.model import EncoderModel
 from dptext_spark.encoder.onnx import mapped_from
 from dptext_spark.encoder.tokenizer import Pieces
-from dptext_spark.errors import SettingsError
+from dptext_spark.errors import DataError, SettingsError
+from dptext_spark.text.chunks import Spans
 from tests.core.encoder.plain_bert import PlainBert
 from tests.core.encoder.spans_of import spans_of
+from tests.core.encoder.tiny_bert import VOCABULARY, make_tiny_bert
 
 TEXTS: list[str | bytes] = [
     "The movie was good.",
@@ -174,3 +177,64 @@ def test_a_vector_does_not_depend_on_the_batch(folder: Path) -> None:
     alone = vectors(encoder, SENTENCES)
     assert np.array_equal(together.texts, np.tile(alone.texts, (30, 1)))
     assert np.array_equal(together.pieces, np.tile(alone.pieces, (30, 1)))
+
+
+@pytest.fixture(scope="module")
+def guesser(folder: Path) -> Encoder:
+    return Encoder.open(folder, head=True)
+
+
+def guessed(guesser: Encoder, words: Spans) -> list[str]:
+    out = [""] * len(words.starts)
+    for places, found in guesses(guesser, words):
+        for place, one in zip(places.tolist(), found, strict=True):
+            assert out[place] == ""
+            out[place] = one
+    return out
+
+
+def test_guesses_are_those_of_a_plain_bert(guesser: Encoder, folder: Path) -> None:
+    texts = ["The unbelievable movie was good!", "a", "", "dull, and bad film"]
+    inner = [
+        ["the", ["un", "##believ", "##able"], "movie", "was", "good", "!"],
+        ["a"],
+        ["dull", ",", "and", "bad", "film"],
+    ]
+    plain = PlainBert(folder)
+    expected = []
+    for text in inner:
+        for place, word in enumerate(text):
+            if word in ("!", ","):
+                continue
+            said = [one for at, each in enumerate(text) for one in ("[MASK]" if at == place else each,)]
+            flat = [one for each in said for one in ([each] if isinstance(each, str) else each)]
+            ids = [VOCABULARY.index(one) for one in ("[CLS]", *flat, "[SEP]")]
+            expected.append(VOCABULARY[plain.guess(ids, ids.index(VOCABULARY.index("[MASK]")))])
+    assert guessed(guesser, spans_of(texts)) == expected
+    assert guessed(guesser, spans_of([""])) == guessed(guesser, spans_of([])) == []
+    assert len(set(expected)) > 1
+
+
+def test_of_a_long_text_the_window_around_the_mask_is_seen(guesser: Encoder, folder: Path) -> None:
+    inner = ["the", "dull", "movie", "was", "bad", "and", "the", "film", "was", "good"] * 4
+    found = guessed(guesser, spans_of([" ".join(inner)]))
+    plain = PlainBert(folder)
+    for place in (0, 5, 20, 39):
+        start = min(max(place - 11, 0), len(inner) - 22)
+        seen = [*inner[:place], "[MASK]", *inner[place + 1 :]][start : start + 22]
+        ids = [VOCABULARY.index(one) for one in ("[CLS]", *seen, "[SEP]")]
+        assert found[place] == VOCABULARY[plain.guess(ids, place - start + 1)]
+
+
+def test_a_word_without_a_sub_word_is_guessed_where_it_stood(guesser: Encoder) -> None:
+    assert len([*filter(None, guessed(guesser, spans_of([b"the \xff\xfe film"])))]) == 3
+
+
+def test_an_encoder_that_guesses_nothing_is_refused(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="without the weights that guess"):
+        guessed(Encoder.open(folder), spans_of(["the film"]))
+    weights = make_tiny_bert(tmp_path)
+    kept = {n: w for n, w in load_file(weights / "model.safetensors").items() if not n.startswith("cls.")}
+    save_file(kept, str(weights / "model.safetensors"))
+    with pytest.raises(DataError, match=r"has no weight 'cls\.predictions"):
+        Encoder.open(weights, head=True)
