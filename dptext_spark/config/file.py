@@ -74,9 +74,11 @@ class _Loader(yaml.SafeLoader):
         return node
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        """Build a mapping; refuse keys that are no text or stand twice."""
+        """Build a mapping; refuse keys that are no text or stand twice. The name `null` is text, as in `{null: true}`."""
         seen: set[str] = set()
         for key_node, _ in node.value:
+            if key_node.tag == f"{_TAG}null" and key_node.value.lower() == "null":
+                key_node.tag = f"{_TAG}str"
             key = self.construct_object(key_node, deep=True)
             where = f"line {key_node.start_mark.line + 1}"
             if not isinstance(key, str):

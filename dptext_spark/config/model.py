@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, InstanceOf, PlainValidator, ValidationInfo, model_validator
 
+from dptext_spark.config.condition import Condition, reads_hidden
 from dptext_spark.config.file import is_harmless
 from dptext_spark.config.messages import MOST_COLUMNS
 from dptext_spark.config.requirements import Requirement
@@ -50,7 +51,7 @@ from dptext_spark.text.names.search import NO_SEARCH, ListSources
 from dptext_spark.text.policy import Policy
 
 STREAMS = ("incremental", "streaming")
-HIDDEN = "(hidden)"  # in the place of the value of a reader's option
+HIDDEN = "(hidden)"  # in the place of a value that is not shown
 TRIGGER = "10 seconds"  # of streaming, where none is named
 
 
@@ -211,6 +212,17 @@ class RunConfig(ModelConfig):
         return columns_along(self.output.other_columns, self.row_key)
 
     @property
+    def hides_where(self) -> bool:
+        """Whether `input.where` reads a column that is sanitized or left out: then only the columns' names are shown."""
+        return reads_hidden(self.input.where, self.columns, self.other_columns)
+
+    @property
+    def shown_where(self) -> Condition | None:
+        """The condition on the input as it may be shown."""
+        where = self.input.where
+        return dict.fromkeys(where, HIDDEN) if where and self.hides_where else where
+
+    @property
     def is_stream(self) -> bool:
         """Whether only what was added to the source is read."""
         return self.mode in STREAMS
@@ -241,6 +253,8 @@ class RunConfig(ModelConfig):
     def as_dict(self) -> dict[str, Any]:
         """Return all settings with their defaults, JSON-able, without secrets: of the reader's options only harmless values.
 
+        Where `input.where` reads a column that is not released as it is, only its columns are named.
+
         What is required and approved is left out: it is no part of what a run is.
         """
         values = super().as_dict()
@@ -248,6 +262,7 @@ class RunConfig(ModelConfig):
         values["input"]["options"] = {
             name: value if is_harmless(name, value) else HIDDEN for name, value in options.items()
         }
+        values["input"]["where"] = self.shown_where
         order = (
             "input", "columns", "row_key", "record_key", "style", "consistency", "lexicon", "mechanism", "policy", "importance",
             "budget", "output", "key", "run", "audit", "ledger", "mode", "stream",

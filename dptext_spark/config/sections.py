@@ -14,6 +14,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
+from dptext_spark.config.condition import Condition, parse_condition
 from dptext_spark.config.locations import absolute, has_scheme, normal_path
 from dptext_spark.config.messages import MOST_COLUMNS, invalid, problem
 from dptext_spark.config.values import (
@@ -24,7 +25,6 @@ from dptext_spark.config.values import (
     parse_options,
     parse_other_columns,
     parse_partitions,
-    parse_predicate,
     parse_rows,
     parse_sources,
     parse_table,
@@ -54,7 +54,7 @@ class Input(Section):
     format: Literal["delta", "parquet", "csv", "tsv", "json", "text"] = "delta"
     # Both may hold what is private: no representation shows them.
     options: Annotated[dict[str, str], BeforeValidator(parse_options), Field(repr=False)] = {}
-    where: Annotated[str | None, BeforeValidator(parse_predicate), Field(repr=False)] = None
+    where: Annotated[Condition | None, BeforeValidator(parse_condition), Field(repr=False)] = None
 
     @model_validator(mode="after")
     def _one_place(self) -> Input:

@@ -1,4 +1,4 @@
-"""Values that need more than a type: dataclass sections, reader options, predicates, lists of words."""
+"""Values that need more than a type: dataclass sections, reader options, lists of words."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from dptext_spark.config.condition import parsed
 from dptext_spark.config.locations import TABLE
 from dptext_spark.config.messages import LONGEST, MOST_SHOWN, example_of, invalid, no_place, problem, shown
 from dptext_spark.config.requirements import FIGURES, Requirement, named_requirement
@@ -262,13 +261,6 @@ def parse_options(value: object) -> dict[str, str]:
             )
     texts = {name: str(option) for name, option in given.items()}
     return {name: text.lower() if isinstance(given[name], bool) else text for name, text in texts.items()}
-
-
-def parse_predicate(value: object) -> object:
-    """Refuse predicates that could choose other rows the next time."""
-    if isinstance(value, str):
-        _safely(lambda: parsed(value))
-    return value
 
 
 def without_nul(value: str) -> str:

@@ -16,7 +16,6 @@ from dptext_spark.disclosure.assumptions import across_runs, assumed
 from dptext_spark.disclosure.facts import RunFacts
 from dptext_spark.disclosure.released import (
     UNKNOWN_BECOME,
-    filters_on_text,
     provider_based,
     released,
     rule_based,
@@ -73,7 +72,7 @@ def _warnings(facts: RunFacts) -> Sentences:
     yield from _weak(facts)
     yield from importance.warned(facts)
     yield from names.warned(facts)
-    if filters_on_text(facts.where, facts.config.columns):
+    if facts.config.hides_where:
         yield (
             "input.where reads a column that is not released as it is: that a record is in the output tells what that column "
             "held. The condition is not shown here, and may be known to others."

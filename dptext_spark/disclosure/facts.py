@@ -131,7 +131,6 @@ class RunFacts:
         mapping: public figures of the law.
         certificate: what was found of the guarantee.
         importance: what the provider of importance says of itself.
-        where: the condition on the input as it may be shown.
         key_kind: os, file, env, secret, given or insecure.
         identity: what tells rows apart: row_key, file_row or ordinal:N.
         other_columns: what else the output holds.
@@ -164,7 +163,6 @@ class RunFacts:
     mapping: Summary = field(default_factory=Summary)
     certificate: Certificate | None = None
     importance: str | None = None
-    where: str | None = None
     key_kind: str | None = None
     identity: str | None = None
     other_columns: tuple[str, ...] | None = None
@@ -218,7 +216,6 @@ class RunFacts:
             importance=privatizer.selector.provider.sentence
             if isinstance(privatizer.selector, Selector)
             else None,
-            where=config.input.where,
             key_kind=config.key.kind,
             identity="row_key" if config.row_key else None,
             other_columns=config.other_columns,

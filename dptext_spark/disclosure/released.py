@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from dptext_spark.config.condition import parsed
 from dptext_spark.disclosure import names
 from dptext_spark.disclosure.facts import RunFacts
 from dptext_spark.disclosure.importance import clear
@@ -19,8 +18,6 @@ from dptext_spark.mechanisms.summary import Summary
 from dptext_spark.rounding import percent_up, rounded_down, rounded_up
 from dptext_spark.text.identifiers.types import FAKE, FIELD, IN_LANGUAGES, KEEP, MASK, placeholder
 from dptext_spark.text.policy import BEYOND_MASK, OOV_MASK, Policy
-
-HIDDEN_CONDITION = "(hidden: it reads "  # in the place of a condition; then its columns, and what binds it
 
 MANY_UNKNOWN = 0.05  # share of the rows from which the operator is warned
 UNKNOWN_BECOME = {
@@ -36,7 +33,7 @@ def released(facts: RunFacts) -> Iterator[str]:
     yield (
         "The number of rows, which texts are NULL or empty, and the number of words of each text. No setting hides that."
     )
-    if facts.where:
+    if facts.config.input.where:
         yield "That each record satisfies input.where, a condition of the settings. Nothing of the kind without input.where."
     if policy.gaps == "keep":
         yield (
@@ -88,18 +85,6 @@ def released(facts: RunFacts) -> Iterator[str]:
         "The order of the rows and how they lie in files, as far as the engine keeps them. No setting hides that; sort or "
         "shuffle the table where the order tells something."
     )
-
-
-def filters_on_text(where: str | None, columns: Sequence[str]) -> bool:
-    """Check whether a condition reads columns that are not released as they are: it may hold private values itself.
-
-    Args:
-        where: `input.where` as it may be shown.
-        columns: the text columns.
-    """
-    if not where or where.startswith(HIDDEN_CONDITION):
-        return bool(where)
-    return parsed(where).names(columns)
 
 
 def _clear_words(policy: Policy, budget: Budget | None) -> Iterator[str]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dptext_spark.config.checks import require_lasting
-from dptext_spark.config.condition import parsed
+from dptext_spark.config.condition import typed_condition
 from dptext_spark.config.locations import inside, normal_path
 from dptext_spark.config.model import RunConfig
 from dptext_spark.errors import DPTextError
@@ -74,8 +74,7 @@ def check_here(config: RunConfig) -> Checked:
     found = read_schema(config.input, config.columns)
     check_header(found.schema, config.input, config.columns)
     try:
-        if config.input.where is not None:
-            parsed(config.input.where).sql(found.schema.names)
+        typed_condition(config.input.where, found.schema)
         fit = check_input(found.schema, config)
         there = _check_target(config, target, found, fit)
     except DPTextError:
@@ -173,8 +172,6 @@ def only_the_run(config: RunConfig, paths: Sequence[TextPath] = ()) -> Iterator[
             if config.input.format == "json"
             else ("whether every line fits, in its encoding")
         )
-    if config.input.where is not None:
-        yield "whether Spark takes input.where for the types of its columns"
     if config.is_stream:
         yield "whether the checkpoint is of these settings"
     yield "what the ledger has left"

@@ -152,7 +152,7 @@ def test_what_a_run_or_an_audit_returns_shows_no_figure() -> None:
     assert repr(dps.RunResult(Outcome())) == "RunResult('run-1', succeeded)"  # type: ignore[arg-type]
     options = {"options": {"nullValue": "secret"}, "format": "csv"}
     settings = {
-        "input": {"path": "/secret", "where": "secret = 'secret'"} | options,
+        "input": {"path": "/secret", "where": {"secret": "secret"}} | options,
         "columns": ["secret"],
         "row_key": "secret_id",
         "output": {"path": "/out", "other_columns": ["id"]},

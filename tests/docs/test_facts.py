@@ -11,7 +11,6 @@ import yaml
 from docs.generate import records
 from docs.generate.sets import summary
 from dptext_spark.audit.table.metrics import MEANING
-from dptext_spark.config.condition import FUNCTIONS
 from dptext_spark.config.load import parse_model_config
 from dptext_spark.demo.tickets import tickets
 from dptext_spark.disclosure.disclosure import LINKAGE
@@ -118,14 +117,6 @@ def test_figures_of_an_audit_are_those_of_the_code() -> None:
     }
     assert len(named) > 10
     assert named <= set(MEANING)
-
-
-def test_functions_of_a_condition_are_those_of_the_code() -> None:
-    listed = re.search(
-        r"<!-- functions of input.where -->(.*?)<!-- end -->", text("docs/guide/settings.md"), re.DOTALL
-    )
-    assert listed is not None
-    assert set(re.findall(r"`(\w+)`", listed[1])) == FUNCTIONS
 
 
 def test_what_finds_names_is_that_of_the_newest_record() -> None:

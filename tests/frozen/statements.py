@@ -28,7 +28,7 @@ SCENARIOS: dict[str, dict[str, Any]] = {
     "record": {"consistency": "record", "record_key": "customer", "columns": ["subject", "body"]},
     "dataset": {"consistency": "dataset", "columns": ["notes[].text", "meta.remark"]},
     "no_bound": {"mechanism": {"name": "custext", "mapping": "aggressive"}},
-    "metric": {"mechanism": {"name": "mahalanobis", "epsilon": 12.0}, "input": {"where": "country = 'DE'"}},
+    "metric": {"mechanism": {"name": "mahalanobis", "epsilon": 12.0}, "input": {"where": {"country": "DE"}}},
     "budget": {"budget": {"record": 50.0, "delta": 1e-5}},
     "importance": {"importance": {"levels": [{"share": 20}, {"share": 30, "epsilon": 4.0}, {"epsilon": 8.0}]}},
     "lists": {

@@ -44,7 +44,7 @@ def left_by_a_run(spark: SparkSession, folder: Path) -> dict[str, Any]:
     frame = spark.createDataFrame(source.to_pandas())
     frame.coalesce(1).write.format("delta").save(str(folder / "in"))
     settings = {
-        "input": {"path": str(folder / "in"), "where": "ticket_id > 100003"},
+        "input": {"path": str(folder / "in"), "where": {"ticket_id": {"gt": 100003}}},
         "columns": ["subject", "body", "agent_reply"],
         "row_key": "ticket_id",
         "record_key": "customer_id",

@@ -482,7 +482,7 @@ class TestInputs:
         spark.read.format("delta").load(source).write.format("delta").saveAsTable("raw_notes")
         audit = {"shareable": str(tmp_path / "s"), "restricted": str(tmp_path / "r"), "consistency_scopes": 0}
         config = _config(
-            source, tmp_path, input={"table": "raw_notes", "where": "id < 30"}, audit=audit,
+            source, tmp_path, input={"table": "raw_notes", "where": {"id": {"lt": 30}}}, audit=audit,
             output={"table": "clean_notes", "other_columns": ["customer"]},
         )  # fmt: skip
         assert run(config, spark, key=KEY).facts["rows"] == 30
@@ -492,9 +492,9 @@ class TestInputs:
         "keys",
         [{}, {"row_key": {"none": "accept"}}, {"row_key": {"none": "accept"}, "record_key": "customer"}],
     )
-    @pytest.mark.parametrize("where", [None, "id < 0"])
+    @pytest.mark.parametrize("where", [None, {"id": {"lt": 0}}])
     def test_an_input_of_no_rows_is_refused_before_it_costs_anything(
-        self, spark, source: str, tmp_path: Path, where: str | None, keys: dict[str, Any]
+        self, spark, source: str, tmp_path: Path, where: dict[str, Any] | None, keys: dict[str, Any]
     ) -> None:
         first = run(_config(source, tmp_path, run={"id": "full"}, **keys), spark, key=KEY)
         if where is None:

@@ -7,13 +7,13 @@ The findings of `dptext doctor` for a person: a table, and one line that says ho
 
 from __future__ import annotations
 
+import json
 import re
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
-from dptext_spark.config.condition import parsed
 from dptext_spark.config.file import dumped
 from dptext_spark.config.keys import read_key
 from dptext_spark.config.model import TRIGGER, RunConfig
@@ -21,7 +21,6 @@ from dptext_spark.config.requirements import MEANING
 from dptext_spark.config.sections import ledger_on_disk
 from dptext_spark.disclosure.disclosure import disclosure
 from dptext_spark.disclosure.facts import RunFacts
-from dptext_spark.disclosure.released import HIDDEN_CONDITION, filters_on_text
 from dptext_spark.disclosure.statement import check_measurable, not_audited
 from dptext_spark.doctor import CheckResult
 from dptext_spark.model.artifact import certificate_of
@@ -179,24 +178,18 @@ def plan(config: RunConfig, progress: Progress | None = None) -> Plan:
 
 
 def _settings(config: RunConfig) -> dict[str, Json]:
-    """Return the settings without a condition on what is not released, and with what binds no run."""
+    """Return the settings, and what binds no run."""
     settings = config.as_dict()
-    settings |= {"input": settings["input"] | {"where": shown_where(config)}}
     if config.require:
         settings["require"] = [str(one) for one in config.require]
     approval = config.approval.model_dump(mode="json", exclude_none=True)
     return settings | ({"approval": approval} if approval else {})
 
 
-def shown_where(config: RunConfig) -> str | None:
-    """Return the condition on the input; where it reads text or a column that is left out, only its columns."""
-    where, others = config.input.where, config.other_columns
-    if where is None:
-        return None
-    read = list(dict.fromkeys(reference[0] for reference in parsed(where).references))
-    along = read if others is None else [name for name in read if name.lower() in map(str.lower, others)]
-    hidden = along != read or filters_on_text(where, config.columns)
-    return f"{HIDDEN_CONDITION}{', '.join(read)})" if hidden else where
+def _where(config: RunConfig) -> str:
+    """Return the condition on the input as a part of a sentence; empty without one."""
+    where = config.shown_where
+    return f" where {json.dumps(where, ensure_ascii=False)}" if where else ""
 
 
 def certified(certificate: Certificate | None) -> str:
@@ -206,7 +199,6 @@ def certified(certificate: Certificate | None) -> str:
 
 def _steps(config: RunConfig) -> list[str]:
     source, target = config.input, config.output
-    where = shown_where(config)
     read = f"read {source.table or source.path} ({'catalog' if source.table else source.format})"
     others = config.other_columns
     along = "all other columns go along" if others is None else "no other column goes along"
@@ -217,7 +209,7 @@ def _steps(config: RunConfig) -> list[str]:
             read.replace("read", "read what was added to", 1)
             + f" since {config.checkpoint} was last written to"
         )
-    steps = [read + (f" where {where}" if where else "")]
+    steps = [read + _where(config)]
     if config.is_stream:
         steps[:0] = [
             f"compare key, settings, model and source with those that {config.checkpoint} began with"
@@ -353,10 +345,9 @@ def _entries(planned: Plan, checked: Checked) -> Iterator[tuple[str, str, int]]:
     """Yield heads, what they say, and how many lines each may have: with title and last line no more than the screen has."""
     config, statement = planned.facts.config, planned.facts.disclosure
     source, target = config.input, config.output
-    where = shown_where(config)
     kind = "catalog" if source.table else source.format
     read = f"{source.table or source.path} ({kind}), {len(checked.columns):,} columns; {checked.by} read {checked.read}"
-    yield "input", read + (f"; where {where}" if where else ""), 2
+    yield "input", read + _where(config).replace(" where", "; where", 1), 2
     if checked.slow:
         yield "slow", checked.slow, 1
     yield "text", _listed(config.columns), 1

@@ -20,12 +20,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from dptext_spark._version import __version__
-from dptext_spark.config.condition import parsed
+from dptext_spark.config.condition import Condition, typed_condition
 from dptext_spark.config.locations import spelled
 from dptext_spark.config.model import HIDDEN, RunConfig
 from dptext_spark.config.values import ALLOW_UNKNOWN
 from dptext_spark.disclosure.facts import RunFacts, RunRecord, ShownSettings
-from dptext_spark.disclosure.released import HIDDEN_CONDITION
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.model.certificate import Certificate
 from dptext_spark.model.privatizer import ENGINE_VERSION, Privatizer
@@ -35,9 +34,8 @@ from dptext_spark.model.tables.schema import Parts
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.spark.job import runs
 from dptext_spark.spark.job.lists import RunLists
-from dptext_spark.spark.tables.condition import depends_on_zone
 from dptext_spark.spark.tables.identity import Identity
-from dptext_spark.spark.tables.paths import Path, beside, paths_of
+from dptext_spark.spark.tables.paths import Path, beside, paths_of, schema_of
 from dptext_spark.spark.tables.tables import DeltaDetail, Target, history
 from dptext_spark.spark.udf.column import UdfSpec
 from dptext_spark.spark.udf.names import NO_NAMES, ShippedNames
@@ -167,7 +165,6 @@ class RunPlan:
         )
         return replace(
             known,
-            where=self._shown_condition(self.run_id),
             key_kind=self.key_kind,
             identity=self.identity.kind,
             run_id=self.run_id,
@@ -228,17 +225,18 @@ class RunPlan:
         source, options = self.config.input, shown["input"]["options"]
         # A plain digest of a value that is not shown could be guessed: it is bound by the key.
         bound = {
-            name: f"(hidden; {self.key.commitment(f'option {run_id} {name} {source.options[name]}')[:32]})"
+            name: self._hidden(f"option {run_id} {name} {source.options[name]}")
             for name, value in options.items()
             if value == HIDDEN
         }
+        where = self.where
+        if where is not None and self.config.hides_where:
+            where = {name: self._hidden(f"where {run_id} {name} {json.dumps(where[name])}") for name in where}
         shown["input"] = {
             **shown["input"],
             "options": {**options, **bound},
-            "where": self._shown_condition(run_id),
+            "where": where,
         }
-        if source.where is not None and depends_on_zone(parsed(source.where), self.df.schema):
-            shown["input"]["time_zone"] = self.spark.conf.get("spark.sql.session.timeZone")
         return self._with_lists(ShownSettings(shown))
 
     def _with_lists(self, settings: ShownSettings) -> ShownSettings:
@@ -248,20 +246,14 @@ class RunPlan:
         policy = {**settings.values["policy"], **self.lists.compiled.shown()}
         return ShownSettings({**settings.values, "policy": policy})
 
-    def _shown_condition(self, run_id: str) -> str | None:
-        """Return `input.where`; where a column of it is sanitized or left out, only its columns and what binds it."""
-        where = self.config.input.where
-        if where is None:
-            return None
-        texts = {path.root for path in self.paths}
-        roots = parsed(where).roots(self.df.columns)
-        released = all(root in self.kept and root not in texts for root in roots)
-        return where if released else self._hidden_condition(run_id, where)
+    @cached_property
+    def where(self) -> Condition | None:
+        """The condition on the input by the types of its columns: equal conditions are equal here."""
+        return typed_condition(self.config.input.where, schema_of(self.df.schema))
 
-    def _hidden_condition(self, run_id: str, where: str) -> str:
-        """Name the columns of a condition, and bind it by the key: its constants may be private."""
-        names = ", ".join(parsed(where).roots(self.df.columns))
-        return f"{HIDDEN_CONDITION}{names}; {self.key.commitment(f'where {run_id} {where}')[:32]})"
+    def _hidden(self, value: str) -> str:
+        """Return what stands in the place of a value that is not shown, and binds it by the key."""
+        return f"(hidden; {self.key.commitment(value)[:32]})"
 
     def _bound_settings(self) -> ShownSettings:
         """Return what the row of the run is bound to: a micro-batch to the stream's settings, and the lists that it was given."""

@@ -213,7 +213,7 @@ def _identity(plan: RunPlan, source: Source, *, record: bool) -> list[Any]:
         return ["row_key", config.row_key]
     if kind == "file_row":
         return [kind, source.spelled]
-    return [kind, source.spelled, config.input.where]
+    return [kind, source.spelled, plan.where]
 
 
 def _whole(path: str, file: str, is_name: bool) -> str:

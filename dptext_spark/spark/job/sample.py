@@ -28,8 +28,7 @@ from dptext_spark.spark.errors import provider_error
 from dptext_spark.spark.job.beside import reading
 from dptext_spark.spark.job.checks import detail_of_input
 from dptext_spark.spark.job.plan import SAMPLE_ROWS, RunPlan
-from dptext_spark.spark.tables.condition import selected
-from dptext_spark.spark.tables.paths import Elements, Path, is_list
+from dptext_spark.spark.tables.paths import Elements, Path, is_list, selected
 from dptext_spark.spark.tables.tables import escaped
 from dptext_spark.spark.udf.column import key_column
 from dptext_spark.text.engine import Engine

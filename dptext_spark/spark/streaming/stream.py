@@ -37,8 +37,7 @@ from dptext_spark.spark.job.sample import check_language
 from dptext_spark.spark.session.session import context_of
 from dptext_spark.spark.streaming.checkpoint import begin, begun, part_of_source, settings_of
 from dptext_spark.spark.streaming.totals import put_totals, totals
-from dptext_spark.spark.tables.condition import selected
-from dptext_spark.spark.tables.paths import quoted
+from dptext_spark.spark.tables.paths import quoted, selected
 from dptext_spark.spark.tables.tables import opened
 
 if TYPE_CHECKING:

@@ -5,10 +5,13 @@ A path leads through the fields of structs and over at most one array or map (`m
 of texts a row, and comes back as one. All else of the column stays where it is, the keys of a map too.
 
 The texts of a batch of lists: flattened for the engine, each with an identity of its own, and put back.
+
+The rows of a frame that meet `input.where`.
 """
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,10 +20,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import Column, functions
+from pyspark.sql import Column, DataFrame, functions
 from pyspark.sql import types as T
 
 from dptext_spark.arrays import I64, Bools
+from dptext_spark.config.condition import Condition, column_place, typed_condition
 from dptext_spark.model.tables.schema import (
     DECLARED,
     Field,
@@ -164,6 +168,37 @@ def schema_of(schema: T.StructType) -> Struct:
     return Struct(
         tuple(Field(f.name, kind_of(f.dataType), str(f.metadata.get(DECLARED, ""))) for f in schema.fields)
     )
+
+
+def selected(df: DataFrame, where: Condition | None) -> DataFrame:
+    """Return the rows of a frame that meet a condition; all without one.
+
+    Raises:
+        SettingsError: it names a column that is not there, or a value that its type does not hold.
+    """
+    schema = schema_of(df.schema)
+    for name, test in (typed_condition(where, schema) or {}).items():
+        parts, kind = column_place(name, schema)
+        for met in _tests(Path(parts[0], parts[1:]).text, test, kind):
+            df = df.where(met)
+    return df
+
+
+def _tests(column: Column, test: Any, kind: str) -> Iterator[Column]:
+    """Yield what a column must meet. Literals are cast from one spelling, whatever the time zone of the session."""
+
+    def literal(value: Any) -> Column:
+        typed: Column = F.lit(value) if kind.startswith("string") else F.lit(value).cast(kind)
+        return typed
+
+    if not isinstance(test, Mapping):
+        yield column.isin(*map(literal, test if isinstance(test, list) else [test]))
+        return
+    for name, value in test.items():
+        if name == "null":
+            yield column.isNull() if value else column.isNotNull()
+        else:
+            yield getattr(operator, name)(column, literal(value))
 
 
 def resolved(schema: T.StructType, name: str, exact: bool = False) -> Path:

@@ -34,9 +34,8 @@ from dptext_spark.model.tables.table_checks import (
     unreadable,
 )
 from dptext_spark.spark.errors import JAVA_ERROR, condition_of
-from dptext_spark.spark.tables.condition import selected
 from dptext_spark.spark.tables.csv_files import CORRUPT, partition_columns, read_csv
-from dptext_spark.spark.tables.paths import paths_of, schema_of
+from dptext_spark.spark.tables.paths import paths_of, schema_of, selected
 from dptext_spark.spark.tables.records import check_headers, checked_csv, checked_json
 from dptext_spark.spark.tables.schemas import SCHEMA
 
@@ -130,7 +129,7 @@ def read_input(spark: SparkSession, source: Input, columns: list[str]) -> tuple[
 
     Raises:
         DataError: it does not exist or cannot be read.
-        SettingsError: an unknown format, or a condition that may not stand there or that Spark does not accept.
+        SettingsError: an unknown format, or a condition that does not fit the columns.
     """
     try:
         if source.table:

@@ -1,219 +1,189 @@
-"""`input.where`: what may stand in it, what Spark gets of it, and which columns it reads. No session."""
+"""`input.where`: its form, the types of its values, its one spelling, and which columns it reads. No session."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from dptext_spark.config.condition import FUNCTIONS, NUMBERS, TEXTS, TIMES, parsed
+from dptext_spark.config.condition import OPERATORS, column_place, reads_hidden, typed_condition
+from dptext_spark.config.file import dumped, read_settings
+from dptext_spark.config.load import load_config, parse_config
 from dptext_spark.errors import SettingsError
+from dptext_spark.model.tables.schema import Field, ListOf, Plain, Struct
 
-COLUMNS = ["a", "b", "id", "day", "ts", "body", "user", "a b", "current_date"]
-
-
-def written(text: str) -> str:
-    return parsed(text).sql(COLUMNS)
-
-
-def refusal(text: str) -> str:
-    with pytest.raises(SettingsError, match=r"^input\.where: ") as caught:
-        written(text)
-    assert caught.value.__cause__ is None
-    return str(caught.value)
-
-
-WRITTEN = {
-    "a = 1": "(`a` = 1)",
-    "NOT a = 1 AND b": "((NOT (`a` = 1)) AND `b`)",
-    "a = 1 OR b = 2 OR id > 3": "((`a` = 1) OR (`b` = 2) OR (`id` > 3))",
-    "a <=> b": "(`a` <=> `b`)",
-    "a IS NOT DISTINCT FROM b": "(`a` <=> `b`)",
-    "a IS DISTINCT FROM b": "(`a` IS DISTINCT FROM `b`)",
-    "a - b - id": "((`a` - `b`) - `id`)",
-    "a NOT LIKE '!%' ESCAPE '!'": "(`a` NOT LIKE '!%' ESCAPE '!')",
-    "id NOT IN (1, 2L)": "(NOT (`id` IN (1, 2L)))",
-    "body RLIKE r'\\d'": "(`body` RLIKE CAST(X'5c64' AS STRING))",
-    "b.c.d['k'][0] = 1.5BD": "(`b`['c']['d']['k'][0] = 1.5BD)",
-    "CASE WHEN a > 1 THEN 'x' ELSE 'y' END = b": "(CASE WHEN (`a` > 1) THEN 'x' ELSE 'y' END = `b`)",
-    "TRY_CAST(a AS decimal(10, 2)) = -1": "(TRY_CAST(`a` AS DECIMAL(10, 2)) = (- 1))",
-    "day >= DATE '2024-01-31' - INTERVAL 3 DAYS": "(`day` >= (CAST('2024-01-31' AS DATE) - INTERVAL '3' DAY))",
-    'body = "it\'s"': "(`body` = CAST(X'69742773' AS STRING))",
-    "body = 'it\\'s; fine'": "(`body` = CAST(X'697427733b2066696e65' AS STRING))",
-    "body = ''": "(`body` = '')",
-    "`A B` = LOWER(BODY)": "(`a b` = lower(`body`))",
-    "`current_date` = '2024-01-01' AND user = 'x'": "((`current_date` = '2024-01-01') AND (`user` = 'x'))",
-}
-
-
-@pytest.mark.parametrize("text", WRITTEN)
-def test_spark_gets_what_was_checked_written_out(text: str) -> None:
-    assert written(text) == WRITTEN[text]
-    assert parsed(text).text == text
-
-
-# What reads columns that it does not name, other tables, or what differs from one evaluation to the next.
-HOSTILE = {
-    "to_json(struct(*)) LIKE '%zanzibar%'": "to_json(...)",
-    "concat_ws(' ', *) LIKE '%zanzibar%'": "*",
-    "t.* = 'zanzibar'": "*",
-    "IDENTIFIER('bo'||'dy') LIKE '%zanzibar%'": "identifier(...)",
-    "IDENTIFIER('rand')() < 0.5": "no condition that can be read",
-    "`rand`() < 0.5": "rand(...)",
-    "rand /* */ () < 0.5": "a comment",
-    "a = '\\'' OR rand() < 0.5 OR b = '\\''": "rand(...)",
-    "a = r'\\' OR rand() < 0.5 OR b = ''": "rand(...)",
-    "a = 1 -- \r OR rand() < 0.5": "a comment",
-    "a = 1 /* /* */ OR rand() < 0.5 */": "a comment",
-    "java_method('java.util.UUID', 'randomUUID') > a": "java_method(...)",
-    "reflect('java.util.UUID', 'randomUUID') > a": "reflect(...)",
-    "body = 'it''s'": "a doubled quote",
-    'body = "a""b"': "a doubled quote",
-    "EXISTS (TABLE other)": "no condition that can be read",
-    "EXISTS (SELECT 1)": "EXISTS",
-    "id IN (SELECT id FROM other)": "IN with an addition",
-    "id = (SELECT 1)": "a subquery",
-    "VALUES (1)": "no condition that can be read",
-    "a = 1; DROP TABLE t": "no condition that can be read",
-    "SELECT 1": "no condition that can be read",
-    "exists(a, x -> x = 1)": "exists(...)",
-    "a = :zanzibar": "a parameter",
-    "a = '${env:HOME}'": "${",
-    "`${env:HOME}` = 1": "${",
-    "current_date > day": "CURRENT DATE",
-    "CURRENT_TIMESTAMP() > ts": "current_timestamp(...)",
-    "now() > ts": "now(...)",
-    "current_user() = a": "current_user(...)",
-    "session_user = a": "SESSION USER",
-    "uuid() > a": "uuid(...)",
-    "monotonically_increasing_id() > 1": "monotonically_increasing_id(...)",
-    "spark_partition_id() = 1": "spark_partition_id(...)",
-    "input_file_name() = a": "input_file_name(...)",
-    "version() = a": "version(...)",
-    "my_function(a)": "my_function(...)",
-    "other.lower(a) = 'x'": "namespace",
-    "count(*) OVER () > 1": "OVER",
-    "lower(DISTINCT a) = 'x'": "DISTINCT",
-    "day < 'now'": "a time of today",
-    "day < ' Today '": "a time of today",
-    "ts < 'tomorrow+01:00'": "a time of today",
-    "ts > '12:30'": "a time of today",
-    "ts > 'T12:30:00'": "a time of today",
-    "day < DATE 'yesterday'": "a time that is not written",
-    "day < CAST('today' AS DATE)": "a time that is not written",
-    "day < 'to' || 'day'": "made of constants",
-    "day < concat('to', 'day')": "concat(...) of constants",
-    "day < coalesce(NULL, lower('TO'))": "lower(...) of constants",
-    "CAST(a AS TIMESTAMP) > ts": "CAST of something else than a literal",
-    "to_timestamp(a) > ts": "to_timestamp without a format",
-    "CAST(a AS STRUCT<x: INT>).x = 1": "CAST to another type",
-    "a::int = 1": "::",
-    "a ISNULL": "ISNULL",
-    "a = 'x' 'y'": "texts side by side",
-    "a = '\\u0041'": "an escape other than",
-    "a = X'41'": "a binary literal",
-    "a = 'x' COLLATE UTF8_LCASE": "COLLATE",
-    "a LIKE ANY ('x', 'y')": "ANY",
-    "(a, b) IN ((1, 2))": "a tuple",
-    "a AS b": "no condition that can be read",
-    "": "an empty text",
-    " ": "an empty text",
-    "a =": "no condition that can be read",
-}
-
-
-@pytest.mark.parametrize("text", HOSTILE)
-def test_what_may_not_stand_in_a_condition(text: str) -> None:
-    said = refusal(text)
-    assert HOSTILE[text] in said
-    assert "valid: " in said
-    assert "zanzibar" not in said
-    assert "randomUUID" not in said
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["a = b < id", "a LIKE b = id", "a IN (1) = b", "a IS NULL IS NULL", "a = NOT b", "a | b = 1 + id || 'x' + 1",
-     "a & b | id ^ day = 1"],
-)  # fmt: skip
-def test_operators_that_parsers_group_in_different_ways_need_parentheses(text: str) -> None:
-    assert "add parentheses" in refusal(text)
-
-
-def test_parentheses_say_which_way() -> None:
-    assert written("(a = b) < id") == "((`a` = `b`) < `id`)"
-    assert written("a = (b < id)") == "(`a` = (`b` < `id`))"
-
-
-@pytest.mark.parametrize("name", ["_metadata.file_path", "bodyguard", "t.body", "session_variable", "x"])
-def test_every_name_is_a_column_of_the_input(name: str) -> None:
-    """Spark would look elsewhere: hidden columns, variables, names of tables."""
-    assert f"{name.split('.')[0]!r} is not in the input; columns: a, b" in refusal(f"{name} = 1")
-
-
-def test_which_columns_are_read() -> None:
-    found = parsed("lower(Body) = 'x' AND b.c[a] > 1 AND body <> `a b`")
-    assert found.references == (("Body",), ("b", "c"), ("a",), ("body",), ("a b",))
-    assert found.roots(COLUMNS) == ("body", "b", "a", "a b")
-    assert found.functions == {"lower"}
-    with pytest.raises(SettingsError, match="'Ab' is not in the input"):
-        parsed("Ab = 1").roots(["ab", "AB"])
-    assert parsed("AB = 1").roots(["ab", "AB"]) == ("AB",)
-
-
-@pytest.mark.parametrize(
-    ("text", "columns", "reads"),
-    [("Body LIKE '%x%'", ["body"], True), ("bodyguard = 1", ["body"], False), ("body = 'x'", ["note", "`body`"], True),
-     ("meta.id = 1", ["meta.note"], True), ("`meta.note` = 'x'", ["meta.note"], True), ("note = 'x'", ["meta.note"], False),
-     ("a = 'body'", ["body"], False), ("`a.b`.c = 'x'", ["`a.b`.d"], True)],
-)  # fmt: skip
-def test_whether_it_reads_a_column_by_its_name(text: str, columns: list[str], reads: bool) -> None:
-    assert parsed(text).names(columns) is reads
-
-
-def test_a_field_cannot_be_taken_for_a_column_of_a_table() -> None:
-    assert parsed("a.body = 'x'").sql(["a", "body"]) == "(`a`['body'] = 'x')"
-
-
-def test_times_are_told_from_other_conditions() -> None:
-    def tells(text: str) -> bool:
-        return parsed(text).tells_time
-
-    assert tells("year(a) = 2024")
-    assert tells("CAST(a AS DATE) > b")
-    assert tells("date_format(a, 'yyyy') = b")
-    assert not tells("a > 1 AND lower(b) = 'x'")
-
-
-def test_every_function_can_be_called() -> None:
-    for name in FUNCTIONS:
-        assert f"{name}(`a`, `b`)" in written(f"{name.upper()}(a, b) = 1")
-    assert not (NUMBERS & TIMES)
-    assert not (NUMBERS & TEXTS)
-    assert not (TIMES & TEXTS)
-
-
-def test_many_conditions_and_deep_ones() -> None:
-    many = " OR ".join(f"id = {number}" for number in range(2000))
-    assert written(many).count("`id`") == 2000
-    assert "nested too deeply" in refusal("(" * 150 + "a = 1" + ")" * 150)
-    assert "nested too deeply" in refusal("(" * 5000 + "a = 1" + ")" * 5000)
-
-
-def test_values_are_written_so_that_no_setting_reads_them_in_another_way() -> None:
-    """Of quotes, backslashes and $ the session's settings decide; plain texts stay as they are."""
-    for value in ("o'clock", "a\\b", "$x", "tab\t", "\\%"):
-        given = value.replace("\\", "\\\\").replace("'", "\\'")
-        assert written(f"body = '{given}'") == f"(`body` = CAST(X'{value.encode().hex()}' AS STRING))"
-    assert written("body = 'é 😀 %_'") == "(`body` = 'é 😀 %_')"
-    assert "half a character" in refusal("body = '\ud800'")
-
-
-def test_the_parser_is_loaded_only_where_there_is_a_condition() -> None:
-    """Workers and the command line pay nothing for it."""
-    modules = "dptext_spark.config.model, dptext_spark.config.condition, dptext_spark.cli.app"
-    code = f"import sys, {modules}; print('sqlglot' in sys.modules)"
-    assert (
-        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "False"
+KINDS = {
+    "flag": "boolean", "tiny": "tinyint", "number": "int", "id": "bigint", "share": "float", "score": "double",
+    "price": "decimal(5,2)", "day": "date", "at": "timestamp", "local": "timestamp_ntz", "country": "string",
+    "name": "string collate UTF8_LCASE", "data": "binary", "a.b": "int",
+}  # fmt: skip
+META = Struct((Field("n", Plain("int")), Field("the.note", Plain("string"))))
+SCHEMA = Struct(
+    (
+        *(Field(name, Plain(kind)) for name, kind in KINDS.items()),
+        Field("meta", META),
+        Field("tags", ListOf(Plain("string"))),
+        Field("ID", Plain("int")),
     )
+)
+
+
+def parsed(where: Any) -> dict[str, Any] | None:
+    settings = {"input": {"path": "/in", "where": where}, "columns": ["body"], "output": {"path": "/out"}}
+    return parse_config({**settings, "row_key": "id"}).input.where
+
+
+def typed(where: Any) -> dict[str, Any] | None:
+    return typed_condition(parsed(where), SCHEMA)
+
+
+# What is given, the field that the error names, and what it says is there and is valid.
+REFUSED: list[tuple[Any, str, tuple[str, ...]]] = [
+    ("country = 'DE'", "input.where", ("{country: [DE, AT]", "a view", "dps.privatize(df.where(...))")),
+    (5, "input.where", ("5 given", "a mapping such as")),
+    ({}, "input.where", ("{} given", "a mapping such as")),
+    ({"country": []}, "input.where.country", ("[] given", "a list of values")),
+    ({"country": {}}, "input.where.country", ("{} given", *OPERATORS)),
+    ({"country": {"eq": "DE"}}, "input.where.country", ("'eq' given", *OPERATORS)),
+    ({"id": {"gte": 5}}, "input.where.id", ("'gte' given", *OPERATORS)),
+    ({"country": None}, "input.where.country", ("None given", "{null: true}")),
+    ({"country": ["DE", None]}, "input.where.country", ("None given", "{null: true}")),
+    ({"country": [["DE"]]}, "input.where.country", ("['DE'] given",)),
+    ({"country": {"ne": ["DE"]}}, "input.where.country.ne", ("['DE'] given",)),
+    ({"country": {"null": "yes"}}, "input.where.country.null", ("'yes' given", "true or false")),
+    ({"country": {"null": None}}, "input.where.country.null", ("None given", "true or false")),
+    ({"countr": "DE"}, "input.where.countr", ("'countr' is not in the input", "country", "Did you mean 'country'?")),
+    ({"_metadata.file_path": "a"}, "input.where._metadata.file_path", ("'_metadata' is not in the input",)),
+    ({"Id": 1}, "input.where.Id", ("'Id' is not in the input",)),  # id or ID
+    ({"meta.x": 1}, "input.where.meta.x", ("'x' is not in the input", "columns: n, the.note")),
+    ({"id.x": 1}, "input.where.id.x", ("no field of 'id'",)),
+    ({"day": "2026-01-01", "DAY": "2026-01-01"}, "input.where.DAY", ("one entry for each column",)),
+    ({"tags": "x"}, "input.where.tags", ("'x' given", "array<string>", "{null: true} or {null: false}")),
+    ({"data": "x"}, "input.where.data", ("binary", "{null: true} or {null: false}")),
+    ({"meta": {"ne": 1}}, "input.where.meta.ne", ("struct<", "{null: true} or {null: false}")),
+    *(({"flag": value}, "input.where.flag", ("boolean", "true or false")) for value in ("true", 1, 0.0)),
+    *(({"tiny": value}, "input.where.tiny", ("tinyint", "an integer from -128 to 127"))
+      for value in (True, "1", 1.0, 128, -129)),
+    *(({"id": value}, "input.where.id", ("bigint", "an integer from -9223372036854775808 to 9223372036854775807"))
+      for value in (2**63, -(2**63) - 1)),
+    *(({"score": value}, "input.where.score", ("double", "a finite number"))
+      for value in (True, "0.5", float("nan"), float("inf"))),
+    *(({"price": value}, "input.where.price", ("decimal(5,2)", "3 digits before its point and 2 after"))
+      for value in (True, "x", 1.005, 1000, "NaN", "Infinity")),
+    *(({"day": {"lt": value}}, "input.where.day.lt", ("date", "a day such as 2026-01-31"))
+      for value in (20260131, "today", "2026-02-30", "2026-1-31", "2026-01-31 00:00")),
+    *(({"at": value}, "input.where.at", ("timestamp", "in UTC, or with an offset"))
+      for value in (1.0, "now", "12:30", "2026-01-31 25:00", "0001-01-01 00:00+05:00", "2026-01-31 12:30 CET")),
+    *(({"local": value}, "input.where.local", ("timestamp_ntz", "without a time zone"))
+      for value in ("2026-01-31Z", "2026-01-31 12:30+01:00")),
+    *(({"country": value}, "input.where.country", ("string", "in quotes")) for value in (7, True, 1.5, "\ud800")),
+    ({"country": ["DE", 7]}, "input.where.country", ("7 given",)),
+    ({"name": 7}, "input.where.name", ("7 given", "in quotes")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("where", "field", "facts"), REFUSED, ids=[repr(case[0]) for case in REFUSED])
+def test_what_is_wrong_is_one_error(where: Any, field: str, facts: tuple[str, ...]) -> None:
+    with pytest.raises(SettingsError) as refused:
+        typed(where)
+    message = str(refused.value)
+    assert message.startswith(f"{field}: ")
+    assert [fact for fact in facts if fact not in message] == []
+    assert refused.value.__cause__ is None
+
+
+def test_a_file_of_settings_says_the_same(tmp_path: Path) -> None:
+    """YAML would take the name `null` for no text."""
+    where = "{country: [DE, NO], day: {ge: 2026-01-01}, id: 7, country_: {null: false}, flag: no}"
+    file = tmp_path / "settings.yaml"
+    file.write_text(
+        f"input: {{path: /in, where: {where}}}\ncolumns: [body]\noutput: {{path: /out}}\nrow_key: id\n"
+    )
+    expected = {
+        "country": ["DE", "NO"],
+        "day": {"ge": "2026-01-01"},
+        "id": 7,
+        "country_": {"null": False},
+        "flag": "no",
+    }
+    config = load_config(file)
+    assert config.input.where == expected
+    with pytest.raises(SettingsError, match=r"^input\.where\.id: None given"):
+        load_config(file, ["input.where.id=null"])
+    more = load_config(
+        file, ["input.where.day.lt=2026-02-01", "input.where.country=[AT]", "input.where.note.null=true"]
+    )
+    changed = {"country": ["AT"], "day": {"ge": "2026-01-01", "lt": "2026-02-01"}, "note": {"null": True}}
+    assert more.input.where == {**expected, **changed}
+    file.write_text(dumped({"input": {"path": "/in", "where": expected}}, 80))
+    assert read_settings(file)["input"]["where"] == expected
+    assert parsed({"id": {None: True}}) == {"id": {"null": True}}
+
+
+def test_the_text_of_a_condition_is_not_repeated() -> None:
+    with pytest.raises(SettingsError) as refused:
+        parsed("name = 'zanzibar'")
+    assert "zanzibar" not in str(refused.value)
+
+
+# Conditions in one line are equal, and come to the last of them.
+EQUAL: list[list[Any]] = [
+    [{"country": ["DE"]}, {"COUNTRY": "DE"}, {"country": ["DE", "DE"]}, {"country": "DE"}],
+    [{"country": ("DE", "AT", "DE")}, {"country": ["AT", "DE"]}],
+    [{"id": {"lt": 9, "ge": 1}, "flag": True}, {"flag": True, "id": {"ge": 1, "lt": 9}}],
+    [{"share": 1}, {"share": 1.0}], [{"score": -0.0}, {"score": 0}],
+    [{"price": 1.5}, {"price": "1.50"}, {"price": Decimal("1.500")}, {"price": "1.50"}],
+    [{"price": -0.0}, {"price": "0.00"}], [{"price": 999}, {"price": "999.00"}],
+    [{"day": date(2026, 1, 31)}, {"day": "2026-01-31"}],
+    [{"at": "2026-01-31"}, {"at": "2026-01-31T00:00Z"}, {"at": "2026-01-31 01:00:00.0+01:00"}, {"at": "2026-01-31 00:00 UTC"},
+     {"at": date(2026, 1, 31)}, {"at": datetime(2026, 1, 31, tzinfo=UTC)}, {"at": "2026-01-31T00:00:00+00:00"}],
+    [{"at": "2026-01-31 12:30:15.25"}, {"at": "2026-01-31T12:30:15.250000+00:00"}],
+    [{"local": "2026-01-31 12:30"}, {"local": datetime(2026, 1, 31, 12, 30)}, {"local": "2026-01-31T12:30:00"}],
+    [{"META.N": 1}, {"`meta`.`n`": 1}, {"meta.n": 1}],
+    [{"meta.`the.note`": "x"}], [{"a.b": 1}, {"`a.b`": 1}],
+    [{"tags": {"null": True}, "meta": {"null": False}}, {"meta": {"null": False}, "tags": {"null": True}}],
+    [{"country": {"null": False, "ne": "DE"}}, {"country": {"ne": "DE", "null": False}}],
+    [{"country": "today"}], [{"country": "$x'\\ 😀"}], [{"country": "007"}], [{"name": ["A", "a"]}], [None],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("conditions", EQUAL, ids=[repr(conditions[-1]) for conditions in EQUAL])
+def test_equal_conditions_have_one_spelling(conditions: list[Any]) -> None:
+    assert [typed(where) for where in conditions] == [conditions[-1]] * len(conditions)
+    spelling = [repr(typed(where)) for where in conditions]
+    assert len(set(spelling)) == 1
+    assert typed_condition(typed(conditions[0]), SCHEMA) == conditions[-1]
+
+
+def test_a_column_of_the_exact_name_comes_first() -> None:
+    assert column_place("ID", SCHEMA) == (("ID",), "int")
+    assert column_place("id", SCHEMA) == (("id",), "bigint")
+    assert column_place("a.b", SCHEMA) == (("a.b",), "int")
+    assert column_place("meta.`the.note`", SCHEMA) == (("meta", "the.note"), "string")
+
+
+@pytest.mark.parametrize(
+    ("names", "texts", "others", "hidden"),
+    [
+        ([], ["body"], [], False),
+        (["id", "lang"], ["body"], None, False),
+        (["id", "Body"], ["body"], None, True),
+        (["meta.n"], ["meta.note"], None, True),
+        (["meta"], ["comments[].text", "meta.note"], None, True),
+        (["bodyguard"], ["body"], None, False),
+        (["`a.b`"], ["a.b"], None, True),
+        (["a.b"], ["`a.b`"], None, True),
+        (["id"], ["body"], ["ID"], False),
+        (["id", "salary"], ["body"], ["id"], True),
+        (["salary.net"], ["body"], ["Salary"], False),
+        (["salary.net"], ["body"], ["salary.gross"], True),
+        (["`a.b`"], ["body"], ["a.b"], False),
+    ],
+)
+def test_which_conditions_are_shown(
+    names: list[str], texts: list[str], others: list[str] | None, hidden: bool
+) -> None:
+    assert reads_hidden(dict.fromkeys(names, 1), texts, others) is hidden

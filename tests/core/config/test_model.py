@@ -139,8 +139,6 @@ def test_an_unknown_name_is_refused_with_a_suggestion(
                 ("csv", "header", 1, "input.options.header: 1 given; valid: true or false"),
             )
         ),
-        ({"input": {"path": "/a", "where": 5}}, "input.where: 5 given; valid: a text."),
-        ({"input": {"path": "/a", "where": " "}}, "input.where: an empty text given"),
         ({"columns": "body"}, "columns: 'body' given; valid: a list."),
         ({"columns": []}, "columns: [] given; valid: a list that is not empty."),
         ({"columns": [1]}, "columns[0]: 1 given; valid: a text."),
@@ -328,37 +326,6 @@ def test_all_problems_are_listed_at_once() -> None:
 
 def test_a_long_value_is_cut() -> None:
     assert len(refused(consistency="x" * 5000)) < 200
-
-
-@pytest.mark.parametrize(
-    "where",
-    [
-        "id > 5 AND RAND ( ) < 0.5",
-        "`rand`() < 0.5",
-        "day < current_date",
-        "id IN (SELECT 1)",
-        "a = 1; DROP TABLE t",
-    ],
-)
-def test_a_predicate_that_is_not_deterministic_is_refused(where: str) -> None:
-    message = refused(input={"path": "/a", "where": where})
-    assert message.startswith("input.where: ")
-    assert "valid: a condition on the columns of each row" in message
-
-
-@pytest.mark.parametrize(
-    "where",
-    [
-        "language = 'en' AND length(body) > 10",
-        "title = 'rand() and now()'",
-        'title = "select uuid()"',
-        "`current_date` = '2024-01-01'",
-        "random > 5 AND user = 'x'",
-        r"a = 'it\'s; fine'",
-    ],
-)
-def test_a_deterministic_predicate_is_accepted(where: str) -> None:
-    assert accepted(input={"path": "/a", "where": where}).input.where == where
 
 
 def test_the_text_format_has_one_column() -> None:

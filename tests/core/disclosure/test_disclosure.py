@@ -40,7 +40,7 @@ GUARANTEE = Guarantee(
 SETTINGS: dict[str, Any] = {
     "input": {"path": "/in"}, "columns": ["body", "subject"], "row_key": "ticket", "output": {"path": "/out"},
 }  # fmt: skip
-IN_SETTINGS = ("columns", "policy", "consistency", "record_key", "output", "mechanism", "budget")
+IN_SETTINGS = ("input", "columns", "policy", "consistency", "record_key", "output", "mechanism", "budget")
 
 
 def facts(**more: Any) -> RunFacts:
@@ -174,9 +174,9 @@ CHANGES: dict[str, dict[str, Any]] = {
     "santext+": {"mechanism": {**SANTEXT, "p": 0.3}, "mapping": HALF},
     "santext, p = 1": {"mechanism": {**SANTEXT, "p": 1.0}, "mapping": HALF},
     "santext+ over all outputs": {"mechanism": {**SANTEXT, "p": 0.3}, "mapping": replace(HALF, outputs=1024)},
-    "where on the text": {"where": "Body LIKE '%x%'"},
-    "where that is hidden": {"where": "(hidden: it reads age, lang; 0123)"},
-    "where on another column": {"where": "bodyguard = 1"},
+    "where on the text": {"input": {"path": "/in", "where": {"Body": "x"}}},
+    "where on a column that is left out": {"input": {"path": "/in", "where": {"bodyguard": 1}}},
+    "where on another column": {"input": {"path": "/in", "where": {"ticket": 1}}},
     "no other column": {"other_columns": ()},
     "the row key alone": {"other_columns": ("ticket",)},
     **{
@@ -203,7 +203,7 @@ WARNED = {
     "consistency dataset", "oov keep", "numbers keep", "keep: a column", "pseudonyms of a list, dataset",
     "names by pseudonyms, dataset", "classifier, dataset", "providers, dataset", "key insecure", "record level, key insecure",
     "second release", "a corrupt record", "corrupt records", "ε of 10", "refuted", "no bound", "all words alone",
-    "where on the text", "where that is hidden", "ledger, limit passed", "classifier, importance, token",
+    "where on the text", "where on a column that is left out", "ledger, limit passed", "classifier, importance, token",
     "classifier, importance, record", "importance", "importance of a corpus", "importance of a column", "importance at random",
     "importance, record",
 }  # fmt: skip

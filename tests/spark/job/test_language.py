@@ -128,7 +128,7 @@ def test_only_the_rows_that_are_read_are_looked_at(
         "output": {"path": settings["output"]["path"] + "2", "other_columns": "keep"},
         "run": {"id": "r2"},
     }
-    settings["input"] = {**settings["input"], "where": "id >= 400"}
+    settings["input"] = {**settings["input"], "where": {"id": {"ge": 400}}}
     assert f"a sample of {ROWS} rows" in refused(settings, spark)
 
 
@@ -281,7 +281,10 @@ def test_only_ten_files_are_read(
     writer = frame.repartition(2 * MOST_FILES).write.format(form)
     (writer.partitionBy("part") if partitioned else writer).save(place)
     config = parse_config(
-        {**settings, "input": {"path": place, "format": form, "where": "part <> 'x' AND id >= 10"}}
+        {
+            **settings,
+            "input": {"path": place, "format": form, "where": {"part": {"ne": "x"}, "id": {"ge": 10}}},
+        }
     )
     plan = prepare_run(spark, config, KEY, silent)
     frames: list[DataFrame] = []

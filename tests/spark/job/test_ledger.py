@@ -312,7 +312,7 @@ class TestWhatARunSpends:
         assert after(replace(setup, run_id="second")) == 1.0  # the same draws under another name
         elsewhere = with_config(setup, output={"path": str(here / "elsewhere"), "other_columns": "keep"})
         assert after(replace(elsewhere, run_id="third")) == 1.0  # ... into another target
-        part = with_config(setup, input={"where": "id < 2"})
+        part = with_config(setup, input={"where": {"id": {"lt": 2}}})
         assert after(replace(part, run_id="fourth")) == 1.0  # ... of a part of the input
         newer = replace(setup, run_id="fifth", input_version="delta:1")
         assert after(newer) == 2.0

@@ -198,13 +198,15 @@ class TestDeletionVectors:
         source, target = str(tmp_path / "in"), str(tmp_path / "out")
         rows(spark).write.format("delta").save(source)
         first = config(
-            input={"path": source, "where": "id < 20"}, output={"path": target, "other_columns": "keep"}
+            input={"path": source, "where": {"id": {"lt": 20}}},
+            output={"path": target, "other_columns": "keep"},
         )
         run(first, spark, key=KEY)
         spark.sql(f"ALTER TABLE delta.`{target}` SET TBLPROPERTIES (delta.enableDeletionVectors = true)")
         spark.sql(f"DELETE FROM delta.`{target}` WHERE id = 7")
         more = config(
-            input={"path": source, "where": "id >= 20"}, output={"path": target, "other_columns": "keep", "mode": "append"},
+            input={"path": source, "where": {"id": {"ge": 20}}},
+            output={"path": target, "other_columns": "keep", "mode": "append"},
             audit={"consistency_scopes": 100},
         )  # fmt: skip
         facts = run(more, spark, key=KEY).facts

@@ -6,6 +6,7 @@ import os
 import time
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from chispa import assert_df_equality
@@ -22,9 +23,9 @@ from dptext_spark.spark.tables.paths import schema_of
 from dptext_spark.spark.tables.tables import Target, read_input
 
 
-def source(path: str | Path = "", table: str = "", format: str = "delta", where: str = "", **options: str):
+def source(path: str | Path = "", table: str = "", format: str = "delta", where: Any = None, **options: str):
     return SimpleNamespace(
-        path=str(path) or None, table=table or None, format=format, where=where or None, options=options
+        path=str(path) or None, table=table or None, format=format, where=where, options=options
     )
 
 
@@ -171,7 +172,9 @@ class TestReadInput:
             == 1
         )
         assert (
-            read_input(spark, source(tmp_path / "a.json", format="json", where="id > 1"), ["body"])[0].count()
+            read_input(spark, source(tmp_path / "a.json", format="json", where={"id": {"gt": 1}}), ["body"])[
+                0
+            ].count()
             == 2
         )
         with pytest.raises(DataError, match=r"'nope' is not in the input; text columns there: "):
@@ -197,7 +200,7 @@ class TestReadInput:
 
     def test_a_predicate_selects_rows(self, spark, rows: DataFrame, tmp_path: Path) -> None:
         rows.write.parquet(str(tmp_path / "p"))
-        df, _ = read_input(spark, source(tmp_path / "p", format="parquet", where="id > 1"), ["body"])
+        df, _ = read_input(spark, source(tmp_path / "p", format="parquet", where={"id": {"gt": 1}}), ["body"])
         assert sorted(row["id"] for row in df.collect()) == [2, 3]
 
     @pytest.mark.parametrize(
@@ -208,8 +211,7 @@ class TestReadInput:
              r"^input\.path: there is nothing in 'nowhere' \(PATH_NOT_FOUND\)"),
             ({"path": "", "table": "nowhere"}, DataError, r"input\.table: there is no 'nowhere' \(TABLE_OR_VIEW_NOT_FOUND\)"),
             ({"format": "orc"}, SettingsError, r"input\.format: 'orc' given; valid: delta, parquet"),
-            ({"where": "idd > 1"}, SettingsError, r"input\.where: 'idd' is not in the input; columns: id, body"),
-            ({"where": "id >"}, SettingsError, r"input\.where: it is no condition that can be read"),
+            ({"where": {"idd": 1}}, SettingsError, r"input\.where\.idd: 'idd' is not in the input; columns: id, body"),
         ],
     )  # fmt: skip
     def test_what_cannot_be_read(self, spark, rows: DataFrame, tmp_path: Path, changes, kind, said) -> None:
@@ -222,7 +224,7 @@ class TestReadInput:
         assert "formats" not in str(caught.value) or "format" in changes  # where nothing is, no format helps
 
 
-def _delta(changes: dict[str, str]) -> dict[str, str]:
+def _delta(changes: dict[str, Any]) -> dict[str, Any]:
     """Without a format of its own, a place that does not exist is asked for as Delta."""
     return {"format": "delta", **changes} if "path" in changes else changes
 
