@@ -486,7 +486,7 @@ class TestInputs:
             output={"table": "clean_notes", "other_columns": ["customer"]},
         )  # fmt: skip
         assert run(config, spark, key=KEY).facts["rows"] == 30
-        assert spark.table("clean_notes").columns == ["customer", "body", "note"]
+        assert spark.table("clean_notes").columns == ["id", "customer", "body", "note"]
 
     @pytest.mark.parametrize(
         "keys",
