@@ -1,13 +1,16 @@
-"""`register` on a classic session: the job's bytes, one release a name, the ledger, and what is called or given wrongly."""
+"""`register` on a classic session: the model's bytes, one release a name, the ledger, and what is called or given wrongly."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
+from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 pytest.importorskip("pyspark", reason="the extra [spark] is not installed")
@@ -17,7 +20,6 @@ from pyspark.sql import functions
 
 from dptext_spark import spark as dps
 from dptext_spark.config.load import parse_config
-from dptext_spark.config.model import RunConfig
 from dptext_spark.errors import DataError, RunError, SettingsError
 from dptext_spark.ledger.entry import SPENT, VOID, Entry
 from dptext_spark.lexicon.lexicon import Lexicon
@@ -36,16 +38,16 @@ KEY, OTHER = (RunKey(hashlib.sha256(name).digest()) for name in (b"one", b"anoth
 WORD = "zorblax"  # that no lexicon has: an error that held a text would show it
 TEXTS = (f"good news about the time {WORD}", "", None, "the people of the day said: what, NOW?")
 ROWS = [(i, f"c{i % 3}", TEXTS[i % 4]) for i in range(24)]
+Register = Callable[..., dps.Registration]
 
 
 @pytest.fixture(scope="module")
 def house(session: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An input, and a lexicon of 600 words."""
     folder = tmp_path_factory.mktemp("sql")
-    frame = session.createDataFrame(ROWS, "id long, customer string, body string").selectExpr(
-        "*", "'a' AS `the.note`"
-    )
-    frame.repartition(3).write.format("delta").save(str(folder / "in"))
+    frame = session.createDataFrame(ROWS, "id long, customer string, body string")
+    frame = frame.selectExpr("*", "'a' AS `the.note`").repartition(3)
+    frame.write.format("delta").save(str(folder / "in"))
     beginning(Lexicon.default(), 600).save(folder / "lexicon")
     return folder
 
@@ -59,9 +61,7 @@ def reviews(spark: Any, house: Path) -> str:
 
 @pytest.fixture(autouse=True)
 def dropped(spark: Any) -> Iterator[None]:
-    """No function is left behind, nor found there."""
-    for name in ("dptext", "dptext_note"):
-        spark.sql(f"DROP TEMPORARY FUNCTION IF EXISTS {name}")
+    """No function is left behind."""
     yield
     for name in ("dptext", "dptext_note"):
         spark.sql(f"DROP TEMPORARY FUNCTION IF EXISTS {name}")
@@ -70,226 +70,156 @@ def dropped(spark: Any) -> Iterator[None]:
 def settings(house: Path, out: Path, level: str, **more: Any) -> dict[str, Any]:
     return {
         "input": {"path": str(house / "in")}, "columns": ["body"], "row_key": "id", "consistency": level,
-        "lexicon": {"source": str(house / "lexicon")},
+        "lexicon": {"source": str(house / "lexicon")}, "mechanism": {"name": "custext", "epsilon": 2.0},
         "output": {"path": str(out), "other_columns": "keep"}, "run": {"id": "first"},
         "audit": {"consistency_scopes": 0}, **more,
     }  # fmt: skip
 
 
-def compile_model(config: RunConfig) -> Privatizer:
-    return compile(config.mechanism, load_lexicon(config), config.policy, config.consistency)
-
-
-def model_of(house: Path, level: str, epsilon: float = 2.0) -> Privatizer:
+@cache
+def model_of(house: Path, level: str, name: str = "custext", epsilon: float = 2.0) -> Privatizer:
     """The model that the settings make."""
     config = parse_config(
-        settings(house, house / "none", level, mechanism={"name": "custext", "epsilon": epsilon})
+        settings(house, house / "none", level, mechanism={"name": name, "epsilon": epsilon})
     )
-    return compile_model(config)
+    return compile(config.mechanism, load_lexicon(config), config.policy, level)
 
 
-def counting(house: Path, folder: Path, **more: Any) -> dict[str, Any]:
+@pytest.fixture
+def counting(house: Path, tmp_path: Path) -> dict[str, Any]:
+    """What a registration is given to be charged to a ledger."""
     return {
-        "ledger": {"path": str(folder / "ledger"), **more},
-        "input": {"path": str(house / "in")},
-        "row_key": "id",
-    }
+        "ledger": {"path": str(tmp_path / "ledger")}, "input": {"path": str(house / "in")}, "row_key": "id",
+    }  # fmt: skip
+
+
+@pytest.fixture
+def register(spark: Any, house: Path) -> Register:
+    """Register a name for a model of a level under `KEY`."""
+
+    def registered(name: str = "dptext", level: str = "record", **given: Any) -> dps.Registration:
+        model = given.pop("model", None) or model_of(house, level)
+        return dps.register(spark, name, model, **{"column": "body", "key": KEY, **given})
+
+    return registered
 
 
 def entries(spark: Any, folder: Path) -> list[Entry]:
     return entries_of(spark, str(folder / "ledger")).entries
 
 
-class TestTheJobsBytes:
+class TestTheModelsBytes:
     @pytest.mark.long
     @pytest.mark.parametrize(
-        ("level", "record_key", "identity"),
+        ("level", "identity"),
         [
-            ("token", None, "id"),
-            ("record", None, "id"),
-            ("record", "customer", "customer"),
-            ("dataset", None, "id"),
+            ("token", "id"), ("token", "CAST(id AS SMALLINT)"), ("record", "id"), ("record", "customer"),
+            ("dataset", "id"),
         ],
-    )
-    def test_a_select_has_the_bytes_of_a_run(
-        self,
-        spark: Any,
-        house: Path,
-        reviews: str,
-        tmp_path: Path,
-        level: str,
-        record_key: str | None,
-        identity: str,
+    )  # fmt: skip
+    def test_a_select_has_them(
+        self, spark: Any, house: Path, reviews: str, register: Register, level: str, identity: str
     ) -> None:
-        config = settings(house, tmp_path / "out", level, mechanism={"name": "custext", "epsilon": 2.0})
-        run(parse_config({**config, "record_key": record_key}), spark, key=KEY)
-        written = {
-            row["id"]: row["body"] for row in spark.read.format("delta").load(str(tmp_path / "out")).collect()
-        }
-        dps.register(spark, "dptext", model_of(house, level), column="body", key=KEY, run_id="first")
-        found = spark.sql(f"SELECT id, dptext(body, {identity}) AS body FROM {reviews}").collect()
-        assert {row["id"]: row["body"] for row in found} == written
-        raw = {row[0]: row[2] for row in ROWS}
-        assert {key for key, text in written.items() if text is None} == {
-            key for key, text in raw.items() if text is None
-        }
-        assert {key for key, text in written.items() if text == ""} == {
-            key for key, text in raw.items() if text == ""
-        }
-        assert any(written[key] != raw[key] for key in raw)
-
-    def test_the_identity_may_be_of_another_width_and_the_rows_in_other_batches(
-        self, spark: Any, house: Path, reviews: str
-    ) -> None:
-        dps.register(spark, "dptext", model_of(house, "token"), column="body", key=KEY, run_id="first")
-        by = {
-            cast: spark.sql(
-                f"SELECT id, dptext(body, {cast}) AS body FROM {reviews} DISTRIBUTE BY id % {parts}"
-            ).collect()
-            for cast, parts in (("id", 1), ("CAST(id AS SMALLINT)", 5))
-        }
-        first, second = ({row["id"]: row["body"] for row in rows} for rows in by.values())
-        assert first == second
-
-    @pytest.mark.long
-    @pytest.mark.parametrize(
-        ("change", "same"),
-        [({"run_id": "second"}, False), ({"column": "note"}, False), ({"key": OTHER}, False), ({}, True)],
-        ids=["run id", "column", "key", "nothing"],
-    )
-    def test_token_level_draws_hang_on_the_column_and_the_run_id(
-        self, spark: Any, house: Path, reviews: str, change: dict[str, Any], same: bool
-    ) -> None:
-        given = {"column": "body", "key": KEY, "run_id": "first"}
-        model = model_of(house, "token")
-        dps.register(spark, "dptext", model, **given)
-        dps.register(spark, "dptext_note", model, **{**given, **change})
-        sums = spark.sql(
-            f"SELECT count_if(dptext(body, id) <=> dptext_note(body, id)) = count(*) FROM {reviews}"
-        )
-        assert sums.first()[0] is same
+        """The bytes of a run, which the table of tests/spark/pairs compares with a plain reference."""
+        register(level=level, run_id="first")
+        query = f"SELECT id, dptext(body, {identity}) AS body FROM {reviews} DISTRIBUTE BY id % 5"
+        found = {row["id"]: row["body"] for row in spark.sql(query).collect()}
+        ids, customers, texts = (pa.array(list(values)) for values in zip(*ROWS, strict=True))
+        expected, _ = model_of(house, level).privatize(
+            texts, column="body", row_ids=ids, key=KEY, run_id="first",
+            record_ids=customers if identity == "customer" else None,
+        )  # fmt: skip
+        assert found == dict(enumerate(expected.to_pylist()))
+        assert list(found[number] for number in range(24)) != texts.to_pylist()
 
 
 class TestCalls:
+    """Each wrong call is one of test_function.py; here it goes through Spark."""
+
     @pytest.mark.parametrize(
         ("call", "said"),
         [
-            ("dptext()", r"dptext: no argument given; valid: dptext(text, identity)"),
-            ("dptext(body)", "dptext: one argument given; valid: dptext(text, identity)"),
-            ("dptext(body, id, 'x')", "dptext: 3 arguments given; valid: dptext(text, identity)"),
-            ("dptext(body, NULL)", "with a NULL identity"),
+            ("dptext()", "dptext: no argument given"),
             ("dptext(body, IF(id = 3, NULL, id))", "dptext: 1 of"),
             ("dptext(body, CAST(id AS DOUBLE))", "dptext: an identity of type double"),
-            ("dptext(id, id)", "dptext: a first argument of type int64"),
         ],
     )
     def test_a_wrong_call_ends_in_a_clear_error(
-        self, spark: Any, house: Path, reviews: str, call: str, said: str
+        self, spark: Any, reviews: str, register: Register, call: str, said: str
     ) -> None:
-        dps.register(spark, "dptext", model_of(house, "record"), key=KEY)
+        register()
         with pytest.raises(PySparkException) as error:
             spark.sql(f"SELECT {call} FROM {reviews}").collect()
         assert said in str(error.value)
         assert WORD not in str(error.value)
 
     @pytest.mark.long
-    def test_literals_are_taken(self, spark: Any, house: Path) -> None:
-        dps.register(spark, "dptext", model_of(house, "record"), key=KEY)
-        assert spark.sql("SELECT dptext(NULL, 1), dptext('', 'a'), dptext('?', X'01')").first()[:] == (
-            None,
-            "",
-            "?",
-        )
+    def test_literals_are_taken(self, spark: Any, register: Register) -> None:
+        register()
+        query = "SELECT dptext(NULL, 1), dptext('', 'a'), dptext('?', X'01')"
+        assert spark.sql(query).first()[:] == (None, "", "?")
 
 
 class TestOneNameOneRelease:
     def test_another_model_is_refused_unless_it_is_replaced_by_name(
-        self, spark: Any, house: Path, reviews: str, tmp_path: Path
+        self, spark: Any, house: Path, reviews: str, register: Register, counting: dict[str, Any]
     ) -> None:
-        first, second = model_of(house, "record"), model_of(house, "record", epsilon=3.0)
-        dps.register(spark, "dptext", first, key=KEY)
-        dps.register(spark, "DPTEXT", first, key=KEY)
+        second = model_of(house, "record", epsilon=3.0)
+        register()
+        register("DPTEXT")
         query = f"SELECT id, dptext(body, id) AS body FROM {reviews} ORDER BY id"
         before = spark.sql(query).collect()
         for change in ({"model": second}, {"key": OTHER}):
             with pytest.raises(SettingsError, match=r"name: 'DPText' stands for another .*another model"):
-                dps.register(
-                    spark,
-                    "DPText",
-                    **{"model": first, "key": KEY, **change},
-                    column="body",
-                    **counting(house, tmp_path),
-                )
+                register("DPText", **change, **counting)
         with pytest.raises(SettingsError, match=r"replace: 'other' given; valid: 'dptext'"):
-            dps.register(spark, "dptext", second, key=KEY, replace="other")
+            register(model=second, replace="other")
         assert spark.sql(query).collect() == before
-        assert not (tmp_path / "ledger").exists()
-        dps.register(spark, "dptext", second, key=KEY, replace="dptext")
+        assert not Path(counting["ledger"]["path"]).exists()
+        register(model=second, replace="dptext")
         assert spark.sql(query).collect() != before
 
-    @pytest.mark.parametrize("replaces", [False, True], ids=["plain", "replace"])
     def test_a_name_of_sparks_own_is_refused_whatever_replace_says(
-        self, spark: Any, house: Path, tmp_path: Path, replaces: bool
+        self, spark: Any, register: Register, counting: dict[str, Any]
     ) -> None:
-        model = model_of(house, "record")
-        names = (
-            "concat",
-            "nvl",
-            "mask",
-            "NVL",
-            "coalesce",
-            "cast",
-            "if",
-            "upper",
-            "left",
-            "case",
-            "range",
-            "listagg",
-        )
-        for name in names:
+        names = ["concat", "nvl", "mask", "NVL", "coalesce", "cast", "if", "upper", "left", "case", "range"]
+        for name, replaces in product([*names, "listagg"], (False, True)):
             with pytest.raises(SettingsError, match=f"name: '{name}' is a function of Spark"):
-                dps.register(
-                    spark, name, model, column="body", key=KEY, replace=name if replaces else None,
-                    **counting(house, tmp_path),
-                )  # fmt: skip
-        assert not (tmp_path / "ledger").exists()
+                register(name, replace=name if replaces else None, **counting)
+        assert not Path(counting["ledger"]["path"]).exists()
         assert spark.sql("SELECT nvl('a', 'b'), upper('a')").first()[:] == ("a", "A")
 
-    @pytest.mark.parametrize("replaces", [False, True], ids=["plain", "replace"])
-    def test_a_function_that_is_not_ours_is_not_replaced(
-        self, spark: Any, house: Path, replaces: bool
-    ) -> None:
-        dps.register(spark, "dptext", model_of(house, "record"), key=KEY)
+    def test_a_function_that_is_not_ours_is_not_replaced(self, spark: Any, register: Register) -> None:
+        register()
         for name in ("dptext_note", "dptext"):  # the second was ours
             spark.udf.register(name, lambda text, key: text)
-            with pytest.raises(
-                SettingsError, match=f"name: '{name}' is a function of Spark or of this session"
-            ):
-                dps.register(
-                    spark, name, model_of(house, "record"), key=KEY, replace=name if replaces else None
-                )
+            for replace in (None, name):
+                with pytest.raises(SettingsError, match=f"name: '{name}' is a function of Spark or of this"):
+                    register(name, replace=replace)
             assert spark.sql(f"SELECT {name}('a', 1)").first()[0] == "a"
 
-    @pytest.mark.parametrize("fails", [False, True], ids=["other", "failing"])
+    @pytest.mark.parametrize(
+        ("function", "said"),
+        [
+            (lambda text, key: text, r"name: 'dptext' was registered, but .* dropped"),
+            (lambda text, key: text + 1, r"name: 'dptext' was registered, but .* dropped"),
+            ("no function", "Spark failed with"),
+        ],
+        ids=["other", "failing", "none"],
+    )
     def test_a_call_that_does_not_draw_what_the_model_draws_is_void_and_dropped(
-        self, spark: Any, house: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: bool
-    ) -> None:
-        function = functions.udf(lambda text, key: text + 1 if fails else text)
-        monkeypatch.setattr(registering, "function_of", lambda call: function)
-        with pytest.raises(RunError, match=r"name: 'dptext' was registered, but .* dropped"):
-            dps.register(
-                spark,
-                "dptext",
-                model_of(house, "record"),
-                column="body",
-                key=KEY,
-                **counting(house, tmp_path),
-            )
+        self, spark: Any, tmp_path: Path, register: Register, counting: dict[str, Any],
+        monkeypatch: pytest.MonkeyPatch, function: Any, said: str,
+    ) -> None:  # fmt: skip
+        given = functions.udf(function) if callable(function) else function
+        monkeypatch.setattr(registering, "function_of", lambda call: given)
+        with pytest.raises(RunError, match=said):
+            register(**counting)
         assert [entry.status for entry in entries(spark, tmp_path)] == [VOID]
         assert not spark.catalog.functionExists("dptext")
 
     def test_a_key_that_workers_do_not_find_is_told_at_registration(
-        self, spark: Any, house: Path, tmp_path: Path
+        self, spark: Any, tmp_path: Path, register: Register
     ) -> None:
         path = tmp_path / "run.key"
         path.write_bytes(KEY.secret)
@@ -297,208 +227,121 @@ class TestOneNameOneRelease:
         key = RunKey.from_file(path, deliver="executors")
         path.unlink()
         with pytest.raises(RunError, match="KEY_MISSING"):
-            dps.register(spark, "dptext", model_of(house, "record"), key=key)
+            register(key=key)
         assert not spark.catalog.functionExists("dptext")
 
-    def test_a_dropped_name_is_free(self, spark: Any, house: Path) -> None:
-        dps.register(spark, "dptext", model_of(house, "record"), key=KEY)
+    def test_a_dropped_name_is_free(self, spark: Any, register: Register) -> None:
+        register()
         spark.sql("DROP TEMPORARY FUNCTION dptext")
-        made = dps.register(spark, "dptext", model_of(house, "dataset"), key=OTHER)
-        assert made.consistency == "dataset"
+        assert register(level="dataset", key=OTHER).consistency == "dataset"
 
-    def test_at_token_level_a_run_id_that_was_made_is_another_release(self, spark: Any, house: Path) -> None:
-        made = dps.register(spark, "dptext", model_of(house, "token"), column="body", key=KEY)
+    def test_at_token_level_a_run_id_that_was_made_is_another_release(self, register: Register) -> None:
+        released = register(level="token")
         with pytest.raises(SettingsError, match="run id or column"):
-            dps.register(spark, "dptext", model_of(house, "token"), column="body", key=KEY)
-        again = dps.register(
-            spark, "dptext", model_of(house, "token"), column="body", key=KEY, run_id=made.run_id
-        )
-        assert again.run_id == made.run_id
+            register(level="token")
+        assert register(level="token", run_id=released.run_id).run_id == released.run_id
 
 
 class TestTheLedger:
     @pytest.mark.long
     def test_it_is_charged_at_registration_and_once(
-        self, spark: Any, house: Path, reviews: str, tmp_path: Path
+        self, spark: Any, house: Path, reviews: str, tmp_path: Path, register: Register, counting: Any
     ) -> None:
-        model = model_of(house, "token", epsilon=2.0)
-        given = {"column": "body", "key": KEY, "run_id": "first", **counting(house, tmp_path)}
-        made = dps.register(spark, "dptext", model, **given)
-        (one,) = entries(spark, tmp_path)
-        assert (one.status, one.column, one.run_id, one.output) == (SPENT, "body", "first", "function dptext")
-        assert (one.epsilon, one.unit, one.holds) == (model.guarantee().epsilon, model.guarantee().unit, True)
+        guarantee = model_of(house, "token").guarantee()
+        charged = register(level="token", run_id="first", **counting)
+        (entry,) = entries(spark, tmp_path)
+        assert (entry.status, entry.column, entry.run_id) == (SPENT, "body", "first")
+        assert entry.output == "function dptext"
+        assert (entry.epsilon, entry.unit, entry.holds) == (guarantee.epsilon, guarantee.unit, True)
         spark.sql(f"SELECT dptext(body, id) FROM {reviews}").collect()
         assert len(entries(spark, tmp_path)) == 1
-        again = dps.register(spark, "dptext", model, **given)
-        (column,) = again.balance.columns  # type: ignore[union-attr]
-        assert (column.total, column.more) == (model.guarantee().epsilon, 0)
-        (column,) = made.balance.columns  # type: ignore[union-attr]
-        assert (column.total, column.more) == (model.guarantee().epsilon, model.guarantee().epsilon)
+        again = register(level="token", run_id="first", **counting)
+        for registration, more in ((charged, guarantee.epsilon), (again, 0)):
+            (column,) = registration.balance.columns  # type: ignore[union-attr]
+            assert (column.total, column.more) == (guarantee.epsilon, more)
 
     @pytest.mark.long
-    @pytest.mark.parametrize("level", ["token", "record"])
-    def test_a_run_with_the_same_draws_adds_nothing(
-        self, spark: Any, house: Path, tmp_path: Path, level: str
-    ) -> None:
-        config = settings(
-            house,
-            tmp_path / "out",
-            level,
-            mechanism={"name": "custext", "epsilon": 2.0},
-            ledger={"path": str(tmp_path / "ledger")},
-        )
-        run(parse_config(config), spark, key=KEY)
-        made = dps.register(
-            spark,
-            "dptext",
-            model_of(house, level),
-            column="body",
-            key=KEY,
-            run_id="first",
-            **counting(house, tmp_path),
-        )
-        (column,) = made.balance.columns  # type: ignore[union-attr]
+    @pytest.mark.parametrize(
+        ("level", "name", "epsilon"), [("token", "custext", 2.0), ("record", "laplace", 9.0)]
+    )
+    def test_it_is_that_of_a_run_and_the_same_draws_add_nothing(
+        self, spark: Any, house: Path, tmp_path: Path, register: Register, counting: Any,
+        level: str, name: str, epsilon: float,
+    ) -> None:  # fmt: skip
+        more = {"mechanism": {"name": name, "epsilon": epsilon}, "ledger": counting["ledger"]}
+        run(parse_config(settings(house, tmp_path / "out", level, **more)), spark, key=KEY)
+        model = model_of(house, level, name, epsilon)
+        same = register(model=model, run_id="first", **counting)
+        (column,) = same.balance.columns  # type: ignore[union-attr]
         assert column.more == 0
-        first, second = entries(spark, tmp_path)
-        assert first.spend == second.spend
-        assert first.kind == second.kind
+        register("dptext_note", model=model, run_id="first", **counting, key=OTHER)
+        of_a_run, of_the_same, of_another = entries(spark, tmp_path)
+        assert of_a_run.spend == of_the_same.spend
+        assert of_a_run.kind == of_the_same.kind
+        assert of_a_run.bound == of_another.bound
+        assert of_a_run.release != of_another.release
 
-    def test_past_its_limit_nothing_is_registered(self, spark: Any, house: Path, tmp_path: Path) -> None:
-        model, given = model_of(house, "record"), counting(house, tmp_path, limit=3.0)
-        dps.register(spark, "dptext", model, column="body", key=KEY, **given)
+    def test_past_its_limit_nothing_is_registered(
+        self, spark: Any, tmp_path: Path, register: Register, counting: dict[str, Any]
+    ) -> None:
+        counting["ledger"]["limit"] = 3.0
+        register(**counting)
         with pytest.raises(RunError, match=r"ledger\.limit: 3 given; ε = 2 was spent"):
-            dps.register(spark, "dptext_note", model, column="body", key=OTHER, **given)
+            register("dptext_note", key=OTHER, **counting)
         assert not spark.catalog.functionExists("dptext_note")
         assert len(entries(spark, tmp_path)) == 1
-        reason = {**given, "ledger": {**given["ledger"], "override": "for the trial"}}
-        made = dps.register(spark, "dptext_note", model, column="body", key=OTHER, **reason)
-        assert made.balance.override == "for the trial"  # type: ignore[union-attr]
+        counting["ledger"]["override"] = "for the trial"
+        overridden = register("dptext_note", key=OTHER, **counting)
+        assert overridden.balance.override == "for the trial"  # type: ignore[union-attr]
 
-    def test_what_spark_refuses_is_void(
-        self, spark: Any, house: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    def test_a_key_that_is_no_secret_has_no_epsilon(
+        self, spark: Any, tmp_path: Path, register: Register, counting: dict[str, Any]
     ) -> None:
-        monkeypatch.setattr(registering, "function_of", lambda call: "no function")
-        with pytest.raises(RunError, match="Spark failed with"):
-            dps.register(
-                spark,
-                "dptext",
-                model_of(house, "record"),
-                column="body",
-                key=KEY,
-                **counting(house, tmp_path),
-            )
-        assert [one.status for one in entries(spark, tmp_path)] == [VOID]
-        assert not spark.catalog.functionExists("dptext")
-
-    def test_a_key_that_is_no_secret_has_no_epsilon(self, spark: Any, house: Path, tmp_path: Path) -> None:
-        made = dps.register(
-            spark,
-            "dptext",
-            model_of(house, "record"),
-            column="body",
-            key=RunKey.insecure(1),
-            **counting(house, tmp_path),
-        )
-        assert [one.holds for one in entries(spark, tmp_path)] == [False]
-        assert "The key is no secret, so that no guarantee holds." in made.notes
-
-    @pytest.mark.long
-    def test_a_euclidean_distance_is_that_of_a_run(self, spark: Any, house: Path, tmp_path: Path) -> None:
-        ledger = {"path": str(tmp_path / "ledger")}
-        config = parse_config(
-            settings(
-                house,
-                tmp_path / "out",
-                "record",
-                mechanism={"name": "laplace", "epsilon": 9.0},
-                ledger=ledger,
-            )
-        )
-        run(config, spark, key=KEY)
-        dps.register(
-            spark, "dptext", compile_model(config), column="body", key=OTHER, **counting(house, tmp_path)
-        )
-        first, second = entries(spark, tmp_path)
-        assert first.bound == second.bound
-        assert first.release != second.release
+        registration = register(key=RunKey.insecure(1), **counting)
+        assert [entry.holds for entry in entries(spark, tmp_path)] == [False]
+        assert "The key is no secret, so that no guarantee holds." in registration.notes
 
     @pytest.mark.parametrize(
         ("change", "error", "said"),
         [
-            ({"input": None}, SettingsError, "input: none given beside ledger"),
-            (
-                {"ledger": {"path": "/nowhere", "limit_record": 3.0}},
-                SettingsError,
-                "ledger.limit_record: no such setting",
-            ),
-            (
-                {"ledger": {"path": "/nowhere", "limits": 3.0}},
-                SettingsError,
-                "ledger.limits: no such setting",
-            ),
+            ({"input": None}, SettingsError, "input: none given"),
+            ({"ledger": {"path": "/nowhere", "limits": 3.0}}, SettingsError, "ledger.limits: no such setting"),
             ({"input": {}}, SettingsError, "input"),
-            ({"row_key": None}, SettingsError, "row_key: none given, and the ledger"),
-            (
-                {"row_key": "nr"},
-                DataError,
-                "row_key: 'nr' is not in the input; columns there: id, customer, body, the.note",
-            ),
+            ({"row_key": None}, SettingsError, "row_key: none given"),
+            ({"row_key": "nr"}, DataError, "row_key: 'nr' is not in the input; columns there: id, customer, body, the.note"),
             ({"record_key": "customer"}, SettingsError, "row_key and record_key: both given"),
-            ({"column": None}, SettingsError, "column: none given, and the ledger"),
+            ({"column": None}, SettingsError, "column: none given"),
             ({"column": "text"}, DataError, "'text'"),
             ({"column": "BODY"}, DataError, "'BODY'"),
-            (
-                {"column": "the.note"},
-                DataError,
-                "column: 'the.note' given, but the input spells it '`the.note`'",
-            ),
+            ({"column": "the.note"}, DataError, "column: 'the.note' given, but the input spells it '`the.note`'"),
             ({"input": {"path": "/nowhere/at/all", "format": "parquet"}}, DataError, "there is nothing in"),
         ],
-    )
+    )  # fmt: skip
     def test_what_cannot_be_charged(
-        self,
-        spark: Any,
-        house: Path,
-        tmp_path: Path,
-        change: dict[str, Any],
-        error: type[Exception],
-        said: str,
-    ) -> None:
-        given = {"column": "body", "key": KEY, **counting(house, tmp_path), **change}
+        self, spark: Any, register: Register, counting: dict[str, Any], change: dict[str, Any],
+        error: type[Exception], said: str,
+    ) -> None:  # fmt: skip
         with pytest.raises(error) as raised:
-            dps.register(spark, "dptext", model_of(house, "record"), **given)
+            register(**{**counting, **change})
         assert said in str(raised.value)
-        assert not (tmp_path / "ledger").exists()
+        assert not Path(counting["ledger"]["path"]).exists()
         assert not spark.catalog.functionExists("dptext")
 
 
-class TestWhatIsSaid:
-    def test_nothing_is_counted_and_nothing_is_seen(self, spark: Any, house: Path) -> None:
-        said: list[str] = []
-        made = dps.register(
-            spark,
-            "dptext",
-            model_of(house, "token"),
-            column="body",
-            key=KEY,
-            run_id="r",
-            progress=said.append,
-        )
-        assert made.balance is None
-        assert said == [f"dptext: {note}" for note in made.notes]
-        assert any(note.startswith("Nothing is counted") for note in made.notes)
-        assert any(note.startswith("Whether identities are unique cannot be seen") for note in made.notes)
-        assert (
-            repr(made)
-            == "Registration(dptext(text, identity), token, column 'body', run id 'r', not counted)"
-        )
-        assert all(note in str(made) for note in made.notes)
-        assert "Connect" not in str(made)
+def test_without_a_ledger_it_says_that_nothing_is_counted(register: Register) -> None:
+    said: list[str] = []
+    registration = register(level="token", run_id="r", progress=said.append)
+    assert registration.balance is None
+    assert said == [f"dptext: {note}" for note in registration.notes]
+    for fact in ("Nothing is counted", "Whether identities are unique cannot be seen"):
+        assert any(note.startswith(fact) for note in registration.notes)
+    assert "Connect" not in str(registration)
 
-    def test_on_connect_a_key_that_travels_is_warned_of(self) -> None:
-        remote, file = SimpleNamespace(), RunKey(KEY.secret, source=SimpleNamespace(kind="file", place="/k"))  # type: ignore[arg-type]
-        assert registering._key_travels(remote, KEY)  # type: ignore[arg-type]
-        assert not registering._key_travels(remote, file)  # type: ignore[arg-type]
+
+def test_on_connect_a_key_that_travels_is_warned_of() -> None:
+    remote, file = SimpleNamespace(), RunKey(KEY.secret, source=SimpleNamespace(kind="file", place="/k"))  # type: ignore[arg-type]
+    assert registering._key_travels(remote, KEY)  # type: ignore[arg-type]
+    assert not registering._key_travels(remote, file)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -512,22 +355,14 @@ class TestWhatIsSaid:
         ({"run_id": "a b"}, "run.id"),
     ],
 )
-def test_what_is_given_wrongly(spark: Any, house: Path, change: dict[str, Any], said: str) -> None:
-    given = {"name": "dptext", "column": "body", "key": KEY, **change}
+def test_what_is_given_wrongly(register: Register, change: dict[str, Any], said: str) -> None:
     with pytest.raises(SettingsError) as error:
-        dps.register(spark, model=model_of(house, "token"), **given)
+        register(**{"level": "token", **change})
     assert said in str(error.value)
 
 
-def test_a_stopped_session_is_refused_and_nothing_starts(house: Path, tmp_path: Path) -> None:
+def test_a_stopped_session_is_refused_and_nothing_starts(house: Path, counting: dict[str, Any]) -> None:
     for stopped in (SimpleNamespace(_sc=SimpleNamespace(_jsc=None)), SimpleNamespace(is_stopped=True)):
         with pytest.raises(SettingsError, match="a session that was stopped; valid: one that runs"):
-            dps.register(
-                stopped,
-                "dptext",
-                model_of(house, "record"),
-                column="body",
-                key=KEY,
-                **counting(house, tmp_path),
-            )  # type: ignore[arg-type]
-    assert not (tmp_path / "ledger").exists()
+            dps.register(stopped, "dptext", model_of(house, "record"), column="body", key=KEY, **counting)  # type: ignore[arg-type]
+    assert not Path(counting["ledger"]["path"]).exists()
