@@ -18,23 +18,15 @@ from pyspark.errors import PySparkException
 from pyspark.sql import types as T
 
 ARROW = {
-    "string": pa.string(),
-    "timestamp": pa.timestamp("us", "UTC"),
-    "double": pa.float64(),
-    "boolean": pa.bool_(),
-    "integer": pa.int32(),
-    "long": pa.int64(),
-}
+    "string": pa.string(), "timestamp": pa.timestamp("us", "UTC"), "double": pa.float64(), "boolean": pa.bool_(),
+    "integer": pa.int32(), "long": pa.int64(),
+}  # fmt: skip
 
 
 class NoTable(PySparkException):
     """There is no such table."""
 
-    def __init__(self) -> None:
-        super().__init__("no table")
-
     def getCondition(self) -> str:
-        """Name the error as Delta Lake does."""
         return "DELTA_TABLE_NOT_FOUND"
 
 
@@ -46,7 +38,6 @@ class Row(dict[str, Any]):
     """A row."""
 
     def asDict(self) -> dict[str, Any]:
-        """Return a copy."""
         return dict(self)
 
 
@@ -122,19 +113,10 @@ class Memory:
         assert found is not None, query
         table = self.committed(found[2])
         if table is None:
-            raise NoTable
+            raise NoTable("no table")
         if found[1] == "DETAIL":
-            return Frame(
-                [
-                    {
-                        "format": "delta",
-                        "id": f"id-{table.id}",
-                        "location": found[2],
-                        "partitionColumns": [],
-                        "minReaderVersion": 1,
-                    }
-                ]
-            )
+            detail = {"format": "delta", "id": f"id-{table.id}", "location": found[2]}
+            return Frame([{**detail, "partitionColumns": [], "minReaderVersion": 1}])
         said = [
             {
                 "version": version, "operation": one.operation, "operationParameters": one.parameters,
@@ -147,7 +129,6 @@ class Memory:
 
     @property
     def read(self) -> Reader:
-        """Return a reader."""
         return Reader(self)
 
     def createDataFrame(self, rows: pa.Table, schema: T.StructType) -> Frame:
@@ -170,24 +151,20 @@ class Reader:
     version: int | None = None
 
     def option(self, name: str, value: Any) -> Reader:
-        """Take a version."""
         assert name == "versionAsOf"
         return Reader(self.memory, int(value))
 
     def format(self, name: str) -> Reader:
-        """Take Delta Lake."""
         assert name == "delta"
         return self
 
     def load(self, path: str) -> Frame:
-        """Return the rows."""
         table = self.memory.committed(path)
         if table is None:
-            raise NoTable
+            raise NoTable("no table")
         files = table.commits[-1 if self.version is None else self.version].files
-        rows = [
-            row for number in files if isinstance(table.files[number], list) for row in table.files[number]
-        ]
+        held = [table.files[number] for number in files]
+        rows = [row for rows in held if isinstance(rows, list) for row in rows]
         return Frame(rows, table.schema, self.memory)
 
 
@@ -201,12 +178,10 @@ class Frame:
 
     @property
     def columns(self) -> list[str]:
-        """The names."""
         assert self.schema is not None
         return self.schema.fieldNames()
 
     def collect(self) -> list[Row]:
-        """Return the rows."""
         return [Row(row) for row in self._rows]
 
     def toArrow(self) -> pa.Table:
@@ -222,7 +197,6 @@ class Frame:
         return pa.table(columns)
 
     def first(self) -> Row | None:
-        """Return the first row."""
         return Row(self._rows[0]) if self._rows else None
 
     def where(self, condition: Callable[[dict[str, Any]], bool]) -> Frame:
@@ -230,11 +204,9 @@ class Frame:
         return Frame([row for row in self._rows if condition(row)], self.schema, self._memory)
 
     def limit(self, number: int) -> Frame:
-        """Keep some."""
         return Frame(self._rows[:number], self.schema, self._memory)
 
     def count(self) -> int:
-        """Return how many there are."""
         return len(self._rows)
 
     def select(self, *_: Any) -> Frame:
@@ -245,7 +217,6 @@ class Frame:
 
     @property
     def write(self) -> Writer:
-        """Return a writer."""
         assert self._memory is not None
         return Writer(self, self._memory)
 
@@ -260,28 +231,21 @@ class Writer:
     given: dict[str, str] = field(default_factory=dict)
 
     def format(self, name: str) -> Writer:
-        """Take Delta Lake."""
-        assert name == "delta"
+        """Take Delta Lake, in any layout."""
         return self
 
-    def partitionBy(self, *_: str) -> Writer:
-        """Take any layout."""
-        return self
+    partitionBy = format
 
     def mode(self, how: str) -> Writer:
-        """Append or overwrite."""
         self.how = how
         return self
 
-    def option(self, name: str, value: str) -> Writer:
-        """Note an option."""
-        self.given[name] = value
-        return self
-
     def options(self, **more: str) -> Writer:
-        """Note several options."""
         self.given |= more
         return self
+
+    def option(self, name: str, value: str) -> Writer:
+        return self.options(**{name: value})
 
     def save(self, path: str) -> None:
         """Commit, unless the transaction was made before."""
@@ -316,7 +280,6 @@ class Functions:
 
     @staticmethod
     def col(name: str) -> Functions.Column:
-        """Name a column."""
         return Functions.Column(name)
 
     @dataclass(eq=False)
@@ -332,5 +295,4 @@ class Functions:
             return hash(self.name)
 
         def isin(self, *values: Any) -> Callable[[dict[str, Any]], bool]:
-            """Be one of several."""
             return lambda row: row[self.name] in values

@@ -16,14 +16,8 @@ from typing import Any, ClassVar
 import pytest
 from hypothesis import Phase, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import (
-    RuleBasedStateMachine,
-    initialize,
-    invariant,
-    precondition,
-    rule,
-    run_state_machine_as_test,
-)
+from hypothesis.stateful import RuleBasedStateMachine as StateMachine
+from hypothesis.stateful import initialize, invariant, precondition, rule, run_state_machine_as_test
 from pyspark.sql import types as T
 
 from dptext_spark.config.load import parse_config
@@ -139,7 +133,7 @@ def leftover_files(spark: Any, target: Any, since: float) -> list[str]:
     return [str(number) for number in table.files if number not in held]
 
 
-class Histories(RuleBasedStateMachine):
+class Histories(StateMachine):
     """Runs of one input into one target, and what else happens to them."""
 
     privatizers: ClassVar[dict[str, Privatizer]]
@@ -175,9 +169,8 @@ class Histories(RuleBasedStateMachine):
     def run_again(self, data: Any, key: int | None, point: str | None, accept: bool) -> None:
         """Run under an old run id, with its key or with another one."""
         rows = self._rows()
-        unfinished = [
-            name for name in self.asked if name in rows and rows[name]["status"] in ("started", "failed")
-        ]
+        ended = {name for name, row in rows.items() if row["status"] not in ("started", "failed")}
+        unfinished = [name for name in self.asked if name in rows.keys() - ended]
         run_id = data.draw(st.sampled_from(unfinished or list(self.asked)[-3:]))
         self._attempt(run_id, self.asked[run_id].key if key is None else key, point, False, accept)
 
