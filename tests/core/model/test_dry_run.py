@@ -16,7 +16,7 @@ from dptext_spark.model.tables import target_checks
 from dptext_spark.model.tables.delta_log import NeedsSparkError
 from dptext_spark.model.tables.local_schema import ELSEWHERE, is_here
 from dptext_spark.model.tables.table_files import LARGE_FILE
-from tests.core.model.dry_run_cases import ALL, CASES, MARKER, config_of, delta_table, write_places
+from tests.spark.job.dry_run_cases import ALL, CASES, MARKER, config_of, delta_table, write_places
 
 
 @pytest.fixture(autouse=True)

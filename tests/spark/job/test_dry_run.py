@@ -12,7 +12,7 @@ from dptext_spark.model.dry_run import check_here
 from dptext_spark.model.tables.local_schema import ELSEWHERE
 from dptext_spark.runtime.progress import Steps
 from dptext_spark.spark.runner import check_by_spark, run
-from tests.core.model.dry_run_cases import CASES, MARKER, config_of, write_places
+from tests.spark.job.dry_run_cases import CASES, MARKER, config_of, write_places
 
 
 @pytest.fixture(autouse=True)
