@@ -1,4 +1,4 @@
-"""A first look, without Spark where that can be: `dptext preview` at one sentence or rows, `start` from a table to settings."""
+"""A first look: `dptext preview` at one sentence, without Spark, or at rows; `start` from a table to settings."""
 
 from __future__ import annotations
 
@@ -27,25 +27,14 @@ def sample_of(
     encoding: str | None,
     say: Callable[[str, float | None], None],
 ) -> TableSample:
-    """Read a sample of a table, as it is written; see :mod:`dptext_spark.model.tables.table_way`."""
-    from dptext_spark.errors import SettingsError
+    """Read a sample of a table by Spark."""
     from dptext_spark.model.tables.table_files import AsText
-    from dptext_spark.model.tables.table_way import BySpark, sample_here
-
-    as_text = AsText(separator, header, encoding)
-    found = sample_here(table, format, as_text)
-    if not isinstance(found, BySpark):
-        return found
     from dptext_spark.spark.session.session import require_pyspark
 
-    try:
-        require_pyspark()
-    except SettingsError as error:
-        raise SettingsError(f"table: {table!r} is read by Spark, for {found.why}. {error}") from None
-    say(f"reading a sample by Spark, for {found.why}", None)
-    from dptext_spark.spark.table_sample import sample_by_spark
+    require_pyspark()
+    from dptext_spark.spark.table_sample import read_sample
 
-    return sample_by_spark(found, format, as_text)
+    return read_sample(table, format, AsText(separator, header, encoding), lambda step: say(step, None))
 
 
 ROWS = 5  # shown
@@ -88,7 +77,6 @@ def start(
     file = Path(_named(table)) if to is None else to
     refuse_existing(file)
     with progress() as say:
-        say("reading a sample", None)
         sample = sample_of(table, format, separator, header, encoding, say)
         of = columns_of(sample, columns or ())
         named = TableSettings(
@@ -143,7 +131,7 @@ def preview(
     encoding: Encoding = None,
     as_json: Json = False,
 ) -> None:
-    """Draw one sentence, or rows of a file, without Spark and with a fresh key: what becomes of each word, and why."""
+    """Draw one sentence, without Spark, or rows of a table, with a fresh key: what becomes of each word, and why."""
     from dataclasses import replace
 
     from dptext_spark.config.load import load_model_config

@@ -16,9 +16,7 @@ from dptext_spark.report.terminal.console import PRICE, progress, show, width, w
 
 if TYPE_CHECKING:
     from dptext_spark.config.model import RunConfig
-    from dptext_spark.model.dry_run import Checked
     from dptext_spark.report.terminal.summary import Pair
-    from dptext_spark.runtime.progress import Progress
     from dptext_spark.spark.job.job import RunResult
 
 
@@ -97,9 +95,10 @@ def _pair(settings: RunConfig, result: RunResult) -> Pair | str | None:
 def _plan(settings: RunConfig, full: bool, as_json: bool) -> None:
     from dptext_spark.report.terminal.plan import as_record, plan, screen
     from dptext_spark.report.terminal.plan import full as whole
+    from dptext_spark.spark.runner import dry_run
 
     with progress() as say:
-        checked = _checked(settings, say)
+        checked = dry_run(settings, lambda step: say(step, None))
         planned = plan(settings, say)
     if as_json:
         write_json(as_record(planned, checked))
@@ -107,24 +106,6 @@ def _plan(settings: RunConfig, full: bool, as_json: bool) -> None:
         write(whole(planned, checked, width()))
     else:
         write(screen(planned, checked, width()))
-
-
-def _checked(settings: RunConfig, say: Progress) -> Checked:
-    """Check the run by its files, or by Spark where these do not tell."""
-    from dptext_spark.errors import DataError
-    from dptext_spark.model.dry_run import check_here
-    from dptext_spark.model.tables.delta_log import NeedsSparkError
-
-    say("reading schemas", None)
-    try:
-        return check_here(settings)
-    except OSError as error:
-        raise DataError(f"a file of the input or the target cannot be read ({error.strerror}).") from None
-    except NeedsSparkError as why:
-        say(f"asking Spark, for the input or the target {why}", None)
-    from dptext_spark.spark.runner import check_by_spark
-
-    return check_by_spark(settings, lambda step: say(step, None))
 
 
 def demo(

@@ -25,6 +25,24 @@ _CREDENTIALS = re.compile(
 _PART = re.compile(r"`((?:[^`]|``)+)`|([^.`]+)")
 
 
+# Where a path without a scheme may lead elsewhere than to this machine.
+ELSEWHERE = (
+    "HADOOP_CONF_DIR",
+    "YARN_CONF_DIR",
+    "SPARK_CONF_DIR",
+    "SPARK_REMOTE",
+    "DATABRICKS_RUNTIME_VERSION",
+)
+
+
+def is_here(path: str) -> bool:
+    """Check whether a path leads to a file of this machine, as far as its spelling and the environment tell."""
+    if path.startswith("file:"):
+        return True
+    elsewhere = any(os.environ.get(name) for name in ELSEWHERE)
+    return not elsewhere and not has_scheme(path)
+
+
 def holds_credentials(path: str) -> bool:
     """Whether a path carries a password or a signature, also where signs of it are written as %3F."""
     return any(_CREDENTIALS.search(one) for one in (path, unquote(path)))

@@ -2,7 +2,7 @@
 
 How the requirements of the settings stand after a run: by its counts, its ledger, and the newest audit of its table.
 
-Whether a run would be refused, asked of Spark where files of this machine do not tell: the same rules, and no row is read.
+The dry run: whether a run would be refused, by its own rules, and no row is read.
 """
 
 from __future__ import annotations
@@ -198,7 +198,7 @@ def _required(session: SparkSession, config: RunConfig, result: RunResult) -> Ru
             ) from None
 
 
-def check_by_spark(config: RunConfig, say: Steps) -> Checked:
+def dry_run(config: RunConfig, say: Steps) -> Checked:
     """Check a run by the session that it would have; nothing is written.
 
     No row is read but of JSON, whose types Spark takes from all records, and of CSV files that are not on this machine.
@@ -238,4 +238,4 @@ def check_by_spark(config: RunConfig, say: Steps) -> Checked:
     ours = len(our_commits(commits))
     there = target_said(config, ours, made=only_created(commits)) if commits else NEW
     read = f"the schema of {'the Delta table, ' + version if version.startswith('delta:') else 'its files'}"
-    return Checked("Spark", read, schema.names, fit.kept, there, tuple(only_the_run(config, fit.paths)), slow)
+    return Checked(read, schema.names, fit.kept, there, tuple(only_the_run(config, fit.paths)), slow)

@@ -1,7 +1,9 @@
-"""A sample of a table that Spark reads, once, for a first look. Nothing is written, and no ledger is charged.
+"""A sample of a table, for a first look. Nothing is written, and no ledger is charged.
 
-It has the size of the samples that are read without Spark: `SAMPLE_ROWS` rows of `MOST_FILES` files, evenly spaced by name. Of
-text files Spark gives the lines that they begin with, and the same code makes rows of them.
+It has at most `SAMPLE_ROWS` rows of `MOST_FILES` files, evenly spaced by name. Of text files Spark gives the lines that they
+begin with; :mod:`dptext_spark.model.tables.table_files` makes rows of them.
+
+A file or a folder of this machine wins over a catalog name.
 
 `preview`: a few rows of a table before and after, for a notebook; nothing is written, and nothing is spent.
 """
@@ -9,30 +11,34 @@ text files Spark gives the lines that they begin with, and the same code makes r
 from __future__ import annotations
 
 import gzip
+import os
 import posixpath
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
+from dptext_spark.config.locations import TABLE, has_scheme, holds_credentials
 from dptext_spark.config.sections import Input
-from dptext_spark.errors import DataError, SettingsError
+from dptext_spark.errors import DataError, NoRowsError, SettingsError, require_choice
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.model.first_look import THROWN_AWAY, draw_rows
 from dptext_spark.model.privatizer import Privatizer
-from dptext_spark.model.tables.table_checks import check_file_names
+from dptext_spark.model.tables.table_checks import FORMATS, check_file_names
 from dptext_spark.model.tables.table_files import (
+    ENDINGS,
     FIELD,
     MOST_BYTES,
     MOST_FILES,
     MOST_HEADERS,
+    PACKED,
     SAMPLE_ROWS,
     AsText,
     Beginning,
@@ -45,10 +51,10 @@ from dptext_spark.model.tables.table_files import (
     sample_of_texts,
     with_large_files,
 )
-from dptext_spark.model.tables.table_way import BySpark
 from dptext_spark.report.rows import NOTE, RowComparison, compare_rows
 from dptext_spark.runtime.display import line, side_by_side
-from dptext_spark.spark.errors import reduced, suppress_sensitive_logs
+from dptext_spark.runtime.progress import Steps, by_default
+from dptext_spark.spark.errors import JAVA_ERROR, condition_of, reduced, suppress_sensitive_logs
 from dptext_spark.spark.session.session import brief_session
 from dptext_spark.spark.tables.csv_files import partition_columns
 from dptext_spark.spark.tables.paths import quoted
@@ -70,36 +76,90 @@ if TYPE_CHECKING:
 _NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
 LINES = 2_000  # of each text file
 _FIRST = "of a table in this form Spark gives the rows that come first, and counts all"
-_PACKED = (".gz", ".bz2", ".zst", ".lz4", ".snappy", ".deflate")
+_MARK_OF_UTF16 = "\ufffd\ufffd"  # as UTF-8 reads it
 
 
-def sample_by_spark(
-    table: BySpark, format: str | None, as_text: AsText, spark: SparkSession | None = None
+class Place(NamedTuple):
+    """Where a table is.
+
+    Attributes:
+        name: its path, absolute, or its name in the catalog.
+        is_name: which of the two.
+    """
+
+    name: str
+    is_name: bool
+
+
+def place_of(table: str) -> Place:
+    """Tell paths from catalog names.
+
+    Raises:
+        SettingsError: it is neither there nor the name of a table, it is no file, or its path holds a password.
+    """
+    if holds_credentials(table):
+        raise SettingsError(
+            f"{FIELD}: the path holds a password, key or signature, which a file of settings would keep; valid: a path without, "
+            "and credentials in Spark's own settings."
+        )
+    local = Path(table.removeprefix("file://") if table.startswith("file:///") else table)
+    if local.exists():
+        if not local.is_file() and not local.is_dir():
+            raise SettingsError(
+                f"{FIELD}: {table!r} is a pipe, a device or a socket; valid: a file or a folder."
+            )
+        return Place(os.path.abspath(local), False)
+    if has_scheme(table) and not table.startswith("file:"):
+        return Place(table, False)
+    ending = f".{table.lower().rpartition('.')[2]}"
+    if TABLE.fullmatch(table) and ending not in ENDINGS and ending not in PACKED:
+        return Place(table, True)
+    raise SettingsError(
+        f"{FIELD}: {table!r} is not there; valid: a file or a folder of this machine, a path with a scheme such as s3a://, or a "
+        "catalog name such as db.table."
+    )
+
+
+def read_sample(
+    table: str | Path,
+    format: str | None = None,
+    as_text: AsText | None = None,
+    progress: Steps | None = None,
+    spark: SparkSession | None = None,
 ) -> TableSample:
-    """Read a sample by Spark.
+    """Read a sample of a table.
 
     Args:
-        table: its place.
-        format: of its files; None: by their names, or Delta.
+        table: a file, a folder, a path with a scheme, or a name in the catalog.
+        format: of its files, one of `FORMATS`; None: by their names, or Delta.
         as_text: how CSV files are written, as far as the user says.
+        progress: told each step; None tells them on stderr in a notebook or terminal.
         spark: a session; None takes the active one, or starts a local one.
 
     Raises:
-        SettingsError: there is nothing at the path, or files of several formats.
+        SettingsError: there is nothing of that name, or files of several formats.
         DataError: it cannot be read, holds no row, or is not written as it should be.
         RunError: Spark failed.
     """
+    if format is not None:
+        require_choice("format", format, FORMATS)
+    place, say = place_of(str(table)), progress or by_default()
+    if spark is None:
+        say("starting Spark")
     session = spark or brief_session()
+    say("reading a sample")
     with suppress_sensitive_logs(session):
         try:
-            found = _sample(session, table, format, as_text)
+            found = _sample(session, place, format, as_text or AsText())
         except PySparkException as error:
-            raise reduced(error, [table.place]) from None
-    return replace(found, is_name=table.is_name, way=f"Spark, for {table.why}")
+            raise reduced(error, [place.name]) from None
+        except pa.ArrowException as error:  # its text may hold private words
+            raise DataError(f"{FIELD}: a text is no valid Unicode ({type(error).__name__}).") from None
+    return replace(found, is_name=place.is_name)
 
 
-def _sample(spark: SparkSession, table: BySpark, format: str | None, as_text: AsText) -> TableSample:
-    place = table.place
+def _sample(spark: SparkSession, table: Place, format: str | None, as_text: AsText) -> TableSample:
+    place = table.name
     if table.is_name:
         try:
             df, _ = read_input(spark, Input(table=place), [])
@@ -114,47 +174,58 @@ def _sample(spark: SparkSession, table: BySpark, format: str | None, as_text: As
     if format == "delta" or (format is None and delta_version(spark, Target(path=place)) is not None):
         return _first_rows(read_input(spark, Input(path=place), [])[0], place, "delta")
     files = _files(spark, place)
-    names = [posixpath.basename(one) for one in files]
+    if not files and not os.path.isdir(place):  # Spark leaves empty files out
+        raise NoRowsError(f"{FIELD}: {place!r} has no row; valid: a table with rows.")
+    names = [posixpath.basename(file) for file in files]
     is_file = names == [posixpath.basename(place)]
     kind = "text" if format == "text" else format_of(place, names, format, is_file)
     some = evenly_spaced(sorted(files), MOST_FILES)
-    each = -(-SAMPLE_ROWS // max(len(some), 1))
-    size = sum(files.values())
-    if kind in ("parquet", "text"):
-        reader = spark.read if is_file else spark.read.option("basePath", place)
-        read = [reader.format(kind).load(escaped(one)) for one in some]
-        folders = () if is_file else partition_columns(spark, {}, kind, escaped_if_there(spark, place))
-        if folders:
-            typed = [with_texts(one.schema, folders) for one in read]
-            read = [
-                reader.schema(kinds).format(kind).load(escaped(one))
-                for kinds, one in zip(typed, some, strict=True)
-            ]
-        parts = [one.limit(each).toArrow() for one in read]
-        is_all = len(some) == len(files)
-        if kind == "parquet":
-            rows, exact = sum(one.count() for one in read), is_all
-            if not is_all:
-                rows = round(rows * size / max(sum(files[one] for one in some), 1))
-        else:
-            rows, exact = (
-                sum(one.num_rows for one in parts),
-                is_all and all(one.num_rows < each for one in parts),
-            )
-            rows = rows if exact else round(rows * size / max(_bytes_of(parts), 1))
-        return made_sample(place, kind, parts, rows, exact, len(files), len(some))
-    encoding = encoding_of_json(as_text.encoding) if kind == "json" else as_text.encoding
     folders = (
         ()
         if is_file
         else partition_columns(spark, {}, kind.replace("tsv", "csv"), escaped_if_there(spark, place))
     )
-    texts = [_beginning(spark, one, encoding)._replace(partitions=_values(one, folders)) for one in some]
-    made = with_large_files(sample_of_texts(place, kind, texts, size, len(files), as_text), files)
+    if kind in ("parquet", "text"):
+        return _of_rows(spark, place, kind, files, some, folders)
+    encoding = encoding_of_json(as_text.encoding) if kind == "json" else as_text.encoding
+    texts = [_beginning(spark, file, encoding)._replace(partitions=_values(file, folders)) for file in some]
+    sample = sample_of_texts(place, kind, texts, sum(files.values()), len(files), as_text)
     if kind != "json" and len(files) <= MOST_HEADERS:
-        source = Input.model_validate({"path": place, "format": kind, "options": dict(made.options)})
+        source = Input.model_validate({"path": place, "format": kind, "options": dict(sample.options)})
         check_same_columns(spark, source, elsewhere=False)
-    return made
+    return with_large_files(sample, files)
+
+
+def _of_rows(
+    spark: SparkSession,
+    place: str,
+    kind: str,
+    files: Mapping[str, int],
+    some: Sequence[str],
+    folders: Sequence[str],
+) -> TableSample:
+    """Sample Parquet files, or lines of text."""
+    reader = spark.read.option("basePath", place) if folders else spark.read
+    each = -(-SAMPLE_ROWS // max(len(some), 1))
+    parts, counts = [], []
+    for file in some:
+        try:
+            frame = reader.format(kind).load(escaped(file))
+            if folders:
+                frame = reader.schema(with_texts(frame.schema, folders)).format(kind).load(escaped(file))
+            parts.append(frame.limit(each).toArrow())
+            counts.append(frame.count() if kind == "parquet" else parts[-1].num_rows)
+        except (PySparkException, JAVA_ERROR) as error:
+            raise DataError(
+                f"{FIELD}: {posixpath.basename(file)!r} cannot be read as {kind} ({condition_of(error)}); valid: a table whose "
+                "files all are."
+            ) from None
+    is_all, size = len(some) == len(files), sum(files.values())
+    rows, exact = sum(counts), is_all and (kind == "parquet" or all(count < each for count in counts))
+    if not exact:
+        read = sum(files[file] for file in some) if kind == "parquet" else _bytes_of(parts)
+        rows = round(rows * size / max(read, 1))
+    return made_sample(place, kind, parts, rows, exact, len(files), len(some))
 
 
 def _values(file: str, columns: Sequence[str]) -> dict[str, str | None]:
@@ -193,16 +264,17 @@ def _bytes_of(parts: list[pa.Table]) -> int:
 
 
 def _beginning(spark: SparkSession, file: str, encoding: str | None) -> Beginning:
-    """Return the lines that a text file begins with.
+    """Return the lines that a text file begins with: in UTF-8, or in UTF-16 behind its mark, where no encoding is given.
 
     Raises:
         SettingsError: Spark does not read the encoding.
         DataError: the file is not in it.
     """
     name = "UTF-8" if encoding is None else encoding_of(encoding)
-    # Nothing is a separator or a quote here, so that a line is one field.
-    reader = spark.read.schema("line string").options(sep="\x01", quote="", header=False, multiLine=True)
-    lines = reader.option("encoding", name).csv(escaped(file)).limit(LINES).toArrow().column(0).to_pylist()
+    lines = _lines(spark, file, name)
+    if encoding is None and lines and (lines[0] or "").startswith(_MARK_OF_UTF16):
+        name = "UTF-16"
+        lines = _lines(spark, file, name)
     text = "".join(f"{line or ''}\n" for line in lines).removeprefix("\ufeff")
     if "\ufffd" in text:
         raise DataError(
@@ -211,8 +283,16 @@ def _beginning(spark: SparkSession, file: str, encoding: str | None) -> Beginnin
     is_all = len(lines) < LINES and len(text) <= MOST_BYTES
     text = text[:MOST_BYTES]
     raw = text.encode(name, "replace")
-    size = len(gzip.compress(raw)) if file.endswith(_PACKED) else len(raw)
+    size = len(gzip.compress(raw)) if file.lower().endswith(PACKED) else len(raw)
     return Beginning(text, size, is_all, name, posixpath.basename(file))
+
+
+def _lines(spark: SparkSession, file: str, encoding: str) -> list[str | None]:
+    """Return the first lines of a file. Nothing is a separator or a quote here, so that a line is one field."""
+    reader = spark.read.schema("line string").options(sep="\x01", quote="", header=False, multiLine=True)
+    read = reader.option("encoding", encoding).csv(escaped(file)).limit(LINES).toArrow()
+    lines: list[str | None] = read.column(0).to_pylist()
+    return lines
 
 
 MOST_ROWS = 20

@@ -41,23 +41,6 @@ def test_prepare_refuses_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert not (tmp_path / "model").exists()
 
 
-@pytest.mark.long
-def test_privatize_is_the_run_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    minimal = JOBS.parent / "conf" / "minimal.yaml"
-    (tmp_path / "in.csv").write_text("ticket_id,body\n1,the man\n")
-    given = [
-        f"input.path={tmp_path / 'in.csv'}",
-        "input.format=csv",
-        f"output.path={tmp_path / 'out'}",
-        f"ledger.path={tmp_path / 'ledger'}",
-        "mechanism.epsilon=2",
-    ]
-    sets = [word for one in given for word in ("--set", one)]
-    assert job("privatize").main([str(minimal), "--dry-run", *sets]) == 0
-    assert "ε = 2" in capsys.readouterr().out
-    assert job("privatize").main(["/none.yaml"]) == 2
-
-
 def test_audit_is_the_audit_command(capsys: pytest.CaptureFixture[str]) -> None:
     given = ["/none/out", "--against", "/none/in", "--columns", "body", "--row-key", "id"]
     assert job("audit").main([*given, "--dry-run"]) == 0

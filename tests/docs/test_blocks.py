@@ -7,8 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 import yaml
 
@@ -126,24 +124,6 @@ def ended(capsys: pytest.CaptureFixture[str]) -> Callable[[list[str]], str]:
         return " ".join(capsys.readouterr().out.split())
 
     return run
-
-
-@pytest.mark.long
-def test_the_job_can_be_planned_and_the_sentence_previewed(
-    settings: Path, ended: Callable[[list[str]], str]
-) -> None:
-    dry = [words for page, words in commands("dptext") if page == "README.md" and "--dry-run" in words]
-    assert dry == [["run", "reviews.yaml", "--dry-run"]]
-    written = yaml.safe_load(settings.read_text(encoding="utf-8"))
-    source, target = settings.parent / "in.parquet", settings.parent / "out"
-    pq.write_table(
-        pa.table({name: ["the man"] for name in (*written["columns"], written["row_key"])}), source
-    )
-    here = (f"input.path={source}", "input.format=parquet", f"output.path={target}")
-    assert "output set" in ended(["run", str(settings), "--dry-run", *(f"--set={change}" for change in here)])
-    preview = re.search(r"`dptext preview (\"[^`]*\")`", text("docs/getting-started.md"))
-    assert preview is not None
-    assert ended(["preview", preview[1].strip('"')])
 
 
 def test_the_search_for_an_epsilon_finds_one_and_audits_can_be_planned(

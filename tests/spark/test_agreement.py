@@ -10,15 +10,14 @@ from typing import Any, NamedTuple
 import pytest
 
 from dptext_spark.cli.preview import sample_of
-from dptext_spark.cli.run import _checked
 from dptext_spark.config.load import load_config, parse_config
+from dptext_spark.config.locations import ELSEWHERE
 from dptext_spark.config.model import RunConfig
 from dptext_spark.config.styles import TableSettings, settings_file
 from dptext_spark.errors import DataError, DPTextError
 from dptext_spark.model.first_look import columns_of
-from dptext_spark.model.tables.local_schema import ELSEWHERE
 from dptext_spark.randomness.draws import RunKey
-from dptext_spark.spark.runner import check_by_spark, run
+from dptext_spark.spark.runner import dry_run, run
 from dptext_spark.spark.tables.tables import Target, opened
 
 KEY = RunKey.insecure(7)
@@ -179,8 +178,7 @@ def agree(spark, folder: Path, case: Case) -> dict[str, tuple[int | str, str]]:
         by_start = load_config(file, [f"output.path={folder / 'out'}", "audit.consistency_scopes=0"])
         assert (by_start.columns, by_start.row_key) == (config.columns, config.row_key)
         config = by_start
-    found["dry run"] = ended(lambda: _checked(config, lambda *_: None))
-    found["dry run by Spark"] = ended(lambda: check_by_spark(config, lambda _: None))
+    found["dry run"] = ended(lambda: dry_run(config, lambda _: None))
     found["run"] = ended(lambda: run(config, spark, key=KEY))
     return found
 

@@ -16,10 +16,9 @@ from pyspark.sql import functions as F
 
 from dptext_spark.config.load import parse_config
 from dptext_spark.errors import DataError, DPTextError, RunError, SettingsError
-from dptext_spark.model.dry_run import check_here
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.spark.errors import TaskError, condition_of, reduced, suppress_sensitive_logs
-from dptext_spark.spark.runner import run
+from dptext_spark.spark.runner import dry_run, run
 from dptext_spark.spark.session import session
 
 MARKER = "zanzibarmarker"
@@ -64,7 +63,7 @@ def test_a_map_with_one_key_twice_names_its_column_and_the_cure(spark, tmp_path:
         "output": {"path": str(tmp_path / "out")}, "run": {"id": "r1"}, "policy": {"allow_unknown": True},
     }  # fmt: skip
     config = parse_config(settings)
-    assert "whether a map of notes holds a key twice" in check_here(config).open
+    assert "whether a map of notes holds a key twice" in dry_run(config, lambda _: None).open
     with pytest.raises(DataError, match=r"^columns: notes: a map holds one key twice.*LAST_WIN") as error:
         run(config, spark, key=RunKey.insecure(1))
     assert MARKER not in str(error.value)

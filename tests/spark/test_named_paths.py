@@ -11,16 +11,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from dptext_spark.config.load import parse_config
+from dptext_spark.config.locations import ELSEWHERE
 from dptext_spark.config.model import RunConfig
 from dptext_spark.errors import DataError, SettingsError
-from dptext_spark.model.dry_run import check_here
-from dptext_spark.model.tables.local_schema import ELSEWHERE, read_schema
 from dptext_spark.model.tables.table_files import AsText
-from dptext_spark.model.tables.table_way import BySpark, sample_here
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.spark.job.releases import source_at
-from dptext_spark.spark.runner import check_by_spark, run
-from dptext_spark.spark.table_sample import sample_by_spark
+from dptext_spark.spark.runner import dry_run, run
+from dptext_spark.spark.table_sample import read_sample
 from dptext_spark.spark.tables.tables import Target, checked_records, opened, read_input
 
 KEY = RunKey.insecure(7)
@@ -76,8 +74,6 @@ def test_every_reader_reads_the_file_of_that_name(spark, tmp_path: Path, name: s
         assert {row[column] for row in df.collect()} == {TEXTS["right"]}, format
         assert checked_records(spark, source, df) in (0, None)
         assert source_at(spark, source, df, version, "r", None).place == place
-        if format != "text":
-            assert read_schema(source, ["body"]).schema.names == tuple(df.columns)
 
 
 @pytest.mark.parametrize("name", ["a[1]", "a {1,2}*?#%20`"])
@@ -87,7 +83,7 @@ def test_a_run_writes_reads_and_accounts_by_such_names(spark, tmp_path: Path, na
     target = tmp_path / f"{name} out"
     settings = {"ledger": {"path": str(tmp_path / f"{name} ledger")}, "run": {"id": "r1"}}
     config = config_of(place, "csv", target, **settings)
-    assert check_here(config).by == "pyarrow"
+    assert dry_run(config, lambda _: None).columns == ("id", "body")
     assert run(config, spark, key=KEY).status == "succeeded"
     assert run(config, spark, key=KEY).status == "unchanged"
     assert opened(spark, Target(path=str(target))).count() == 2
@@ -96,7 +92,7 @@ def test_a_run_writes_reads_and_accounts_by_such_names(spark, tmp_path: Path, na
     settings["run"] = {"id": "r2"}
     again = {"output": {"path": str(target), "mode": "append", "fresh_noise": "accept"}, **settings}
     second = config_of(str(target), "delta", tmp_path / f"{name} again")
-    assert check_by_spark(second, lambda _: None).columns == ("id", "body")
+    assert dry_run(second, lambda _: None).columns == ("id", "body")
     assert run(second, spark, key=KEY).status == "succeeded"
     assert run(config_of(place, "csv", target, **again), spark, key=KEY).status == "succeeded"
     assert opened(spark, Target(path=str(target))).count() == 4
@@ -111,7 +107,7 @@ def test_samples_are_of_the_file_of_that_name(spark, tmp_path: Path, name: str) 
     for format, ending in FORMATS.items():
         place = write(tmp_path / format / f"{name}.{ending}", format, TEXTS["right"])
         write(tmp_path / format / f"a1.{ending}", format, TEXTS["wrong"])
-        found = sample_by_spark(BySpark(place, False, "a test"), format, AsText(header=True), spark)
+        found = read_sample(place, format, AsText(header=True), spark=spark)
         assert set(found.rows["value" if format == "text" else "body"].to_pylist()) == {TEXTS["right"]}, (
             format
         )
@@ -135,16 +131,10 @@ class TestAColon:
         for path in (place, str(folder)):
             config = config_of(path, format, tmp_path / "out")
             for refuses in (
-                lambda config=config: check_here(config),
-                lambda config=config: check_by_spark(config, lambda _: None),
+                lambda config=config: dry_run(config, lambda _: None),
                 lambda config=config: run(config, spark, key=KEY),
-                lambda path=path: sample_here(path, format, AsText(header=True)),
-                lambda path=path: sample_by_spark(
-                    BySpark(path, False, "a test"), format, AsText(header=True), spark
-                ),
+                lambda path=path: read_sample(path, format, AsText(header=True), spark=spark),
             ):
-                if format == "text" and "sample_here" in refuses.__code__.co_names:
-                    continue  # which leaves it to Spark
                 with pytest.raises(DataError, match="x 12:30") as refused:
                     refuses()
                 assert "colon" in str(refused.value)
@@ -157,12 +147,11 @@ class TestAColon:
         monkeypatch.chdir(tmp_path)
         for place in (str(tmp_path / "at 12:30"), "b:c"):
             config = config_of(place, "csv", tmp_path / f"{Path(place).name}:out")
-            check_here(config)
             assert run(config, spark, key=KEY).status == "succeeded"
 
     def test_beside_a_pattern_is_refused(self, spark, tmp_path: Path) -> None:
         write(tmp_path / "b:c" / "a.csv", "csv", TEXTS["right"])
         config = config_of(str(tmp_path / "b:c" / "*.csv"), "csv", tmp_path / "out")
-        for refuses in (lambda: check_by_spark(config, lambda _: None), lambda: run(config, spark, key=KEY)):
+        for refuses in (lambda: dry_run(config, lambda _: None), lambda: run(config, spark, key=KEY)):
             with pytest.raises(DataError, match="colon"):
                 refuses()

@@ -1,4 +1,4 @@
-"""`dptext start` and `dptext preview --input`: from a table of files to settings that a run takes, without Spark."""
+"""`dptext start` and `dptext preview --input`: from a table to settings that a run takes."""
 
 from __future__ import annotations
 
@@ -23,14 +23,8 @@ from dptext_spark.config.styles import TableSettings, settings_file
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.model.first_look import beside, columns_of, paths_in, text_at
 from dptext_spark.model.tables import table_files
-from dptext_spark.model.tables.table_files import (
-    MOST_FILES,
-    SAMPLE_ROWS,
-    AsText,
-    SampleNeedsSparkError,
-    read_sample,
-)
-from dptext_spark.model.tables.table_way import BySpark, sample_here
+from dptext_spark.model.tables.table_files import SAMPLE_ROWS, AsText
+from dptext_spark.spark.table_sample import Place, place_of, read_sample
 from dptext_spark.text.policy import Policy
 
 PRIVATE = "Zebedee"
@@ -61,6 +55,11 @@ def table(rows: int = len(BODIES)) -> pa.Table:
 
 def dptext(*arguments: object) -> int:
     return main([str(one) for one in arguments])
+
+
+@pytest.fixture(autouse=True)
+def by_spark(spark) -> None:
+    """Every test reads in the session of the tests."""
 
 
 @pytest.fixture
@@ -181,20 +180,6 @@ def test_odd_names_of_columns_survive_the_file(style: str, name: str, tmp_path: 
     assert read.output.path == "/data/in_sanitized"
 
 
-def test_a_sample_is_spread_over_files_and_row_groups(tmp_path: Path) -> None:
-    for n in range(25):
-        pq.write_table(
-            pa.table({"f": [n] * 400, "at": list(range(400))}),
-            tmp_path / f"{n:02}.parquet",
-            row_group_size=100,
-        )
-    sample = read_sample(tmp_path)
-    assert (sample.total, sample.files, sample.read) == (10_000, 25, MOST_FILES)
-    assert sample.rows.num_rows == SAMPLE_ROWS
-    assert len(set(sample.rows["f"].to_pylist())) == MOST_FILES
-    assert {at // 100 for at in sample.rows["at"].to_pylist()} == {0, 1, 2, 3}
-
-
 def test_a_large_csv_is_counted_by_its_bytes(tmp_path: Path) -> None:
     row = f"1,{BODIES[2]}\n"
     (tmp_path / "t.csv").write_text("n,body\n" + row * 20_000)
@@ -226,8 +211,8 @@ def test_separator_and_header_are_found(separator: str, header: bool, tmp_path: 
 
 @pytest.mark.parametrize("separator", [";", ",", "|"])
 def test_the_line_of_excel_names_the_separator(tmp_path: Path, separator: str) -> None:
-    plain = lines(separator)
-    (tmp_path / "t.csv").write_text(f"sep={separator}\r\n{plain}")
+    plain = lines(separator).replace("\n", "\r\n")
+    (tmp_path / "t.csv").write_bytes(f"sep={separator}\r\n{plain}".encode())
     sample = read_sample(tmp_path / "t.csv")
     assert (sample.rows.column_names, sample.rows.num_rows) == (HEAD, len(BODIES))
     assert sample.options == {"header": True}  # a run reads that line, too
@@ -247,9 +232,9 @@ def test_first_lines_of_files_are_compared_and_large_ones_named(
     with pytest.raises(DataError, match=r"2 files \(01\.csv, 39\.csv\) does not name the columns") as refused:
         read_sample(tmp_path)
     assert PRIVATE not in str(refused.value)
-    (tmp_path / "01.csv").write_text(f"sep=;\n{names.upper()}\n")
+    (tmp_path / "01.csv").write_text(f"{names.upper()}\n")
     (tmp_path / "39.csv").write_text("")
-    assert read_sample(tmp_path).files == 40
+    assert read_sample(tmp_path).files == 39  # an empty one is none, as for a run
     (tmp_path / "39.csv").write_text("a;b\n")
     with pytest.raises(DataError, match=r"1 file \(39\.csv\) has not"):
         read_sample(tmp_path, as_text=AsText(header=False))
@@ -314,40 +299,13 @@ def test_quotes_encodings_and_packed_files_are_read(tmp_path: Path) -> None:
             read_sample(latin, as_text=AsText(encoding=unread))
 
 
-def delta(folder: Path, *commits: list[dict[str, Any]]) -> Path:
-    (folder / "_delta_log").mkdir(parents=True)
-    for n, actions in enumerate(commits):
-        (folder / "_delta_log" / f"{n:020}.json").write_text("\n".join(json.dumps(one) for one in actions))
-    return folder
-
-
-def test_a_plain_delta_table_is_its_live_files(tmp_path: Path) -> None:
-    added = [{"add": {"path": path}} for path in ("a%20b.parquet", "old.parquet")]
-    commits = [{"protocol": {"minReaderVersion": 1}}, *added], [{"remove": {"path": "old.parquet"}}]
-    folder = delta(tmp_path / "t", *commits)
-    pq.write_table(table(), folder / "a b.parquet")
-    pq.write_table(table(9), folder / "old.parquet")
-    sample = read_sample(folder)
-    assert (sample.format, sample.total) == ("delta", 4)
-
-
-@pytest.mark.parametrize(
-    "action", [{"protocol": {"minReaderVersion": 3}}, {"metaData": {"partitionColumns": ["day"]}}]
-)
-def test_other_delta_tables_need_spark(action: dict[str, Any], tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match="without Spark"):
-        read_sample(delta(tmp_path / "t", [action]))
-    with pytest.raises(SettingsError, match="first commit"):
-        read_sample(delta(tmp_path / "none"))
-
-
 BAD: dict[str, tuple[str, bytes, int, str]] = {
     "nothing there": ("", b"", 2, "is not there"),
     "no ending": ("t.bin", b"a", 2, "no known ending"),
     "empty": ("t.csv", b"", 8, "no row"),
     "a header alone": ("t.csv", b"id,body\n", 3, "has one line alone, which may name the columns"),
     "numbers": ("t.csv", b"n\n1\n2\n3\n", 3, "none of 1 holds text"),
-    "no parquet": ("t.parquet", f"{PRIVATE} is here".encode(), 3, "'t.parquet' is no Parquet file"),
+    "no parquet": ("t.parquet", f"{PRIVATE} is here".encode(), 3, "'t.parquet' cannot be read as parquet"),
     "no json": ("t.json", f"{PRIVATE} is here\n".encode(), 3, "not one JSON record a line"),
     "binary": ("t.csv", b"a,b\0c\n", 3, "zero bytes"),
     "ragged": ("t.csv", f"id,x\n{PRIVATE} a\n{PRIVATE} b\n".encode(), 3, "another number of fields"),
@@ -364,8 +322,8 @@ BAD: dict[str, tuple[str, bytes, int, str]] = {
         3,
         "nests more than 50 levels deep",
     ),
-    "an empty parquet": ("t.parquet", b"", 3, "'t.parquet' is no Parquet file"),
-    "no footer": ("t.parquet", b"PAR1 no footer", 3, "'t.parquet' is no Parquet file"),
+    "an empty parquet": ("t.parquet", b"", 8, "no row"),
+    "no footer": ("t.parquet", b"PAR1 no footer", 3, "'t.parquet' cannot be read as parquet"),
 }
 
 
@@ -496,48 +454,9 @@ def test_dictionaries_are_their_values_and_bad_text_is_refused(tmp_path: Path) -
     assert columns_of(read_sample(tmp_path / "t.parquet")).texts == ("body",)
     wrong = pa.array([f"{PRIVATE} a b ".encode() + b"\xff"]).cast(pa.string(), safe=False)
     pq.write_table(pa.table({"body": wrong}), tmp_path / "w.parquet")
-    with pytest.raises(DataError, match="no valid parquet") as refused:
+    with pytest.raises(DataError, match="a text is no valid Unicode") as refused:
         read_sample(tmp_path / "w.parquet")
     assert PRIVATE not in str(refused.value)
-
-
-def way(table: object, format: str | None = None) -> BySpark:
-    found = sample_here(str(table), format, AsText())
-    assert isinstance(found, BySpark)
-    return found
-
-
-def test_a_file_that_is_there_wins_over_a_catalog_name(here: Path) -> None:
-    assert way("db.tickets") == BySpark("db.tickets", True, "no such file is here, so it is a catalog name")
-    pq.write_table(table(), here / "db.tickets")
-    found = sample_here("db.tickets", "parquet", AsText())
-    assert not isinstance(found, BySpark)
-    assert (found.total, found.is_name, found.way) == (4, False, "pyarrow, without Spark")
-    for misspelt in ("tickets.csv", "tickets.json.gz", "no/such"):
-        with pytest.raises(SettingsError, match="is not there"):
-            way(misspelt)
-
-
-def test_what_pyarrow_does_not_read_goes_by_spark(tmp_path: Path) -> None:
-    assert way("s3a://bucket/t") == BySpark("s3a://bucket/t", False, "it is no path of this machine")
-    (tmp_path / "t.csv.zst").write_bytes(b"")
-    assert "packed" in way(tmp_path / "t.csv.zst").why
-    assert "a row a line" in way(tmp_path, "text").why
-    (tmp_path / "p" / "day=1").mkdir(parents=True)
-    pq.write_table(table(), tmp_path / "p" / "day=1" / "a.parquet")
-    assert "partitions" in way(tmp_path / "p").why
-    assert way(delta(tmp_path / "d", [{"protocol": {"minReaderVersion": 3}}])).place == str(tmp_path / "d")
-    with pytest.raises(SettingsError, match="holds a password") as refused:
-        way("s3a://me:hushed@bucket/t")
-    assert "hushed" not in str(refused.value)
-
-
-def test_too_large_a_table_goes_by_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pq.write_table(table(), tmp_path / "t.parquet")
-    monkeypatch.setattr("dptext_spark.model.tables.table_files.LARGEST_BYTES", 10)
-    assert "are the most" in way(tmp_path / "t.parquet").why
-    with pytest.raises(SampleNeedsSparkError, match="without Spark"):
-        read_sample(tmp_path / "t.parquet")
 
 
 NESTED = pa.table(
@@ -576,3 +495,17 @@ def test_nested_texts_are_shown_and_written(
     assert len(json.loads(capsys.readouterr().out)["rows"]) == 1
     assert dptext("preview", "--input", tmp_path / "t.parquet", "--column", "said.texts") == 2
     assert "Did you mean 'said.text'" in capsys.readouterr().err
+
+
+def test_a_file_that_is_there_wins_over_a_catalog_name(here: Path, tmp_path: Path) -> None:
+    assert place_of("db.tickets") == Place("db.tickets", True)
+    pq.write_table(table(), here / "db.tickets")
+    assert place_of("db.tickets") == Place(str(here / "db.tickets"), False)
+    assert place_of("s3a://bucket/t") == Place("s3a://bucket/t", False)
+    assert place_of(f"file://{tmp_path}") == Place(str(tmp_path), False)
+    for misspelt in ("tickets.csv", "tickets.json.gz", "no/such", "file:///no/such"):
+        with pytest.raises(SettingsError, match="is not there"):
+            place_of(misspelt)
+    with pytest.raises(SettingsError, match="holds a password") as refused:
+        place_of("s3a://me:hushed@bucket/t")
+    assert "hushed" not in str(refused.value)

@@ -5,11 +5,9 @@ Spark and pyarrow have types of their own; the rules of a run are checked on the
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import pyarrow as pa
 
@@ -285,46 +283,6 @@ def without(schema: Struct, kept: Sequence[str], dropped: frozenset[Parts]) -> S
             for name in kept
         )
     )
-
-
-def of_json(text: str) -> Struct | None:
-    """Read the JSON in which Spark writes a schema, into Parquet files and into the log of a Delta table.
-
-    Returns:
-        None where a text has a collation or a type is unknown here: then Spark has to tell.
-
-    Raises:
-        ValueError: it is no such JSON.
-    """
-    try:
-        found = _of_json(json.loads(text))
-    except (KeyError, TypeError, AttributeError):
-        raise ValueError("no schema") from None
-    except NotImplementedError:
-        return None
-    if not isinstance(found, Struct):
-        raise ValueError("no schema")
-    return found
-
-
-def _of_json(given: Any) -> Kind:
-    if isinstance(given, str):
-        return Plain(_SPELLED.get(given, given))
-    kind = given["type"]
-    if kind == "struct":
-        return Struct(tuple(_field_of_json(one) for one in given["fields"]))
-    if kind == "array":
-        return ListOf(_of_json(given["elementType"]))
-    if kind == "map":
-        return MapOf(_of_json(given["keyType"]), _of_json(given["valueType"]))
-    raise NotImplementedError  # a type of a user's
-
-
-def _field_of_json(given: Any) -> Field:
-    metadata = given.get("metadata") or {}
-    if "__COLLATIONS" in metadata:
-        raise NotImplementedError
-    return Field(given["name"], _of_json(given["type"]), str(metadata.get(DECLARED, "")))
 
 
 def of_arrow(schema: pa.Schema) -> Struct:

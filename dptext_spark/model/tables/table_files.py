@@ -1,18 +1,15 @@
-"""A sample of a table of files, read once by pyarrow and without Spark: Parquet, CSV, JSON lines, a folder of these, or Delta.
+"""A sample of a table for a first look, and what lines of text files become: their rows, separator, header and encoding.
 
-At most `SAMPLE_ROWS` rows of at most `MOST_FILES` files, evenly spaced by name. Of a Parquet file they are the beginnings of row
-groups that are evenly spaced; of a text file those of its first `MOST_BYTES` bytes. Messages hold no word of a file.
+At most `SAMPLE_ROWS` rows of at most `MOST_FILES` files, evenly spaced by name; of a text file those of its first `MOST_BYTES`
+bytes. Spark reads the files: see :mod:`dptext_spark.spark.table_sample`. Messages hold no word of a file.
 """
 
 from __future__ import annotations
 
-import bz2
 import codecs
 import csv
-import gzip
 import io
 import json
-import os
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,28 +17,22 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
-from urllib.parse import unquote
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from dptext_spark.config.locations import has_scheme
-from dptext_spark.errors import DataError, NoRowsError, SettingsError, require_choice
+from dptext_spark.errors import DataError, NoRowsError, SettingsError
 from dptext_spark.model.tables.schema import of_arrow
-from dptext_spark.model.tables.table_checks import check_cases, check_file_names, json_object, other_header
+from dptext_spark.model.tables.table_checks import FORMATS, check_cases, json_object, other_header
 
 FIELD = "table"
 SAMPLE_ROWS, MOST_FILES, MOST_BYTES = 1_000, 10, 400_000
-MOST_HEADERS, HEADER_BYTES = 1_000, 65_536  # files whose first lines are compared, and what is read of each
+MOST_HEADERS = 1_000  # files whose first lines are compared
 LARGE_FILE = 10**9  # bytes of a CSV file that is worth reading in parts
-LARGEST_BYTES, LARGEST_FILES = 100 << 30, 10_000  # of a table: larger ones are for Spark
 MOST_NESTED = 50  # levels of a JSON record
-FORMATS = ("delta", "parquet", "csv", "tsv", "json")
 ENDINGS = {
     ".parquet": "parquet", ".csv": "csv", ".tsv": "tsv", ".json": "json", ".jsonl": "json", ".ndjson": "json",
 }  # fmt: skip
 SEPARATORS = (",", ";", "\t", "|")
-MARKS = {codecs.BOM_UTF16_LE: "UTF-16", codecs.BOM_UTF16_BE: "UTF-16"}
 # Python's names of the encodings that Spark reads, and Spark's.
 ENCODINGS = {
     "ascii": "US-ASCII", "iso8859-1": "ISO-8859-1", "utf-8": "UTF-8", "utf-8-sig": "UTF-8", "utf-16": "UTF-16",
@@ -51,28 +42,8 @@ LONGEST_NAME = 40  # characters of what may be the name of a column
 _MARK = re.compile(r"(?i)sep=(.)\r?\n")
 _NAME = re.compile(r"[^\W\d_][\w .`'\"/#-]*")
 _NUMBER = re.compile(r"[-+]?[\d.,:/ -]*\d[\d.,:/ -]*%?")
-_LOG = "_delta_log"
 T = TypeVar("T")
-_PACKED = (".gz", ".bz2")
-_PACKED_FOR_SPARK = (".zst", ".lz4", ".snappy", ".deflate")
-PACKED = (*_PACKED, *_PACKED_FOR_SPARK)
-_PARTITION = re.compile(r"[^=/]+=[^/]*")  # the name of a folder that holds the rows of one value of a column
-
-
-class SampleNeedsSparkError(SettingsError):
-    """A table that Spark reads, and this reader does not.
-
-    Attributes:
-        why: in a few words, with no word of a file.
-    """
-
-    def __init__(self, place: str, why: str) -> None:
-        """Take the table and the reason."""
-        self.why = why
-        super().__init__(
-            f"{FIELD}: {place!r} cannot be read without Spark ({why}); valid: a table without these, or a Parquet, CSV or JSON "
-            "file with some of its rows."
-        )
+PACKED = (".gz", ".bz2", ".zst", ".lz4", ".snappy", ".deflate")
 
 
 @dataclass(frozen=True)
@@ -104,7 +75,6 @@ class TableSample:
         files: of the table; `read`: of which rows are in the sample.
         assumed: sentences on what no file says, such as whether a first line names columns.
         is_name: whether `path` is a name in Spark's catalog.
-        way: what read it, and why that.
     """
 
     path: str
@@ -117,84 +87,10 @@ class TableSample:
     options: Mapping[str, str | bool] = field(default_factory=dict)
     assumed: tuple[str, ...] = ()
     is_name: bool = False
-    way: str = "pyarrow, without Spark"
 
     def __repr__(self) -> str:
         """Return sizes; not the rows, which are private."""
         return f"TableSample({self.format}, {self.rows.num_rows:,} of {self.total:,} rows, {self.read} of {self.files} files)"
-
-
-def read_sample(path: str | Path, format: str | None = None, as_text: AsText | None = None) -> TableSample:
-    """Read a sample of a table.
-
-    Args:
-        path: a file, or a folder of files of one format.
-        format: one of `FORMATS`; None: by the names of the files.
-        as_text: how CSV files are written; None: looked for.
-
-    Raises:
-        SampleNeedsSparkError: it is too large, or of a kind that Spark alone reads.
-        SettingsError: there is nothing at the path, no table, or another format.
-        DataError: files are damaged, hold no row, or are not written as they should be.
-    """
-    if format is not None:
-        require_choice("format", format, FORMATS)
-    place = Path(os.path.abspath(path))
-    if not place.exists():
-        raise SettingsError(
-            f"{FIELD}: {str(path)!r} is not there; valid: a file or a folder of this machine (a catalog name needs Spark)."
-        )
-    if not place.is_file() and not place.is_dir():
-        raise SettingsError(
-            f"{FIELD}: {str(path)!r} is a pipe, a device or a socket; valid: a file or a folder."
-        )
-    if format == "delta" or (format is None and (place / _LOG).is_dir()):
-        files, found = _delta_files(place), "delta"
-    else:
-        files, found = _listed(place, format)
-        check_file_names(str(path), files)
-    size = sum(one.stat().st_size for one in files)
-    if size > LARGEST_BYTES or len(files) > LARGEST_FILES:
-        raise SampleNeedsSparkError(
-            str(path),
-            f"it has {len(files):,} files and {size >> 30:,} GiB, and without Spark {LARGEST_FILES:,} files and "
-            f"{LARGEST_BYTES >> 30} GiB are the most",
-        )
-    some = evenly_spaced(files, MOST_FILES)
-    each = -(-SAMPLE_ROWS // max(len(some), 1))
-    try:
-        if found in ("delta", "parquet"):
-            return _parquet(place, found, files, some, each)
-        given = as_text or AsText()
-        encoding = encoding_of_json(given.encoding) if found == "json" else given.encoding
-        texts = [_beginning(one, encoding) for one in some]
-        sizes = {str(one): one.stat().st_size for one in files}
-        sample = sample_of_texts(str(place), found, texts, size, len(files), given)
-        if found != "json":
-            _check_columns(evenly_spaced(files, MOST_HEADERS), sample, given)
-        return with_large_files(sample, sizes)
-    except OSError as error:
-        raise DataError(
-            f"{FIELD}: a file cannot be read ({error.strerror or type(error).__name__})."
-        ) from None
-    except pa.ArrowException as error:  # its text may hold private words
-        raise DataError(f"{FIELD}: a file is no valid {found} ({type(error).__name__}).") from None
-
-
-def _listed(place: Path, format: str | None) -> tuple[list[Path], str]:
-    """Return the files of a table and their format: those that lie in a folder itself, as a run reads them."""
-    if place.is_file():
-        files = [place]
-    else:
-        files = sorted(
-            one for one in place.iterdir() if one.is_file() and not one.name.startswith(("_", "."))
-        )
-        if not files and any(one.is_dir() and _PARTITION.fullmatch(one.name) for one in place.iterdir()):
-            raise SampleNeedsSparkError(str(place), "it has partitions, whose columns are in no file")
-    found = format_of(str(place), [one.name for one in files], format, place.is_file())
-    if any(one.suffix.lower() in _PACKED_FOR_SPARK for one in files):
-        raise SampleNeedsSparkError(str(place), "its files are packed in a way that is not read here")
-    return files, found
 
 
 def format_of(place: str, files: Sequence[str], format: str | None, is_file: bool) -> str:
@@ -245,69 +141,6 @@ def evenly_spaced(files: Sequence[T], most: int) -> list[T]:
     if len(files) <= most:
         return list(files)
     return [files[(2 * i + 1) * len(files) // (2 * most)] for i in range(most)]
-
-
-def _delta_files(place: Path) -> list[Path]:
-    """Return the files of a plain Delta table's last version, by its log from the first commit on.
-
-    Raises:
-        SampleNeedsSparkError: the log was shortened, or uses what this reader does not know.
-    """
-    commits = sorted((place / _LOG).glob("[0-9]" * 20 + ".json"))
-    if not commits or int(commits[0].stem) != 0 or int(commits[-1].stem) != len(commits) - 1:
-        raise SampleNeedsSparkError(
-            str(place), "its log does not begin with the first commit, or is not there"
-        )
-    live: dict[str, None] = {}
-    for commit in commits:
-        try:
-            actions = [json.loads(one) for one in commit.read_text(encoding="utf-8").splitlines() if one]
-        except ValueError:
-            raise DataError(f"{FIELD}: the log of the Delta table is damaged ({commit.name}).") from None
-        for action in actions:
-            if action.get("protocol", {}).get("minReaderVersion", 1) > 1:
-                raise SampleNeedsSparkError(
-                    str(place), "it has mapped columns, deletion vectors or other features"
-                )
-            if action.get("metaData", {}).get("partitionColumns"):
-                raise SampleNeedsSparkError(str(place), "it has partitions, whose columns are in no file")
-            if "remove" in action:
-                live.pop(unquote(action["remove"]["path"]), None)
-            if "add" in action:
-                live[unquote(action["add"]["path"])] = None
-    if any(has_scheme(name) or name.startswith("/") for name in live):
-        raise SampleNeedsSparkError(str(place), "it has files of another table, as a shallow clone has")
-    return sorted(place / name for name in live)
-
-
-def _parquet(place: Path, format: str, files: list[Path], some: list[Path], each: int) -> TableSample:
-    """Sample Parquet files."""
-    total = sum(_rows_of(one) for one in files)
-    parts = [_of_groups(pq.ParquetFile(one), each) for one in some]
-    return made_sample(str(place), format, parts, total, True, len(files), len(some))
-
-
-def _rows_of(file: Path) -> int:
-    """Return how many rows a Parquet file says that it has."""
-    try:
-        return int(pq.read_metadata(file).num_rows)
-    except pa.ArrowException as error:  # its text may hold private words
-        raise DataError(
-            f"{FIELD}: {file.name!r} is no Parquet file ({type(error).__name__}); valid: a table whose files all are."
-        ) from None
-
-
-def _of_groups(file: pq.ParquetFile, most: int) -> pa.Table:
-    """Return the first rows of row groups that are evenly spaced."""
-    groups = [n for n in range(file.num_row_groups) if file.metadata.row_group(n).num_rows]
-    chosen = [
-        groups[(2 * i + 1) * len(groups) // (2 * min(len(groups), 4))] for i in range(min(len(groups), 4))
-    ]
-    parts = []
-    for group in chosen:
-        batches = file.iter_batches(batch_size=-(-most // len(chosen)), row_groups=[group])
-        parts.append(pa.Table.from_batches([next(batches)]))
-    return pa.concat_tables(parts) if parts else file.schema_arrow.empty_table()
 
 
 class Beginning(NamedTuple):
@@ -363,36 +196,6 @@ def encoding_of_json(given: str | None) -> str:
             f"encoding: {given!r} given; valid of JSON, for Spark reads no other by lines: {valid}."
         )
     return name
-
-
-def _beginning(file: Path, encoding: str | None, most: int = MOST_BYTES) -> Beginning:
-    """Return what a file begins with, of at most so many bytes."""
-    with pa.OSFile(str(file)) as plain, pa.input_stream(plain, compression=_packing(file)) as stream:
-        raw = stream.read(most + 1)
-    whole, raw = len(raw) <= most, raw[:most]
-    marked = next((name for mark, name in MARKS.items() if raw.startswith(mark)), None)
-    name = marked or "UTF-8" if encoding is None else encoding_of(encoding)
-    try:
-        decoder = codecs.getincrementaldecoder("utf-8-sig" if name == "UTF-8" else name)()
-        text = decoder.decode(raw, final=whole)
-    except UnicodeDecodeError as error:
-        cure = "--encoding with the right one, such as ISO-8859-1" if encoding is None else "a file that is"
-        raise DataError(
-            f"{FIELD}: {file.name!r} is no {name} at byte {error.start:,}; valid: {cure}."
-        ) from None
-    return Beginning(text, _packed_size(raw, file), whole, name, file.name)
-
-
-def _packed_size(raw: bytes, file: Path) -> int:
-    """Return about how many bytes of a file these are; a stream that unpacks reads far ahead, and does not tell."""
-    packing = _packing(file)
-    if packing is None:
-        return len(raw)
-    return len(gzip.compress(raw) if packing == "gzip" else bz2.compress(raw))
-
-
-def _packing(file: Path) -> str | None:
-    return {".gz": "gzip", ".bz2": "bz2"}.get(file.suffix.lower())
 
 
 def sample_of_texts(
@@ -576,28 +379,6 @@ def _csv(
     if encoding != "UTF-8":
         options["encoding"] = encoding
     return made_sample(place, format, parts, total, exact, files, len(texts), options, tuple(assumed))
-
-
-def _check_columns(files: Sequence[Path], sample: TableSample, given: AsText) -> None:
-    """Check that CSV files have the columns of a sample, by the first row of each.
-
-    Raises:
-        DataError: naming those that have others.
-    """
-    names, other = sample.rows.column_names, []
-    for file in files:
-        text, _, is_all, _, name, _ = _beginning(file, given.encoding, HEADER_BYTES)
-        marked = _MARK.match(text)
-        usual = "\t" if sample.format == "tsv" else ","
-        separator = given.separator or (marked[1] if marked else sample.options.get("sep", usual))
-        rows = _rows(_MARK.sub("", text, count=1) if marked else text, str(separator))
-        first, more = next(rows, []), next(rows, None)
-        if not first or (more is None and not is_all):
-            continue
-        if not (_same_names(first, names) if sample.options["header"] else len(first) == len(names)):
-            other.append(name)
-    if other:
-        raise other_header(other, len(names), is_named=bool(sample.options["header"]))
 
 
 def _same_names(first: Sequence[str], names: Sequence[str]) -> bool:

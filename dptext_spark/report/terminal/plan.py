@@ -336,7 +336,7 @@ def as_record(planned: Plan, checked: Checked) -> dict[str, Json]:
 
 def _checked(checked: Checked) -> str:
     return (
-        f"Columns, keys and targets were checked by {checked.by}, which read {checked.read}. Only the run can tell: "
+        f"Columns, keys and targets were checked by Spark, which read {checked.read}. Only the run can tell: "
         f"{'; '.join(checked.open)}."
     )
 
@@ -346,7 +346,9 @@ def _entries(planned: Plan, checked: Checked) -> Iterator[tuple[str, str, int]]:
     config, statement = planned.facts.config, planned.facts.disclosure
     source, target = config.input, config.output
     kind = "catalog" if source.table else source.format
-    read = f"{source.table or source.path} ({kind}), {len(checked.columns):,} columns; {checked.by} read {checked.read}"
+    read = (
+        f"{source.table or source.path} ({kind}), {len(checked.columns):,} columns; Spark read {checked.read}"
+    )
     yield "input", read + _where(config).replace(" where", "; where", 1), 2
     if checked.slow:
         yield "slow", checked.slow, 1

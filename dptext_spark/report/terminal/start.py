@@ -44,7 +44,6 @@ def look_text(sample: TableSample, found: FirstLook, columns: int) -> str:
         ("table", f"{sample.path} ({sample.format})"),
         ("rows", f"{about}{sample.total:,}; looked at {sample.rows.num_rows:,}, in {sample.read} of {sample.files} files (at "
          f"most {SAMPLE_ROWS:,} rows of {MOST_FILES} files)"),
-        ("read by", sample.way),
         *(("assumed", one) for one in sample.assumed),
         ("text columns", ", ".join(of.texts)),
         ("no text in", ", ".join(of.nested)),
@@ -126,7 +125,6 @@ def look_record(sample: TableSample, found: FirstLook) -> dict[str, Json]:
         "restricted": RESTRICTED,
         "table": sample.path,
         "format": sample.format,
-        "read_by": sample.way,
         "rows": sample.total,
         "rows_are_exact": sample.is_exact,
         "sampled_rows": sample.rows.num_rows,

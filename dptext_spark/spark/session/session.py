@@ -22,9 +22,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dptext_spark.config.locations import normal_path
+from dptext_spark.config.locations import is_here, normal_path
 from dptext_spark.errors import RunError, SettingsError
-from dptext_spark.model.tables.local_schema import is_here
 from dptext_spark.runtime.paths import user_cache
 from dptext_spark.runtime.progress import Steps
 from dptext_spark.spark.session.java import find_java

@@ -17,15 +17,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote, urlparse
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from dptext_spark.config.sections import Input
 from dptext_spark.errors import DataError
-from dptext_spark.model.tables.delta_log import NeedsSparkError
-from dptext_spark.model.tables.local_schema import UNKNOWN_PACKING, first_text
 from dptext_spark.model.tables.table_checks import named_files, other_header
+from dptext_spark.model.tables.table_files import PACKED
 from dptext_spark.spark.tables.csv_files import CORRUPT, LENIENT, CsvLayout, csv_reader, layout_of
 from dptext_spark.spark.tables.paths import quoted
 from dptext_spark.spark.tables.schemas import frame_of
@@ -35,12 +35,17 @@ if TYPE_CHECKING:
 
 _NOTHING = "\ufdd0"  # separates the fields of a line that is one field; it is no character, by Unicode
 _BEGINNING = 65_536  # bytes of a file in which its first record ends; else Spark reads the files
+_PACKED = {".gz": "gzip", ".bz2": "bz2"}
 # Options and encodings that a first record is read by here.
 _READ_HERE = {
     "header", "sep", "delimiter", "encoding", "charset", "multiline", "quote", "escape", "mode", "recursivefilelookup",
     "pathglobfilter",
 }  # fmt: skip
 _DECODED_HERE = ("UTF-8", "UTF-16LE", "UTF-16BE", "ISO-8859-1", "US-ASCII")
+
+
+class _NotHereError(Exception):
+    """The first record of a file is for Spark to read."""
 
 
 class UnfitFile(NamedTuple):
@@ -122,7 +127,7 @@ def _compared_here(spark: SparkSession, layout: CsvLayout, source: Input) -> boo
         return False
     try:
         firsts = {address: _first_record(address, layout) for address in layout.files}
-    except (OSError, NeedsSparkError):
+    except (OSError, _NotHereError):
         return False
     distinct = [(record,) for record in {*firsts.values()} if record is not None]
     names = [f"_{number}" for number in range(len(layout.columns))]
@@ -140,14 +145,19 @@ def _first_record(address: str, layout: CsvLayout) -> str | None:
     """Return the first record of a file of this machine; None where it has none.
 
     Raises:
-        NeedsSparkError: it is elsewhere, or its record does not end where a first look ends.
+        _NotHereError: it is elsewhere, or its record does not end where a first look ends.
         OSError: it cannot be read.
     """
     parsed = urlparse(address)
     file = Path(unquote(parsed.path))
-    if parsed.scheme != "file" or file.suffix.lower() in UNKNOWN_PACKING:
-        raise NeedsSparkError("is not on this machine")
-    text = first_text(file, layout.encoding, _BEGINNING)
+    if parsed.scheme != "file" or (file.suffix.lower() in PACKED and file.suffix.lower() not in _PACKED):
+        raise _NotHereError
+    with pa.OSFile(str(file)) as plain:
+        stream = pa.input_stream(plain, compression=_PACKED.get(file.suffix.lower()))
+        raw = stream.read(_BEGINNING)
+    if len(raw) == _BEGINNING and b"\n" not in raw:
+        raise _NotHereError
+    text = raw.decode(layout.encoding, errors="replace").removeprefix("\ufeff")
     lines = io.StringIO(text, newline="")
     if layout.is_marked:
         next(lines, None)
@@ -161,7 +171,7 @@ def _first_record(address: str, layout: CsvLayout) -> str | None:
         if not layout.is_multiline or not quote or plain.count(quote) % 2 == 0:
             return record.rstrip("\r\n")
     if record:
-        raise NeedsSparkError("has a first record that goes on")
+        raise _NotHereError
     return None
 
 

@@ -16,11 +16,10 @@ from pyspark.sql import DataFrame, DataFrameReader, Row
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from dptext_spark.config.locations import absolute, normal_path
+from dptext_spark.config.locations import absolute, is_here, normal_path
 from dptext_spark.config.sections import Input, is_table_name
 from dptext_spark.errors import DataError, SettingsError, check_schema
 from dptext_spark.model.tables.delta_log import Commit, our_commits
-from dptext_spark.model.tables.local_schema import files_in, is_here
 from dptext_spark.model.tables.table_checks import (
     FORMATS,
     check_cases,
@@ -152,6 +151,17 @@ def read_input(spark: SparkSession, source: Input, columns: list[str]) -> tuple[
     files = df.inputFiles() if source.format in ("csv", "tsv") else ()
     check_header(schema_of(df.schema), source, columns, files)
     return selected(df, source.where), named
+
+
+def files_in(place: Path) -> list[Path]:
+    """Return the files below a folder, or the file itself, as Spark lists them: without hidden ones, sorted by name."""
+    if not place.is_dir():
+        return [place] if place.exists() else []
+    files = []
+    for folder, below, names in os.walk(place):
+        below[:] = [name for name in below if not name.startswith(("_", "."))]
+        files += [Path(folder, name) for name in names if not name.startswith(("_", "."))]
+    return sorted(files, key=str)
 
 
 def _folder(source: Input) -> str:

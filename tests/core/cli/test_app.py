@@ -111,9 +111,8 @@ def job(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     [
         (["--help"], ["numpy", "numba", "pyarrow", "pydantic", "pyspark", "faiss"]),
         pytest.param(["preview", "Hello world 42"], ["pandas", "pyspark", "py4j"], marks=pytest.mark.long),
-        pytest.param(["run", "TABLE", "--dry-run", "--json"], ["pyspark"], marks=pytest.mark.long),
     ],
-    ids=["help", "preview", "dry run"],
+    ids=["help", "preview"],
 )
 def test_a_command_imports_what_it_needs(arguments: list[str], unwanted: list[str], table: Path) -> None:
     if arguments[0] == "preview":
@@ -334,45 +333,6 @@ def test_wrong_input_gets_one_clear_line(
     assert len(err.splitlines()) == 1
 
 
-def test_a_dry_run_fits_one_screen_and_says_all_of_it_on_request(
-    table: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert dptext("run", table, "--dry-run", "--set", "policy.oov=keep") == 0
-    out = capsys.readouterr().out
-    assert len(out.splitlines()) <= 24
-    assert max(map(len, out.splitlines())) <= WIDTH
-    assert "UNKNOWN WORDS ARE RELEASED IN CLEAR" in plain(out)
-    assert dptext("run", table, "--dry-run", "--full", "--set", "policy.oov=keep") == 0
-    out = capsys.readouterr().out
-    assert "oov: keep" in out
-    assert dptext("run", table, "--dry-run", "--json") == 0
-    found = json.loads(capsys.readouterr().out)
-    assert "disclosure" in found
-    assert found["checked"]["columns"] == ["body"]
-    assert sorted(path.name for path in table.parent.iterdir()) == ["in.parquet", "table.yaml"]
-
-
-def test_a_dry_run_refuses_what_the_run_would(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert dptext("run", table, "--dry-run", "--set", "columns=[nope]") == 3
-    assert "columns: 'nope' is not in the input; text columns there: body." in capsys.readouterr().err
-    assert dptext("run", table, "--full") == 2
-    assert "--full: given without --dry-run" in capsys.readouterr().err
-
-
-def test_a_file_goes_before_a_style_of_its_name(
-    table: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    folder = table.parent
-    named = [f"input.path={folder / 'in.parquet'}", "input.format=parquet", f"output.path={folder / 'o'}"]
-    named += ["columns=[body]", "row_key.none=accept"]
-    assert dptext("run", "strict", "--dry-run", *(word for one in named for word in ("--set", one))) == 0
-    assert "by tem, ε = 11, at token level" in plain(capsys.readouterr().out)
-    monkeypatch.chdir(folder)
-    table.rename(table.parent / "strict")
-    assert dptext("run", "strict", "--dry-run") == 0
-    assert "by custext" in capsys.readouterr().out
-
-
 def test_run_prints_the_summary(settings: Path, job: list[Any], capsys: pytest.CaptureFixture[str]) -> None:
     assert dptext("run", settings, "-s", "mechanism.epsilon=2", "--set", "columns=[a, b]") == 0
     out, err = capsys.readouterr()
@@ -442,21 +402,6 @@ class TestCertify:
         assert found["loss"]["pairs"] == 28
         assert "certifying" in err
         assert set(found["worst_words"]) <= {f"w{c}" for c in "abcdefgh"}
-
-    def test_it_is_kept_for_runs(
-        self, model: list[str], table: Path, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        model += ["--set", "mechanism.name=truncated_laplace", "--set", "mechanism.calibration=published"]
-        assert dptext("run", table, "--dry-run", *model) == 0
-        assert "none was made; `dptext certify` makes one" in plain(capsys.readouterr().out)
-        assert dptext("certify", *model) == 0
-        out = plain(capsys.readouterr().out)
-        assert "Release of the noisy vector, refuted" in out
-        assert "Release of the word, " in out
-        assert dptext("run", table, "--dry-run", *model, "--json") == 0
-        found = json.loads(capsys.readouterr().out)
-        assert found["certificate"]["verdict"] == "refuted"
-        assert "THE GUARANTEE BELOW DOES NOT HOLD" in json.dumps(found["disclosure"])
 
     def test_a_sample(self, model: list[str], capsys: pytest.CaptureFixture[str]) -> None:
         options = (*model, "--set", "mechanism.name=truncated_laplace", "--json")

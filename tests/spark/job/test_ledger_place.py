@@ -16,7 +16,7 @@ from dptext_spark.errors import RunError, SettingsError
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.spark.job import entries, prepare
 from dptext_spark.spark.job.entries import read
-from dptext_spark.spark.runner import check_by_spark, run
+from dptext_spark.spark.runner import dry_run, run
 from dptext_spark.spark.tables.tables import Target, read_input
 
 
@@ -156,7 +156,7 @@ def test_where_nothing_can_be_written_nothing_is_read(
         columns=["value"],
         row_key={"none": "accept"},
     )
-    for refused in (lambda: run(settings, spark, key=key("a")), lambda: check_by_spark(settings, print)):
+    for refused in (lambda: run(settings, spark, key=key("a")), lambda: dry_run(settings, print)):
         with pytest.raises(SettingsError) as told:
             refused()
         assert all(

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dptext_spark.config.load import parse_config
-from dptext_spark.model.tables.local_schema import ELSEWHERE
+from dptext_spark.config.locations import ELSEWHERE
 from dptext_spark.runtime.progress import silent
 from dptext_spark.spark import runner
 from dptext_spark.spark.session import session as module

@@ -1,13 +1,10 @@
-"""The schema that rules are checked on: the same whether Spark wrote it down or a file has it."""
+"""The schema that rules are checked on: the same whether Spark or Arrow has it."""
 
 from __future__ import annotations
 
-import json
-
 import pyarrow as pa
-import pytest
 
-from dptext_spark.model.tables.schema import Field, ListOf, MapOf, Plain, Struct, of_arrow, of_json, without
+from dptext_spark.model.tables.schema import Field, ListOf, MapOf, Plain, Struct, of_arrow, without
 
 NOTE = Struct((Field("text", Plain("string")), Field("by", Plain("string"))))
 SCHEMA = Struct(
@@ -18,17 +15,6 @@ SCHEMA = Struct(
         Field("attributes", MapOf(Plain("string"), NOTE)),
     )
 )
-SPARK = {
-    "type": "struct",
-    "fields": [
-        {"name": "id", "type": "long", "nullable": True, "metadata": {}},
-        {"name": "body", "type": "string", "nullable": True, "metadata": {"__CHAR_VARCHAR_TYPE_STRING": "varchar(20)"}},
-        {"name": "notes", "type": {"type": "array", "containsNull": True, "elementType": {"type": "struct", "fields": [
-            {"name": "text", "type": "string"}, {"name": "by", "type": "string"}]}}},
-        {"name": "attributes", "type": {"type": "map", "keyType": "string", "valueContainsNull": True, "valueType": {
-            "type": "struct", "fields": [{"name": "text", "type": "string"}, {"name": "by", "type": "string"}]}}},
-    ],
-}  # fmt: skip
 
 
 def test_names_of_types_are_sparks() -> None:
@@ -37,26 +23,6 @@ def test_names_of_types_are_sparks() -> None:
         "attributes:map<string,struct<text:string,by:string>>>"
     )
     assert SCHEMA.fields[1].raw == "varchar(20)"
-
-
-def test_what_spark_writes_is_read() -> None:
-    assert of_json(json.dumps(SPARK)) == SCHEMA
-
-
-@pytest.mark.parametrize("kind", [{"type": "udt", "class": "x"}, {"type": "interval", "of": 1}])
-def test_types_that_are_not_known_are_left_to_spark(kind: dict[str, object]) -> None:
-    assert of_json(json.dumps({"type": "struct", "fields": [{"name": "a", "type": kind}]})) is None
-
-
-def test_collations_are_left_to_spark() -> None:
-    field = {"name": "a", "type": "string", "metadata": {"__COLLATIONS": {"a": "icu.UNICODE_CI"}}}
-    assert of_json(json.dumps({"type": "struct", "fields": [field]})) is None
-
-
-@pytest.mark.parametrize("text", ["", "{", "[]", '"string"', "{}", '{"type": "struct"}', "1", "null"])
-def test_what_is_no_schema(text: str) -> None:
-    with pytest.raises(ValueError, match=r"."):
-        of_json(text)
 
 
 def test_files_without_sparks_schema() -> None:

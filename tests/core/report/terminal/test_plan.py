@@ -125,9 +125,7 @@ def dry(names: tuple[str, ...] = ("id", "body", "day"), **more: Any) -> tuple[Pl
         "mechanism": {"epsilon": 2.0}, "output": {"path": "/data/out"},
     }  # fmt: skip
     config = parse_config({**least, **more})
-    checked = Checked(
-        "pyarrow", "the footers of 1 of 8 files", names, names, "new", tuple(only_the_run(config))
-    )
+    checked = Checked("the schema of its files", names, names, "new", tuple(only_the_run(config)))
     return plan(config), checked
 
 
@@ -199,6 +197,6 @@ def test_the_whole_has_settings_and_every_sentence_and_programs_get_what_was_che
     record = as_record(planned, checked)
     assert {name: value for name, value in record.items() if name != "checked"} == planned.as_dict()
     assert record["checked"] == {
-        "by": "pyarrow", "read": "the footers of 1 of 8 files", "columns": ["id", "body", "day"], "kept": ["id", "body", "day"],
+        "read": "the schema of its files", "columns": ["id", "body", "day"], "kept": ["id", "body", "day"],
         "target": "new", "open": list(checked.open), "slow": "",
     }  # fmt: skip
