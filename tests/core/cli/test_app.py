@@ -224,6 +224,8 @@ def test_calibrate_as_json_and_the_epsilon_holds(words: str, capsys: pytest.Capt
     arguments = ("--set", words, "--set", "mechanism.k=6", "--low", 0.5, "--high", 9, "--steps", 10)
     assert dptext("calibrate", *arguments, "-r", "N_w p50 < 0.4", "--json") == 0
     found = json.loads(capsys.readouterr().out)
+    assert dptext("calibrate", *arguments, "-r", "N_w p50 < 0.4") == 0
+    assert f"ε = {found['epsilon']:g} is the largest found" in capsys.readouterr().out
     assert found["exact"]
     assert found["words"] == 40 == found["words_in_lexicon"]
     assert not found["restricted"]

@@ -394,6 +394,13 @@ class TestRefusals:
         with pytest.raises(DataError, match="body: 2 texts with 1 identities"):
             run(privatizer(consistency=level), ["PRIVATE", "cat"], row_ids=pa.array([1]))
 
+    def test_a_lexicon_of_another_tokenizer(self) -> None:
+        lexicon = Lexicon(Vocabulary.of(["ten", "30"]), np.eye(2, dtype=np.float32))
+        law = CusText(k=2).compile(lexicon)
+        assert Privatizer(lexicon, law, Policy(tokenizer="whitespace")).consistency == "token"
+        with pytest.raises(DataError, match=r"^lexicon: 1 of its 2 words .* 'words', the first '30'"):
+            Privatizer(lexicon, law)
+
 
 class TestObject:
     def test_the_fingerprint_covers_everything_that_is_drawn_from(self) -> None:
