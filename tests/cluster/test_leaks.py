@@ -51,14 +51,8 @@ DRIVER_PAGES = (
     "jobs/", "stages/", "storage/", "environment/", "executors/", "SQL/", "executors/threadDump/?executorId=driver",
     "metrics/json/",
 )  # fmt: skip
-REST = (
-    "jobs",
-    "stages?details=true",
-    "allexecutors",
-    "environment",
-    "storage/rdd",
-    "sql?details=true&length=1000",
-)
+STAGES_REST, SQL_REST = "stages?details=true", "sql?details=true&length=1000"
+REST = ("jobs", STAGES_REST, "allexecutors", "environment", "storage/rdd", SQL_REST)
 
 
 def _keys(rows: int) -> list[str | None]:
@@ -281,8 +275,6 @@ def test_the_octal_spelling_is_protobufs_own() -> None:
 def test_a_planted_trace_is_found_in_a_compressed_table(tmp_path: Path) -> None:
     texts = [f"{word} {WORDS[0].decode()} {word}" for word in ("a", "b") for _ in range(500)]
     pq.write_table(pa.table({"t": texts}), tmp_path / "t.parquet", compression="zstd")
-    assert (
-        WORDS[0] not in (tmp_path / "t.parquet").read_bytes()
-        or len(list(contents(tmp_path / "t.parquet"))) == 2
-    )
-    assert traces([tmp_path / "t.parquet"], WORDS) == [(str(tmp_path / "t.parquet"), "plain", WORDS[0])]
+    file = tmp_path / "t.parquet"
+    assert WORDS[0] not in file.read_bytes() or len(list(contents(file))) == 2
+    assert traces([file], WORDS) == [(str(file), "plain", WORDS[0])]
