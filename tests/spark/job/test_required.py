@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from contextlib import redirect_stderr, redirect_stdout
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -34,12 +36,11 @@ ROWS = 40
 
 @pytest.fixture(scope="module")
 def folder(session, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A source as Delta and as CSV, whose texts each hold the marker, which the lexicon lacks."""
+    """A source whose texts each hold the marker, which the lexicon lacks."""
     place = tmp_path_factory.mktemp("required")
     rows = [(i, f"Hello {MARKER}, please call James Miller in London about the money") for i in range(ROWS)]
     frame = session.createDataFrame(rows, "id long, body string").coalesce(1)
     frame.write.format("delta").save(str(place / "in"))
-    frame.selectExpr("cast(id as string) id", "body").write.option("header", True).csv(str(place / "csv"))
     return place
 
 
@@ -89,174 +90,81 @@ def test_a_figure_that_the_model_has_not_ends_the_run_before_anything_is_written
     assert not [one for one in folder.iterdir() if one.name.startswith("never") and one != file]
 
 
+HELD = ["changed_share >= 0.01", "names_kept <= 1", "ledger_epsilon <= 1000", "record_epsilon <= 1000"]
+BROKEN = ["changed_share <= 0.000001", "names_kept <= 1"]
+APPROVAL = {"purpose": "A purpose of ours", "owner": "An owner"}
+
+
+def called(*arguments: object) -> tuple[int, str, str]:
+    """Return the exit code of a command, and what it printed."""
+    out, err = StringIO(), StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        code = main(list(map(str, arguments)))
+    return code, out.getvalue(), err.getvalue()
+
+
+@pytest.fixture(scope="module")
+def committed(session, folder: Path) -> tuple[int, str, str]:
+    """A run whose requirement is broken: the one that the tests below ask for again, under other requirements."""
+    return called("run", settings(folder, "decided", require=BROKEN))
+
+
 @pytest.mark.long
-def test_a_run_an_audit_and_a_report_decide_together(
-    spark, folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    file = settings(
-        folder,
-        "decided",
-        require=[
-            "changed_share >= 0.01",
-            "names_kept <= 1",
-            "ledger_epsilon <= 1000",
-            "record_epsilon <= 1000",
-        ],
-        approval={"purpose": "A purpose of ours", "owner": "An owner"},
-    )
-    assert main(["run", str(file), "--internal"]) == 0
-    said = " ".join(capsys.readouterr().out.split())
-    assert "required changed_share >= 0.01: holds" in said
-    assert "required names_kept <= 1: not measured" in said
-    assert "verdict not decided (2 of these answers depend on the private text, a bit each)" in said
-    assert (
-        f"next dptext audit {folder / 'decided'} --against {folder / 'in'} --config {file}; then dptext report decided"
-        in said
-    )
-    assert "PRIVATE TEXT, body: Hello" in said
-    # Again, nothing is done, and the answer is the account's.
-    assert main(["run", str(file), "--json"]) == 0
-    again = json.loads(capsys.readouterr().out)
-    assert again["status"] == "unchanged"
-    assert again["verdict"]["standing"] == "not decided"
-    assert [one["standing"] for one in again["verdict"]["requirements"]] == [
-        "holds",
-        "not measured",
-        "holds",
-        "holds",
-    ]
-    out = folder / "report.html"
-    assert main(["report", "decided", "--config", str(file), "--out", str(out)]) == 0
+def test_what_is_broken_ends_with_7_after_the_commit_and_again(spark, folder: Path, committed) -> None:
+    file, out = settings(folder, "decided", require=BROKEN), folder / "broken.html"
+    for code, printed, err in (committed, called("run", file)):
+        assert code == 7
+        assert "requirement broken: changed_share <= 1e-06. Do not publish the table of run decided." in err
+        assert MARKER not in err
+        assert MARKER not in printed
+    commands = f"dptext audit {folder / 'decided'} --against {folder / 'in'} --config {file}; then dptext report decided"
+    assert f"next {commands}" in " ".join(committed[1].split())
+    assert spark.read.format("delta").load(str(folder / "decided")).count() == ROWS
+    assert called("report", "decided", "--config", file, "--out", out)[0] == 7
+    assert '<div class="verdict broken">' in out.read_text(encoding="utf-8")
+    loose = loaded(settings(folder, "decided", require=["changed_share <= 1"]))
+    written = report("decided", loose, examine=False, spark=spark)
+    assert written.broken == []
+    assert written.facts.verdict.standing == "holds"
+
+
+@pytest.mark.long
+def test_the_account_is_the_same_with_requirements_and_without(spark, folder: Path, committed) -> None:
+    bare = run(loaded(settings(folder, "decided")), spark)  # the same run id: bound by the same settings
+    assert (bare.status, bare.verdict) == ("unchanged", None)
+    assert "verdict" not in bare.as_dict()
+    full = run(loaded(settings(folder, "decided", require=HELD, approval=APPROVAL)), spark)
+    assert full.status == "unchanged"
+    assert full.verdict is not None
+    assert full.broken == []
+    tables = folder / "decided_audit"
+    row = runs.find(spark, f"{tables}/shareable/runs", "decided")
+    assert row is not None
+    assert not {"require", "approval"} & row.settings.values.keys()
+    for name, schema in (("shareable/runs", RUNS), ("restricted/metrics", METRICS)):
+        assert spark.read.format("delta").load(f"{tables}/{name}").schema.names == schema.names
+
+
+@pytest.mark.long
+def test_a_run_an_audit_and_a_report_decide_together(spark, folder: Path, committed) -> None:
+    file = settings(folder, "decided", require=HELD, approval=APPROVAL)
+    table, source, out = folder / "decided", folder / "in", folder / "report.html"
+    code, printed, _ = called("run", file, "--json")
+    verdict = json.loads(printed)["verdict"]
+    assert (code, verdict["standing"]) == (0, "not decided")
+    standing = [entry["standing"] for entry in verdict["requirements"]]
+    assert standing == ["holds", "not measured", "holds", "holds"]
+    assert called("report", "decided", "--config", file, "--out", out)[0] == 0
     assert '<div class="verdict open">' in out.read_text(encoding="utf-8")
-    arguments = [
-        "audit",
-        str(folder / "decided"),
-        "--against",
-        str(folder / "in"),
-        "--config",
-        str(file),
-        "--json",
-    ]
-    capsys.readouterr()
-    assert main(arguments) == 0
-    audited = json.loads(capsys.readouterr().out)
-    assert audited["verdict"]["requirements"][0]["standing"] == "holds"
-    assert main(["report", "decided", "--config", str(file), "--out", str(out)]) == 0
+    code, printed, _ = called("audit", table, "--against", source, "--config", file, "--json")
+    assert code == 0
+    assert json.loads(printed)["verdict"]["requirements"][0]["standing"] == "holds"
+    assert called("report", "decided", "--config", file, "--out", out)[0] == 0
     text = out.read_text(encoding="utf-8")
     assert '<div class="verdict holds">' in text
-    assert "A purpose of ours" in text
+    assert APPROVAL["purpose"] in text
     assert MARKER.lower() not in text.lower()
     assert "RESTRICTED" not in text
-
-
-@pytest.mark.long
-def test_what_is_broken_ends_with_7_after_the_commit_and_again(
-    spark, folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    file = settings(folder, "broken", require=["changed_share <= 0.000001"])
-    for _ in range(2):
-        assert main(["run", str(file)]) == 7
-        ended = capsys.readouterr()
-        assert (
-            "requirement broken: changed_share <= 1e-06. Do not publish the table of run broken." in ended.err
-        )
-        assert MARKER not in ended.err + ended.out
-    assert spark.read.format("delta").load(str(folder / "broken")).count() == ROWS
-    out = folder / "broken.html"
-    assert main(["report", "broken", "--config", str(file), "--out", str(out)]) == 7
-    assert '<div class="verdict broken">' in out.read_text(encoding="utf-8")
-    loose = report(
-        "broken",
-        loaded(settings(folder, "broken", require=["changed_share <= 1"])),
-        examine=False,
-        spark=spark,
-    )
-    assert loose.broken == []
-    assert loose.facts.verdict.standing == "holds"
-
-
-@pytest.mark.cluster
-def test_the_account_is_the_same_with_requirements_and_without(spark, folder: Path) -> None:
-    bare = loaded(settings(folder, "plain"))
-    full = loaded(settings(folder, "plain", require=["names_kept <= 1"], approval={"purpose": "x"}))
-    first = run(bare, spark)
-    assert first.verdict is None
-    assert "verdict" not in first.as_dict()
-    then = run(full, spark)  # the same run id: bound by the same settings
-    assert then.status == "unchanged"
-    assert then.verdict is not None
-    assert then.broken == []
-    kept = runs.find(spark, f"{folder / 'plain_audit'}/shareable/runs", "plain")
-    assert kept is not None
-    assert "require" not in kept.settings.values
-    assert "approval" not in kept.settings.values
-    assert (
-        spark.read.format("delta").load(f"{folder / 'plain_audit'}/shareable/runs").schema.names == RUNS.names
-    )
-    assert (
-        spark.read.format("delta").load(f"{folder / 'plain_audit'}/restricted/metrics").schema.names
-        == METRICS.names
-    )
-
-
-@pytest.mark.cluster
-def test_a_source_that_is_a_csv_is_audited_by_its_settings_and_by_its_format(
-    spark, folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    file = settings(
-        folder, "from_csv", input={"path": str(folder / "csv"), "format": "csv", "options": {"header": True}}
-    )
-    assert main(["run", str(file)]) == 0
-    table, source = str(folder / "from_csv"), str(folder / "csv")
-    assert main(["audit", table, "--against", source, "--config", str(file), "--json"]) == 0
-    printed = capsys.readouterr().out
-    found = json.loads(printed[printed.index("{") :])
-    assert next(one["value"] for one in found["figures"] if one["name"] == "rows") == ROWS
-    assert found["source_version"].startswith("files:")
-    wrong = [
-        "audit",
-        table,
-        "--against",
-        source,
-        "--config",
-        str(file),
-        "--against-format",
-        "xml",
-        "--dry-run",
-    ]
-    assert main(wrong) == 2
-    assert (
-        "against_format: 'xml' is not known; valid: delta, parquet, csv, tsv, json, text."
-        in capsys.readouterr().err
-    )
-    named = [
-        "audit",
-        table,
-        "--against",
-        "a.table",
-        "--config",
-        str(file),
-        "--against-format",
-        "csv",
-        "--dry-run",
-    ]
-    assert main(named) == 2
-    assert "given with the catalog name 'a.table'" in capsys.readouterr().err
-
-
-@pytest.mark.long
-def test_a_run_that_cannot_be_audited_says_so_before_it_reads(
-    spark, folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    file = settings(folder, "keyless", row_key={"none": "accept"})
-    told: list[str] = []
-    run(loaded(file), spark, progress=told.append)
-    assert told[0].startswith(
-        "the table cannot be audited against its source afterwards: there is no row_key"
-    )
-    arguments = ["audit", str(folder / "keyless"), "--against", str(folder / "in"), "--columns", "body"]
-    assert main(arguments) == 2  # Delta without deletion vectors does not say which row of its file a row is
-    assert "row_key: none given, and" in capsys.readouterr().err
 
 
 def test_an_expired_approval_is_refused_before_anything_is_read(folder: Path) -> None:
