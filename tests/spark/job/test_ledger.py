@@ -20,10 +20,11 @@ from typing import Any, ClassVar
 import pytest
 from pyspark.sql import types as T
 
+from dptext_spark.cli.app import main
 from dptext_spark.config.load import parse_config
 from dptext_spark.config.model import RunConfig
 from dptext_spark.config.sections import Input, Ledger
-from dptext_spark.errors import DataError, RecordingError, RunError, SettingsError
+from dptext_spark.errors import DataError, RunError, SettingsError
 from dptext_spark.ledger.balance import Balance, balances
 from dptext_spark.ledger.entry import BEGUN, LIMIT, RESERVED, SPENT, VOID, Book, Decision, Entry
 from dptext_spark.model.privatizer import ENGINE_VERSION
@@ -360,21 +361,19 @@ class TestWhatARunSpends:
         spark.sql("CREATE VIEW only_some AS SELECT * FROM tickets WHERE id > 1")
         by_path = ledger.reserve(setup_of(spark, here, run={"id": "a"}))
         setup = setup_of(spark, here, run={"id": "b"})
-        named = replace(
-            setup, detail=None, config=parse_config({**config(here).as_dict(), "input": {"table": "tickets"}})
-        )
-        by_name = ledger.reserve(named)
+
+        def of(table: str) -> RunPlan:
+            settings = {**config(here).as_dict(), "input": {"table": table}}
+            return replace(setup, detail=None, config=parse_config(settings))
+
+        by_name = ledger.reserve(of("tickets"))
         assert total(by_path) == total(by_name) == 1.0
         assert {one.input for one in memory} == {place}
-        view = replace(
-            setup,
-            detail=None,
-            config=parse_config({**config(here).as_dict(), "input": {"table": "only_some"}}),
-        )
-        seen = ledger.reserve(view)
+        seen = ledger.reserve(of("only_some"))
         assert seen.balance.input == "table:spark_catalog.default.only_some"
         assert total(seen) == 1.0
-        assert total(ledger.reserve(replace(view, run_id="c"))) == 2.0  # a view has no version of its own
+        # A view has no version of its own.
+        assert total(ledger.reserve(replace(of("only_some"), run_id="c"))) == 2.0
 
     def test_files_by_their_names_and_options(self, spark: Any, here: Path, memory: list[Entry]) -> None:
         (here / "csv").mkdir()
@@ -404,58 +403,19 @@ class TestWhatARunSpends:
             return replace(setup, run_id=run_id, privatizer=Promising())  # type: ignore[arg-type]
 
         metric = {"kind": "metric_dp", "metric": "euclidean", "epsilon": 3.0}
-        ledger.reserve(promised("m1", **metric))
-        balance = ledger.reserve(promised("m2", **metric)).balance
+        for run_id in ("m1", "m2"):
+            balance = ledger.reserve(promised(run_id, **metric)).balance
         assert [(figure.epsilon, figure.times) for figure in balance.columns[0].figures] == [(6.0, 2)]
-        balance = ledger.reserve(promised("m3", **{**metric, "metric": "list places"})).balance
-        assert len(balance.columns[0].figures) == 2
-        assert "not to be added" in balance.sentence
-        refuted = ledger.reserve(promised("m4", status="refuted")).balance
-        assert "no ε at all" in refuted.sentence
-        insecure = replace(setup, run_id="m5", key=RunKey.insecure(1))
-        ledger.reserve(insecure)
-        assert [one.holds for one in memory] == [True] * 3 + [False] * 2
+        ledger.reserve(promised("m3", status="refuted"))
+        ledger.reserve(replace(setup, run_id="m4", key=RunKey.insecure(1)))
+        assert [one.holds for one in memory] == [True] * 2 + [False] * 2
 
 
 class TestARun:
-    @pytest.mark.cluster
-    def test_says_what_was_spent_everywhere(
+    @pytest.mark.long
+    def test_past_the_limit_is_refused_before_a_byte(
         self, spark: Any, here: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        from dptext_spark.cli.app import main
-        from dptext_spark.report.terminal.summary import summary
-        from dptext_spark.spark.run_report import Account, report_facts
-
-        reported = run(config(here, run={"id": "one"}), spark, key=KEY)
-        said = reported.facts["ledger"]["sentence"]
-        assert "one word of body: ε = 1 " in said
-        assert "1 of it is of this run" in said
-        assert said in json.dumps(reported.facts["disclosure"], ensure_ascii=False)
-        assert said in " ".join(summary(reported.outcome, columns=10_000).split())
-        row = runs.find(spark, str(here / "out_audit/shareable/runs"), "one")
-        assert row is not None
-        assert row.spent.sentence == said
-        (there,) = entries(spark, here)
-        assert (there.status, there.run_id, there.epsilon, there.record_key) == ("spent", "one", 1.0, "id")
-        table = spark.read.format("delta").load(str(here / "ledger"))
-        assert table.schema.fieldNames() == LEDGER.fieldNames()
-        # One row reserves, another settles, and none is ever changed.
-        assert sorted((row["entry"], row["status"]) for row in table.collect()) == [
-            (there.entry, "reserved"), (there.entry, "spent"),
-        ]  # fmt: skip
-        detail = spark.sql(f"DESCRIBE DETAIL delta.`{here}/ledger`").first()
-        assert detail["properties"]["delta.appendOnly"] == "true"
-        facts = report_facts("one", Account.of(None, str(here / "out_audit")), spark=spark, examine=False)
-        assert facts.run.spent.sentence == said
-        assert main(["ledger", str(here / "ledger"), "--json"]) == 0
-        found = json.loads(capsys.readouterr().out)
-        assert found["inputs"][0]["columns"][0]["total"] == 1.0
-        assert main(["ledger", str(here / "ledger")]) == 0
-        assert "body  ε = 1 for all occurrences" in capsys.readouterr().out
-        assert main(["ledger", str(here / "none")]) == 2
-
-    @pytest.mark.long
-    def test_past_the_limit_is_refused_before_a_byte(self, spark: Any, here: Path) -> None:
         with pytest.raises(RunError, match=r"ledger.limit: 0.5 given; ε = 0 was spent .* asks for 1 more"):
             run(config(here, ledger={"limit": 0.5}), spark, key=KEY)
         assert sorted(each.name for each in here.iterdir()) == ["in"]
@@ -466,26 +426,30 @@ class TestARun:
         warned = facts["disclosure"]["sections"][0]
         assert warned["heading"] == "Warnings"
         assert over["override"] in " ".join(warned["sentences"])
-        # The same draws into another target spend nothing, so that no reason is needed.
-        again = setup_of(
-            spark,
-            here,
-            ledger={"limit": 0.5},
-            output={"path": str(here / "o2"), "other_columns": "keep"},
-            run={"id": "p"},
+        assert (
+            spark.read.format("delta").load(str(here / "ledger")).schema.fieldNames() == LEDGER.fieldNames()
         )
+        # The same draws into another target spend nothing, so that no reason is needed.
+        target = {"path": str(here / "o2"), "other_columns": "keep"}
+        again = setup_of(spark, here, ledger={"limit": 0.5}, output=target, run={"id": "p"})
         assert ledger.reserve(again).balance.override is None
+        assert main(["ledger", str(here / "ledger"), "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["inputs"][0]["columns"][0]["total"] == 1.0
+        assert main(["ledger", str(here / "none")]) == 2
 
     @pytest.mark.cluster
     def test_that_fails_is_void_only_if_nothing_is_left(
         self, spark: Any, here: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         settings = config(here, run={"id": "f"})
-        with monkeypatch.context() as patch:
-            patch.setattr(write, "watched", None)
-            with pytest.raises(RunError, match="before its commit"):
-                run(settings, spark, key=KEY)
-        assert [one.status for one in entries(spark, here)] == ["void"]
+        for module, name in ((runs, "put"), (write, "watched")):  # the row of `runs`, and the data
+            with monkeypatch.context() as patch:
+                patch.setattr(module, name, None)
+                with pytest.raises(
+                    RunError, match="Nothing was written" if name == "put" else "before its commit"
+                ):
+                    run(settings, spark, key=KEY)
+            assert {one.status for one in entries(spark, here)} == {"void"}
 
         def leave_a_file(*args: Any) -> None:
             spark.range(1).coalesce(1).write.mode("append").parquet(str(here / "out"))
@@ -495,14 +459,14 @@ class TestARun:
             patch.setattr(write, "watched", leave_a_file)
             with pytest.raises(RunError, match="Files that it left behind"):
                 run(settings, spark, key=KEY)
-        assert [(one.status, one.why) for one in entries(spark, here)][1] == (
+        assert [(one.status, one.why) for one in entries(spark, here)][-1] == (
             "reserved", "failed; files of it are left behind: 1",
         )  # fmt: skip
         accepted = config(here, run={"id": "f", "second_release": "accept"})
         facts = run(accepted, spark, key=OTHER).facts
         assert facts["second_release"]
         assert facts["ledger"]["columns"][0]["total"] == 2.0
-        assert [one.status for one in entries(spark, here)] == ["void", "reserved", "spent"]
+        assert [one.status for one in entries(spark, here)] == ["void", "void", "reserved", "spent"]
 
     def test_that_is_released_twice_counts_twice_even_if_nothing_is_left(
         self, spark: Any, here: Path
@@ -513,32 +477,6 @@ class TestARun:
         assert total(second) == 2.0
         assert second.balance.columns[0].more == 2.0
         assert total(ledger.reserve(replace(setup, key=OTHER), second=True)) == 2.0
-
-    @pytest.mark.long
-    def test_that_committed_is_settled_when_it_is_accounted_for(
-        self, spark: Any, here: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        settings = config(here, run={"id": "c"}, ledger={"limit": 1.0})
-        with monkeypatch.context() as patch:
-            patch.setattr(ledgers_table, "retry_on_conflict", self.failing_at(2))
-            with pytest.raises(RecordingError):
-                run(settings, spark, key=KEY)
-        assert [one.status for one in entries(spark, here)] == ["reserved"]
-        recovered = run(settings, spark, key=OTHER)  # its key is gone, and nothing is drawn again
-        assert recovered.status == "recovered"
-        assert recovered.facts["ledger"]["columns"][0]["total"] == 1.0
-        assert [one.status for one in entries(spark, here)] == ["spent"]
-
-    @staticmethod
-    def failing_at(turn: int) -> Any:
-        real, turns = ledgers_table.retry_on_conflict, iter(range(1, 100))
-
-        def retried(path: str, once: Any) -> Any:
-            if next(turns) == turn:
-                raise OSError
-            return real(path, once)
-
-        return retried
 
     @pytest.mark.cluster
     def test_whose_ledger_is_none_is_refused_before_a_byte(self, spark: Any, here: Path) -> None:
@@ -558,15 +496,6 @@ class TestARun:
             run(config(here, ledger={"path": str(here / "newer")}), spark, key=KEY)
         assert not (here / "out").exists()
         assert not (here / "out_audit").exists()
-
-    @pytest.mark.cluster
-    def test_whose_record_cannot_be_written_spends_nothing(
-        self, spark: Any, here: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(runs, "put", None)
-        with pytest.raises(RunError, match="Nothing was written"):
-            run(config(here), spark, key=KEY)
-        assert [one.status for one in entries(spark, here)] == ["void"]
 
 
 class TestARecord:
@@ -591,33 +520,6 @@ class TestARecord:
         assert "protects little by itself" in said
         shared = spark.read.format("delta").load(str(here / "out_audit" / "shareable" / "runs")).first()
         assert "ε of a record of 25" in shared["disclosure"]
-
-
-@pytest.mark.cluster
-def test_threads_that_race_are_held_apart_by_delta_alone(
-    spark: Any, here: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """In one process the log store lets one commit pass, so that this shows the transaction without the lock."""
-    monkeypatch.setattr(runs, "_alone", lambda path: nullcontext())
-    setup = setup_of(spark, here, run={"id": "t"}, ledger={"limit": 3.0})
-    start, ended = threading.Barrier(4), []
-
-    def ask(number: int) -> None:
-        start.wait()
-        for turn in range(2):
-            try:
-                ledger.reserve(replace(setup, run_id=f"t{number}{turn}", key=RunKey(os.urandom(32))))
-                ended.append("passed")
-            except RunError as refused:
-                ended.append("refused" if "ledger.limit" in str(refused) else str(refused))
-
-    threads = [threading.Thread(target=ask, args=(number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert sorted(ended) == ["passed"] * 3 + ["refused"] * 5
-    assert len(entries(spark, here)) == 3
 
 
 def test_a_settlement_between_two_decisions_hides_neither_from_the_other(
@@ -670,14 +572,12 @@ import hashlib, os, sys, time
 from dataclasses import replace
 from pathlib import Path
 from dptext_spark.randomness.draws import RunKey
-from dptext_spark.disclosure.facts import RunRecord
 from dptext_spark.errors import RunError
 from dptext_spark.spark.job import ledger
 from dptext_spark.spark.session.session import spark_session
 from dptext_spark.spark.job.prepare import prepare_run
 from dptext_spark.spark.tables.tables import Target
-from dptext_spark.config.load import load_config, parse_config
-from dptext_spark.config.model import RunConfig
+from dptext_spark.config.load import parse_config
 
 name, base, rounds = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])
 settings = {
@@ -718,57 +618,24 @@ if name == "right":
 
 
 @pytest.mark.cluster
-def test_a_ledger_is_read_as_spark_collects_it(spark: Any, tmp_path: Path) -> None:
-    """NULLs, numbers and instants to the microsecond, in whatever zone the session says."""
-    kinds = {column.dataType.typeName() for column in LEDGER.fields}
-    assert kinds == {"string", "timestamp", "double", "boolean", "long"}
-    instants = [datetime(2026, 11, 23, 1, 2, 3, 456789), datetime(1969, 12, 31, 23, 59, 59, 1), None]
-    rows = [
-        [
-            {
-                "string": f"ε {number}",
-                "double": number / 7,
-                "boolean": number % 2 == 0,
-                "long": number,
-            }.get(kind, instants[number % 3])
-            if (number + place) % 3
-            else None
-            for place, kind in enumerate(column.dataType.typeName() for column in LEDGER.fields)
-        ]
-        for number in range(7)
-    ]
-    spark.createDataFrame([tuple(row) for row in rows], LEDGER).write.format("delta").save(
-        str(tmp_path / "t")
-    )
-    for zone in ("UTC", "Asia/Tokyo"):
-        spark.conf.set("spark.sql.session.timeZone", zone)
-        table = spark.read.format("delta").load(str(tmp_path / "t"))
-        columns = ledgers_table._columns(table)
-        collected = [tuple(row) for row in table.collect()]
-        assert sorted(zip(*columns.values(), strict=True), key=str) == sorted(collected, key=str)
-
-
-@pytest.mark.cluster
 @pytest.mark.parametrize("log", ["here", "not readable"])
 def test_another_content_of_the_same_version_is_another_release(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, log: str
 ) -> None:
     """A table that was restored from a backup of its files, and then changed, has its identifier and version again."""
     source, backup = tmp_path / "in", tmp_path / "backup"
-    write = lambda rows: (  # noqa: E731
-        spark.createDataFrame(rows, "id long, body string")
-        .coalesce(1)
-        .write.format("delta")
-        .mode("append")
-        .save(str(source))
-    )
-    write([(1, "good news")])
+
+    def write(*row: Any) -> None:
+        frame = spark.createDataFrame([row], "id long, body string").coalesce(1)
+        frame.write.format("delta").mode("append").save(str(source))
+
+    write(1, "good news")
     shutil.copytree(source, backup)
     if log == "not readable":
         monkeypatch.setattr(releases, "escaped", lambda path: f"{path}.gone")
     versions = []
-    for rows in ([(2, "a first letter")], [(2, "another letter")]):
-        write(rows)
+    for text in ("a first letter", "another letter"):
+        write(2, text)
         plan = setup_of(spark, tmp_path)
         versions.append(releases.source_of(plan).version)
         assert versions[-1] == releases.source_of(plan).version  # of the same content it is the same
@@ -799,14 +666,16 @@ def _without_a_commit(folder: Path, left: str) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("left", ["a whole file", "half a file", "an empty file", "no log"])
 def test_a_first_commit_that_did_not_come_is_no_obstacle(spark: Any, tmp_path: Path, left: str) -> None:
-    ours, path = entry_of("first"), tmp_path / "ledger"
+    ours, path = entry_of("first", at=datetime(1969, 12, 31, 23, 59, 59, 1)), tmp_path / "ledger"
     ledgers_table.appended(spark, str(path), lambda book: ([ours], None))
     _without_a_commit(path, left)
     assert ledger.entries_of(spark, str(path)) == Book(-1, [], [])
     with pytest.raises(SettingsError, match="there is none"):
         read(str(path), spark)
     ledgers_table.appended(spark, str(path), lambda book: ([ours], None))
-    assert ledger.entries_of(spark, str(path)).entries == [ours]
+    for zone in ("UTC", "Asia/Tokyo"):  # instants to the microsecond, in whatever zone the session says
+        spark.conf.set("spark.sql.session.timeZone", zone)
+        assert ledger.entries_of(spark, str(path)).entries == [ours]
 
 
 @pytest.mark.parametrize("other", ["note.txt", "part-00000-note.snappy.parquet", "a table", "a folder"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,25 +14,20 @@ from dptext_spark.config.load import parse_config
 from dptext_spark.config.model import RunConfig
 from dptext_spark.config.sections import Input, Ledger, ledger_on_disk
 from dptext_spark.errors import RunError, SettingsError
+from dptext_spark.ledger.balance import Balance
 from dptext_spark.randomness.draws import RunKey
-from dptext_spark.spark.job import entries, prepare
+from dptext_spark.runtime.progress import silent
+from dptext_spark.spark.job import entries, ledger, prepare
 from dptext_spark.spark.job.entries import read
 from dptext_spark.spark.runner import dry_run, run
 from dptext_spark.spark.tables.tables import Target, read_input
 
 
 def config(source: dict[str, Any], out: Path, **changes: Any) -> RunConfig:
-    return parse_config(
-        {
-            "input": source,
-            "columns": ["body"],
-            "row_key": "id",
-            "consistency": "record",
-            "output": {"path": str(out)},
-            "audit": {"consistency_scopes": 0},
-            **changes,
-        }
-    )
+    return parse_config({
+        "input": source, "columns": ["body"], "row_key": "id", "consistency": "record", "output": {"path": str(out)},
+        "audit": {"consistency_scopes": 0}, **changes,
+    })  # fmt: skip
 
 
 def key(name: str) -> RunKey:
@@ -39,16 +35,21 @@ def key(name: str) -> RunKey:
 
 
 def letters(spark: Any) -> Any:
-    return spark.createDataFrame([(i, f"good news {i}") for i in range(4)], "id long, body string").coalesce(
-        1
-    )
+    rows = [(i, f"good news {i}") for i in range(4)]
+    return spark.createDataFrame(rows, "id long, body string").coalesce(1)
+
+
+def reserved(spark: Any, source: dict[str, Any], out: Path, **changes: Any) -> Balance:
+    """Reserve for a run with draws of its own, which goes no further."""
+    plan = prepare.prepare_run(spark, config(source, out, **changes), key(out.name), silent)
+    return ledger.reserve(plan).balance
 
 
 @pytest.mark.long
 def test_a_second_target_counts_and_a_limit_binds_over_both(spark: Any, tmp_path: Path) -> None:
     letters(spark).write.format("delta").save(str(tmp_path / "data/in"))
     source = {"path": str(tmp_path / "data/in")}
-    run(config(source, tmp_path / "a", ledger={"limit": 2.0}), spark, key=key("a"))
+    reserved(spark, source, tmp_path / "a", ledger={"limit": 2.0})
     facts = run(config(source, tmp_path / "b"), spark, key=key("b")).facts
     assert facts["ledger"]["columns"][0]["total"] == 2.0
     assert facts["ledger"]["ledger"] == str(tmp_path / "data/_dptext_ledger")
@@ -61,48 +62,39 @@ def test_a_second_target_counts_and_a_limit_binds_over_both(spark: Any, tmp_path
     assert {file.name for file in (tmp_path / "data").iterdir()} == {"in", "_dptext_ledger"}
 
 
-@pytest.mark.long
-def test_of_an_input_by_name_it_is_a_table_of_its_schema(spark: Any, tmp_path: Path) -> None:
-    letters(spark).write.format("delta").saveAsTable("letters")
-    source = {"table": "default.letters"}
-    try:
-        run(config(source, tmp_path / "a"), spark, key=key("a"))
-        facts = run(config(source, tmp_path / "b"), spark, key=key("b")).facts
-        assert facts["ledger"]["ledger"] == "default.dptext_ledger"
-        assert facts["ledger"]["columns"][0]["total"] == 2.0
-        assert facts["ledger"]["unfinished"] == 0
-        for place in ("default.dptext_ledger", "default.letters"):
-            assert read(place, spark)[0].columns[0].total == 2.0
-        named = {"ledger": {"table": "default.dptext_ledger", "limit": 2.0}}
-        with pytest.raises(RunError, match=r"ledger\.limit"):
-            run(config(source, tmp_path / "c", **named), spark, key=key("c"))
-    finally:
-        spark.sql("DROP TABLE IF EXISTS default.dptext_ledger")
+@pytest.fixture
+def named(spark: Any, tmp_path: Path) -> Iterator[dict[str, str]]:
+    """An input by its name, whose files lie in `data`."""
+    letters(spark).write.format("delta").saveAsTable("letters", path=str(tmp_path / "data/in"))
+    yield {"table": "default.letters"}
+    for table in ("letters", "dptext_ledger"):
+        spark.sql(f"DROP TABLE IF EXISTS default.{table}")
 
 
 @pytest.mark.long
-def test_a_table_by_name_that_was_counted_by_its_path_is_refused(spark: Any, tmp_path: Path) -> None:
-    place = str(tmp_path / "data/in")
-    letters(spark).write.format("delta").saveAsTable("placed", path=place)
-    by_path, by_name = {"path": place}, {"table": "default.placed"}
-    try:
-        run(config(by_path, tmp_path / "a"), spark, key=key("a"))
-        with pytest.raises(SettingsError) as told:
-            run(config(by_name, tmp_path / "b"), spark, key=key("b"))
-        names = (
-            "ledger.path",
-            "ledger.table",
-            str(tmp_path / "data/_dptext_ledger"),
-            "default.dptext_ledger",
-        )
-        assert all(name in str(told.value) for name in names)
-        assert not (tmp_path / "b").exists()
-        named = {"ledger": {"path": str(tmp_path / "data/_dptext_ledger")}}
-        facts = run(config(by_name, tmp_path / "b", **named), spark, key=key("b")).facts
-        assert facts["ledger"]["columns"][0]["total"] == 2.0
-    finally:
-        spark.sql("DROP TABLE IF EXISTS default.placed")
-        spark.sql("DROP TABLE IF EXISTS default.dptext_ledger")
+def test_of_an_input_by_name_it_is_a_table_of_its_schema(spark: Any, tmp_path: Path, named: Any) -> None:
+    reserved(spark, named, tmp_path / "a")
+    facts = run(config(named, tmp_path / "b"), spark, key=key("b")).facts
+    assert facts["ledger"]["ledger"] == "default.dptext_ledger"
+    assert facts["ledger"]["columns"][0]["total"] == 2.0
+    assert facts["ledger"]["unfinished"] == 1
+    for place in ("default.dptext_ledger", "default.letters"):
+        assert read(place, spark)[0].columns[0].total == 2.0
+    with pytest.raises(RunError, match=r"ledger\.limit"):
+        reserved(spark, named, tmp_path / "c", ledger={"table": "default.dptext_ledger", "limit": 2.0})
+
+
+def test_a_table_by_name_that_was_counted_by_its_path_is_refused(
+    spark: Any, tmp_path: Path, named: Any
+) -> None:
+    by_path, counted = {"path": str(tmp_path / "data/in")}, str(tmp_path / "data/_dptext_ledger")
+    reserved(spark, by_path, tmp_path / "a")
+    with pytest.raises(SettingsError) as told:
+        run(config(named, tmp_path / "b"), spark, key=key("b"))
+    names = ("ledger.path", "ledger.table", counted, "default.dptext_ledger")
+    assert all(name in str(told.value) for name in names)
+    assert not (tmp_path / "b").exists()
+    assert reserved(spark, named, tmp_path / "b", ledger={"path": counted}).columns[0].total == 2.0
 
 
 @pytest.mark.parametrize(
