@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from dptext_spark import spark as dps
-from dptext_spark.errors import DataError, SettingsError
+from dptext_spark.errors import SettingsError
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.spark.tables.identity import identify_rows, is_bare_scan
 
@@ -55,22 +55,6 @@ def drawn(df: DataFrame, privatizer) -> dict[int, str]:
     return {row["id"]: row["body"] for row in out.collect()}
 
 
-class TestARowKey:
-    def test_comes_first(self, parquet: DataFrame) -> None:
-        found = identify_rows(parquet, "id", None, ordinal=True)
-        assert found.kind == "row_key"
-        assert found.row is not None
-        assert found.record is None
-
-    def test_with_a_record_key(self, parquet: DataFrame) -> None:
-        assert identify_rows(parquet, "id", "kind", ordinal=False).record is not None
-
-    @pytest.mark.parametrize("keys", [("nope", None), ("id", "nope")])
-    def test_that_is_missing(self, parquet: DataFrame, keys: tuple[str, str | None]) -> None:
-        with pytest.raises(DataError, match="'nope' is not in the input; columns there: id, kind, body"):
-            identify_rows(parquet, *keys, ordinal=True)
-
-
 class TestFileAndRow:
     @pytest.mark.parametrize(
         ("change", "expected"),
@@ -95,12 +79,9 @@ class TestFileAndRow:
         own = parquet.withColumn("_METADATA", F.lit(None).cast("struct<file_path:string,row_index:bigint>"))
         assert kind_of(own) == "refused"
 
-    @pytest.mark.long
-    def test_rows_of_equal_text_draw_apart(self, parquet: DataFrame, privatizer) -> None:
-        assert len(set(drawn(parquet, privatizer).values())) > ROWS / 2
-
     def test_splits_and_filters_move_no_draw(self, spark, parquet: DataFrame, privatizer) -> None:
         whole = drawn(parquet, privatizer)
+        assert len(set(whole.values())) > ROWS / 2  # rows of equal text draw apart
         some = drawn(parquet.where("kind = 3"), privatizer)
         assert some == {i: text for i, text in whole.items() if i % 7 == 3}
         out = dps.privatize(parquet, ["body"], privatizer, key=KEY, run_id="r").where("kind = 3")

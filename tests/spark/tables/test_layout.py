@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import json
-import re
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -66,88 +65,44 @@ class TestPartitions:
         facts = self.run(spark, source, tmp_path / "plain")
         split = self.run(spark, source, tmp_path / "split", partition_by=["day", "customer"])
         assert partitions(spark, f"delta.`{tmp_path / 'plain'}`") == []
-        assert partitions(spark, f"delta.`{tmp_path / 'split'}`") == ["day", "customer"]
         assert texts(spark, str(tmp_path / "split")) == texts(spark, str(tmp_path / "plain"))
-        assert split["status"] == "succeeded"
         assert split["restricted"]["words"] == facts["restricted"]["words"]
         again = {"mode": "append"}
         assert self.run(spark, source, tmp_path / "split", **again)["status"] == "succeeded"
         assert partitions(spark, f"delta.`{tmp_path / 'split'}`") == ["day", "customer"]
-        with pytest.raises(
-            DataError, match=r"\['day'\] given, and the target is partitioned by \['day', 'customer'\]"
-        ):
+        with pytest.raises(DataError, match=r"\['day'\] given, and .* partitioned by \['day', 'customer'\]"):
             self.run(spark, source, tmp_path / "split", **again, partition_by=["day"])
 
     @pytest.mark.parametrize(
-        ("output", "kind", "said"),
+        ("output", "said"),
         [
-            ({"partition_by": ["body"]}, SettingsError, "partition_by: 'body' is a text column"),
-            ({"partition_by": ["day", "DAY"]}, SettingsError, "partition_by: 'DAY' is named twice"),
-            (
-                {"partition_by": ["nope"]},
-                DataError,
-                "partition_by: 'nope' given; valid: .*: id, customer, day",
-            ),
-            ({"partition_by": ["day"], "other_columns": "drop"}, DataError, "'day' given; valid: .*: none"),
+            ({"partition_by": ["body"]}, "partition_by: 'body' is a text column"),
+            ({"partition_by": ["day", "DAY"]}, "partition_by: 'DAY' is named twice"),
+            ({"partition_by": ["day"], "other_columns": "drop"}, "'day' given; valid: .*: none"),
         ],
     )
-    def test_that_cannot_be_made(
-        self, spark, source: str, tmp_path: Path, output: dict[str, Any], kind: type[DPTextError], said: str
-    ) -> None:
-        with pytest.raises(kind, match=said):
+    def test_that_cannot_be_made(self, spark, source: str, tmp_path: Path, output: dict, said: str) -> None:
+        with pytest.raises(DPTextError, match=said):
             self.run(spark, source, tmp_path / "out", **output)
         assert not (tmp_path / "out").exists()
 
-    def test_of_nested_text(self, spark, tmp_path: Path) -> None:
-        frame = rows(spark).selectExpr("id", "struct(body AS note, day) AS meta", "customer")
-        frame.write.format("delta").save(str(tmp_path / "in"))
-        made = config(
-            input={"path": str(tmp_path / "in")}, columns=["meta.note"],
-            output={"path": str(tmp_path / "out"), "other_columns": "keep", "partition_by": ["meta"]},
-        )  # fmt: skip
-        with pytest.raises(DataError, match=r"'meta' given; valid: .*: id, customer"):
-            run(made, spark, key=KEY)
 
-
-def test_catalog_names(spark, tmp_path: Path) -> None:
-    rows(spark).write.format("delta").saveAsTable("source")
-    made = config(
-        input={"table": "spark_catalog.default.source"},
-        output={
-            "table": "`spark_catalog`.default.`target`",
-            "other_columns": "keep",
-            "partition_by": ["customer"],
-        },
-        audit={"shareable": str(tmp_path / "s"), "restricted": str(tmp_path / "r")},
-    )
-    facts = run(made, spark, key=KEY).facts
-    assert facts["rows"] == ROWS
-    assert facts["input_version"] == "delta:0"
-    assert partitions(spark, "target") == ["customer"]
-    assert set(texts(spark, "default.target")) == set(range(ROWS))
+def test_a_table_by_another_spelling_of_its_name_is_the_input() -> None:
     with pytest.raises(SettingsError, match=r"output\.table: 'default\.SOURCE' is the input"):
-        config(
-            input={"table": "spark_catalog.default.source"},
-            output={"table": "default.SOURCE", "other_columns": "keep"},
-        )
+        config(input={"table": "spark_catalog.default.source"}, output={"table": "default.SOURCE"})
 
 
 class TestMappedNames:
     def test_with_spaces_renamed_and_dropped(self, spark, tmp_path: Path) -> None:
         place = f"delta.`{tmp_path / 'in'}`"
-        named = rows(spark).selectExpr(
-            "id",
-            "body AS `the text (unrenamed)`",
-            "body AS withdrawncolumn",
-            "named_struct('a b', id) AS `x;y`",
-        )
+        texts_twice = ("body AS `the text (unrenamed)`", "body AS withdrawncolumn")
+        named = rows(spark).selectExpr("id", *texts_twice, "named_struct('a b', id) AS `x;y`")
         named.write.format("delta").option("delta.columnMapping.mode", "name").save(str(tmp_path / "in"))
         spark.sql(f"ALTER TABLE {place} RENAME COLUMN `the text (unrenamed)` TO `the text`")
         spark.sql(f"ALTER TABLE {place} DROP COLUMN withdrawncolumn")
         made = config(
             input={"path": str(tmp_path / "in")}, columns=["the text"],
             output={"path": str(tmp_path / "out"), "other_columns": "keep"},
-            run={"id": "one"},
         )  # fmt: skip
         assert run(made, spark, key=KEY).facts["restricted"]["words"] > 0
         out = spark.read.format("delta").load(str(tmp_path / "out"))
@@ -156,10 +111,8 @@ class TestMappedNames:
         written = b"".join(file.read_bytes() for file in (tmp_path / "out").rglob("*") if file.is_file())
         assert b"withdrawncolumn" not in written
         assert b"unrenamed" not in written
-        more = config(
-            input={"path": str(tmp_path / "in")}, columns=["the text"],
-            output={"path": str(tmp_path / "out"), "other_columns": "keep", "mode": "append"},
-        )  # fmt: skip
+        again = {"path": str(tmp_path / "out"), "other_columns": "keep", "mode": "append"}
+        more = config(input={"path": str(tmp_path / "in")}, columns=["the text"], output=again)
         assert run(more, spark, key=KEY).status == "succeeded"
         named_target = config(
             input={"path": str(tmp_path / "in")}, columns=["the text"], output={"table": "mapped", "other_columns": "keep"},
@@ -170,46 +123,15 @@ class TestMappedNames:
 
 
 class TestDeletionVectors:
-    def test_deleted_rows_are_gone_and_move_no_draw(self, spark, tmp_path: Path) -> None:
-        """Without a row_key, by file and position: a record that stays keeps its draws."""
-        source = str(tmp_path / "in")
-        writer = rows(spark).coalesce(1).write.format("delta").option("delta.enableDeletionVectors", "true")
-        writer.save(source)
-
-        def outcome(name: str) -> dict[int, str]:
-            made = config(
-                input={"path": source},
-                output={"path": str(tmp_path / name), "other_columns": "keep"},
-                row_key=None,
-            )
-            facts = run(made, spark, key=KEY).facts
-            assert facts["identity"] == "file_row"
-            return texts(spark, str(tmp_path / name))
-
-        before = outcome("a")
-        spark.sql(f"DELETE FROM delta.`{source}` WHERE id % 3 = 0")
-        held = [file for file in Path(source).iterdir() if re.match(r"deletion_vector.*\.bin", file.name)]
-        assert held
-        after = outcome("b")
-        assert after == {i: text for i, text in before.items() if i % 3}
-        assert len(after) > 20
-
     def test_of_a_target(self, spark, tmp_path: Path) -> None:
         source, target = str(tmp_path / "in"), str(tmp_path / "out")
         rows(spark).write.format("delta").save(source)
-        first = config(
-            input={"path": source, "where": {"id": {"lt": 20}}},
-            output={"path": target, "other_columns": "keep"},
-        )
-        run(first, spark, key=KEY)
+        output = {"path": target, "other_columns": "keep"}
+        run(config(input={"path": source, "where": {"id": {"lt": 20}}}, output=output), spark, key=KEY)
         spark.sql(f"ALTER TABLE delta.`{target}` SET TBLPROPERTIES (delta.enableDeletionVectors = true)")
         spark.sql(f"DELETE FROM delta.`{target}` WHERE id = 7")
-        more = config(
-            input={"path": source, "where": {"id": {"ge": 20}}},
-            output={"path": target, "other_columns": "keep", "mode": "append"},
-            audit={"consistency_scopes": 100},
-        )  # fmt: skip
-        facts = run(more, spark, key=KEY).facts
+        more = {"output": output | {"mode": "append"}, "audit": {"consistency_scopes": 100}}
+        facts = run(config(input={"path": source, "where": {"id": {"ge": 20}}}, **more), spark, key=KEY).facts
         assert facts["rows"] == 20
         assert facts["consistency_audit"]["passed"] is True
         assert set(texts(spark, target)) == set(range(ROWS)) - {7}

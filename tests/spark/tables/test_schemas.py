@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from datetime import datetime, timezone
 from typing import Any
 
@@ -19,27 +18,16 @@ VALUES: dict[str, list[Any]] = {
     "integer": [2**31 - 1, 0, None],
     "double": [0.1, math.inf, None],
     "boolean": [True, False, None],
-    "timestamp": [
-        datetime(2026, 3, 29, 2, 30, 0, 123456),
-        datetime(2026, 7, 1, tzinfo=timezone.utc),
-        None,
-    ],
+    "timestamp": [datetime(2026, 3, 29, 2, 30, 0, 123456), datetime(2026, 7, 1, tzinfo=timezone.utc), None],
 }
-
-
-@pytest.fixture
-def batches(spark: Any) -> Iterator[Any]:
-    before = spark.conf.get(BATCH)
-    yield lambda bound: spark.conf.set(BATCH, bound)
-    spark.conf.set(BATCH, before)
 
 
 @pytest.mark.parametrize("bound", ["1", "50000", "0", "-1"])
 @pytest.mark.parametrize("schema", [RUNS, METRICS, LEDGER])
 def test_a_frame_is_what_spark_makes_of_the_rows_whatever_bounds_its_batches(
-    spark: Any, batches: Any, schema: T.StructType, bound: str
+    spark: Any, schema: T.StructType, bound: str
 ) -> None:
-    batches(bound)
+    spark.conf.set(BATCH, bound)
     rows = [tuple(VALUES[field.dataType.typeName()][n] for field in schema.fields) for n in range(3)]
     found = frame_of(spark, rows, schema)
     assert found.schema.json() == schema.json()

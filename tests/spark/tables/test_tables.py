@@ -37,12 +37,7 @@ def rows(spark) -> DataFrame:
 class TestTarget:
     @pytest.mark.parametrize(
         ("name", "parts"),
-        [
-            ("t", ["t"]),
-            ("s.t", ["s", "t"]),
-            ("c.s.t", ["c", "s", "t"]),
-            ("c.`odd.schema`.`t x`", ["c", "odd.schema", "t x"]),
-        ],
+        [("t", ["t"]), ("c.s.t", ["c", "s", "t"]), ("c.`odd.schema`.`t x`", ["c", "odd.schema", "t x"])],
     )
     def test_names_are_split_at_their_dots(self, name: str, parts: list[str]) -> None:
         assert tables.split_name(name) == parts
@@ -122,25 +117,12 @@ class TestReadInput:
         rows.write.mode("append").parquet(str(tmp_path / "p"))
         assert len({first, second, version()}) == 3
 
-    def test_text_formats_are_read_as_strings(self, spark, tmp_path: Path) -> None:
-        (tmp_path / "a.csv").write_text("id,body\n007,the day\n", encoding="utf-8")
+    def test_tabs_separate_the_fields_of_tsv(self, spark, tmp_path: Path) -> None:
         (tmp_path / "a.tsv").write_text("id\tbody\n007\tthe, day\n", encoding="utf-8")
-        (tmp_path / "a.json").write_text('{"id": 7, "body": "the day", "on": true}\n', encoding="utf-8")
-        (tmp_path / "bare.csv").write_text("007;the day\n", encoding="utf-8")
-
-        def read(name: str, **options: str) -> tuple[list[str], list]:
-            given = source(tmp_path / name, format=name.rsplit(".", 1)[1], **options)
-            df, _ = read_input(spark, given, ["body"])
-            assert name.endswith("json") or {field.dataType.simpleString() for field in df.schema} == {
-                "string"
-            }
-            assert tables.checked_records(spark, given, df) == 0
-            return df.columns, [tuple(row) for row in df.collect()]
-
-        assert read("a.csv") == (["id", "body"], [("007", "the day")])
-        assert read("a.tsv") == (["id", "body"], [("007", "the, day")])
-        assert read("a.json") == (["body", "id", "on"], [("the day", 7, True)])
-        assert read("bare.csv", header="false", sep=";") == (["_c0", "_c1"], [("007", "the day")])
+        given = source(tmp_path / "a.tsv", format="tsv")
+        df, _ = read_input(spark, given, ["body"])
+        assert (df.dtypes, df.collect()) == ([("id", "string"), ("body", "string")], [("007", "the, day")])
+        assert tables.checked_records(spark, given, df) == 0
 
     def test_numbers_of_json_keep_their_type_where_they_are_no_texts(self, spark, tmp_path: Path) -> None:
         lines = [
@@ -157,26 +139,14 @@ class TestReadInput:
             "big": "bigint", "body": "string", "id": "bigint", "list": "array<struct<k:bigint,text:string>>", "m": "string",
             "meta": "struct<n:bigint,note:string>", "x": "double",
         }  # fmt: skip
-        rows = {row["id"]: row for row in df.collect()}
-        assert rows[1]["body"] == "7"
-        assert rows[1]["meta"] == (3, "1.50")
-        assert rows[1]["list"] == [(1, "true")]
-        assert rows[2]["meta"]["note"] == '{"a": [1]}'
-        assert rows[2]["m"] == "3"
-        assert rows[2]["x"] == 2.0
-        assert rows[3]["big"] == 12345678901
-        assert rows[3]["body"] is None
+        rows = {row["id"]: row.asDict() for row in df.collect()}
+        first = {"body": "7", "meta": (3, "1.50"), "list": [(1, "true")]}
+        assert rows[1] | first == rows[1]
+        assert rows[2] | {"meta": (None, '{"a": [1]}'), "m": "3", "x": 2.0} == rows[2]
+        assert rows[3] | {"big": 12345678901, "body": None} == rows[3]
         assert "MARKER" not in str(rows)
-        assert (
-            tables.checked_records(spark, source(tmp_path / "a.json", format="json", mode="PERMISSIVE"), df)
-            == 1
-        )
-        assert (
-            read_input(spark, source(tmp_path / "a.json", format="json", where={"id": {"gt": 1}}), ["body"])[
-                0
-            ].count()
-            == 2
-        )
+        permissive = source(tmp_path / "a.json", format="json", mode="PERMISSIVE")
+        assert tables.checked_records(spark, permissive, df) == 1
         with pytest.raises(DataError, match=r"'nope' is not in the input; text columns there: "):
             read_input(spark, given, ["nope"])
 
@@ -186,17 +156,9 @@ class TestReadInput:
             T.StructType([T.StructField("body", T.StringType()), T.StructField("id", kind)])
             for kind in (T.LongType(), T.StringType())
         )
-        with pytest.raises(
-            DataError,
-            match=r"as strings what the input holds with a type: id \(bigint\).*Valid: another output",
-        ):
+        with pytest.raises(DataError, match=r"as strings what the input holds with a type: id \(bigint\)"):
             check_schema(schema_of(target), schema_of(source_), ["body"], ["body", "id"], mode)
         check_schema(schema_of(source_), schema_of(source_), ["body"], ["body", "id"], mode)
-
-    def test_records_are_counted_in_text_formats_only(self, spark, rows: DataFrame, tmp_path: Path) -> None:
-        rows.write.parquet(str(tmp_path / "p"))
-        given = source(tmp_path / "p", format="parquet")
-        assert tables.checked_records(spark, given, read_input(spark, given, ["body"])[0]) is None
 
     def test_a_predicate_selects_rows(self, spark, rows: DataFrame, tmp_path: Path) -> None:
         rows.write.parquet(str(tmp_path / "p"))
@@ -206,10 +168,7 @@ class TestReadInput:
     @pytest.mark.parametrize(
         ("changes", "kind", "said"),
         [
-            ({"path": "nowhere"}, DataError, r"input\.path: 'nowhere' is no Delta table"),
-            ({"path": "nowhere", "format": "parquet"}, DataError,
-             r"^input\.path: there is nothing in 'nowhere' \(PATH_NOT_FOUND\)"),
-            ({"path": "", "table": "nowhere"}, DataError, r"input\.table: there is no 'nowhere' \(TABLE_OR_VIEW_NOT_FOUND\)"),
+            ({"path": "", "table": "nowhere", "format": "delta"}, DataError, r"input\.table: .*\(TABLE_OR_VIEW_NOT_FOUND\)"),
             ({"format": "orc"}, SettingsError, r"input\.format: 'orc' given; valid: delta, parquet"),
             ({"where": {"idd": 1}}, SettingsError, r"input\.where\.idd: 'idd' is not in the input; columns: id, body"),
         ],
@@ -217,16 +176,8 @@ class TestReadInput:
     def test_what_cannot_be_read(self, spark, rows: DataFrame, tmp_path: Path, changes, kind, said) -> None:
         rows.write.parquet(str(tmp_path / "p"))
         with pytest.raises(kind, match=said) as caught:
-            read_input(
-                spark, source(**{"path": tmp_path / "p", "format": "parquet", **_delta(changes)}), ["body"]
-            )
+            read_input(spark, source(**{"path": tmp_path / "p", "format": "parquet", **changes}), ["body"])
         assert caught.value.__cause__ is None
-        assert "formats" not in str(caught.value) or "format" in changes  # where nothing is, no format helps
-
-
-def _delta(changes: dict[str, Any]) -> dict[str, Any]:
-    """Without a format of its own, a place that does not exist is asked for as Delta."""
-    return {"format": "delta", **changes} if "path" in changes else changes
 
 
 class TestColumns:
@@ -236,40 +187,28 @@ class TestColumns:
 
     @pytest.mark.parametrize(
         ("name", "said"),
-        [("nope", "'nope' is not in the input; text columns there: body"), ("Body", "'Body' is not in the input"),
-         ("id", "'id' is of type bigint; text columns there: body"), ("list", "'list' lies in a list of lists")],
+        [("Body", "'Body' is not in the input; text columns there: body"), ("list", "'list' lies in a list of lists")],
     )  # fmt: skip
     def test_what_is_no_text_column(self, rows: DataFrame, name: str, said: str) -> None:
         with pytest.raises(DataError, match=said):
             tables.check_text_columns(rows.selectExpr("*", "array(array(body)) AS list"), [name])
 
-    def test_a_frame_without_text(self, spark) -> None:
-        with pytest.raises(DataError, match="text columns there: none"):
-            tables.check_text_columns(spark.range(1), ["body"])
-
 
 class TestKeys:
-    @pytest.mark.parametrize("unique", [True, False])
-    def test_nulls_are_counted(self, rows: DataFrame, unique: bool) -> None:
-        with pytest.raises(DataError, match=r"row_key: column 'body' is NULL in 1 of 3 rows"):
-            check_keys(rows, [KeyColumn("body", "row_key", unique)])
-
     def test_repeats_are_counted_where_they_matter(self, rows: DataFrame) -> None:
         twice = rows.union(rows).withColumnRenamed("id", "the `id`")
         check_keys(twice, [KeyColumn("the `id`", "record_key", False)])
         with pytest.raises(DataError, match="is not unique: 6 rows, 3 distinct values"):
             check_keys(twice, [KeyColumn("the `id`", "row_key", True)])
 
-    def test_a_unique_key_and_no_rows_pass(self, rows: DataFrame) -> None:
-        check_keys(rows, [KeyColumn("id", "row_key", True)])
-        assert check_keys(rows.where("id < 0"), [KeyColumn("id", "row_key", True)]) == 0
-
     def test_two_keys_are_checked_in_one_pass(self, spark, rows: DataFrame) -> None:
         id_, body = KeyColumn("id", "row_key", True), KeyColumn("body", "record_key", False)
+        assert check_keys(rows.where("id < 0"), [id_]) == 0
         assert check_keys(rows.where("body IS NOT NULL"), [id_, body]) == 2
         assert check_keys(rows, [id_, id_._replace(field="record_key", unique=False)]) == 3
-        with pytest.raises(DataError, match=r"record_key: column 'body' is NULL in 1 of 3 rows"):
-            check_keys(rows, [id_, body])
+        for keys in ([id_, body], [body], [body._replace(unique=True)]):
+            with pytest.raises(DataError, match=r"record_key: column 'body' is NULL in 1 of 3 rows"):
+                check_keys(rows, keys)
         with pytest.raises(DataError, match=r"row_key: column 'id' is not unique: 6 rows, 3 distinct values"):
             check_keys(rows.union(rows), [id_, body])
         jobs = spark.sparkContext._jsc.sc().dagScheduler().numTotalJobs
@@ -294,10 +233,7 @@ class TestLeftoverFiles:
             (folder / name / "left.parquet").write_bytes(b"PAR1")
         found = tables.leftover_files(spark, target, 1_000_000_100)
         assert [place.rsplit("/", 2)[1:] for place in found] == [
-            ["kind=1", "left.parquet"],
-            ["x7", "left.parquet"],
+            [name, "left.parquet"] for name in ("kind=1", "x7")
         ]
-
-    def test_where_there_is_no_folder_there_are_none(self, spark, tmp_path: Path) -> None:
         assert tables.leftover_files(spark, Target(path=str(tmp_path / "nowhere")), 0) == []
         assert tables.leftover_files(spark, Target(name="nowhere"), 0) == []
