@@ -22,7 +22,6 @@ from dptext_spark.text.names.matching import OwnNames
 from dptext_spark.text.names.name_table import compile_names, name_key
 from dptext_spark.text.names.names import Names
 from dptext_spark.text.names.pseudonyms import pool
-from dptext_spark.text.names.search import NameSearch
 from dptext_spark.text.policy import Policy
 from tests.core.model.small_models import KEY, compiled, drawn
 from tests.core.text.names.plain_listed_parts import parts_of, words_of
@@ -107,15 +106,6 @@ def test_names_are_found_at_every_level_and_a_batch_equals_its_rows(which: str, 
     assert (repeated == 3) is (level != "token")
 
 
-def test_counts_of_names_are_those_of_the_output() -> None:
-    _, counts = searching("mask", "plain", "token").privatize(
-        pa.array([TEXT, "no name", None]), column="c", row_ids=pa.array([1, 2, 3]), key=KEY, run_id="r"
-    )
-    totals = counts.totals()
-    assert (totals["persons_found"], totals["locations_found"]) == (3, 1)
-    assert totals["identifiers_provided"] == totals["names_masked"] == 0
-
-
 @pytest.mark.parametrize("action", SEARCHED)
 def test_what_a_list_keeps_or_masks_comes_before_the_search(action: str) -> None:
     lists = [list_of("Oslo"), list_of("Ada Lovelace", "Mary")]
@@ -137,13 +127,6 @@ def test_a_search_enters_the_fingerprint_and_its_absence_does_not() -> None:
         for action, other in product(SEARCHED, SEARCHED)
     }
     assert len(prints | {plain.fingerprint}) == 5
-
-
-def test_a_model_for_other_lists_is_refused() -> None:
-    made = model("plain", "token")
-    policy = replace(made.policy, names=NameSearch(lists=True, version="0"))
-    with pytest.raises(SettingsError, match=r"policy\.names\.version: '0'"):
-        replace(made, policy=policy, fingerprint="")
 
 
 def test_a_provider_may_not_take_the_types_of_parts() -> None:
