@@ -6,16 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from dptext_spark.spark.job.plan import (
-    BATCH_BYTES,
-    BATCH_ROWS,
-    BYTES,
-    ROWS,
-    SAMPLE_ROWS,
-    batch_rows,
-    batched,
-    text_sizes,
-)
+from dptext_spark.spark.job import plan
+from dptext_spark.spark.job.plan import BATCH_BYTES, BATCH_ROWS, BYTES, ROWS, SAMPLE_ROWS, batched, text_sizes
 from dptext_spark.spark.tables.paths import paths_of
 
 
@@ -27,7 +19,7 @@ def of(df, given: object = "auto") -> SimpleNamespace:
 
 
 def rows_of(df, given: object = "auto") -> int:
-    return batch_rows(of(df, given))  # type: ignore[arg-type]
+    return plan.batch_rows(of(df, given))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -47,12 +39,6 @@ def rows_of(df, given: object = "auto") -> int:
 def test_batches_shrink_with_long_texts(spark, body: str, expected: int) -> None:
     df = spark.range(1000).selectExpr("id", f"{body} AS body", "CAST(NULL AS STRING) AS `a note`")
     assert rows_of(df) == expected
-
-
-def test_all_text_columns_count(spark) -> None:
-    long = "repeat('0123456789', 1000)"
-    df = spark.range(1000).selectExpr(f"{long} AS body", f"{long} AS `a note`")
-    assert rows_of(df) == BATCH_BYTES // 20_000
 
 
 def test_sizes_are_those_of_the_first_rows(spark) -> None:
@@ -82,10 +68,6 @@ def test_one_row_is_the_least_and_no_row_the_most(spark) -> None:
     huge = spark.range(1).selectExpr("repeat('0123456789', 4000000) AS body", "'' AS `a note`")
     assert rows_of(huge) == 1
     assert rows_of(huge.where("false")) == BATCH_ROWS
-
-
-def test_a_number_that_is_given_is_taken() -> None:
-    assert rows_of(None, given=17) == 17
 
 
 def test_settings_come_back_after_an_error(spark) -> None:

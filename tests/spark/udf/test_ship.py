@@ -68,29 +68,19 @@ def test_file_names_hold_the_content_hash(spark, privatizer, folder: Path) -> No
     assert drawn_by_a_worker(spark, shipped) == drawn(privatizer)
 
 
-def test_the_same_folder_ships_again(spark, privatizer, folder: Path) -> None:
-    assert ship(spark, folder) == ship(spark, folder)
-    assert drawn_by_a_worker(spark, ship(spark, folder)) == drawn(privatizer)
-
-
-def test_the_same_model_ships_from_another_folder(spark, privatizer, folder: Path, tmp_path: Path) -> None:
-    save_model(privatizer, tmp_path / "copy")
-    assert ship(spark, tmp_path / "copy") == ship(spark, folder)
-
-
-def test_equal_arrays_made_from_other_settings_ship_beside(
-    spark, privatizer, folder: Path, tmp_path: Path
+def test_a_model_ships_once_under_the_hash_of_its_content(
+    spark, privatizer, privatizer_at, folder: Path, tmp_path: Path
 ) -> None:
-    """As a notebook does that first takes `privatize` and then `run`: one fingerprint, two manifests."""
+    """Equal arrays made from other settings ship beside, as in a notebook that takes `privatize` and then `run`."""
+    save_model(privatizer, tmp_path / "copy")
     save_model(privatizer, tmp_path / "job", spec={"mechanism": "custext"})
-    first, second = ship(spark, folder), ship(spark, tmp_path / "job")
-    assert first.prefix != second.prefix
-    assert drawn_by_a_worker(spark, second) == drawn(privatizer)
-
-
-def test_another_level_is_another_model(spark, privatizer_at, folder: Path, tmp_path: Path) -> None:
     save_model(privatizer_at("record"), tmp_path / "record")
-    assert ship(spark, tmp_path / "record").prefix != ship(spark, folder).prefix
+    first = ship(spark, folder)
+    assert ship(spark, folder) == ship(spark, tmp_path / "copy") == first
+    beside = [ship(spark, tmp_path / name) for name in ("job", "record")]
+    assert len({first.prefix, *(shipped.prefix for shipped in beside)}) == 3
+    for shipped in (first, beside[0]):
+        assert drawn_by_a_worker(spark, shipped) == drawn(privatizer)
 
 
 def test_a_path_is_opened_where_it_lies(spark, privatizer, folder: Path, monkeypatch) -> None:
@@ -208,14 +198,10 @@ def test_machine_code_that_the_run_made_reaches_the_workers(
     vectors = tmp_path / "vectors.txt"
     words = pa.array([word for text in TEXTS.to_pylist() for word in text.split()]).unique().to_pylist()
     vectors.write_text("".join(f"{word} {n % 5} {n}\n" for n, word in enumerate(words)), encoding="utf-8")
+    mechanism = {"name": "custext", "k": 3, "epsilon": 1}
     for how in ("artifact", "path", "broadcast"):
-        config = parse_model_config(
-            {
-                "lexicon": {"source": str(vectors)},
-                "mechanism": {"name": "custext", "k": 3, "epsilon": 1},
-                "run": {"ship": how},
-            }
-        )
+        settings = {"lexicon": {"source": str(vectors)}, "mechanism": mechanism, "run": {"ship": how}}
+        config = parse_model_config(settings)
         begin_code(config, lambda _: None, here=False)
         wait_for_model(config)
         model, folder = prepare(config)
