@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,35 +15,57 @@ from dptext_spark.config.load import parse_config
 from dptext_spark.config.model import RunConfig
 from dptext_spark.errors import RecordingError
 from dptext_spark.randomness.draws import RunKey
+from dptext_spark.runtime.progress import silent
 from dptext_spark.spark.job import job
 from dptext_spark.spark.job.beside import Effect
 from dptext_spark.spark.job.entries import read
-from dptext_spark.spark.job.job import RunResult, run_once
+from dptext_spark.spark.job.job import run_once
 from dptext_spark.spark.job.prepare import prepare_run
 from dptext_spark.spark.tables.tables import Target, history, opened
 
 KEY = RunKey(hashlib.sha256(b"one").digest())
 
 
-def config(base: Path, mode: str = "error") -> RunConfig:
-    return parse_config(
-        {
-            "input": {"path": str(base / "in")},
-            "columns": ["body"],
-            "row_key": "id",
-            "consistency": "record",
-            "output": {"path": str(base / "out"), "mode": mode},
-            "ledger": {"path": str(base / "ledger")},
-            "run": {"id": "same"},
-        }
-    )
+@pytest.fixture(scope="module")
+def source(session: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What all of them read."""
+    folder = tmp_path_factory.mktemp("same") / "in"
+    frame = session.createDataFrame([(i, f"good news {i}") for i in range(4)], "id long, body string")
+    frame.coalesce(1).write.format("delta").save(str(folder))
+    return folder
 
 
-def command(spark: Any, base: Path, at: Callable[[str], None], mode: str = "error") -> RunResult:
-    settings = config(base, mode)
-    return run_once(
-        lambda: prepare_run(spark, settings, KEY, lambda step: None), settings, lambda step: None, at
-    )
+@dataclass
+class Command:
+    """A command that several processes start."""
+
+    spark: Any
+    source: Path
+    base: Path
+
+    def config(self, mode: str = "error") -> RunConfig:
+        return parse_config({
+            "input": {"path": str(self.source)}, "columns": ["body"], "row_key": "id", "consistency": "record",
+            "output": {"path": str(self.base / "out"), "mode": mode}, "ledger": {"path": str(self.base / "ledger")},
+            "audit": {"consistency_scopes": 0}, "run": {"id": "same"},
+        })  # fmt: skip
+
+    def start(self, at: Callable[[str], None] = lambda point: None, mode: str = "error") -> str:
+        """Run as a process of its own would, and return how it ended."""
+        settings = self.config(mode)
+        return run_once(lambda: prepare_run(self.spark, settings, KEY, silent), settings, silent, at).status
+
+    def account(self) -> dict[str, Any]:
+        """Return the one row of `runs`; the ledger counted the release once."""
+        (balance,) = read(str(self.base / "ledger"), self.spark)
+        assert [(column.total, balance.unfinished) for column in balance.columns] == [(1.0, 0)]
+        (row,) = opened(self.spark, Target(path=f"{self.config().shareable}/runs")).collect()
+        return row.asDict()
+
+
+@pytest.fixture
+def command(spark: Any, source: Path, tmp_path: Path) -> Command:
+    return Command(spark, source, tmp_path)
 
 
 @pytest.mark.long
@@ -57,40 +80,28 @@ def command(spark: Any, base: Path, at: Callable[[str], None], mode: str = "erro
         (Effect.ACCOUNT.before, "append", "succeeded", "recovered"),
     ],
 )
-def test_one_command_started_twice(
-    spark: Any, tmp_path: Path, point: str, mode: str, first: str, second: str
-) -> None:
+def test_one_command_started_twice(command: Command, point: str, mode: str, first: str, second: str) -> None:
     """The other process does all that it does while this one is at a point."""
-    rows = [(i, f"good news {i}") for i in range(4)]
-    spark.createDataFrame(rows, "id long, body string").coalesce(1).write.format("delta").save(
-        str(tmp_path / "in")
-    )
     ended: list[str] = []
 
     def other(passed: str) -> None:
         if passed == point and not ended:
             ended.append("begun")
-            ended.append(command(spark, tmp_path, lambda point: None, mode).status)
+            ended.append(command.start(mode=mode))
 
-    assert command(spark, tmp_path, other, mode).status == first
+    assert command.start(other, mode) == first
     assert ended == ["begun", second]
-    (row,) = opened(spark, Target(path=f"{config(tmp_path).shareable}/runs")).collect()
+    row = command.account()
     assert row["status"] == ("succeeded" if first == "succeeded" else second)
     assert (row["rows"], row["output_version"]) == (4, 0)
-    assert len(history(spark, Target(path=str(tmp_path / "out")))) == 1
-    (balance,) = read(str(tmp_path / "ledger"), spark)
-    assert [(column.total, balance.unfinished) for column in balance.columns] == [(1.0, 0)]
-    assert command(spark, tmp_path, lambda point: None, mode).status == "unchanged"
+    assert len(history(command.spark, Target(path=str(command.base / "out")))) == 1
+    assert command.start(mode=mode) == "unchanged"
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("point", [Effect.DATA_COMMIT.after, Effect.ACCOUNT.before])
-def test_who_counts_again_while_the_other_accounts(spark: Any, tmp_path: Path, point: str) -> None:
+def test_who_counts_again_while_the_other_accounts(command: Command, point: str) -> None:
     """The second begins between the commit and the account of the first: it changes nothing of that account."""
-    rows = [(i, f"good news {i}") for i in range(4)]
-    spark.createDataFrame(rows, "id long, body string").coalesce(1).write.format("delta").save(
-        str(tmp_path / "in")
-    )
     committed, accounted = threading.Event(), threading.Event()
     ended: list[str] = []
 
@@ -99,32 +110,24 @@ def test_who_counts_again_while_the_other_accounts(spark: Any, tmp_path: Path, p
             committed.set()
             assert accounted.wait(120)
 
-    def run_first() -> None:
-        ended.append(command(spark, tmp_path, first).status)
-
     def second(passed: str) -> None:
         if passed == Effect.RUN_ROW.after:
             accounted.set()
             process.join(120)
 
-    process = threading.Thread(target=run_first)
+    process = threading.Thread(target=lambda: ended.append(command.start(first)))
     process.start()
     assert committed.wait(120)
-    assert command(spark, tmp_path, second).status == "unchanged"
+    assert command.start(second) == "unchanged"
     assert ended == ["succeeded"]
-    (row,) = opened(spark, Target(path=f"{config(tmp_path).shareable}/runs")).collect()
-    assert row["status"] == "succeeded"
-    metrics = opened(spark, Target(path=f"{config(tmp_path).restricted}/metrics"))
+    assert command.account()["status"] == "succeeded"
+    metrics = opened(command.spark, Target(path=f"{command.config().restricted}/metrics"))
     (seconds,) = metrics.where("metric = 'write_seconds'").collect()
     assert seconds["value"] is not None
-    (balance,) = read(str(tmp_path / "ledger"), spark)
-    assert [(column.total, balance.unfinished) for column in balance.columns] == [(1.0, 0)]
 
 
 @pytest.mark.long
-def test_who_cannot_count_again_waits_for_nobody(
-    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_who_cannot_count_again_waits_for_nobody(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     """The process that committed ended before its account, and the input cannot be read any more."""
 
     class EndedError(BaseException):
@@ -137,16 +140,13 @@ def test_who_cannot_count_again_waits_for_nobody(
     def fails(*_: Any) -> None:
         raise RuntimeError("zqxmarker")
 
-    spark.createDataFrame([(1, "good news")], "id long, body string").write.format("delta").save(
-        str(tmp_path / "in")
-    )
     with pytest.raises(EndedError):
-        command(spark, tmp_path, ends)
+        command.start(ends)
     monkeypatch.setattr(job, "WAIT", 0.0)
     monkeypatch.setattr(job, "recounted", fails)
     with pytest.raises(RecordingError) as told:
-        command(spark, tmp_path, lambda point: None)
+        command.start()
     assert "Another process" not in str(told.value)
     assert "zqxmarker" not in str(told.value)
     monkeypatch.undo()
-    assert command(spark, tmp_path, lambda point: None).status == "recovered"
+    assert command.start() == "recovered"
