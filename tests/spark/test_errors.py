@@ -15,19 +15,24 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
 from dptext_spark.config.load import parse_config
-from dptext_spark.errors import DataError, DPTextError, RunError, SettingsError
+from dptext_spark.errors import DataError, RunError, SettingsError
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.spark.errors import TaskError, condition_of, reduced, suppress_sensitive_logs
 from dptext_spark.spark.runner import dry_run, run
 from dptext_spark.spark.session import session
 
 MARKER = "zanzibarmarker"
+MEMORY = "memory of a JVM was full. Valid: a larger spark.driver.memory"
 LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
 
 def malformed(spark):
     """A frame whose evaluation fails in the JVM with a private word in Spark's message."""
     return spark.createDataFrame([(MARKER,)], "body string").select(F.col("body").cast("int"))
+
+
+def of_a_worker(code: str) -> Exception:
+    return ValueError(f"Traceback {MARKER}\n{TaskError(code, 4, 5, 3)}\n SQLSTATE: 38000 {MARKER}")
 
 
 @pytest.fixture
@@ -89,20 +94,25 @@ class TestReduced:
         assert MARKER not in str(reduced(caught.value, ["body"]))
 
     @pytest.mark.parametrize(
-        ("error", "said"),
+        ("error", "kind", "begins", "holds"),
         [
-            (ConnectionRefusedError(111, MARKER), "Spark's JVM has ended (ConnectionRefusedError): "),
-            (Py4JNetworkError(MARKER), "Spark's JVM has ended (Py4JNetworkError): "),
-            (ValueError(f"{MARKER} java.lang.OutOfMemoryError: Java heap space"), "Spark failed with ValueError: "),
+            (ConnectionRefusedError(111, MARKER), RunError, "Spark's JVM has ended (ConnectionRefusedError): ", MEMORY),
+            (Py4JNetworkError(MARKER), RunError, "Spark's JVM has ended (Py4JNetworkError): ", MEMORY),
+            (ValueError(f"{MARKER} java.lang.OutOfMemoryError: Java"), RunError, "Spark failed with ValueError: ", MEMORY),
+            (of_a_worker("INVALID_UTF8"), DataError, "columns body, note: 3 rows with invalid UTF-8 in partition 4, batch 5", ""),
+            (of_a_worker("NULL_KEY"), DataError, "row_key or record_key: 3 rows with a NULL key in partition 4, batch 5", ""),
+            (of_a_worker("ArrowInvalid"), RunError, "a worker failed with ArrowInvalid in partition 4, batch 5", ""),
+            (Exception(f"{MARKER} No module named 'dptext_spark'"), RunError, "", "PYSPARK_PYTHON"),
         ],
     )  # fmt: skip
-    def test_a_jvm_without_memory_is_named_with_the_settings_that_mend_it(
-        self, error: Exception, said: str
+    def test_what_happened_is_told_without_the_text(
+        self, error: Exception, kind: type, begins: str, holds: str
     ) -> None:
-        found = str(reduced(error, ["body"]))
-        assert found.startswith(said)
-        assert "memory of a JVM was full. Valid: a larger spark.driver.memory" in found
-        assert MARKER not in found
+        told = reduced(error, ["body", "note"])
+        assert type(told) is kind
+        assert str(told).startswith(begins)
+        assert holds in str(told)
+        assert MARKER not in str(told)
 
     def test_a_jvm_that_ends_meanwhile_leaves_no_traceback_of_the_progress(
         self, spark, monkeypatch: pytest.MonkeyPatch
@@ -120,32 +130,6 @@ class TestReduced:
         with session.watched(spark, print):
             assert asked.wait(10.0)
         assert raised == []
-
-    @pytest.mark.parametrize(
-        ("code", "kind", "said"),
-        [
-            (
-                "INVALID_UTF8",
-                DataError,
-                "columns body, note: 3 rows with invalid UTF-8 in partition 4, batch 5",
-            ),
-            ("NULL_KEY", DataError, "row_key or record_key: 3 rows with a NULL key in partition 4, batch 5"),
-            ("ArrowInvalid", RunError, "a worker failed with ArrowInvalid in partition 4, batch 5"),
-        ],
-    )
-    def test_a_workers_code_is_found_in_the_message(
-        self, code: str, kind: type[DPTextError], said: str
-    ) -> None:
-        message = f"Traceback {MARKER}\n{TaskError(code, 4, 5, 3)}\n SQLSTATE: 38000 {MARKER}"
-        error = reduced(ValueError(message), ["body", "note"])
-        assert type(error) is kind
-        assert str(error).startswith(said)
-        assert MARKER not in str(error)
-
-    def test_workers_without_the_package_are_told_apart(self) -> None:
-        lost = Exception("Traceback ... ModuleNotFoundError: No module named 'dptext_spark'")
-        assert "PYSPARK_PYTHON" in str(reduced(lost, ["body"]))
-        assert "doctor" in str(reduced(lost, ["body"]))
 
     def test_an_error_of_ours_stays_itself(self) -> None:
         error = SettingsError("mechanism.k: 0 given")
@@ -166,11 +150,9 @@ def test_a_run_that_spark_fails_is_not_chained_to_the_text(spark, tmp_path: Path
     frame = spark.read.parquet(str(tmp_path / "in"))
     frame.withColumn("score", F.col("body").cast("int")).createOrReplaceTempView("scored")
     settings = {
-        "input": {"table": "scored"},
-        "columns": ["body"],
-        "row_key": "id",
+        "input": {"table": "scored"}, "columns": ["body"], "row_key": "id",
         "output": {"path": str(tmp_path / "out"), "other_columns": "keep"},
-    }
+    }  # fmt: skip
     with pytest.raises(RunError, match=r"CAST_INVALID_INPUT \(SQLSTATE 22018\)") as caught:
         run(parse_config(settings), spark, key=RunKey.insecure(1))
     assert MARKER not in str(caught.value)

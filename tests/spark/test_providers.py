@@ -1,4 +1,4 @@
-"""Providers by import path in Spark: runs, frames, streams and audits mask what they find, and end by a code where one fails."""
+"""Providers by import path in Spark: runs, frames and audits mask what they find, and end by a code where one fails."""
 
 from __future__ import annotations
 
@@ -10,24 +10,18 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
 from dptext_spark import spark as dps
 from dptext_spark.config.load import parse_config
-from dptext_spark.errors import DataError, DPTextError, RunError, SettingsError
-from dptext_spark.importance.budget import Budget
-from dptext_spark.importance.selection import Importance
+from dptext_spark.errors import DataError, RunError, SettingsError
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import CusText
-from dptext_spark.model.compile import compile, compile_to, prepare
+from dptext_spark.model.compile import compile, prepare
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.spark.runner import run
-from dptext_spark.spark.tables.paths import Elements
-from dptext_spark.spark.udf.column import UdfSpec, sanitize
-from dptext_spark.spark.udf.ship import Shipped
 from dptext_spark.text.identifiers.imported import _imported
 from dptext_spark.text.policy import Policy
 from tests.core.names import beginning
@@ -81,9 +75,9 @@ def settings(tmp_path: Path, path: str, **more: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def model_of(path: str, level: Any = "token", **more: Any) -> Privatizer:
+def model_of(path: str) -> Privatizer:
     policy = Policy(providers=(path,), **CLEAR)  # type: ignore[arg-type]
-    return compile(CusText(epsilon=2.0, k=5), beginning(Lexicon.default(), 300), policy, level, **more)
+    return compile(CusText(epsilon=2.0, k=5), beginning(Lexicon.default(), 300), policy)
 
 
 def expected(rows: list[Row]) -> dict[int, tuple[Any, Any]]:
@@ -101,9 +95,8 @@ def read(df: Any) -> dict[int, tuple[Any, Any]]:
     return {row["id"]: (row["body"], row["notes"]) for row in df.collect()}
 
 
-def give(spark: SparkSession, tmp_path: Path, rows: list[Row], mode: str = "error") -> None:
-    made = spark.createDataFrame(rows, SCHEMA).repartition(3)
-    made.write.format("delta").mode(mode).save(str(tmp_path / "in"))
+def give(spark: SparkSession, tmp_path: Path, rows: list[Row]) -> None:
+    spark.createDataFrame(rows, SCHEMA).repartition(3).write.format("delta").save(str(tmp_path / "in"))
 
 
 def test_a_frame_is_masked_as_a_plain_reading_says(spark: SparkSession, module: Callable[..., str]) -> None:
@@ -114,33 +107,21 @@ def test_a_frame_is_masked_as_a_plain_reading_says(spark: SparkSession, module: 
         assert read(made) == expected(ROWS)
 
 
-@pytest.mark.parametrize(
-    ("level", "ship"),
-    [
-        ("record", "path"),
-        *(
-            pytest.param(*one, marks=pytest.mark.cluster)
-            for one in [("token", "artifact"), ("dataset", "broadcast")]
-        ),
-    ],
-)
 def test_a_run_masks_and_says_who_looked(
-    spark: SparkSession, module: Callable[..., str], tmp_path: Path, level: str, ship: str
+    spark: SparkSession, module: Callable[..., str], tmp_path: Path
 ) -> None:
     give(spark, tmp_path, ROWS)
     path = module()
-    given = settings(tmp_path, path, consistency=level, record_key="customer" if level == "record" else None)
-    config = parse_config({**given, "run": {**given["run"], "ship": ship}})
+    given = settings(tmp_path, path, consistency="record", record_key="customer")
+    config = parse_config({**given, "run": {**given["run"], "ship": "path"}})
     facts = run(config, spark, key=KEY).facts
     assert facts["status"] == "succeeded"
     out = spark.read.format("delta").load(str(tmp_path / "out"))
     assert read(out) == expected(ROWS)
-    assert facts["consistency_audit"].get("passed") is (None if level == "token" else True)
-    found = sum(str(body).count("T-") + str(body).count("zebra") for _, body, _, _ in ROWS)
-    found += sum(str(notes).count("T-") + str(notes).count("zebra") for _, _, notes, _ in ROWS)
-    assert facts["restricted"]["identifiers_provided"] == facts["restricted"]["identifiers"] == found
-    said = facts["disclosure"]
-    assert f"toy, version 1 ({path}) for ticket, animal" in str(said)
+    assert facts["consistency_audit"]["passed"] is True
+    masked = sum(str(texts).count("T-") + str(texts).count("zebra") for _, *texts, _ in ROWS)
+    assert facts["restricted"]["identifiers_provided"] == facts["restricted"]["identifiers"] == masked
+    assert f"toy, version 1 ({path}) for ticket, animal" in str(facts["disclosure"])
     (table,) = [one for one in tmp_path.rglob("runs") if one.is_dir()]
     row: Any = spark.read.format("delta").load(str(table)).first()
     assert json.loads(row["config"])["policy"]["providers"] == [path]
@@ -156,31 +137,8 @@ def test_a_run_masks_and_says_who_looked(
 
 
 @pytest.mark.cluster
-def test_a_stream_masks_in_each_micro_batch(
-    spark: SparkSession, module: Callable[..., str], tmp_path: Path
-) -> None:
-    config = parse_config(settings(tmp_path, module(), mode="incremental", stream={"max_files": 1}))
-    give(spark, tmp_path, ROWS[:2])
-    assert run(config, spark, key=KEY).facts["rows"] == 2
-    give(spark, tmp_path, ROWS[2:], "append")
-    facts = run(config, spark, key=KEY).facts
-    assert facts["rows"] == 3
-    assert "toy, version 1" in str(facts["disclosure"])
-    assert read(spark.read.format("delta").load(str(tmp_path / "out"))) == expected(ROWS)
-    other = settings(tmp_path, module(), mode="incremental", stream={"max_files": 1})
-    with pytest.raises(DPTextError, match=r"policy"):
-        run(parse_config(other), spark, key=KEY)
-
-
-@pytest.mark.cluster
 @pytest.mark.parametrize(
-    ("how", "allow"),
-    [
-        ("raises", True),
-        ("type", False),
-        ("says", False),
-        ("overlaps", True),
-    ],
+    ("how", "allow"), [("raises", True), ("type", False), ("says", False), ("overlaps", True)]
 )
 def test_one_that_is_wrong_ends_the_run_by_a_code_without_a_word(
     spark: SparkSession,
@@ -247,24 +205,6 @@ def test_what_cannot_work_is_refused_before_anything_is_read(
 
 
 @pytest.mark.cluster
-def test_a_model_with_providers_that_no_setting_names_is_refused(
-    spark: SparkSession, module: Callable[..., str], tmp_path: Path
-) -> None:
-    path = module()
-    given = settings(tmp_path, path)
-    compile_to(parse_config(given), tmp_path / "model")
-    give(spark, tmp_path, ROWS)
-    named = {"run": {"id": "one", "artifact": str(tmp_path / "model")}}
-    with pytest.raises(
-        SettingsError, match=r"policy\.providers: none given, but the model in .* was made with"
-    ):
-        run(parse_config({**given, "policy": CLEAR, **named}), spark, key=KEY)
-    assert not (tmp_path / "out").exists()
-    assert run(parse_config({**given, **named}), spark, key=KEY).status == "succeeded"
-    assert read(spark.read.format("delta").load(str(tmp_path / "out"))) == expected(ROWS)
-
-
-@pytest.mark.cluster
 def test_a_report_imports_what_its_own_settings_name_and_nothing_else(
     spark: SparkSession, module: Callable[..., str], tmp_path: Path
 ) -> None:
@@ -280,48 +220,16 @@ def test_a_report_imports_what_its_own_settings_name_and_nothing_else(
     assert "which are code" in found.save(tmp_path / "page.html").read_text()
 
 
-@pytest.mark.parametrize(("which", "level"), [("importance", "record"), ("budget", "token")])
-def test_words_are_chosen_beside_what_it_finds(module: Callable[..., str], which: str, level: Any) -> None:
-    """Over two columns and list elements a batch comes out as its rows do alone."""
-    more: dict[str, Any] = {}
-    if which == "importance":
-        strategy = "conservative" if level == "record" else "aggressive"
-        more["importance"] = Importance(percent=50, provider="random", strategy=strategy)
-    else:
-        more["budget"] = Budget(record=2.0, delta=0.01)
-    model = model_of(module(), level, **more)
-    rows = [(n, f"people have time T-{n}", ["world T-5", *(notes or [])]) for n, _, notes, _ in ROWS]
-    spec = UdfSpec(("body", "notes"), Shipped("", ""), KEY, "r", True, False)
-
-    def made(some: list[Any]) -> list[tuple[Any, ...]]:
-        ids = pa.array([row[0] for row in some], pa.int64())
-        bodies, notes = (
-            pa.array([row[1] for row in some]),
-            pa.array([row[2] for row in some], pa.list_(pa.string())),
-        )
-        found = sanitize((bodies, notes, ids), spec, model, ids)
-        return list(
-            zip(*(found.field(name).to_pylist() for name in ("text_0", "text_1", "units")), strict=True)
-        )
-
-    together = made(rows)
-    assert together == [one for row in rows for one in made([row])]
-    assert all(text.endswith("[TICKET]") and notes[0].endswith("[TICKET]") for text, notes, _ in together)
-    elements = Elements.of(pa.array([row[2] for row in rows], pa.list_(pa.string())))
-    assert len(elements.texts) == sum(len(row[2]) for row in rows)
-
-
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("level", ["token", "record"])
 def test_presidio_looks_for_names_in_a_run(
-    spark: SparkSession, module: Callable[..., str], tmp_path: Path, level: str
+    spark: SparkSession, module: Callable[..., str], tmp_path: Path
 ) -> None:
     """By the class of the guide; what it finds is what it finds on the driver."""
     path = module(people, installed_model())
     bodies = ["it is Mary Robinson of Paris", "not me", None, "été Barack Obama", ""]
     rows: list[Row] = [(n, body, [body, "Angela Merkel is it"], f"c{n}") for n, body in enumerate(bodies)]
     give(spark, tmp_path, rows)
-    given = settings(tmp_path, path, consistency=level)
+    given = settings(tmp_path, path)
     config = parse_config({**given, "policy": {**given["policy"], "allow_unknown": True}})
     facts = run(config, spark, key=KEY).facts
     out = read(spark.read.format("delta").load(str(tmp_path / "out")))
