@@ -15,7 +15,7 @@ from dptext_spark.errors import DataError, DPTextError, SettingsError
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.spark.errors import reduced, suppress_sensitive_logs
 
-KEY, OTHER = RunKey.insecure(1), RunKey.insecure(2)
+KEY = RunKey.insecure(1)
 BODIES = (
     "The time of the day", "", None, "  said: \u201chow\u201d?\r\n\tWhat, NOW ", "so what \U0001f642", "zanzibar 12",
 )  # fmt: skip
@@ -28,11 +28,11 @@ def df(spark) -> DataFrame:
     return spark.createDataFrame(ROWS, "id long, customer string, body string, note string")
 
 
-def by_the_core(privatizer, key: RunKey = KEY, run_id: str = "r") -> dict[int, tuple[str | None, str | None]]:
+def by_the_core(privatizer) -> dict[int, tuple[str | None, str | None]]:
     """What the core gives for the same rows, without Spark."""
     ids = pa.array([row[0] for row in ROWS])
     columns = [
-        privatizer.privatize(pa.array([row[at] for row in ROWS]), column=name, row_ids=ids, key=key, run_id=run_id)[0]
+        privatizer.privatize(pa.array([row[at] for row in ROWS]), column=name, row_ids=ids, key=KEY, run_id="r")[0]
         for name, at in (("body", 2), ("note", 3))
     ]  # fmt: skip
     return {i: pair for i, pair in enumerate(zip(*(c.to_pylist() for c in columns), strict=True))}
@@ -47,10 +47,6 @@ def python_evaluations(out: DataFrame) -> int:
 
 
 class TestTheText:
-    def test_is_drawn_as_a_step_of_a_chain(self, df: DataFrame, privatizer) -> None:
-        out = df.transform(dps.privatize, ["body", "note"], privatizer, row_key="id", key=KEY, run_id="r")
-        assert texts(out) == by_the_core(privatizer)
-
     @pytest.mark.parametrize(
         ("udf", "batch", "partitions"),
         [("arrow", 7, 3), ("pandas", 1, 5), ("auto", 0, 2)],
@@ -61,10 +57,9 @@ class TestTheText:
         if udf == "arrow" and not hasattr(F, "arrow_udf"):
             pytest.skip("this Spark has no arrow_udf")
         spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(batch))
-        out = dps.privatize(
-            df.repartition(partitions, "customer"), ["body", "note"], privatizer, row_key="id", key=KEY, run_id="r",
-            udf=udf,
-        )  # fmt: skip
+        out = df.repartition(partitions, "customer").transform(
+            dps.privatize, ["body", "note"], privatizer, row_key="id", key=KEY, run_id="r", udf=udf
+        )
         assert texts(out) == by_the_core(privatizer)
 
     def test_large_arrow_types_change_nothing(self, spark, df: DataFrame, privatizer) -> None:
@@ -72,23 +67,9 @@ class TestTheText:
         out = dps.privatize(df, ["body", "note"], privatizer, row_key="id", key=KEY, run_id="r")
         assert texts(out) == by_the_core(privatizer)
 
-    def test_another_key_or_run_draws_other_words(self, df: DataFrame, privatizer) -> None:
-        def drawn(key: RunKey | None, run_id: str | None) -> dict:
-            return texts(
-                dps.privatize(df, ["body", "note"], privatizer, row_key="id", key=key, run_id=run_id)
-            )
-
-        made = [drawn(KEY, "r"), drawn(OTHER, "r"), drawn(KEY, "s"), drawn(None, "r"), drawn(KEY, None)]
-        assert all(a != b for i, a in enumerate(made) for b in made[:i])
-
     def test_each_evaluation_of_a_frame_draws_the_same(self, df: DataFrame, privatizer) -> None:
         out = dps.privatize(df, ["body", "note"], privatizer, row_key="id")
         assert texts(out) == texts(out.repartition(3))
-
-    def test_one_text_column_leaves_the_other(self, df: DataFrame, privatizer) -> None:
-        out = dps.privatize(df, ["note"], privatizer, row_key="id", key=KEY, run_id="r")
-        expected = by_the_core(privatizer)
-        assert texts(out) == {row[0]: (row[2], expected[row[0]][1]) for row in ROWS}
 
     @pytest.mark.parametrize(
         ("udf", "kind"), [("auto", "string"), ("pandas", "string"), ("pandas", "binary"), ("pandas", "int")]
@@ -105,17 +86,15 @@ class TestTheText:
 class TestTheRest:
     @pytest.fixture
     def wide(self, spark) -> DataFrame:
+        price = Decimal("12345678901234567890.123456789")
+        rows = [
+            (price, "the day", {"the": [1, None]}, i, {"a": {"b": "the"}}, bytearray(b"\xff\x00"), "kept") for i in range(6)
+        ]  # fmt: skip
         made = spark.createDataFrame(
-            [
-                (
-                    Decimal("12345678901234567890.123456789"), "the day", {"the": [1, None]}, i, {"a": {"b": "the"}},
-                    bytearray(b"\xff\x00"), "kept",
-                )
-                for i in range(6)
-            ],
+            rows,
             "price decimal(38,9), body string, counts map<string,array<int>>, `the id` long, "
             "nested struct<a:struct<b:string>>, raw binary, `dotted.name` string",
-        )  # fmt: skip
+        )
         return made.selectExpr(
             "*", "TIMESTAMP'2024-01-31 23:59:59.123456' AS at", "DATE'1582-10-01' AS day",
             "TIMESTAMP_NTZ'2024-03-31 02:30:00' AS local", "INTERVAL '3' DAY AS span", "CAST('NaN' AS DOUBLE) AS score",
@@ -143,11 +122,6 @@ class TestTheRest:
         assert [field.metadata for field in out.schema] == [{}, {}]
         assert out.count() == 1
 
-    def test_row_counts_stay(self, df: DataFrame, privatizer) -> None:
-        twice = df.union(df.withColumn("id", F.col("id") + 1000))
-        out = dps.privatize(twice, ["body"], privatizer, row_key="id")
-        assert out.groupBy("customer").count().collect() == twice.groupBy("customer").count().collect()
-
 
 class TestThePlan:
     @pytest.fixture
@@ -163,8 +137,7 @@ class TestThePlan:
 
     def test_a_field_of_the_struct_that_is_nested_again(self, out: DataFrame) -> None:
         nested = out.select("id", F.struct("body", F.struct("note").alias("inner")).alias("texts"))
-        pruned = nested.select("id", "texts.inner.note", "texts.body")
-        assert python_evaluations(pruned) == 1
+        assert python_evaluations(nested.select("id", "texts.inner.note", "texts.body")) == 1
 
     def test_a_later_filter_is_pushed_below_and_moves_no_draw(self, out: DataFrame, privatizer) -> None:
         filtered = out.where("customer = 'c3'")
