@@ -64,11 +64,15 @@ def prepared(folder: Path) -> None:
     (folder / "run.key").chmod(0o600)
 
 
+def frame_of(spark: SparkSession, rows: list[dict[str, Any]]) -> DataFrame:
+    """Return rows as the input holds them."""
+    values = [tuple(untagged(row.get(name)) for name in NAMES) for row in rows]
+    return spark.createDataFrame(values, SCHEMA)
+
+
 def write_input(spark: SparkSession, place: Path, rows: list[dict[str, Any]], files: int) -> None:
     """Append rows to a Delta table, in so many files."""
-    values = [tuple(untagged(row.get(name)) for name in NAMES) for row in rows]
-    frame = spark.createDataFrame(values, SCHEMA).repartition(files)
-    frame.write.format("delta").mode("append").save(str(place))
+    frame_of(spark, rows).repartition(files).write.format("delta").mode("append").save(str(place))
 
 
 def untagged(value: Any) -> Any:

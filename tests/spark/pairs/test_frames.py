@@ -1,0 +1,60 @@
+"""Frames hold what runs write: `privatize` with what some rows of the table set, compared with the plain reference."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from dptext_spark import spark as dps
+from dptext_spark.config.load import parse_config
+from dptext_spark.model.compile import prepare
+from dptext_spark.randomness.draws import RunKey
+from tests.spark.pairs.oracle import CORPUS, frame_of
+from tests.spark.pairs.plain import Reference
+from tests.spark.pairs.table import ROWS, SECRET, settings_of, tagged_rows
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.long
+
+
+@pytest.mark.parametrize(
+    ("name", "udf"),
+    [
+        ("names in records", "auto"),
+        ("fluent with lists", "pandas"),
+        ("record budget with names", "pandas"),
+        ("important by a column", "auto"),
+    ],
+)
+def test_a_frame_is_as_the_rules_say(
+    spark: SparkSession, folder: Path, tmp_path: Path, name: str, udf: str
+) -> None:
+    # By one mechanism: what a law draws is judged where runs are.
+    entry = replace(
+        ROWS[name], more={key: value for key, value in ROWS[name].more.items() if key != "mechanism"}
+    )
+    settings = settings_of(entry, folder, tmp_path)
+    config = parse_config(settings)
+    model = prepare(config)[0]
+    reference = Reference(entry, model, "pairs", CORPUS)
+    weights = () if config.importance is None else config.importance.weights
+    rows = [
+        row
+        | {f"weights_{column}": reference.weights(row, column) for column in entry.columns[: len(weights)]}
+        for row in tagged_rows()
+    ]
+    lists = {name: lines for name, lines in settings["policy"].items() if name in ("mask", "keep")}
+    out = dps.privatize(
+        frame_of(spark, rows).repartition(3), list(entry.columns), model, row_key="id", record_key=entry.record_key,
+        key=RunKey(SECRET), run_id="pairs", udf=udf, weights=weights, **lists,
+    )  # fmt: skip
+    released = [tuple(row) for row in out.select("id", *entry.columns).orderBy("id").collect()]
+    assert released == [
+        (row["id"], *(drawn[column] for column in entry.columns))
+        for row, drawn in ((row, reference.row(row)) for row in rows)
+    ]
