@@ -290,7 +290,7 @@ def test_lists_of_names_are_looked_for_as_on_a_classic_session(client: Client) -
 
 def test_a_run_comes_out_as_on_a_classic_session(client: Client) -> None:
     here, there = client.run("classic"), client.finished("facts")
-    written = client.contents(client.found["place"])
+    written = rows_of(client.spark.read.format("delta").load(client.found["place"]))
     assert written == client.contents("classic") != client.contents("in")
     assert len(written) == ROWS
     assert here["status"] == "succeeded"
