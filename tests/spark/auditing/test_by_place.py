@@ -59,9 +59,7 @@ def test_rows_are_joined_by_file_and_place(spark, tmp_path: Path) -> None:
 def test_files_that_were_written_anew_are_refused(spark, tmp_path: Path) -> None:
     renamed = {f"new-{name}": rows for name, rows in AFTER.items()}
     table, source = written(tmp_path / "out", renamed), written(tmp_path / "in", BEFORE)
-    with pytest.raises(
-        DataError, match="row_key: none given, and no row has its file and its place in both tables"
-    ):
+    with pytest.raises(DataError, match="row_key: none given, and no row has its file and its place in both"):
         audit_table(AuditPlan.of(table, source, columns=["body"]), spark)
 
 
@@ -69,7 +67,5 @@ def test_a_source_without_places_is_refused(spark, tmp_path: Path) -> None:
     table = written(tmp_path / "out", AFTER)
     (tmp_path / "in.json").write_text('{"body": "call the office"}\n', encoding="utf-8")
     plan = AuditPlan.of(table, str(tmp_path / "in.json"), columns=["body"], against_format="json")
-    with pytest.raises(
-        SettingsError, match=r"\(against\) does not keep the file and the place of a row; valid: --row-key"
-    ):
+    with pytest.raises(SettingsError, match=r"\(against\) does not keep the file and the place of a row"):
         audit_table(plan, spark)

@@ -5,18 +5,14 @@ from __future__ import annotations
 import random
 from collections import Counter, defaultdict
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from dptext_spark.audit.table.plan import AuditPlan
 from dptext_spark.randomness.draws import RunKey, identify
-from dptext_spark.spark.auditing import audit as auditing
-from dptext_spark.spark.auditing import pair_tables, two_tables
-from dptext_spark.spark.auditing.audit import audit_table
+from dptext_spark.spark.auditing import pair_tables
 from dptext_spark.spark.auditing.pair_tables import (
     COMPARED,
     COUNT,
@@ -30,12 +26,9 @@ from dptext_spark.spark.auditing.pair_tables import (
     TEXT,
     TOKENS,
     WHOLE,
-    PairTables,
     Tallies,
     summed,
 )
-from dptext_spark.spark.auditing.two_tables import KeyCounts, TwoTables, counted_keys
-from dptext_spark.spark.job import checks
 from dptext_spark.spark.job.consistency import sample_of
 
 FIELDS = [field.split()[0] for field in SCHEMA.split(", ")]
@@ -58,20 +51,14 @@ def gathered(spark: SparkSession) -> Callable[..., Tallies]:
 def test_equal_rows_are_summed_and_groups_counted_as_plain_python_does(gathered) -> None:
     draw = random.Random(3)
     pairs = [
-        (
-            draw.randrange(2),
-            bytes([draw.randrange(30)]) * 16,
-            int(draw.random() < 0.1),
-            int(draw.random() < 0.1),
-            1,
-        )
+        (draw.randrange(2), bytes([draw.randrange(30)]) * 16, *(int(draw.random() < 0.1) for _ in range(2)))
         for _ in range(150)
     ]
     places = [(draw.choice((WHOLE, 0, 1)), draw.randrange(5), draw.randrange(1, 9)) for _ in range(60)]
     words = [(f"word{draw.randrange(40)}".encode(), draw.randrange(1, 4)) for _ in range(200)]
     found = gathered(
         [
-            *(row(GROUP, n, number=level, a=group, low=low, high=high) for level, group, low, high, n in pairs),
+            *(row(GROUP, number=level, a=group, low=low, high=high) for level, group, low, high in pairs),
             *(row(COUNT, n, number=column, field=field) for column, field, n in places),
             *(row(STAYED, n, a=word) for word, n in words),
         ],
@@ -79,8 +66,8 @@ def test_equal_rows_are_summed_and_groups_counted_as_plain_python_does(gathered)
     )  # fmt: skip
     sizes: Counter[tuple[int, bytes]] = Counter()
     replacements = defaultdict(set)
-    for level, group, low, high, n in pairs:
-        sizes[level, group] += n
+    for level, group, low, high in pairs:
+        sizes[level, group] += 1
         replacements[level, group].add((low, high))
     for number, level in enumerate(LEVELS):
         several = [one for one, n in sizes.items() if one[0] == number and n > 1]
@@ -98,13 +85,6 @@ def test_equal_rows_are_summed_and_groups_counted_as_plain_python_does(gathered)
         often[word] += n
     most = sorted(often.items(), key=lambda one: (-one[1], one[0]))[:MOST_STAYED]
     assert [(one.word.encode(), one.times) for one in found.stayed] == most
-
-
-def test_nothing_counted_is_nothing(gathered) -> None:
-    found = gathered([])
-    assert found.groups == {"record": (0, 0), "dataset": (0, 0)}
-    assert found.counts(WHOLE)["rows"] == 0
-    assert len(found.tokens) == len(found.texts(COMPARED)) == 0
 
 
 @pytest.mark.parametrize("numbers", [True, False])
@@ -130,61 +110,6 @@ def test_texts_and_tokens_come_in_the_order_of_their_keys(gathered, numbers: boo
         seen = {(one["plain"], one["private"], one["record"], one["label"], one["attribute"]) for one in rows}
         assert seen == {("text", "same", b"r", None, "x")}
     assert found.tokens["words"].tolist() == [bytes([one % 5]) for _ in (0, 1) for one in order]
-
-
-def test_keys_are_matched_as_sets_are(spark: SparkSession) -> None:
-    draw = random.Random(5)
-    ours, theirs = (sorted(draw.sample(range(60), n)) for n in (31, 40))
-    frames = [
-        spark.createDataFrame([(one, "a") for one in keys], "id int, body string") for keys in (ours, theirs)
-    ]
-    plan = AuditPlan.of("/table", "/source", columns=["body"], row_key="id")
-    found = counted_keys(plan, TwoTables(*frames, "", "", None))
-    assert found == KeyCounts(31, 40, len(set(ours) & set(theirs)))
-
-
-@pytest.mark.long
-def test_texts_are_paired_and_keys_looked_at_once(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rows = [(i, f"person{i // 2}", f"We met Ada in house {i}", i % 4 < 2) for i in range(24)]
-    places = [str(tmp_path / name) for name in ("table", "source")]
-    for place in places:
-        frame = spark.createDataFrame(rows, "id long, who string, body string, mood boolean")
-        frame.write.format("delta").save(place)
-    calls: Counter[str] = Counter()
-
-    def count(owner: Any, name: str) -> None:
-        plain = getattr(owner, name)
-
-        def counted(*args: Any, **more: Any) -> Any:
-            calls[name] += 1
-            return plain(*args, **more)
-
-        monkeypatch.setattr(owner, name, counted)
-
-    for owner, name in (
-        (PairTables, "over"), (auditing, "counted_keys"), (checks, "check_keys"), (two_tables, "history"),
-    ):  # fmt: skip
-        count(owner, name)
-    plan = AuditPlan.of(
-        *places, columns=["body"], row_key="id", record_key="who", attribute="mood", similarity=True, internal=True,
-    )  # fmt: skip
-    said: list[str] = []
-    found = audit_table(plan, spark, said.append)
-    assert calls == {"over": 1, "counted_keys": 1, "history": 2}
-    values = {one.name: one.value for one in found.figures if one.column is None}
-    assert values["rows"] == values["attribute_rows"] == 24
-    assert values["cosine"] == pytest.approx(1.0)
-    assert values["dataset_broken_groups"] == 0
-    assert [(one.word, one.times) for one in found.stayed or ()] == [("ada", 24)]
-    for step in (
-        "reading both schemas",
-        "checking and matching the keys",
-        "comparing the texts",
-        "writing the metrics",
-    ):
-        assert any(one.startswith(step) for one in said), step
 
 
 def test_samples_of_one_key_are_those_that_spark_takes(spark: SparkSession) -> None:
