@@ -72,24 +72,6 @@ def test_a_skewed_input_is_dealt_out_and_nothing_else_changes(
     assert "dealing the rows out over 6 partitions" in said
 
 
-@pytest.mark.cluster
-def test_even_or_small_inputs_are_left_alone(spark: Any, source: Path, tmp_path: Path) -> None:
-    _, files, said = written(spark, source, tmp_path / "out")
-    assert files <= 2
-    assert not [line for line in said if "dealing" in line]
-
-
-@pytest.mark.cluster
-def test_two_cores_that_one_task_keeps_busy_are_left_alone(
-    spark: Any, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(write, "LEAST_BYTES", 0)
-    monkeypatch.setattr(write, "SKEWED", 1.2)
-    _, files, said = written(spark, source, tmp_path / "out")
-    assert files <= 2
-    assert not [line for line in said if "dealing" in line]
-
-
 def test_rows_are_not_counted_by_partition_where_all_of_them_are_few() -> None:
     uncounted = SimpleNamespace(groupBy=lambda *_: pytest.fail("the rows were counted"))
     sizes = TextSizes(SAMPLE_ROWS, write.LEAST_BYTES / 3_000, 1.0)
@@ -108,11 +90,6 @@ def test_rows_are_not_counted_by_partition_where_all_of_them_are_few() -> None:
     for cores in (2, 3):
         plan.spark = SimpleNamespace(_sc=SimpleNamespace(defaultParallelism=cores))
         assert write._needed(plan) is None
-
-
-@pytest.mark.long
-def test_a_number_is_taken_as_it_is(spark: Any, source: Path, tmp_path: Path) -> None:
-    assert written(spark, source, tmp_path / "out", run={"id": "the-run", "partitions": 3})[1] == 3
 
 
 @pytest.mark.cluster

@@ -108,9 +108,9 @@ def judge(spark: SparkSession, entry: Row, folder: Path, own: Path) -> None:
             entry, model, f"pairs.{number}" if "stream" in entry.features else "pairs", CORPUS
         )
         expected += [{**row, **reference.row(row)} for row in part]
-        counted = {name: facts["restricted"][name] for name in COUNTED}
+        counted = {name: facts["restricted"][name] for name in (*COUNTED, "unknown_rows")}
         counts += reference.counts
-        assert counted == {name: counts[name] for name in COUNTED}
+        assert counted == {name: counts[name] for name in counted}
     out = output(spark, config)
     assert out.count() == len(rows)
     schema = ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in out.schema)
@@ -154,6 +154,7 @@ def repeated(
         config = parse_config(settings)
         run(config, spark)
     same(output(spark, config), first)
+    assert len(output(spark, config).inputFiles()) == len(parts) * config.run.partitions
     check_account(spark, entry, config, sum(map(len, parts)), releases=1)
 
 

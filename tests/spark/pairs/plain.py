@@ -117,6 +117,10 @@ class Token:
     counter: str = ""
     level: int | None = 0
 
+    @property
+    def is_drawn(self) -> bool:
+        return bool(self.counter) and self.code >= 0 and self.level is not None and self.level >= 0
+
 
 @dataclass
 class Reference:
@@ -141,7 +145,7 @@ class Reference:
         every = [*self.words, *self.model.table.beyond()]
         self.number = {word: number for number, word in enumerate(every)}
         self.counts: Counter[str] = Counter()
-        self.drawn_by_row: list[int] = []
+        self.units: list[int] = []  # drawn words of a row; at record level those that differ within a text
 
     def row(self, row: dict[str, Any]) -> dict[str, Any]:
         """Return the text columns of a row as they are released; counts are added up."""
@@ -150,10 +154,11 @@ class Reference:
         self._choose([token for tokens in cut.values() for token in tokens])
         released = {place: self._released(tokens, place, row) for place, tokens in cut.items()}
         words = [token for tokens in cut.values() for token in tokens if token.counter]
-        drawn = [token for token in words if token.code >= 0 and token.level is not None and token.level >= 0]
-        self.drawn_by_row.append(len(drawn))
-        self.counts += Counter({"words": len(words), "drawn": len(drawn)})
-        self.counts += Counter(token.counter for token in words if token.counter != "drawn")
+        drawn = [[token.code for token in tokens if token.is_drawn] for tokens in cut.values()]
+        self.units.append(sum(len(set(text) if self.entry.level == "record" else text) for text in drawn))
+        self.counts += Counter({"words": len(words), "drawn": sum(map(len, drawn))})
+        others = Counter(token.counter for token in words if token.counter != "drawn")
+        self.counts += others + Counter(unknown_rows=int(2 * others["oov"] > len(words)))
         named = {name: name.split(".")[0] for name in self.entry.columns}
         return {root: self._put(name, row[root], released) for name, root in named.items()}
 

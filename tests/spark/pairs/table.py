@@ -305,6 +305,12 @@ TEXTS: list[dict[str, Any]] = [
         "tags": ["<clear:new music> of the band"],
         "comments": [("Mrs. <person:Brzezinski> left", "x")],
     },
+    {  # most words of it are unknown
+        "body": "flimsch drotzen, the wurbel",
+        "note": "wurbel",
+        "tags": ["wurbel", None, "drotzen"],
+        "comments": [("wurbel flimsch house", None)],
+    },
 ]
 OWNERS = [None, "", "Vladimirova", None]
 MASK, KEEP = ["Qwxyz Zorblax", "Zorblax"], ["new music"]

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, functions
 from pyspark.sql import functions as F
 
 from dptext_spark import spark as dps
-from dptext_spark.errors import DataError, SettingsError
+from dptext_spark.errors import SettingsError
 from dptext_spark.importance.selection import Importance
 from dptext_spark.model.artifact import save_model
 from dptext_spark.model.budget import with_importance
@@ -34,7 +34,6 @@ from dptext_spark.spark.udf.column import (
     sanitize,
 )
 from dptext_spark.spark.udf.ship import Shipped
-from dptext_spark.text.engine import COUNTERS
 from tests.cluster.traces import spellings
 
 SECRET = hashlib.sha256(b"the key of these tests").digest()
@@ -87,56 +86,25 @@ class TestTheClosure:
         assert len(command) < 100_000
         plan = out._jdf.queryExecution()
         out.explain(True)
+        plans = [plan.analyzed(), plan.optimizedPlan(), plan.executedPlan()]
         shown = [
             capsys.readouterr().out,
             plan.toString(),
-            plan.analyzed().toJSON(),
-            plan.optimizedPlan().toJSON(),
+            *(part.toJSON() for part in plans),
+            repr(out),
+            repr(job()),
         ]
-        shown += [plan.executedPlan().toJSON(), repr(out), repr(job())]
         for needle in spellings(SECRET).values():
             assert not [text for text in shown if needle in text.encode("latin-1", "replace")]
 
 
 class TestABatch:
-    def test_totals_stand_in_the_first_row(self, privatizer) -> None:
-        texts = pa.array(["the time zanzibar", None, "the 12", ""])
-        result = sanitize((texts, pa.array([1, 2, 3, 4])), job(), privatizer, pa.array([1, 2, 3, 4]))
-        assert result.type.field("text_0").type == pa.string()
-        assert [field.name for field in result.type] == result_type(("body",)).fieldNames()
-        totals = {name: result.field(f"{name}_0").to_pylist() for name in COUNTERS}
-        assert totals["words"] == [5, 0, 0, 0]
-        assert totals["oov"] == [1, 0, 0, 0]
-        assert totals["drawn"] == [3, 0, 0, 0]
-        assert totals["numbers"] == [1, 0, 0, 0]
-        assert result.field("units").to_pylist() == [2, 0, 1, 0]
-        assert result.field("text_0").is_null().to_pylist() == [False, True, False, False]
-
-    def test_rows_are_mostly_unknown_by_all_their_texts_together(self, privatizer) -> None:
-        ids = pa.array([1, 2, 3, 4, 5])
-        bodies = pa.array(["zanzibarx qqqz", "zanzibarx time", None, "zanzibarx qqqz", ""])
-        notes = pa.array([["time"], ["qqqz"], None, ["time", "the day"], []])
-        result = sanitize((bodies, notes, ids), job(columns=("body", "note")), privatizer, ids)
-        # 2 of 3 words; 2 of 3; none; 2 of 5; none.
-        assert result.field("unknown_rows").to_pylist() == [1, 1, 0, 0, 0]
-
-    @pytest.mark.parametrize(("level", "units"), [("token", [5, 3]), ("record", [3, 2])])
-    def test_units_are_drawn_words_or_those_distinct_in_a_column(self, privatizer_at, level, units) -> None:
-        bodies, notes, ids = (
-            pa.array(["the time the", "the the"]),
-            pa.array(["the the", "the"]),
-            pa.array([1, 2]),
-        )
-        result = sanitize((bodies, notes, ids), job(columns=("body", "note")), privatizer_at(level), ids)
-        assert result.field("units").to_pylist() == units
-
     @pytest.mark.parametrize("values", [pa.array([1, None, None]), pa.array(["a", None, None])])
     def test_null_keys_are_counted(self, privatizer, values: pa.Array) -> None:
         texts, whole = pa.array(["a", "b", "c"]), pa.array([1, 2, 3])
-        with pytest.raises(TaskError, match=r"NULL_KEY\].*rows=2"):
-            sanitize((texts, values), job(), privatizer, values)
-        with pytest.raises(TaskError, match=r"NULL_KEY\].*rows=2"):
-            sanitize((texts, whole, values), job(has_record_id=True), privatizer, whole)
+        for ids, spec in (((values,), job()), ((whole, values), job(has_record_id=True))):
+            with pytest.raises(TaskError, match=r"NULL_KEY\].*rows=2"):
+                sanitize((texts, *ids), spec, privatizer, ids[0])
 
     def test_invalid_utf8_is_counted(self, privatizer) -> None:
         texts, ids = pa.array([b"the", b"\xff the", b"the \xc3"], pa.binary()), pa.array([1, 2, 3])
@@ -205,13 +173,12 @@ class TestLongTexts:
         out = dps.privatize(df, ["body"], privatizer, row_key="id", key=KEY, run_id="r", udf=udf)
         ids = pa.array(range(20))
         expected, _ = privatizer.privatize(pa.array(bodies), column="body", row_ids=ids, key=KEY, run_id="r")
-        digests = {
-            row["id"]: row["digest"] for row in out.selectExpr("id", "sha2(body, 256) AS digest").collect()
-        }
         given = spark.createDataFrame(list(enumerate(expected.to_pylist())), "id long, body string")
-        assert digests == {
-            row["id"]: row["digest"] for row in given.selectExpr("id", "sha2(body, 256) AS digest").collect()
-        }
+        digests = [
+            {row["id"]: row["digest"] for row in df.selectExpr("id", "sha2(body, 256) AS digest").collect()}
+            for df in (out, given)
+        ]
+        assert digests[0] == digests[1]
 
 
 class TestBuild:
@@ -221,9 +188,7 @@ class TestBuild:
 
     def test_a_spark_without_arrow_functions(self, monkeypatch: pytest.MonkeyPatch, spark) -> None:
         monkeypatch.delattr(functions, "arrow_udf", raising=False)
-        with pytest.raises(
-            SettingsError, match=r"'arrow' needs Spark 4\.1 or later; valid here: auto, pandas"
-        ):
+        with pytest.raises(SettingsError, match=r"'arrow' needs Spark 4\.1"):
             build(job(), "arrow")
         assert build(job(), "auto").func.__name__ == "over_pandas"
 
@@ -240,9 +205,7 @@ class TestKeyColumns:
     @pytest.mark.parametrize("kind", ["tinyint", "smallint", "int", "bigint"])
     def test_integers_of_any_width_are_one_identity(self, spark, kind: str) -> None:
         df = spark.range(3).select((F.col("id") - 1).cast(kind).alias("key"))
-        assert (
-            df.select(key_column(df, "key", "row_key")).schema.fields[0].dataType.simpleString() == "bigint"
-        )
+        assert df.select(key_column(df, "key", "row_key")).dtypes[0][1] == "bigint"
         assert self.ids(df) == [-1, 0, 1]
 
     @pytest.mark.parametrize(
@@ -284,12 +247,7 @@ def test_importance_refuses_records_of_several_rows(privatizer_at, tmp_path: Pat
     arrays = (pa.array(["good day", "time"]), pa.array([["good", None, "good people"], None]))
     two = job(tmp_path / "model", ("body", "tags"))
     result = sanitize((*arrays, ids), two, model, ids)
-    same = sanitize(
-        (*arrays, ids, ids), replace(two, has_record_id=True), model, ids
-    )  # a record_key that is the row
-    assert same.equals(result)
     wrong = replace(two, has_record_id=True)
-    with pytest.raises(DataError):
-        sanitize((*arrays, ids, customers), wrong, model, ids)
+    assert sanitize((*arrays, ids, ids), wrong, model, ids).equals(result)  # a record_key that is the row
     with pytest.raises(TaskError, match="DataError"):
         list(batches(wrong, iter([(*arrays, ids, customers)])))
