@@ -200,6 +200,13 @@ def main(remote: str, folder: Path) -> None:
     found["again"] = dps.run(named, spark, key=KEY).status
     found["place"] = spark.sql("DESCRIBE DETAIL default.connected").first()["location"]
     found["ordinal"] = said(lambda: dps.run(config_of(folder, "none", row_key=None), spark, key=KEY))
+    counted = {"input": {"path": str(folder / "counted/in")}, "columns": ["body"], "record_key": None}
+    found["counted"] = [
+        dps.run(config_of(folder, f"counted_{name}", run={"id": name}, **counted), spark, key=key).facts[
+            "ledger"
+        ]
+        for name, key in (("first", KEY), ("second", RunKey(hashlib.sha256(b"second").digest())))
+    ]
 
     for name, config in failing(folder):
         found[name] = said(lambda config=config: dps.run(config, spark, key=KEY))  # type: ignore[misc]

@@ -25,6 +25,7 @@ from dptext_spark.model.compile import compile, prepare
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.spark.diagnostics import PLAN_LOGGERS
+from dptext_spark.spark.job.entries import read
 from dptext_spark.text.policy import Policy
 from tests.cluster.traces import spellings, traces
 from tests.connect.client import (
@@ -168,6 +169,9 @@ def _tables(spark: Any, folder: Path) -> None:
     )
     marked = spark.sql(f"SELECT col1 AS id, CAST(col2 AS STRING) AS body FROM VALUES {bad}")
     marked.write.format("delta").save(str(folder / "marked"))
+    spark.createDataFrame([(1, "the house")], "id long, body string").write.format("delta").save(
+        str(folder / "counted/in")
+    )
     place = f"delta.`{folder / 'constrained'}`"
     spark.sql(f"CREATE TABLE {place} (id INT, body STRING) USING delta")
     spark.sql(f"ALTER TABLE {place} ADD CONSTRAINT short CHECK (id < 0 AND body <> '{MARKER}')")
@@ -306,6 +310,15 @@ def test_a_run_comes_out_as_on_a_classic_session(client: Client) -> None:
 
 def test_a_run_id_that_committed_changes_nothing(client: Client) -> None:
     assert client.found["again"] == "unchanged"
+
+
+def test_a_second_target_counts_in_the_ledger_beside_the_input(client: Client) -> None:
+    """No setting names a ledger."""
+    place = str(client.folder / "counted/_dptext_ledger")
+    assert [ledger["ledger"] for ledger in client.found["counted"]] == [place, place]
+    assert [ledger["columns"][0]["total"] for ledger in client.found["counted"]] == [1.0, 2.0]
+    (balance,) = read(place, client.spark)
+    assert (balance.columns[0].total, balance.unfinished) == (2.0, 0)
 
 
 def test_a_place_in_a_scan_is_refused(client: Client) -> None:
