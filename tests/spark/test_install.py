@@ -23,6 +23,7 @@ pytest.importorskip("pyspark", reason="the extra [spark] is not installed")
 
 import pyspark
 
+from dptext_spark.model.artifact import open_model
 from tests.core.unstyled import UNSTYLED
 from tests.wheels import build_wheel
 
@@ -45,17 +46,8 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def unpacked(wheel: Path, folder: Path, version: str = "") -> Path:
     """Put the wheel into a folder as `pip install --no-deps --target` does; `version` takes the place of its own."""
-    command = [
-        sys.executable,
-        "-m",
-        "pip",
-        "install",
-        "--no-deps",
-        "--quiet",
-        "--target",
-        str(folder),
-        str(wheel),
-    ]
+    target = ["--target", str(folder), str(wheel)]
+    command = [sys.executable, "-m", "pip", "install", "--no-deps", "--quiet", *target]
     subprocess.run(command, check=True, capture_output=True)
     if version:
         module = folder / VERSION_MODULE
@@ -100,11 +92,9 @@ def submit(session: Any, tmp_path: Path) -> Submit:
         unset = ("PYSPARK_", "SPARK_", "PYTHONPATH", "NUMBA_CACHE_DIR", "DPTEXT_CACHE", "XDG_CACHE_HOME")
         kept = {name: value for name, value in os.environ.items() if not name.startswith(unset)}
         kept |= {
-            "PYSPARK_PYTHON": sys.executable,
-            "SPARK_HOME": str(home),
-            "SPARK_WORKER_DIR": str(tmp_path / "work"),
-        }
-        kept |= {"DPTEXT_CACHE": str(tmp_path / "cache"), **environment}
+            "PYSPARK_PYTHON": sys.executable, "SPARK_HOME": str(home), "SPARK_WORKER_DIR": str(tmp_path / "work"),
+            "DPTEXT_CACHE": str(tmp_path / "cache"), **environment,
+        }  # fmt: skip
         kept = {name: value for name, value in kept.items() if value}
         done = subprocess.run(command, cwd=tmp_path, env=kept, capture_output=True, text=True, timeout=500)
         assert done.returncode == 0, done.stdout[-1500:] + done.stderr[-1500:]
@@ -127,25 +117,33 @@ def checks(document: dict[str, Any]) -> dict[str, str]:
     return {found["check"]: found["message"] for found in document["checks"]}
 
 
-def test_an_installed_wheel_shows_its_jobs(wheel: Path, submit: Submit, tmp_path: Path) -> None:
-    """`spark-submit $(dptext jobs privatize) reviews.yaml`, with the wheel's own files."""
+def test_an_installed_wheel_shows_its_jobs(session: Any, wheel: Path, submit: Submit, tmp_path: Path) -> None:
+    """A model is prepared, and then `spark-submit $(dptext jobs privatize) reviews.yaml`, with the wheel's own files."""
     site = unpacked(wheel, tmp_path / "site")
     environment = {**os.environ, "PYTHONPATH": str(site)}
 
-    def dptext(*arguments: str) -> str:
-        command = [sys.executable, "-m", "dptext_spark.cli.app", *arguments]
+    def python(*arguments: str) -> str:
         return subprocess.run(
-            command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
-        ).stdout.strip()
+            [sys.executable, *arguments], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
+        ).stdout.strip()  # fmt: skip
+
+    def dptext(*arguments: str) -> str:
+        return python("-m", "dptext_spark.cli.app", *arguments)
 
     job = dptext("jobs", "privatize")
     assert job == str(site / "dptext_spark" / "jobs" / "privatize.py")
     assert (Path(dptext("jobs", "--conf")) / "databricks" / "databricks.yml").is_file()
     defaults = Path(dptext("jobs", "--conf")) / "spark-defaults.conf"
+    fingerprint = python(dptext("jobs", "prepare"), "reviews.yaml", "model").split()[-1]  # no Spark in it
+    assert re.fullmatch(r"[0-9a-f]{64}\+[0-9a-f]{64}", fingerprint)  # of the model, and of its machine code
     said = submit(
-        "--properties-file", str(defaults), job, "reviews.yaml", "--json", master="local[1]", PYTHONPATH=str(site)
+        "--properties-file", str(defaults), job, "reviews.yaml", "--set", f"run.artifact={tmp_path / 'model'}",
+        "--set", f"run.artifact_fingerprint={fingerprint}", "--json", master="local[1]", PYTHONPATH=str(site),
     )  # fmt: skip
     assert documents(said)[-1]["rows"] == 20
+    runs = session.read.format("delta").load(str(tmp_path / "out_audit" / "shareable" / "runs"))
+    (row,) = runs.collect()
+    assert (row["status"], row["artifact"]) == ("succeeded", open_model(tmp_path / "model").fingerprint)
 
 
 def test_the_wheel_as_py_files(wheel: Path, submit: Submit, tmp_path: Path) -> None:
@@ -155,12 +153,8 @@ def test_the_wheel_as_py_files(wheel: Path, submit: Submit, tmp_path: Path) -> N
             content = whole.read(name)
             shipped.writestr(name, renamed(content, "0.1.0+zip") if name == VERSION_MODULE else content)
     (tmp_path / "tmp").mkdir()
-    settings = {
-        "HOME": "/proc/none",
-        "TMPDIR": tmp_path / "tmp",
-        "DPTEXT_CACHE": "/proc/none",
-        "XDG_CACHE_HOME": "/proc/none",
-    }
+    settings = dict.fromkeys(("HOME", "DPTEXT_CACHE", "XDG_CACHE_HOME"), "/proc/none")
+    settings["TMPDIR"] = str(tmp_path / "tmp")
     options = [
         part for name, value in settings.items() for part in ("--conf", f"spark.executorEnv.{name}={value}")
     ]

@@ -62,11 +62,10 @@ def test_the_report_holds_the_account_and_no_private_word(spark, account: Accoun
     assert "holds 2 releases of this tool" in text
 
 
-def test_latest_is_the_newest_that_succeeded(spark, account: Account) -> None:
+def test_latest_is_the_newest_and_one_that_does_not_exist_is_named_with_it(
+    spark, account: Account, tmp_path: Path
+) -> None:
     assert report_facts("latest", account, spark=spark, examine=False).run.run_id == "second"
-
-
-def test_a_run_that_does_not_exist_is_named_with_the_newest(spark, account: Account, tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match=r"no run 'third' in .*newest are second \(succeeded\), first"):
         report_facts("third", account, spark=spark)
     with pytest.raises(SettingsError, match=r"no run has succeeded .* there is none at all"):
@@ -111,15 +110,12 @@ def test_examples_need_the_runs_own_settings(spark, account: Account, config: Ru
     with pytest.raises(SettingsError, match="with_examples: needs --config"):
         report_facts("first", account_alone, Wanted(examples=True), spark, examine=False)
     changed = parse_config({**config.as_dict(), "output": {"path": "/elsewhere"}})
+    elsewhere = Account(account.shareable, account.restricted, changed)
     with pytest.raises(SettingsError, match="output: the settings of --config are not those of run first"):
-        report_facts(
-            "first", Account(account.shareable, account.restricted, changed), Wanted(examples=True), spark
-        )
+        report_facts("first", elsewhere, Wanted(examples=True), spark)
 
 
-def test_a_model_that_is_another_now_is_left_out(
-    spark, account: Account, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_model_that_is_another_now_is_left_out(spark, account: Account, monkeypatch: Any) -> None:
     found = reporting._found
     monkeypatch.setattr(reporting, "_found", lambda *given: replace(found(*given), artifact="another"))
     facts = report_facts("first", account, spark=spark)
@@ -132,11 +128,7 @@ def test_a_model_that_is_another_now_is_left_out(
 
 
 def test_the_command_writes_the_file_and_prints_where(
-    spark,
-    config: RunConfig,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+    spark, config: RunConfig, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: Any
 ) -> None:
     monkeypatch.setattr(reporting, "_model", lambda *given: (None, "not examined here."))
     folder, file = f"{config.output.path}_audit", tmp_path / "page.html"

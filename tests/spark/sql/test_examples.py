@@ -198,12 +198,8 @@ def test_the_airflow_tasks_run_and_may_be_tried_again(
             assert program == "dptext"
             assert main(words) == 0
         table = spark.read.format("delta").load(str(tmp_path / "out"))
-        written.append(
-            (
-                sorted(map(tuple, table.collect()), key=str),
-                spark.sql(f"DESCRIBE HISTORY delta.`{tmp_path}/out`").count(),
-            )
-        )
+        versions = spark.sql(f"DESCRIBE HISTORY delta.`{tmp_path}/out`").count()
+        written.append((sorted(map(tuple, table.collect()), key=str), versions))
     assert written[0] == written[1]  # the second try wrote no other version
     assert written[2][0] == written[1][0]  # the key lasts, so that at record level the draws do, too
     assert written[2][1] == written[1][1] + 1
