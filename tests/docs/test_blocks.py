@@ -126,6 +126,7 @@ def ended(capsys: pytest.CaptureFixture[str]) -> Callable[[list[str]], str]:
     return run
 
 
+@pytest.mark.long
 def test_the_search_for_an_epsilon_finds_one_and_audits_can_be_planned(
     settings: Path, ended: Callable[[list[str]], str]
 ) -> None:

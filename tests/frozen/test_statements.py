@@ -21,6 +21,7 @@ def test_each_file_is_of_a_scenario() -> None:
     assert {file.stem for file in statements.FOLDER.iterdir()} == statements.SCENARIOS.keys()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", statements.SCENARIOS)
 def test_a_statement_is_as_it_was(name: str, inputs: Path) -> None:
     assert statements.statement(name, inputs) == (statements.FOLDER / f"{name}.md").read_text(

@@ -243,6 +243,7 @@ def test_the_quickstart_sanitizes(executed: Callable[[str], Any]) -> None:
     assert len(set(found["levels"]["dataset"])) == 1
 
 
+@pytest.mark.long
 def test_mechanisms_are_compared_at_equal_risk(executed: Callable[[str], Any]) -> None:
     _, found = executed("3_comparing_mechanisms.ipynb")
     points = {(one["mechanism"], one["epsilon"]): one for one in found["points"]}

@@ -97,6 +97,7 @@ def test_the_run_that_wrote_the_table(spark: SparkSession, house: Path) -> None:
     assert (row.input, row.input_version) == (str(house / "in"), "delta:0")
 
 
+@pytest.mark.long
 def test_what_the_input_has_spent(spark: SparkSession, house: Path) -> None:
     (row,) = asked(spark, house, "What an input has spent, and what is left")
     assert (row.input, row.last_run, row.column) == (str(house / "in"), "run2", "body")

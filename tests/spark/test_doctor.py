@@ -57,6 +57,7 @@ def test_what_works_is_ok_and_leaves_nothing(
     assert sorted(file.name for file in tmp_path.iterdir()) == ["in", "settings.yaml"]
 
 
+@pytest.mark.long
 def test_what_does_not_work_is_named(settings: dict[str, Any], tmp_path: Path, capsys: Any) -> None:
     (tmp_path / "file").write_text("no folder")
     wrong = {

@@ -11,6 +11,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from dptext_spark.config.load import parse_config
 from dptext_spark.spark.runner import run
 from tests.frozen.tickets import kept_tickets
@@ -80,6 +82,7 @@ def left_by_a_run(spark: SparkSession, folder: Path) -> dict[str, Any]:
     return plain
 
 
+@pytest.mark.long
 def test_the_tables_are_as_they_were(spark: SparkSession, tmp_path: Path) -> None:
     assert left_by_a_run(spark, tmp_path) == json.loads(KEPT.read_text(encoding="utf-8"))
 

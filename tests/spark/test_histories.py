@@ -367,6 +367,7 @@ class Histories(StateMachine):
         return Counter(one["dptext_run"] for one in said)
 
 
+@pytest.mark.long
 def test_whatever_happens(privatizers: dict[str, Privatizer], tmp_path: Path) -> None:
     Histories.privatizers, Histories.folder, Histories.seen = privatizers, str(tmp_path), Counter()
     # To shrink what fails takes minutes; the history is printed whole.

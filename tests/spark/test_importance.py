@@ -61,6 +61,7 @@ def settings(spark, privatizer, tmp_path: Path) -> dict[str, Any]:
     }
 
 
+@pytest.mark.long
 def test_levels_of_words_that_spark_counts(spark, settings: dict[str, Any], tmp_path: Path) -> None:
     config = parse_config(settings)
     facts = run(config, spark, key=KEY).facts
@@ -82,6 +83,7 @@ def test_levels_of_words_that_spark_counts(spark, settings: dict[str, Any], tmp_
     assert json.loads(row["config"])["importance"]["levels"][1]["epsilon"] == 2
 
 
+@pytest.mark.long
 def test_the_same_words_chosen_among_other_texts_are_other_draws_for_the_ledger(
     spark, settings: dict[str, Any]
 ) -> None:

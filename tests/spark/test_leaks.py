@@ -91,6 +91,7 @@ def traces(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     return base, done.stdout.decode()
 
 
+@pytest.mark.long
 def test_the_jobs_ended_as_planned(traces: tuple[Path, str]) -> None:
     said = traces[1].splitlines()
     ended = {

@@ -122,6 +122,7 @@ class TestARunId:
             run(config, spark, key=KEY)
         assert not Path(target).exists()
 
+    @pytest.mark.long
     def test_that_lost_rows_or_has_another_key_is_unchanged_and_says_so(
         self, spark, source: str, tmp_path: Path
     ) -> None:
@@ -201,6 +202,7 @@ class TestWhatDoesNotAgree:
             run(_config(source, tmp_path), spark, key=KEY)
         assert _row_of_runs(spark, tmp_path)["status"] == "mismatch"
 
+    @pytest.mark.long
     def test_a_planted_replacement_is_found(
         self, spark, source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -229,6 +231,7 @@ class TestWhatDoesNotAgree:
 
 
 class TestWhatIsRefused:
+    @pytest.mark.long
     @pytest.mark.parametrize(
         ("changes", "kind", "said"),
         [
@@ -283,6 +286,7 @@ class TestWhatIsRefused:
         with pytest.raises(DataError, match=r"'body' of the target is varchar\(50\)"):
             run(_config(source, tmp_path, output=output), spark, key=KEY)
 
+    @pytest.mark.long
     @pytest.mark.parametrize("mode", ["append", "overwrite"])
     def test_a_target_with_other_columns(self, spark, source: str, tmp_path: Path, mode: str) -> None:
         folder = str(tmp_path / "other")
@@ -312,6 +316,7 @@ class TestWhatIsRefused:
 
 
 class TestInputs:
+    @pytest.mark.long
     def test_records_that_do_not_fit_are_refused_or_accepted_by_the_settings(
         self, spark, source: str, tmp_path: Path
     ) -> None:
@@ -344,6 +349,7 @@ class TestInputs:
         assert run(config, spark, key=KEY).facts["rows"] == 30
         assert spark.table("clean_notes").columns == ["id", "customer", "body", "note"]
 
+    @pytest.mark.long
     @pytest.mark.parametrize(
         ("where", "keys"),
         [
@@ -371,6 +377,7 @@ class TestInputs:
         assert _row_of_runs(spark, tmp_path)["run_id"] == "full"
         assert spark.read.format("delta").load(str(tmp_path / "out")).count() == first.facts["rows"]
 
+    @pytest.mark.long
     def test_a_run_that_has_committed_is_unchanged_where_its_input_was_emptied(
         self, spark, source: str, tmp_path: Path
     ) -> None:

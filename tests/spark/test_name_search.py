@@ -89,6 +89,7 @@ def checked_by_an_audit(settings: dict[str, Any], config: Any, counted: dict[str
     assert figures["original_share"] == pytest.approx(counted["original_share"])
 
 
+@pytest.mark.long
 def test_a_run_replaces_names_and_its_audit_agrees(
     spark: SparkSession, settings: dict[str, Any], tmp_path: Path
 ) -> None:
@@ -157,6 +158,7 @@ def in_one_batch(model: Privatizer, rows: list[Row], by_customer: bool) -> dict[
     return dict(zip(ids.to_pylist(), pairs, strict=True))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("level", "udf"), [("token", "arrow"), ("record", "pandas")])
 def test_a_frame_of_a_model_with_a_classifier_equals_one_batch(
     spark: SparkSession, settings: dict[str, Any], classifier: str, level: str, udf: str

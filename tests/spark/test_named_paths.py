@@ -59,6 +59,7 @@ def config_of(path: str, format: str, target: Path, **changes: Any) -> RunConfig
     return parse_config(settings | changes)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("is_folder", [False, True])
 def test_every_reader_reads_the_file_of_that_name(spark, tmp_path: Path, name: str, is_folder: bool) -> None:
@@ -76,6 +77,7 @@ def test_every_reader_reads_the_file_of_that_name(spark, tmp_path: Path, name: s
         assert source_at(spark, source, df, version, "r", None).place == place
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["a[1]", "a {1,2}*?#%20`"])
 def test_a_run_writes_reads_and_accounts_by_such_names(spark, tmp_path: Path, name: str) -> None:
     place = write(tmp_path / f"{name}.csv", "csv", TEXTS["right"])
@@ -102,6 +104,7 @@ def test_a_run_writes_reads_and_accounts_by_such_names(spark, tmp_path: Path, na
         run(config_of(place, "csv", taken), spark, key=KEY)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", NAMES)
 def test_samples_are_of_the_file_of_that_name(spark, tmp_path: Path, name: str) -> None:
     for format, ending in FORMATS.items():
@@ -139,6 +142,7 @@ class TestAColon:
                     refuses()
                 assert "colon" in str(refused.value)
 
+    @pytest.mark.long
     def test_in_the_name_of_a_folder_is_none(
         self, spark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:

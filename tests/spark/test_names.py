@@ -140,6 +140,7 @@ def rows_of_runs(spark: SparkSession, folder: Path) -> list[Any]:
     return spark.read.format("delta").load(str(table)).orderBy("run_id").collect()
 
 
+@pytest.mark.long
 def test_a_run_replaces_and_keeps_and_shows_no_entry(
     spark: SparkSession, settings: dict[str, Any], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -263,6 +264,7 @@ def test_a_stream_takes_a_new_list_from_its_next_micro_batch_on(
     assert lists[0]["digest"] != lists[1]["digest"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("policy", "said"),
     [
@@ -284,6 +286,7 @@ def test_lists_that_cannot_be_read_are_refused_before_anything_is_written(
         dps.privatize(spark.createDataFrame(ROWS, SCHEMA), ["body"], model_of(), row_key="id", **policy)
 
 
+@pytest.mark.long
 def test_a_name_in_a_row_that_cannot_be_looked_for_ends_the_run(
     spark: SparkSession, settings: dict[str, Any]
 ) -> None:

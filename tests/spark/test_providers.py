@@ -107,6 +107,7 @@ def test_a_frame_is_masked_as_a_plain_reading_says(spark: SparkSession, module: 
         assert read(made) == expected(ROWS)
 
 
+@pytest.mark.long
 def test_a_run_masks_and_says_who_looked(
     spark: SparkSession, module: Callable[..., str], tmp_path: Path
 ) -> None:

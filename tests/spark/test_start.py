@@ -194,6 +194,7 @@ def test_a_large_csv_is_counted_by_its_bytes(tmp_path: Path) -> None:
     assert abs(packed.total - 20_000) < 2_000
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
 @pytest.mark.parametrize("header", [True, False])
 def test_separator_and_header_are_found(separator: str, header: bool, tmp_path: Path) -> None:
@@ -218,6 +219,7 @@ def test_the_line_of_excel_names_the_separator(tmp_path: Path, separator: str) -
     assert sample.options == {"header": True}  # a run reads that line, too
 
 
+@pytest.mark.long
 def test_first_lines_of_files_are_compared_and_large_ones_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

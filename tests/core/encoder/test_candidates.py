@@ -110,6 +110,7 @@ def test_what_is_a_candidate(text: str, expected: bool) -> None:
     assert read(["the film", text, "time"]) == [False, expected, False]
 
 
+@pytest.mark.long
 def test_listed_words_are_candidates_where_the_lexicon_knows_them() -> None:
     words = ["anna", "new", "york", "los", "angeles", "in", "hope", "sun", "met", "we"]
     known_ = WordTable.build(Vocabulary.of(sorted(words)), packaged_stop_words())

@@ -273,6 +273,7 @@ SOME = {"importance": {"percent": 50, "provider": "random"}}
 BUDGET = {"budget": {"record": 3.0, "delta": 0.01}}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("made", "asked", "field"),
     [

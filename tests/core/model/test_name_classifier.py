@@ -315,6 +315,7 @@ def test_which_texts_are_read_is_part_of_the_fingerprint(
         open_model(tmp_path / "model")
 
 
+@pytest.mark.long
 def test_it_is_saved_and_opened_without_its_folder(folder: Path, tmp_path: Path) -> None:
     source = tmp_path / "source"
     shutil.copytree(folder, source)

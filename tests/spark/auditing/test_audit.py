@@ -126,8 +126,8 @@ def plan(table: str, source: str, **more: Any) -> AuditPlan:
     return AuditPlan.of(table, source, columns=["body"], row_key="id", **more)
 
 
+@pytest.mark.long
 class TestOurOwnTable:
-    @pytest.mark.long
     def test_its_figures_are_those_that_the_run_counted(self, session, ours, audited: TableAudit) -> None:
         rows = session.read.format("delta").load(f"{ours['target']}_audit/restricted/metrics").collect()
         mine = [row for row in rows if row["run_id"] == ours["run"] and row["column"] is None]
@@ -176,7 +176,6 @@ class TestOurOwnTable:
         assert names == ["kept words", "each word alone", "contextual adversary"]
         assert not {*SIMILARITY, *LABEL, *ATTRIBUTE, *ENCODED, *MASKED} & set(found)
 
-    @pytest.mark.long
     def test_writes_its_metrics_beside_those_of_the_run(self, session, ours, audited: TableAudit) -> None:
         assert audited.audit_id == ours["run"]
         assert audited.version == "delta:0"
@@ -390,6 +389,7 @@ class TestTablesThatDoNotBelongTogether:
         assert found["words"] == 3
         assert not Path(f"{source}_audit").exists()
 
+    @pytest.mark.long
     @pytest.mark.parametrize(
         ("rows", "change", "said"),
         [
@@ -443,6 +443,7 @@ class TestTablesThatDoNotBelongTogether:
         found = audit_table(plan(table, str(place), against_format="csv"), spark)
         assert figures(found)["rows"] == 2
 
+    @pytest.mark.long
     def test_invalid_utf8_is_an_error_without_the_text(self, spark, tables) -> None:
         table, source = tables([(1, "a")], [(1, "a")])
         body = f"CAST(concat(CAST('{MARKER} ' AS BINARY), X'FFFE') AS STRING)"

@@ -63,6 +63,7 @@ def test_files_that_were_written_anew_are_refused(spark, tmp_path: Path) -> None
         audit_table(AuditPlan.of(table, source, columns=["body"]), spark)
 
 
+@pytest.mark.long
 def test_a_source_without_places_is_refused(spark, tmp_path: Path) -> None:
     table = written(tmp_path / "out", AFTER)
     (tmp_path / "in.json").write_text('{"body": "call the office"}\n', encoding="utf-8")

@@ -112,6 +112,7 @@ def test_texts_and_tokens_come_in_the_order_of_their_keys(gathered, numbers: boo
     assert found.tokens["words"].tolist() == [bytes([one % 5]) for _ in (0, 1) for one in order]
 
 
+@pytest.mark.long
 def test_samples_of_one_key_are_those_that_spark_takes(spark: SparkSession) -> None:
     key, names = RunKey.insecure(4), [f"record {i}" for i in range(300)]
     frame = spark.createDataFrame([(one,) for one in names], "scope string")

@@ -75,6 +75,7 @@ def test_both_refuse_the_same_and_nothing_is_written(spark, places: Path) -> Non
     assert sorted(places.rglob("*")) == before
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "name", ["a number", "columns of files", "no such row key", "raw text in the history"]
 )

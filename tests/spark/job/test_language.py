@@ -111,6 +111,7 @@ NAMES = [f"{ENGLISH.split()[1]} {FOREIGN}"] * ROWS
 LONG, CLUSTER = pytest.mark.long, pytest.mark.cluster
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("texts", "changes", "expected"),
     [
@@ -192,6 +193,7 @@ def texts_of(df: DataFrame, files: list[str]) -> set[bytes]:
     return {row["body"].encode() for row in rows if row["file"] in names}
 
 
+@pytest.mark.long
 def test_of_a_large_input_only_the_least_hashes_are_taken(
     look: Look, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -213,6 +215,7 @@ def test_of_a_large_input_only_the_least_hashes_are_taken(
         assert frames[-1].count() == rows
 
 
+@pytest.mark.long
 def test_without_a_key_equal_texts_count_once(look: Look) -> None:
     look.write([FOREIGN] * 3_000 + [f"{ENGLISH} {i}" for i in range(60)])
     plan = look.plan(row_key=None)

@@ -353,6 +353,7 @@ class TestWhatARunSpends:
         with pytest.raises(RunError, match="the same model, engine and version of the input"):
             ledger.reserve(limited)
 
+    @pytest.mark.long
     def test_the_same_table_by_path_name_and_link(
         self, spark: Any, base: Path, here: Path, memory: list[Entry]
     ) -> None:
@@ -468,6 +469,7 @@ class TestARun:
         assert facts["ledger"]["columns"][0]["total"] == 2.0
         assert [one.status for one in entries(spark, here)] == ["void", "void", "reserved", "spent"]
 
+    @pytest.mark.long
     def test_that_is_released_twice_counts_twice_even_if_nothing_is_left(
         self, spark: Any, here: Path
     ) -> None:
@@ -678,6 +680,7 @@ def test_a_first_commit_that_did_not_come_is_no_obstacle(spark: Any, tmp_path: P
         assert ledger.entries_of(spark, str(path)).entries == [ours]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("other", ["note.txt", "part-00000-note.snappy.parquet", "a table", "a folder"])
 def test_what_is_no_ledger_is_refused(spark: Any, tmp_path: Path, other: str) -> None:
     ours, path = entry_of("first"), tmp_path / "ledger"

@@ -84,6 +84,7 @@ def test_of_an_input_by_name_it_is_a_table_of_its_schema(spark: Any, tmp_path: P
         reserved(spark, named, tmp_path / "c", ledger={"table": "default.dptext_ledger", "limit": 2.0})
 
 
+@pytest.mark.long
 def test_a_table_by_name_that_was_counted_by_its_path_is_refused(
     spark: Any, tmp_path: Path, named: Any
 ) -> None:
@@ -158,6 +159,7 @@ def test_where_nothing_can_be_written_nothing_is_read(
     assert os.listdir(tmp_path) == []
 
 
+@pytest.mark.long
 def test_elsewhere_the_trial_is_a_commit_without_a_row(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

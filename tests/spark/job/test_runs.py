@@ -31,6 +31,7 @@ def folder(tmp_path: Path) -> str:
     return str(tmp_path / "a `folder`" / "runs")
 
 
+@pytest.mark.long
 def test_a_log_that_was_read_is_not_read_again_where_a_row_is_replaced(spark, folder: str) -> None:
     jobs = spark.sparkContext._jsc.sc().dagScheduler().numTotalJobs
     took = {}

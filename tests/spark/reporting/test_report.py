@@ -22,6 +22,7 @@ from dptext_spark.spark import run_report as reporting
 from dptext_spark.spark.run_report import Account, Wanted, report_facts, write_page
 from dptext_spark.spark.runner import run
 
+pytestmark = pytest.mark.long
 MARKER = "Qzmarkerword"
 ROWS = 30
 
@@ -46,7 +47,6 @@ def account(config: RunConfig) -> Account:
     return Account.of(config, None)
 
 
-@pytest.mark.long
 def test_the_report_holds_the_account_and_no_private_word(spark, account: Account, tmp_path: Path) -> None:
     facts = report_facts("second", account, spark=spark)
     file = write_page(facts, tmp_path / "report.html")

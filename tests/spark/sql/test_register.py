@@ -136,6 +136,7 @@ class TestTheModelsBytes:
 class TestCalls:
     """Each wrong call is one of test_function.py; here it goes through Spark."""
 
+    @pytest.mark.long
     @pytest.mark.parametrize(
         ("call", "said"),
         [
@@ -161,6 +162,7 @@ class TestCalls:
 
 
 class TestOneNameOneRelease:
+    @pytest.mark.long
     def test_another_model_is_refused_unless_it_is_replaced_by_name(
         self, spark: Any, house: Path, reviews: str, register: Register, counting: dict[str, Any]
     ) -> None:
@@ -198,6 +200,7 @@ class TestOneNameOneRelease:
                     register(name, replace=replace)
             assert spark.sql(f"SELECT {name}('a', 1)").first()[0] == "a"
 
+    @pytest.mark.long
     @pytest.mark.parametrize(
         ("function", "said"),
         [
@@ -230,6 +233,7 @@ class TestOneNameOneRelease:
             register(key=key)
         assert not spark.catalog.functionExists("dptext")
 
+    @pytest.mark.long
     def test_a_dropped_name_is_free(self, spark: Any, register: Register) -> None:
         register()
         spark.sql("DROP TEMPORARY FUNCTION dptext")
@@ -294,6 +298,7 @@ class TestTheLedger:
         overridden = register("dptext_note", key=OTHER, **counting)
         assert overridden.balance.override == "for the trial"  # type: ignore[union-attr]
 
+    @pytest.mark.long
     def test_a_key_that_is_no_secret_has_no_epsilon(
         self, spark: Any, tmp_path: Path, register: Register, counting: dict[str, Any]
     ) -> None:

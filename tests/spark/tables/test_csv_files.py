@@ -224,6 +224,7 @@ class TestHeaders:
             said = refused(spark, given, check=check)
             assert "the first line of 1 file (b.csv) does not name the columns" in said
 
+    @pytest.mark.long
     def test_what_is_no_other_header(self, spark, tmp_path: Path) -> None:
         files: dict[str, str | bytes] = {
             "a.csv": HEAD + "1,a,the day\n",
@@ -242,6 +243,7 @@ class TestHeaders:
             assert compared_here(spark, given)
             assert [row[0] for row in rows(spark, given)] == ["1", "2", "3", "4", "5"]
 
+    @pytest.mark.long
     @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "iso8859-1"])
     def test_other_encodings(self, spark, tmp_path: Path, encoding: str) -> None:
         name = {"utf-16": "UTF-16", "utf-16-le": "UTF-16LE", "iso8859-1": "ISO-8859-1"}[encoding]

@@ -79,6 +79,7 @@ class TestFileAndRow:
         own = parquet.withColumn("_METADATA", F.lit(None).cast("struct<file_path:string,row_index:bigint>"))
         assert kind_of(own) == "refused"
 
+    @pytest.mark.long
     def test_splits_and_filters_move_no_draw(self, spark, parquet: DataFrame, privatizer) -> None:
         whole = drawn(parquet, privatizer)
         assert len(set(whole.values())) > ROWS / 2  # rows of equal text draw apart

@@ -66,6 +66,7 @@ class TestHistory:
         assert {str(place): tables.history(spark, place) for place in places} == {str(p): [] for p in places}
         assert {tables.delta_version(spark, place) for place in places} == {None}
 
+    @pytest.mark.long
     def test_commits_newest_first_and_ours_among_them(self, spark, rows: DataFrame, tmp_path: Path) -> None:
         target = Target(path=str(tmp_path / "t"))
         for metadata in ('{"dptext_run": "r1"}', '{"else": 1}', "no JSON", "[1]"):
@@ -90,6 +91,7 @@ class TestHistory:
 
 
 class TestReadInput:
+    @pytest.mark.long
     def test_a_delta_table_is_read_at_one_version(self, spark, rows: DataFrame, tmp_path: Path) -> None:
         """What others commit while a run works is in neither of its passes."""
         path = str(tmp_path / "t")

@@ -152,6 +152,7 @@ def given_to_a_worker(spark, shipped: Shipped) -> tuple[int, list[str]]:
     return row["given"], row["texts"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("how", ["artifact", "path", "broadcast"])
 def test_machine_code_reaches_the_workers(spark, privatizer, with_code: Path, how) -> None:
     code = trusted_code(with_code)
@@ -189,6 +190,7 @@ def test_machine_code_that_nobody_vouches_for_is_not_sent(spark, with_code: Path
     assert ship(spark, with_code, "path", vouched="0" * 64).code == ""
 
 
+@pytest.mark.long
 def test_machine_code_that_the_run_made_reaches_the_workers(
     spark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
