@@ -212,7 +212,7 @@ def dry_run(config: RunConfig, say: Steps) -> Checked:
     """
     check_beside(config)
     say("starting Spark")
-    spark = spark_session()
+    spark = command_session(config.input.path or config.input.table or "")
     with suppress_sensitive_logs(spark):
         check_ledger_writable(spark, config.input, ledger_of(spark, config.input, config.ledger), dry=True)
         say("reading the input's schema")

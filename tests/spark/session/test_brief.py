@@ -95,6 +95,9 @@ def test_a_stream_that_stays_has_javas_own_choice(
     with pytest.raises(StartedError):
         runner.run_by_command(parse_config({**given, **key, "output": {"path": "/out"}}), silent)
     assert started == [SHORT_LIVED if brief else None]
+    with pytest.raises(StartedError):
+        runner.dry_run(parse_config({**given, **key, "output": {"path": "/out"}}), silent)
+    assert started[1:] == [SHORT_LIVED]  # it ends with its work in every mode
 
 
 def test_a_java_that_somebody_chose_is_left(
