@@ -22,7 +22,14 @@ def test_all_mechanisms_at_all_levels_are_kept() -> None:
     assert len(set(texts)) == len(texts)  # each is a law, a level or a policy of its own
 
 
-@pytest.mark.parametrize("name", behaviour.CASES)
+# Of `make test`: two laws, the packaged lexicon and a policy. The others are long.
+QUICK = ("custext", "tem", "packaged lexicon", "identifiers: none")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [name if name in QUICK else pytest.param(name, marks=pytest.mark.long) for name in behaviour.CASES],
+)
 def test_models_and_what_comes_out_are_as_they_were(name: str) -> None:
     assert [behaviour.described(one) for one in behaviour.CASES[name]()] == KEPT[name]
 

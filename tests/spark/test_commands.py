@@ -62,6 +62,7 @@ def test_a_dry_run_refuses_what_the_run_would(table: Path, capsys: pytest.Captur
     assert "--full: given without --dry-run" in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_a_file_goes_before_a_style_of_its_name(
     table: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

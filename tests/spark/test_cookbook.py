@@ -19,6 +19,7 @@ from tests.docs.pages import DOCS, FENCE, blocks
 if TYPE_CHECKING:
     from pyspark.sql import Row, SparkSession
 
+pytestmark = pytest.mark.long
 PAGE = DOCS / "guide" / "cookbook.md"
 QUERIES = {
     section.partition("\n")[0]: FENCE.search(section)[2]  # type: ignore[index]
@@ -87,7 +88,6 @@ def test_every_query_of_the_page_is_tested() -> None:
     assert len(blocks(PAGE, "sql")) == len(QUERIES)
 
 
-@pytest.mark.long
 def test_the_run_that_wrote_the_table(spark: SparkSession, house: Path) -> None:
     (row,) = asked(spark, house, "Which runs wrote this table")
     assert (row.run_id, row.status, row.output_version, row.key_kind) == ("run1", "succeeded", 0, "given")
@@ -97,7 +97,6 @@ def test_the_run_that_wrote_the_table(spark: SparkSession, house: Path) -> None:
     assert (row.input, row.input_version) == (str(house / "in"), "delta:0")
 
 
-@pytest.mark.long
 def test_what_the_input_has_spent(spark: SparkSession, house: Path) -> None:
     (row,) = asked(spark, house, "What an input has spent, and what is left")
     assert (row.input, row.last_run, row.column) == (str(house / "in"), "run2", "body")

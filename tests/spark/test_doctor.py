@@ -124,6 +124,7 @@ def test_a_catalog_is_written_beside_the_table(spark: Any) -> None:
     assert "CREATE TABLE" in found.hint
 
 
+@pytest.mark.long
 def test_a_table_that_exists_is_probed_inside(spark: Any, tmp_path: Path) -> None:
     spark.range(2).write.format("delta").save(str(tmp_path / "out"))
     found = check_folder(spark, "output.path", str(tmp_path / "out"))

@@ -47,6 +47,7 @@ def python_evaluations(out: DataFrame) -> int:
 
 
 class TestTheText:
+    @pytest.mark.long
     @pytest.mark.parametrize(
         ("udf", "batch", "partitions"),
         [("arrow", 7, 3), ("pandas", 1, 5), ("auto", 0, 2)],

@@ -17,6 +17,7 @@ import pytest
 
 from tests.cluster.traces import traces as where_the_key_lies
 
+pytestmark = pytest.mark.long
 CHECKOUT = Path(__file__).resolve().parents[2]
 WORDS = ("zanzibarmarker", "quetzalmarker")
 KEY = hashlib.sha256(b"the key of these tests").digest()
@@ -91,7 +92,6 @@ def traces(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     return base, done.stdout.decode()
 
 
-@pytest.mark.long
 def test_the_jobs_ended_as_planned(traces: tuple[Path, str]) -> None:
     said = traces[1].splitlines()
     ended = {

@@ -36,6 +36,7 @@ def cells() -> np.ndarray:
     return ch.tables().stage[points >> 7].astype(np.int64) * 128 + (points & 127)
 
 
+@pytest.mark.long
 def test_the_class_of_every_code_point() -> None:
     classes = ch.tables().classes[cells()]
     assert [c for c in codes() if NAMES[int(classes[c])] != plain.kind(chr(c))] == []

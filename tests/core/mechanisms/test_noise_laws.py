@@ -83,6 +83,7 @@ def plain_noise(mechanism: Any, made: Any, vectors: np.ndarray, seed: int) -> np
     return noise[np.abs(noise) <= made.parameters[1]][: 3 * N].reshape(-1, 3)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "mechanism",
     [

@@ -183,6 +183,7 @@ class TestTheVerifiedForm:
         assert math.isfinite(made.parameters[1])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("shift", "end"), [(0.1, 2.0), (2.0, 2.0), (2.5, 2.0), (3.99, 2.0), (5.0, 2.0)])
 def test_the_exit_probability_is_that_of_samples(shift: float, end: float) -> None:
     rng = np.random.default_rng(0)

@@ -145,6 +145,7 @@ def test_the_rule_on_the_noisy_vector_keeps_the_bound() -> None:
     assert (loss <= epsilon * np.abs(LINE - LINE.T) + 1e-6).all()
 
 
+@pytest.mark.long
 def test_the_rule_that_drops_the_original_word_has_no_bound() -> None:
     """It never releases the input: an output is proof that it was not the word. The samples tell it apart, too."""
     wrong = np.array([line_law(word, 1.2, 0.5, drop_original=True) for word in range(6)])

@@ -105,6 +105,7 @@ def hockey_stick(one: np.ndarray, other: np.ndarray) -> float:
     return float(np.maximum(one - np.exp(BUDGET.record) * other, 0.0).sum())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("consistency", ["token", "record"])
 @pytest.mark.parametrize("count", [1, 2, 3])
 def test_no_two_records_of_one_skeleton_are_further_apart_than_the_budget(

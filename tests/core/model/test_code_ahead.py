@@ -154,6 +154,7 @@ def test_a_process_that_fails_ends_nothing(
     assert steps[-1] == said
 
 
+@pytest.mark.long
 def test_a_full_or_read_only_disk_ends_nothing(config: ModelConfig, cache: Path, steps: list[str]) -> None:
     """A file stands where the code would go, which nobody can write below, root neither."""
     prepare(config)
@@ -165,6 +166,7 @@ def test_a_full_or_read_only_disk_ends_nothing(config: ModelConfig, cache: Path,
     assert steps[-1].endswith("); workers compile the loops")
 
 
+@pytest.mark.long
 def test_what_is_wrong_with_the_model_is_said_by_the_run_too(tmp_path: Path, steps: list[str]) -> None:
     wrong = settings(tmp_path / "missing.txt")
     begin_code(wrong, steps.append, here=False)
@@ -261,6 +263,7 @@ def test_nothing_but_the_model_is_told_to_the_process(tmp_path: Path) -> None:
     assert code_place(pickle.loads(sent)) == code_place(whole)
 
 
+@pytest.mark.long
 def test_it_ends_with_the_process_that_started_it(config: ModelConfig, tmp_path: Path) -> None:
     program = (
         "import os, pickle, sys\n"

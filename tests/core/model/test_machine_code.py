@@ -201,6 +201,7 @@ def test_in_an_environment_that_was_packed_and_lies_elsewhere(model: Path, tmp_p
 
 
 class TestRefused:
+    @pytest.mark.long
     def test_code_that_is_whole_is_taken(self, model: Path) -> None:
         assert told(model) == []
         digest = hashlib.sha256((model / FOLDER / MANIFEST).read_bytes()).hexdigest()

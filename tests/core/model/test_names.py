@@ -250,6 +250,7 @@ def test_a_batch_equals_its_rows_alone(texts: list[str], level: str) -> None:
     ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("which", "level"), CASES)
 def test_names_have_pseudonyms_beside_every_feature(which: str, level: str) -> None:
     plain = model(which, level)

@@ -73,6 +73,7 @@ def test_every_choice_of_the_policy_shows() -> None:
     assert found["①!"] == ("masked", "unknown")
 
 
+@pytest.mark.long
 def test_identifiers_are_whole_and_of_their_type() -> None:
     text = "Hello jane@example.com, it's +49 171 1234567!"
     result = preview(privatizer(), text)

@@ -422,6 +422,7 @@ class TestObject:
         strided = {**arrays, "a": np.arange(12)[::2] // 2}
         assert fingerprint_of(strided, Policy(), "token") == same
 
+    @pytest.mark.long
     def test_a_used_privatizer_travels_without_its_draws(self) -> None:
         """At dataset level it remembers what it drew, under a subkey: no table of substitutions is ever shipped."""
         made = Privatizer(Vocabulary.of(list(WORDS)), FirstLane(0, len(WORDS)), DRAW_ALL, "dataset")

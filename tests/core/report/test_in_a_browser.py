@@ -162,6 +162,7 @@ def test_every_printed_page_is_marked_and_tables_behind_charts_are_printed(
     assert headings.isdisjoint(last)
 
 
+@pytest.mark.long
 @pytest.mark.skipif(shutil.which("pdftotext") is None, reason="no pdftotext here")
 @pytest.mark.parametrize("counts", [(4, 4, 4), (10, 12, 8), (0, 60, 0)])
 def test_the_decision_is_two_printed_pages(

@@ -127,6 +127,7 @@ def test_restricted_figures_mark_the_file_and_every_page(internal: ReportFacts) 
     assert "<title>RESTRICTED: " in text
 
 
+@pytest.mark.long
 def test_examples_mark_the_file_in_its_first_line_and_are_escaped(facts: ReportFacts) -> None:
     text = page(replace(facts, examples=EXAMPLES))
     assert "RESTRICTED: this file holds private text" in text.splitlines()[0]

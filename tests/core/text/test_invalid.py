@@ -91,6 +91,7 @@ def test_every_kind_in_every_place(place: str, policy: Policy) -> None:
         check([b"cat", PLACES[place] % bad, b"\x80\x80\x80", b"dog", "\u2019s".encode()], policy)
 
 
+@pytest.mark.long
 @settings(max_examples=300)
 @given(
     rows=st.lists(

@@ -248,13 +248,13 @@ class TestATableOfDatasetLevel:
             assert "context_success" in names
 
 
+@pytest.mark.long
 class TestWhatTheTextIsStillGoodFor:
     @pytest.fixture(autouse=True)
     def with_the_extra(self) -> None:
         for name in ("sklearn", "jinja2", "onnxruntime"):
             pytest.importorskip(name, reason="the extras [audit] and [encoder] are not installed")
 
-    @pytest.mark.long
     def test_from_the_audit_to_the_report(self, session, ours, tmp_path: Path, capsys, monkeypatch) -> None:
         bert = str(make_tiny_bert(tmp_path / "bert"))
         asked = ["--label", "mood", "--attribute", "member", "--encoder", bert, "--masked-model", bert]

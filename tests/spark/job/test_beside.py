@@ -27,6 +27,7 @@ class Failing:
         raise OSError(self.name)
 
 
+@pytest.mark.long
 def test_both_are_under_way_at_once(spark: Any) -> None:
     met = threading.Barrier(2, timeout=LONG)
     threads: set[str] = set()

@@ -315,6 +315,7 @@ def test_a_csv_in_another_encoding_is_refused_unless_one_is_named(look: Look) ->
         assert {row["body"].rsplit(" ", 1)[1] for row in plan.df.collect()} == {word}
 
 
+@pytest.mark.long
 def test_text_that_is_no_utf_8_breaks_nothing(look: Look) -> None:
     rows = [(i, bytearray(b"wurbel \xff flimsch " * 9)) for i in range(ROWS)]
     frame = look.spark.createDataFrame(rows, "id long, raw binary")

@@ -340,6 +340,7 @@ class TestWhatARunSpends:
         assert reservation.balance.unfinished == 0
         assert len({one.release for one in memory}) == 7
 
+    @pytest.mark.long
     def test_two_engines_make_two_releases(
         self, spark: Any, here: Path, memory: list[Entry], monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -376,6 +377,7 @@ class TestWhatARunSpends:
         # A view has no version of its own.
         assert total(ledger.reserve(replace(of("only_some"), run_id="c"))) == 2.0
 
+    @pytest.mark.long
     def test_files_by_their_names_and_options(self, spark: Any, here: Path, memory: list[Entry]) -> None:
         (here / "csv").mkdir()
         (here / "csv" / "a.csv").write_text("id,body\n1,good news\n", encoding="utf-8")
@@ -386,6 +388,7 @@ class TestWhatARunSpends:
         other = {**source, "path": f"file:{here}/csv/*.csv", "options": {"encoding": "latin1"}}
         assert total(ledger.reserve(replace(setup, run_id="c", config=config(here, input=other)))) == 2.0
 
+    @pytest.mark.long
     def test_distances_of_one_space_and_what_no_epsilon_stands_for(
         self, spark: Any, here: Path, memory: list[Entry]
     ) -> None:

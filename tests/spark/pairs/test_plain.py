@@ -16,7 +16,7 @@ from dptext_spark.spark.udf.names import NO_NAMES, ShippedNames
 from dptext_spark.spark.udf.ship import Shipped
 from tests.spark.pairs.oracle import CORPUS, prepared, untagged
 from tests.spark.pairs.plain import COUNTED, Reference
-from tests.spark.pairs.table import KEEP, MASK, ROWS, SECRET, marked, merged, settings_of, tagged_rows
+from tests.spark.pairs.table import KEEP, MASK, ROWS, SECRET, merged, settings_of, tagged_rows
 
 NAMES = ShippedNames("any", "", 0, ("masked", "kept"), 1)
 TEXT = pa.string()
@@ -38,7 +38,8 @@ def values_of(rows: list[dict[str, Any]], column: str) -> list[Any]:
     return [None if value is None else [part[0] for part in value] for value in values]
 
 
-@pytest.mark.parametrize("name", marked(ROWS))
+@pytest.mark.long
+@pytest.mark.parametrize("name", ROWS)
 def test_a_batch_comes_out_as_the_rules_say(place: Path, tmp_path: Path, name: str) -> None:
     entry, rows = ROWS[name], tagged_rows()
     config = parse_config(merged(settings_of(entry, place, tmp_path), {"mode": "batch"}))

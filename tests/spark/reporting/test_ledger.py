@@ -18,6 +18,7 @@ from dptext_spark.spark.tables import tables
 from tests.spark.job.test_ledger import entry_of
 
 
+@pytest.mark.long
 def test_says_what_the_entries_say_and_reads_no_history(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

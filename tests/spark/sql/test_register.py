@@ -191,6 +191,7 @@ class TestOneNameOneRelease:
         assert not Path(counting["ledger"]["path"]).exists()
         assert spark.sql("SELECT nvl('a', 'b'), upper('a')").first()[:] == ("a", "A")
 
+    @pytest.mark.long
     def test_a_function_that_is_not_ours_is_not_replaced(self, spark: Any, register: Register) -> None:
         register()
         for name in ("dptext_note", "dptext"):  # the second was ours
@@ -239,6 +240,7 @@ class TestOneNameOneRelease:
         spark.sql("DROP TEMPORARY FUNCTION dptext")
         assert register(level="dataset", key=OTHER).consistency == "dataset"
 
+    @pytest.mark.long
     def test_at_token_level_a_run_id_that_was_made_is_another_release(self, register: Register) -> None:
         released = register(level="token")
         with pytest.raises(SettingsError, match="run id or column"):

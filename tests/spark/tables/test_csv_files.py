@@ -170,6 +170,7 @@ def test_is_refused(spark, tmp_path: Path, name: str) -> None:
 
 
 class TestReading:
+    @pytest.mark.long
     @pytest.mark.parametrize("form", ["csv", "parquet", "json", "text"])
     def test_values_of_folders_are_texts(self, spark, tmp_path: Path, form: str) -> None:
         values = [("007", "0.50", "a day"), ("012", "1e3", "a night")]

@@ -125,6 +125,7 @@ class TestTheText:
         assert [row.body for row in after] == [row.body for row in before]
         assert out.dtypes == df.dtypes
 
+    @pytest.mark.long
     def test_a_string_key_and_large_types(self, spark, df: DataFrame, privatizer) -> None:
         model = privatizer
         typed = df.withColumn("id", F.concat(F.lit("row "), F.col("id")))

@@ -162,6 +162,7 @@ def test_machine_code_reaches_the_workers(spark, privatizer, with_code: Path, ho
     assert given_to_a_worker(spark, shipped) == (len(code.levels[0].loops), drawn(privatizer))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("how", ["artifact", "path", "broadcast"])
 @pytest.mark.parametrize("harm", ["cut", "missing"])
 def test_machine_code_that_is_not_whole_is_not_used(spark, privatizer, with_code: Path, how, harm) -> None:

@@ -81,6 +81,7 @@ def test_the_posterior_is_that_of_every_text(weight: float | None) -> None:
                 assert guesses[n] == truth[t].argmax()
 
 
+@pytest.mark.long
 def test_without_bigrams_it_is_the_bayes_adversary() -> None:
     law, rows = some_law(WORDS, 5), records(6, 300)
     tokens = seen(rows, law, 7)

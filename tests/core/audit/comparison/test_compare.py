@@ -82,6 +82,7 @@ def command(places: Path, *more: object) -> list[str]:
     ]
 
 
+@pytest.mark.long
 def test_more_epsilon_is_more_risk_and_more_use(config: ModelConfig, texts: list[Records]) -> None:
     asked = ComparisonSpec.of(config, "custext,diffractor:form=tem,tem", ["0.5,3,12"], **SIZES)
     found = compare(config, asked, *texts)

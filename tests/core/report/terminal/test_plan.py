@@ -187,6 +187,7 @@ def test_it_fits(settings: dict[str, Any], columns: int) -> None:
     assert heads[-1] == "next"
 
 
+@pytest.mark.long
 def test_the_whole_has_settings_and_every_sentence_and_programs_get_what_was_checked() -> None:
     planned, checked = dry()
     text = " ".join(full(planned, checked).split())

@@ -215,6 +215,7 @@ PIECES = [
 ]  # fmt: skip
 
 
+@pytest.mark.long
 @settings(max_examples=400, deadline=None)
 @given(st.lists(st.sampled_from(PIECES), max_size=14))
 def test_windows_find_what_a_plain_reading_finds(pieces: list[str]) -> None:

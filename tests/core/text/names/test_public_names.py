@@ -64,6 +64,7 @@ def wanted(text: str, most_words: int = 4096) -> list[tuple[int, int, int]]:
     ]
 
 
+@pytest.mark.long
 @given(st.lists(some_text, min_size=1, max_size=12))
 @settings(max_examples=250, deadline=None)
 def test_found_as_a_plain_reading_finds_them(texts: list[str]) -> None:
