@@ -39,6 +39,8 @@ WHOSE = (
     "together at random, from lists of its own and from the public ones that come with it (dptext_spark/text/names/public)."
 )
 MADE = (FILE, "tickets", "sanitized", "sanitized_audit", "report.html")
+# What else lies there then: the ledger beside the tickets, and what conf/tickets.yaml makes of them.
+BESIDE = ("_dptext_ledger", "sanitized_again", "sanitized_again_audit")
 
 
 @dataclass(frozen=True)
@@ -139,7 +141,7 @@ def _clear(place: Path) -> None:
     """Remove what an earlier demo wrote; refuse a folder with anything else in it."""
     if not place.exists():
         return
-    others = sorted(entry.name for entry in place.iterdir() if entry.name not in MADE)
+    others = sorted(entry.name for entry in place.iterdir() if entry.name not in MADE + BESIDE)
     if others:
         raise SettingsError(f"folder: {str(place)!r} holds {others[0]!r}; name a new or empty folder.")
     shutil.rmtree(place)

@@ -12,6 +12,11 @@ import pytest
 import yaml
 
 from dptext_spark.cli.app import main
+from dptext_spark.config.load import load_config
+from dptext_spark.demo.demo import MADE, _clear
+from dptext_spark.demo.tickets import demo_config
+from dptext_spark.errors import SettingsError
+from dptext_spark.model.tables.target_checks import places_written
 from dptext_spark.report.terminal.console import WIDTH
 from tests.core.test_jobs import JOBS, job
 from tests.docs.pages import README, blocks, commands, text
@@ -140,3 +145,19 @@ def test_the_job_of_the_readme_can_be_planned_and_the_sentence_previewed(
     preview = re.search(r"`dptext preview (\"[^`]*\")`", text("docs/getting-started.md"))
     assert preview is not None
     assert dptext("preview", preview[1].strip('"')) == 0
+
+
+def test_a_demo_replaces_an_earlier_one_and_what_conf_made_of_its_tickets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    place = tmp_path / "dptext-demo"
+    source, target = (str(place / name) for name in MADE[1:3])
+    for config in (demo_config(source, target), load_config(JOBS.parent / "conf" / "tickets.yaml")):
+        for path in (source, *places_written(config).values()):
+            Path(path).mkdir(parents=True, exist_ok=True)
+    _clear(place)
+    assert not place.exists()
+    (place / "thesis").mkdir(parents=True)
+    with pytest.raises(SettingsError, match="holds 'thesis'; name a new or empty folder"):
+        _clear(place)
