@@ -1,6 +1,6 @@
 """What a dry run checks beside the input's schema, keys and targets, and what it says of them.
 
-Spark is asked by the run's own rules, and no row is read: see :mod:`dptext_spark.spark.runner`.
+Spark is asked by the run's own rules: see :mod:`dptext_spark.spark.runner`.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 How the requirements of the settings stand after a run: by its counts, its ledger, and the newest audit of its table.
 
-The dry run: whether a run would be refused, by its own rules, and no row is read.
+The dry run: whether a run would be refused, by its own rules.
 """
 
 from __future__ import annotations
@@ -201,7 +201,8 @@ def _required(session: SparkSession, config: RunConfig, result: RunResult) -> Ru
 def dry_run(config: RunConfig, say: Steps) -> Checked:
     """Check a run by the session that it would have; nothing is written.
 
-    No row is read but of JSON, whose types Spark takes from all records, and of CSV files that are not on this machine.
+    No row is read but of JSON, whose types Spark takes from all records, of CSV files that are not on this machine, and of
+    lists of names in tables.
 
     Args:
         config: the settings.
