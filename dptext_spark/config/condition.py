@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, date, datetime
+from datetime import date, datetime, timezone
 from decimal import Context, Decimal
 from typing import Any
 
@@ -210,7 +210,9 @@ def _time(value: Any, *, has_zone: bool) -> str:
         raise ValueError(value)
     offset = parts[5] if parts[5] and parts[5] not in ("Z", "UTC") else "+00:00"
     seconds = f"{parts[3] or '00'}.{(parts[4] or '').ljust(6, '0')}"
-    time = datetime.fromisoformat(f"{parts[1]}T{parts[2] or '00:00'}:{seconds}{offset}").astimezone(UTC)
+    time = datetime.fromisoformat(f"{parts[1]}T{parts[2] or '00:00'}:{seconds}{offset}").astimezone(
+        timezone.utc
+    )
     return time.isoformat() if has_zone else time.replace(tzinfo=None).isoformat()
 
 

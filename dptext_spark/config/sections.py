@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable
-from datetime import UTC, date, datetime
+from datetime import date, datetime, timezone
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -244,7 +244,7 @@ class Approval(Section):
 
     @model_validator(mode="after")
     def _is_in_force(self) -> Approval:
-        today = datetime.now(UTC).date()
+        today = datetime.now(timezone.utc).date()
         if self.expires is None:
             return self
         if self.expires < today:

@@ -100,7 +100,8 @@ class RandomImportance:
             state += _MIX[0]
             state = (state ^ (state >> np.uint64(30))) * factor
             state ^= state >> np.uint64(31)
-        return (state >> np.uint64(40)).astype(np.float32)
+        drawn: F32 = (state >> np.uint64(40)).astype(np.float32)
+        return drawn
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return nothing."""

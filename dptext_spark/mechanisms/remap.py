@@ -235,7 +235,8 @@ def bayes_remap(
     # Of equal vectors the lowest id wins whatever the sums are, so that they need not be told apart.
     allowed = _distinct(points, allowed)
     best = largest_scores(queries, Points(points, bias, allowed), tolerance=TOLERANCE)
-    table, unsure = best.point.copy(), np.flatnonzero(best.unsure & (moments.weight > 0)).astype(np.int32)
+    table: Ids = best.point.copy()
+    unsure = np.flatnonzero(best.unsure & (moments.weight > 0)).astype(np.int32)
     if len(unsure):
         again = _in_order(laws, unsure, prior, points, moments)
         exact = largest_scores(_queries(again, points[unsure], cosine), Points(points, bias, allowed))

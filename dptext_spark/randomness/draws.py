@@ -172,9 +172,10 @@ def key_at_hand(key: RunKey | KeyReference) -> RunKey:
 def encrypt(subkey: bytes, blocks: U64) -> U64:
     """Return AES-256 of each block under `subkey`: uint64[n, 2] in, uint64[n, 2] out."""
     encryptor = Cipher(algorithms.AES(subkey), modes.ECB()).encryptor()
-    plain = np.ascontiguousarray(blocks, dtype="<u8")
+    plain: U64 = np.ascontiguousarray(blocks, dtype="<u8")
     if plain.size == 0:
-        return plain.copy()
+        empty: U64 = plain.copy()
+        return empty
     out = np.empty(plain.nbytes + 15, dtype=np.uint8)
     written = encryptor.update_into(plain.view(np.uint8).reshape(-1).data, out.data)
     return out[:written].view("<u8").reshape(plain.shape).astype(np.uint64, copy=False)

@@ -78,7 +78,8 @@ def _share(edges: Any, start: Any, width: Any, i: Int, j: Int) -> float:
     words = start.shape[0]
     low = start[i] if j == 0 else edges[words - 1 - i + j]
     high = start[i] + width[i] if j == words - 1 else edges[words - i + j]
-    return np.float64(high - low) / np.float64(width[i])
+    share: float = np.float64(high - low) / np.float64(width[i])
+    return share
 
 
 def by_steps(sampler: OrderingSampler, progress: Counted | None = None, sample: int | None = None) -> Loss:

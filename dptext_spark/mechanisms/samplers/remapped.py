@@ -183,7 +183,7 @@ def laws_of(cells: U64) -> Laws:
 def relabelled(cells: U64, table: Ids) -> U64:
     """Return alias rows uint64[V, 2^m, 2] that draw table[y] where `cells` draw y."""
     names = table.astype(np.uint64)
-    out = cells.copy()
+    out: U64 = cells.copy()
     both = cells[:, :, 1]
     out[:, :, 1] = names[both & _LOWER] | (names[both >> _SHIFT] << _SHIFT)
     return out

@@ -248,7 +248,8 @@ def _letters() -> dict[str, int]:
 @cache
 def month_shapes() -> U8:
     """Return uint8[1114112], what each code point looks like in a date with the name of a month (made once a process)."""
-    looks, letters = shapes().copy(), _letters()
+    looks: U8 = shapes().copy()
+    letters = _letters()
     # Letters before the punctuation, the extended Latin and Greek ones among them, and full-width ones.
     for code in [*range(0x41, 0x5B), *range(0x80, 0x2000), *range(0xFF21, 0xFF5B)]:
         plain = _folded(chr(code))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime
+from datetime import date, datetime, timezone
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -139,7 +139,7 @@ EQUAL: list[list[Any]] = [
     [{"price": -0.0}, {"price": "0.00"}], [{"price": 999}, {"price": "999.00"}],
     [{"day": date(2026, 1, 31)}, {"day": "2026-01-31"}],
     [{"at": "2026-01-31"}, {"at": "2026-01-31T00:00Z"}, {"at": "2026-01-31 01:00:00.0+01:00"}, {"at": "2026-01-31 00:00 UTC"},
-     {"at": date(2026, 1, 31)}, {"at": datetime(2026, 1, 31, tzinfo=UTC)}, {"at": "2026-01-31T00:00:00+00:00"}],
+     {"at": date(2026, 1, 31)}, {"at": datetime(2026, 1, 31, tzinfo=timezone.utc)}, {"at": "2026-01-31T00:00:00+00:00"}],
     [{"at": "2026-01-31 12:30:15.25"}, {"at": "2026-01-31T12:30:15.250000+00:00"}],
     [{"local": "2026-01-31 12:30"}, {"local": datetime(2026, 1, 31, 12, 30)}, {"local": "2026-01-31T12:30:00"}],
     [{"META.N": 1}, {"`meta`.`n`": 1}, {"meta.n": 1}],

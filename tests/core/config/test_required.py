@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +33,7 @@ def refused(**settings: Any) -> str:
 
 
 def days(number: int) -> str:
-    return str(datetime.now(UTC).date() + timedelta(days=number))
+    return str(datetime.now(timezone.utc).date() + timedelta(days=number))
 
 
 def test_they_are_read() -> None:

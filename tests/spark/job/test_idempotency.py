@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 from types import SimpleNamespace
 from typing import Any
 
@@ -226,7 +226,7 @@ class TestACommitThatWasMade:
 
 class TestWhatIsNotAsItWas:
     RECORD = RunRecord(
-        "r1", "succeeded", datetime(2026, 1, 1, tzinfo=UTC), "{}", "{}", "commitment", "file", "model", "/in", "delta:1",
+        "r1", "succeeded", datetime(2026, 1, 1, tzinfo=timezone.utc), "{}", "{}", "commitment", "file", "model", "/in", "delta:1",
         "row_key", "/out",
     )  # fmt: skip
     EARLIER = replace(RECORD, output_version=1)

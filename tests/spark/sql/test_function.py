@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from datetime import UTC, date, datetime
+from datetime import date, datetime, timezone
 from decimal import Decimal
 
 import pyarrow as pa
@@ -62,7 +62,7 @@ def test_a_null_identity_is_counted_and_not_shown(ids: pa.Array) -> None:
     "ids",
     [
         pa.array([1.5] * 3), pa.array([True] * 3), pa.array([Decimal("1.50")] * 3), pa.array([date(2024, 1, 1)] * 3),
-        pa.array([datetime(2024, 1, 1, tzinfo=UTC)] * 3), pa.array([[1]] * 3), pa.array([{"a": 1}] * 3),
+        pa.array([datetime(2024, 1, 1, tzinfo=timezone.utc)] * 3), pa.array([[1]] * 3), pa.array([{"a": 1}] * 3),
         pa.array([1, 2, 3], pa.uint8()),
     ],
     ids=lambda one: str(one.type),

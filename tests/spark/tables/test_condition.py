@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Iterator
-from datetime import UTC, date, datetime, timedelta, timezone
+from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
 from functools import reduce
 from pathlib import Path as Folder
@@ -19,7 +19,7 @@ from dptext_spark.errors import SettingsError
 from dptext_spark.spark.tables.paths import Path, _tests, schema_of, selected
 
 # By type: the values of a column, and spellings of values as settings have them, with what they stand for.
-NOON, EAST = datetime(2024, 2, 29, 12, 30, 15, 250_000, UTC), timezone(timedelta(hours=5))
+NOON, EAST = datetime(2024, 2, 29, 12, 30, 15, 250_000, timezone.utc), timezone(timedelta(hours=5))
 VALUES: dict[str, tuple[list[Any], dict[Any, Any]]] = {
     "boolean": ([True, False], {True: True, False: False}),
     "tinyint": ([-128, 0, 127], {-128: -128, 0: 0, 5: 5}),
@@ -36,9 +36,9 @@ VALUES: dict[str, tuple[list[Any], dict[Any, Any]]] = {
         {"2024-02-29": date(2024, 2, 29), "0001-01-01": date(1, 1, 1)},
     ),
     "timestamp": (
-        [datetime(1969, 12, 31, 23, 59, 59, tzinfo=UTC), datetime(2024, 2, 29, tzinfo=UTC), NOON],
+        [datetime(1969, 12, 31, 23, 59, 59, tzinfo=timezone.utc), datetime(2024, 2, 29, tzinfo=timezone.utc), NOON],
         {
-            "2024-02-29": datetime(2024, 2, 29, tzinfo=UTC),
+            "2024-02-29": datetime(2024, 2, 29, tzinfo=timezone.utc),
             "2024-02-29T12:30:15.25Z": NOON,
             "2024-02-29 17:30:15.250+05:00": NOON.astimezone(EAST),
         },
