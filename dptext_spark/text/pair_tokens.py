@@ -26,6 +26,7 @@ from dptext_spark.lexicon.characters import (
     APOSTROPHE,
     HYPHEN,
     LETTER,
+    MARK,
     PASS,
     SPACE,
     cell,
@@ -265,6 +266,16 @@ def _place_end(
                 break
             q += length
         best = q
+    elif (
+        code == NAMED
+    ):  # letters alone, as the pools of pseudonyms have them: a hyphen behind them is the source's
+        best = at
+        while best < end:
+            point, length = decode(out, best, end)
+            kind = classes[cell(point, stage)] if point >= 0 else SPACE
+            if kind != LETTER and kind != MARK:
+                break
+            best += length
     else:
         best = _stretch_end(out, at, end, beyond, stage, classes)
         if best < 0:

@@ -22,6 +22,7 @@ from dptext_spark.randomness.draws import RunKey, hash_keys
 from dptext_spark.text.engine import Engine
 from dptext_spark.text.names.name_table import compile_names, name_key
 from dptext_spark.text.names.names import Names
+from dptext_spark.text.names.search import NameSearch
 from dptext_spark.text.pair_tokens import (
     DRAWN_WORD,
     KEPT_WORD,
@@ -147,6 +148,14 @@ def test_no_false_alarm_where_lists_have_pseudonyms(policy: Policy, level: str, 
     groups, replacements, _, fits = aligned(privatizers(policy, level)[0], plain, texts, output)
     assert fits.tolist() == [True] * len(texts)
     assert broken_groups(groups, replacements) == 0
+
+
+@pytest.mark.parametrize("text", ["X-XSELF-MADE", "Mary-Ann-made", "x-Mary-Ann-Robert-zebra"])
+def test_a_hyphen_behind_a_pseudonym_is_no_part_of_it(text: str) -> None:
+    policy = Policy(names=NameSearch(lists=True, person="pseudonym", location="pseudonym"))
+    made, plain = (one.with_names(lists_of_names()) for one in privatizers(policy, "record"))
+    out, _ = run(made, [text], record_ids=pa.array(["r"]))
+    assert aligned(privatizers(policy, "record")[0], plain, [text], [out[0].decode()])[3].tolist() == [True]
 
 
 @pytest.mark.parametrize(("output", "fits"), [
