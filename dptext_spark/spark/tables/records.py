@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 _NOTHING = "\ufdd0"  # separates the fields of a line that is one field; it is no character, by Unicode
 _BEGINNING = 65_536  # bytes of a file in which its first record ends; else Spark reads the files
 _PACKED = {".gz": "gzip", ".bz2": "bz2"}
+_PACKED_FOR_SPARK = {*PACKED, ".zstd", ".xz", ".zip"} - {*_PACKED}
 # Options and encodings that a first record is read by here.
 _READ_HERE = {
     "header", "sep", "delimiter", "encoding", "charset", "multiline", "quote", "escape", "mode", "recursivefilelookup",
@@ -150,7 +151,7 @@ def _first_record(address: str, layout: CsvLayout) -> str | None:
     """
     parsed = urlparse(address)
     file = Path(unquote(parsed.path))
-    if parsed.scheme != "file" or (file.suffix.lower() in PACKED and file.suffix.lower() not in _PACKED):
+    if parsed.scheme != "file" or file.suffix.lower() in _PACKED_FOR_SPARK:
         raise _NotHereError
     with pa.OSFile(str(file)) as plain:
         stream = pa.input_stream(plain, compression=_PACKED.get(file.suffix.lower()))
