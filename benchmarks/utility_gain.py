@@ -184,7 +184,9 @@ def gains(points: Mapping[str, Sequence[Point]], records: int) -> list[tuple[str
             for variant in list(points)[1:]:
                 other = found[variant][:, place]
                 cells += [_number(other[0]), _interval(other - base)]
-                cells += [_interval(other / base)] if name == KEPT else [None]
+                # Where the plain variant keeps no word, no other keeps so many times more.
+                ratio = np.divide(other, base, out=np.full_like(other, np.nan), where=base > 0)
+                cells += [_interval(ratio)] if name == KEPT else [None]
             rows.append(tuple(cells))
     return rows
 
@@ -198,6 +200,8 @@ def _interval(values: F64) -> str | None:
     if np.isnan(values[0]):
         return None
     known = values[1:][~np.isnan(values[1:])]
+    if not len(known):
+        return f"{values[0]:+.3f}; no resample reaches it"
     low, high = np.quantile(known, [0.025, 0.975])
     left_out = len(values) - 1 - len(known)
     return f"{values[0]:+.3f} ({low:+.3f} to {high:+.3f})" + (

@@ -33,6 +33,17 @@ def test_a_utility_at_a_level_is_linear_between_two_points_and_gains_are_paired(
     assert gains({PLAIN: plain[:1] * 2, "better": better}, 2)[1][2] is None
 
 
+def test_a_ratio_to_no_word_kept_is_left_out() -> None:
+    better = [point(1.0, [2.0, 2.0], [1.0, 3.0]), point(2.0, [6.0, 6.0], [5.0, 7.0])]
+    # The plain variant keeps no word in a resample that draws the first record twice.
+    some = [point(1.0, [2.0, 2.0], [0.0, 2.0]), point(2.0, [6.0, 6.0], [0.0, 2.0])]
+    assert "resamples do not reach it" in str(gains({PLAIN: some, "better": better}, 2)[1][5])
+    none = [point(1.0, [2.0, 2.0], [0.0, 0.0]), point(2.0, [6.0, 6.0], [0.0, 0.0])]
+    row = gains({PLAIN: none, "better": better}, 2)[1]
+    assert row[3] == 0.4
+    assert row[5] is None
+
+
 @pytest.mark.usefixtures("shared_data")
 def test_the_section_on_a_little_text(monkeypatch: pytest.MonkeyPatch) -> None:
     common = ("film", "movie", "story", "good", "bad", "funny", "comedy", "character", "performance")
