@@ -1,7 +1,9 @@
-"""A run or a stream in a process of its own that ends at a point: `python crash_job.py PLAN`, a file of JSON.
+"""A run or a stream in a process of its own that ends at a point, or races: `python crash_job.py PLAN`, a file of JSON.
 
-The plan names `base`, `name`, `kind` (see :func:`settings`), `point`, the `times` that it is passed until the process ends, and
-the point at which an effect `fails`, or null. The JVM ends with the process, so that nothing in it goes on or cleans up.
+The plan names `base`, `name`, `kind` (see :func:`settings`), and what may be null or left out: the `point`, the `times` that it
+is passed until the process ends, the point at which an effect `fails`, `more` settings, and the point at which the processes of
+the files `all` meet, with `own`, its own one of them. The JVM ends with the process, so that nothing in it goes on or cleans up.
+A process that comes to its end prints its status, or the field that its error names.
 """
 
 from __future__ import annotations
@@ -10,15 +12,18 @@ import json
 import os
 import signal
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 from dptext_spark.config.load import parse_config
+from dptext_spark.errors import DPTextError
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.spark.job.job import run_once
 from dptext_spark.spark.job.prepare import prepare_run
 from dptext_spark.spark.session.session import spark_session
 from dptext_spark.spark.streaming.stream import stream
+from tests.spark.effects import observed
 
 ENDED = 137  # what the process returns
 RUN = "the-run"
@@ -58,6 +63,15 @@ def know_tables(spark: Any, folder: Path) -> None:
         spark.sql(f"CREATE TABLE IF NOT EXISTS {DATABASE}.out USING delta LOCATION '{folder / 'out'}'")
 
 
+def _meet(own: Path, others: list[Path]) -> None:
+    """Wait until every process is here."""
+    own.touch()
+    until = time.monotonic() + 600
+    while not all(other.exists() for other in others):
+        assert time.monotonic() < until, "another process is gone"
+        time.sleep(0.002)
+
+
 def main(plan: dict[str, Any]) -> None:
     """Run until the point."""
     base = Path(plan["base"])
@@ -76,21 +90,28 @@ def main(plan: dict[str, Any]) -> None:
 
     def at(point: str) -> None:
         nonlocal passed
-        passed += point == plan["point"]
-        if passed == plan["times"]:
+        if point == plan.get("meets"):
+            _meet(Path(plan["own"]), [Path(other) for other in plan["all"]])
+        passed += point == plan.get("point")
+        if passed == plan.get("times"):
             os.kill(jvm, signal.SIGKILL)
             os._exit(ENDED)
-        if point == plan["fails"]:
+        if point == plan.get("fails"):
             raise OSError
 
-    config = parse_config(settings(base, plan["name"], plan["kind"]))
+    config = parse_config({**settings(base, plan["name"], plan["kind"]), **plan.get("more", {})})
     key = RunKey.from_file(base / "key")
-    if plan["kind"] == "stream":
-        stream(spark, config, key, print, at)
-    else:
-        if plan["kind"] == "named":
-            know_tables(spark, base / plan["name"])
-        run_once(lambda: prepare_run(spark, config, key, print), config, print, at)
+    with observed(at):
+        if plan["kind"] == "stream":
+            stream(spark, config, key, print)
+        else:
+            if plan["kind"] == "named":
+                know_tables(spark, base / plan["name"])
+            try:
+                ended = run_once(lambda: prepare_run(spark, config, key, print), config, print).status
+            except DPTextError as error:
+                ended = str(error).partition(":")[0]
+            sys.stdout.write(f"ENDED {ended}\n")
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -27,13 +28,13 @@ import pytest
 from dptext_spark.config.load import parse_config
 from dptext_spark.ledger.entry import RESERVED, SPENT, VOID
 from dptext_spark.lexicon.lexicon import Lexicon
-from dptext_spark.spark.job.beside import Effect
 from dptext_spark.spark.job.entries import read
 from dptext_spark.spark.runner import run
 from tests.cluster.faults import TIMED, write_key
 from tests.core.mechanisms.fluent_toys import with_pairs
 from tests.core.names import beginning
 from tests.spark.crash_job import DATABASE, ENDED, RUN, know_tables, settings
+from tests.spark.effects import OF_A_RUN, Effect
 
 pytestmark = pytest.mark.cluster
 
@@ -41,7 +42,6 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 ROWS = 30  # of each of the two files of the source
 AT_ONCE = 2  # processes
 E = Effect
-OF_A_RUN = (E.RESERVATION, E.RUN_ROW, E.DATA_COMMIT, E.SETTLEMENT, E.METRICS, E.ACCOUNT)
 OF_A_TABLE = (*OF_A_RUN[:2], E.TABLE_CREATION, *OF_A_RUN[2:])
 # The checkpoint is the one between the two micro-batches, and what comes before it is of the first.
 OF_A_STREAM = (
@@ -53,11 +53,7 @@ CALM = {"run": "run", "named": "run", "fluent": "fluent", "stream": "stream"}  #
 
 @dataclass(frozen=True)
 class History:
-    """Where two processes end, one after the other: `before` or `after` an effect, and which effect fails before that.
-
-    Effects that go side by side do not keep each other back: what one of them leaves where the other is not there yet is what it
-    leaves where the other failed.
-    """
+    """Where two processes end, one after the other: `before` or `after` an effect, and which effect fails before that."""
 
     kind: str
     ends: tuple[tuple[str, Effect], tuple[str, Effect]]
@@ -84,10 +80,6 @@ HISTORIES = [
     # The account of a run that had committed writes the row that binds it once more.
     History("run", (("after", E.DATA_COMMIT), ("after", E.RUN_ROW))),
     History("run", (("before", E.SETTLEMENT), ("after", E.ACCOUNT)), fails=E.DATA_COMMIT),
-    # The settlement and the metrics go side by side: these stand, and that does not. The other way round is `before METRICS`.
-    History("run", (("after", E.METRICS), ("after", E.METRICS)), fails=E.SETTLEMENT),
-    # So do the metrics and the account of a stream.
-    History("stream", (("after", E.STREAM_ACCOUNT), ("after", E.STREAM_ACCOUNT)), fails=E.STREAM_METRICS),
     *_around("named", E.TABLE_CREATION),
     *_around("fluent", E.DATA_COMMIT),
     *_around("stream", *OF_A_STREAM),
@@ -260,7 +252,7 @@ def made(
         all_of_it = Made(
             base, session, pending, {}, parse_config(settings(base, "x", "run")).mechanism.epsilon
         )
-        for kind in {CALM[h.kind] for h in HISTORIES if h.name in asked}:
+        for kind in {"run", *(CALM[h.kind] for h in HISTORIES if h.name in asked)}:
             (base / f"calm-{kind}").mkdir()
             all_of_it.run(kind, f"calm-{kind}")
             all_of_it.calm[kind] = Left.of(base / f"calm-{kind}")
@@ -374,3 +366,83 @@ def test_the_process_ends(history: History, made: Made) -> None:
     shutil.rmtree(folder)
     shutil.copytree(made.base / f"{history.name}.first", folder)
     _finish(history, 1, made)
+
+
+def _raced(made: Made, name: str, point: Effect, *settings: dict[str, Any]) -> Counter[str]:
+    """Start a process with each of the settings, let all go on from before an effect at once; return how often each ended how."""
+    folder = made.base / name
+    folder.mkdir(exist_ok=True)
+    files = [folder.with_name(f"{name}.{number}.json") for number in range(len(settings))]
+    here = [str(file.with_suffix(".here")) for file in files]
+    for file, own, more in zip(files, here, settings, strict=True):
+        plan = {
+            "base": str(made.base), "name": name, "kind": "run", "meets": point.before, "own": own, "all": here, "more": more,
+        }  # fmt: skip
+        file.write_text(json.dumps(plan), encoding="utf-8")
+    started = [
+        subprocess.Popen(
+            [sys.executable, str(Path(__file__).with_name("crash_job.py")), str(file)], cwd=made.base, text=True,
+            env={**os.environ, "PYTHONPATH": str(CHECKOUT)}, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )
+        for file in files
+    ]  # fmt: skip
+    try:
+        told = [process.communicate(timeout=900) for process in started]
+    finally:
+        for process in started:
+            process.kill()
+    assert [process.returncode for process in started] == [0] * len(started), [
+        error[-3000:] for _, error in told
+    ]
+    return Counter(out.rpartition("ENDED ")[2].strip() for out, _ in told)
+
+
+@pytest.mark.parametrize("point", [E.RESERVATION, E.RUN_ROW, E.DATA_COMMIT], ids=lambda point: point.name)
+def test_two_runs_with_one_command(made: Made, point: Effect) -> None:
+    name = f"command-{point.name.lower()}"
+    assert _raced(made, name, point, {}, {}) == {"succeeded": 1, "unchanged": 1}
+    left, calm = Left.of(made.base / name), made.calm["run"]
+    assert (left.rows, left.digests, left.versions) == (calm.rows, calm.digests, calm.versions)
+    assert (left.status, left.metrics) == (calm.status, calm.metrics)
+    # The one that did not commit may have written its files: they hold the same draws.
+    files = [file for file in (made.base / name / "out").glob("*.parquet") if _holds_rows(file)]
+    assert {*map(_digest, files)} == {*calm.digests}
+    (balance,) = read(str(made.base / name / "ledger"), made.spark)
+    assert (balance.columns[0].total, balance.unfinished) == (made.epsilon, 0)
+
+
+@pytest.mark.parametrize("mode", ["append", "error"])
+def test_two_runs_on_one_target(made: Made, mode: str) -> None:
+    """Both are added to one that is there; of two that make it one does. What is counted covers what is there."""
+    name = f"target-{mode}"
+    if mode == "append":
+        (made.base / name).mkdir()
+        made.run("run", name)
+    before = len(table(made.base / name / "out")[1]) // (2 * ROWS)
+    out = {"path": str(made.base / name / "out"), "other_columns": "keep", "mode": mode}
+    ended = _raced(made, name, E.DATA_COMMIT, *({"output": out, "run": {"id": one}} for one in ("a", "b")))
+    passed = 2 if before else 1
+    versions, rows, _ = table(made.base / name / "out")
+    assert (ended["succeeded"], versions) == (passed, before + passed), ended
+    assert Counter(row["id"] for row in rows) == dict.fromkeys(range(2 * ROWS), versions)
+    runs = table(made.base / name / "shareable" / "runs")[1]
+    assert Counter(row["status"] for row in runs) == Counter(succeeded=versions, failed=2 - passed)
+    (balance,) = read(str(made.base / name / "ledger"), made.spark)
+    assert versions * made.epsilon <= balance.columns[0].total <= (before + 2) * made.epsilon
+
+
+def test_five_drivers_under_one_limit(made: Made) -> None:
+    """Two releases pass, whoever asks first, and the other three are refused before anything is written."""
+    name = "limit"
+    ledger = {"path": str(made.base / name / "ledger"), "limit": 2 * made.epsilon}
+    runs = [
+        {
+            "ledger": ledger, "run": {"id": f"run-{number}"},
+            "output": {"path": str(made.base / name / f"out-{number}"), "other_columns": "keep"},
+        }
+        for number in range(5)
+    ]  # fmt: skip
+    assert _raced(made, name, E.RESERVATION, *runs) == {"succeeded": 2, "ledger.limit": 3}
+    assert len(list((made.base / name).glob("out-*/_delta_log"))) == 2
+    (balance,) = read(str(made.base / name / "ledger"), made.spark)
+    assert (balance.columns[0].total, balance.unfinished) == (2 * made.epsilon, 0)

@@ -1,6 +1,6 @@
 """Random histories of a target, its ledger and its runs: what holds whatever happens, and in whatever order.
 
-The job's own code decides and keeps its books, with its observer ending the process at random points; only Delta tables (in
+The job's own code decides and keeps its books, with an observer ending the process at random points; only Delta tables (in
 memory) and what works on the text stand in for Spark. A file of the target here says which draws of which version it holds.
 """
 
@@ -29,7 +29,6 @@ from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.model.tables.delta_log import SEAL, Commit
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.spark.job import checks, entries, job, ledger, reconcile, releases, runs
-from dptext_spark.spark.job.beside import Effect, announced
 from dptext_spark.spark.job.checks import check_output, place_of
 from dptext_spark.spark.job.counting import Counts
 from dptext_spark.spark.job.idempotency import Binding
@@ -39,6 +38,7 @@ from dptext_spark.spark.tables.identity import Identity
 from dptext_spark.spark.tables.tables import history
 from dptext_spark.text.engine import COUNTERS
 from tests.spark.delta_in_memory import Died, Frame, Functions, Memory
+from tests.spark.effects import OF_A_RUN, Effect, observed
 
 INPUT, OUT, LEDGER = "mem://a/in", "mem://a/out", "mem://a/ledger"
 AUDIT, PRIVATE = "mem://a/audit", "mem://a/private"
@@ -50,9 +50,6 @@ COUNTS = Counts.of({
     **{f"{name}_0": 0 for name in COUNTERS},
 })  # fmt: skip
 WRITTEN = "data files written"  # they are there, and no commit is
-OF_A_RUN = (
-    Effect.RESERVATION, Effect.RUN_ROW, Effect.DATA_COMMIT, Effect.SETTLEMENT, Effect.METRICS, Effect.ACCOUNT,
-)  # fmt: skip
 POINTS = [WRITTEN, *(point for effect in OF_A_RUN for point in (effect.before, effect.after))]
 LIMIT = 6.0
 SOMEWHERE = st.none() | st.sampled_from(POINTS)
@@ -105,18 +102,19 @@ def draws_of(setup: RunPlan) -> Draws:
 
 
 def write(
-    setup: RunPlan, record: RunRecord, say: Any, at: Any, *, new: bool
+    setup: RunPlan, record: RunRecord, say: Any, *, new: bool
 ) -> tuple[Counts | None, float, list[Commit]]:
     """Write a file with the run's draws, and commit it with what the real write says in its commit."""
     memory: Any = setup.spark
-    with announced(Effect.DATA_COMMIT, at):
-        there = None if new else memory.committed(OUT)
-        kept = there.commits[-1].files if there is not None and setup.config.output.mode == "append" else ()
-        new = memory.put(OUT, draws_of(setup))
-        at(WRITTEN)
-        memory.tables[OUT].schema = SCHEMA
-        said = {"dptext_run": setup.run_id, SEAL: Binding.sealed(record).as_dict()}
-        memory.commit(OUT, "WRITE", [*kept, new], said=json.dumps(said), written=1)
+    memory.at(Effect.DATA_COMMIT.before)
+    there = None if new else memory.committed(OUT)
+    kept = there.commits[-1].files if there is not None and setup.config.output.mode == "append" else ()
+    new = memory.put(OUT, draws_of(setup))
+    memory.at(WRITTEN)
+    memory.tables[OUT].schema = SCHEMA
+    said = {"dptext_run": setup.run_id, SEAL: Binding.sealed(record).as_dict()}
+    memory.commit(OUT, "WRITE", [*kept, new], said=json.dumps(said), written=1)
+    memory.at(Effect.DATA_COMMIT.after)
     return COUNTS, 0.5, setup.commits()
 
 
@@ -301,7 +299,9 @@ class Histories(StateMachine):
                 memory.dead = True
                 raise Died
 
-        return run_once(prepared, config, lambda step: None, at).status
+        memory.at = at
+        with observed(at):
+            return run_once(prepared, config, lambda step: None).status
 
     # What holds at any time.
 

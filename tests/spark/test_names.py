@@ -26,7 +26,6 @@ from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.runtime.progress import silent
 from dptext_spark.spark.job import job as job_module
-from dptext_spark.spark.job.beside import Effect
 from dptext_spark.spark.job.prepare import prepare_run
 from dptext_spark.spark.runner import run
 from dptext_spark.spark.tables.paths import Elements
@@ -36,6 +35,7 @@ from dptext_spark.text.names.name_table import compile_names, name_key
 from dptext_spark.text.names.names import Names
 from dptext_spark.text.names.word_list import WordList
 from tests.core.names import beginning
+from tests.spark.effects import Effect, observed
 
 # Fixed: a pseudonym is drawn from lists that hold these names, so another key may draw one of them.
 KEY = RunKey(hashlib.sha256(b"names").digest())
@@ -219,8 +219,8 @@ def test_an_unfinished_run_wants_its_lists(
         if effect == point:
             raise StoppedError
 
-    with pytest.raises((StoppedError, DPTextError)):
-        job_module.run_once(lambda: prepare_run(spark, config, KEY, silent), config, silent, stop)
+    with pytest.raises((StoppedError, DPTextError)), observed(stop):
+        job_module.run_once(lambda: prepare_run(spark, config, KEY, silent), config, silent)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(compiled_lists, "VERSION", "2")
         with pytest.raises(

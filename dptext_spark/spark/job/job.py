@@ -1,10 +1,20 @@
-"""One run: read, privatize, write, account. It commits once or not at all."""
+"""One run: read, privatize, write, account. It commits once or not at all.
+
+What a run changes outside of its process comes one after the other: the reservation in the ledger, the row of `runs` that binds
+the run, the empty table of a target by name, the data and their commit, the settlement in the ledger, the metrics, and the
+account in `runs`. A process that ends between two of them leaves those before:
+
+- the reservation without the run's row: it counts, and the next attempt finds it. What can be refused comes first, so that a
+  refused run has no row that says that it began. Both stand before the first data file.
+- the settlement without the metrics: the run has committed and has no account, so that the next attempt writes the metrics.
+- both without the account. The account comes last, for it says that both stand: a run that has one is not made again.
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
 from dptext_spark.audit.verdict import Verdict
@@ -12,7 +22,6 @@ from dptext_spark.config.model import RunConfig
 from dptext_spark.disclosure.facts import RunFacts, RunRecord, Unchanged
 from dptext_spark.errors import CountMismatchError, DPTextError, NoRowsError, RecordingError, RunError
 from dptext_spark.ledger.entry import SPENT
-from dptext_spark.mechanisms.privacy_loss.accountant import RecordBound
 from dptext_spark.model.tables.delta_log import Commit, our_commits
 from dptext_spark.report.terminal.summary import shareable_summary
 from dptext_spark.runtime.display import cut, line, table
@@ -20,7 +29,6 @@ from dptext_spark.runtime.progress import Steps
 from dptext_spark.runtime.record import Json
 from dptext_spark.spark.errors import reduced, suppress_sensitive_logs
 from dptext_spark.spark.job import ledger, runs
-from dptext_spark.spark.job.beside import Effect, Observer, announced, unobserved
 from dptext_spark.spark.job.counting import record_units, recounted
 from dptext_spark.spark.job.idempotency import (
     bind_run,
@@ -93,11 +101,8 @@ def run_once(
     prepare: Callable[[], RunPlan],
     config: RunConfig,
     say: Steps,
-    at: Observer = unobserved,
 ) -> RunResult:
     """Carry out one run, or one micro-batch of a stream: what `prepare` gives is bound, written and accounted for.
-
-    `at` is told each point that is passed; a test ends the process there.
 
     Raises:
         DPTextError: as :func:`run`.
@@ -136,14 +141,13 @@ def run_once(
                 check_language(plan, say)
             say("reserving what the run spends")
             with ledger.reserved(
-                plan, at, committed=committed, second=record.second_release, commits=commits
+                plan, committed=committed, second=record.second_release, commits=commits
             ) as reservation:
                 record = replace(record, cumulative=reservation.cumulative)
-                with announced(Effect.RUN_ROW, at):
-                    new = earlier is None and not reservation.again
-                    row = runs.put(session, plan.place.runs, record, new=new, keep_finished=True)
+                new = earlier is None and not reservation.again
+                row = runs.put(session, plan.place.runs, record, new=new, keep_finished=True)
             if row is not record:  # another process did it meanwhile
-                return _by_another(plan, reservation, at)
+                return _by_another(plan, reservation)
         except DPTextError as error:
             raise error from None
         except Exception as error:
@@ -154,17 +158,17 @@ def run_once(
             counts, seconds, commits = (
                 (recounted(plan, key_then, say), None, commits)
                 if committed
-                else write(plan, record, say, at, new=not commits)
+                else write(plan, record, say, new=not commits)
             )
             if _is_done_by_another(plan, our_commits(commits).get(plan.run_id), committed=committed):
-                return _by_another(plan, reservation, at)
+                return _by_another(plan, reservation)
         except Exception as error:
             maps = [path.name for path in plan.paths if path.over == "map"]
             failure = reduced(error, list(config.columns), maps)
             if committed:  # by a process that began it before; nothing tells that it still runs
                 told = isinstance(failure, CountMismatchError | RecordingError)
                 raise (failure if told else _not_accounted(plan, failure)) from None
-            ended = _failed(plan, record, reservation, started, failure, at)
+            ended = _failed(plan, record, reservation, started, failure)
             if isinstance(ended, RunResult):
                 return ended
             raise ended from None
@@ -172,30 +176,24 @@ def run_once(
             units = record_units(plan, counts)
             bound = ledger.ledger_bound(plan, units)
             record = replace(record, cumulative=reservation.found(bound))
-            settlement = _Settlement(plan, reservation, bound)
             try:
-                # Neither the target nor the table of runs need know of an earlier attempt any more: they may have been deleted.
-                first = earlier is None and not committed and not reservation.again
-                facts = reconcile(
-                    plan,
-                    record,
-                    commits,
-                    counts,
-                    started,
-                    seconds,
-                    say,
-                    at,
-                    recovered=committed,
-                    first=first,
-                    units=units,
-                    settle=settlement,
-                )
+                ledger.settle(reservation, SPENT, bound=bound)  # it is spent, whatever the account comes to
             except Exception as error:
-                # What was spent is spent, whatever the account came to.
-                with suppress(Exception):
-                    settlement.made(at)
-                raise error from None
-            settlement.made(at)
+                raise _not_accounted(plan, reduced(error, list(config.columns))) from None
+            # Neither the target nor the table of runs need know of an earlier attempt any more: they may have been deleted.
+            first = earlier is None and not committed and not reservation.again
+            facts = reconcile(
+                plan,
+                record,
+                commits,
+                counts,
+                started,
+                seconds,
+                say,
+                recovered=committed,
+                first=first,
+                units=units,
+            )
             return RunResult(facts)
         except (CountMismatchError, RunError, RecordingError) as error:
             raise error from None  # they say themselves what was committed
@@ -212,27 +210,6 @@ def _earlier(plan: RunPlan) -> RunRecord | None:
     return runs.find(plan.spark, plan.place.runs, plan.run_id)
 
 
-class _Settlement:
-    """Says in the ledger that what was reserved is spent: once, beside what the account writes, or where that failed."""
-
-    def __init__(self, plan: RunPlan, reservation: ledger.Reservation, bound: RecordBound | None) -> None:
-        self._plan, self._reservation, self._bound = plan, reservation, bound
-        self._begun = False
-
-    def __call__(self) -> None:
-        self._begun = True
-        try:
-            ledger.settle(self._reservation, SPENT, bound=self._bound)
-        except Exception as error:
-            raise _not_accounted(self._plan, reduced(error, list(self._plan.config.columns))) from None
-
-    def made(self, at: Observer) -> None:
-        """Do it now, unless it was begun."""
-        if not self._begun:
-            with announced(Effect.SETTLEMENT, at):
-                self()
-
-
 def _no_row(config: RunConfig) -> NoRowsError:
     """Refuse to release nothing: it would cost an ε, and under mode `overwrite` empty the target."""
     if config.input.where is None:
@@ -242,15 +219,14 @@ def _no_row(config: RunConfig) -> NoRowsError:
     return NoRowsError(f"{what} Nothing was written to the target, and nothing spent.")
 
 
-def _by_another(plan: RunPlan, reservation: ledger.Reservation, at: Observer) -> RunResult:
+def _by_another(plan: RunPlan, reservation: ledger.Reservation) -> RunResult:
     """Return the run as unchanged, once the process that committed it has accounted for it.
 
     Raises:
         RecordingError: it did not within `WAIT`.
         CountMismatchError: it found that its counts do not agree.
     """
-    with announced(Effect.SETTLEMENT, at):
-        ledger.settle(reservation, SPENT)  # for the same draws, which count once
+    ledger.settle(reservation, SPENT)  # for the same draws, which count once
     until = time.monotonic() + WAIT
     while time.monotonic() < until:
         row = runs.find(plan.spark, plan.place.runs, plan.run_id)
@@ -289,7 +265,6 @@ def _failed(
     reservation: ledger.Reservation,
     started: float,
     failure: DPTextError,
-    at: Observer,
 ) -> DPTextError | RunResult:
     """Note a failed write, and return an error that says whether it committed: the failure does not tell.
 
@@ -299,7 +274,7 @@ def _failed(
     try:
         commit = _commit(plan)
         if is_of_another(plan, commit):
-            return _by_another(plan, reservation, at)
+            return _by_another(plan, reservation)
     except DPTextError as error:
         return error
     except Exception as error:
@@ -315,10 +290,8 @@ def _failed(
     try:
         left = leftover_files(plan.spark, plan.place.target, started)
         note += f" Files that it left behind, in no version of the table: {', '.join(left)}." if left else ""
-        with announced(Effect.SETTLEMENT, at):
-            ledger.failed(reservation, plan, left, started)
-        with announced(Effect.ACCOUNT, at):
-            runs.put(plan.spark, plan.place.runs, replace(record, status="failed"), keep_finished=True)
+        ledger.failed(reservation, plan, left, started)
+        runs.put(plan.spark, plan.place.runs, replace(record, status="failed"), keep_finished=True)
     except Exception:
         note += " What files it left behind could not be listed or noted."
     return type(failure)(f"{failure}{note}")

@@ -42,7 +42,6 @@ from dptext_spark.model.artifact import read_manifest
 from dptext_spark.model.tables.delta_log import Commit, our_commits
 from dptext_spark.spark.errors import reduced
 from dptext_spark.spark.job import runs
-from dptext_spark.spark.job.beside import Effect, Observer, announced, unobserved
 from dptext_spark.spark.job.counting import Units
 from dptext_spark.spark.job.entries import add, appended, check_single_ledger, entries_of
 from dptext_spark.spark.job.plan import RunPlan
@@ -179,20 +178,18 @@ def reserve(
 
 @contextmanager
 def reserved(
-    plan: RunPlan, at: Observer = unobserved, *, committed: bool = False, second: bool = False,
-    commits: Sequence[Commit] | None = None,
-) -> Iterator[Reservation]:  # fmt: skip
+    plan: RunPlan, *, committed: bool = False, second: bool = False, commits: Sequence[Commit] | None = None
+) -> Iterator[Reservation]:
     """Reserve for what follows; what fails inside has written no data, so that its reservation is void."""
-    with announced(Effect.RESERVATION, at):
-        reservation = reserve(
-            plan, added_to=_stream_of(plan), committed=committed, second=second, commits=commits
-        )
+    reservation = reserve(
+        plan, added_to=_stream_of(plan), committed=committed, second=second, commits=commits
+    )
     try:
         yield reservation
     except BaseException:
         if not committed:
             # Should this fail too, the entries stay reserved and so count; the error to report is the first one.
-            with suppress(Exception), announced(Effect.SETTLEMENT, at):
+            with suppress(Exception):
                 settle(reservation, VOID, "it failed before the write began")
         raise
 

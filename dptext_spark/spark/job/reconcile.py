@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from dptext_spark.audit.deniability.deniability import expected_change
@@ -13,7 +13,6 @@ from dptext_spark.errors import CountMismatchError, RunError
 from dptext_spark.model.tables.delta_log import Commit, our_commits
 from dptext_spark.runtime.progress import Steps
 from dptext_spark.spark.job import consistency, counting, runs
-from dptext_spark.spark.job.beside import Effect, Observer, announced, side_by_side, unobserved
 from dptext_spark.spark.job.counting import Counts, Units
 from dptext_spark.spark.job.plan import RunPlan
 from dptext_spark.spark.session.session import cores_of
@@ -23,19 +22,17 @@ from dptext_spark.spark.udf.column import UNKNOWN_ROWS
 
 def reconcile(
     plan: RunPlan, record: RunRecord, commits: Sequence[Commit], counts: Counts | None, started: float,
-    seconds: float | None, say: Steps, at: Observer = unobserved,
+    seconds: float | None, say: Steps,
     *,
     recovered: bool,
     first: bool,
     units: Units | None = None,
-    settle: Callable[[], None],
 ) -> RunFacts:  # fmt: skip
     """Compare the counts with the commit, audit consistency, write the tables, and report.
 
     `commits` are the target's, read after the write; `seconds` of the write are None where it was an earlier process's; `first`
     says that no attempt of the run can have written metrics before. `units` are those of the records, where one has several rows.
-    `settle` settles the run's reservation, beside the metrics: neither says anything of the other. The account comes after both,
-    for a run that says that it has ended is not made again.
+    The account comes last, after the settlement and the metrics, for a run that says that it has ended is not made again.
     """
     spark = plan.spark
     commit = our_commits(commits).get(plan.run_id)
@@ -81,19 +78,10 @@ def reconcile(
     facts = replace(facts, disclosure=disclosure(facts))
     say("writing the account")
     try:
-        side_by_side(
-            spark,
-            at,
-            (Effect.SETTLEMENT, settle),
-            (
-                Effect.METRICS,
-                lambda: runs.put_metrics(spark, plan.place.metrics, plan.run_id, metrics, new=first),
-            ),
-        )
-        with announced(Effect.ACCOUNT, at):
-            # What another process writes meanwhile is better news: it succeeded, where this one came after its commit.
-            keep = recovered or bool(problems)
-            runs.put(spark, plan.place.runs, record.ended(facts), keep_finished=keep)
+        runs.put_metrics(spark, plan.place.metrics, plan.run_id, metrics, new=first)
+        # What another process writes meanwhile is better news: it succeeded, where this one came after its commit.
+        keep = recovered or bool(problems)
+        runs.put(spark, plan.place.runs, record.ended(facts), keep_finished=keep)
     except Exception:
         if not problems:
             raise

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -27,7 +27,7 @@ from dptext_spark.model.tables.delta_log import ATTEMPT, CREATED, SEAL, Commit, 
 from dptext_spark.model.tables.target_checks import UNUSUAL
 from dptext_spark.runtime.progress import Steps
 from dptext_spark.spark.job import counting, runs
-from dptext_spark.spark.job.beside import Effect, Observer, announced, reading, unobserved
+from dptext_spark.spark.job.beside import reading
 from dptext_spark.spark.job.idempotency import Binding
 from dptext_spark.spark.job.plan import SAMPLE_ROWS, RunPlan, batched
 from dptext_spark.spark.session.session import context_of, cores_of, watched
@@ -37,7 +37,7 @@ from dptext_spark.spark.udf.column import applied, replaced
 from dptext_spark.spark.udf.ship import ship_for
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 _MAPPING = "delta.columnMapping.mode"
 
@@ -95,7 +95,7 @@ LEAST_BYTES_NOISE = 256 << 10  # where each word searches the lexicon
 
 
 def write(
-    plan: RunPlan, record: RunRecord, say: Steps, at: Observer = unobserved, *, new: bool
+    plan: RunPlan, record: RunRecord, say: Steps, *, new: bool
 ) -> tuple[counting.Counts | None, float, list[Commit]]:
     """Write the target in one commit, which bears the seal of the row that binds the run; `new` says that there is no target.
 
@@ -109,7 +109,7 @@ def write(
     if context_of(spark) is not None:
         log = reading(spark, lambda: runs.read_log(spark, plan.place.runs, plan.run_id))
     with log:
-        observation, seconds = _written(plan, record, say, at, new=new)
+        observation, seconds = _written(plan, record, say, new=new)
     commits = plan.commits()
     ours = our_commits(commits).get(plan.run_id)
     # Another process that made the commit has the counts: this one's write was skipped, and counts nothing.
@@ -122,9 +122,7 @@ def is_of_another(plan: RunPlan, commit: Commit | None) -> bool:
     return commit is not None and commit.said.get(ATTEMPT, plan.attempt) != plan.attempt
 
 
-def _written(
-    plan: RunPlan, record: RunRecord, say: Steps, at: Observer, *, new: bool
-) -> tuple[Observation, float]:
+def _written(plan: RunPlan, record: RunRecord, say: Steps, *, new: bool) -> tuple[Observation, float]:
     """Write the target; return what will observe the counts, and the seconds of the write."""
     spark, config = plan.spark, plan.config
     dealt = repartition_skewed(plan, say)
@@ -146,30 +144,41 @@ def _written(
     if plan.stream is not None:
         metadata[STREAM] = plan.stream.stream
     app, number = plan.transaction
-    commit = {"userMetadata": json.dumps(metadata), "txnAppId": app, "txnVersion": number}
+    options = {
+        "userMetadata": json.dumps(metadata), "txnAppId": app, "txnVersion": number, "optimizeWrite": "false",
+    }  # fmt: skip
     target = plan.place.target
     layout = Layout.of(frame.schema, config.output.partition_by)
     made = bool(target.name) and new
     if made:
-        with announced(Effect.TABLE_CREATION, at):
-            create_empty(spark, target, frame.schema, plan.run_id, layout)
+        create_empty(spark, target, frame.schema, plan.run_id, layout)
     say("writing")
     try:
-        with batched(plan), watched(spark, say), announced(Effect.DATA_COMMIT, at):
+        with batched(plan), watched(spark, say):
             began = time.perf_counter()
-            if target.path:
-                writer = frame.write.format("delta").mode(config.output.mode).options(**commit)
-                layout.onto(writer, new).option("optimizeWrite", "false").save(target.path)
-            else:
-                named = frame.writeTo(target.sql).options(**commit).option("optimizeWrite", "false")
-                named.overwrite(F.lit(True)) if config.output.mode == "overwrite" else named.append()
+            commit_rows(frame, target, config.output.mode, layout, options, new=new)
             seconds = time.perf_counter() - began
     except Exception:
         if made and plan.run_id not in our_commits(history(spark, target)):
-            with announced(Effect.TABLE_CREATION, at):
-                spark.sql(f"DROP TABLE IF EXISTS {target.sql}")
+            drop_empty(spark, target)
         raise
     return observation, seconds
+
+
+def commit_rows(
+    frame: DataFrame, target: Target, mode: str, layout: Layout, options: Mapping[str, str], *, new: bool
+) -> None:
+    """Write data files and commit them; the target is a folder, or a table that exists."""
+    if target.path:
+        layout.onto(frame.write.format("delta").mode(mode).options(**options), new).save(target.path)
+    else:
+        named = frame.writeTo(target.sql).options(**options)
+        named.overwrite(F.lit(True)) if mode == "overwrite" else named.append()
+
+
+def drop_empty(spark: SparkSession, target: Target) -> None:
+    """Remove the empty table that :func:`create_empty` made for a write that failed."""
+    spark.sql(f"DROP TABLE IF EXISTS {target.sql}")
 
 
 def create_empty(

@@ -20,7 +20,6 @@ from dptext_spark.model.privatizer import ENGINE_VERSION
 from dptext_spark.model.tables.delta_log import our_commits
 from dptext_spark.model.tables.target_checks import other_engine
 from dptext_spark.spark.job import runs
-from dptext_spark.spark.job.beside import Effect, Observer, announced, unobserved
 from dptext_spark.spark.job.checks import detail_of_input, holds_files, place_of
 from dptext_spark.spark.job.idempotency import DECIDED, differences, version_of_lexicon
 from dptext_spark.spark.tables.schemas import BINDING, frame_of
@@ -131,13 +130,12 @@ def _binding(config: RunConfig) -> Target:
     return Target(path=f"{config.checkpoint}/{OWN}")
 
 
-def begin(plan: RunPlan, begun: Begun | None, at: Observer = unobserved) -> str:
+def begin(plan: RunPlan, begun: Begun | None) -> str:
     """Bind a new checkpoint, or compare an old one; return the run id of its stream.
 
     Args:
         plan: of the stream.
         begun: what is bound to the checkpoint; None where nothing is.
-        at: is told each point that is passed.
 
     Raises:
         SettingsError: another key, model, configuration or source; a checkpoint of something else; or none where the target
@@ -162,11 +160,15 @@ def begin(plan: RunPlan, begun: Begun | None, at: Observer = unobserved) -> str:
             f"run.id: {named!r} is in the table of runs, and {checkpoint!r} is no checkpoint of it; valid: another run id, or "
             "its checkpoint."
         )
+    put_binding(plan)
+    return plan.run_id
+
+
+def put_binding(plan: RunPlan) -> None:
+    """Write the table that binds a new checkpoint to its stream."""
     bound = StreamBinding.of_plan(plan, plan.run_id).text
     frame = frame_of(plan.spark, [(plan.run_id, bound)], BINDING)
-    with announced(Effect.CHECKPOINT_BINDING, at):
-        frame.write.format("delta").mode("error").save(_binding(config).path)
-    return plan.run_id
+    frame.write.format("delta").mode("error").save(_binding(plan.config).path)
 
 
 def _compared(plan: RunPlan, begun: Begun) -> str:

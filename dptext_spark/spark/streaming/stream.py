@@ -28,7 +28,7 @@ from dptext_spark.randomness.draws import RunKey
 from dptext_spark.runtime.progress import Steps
 from dptext_spark.spark.errors import condition_of, reduced, suppress_sensitive_logs
 from dptext_spark.spark.job import runs
-from dptext_spark.spark.job.beside import Effect, Observer, announced, reading, unobserved
+from dptext_spark.spark.job.beside import reading
 from dptext_spark.spark.job.idempotency import check_still_there
 from dptext_spark.spark.job.job import run_once
 from dptext_spark.spark.job.plan import MicroBatch, RunPlan
@@ -149,7 +149,6 @@ def stream(
     config: RunConfig,
     key: RunKey | None,
     say: Steps,
-    at: Observer = unobserved,
 ) -> RunFacts:
     """Read what was added since the last run, or until the stream is stopped, and return the facts.
 
@@ -158,7 +157,6 @@ def stream(
         config: the settings; `mode` is incremental or streaming.
         key: the run key, or None for the settings' own.
         say: progress callback, called with each step.
-        at: is told each point that is passed; a test ends the process there.
 
     Raises:
         DPTextError: of the micro-batch that failed, as a run's; those before it stand, and the next start repeats it.
@@ -166,18 +164,16 @@ def stream(
     started = time.time()
     with suppress_sensitive_logs(session):
         try:
-            plan, unseen, known = _prepared(session, config, key, say, at)
-            with announced(Effect.STREAM_ROW, at):
-                runs.put(session, plan.place.runs, plan.record("started", started))
+            plan, unseen, known = _prepared(session, config, key, say)
+            runs.put(session, plan.place.runs, plan.record("started", started))
         except DPTextError as error:
             raise error from None
         except Exception as error:
             raise _reduced(error, config, "Nothing was written to the target.") from None
-        batches = _Batches(plan, unseen, known, say, at)
+        batches = _Batches(plan, unseen, known, say)
         failure: DPTextError | None = None
         try:
-            with announced(Effect.CHECKPOINT, at):  # each micro-batch ends it, and begins it again
-                _carried(plan, batches)
+            _carried(plan, batches)
         except Exception as error:
             failure = batches.failure or _reduced(
                 error, config, "No micro-batch was begun that did not finish."
@@ -186,7 +182,7 @@ def stream(
             batches.end()
         try:
             facts, metrics = totals(plan, batches.facts, started, failed=failure is not None)
-            put_totals(plan, facts, metrics, started, at)
+            put_totals(plan, facts, metrics, started)
         except Exception as error:
             failure = failure or RunError(
                 f"{reduced(error, list(config.columns))} The micro-batches stand and are accounted for; their "
@@ -201,7 +197,7 @@ def stream(
 
 
 def _prepared(
-    session: SparkSession, config: RunConfig, key: RunKey | None, say: Steps, at: Observer
+    session: SparkSession, config: RunConfig, key: RunKey | None, say: Steps
 ) -> tuple[RunPlan, bool, Collection[str]]:
     """Check everything that can be checked before the first micro-batch, and bind the checkpoint.
 
@@ -226,7 +222,7 @@ def _prepared(
     unseen = earlier is None
     if unseen and not config.stream.starting_version:
         unseen = not check_language(plan, say)
-    plan = with_lists(replace(plan, run_id=begin(plan, earlier, at)), say)
+    plan = with_lists(replace(plan, run_id=begin(plan, earlier)), say)
     known = runs.micro_batches(session, plan.place.runs, plan.run_id) if earlier is None else earlier.batches
     _check_target(plan, known)
     return plan, unseen, known
@@ -282,12 +278,12 @@ def _source(plan: RunPlan) -> DataFrame:
 class _Batches:
     """What Spark calls for each micro-batch, in a thread of its own."""
 
-    def __init__(self, plan: RunPlan, unseen: bool, known: Collection[str], say: Steps, at: Observer) -> None:
+    def __init__(self, plan: RunPlan, unseen: bool, known: Collection[str], say: Steps) -> None:
         self.facts: list[RunFacts] = []
         self._done = 0
         self.failure: DPTextError | None = None
         self.closed = False
-        self._plan, self._say, self._at = plan, say, at
+        self._plan, self._say = plan, say
         self._busy = threading.Lock()
         self._bound = settings_of(plan, plan.run_id)
         self._lists = plan.lists
@@ -308,9 +304,7 @@ class _Batches:
         with self._busy:
             if not self.closed and self.failure is None:
                 try:
-                    self._at(Effect.CHECKPOINT.after)
                     self._one(df, number)
-                    self._at(Effect.CHECKPOINT.before)
                     return
                 except BaseException as error:
                     self.failure = _reduced(
@@ -351,7 +345,7 @@ class _Batches:
         def said(step: str) -> None:
             self._say(f"micro-batch {number}: {step}")
 
-        outcome = run_once(prepared, config, said, self._at).outcome
+        outcome = run_once(prepared, config, said).outcome
         self._done += 1
         if isinstance(outcome, RunFacts):
             self.facts.append(outcome)

@@ -14,7 +14,7 @@ from dptext_spark.audit.deniability.deniability import expected_change
 from dptext_spark.disclosure.disclosure import disclosure
 from dptext_spark.disclosure.facts import MicroBatches, Restricted, RunFacts, RunMetric
 from dptext_spark.spark.job import counting, runs
-from dptext_spark.spark.job.beside import Effect, Observer, reading, side_by_side, unobserved
+from dptext_spark.spark.job.beside import reading
 from dptext_spark.spark.job.ledger import standing
 from dptext_spark.spark.job.plan import RunPlan
 from dptext_spark.spark.tables.tables import own_table, releases
@@ -82,10 +82,8 @@ def totals(
     return replace(facts, disclosure=disclosure(facts)), metrics
 
 
-def put_totals(
-    plan: RunPlan, facts: RunFacts, metrics: Sequence[RunMetric], started: float, at: Observer = unobserved
-) -> None:
-    """Write the row of `runs` and the rows of `metrics` that stand for the whole stream, side by side.
+def put_totals(plan: RunPlan, facts: RunFacts, metrics: Sequence[RunMetric], started: float) -> None:
+    """Write the rows of `metrics` and the row of `runs` that stand for the whole stream.
 
     Neither proves the other: the next start of the stream adds up its micro-batches anew, and writes both.
     """
@@ -99,15 +97,8 @@ def put_totals(
         input_version=facts.input_version,
         cumulative=None if spent is None else json.dumps(spent.as_dict(), ensure_ascii=False),
     )
-    side_by_side(
-        plan.spark,
-        at,
-        (
-            Effect.STREAM_METRICS,
-            lambda: runs.put_metrics(plan.spark, plan.place.metrics, plan.run_id, metrics),
-        ),
-        (Effect.STREAM_ACCOUNT, lambda: runs.put(plan.spark, plan.place.runs, record)),
-    )
+    runs.put_metrics(plan.spark, plan.place.metrics, plan.run_id, metrics)
+    runs.put(plan.spark, plan.place.runs, record)
 
 
 def _summed(plan: RunPlan) -> Row:

@@ -1,4 +1,4 @@
-"""Every external effect of a run is announced: whatever appears or changes on disk does so between a before and its after."""
+"""Every external effect of a run is known: whatever appears or changes on disk does so between a before and its after."""
 
 from __future__ import annotations
 
@@ -14,15 +14,12 @@ from dptext_spark.config.load import parse_config
 from dptext_spark.config.model import RunConfig
 from dptext_spark.errors import DPTextError
 from dptext_spark.randomness.draws import RunKey
-from dptext_spark.spark.job.beside import Effect
 from dptext_spark.spark.job.job import run_once
 from dptext_spark.spark.job.prepare import prepare_run
 from dptext_spark.spark.streaming.stream import stream
+from tests.spark.effects import OF_A_RUN, Effect, observed
 
 KEY = RunKey(hashlib.sha256(b"effects").digest())
-OF_A_RUN = (
-    Effect.RESERVATION, Effect.RUN_ROW, Effect.DATA_COMMIT, Effect.SETTLEMENT, Effect.METRICS, Effect.ACCOUNT,
-)  # fmt: skip
 
 
 def points(*effects: Effect) -> list[str]:
@@ -79,7 +76,8 @@ def settings(spark: Any, tmp_path: Path) -> Callable[..., RunConfig]:
 
 
 def ran(spark: Any, config: RunConfig, at: Callable[[str], None], key: RunKey = KEY) -> str:
-    return run_once(lambda: prepare_run(spark, config, key, print), config, print, at).status
+    with observed(at):
+        return run_once(lambda: prepare_run(spark, config, key, print), config, print).status
 
 
 @pytest.mark.long
@@ -123,8 +121,7 @@ def test_of_a_run_that_fails_and_of_the_next(
     noted = {
         Effect.RUN_ROW: points(Effect.SETTLEMENT),
         Effect.DATA_COMMIT: points(Effect.SETTLEMENT, Effect.ACCOUNT),
-        # The metrics go beside the settlement, which then is tried once more.
-        Effect.SETTLEMENT: [*points(Effect.METRICS), Effect.SETTLEMENT.before],
+        Effect.SETTLEMENT: [],
         Effect.METRICS: [],
     }
     assert watched.points == [*passed, *noted[fails]]
@@ -167,7 +164,8 @@ def test_of_a_stream(spark: Any, settings: Any, tmp_path: Path) -> None:
 
     def streamed() -> Watched:
         watched = Watched(tmp_path)
-        stream(spark, config, KEY, print, watched)
+        with observed(watched):
+            stream(spark, config, KEY, print)
         assert watched.unannounced() == []
         return watched
 

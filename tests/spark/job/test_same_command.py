@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,11 +16,11 @@ from dptext_spark.errors import RecordingError
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.runtime.progress import silent
 from dptext_spark.spark.job import job
-from dptext_spark.spark.job.beside import Effect
 from dptext_spark.spark.job.entries import read
 from dptext_spark.spark.job.job import run_once
 from dptext_spark.spark.job.prepare import prepare_run
 from dptext_spark.spark.tables.tables import Target, history, opened
+from tests.spark.effects import Effect, observed
 
 KEY = RunKey(hashlib.sha256(b"one").digest())
 
@@ -50,10 +49,10 @@ class Command:
             "audit": {"consistency_scopes": 0}, "run": {"id": "same"},
         })  # fmt: skip
 
-    def start(self, at: Callable[[str], None] = lambda point: None, mode: str = "error") -> str:
+    def start(self, mode: str = "error") -> str:
         """Run as a process of its own would, and return how it ended."""
         settings = self.config(mode)
-        return run_once(lambda: prepare_run(self.spark, settings, KEY, silent), settings, silent, at).status
+        return run_once(lambda: prepare_run(self.spark, settings, KEY, silent), settings, silent).status
 
     def account(self) -> dict[str, Any]:
         """Return the one row of `runs`; the ledger counted the release once."""
@@ -89,7 +88,8 @@ def test_one_command_started_twice(command: Command, point: str, mode: str, firs
             ended.append("begun")
             ended.append(command.start(mode=mode))
 
-    assert command.start(other, mode) == first
+    with observed(other):
+        assert command.start(mode) == first
     assert ended == ["begun", second]
     row = command.account()
     assert row["status"] == ("succeeded" if first == "succeeded" else second)
@@ -105,20 +105,20 @@ def test_who_counts_again_while_the_other_accounts(command: Command, point: str)
     committed, accounted = threading.Event(), threading.Event()
     ended: list[str] = []
 
-    def first(passed: str) -> None:
-        if passed == point:
+    def at(passed: str) -> None:
+        is_first = threading.current_thread() is process
+        if is_first and passed == point:
             committed.set()
             assert accounted.wait(120)
-
-    def second(passed: str) -> None:
-        if passed == Effect.RUN_ROW.after:
+        elif not is_first and passed == Effect.RUN_ROW.after:
             accounted.set()
             process.join(120)
 
-    process = threading.Thread(target=lambda: ended.append(command.start(first)))
-    process.start()
-    assert committed.wait(120)
-    assert command.start(second) == "unchanged"
+    process = threading.Thread(target=lambda: ended.append(command.start()))
+    with observed(at):
+        process.start()
+        assert committed.wait(120)
+        assert command.start() == "unchanged"
     assert ended == ["succeeded"]
     assert command.account()["status"] == "succeeded"
     metrics = opened(command.spark, Target(path=f"{command.config().restricted}/metrics"))
@@ -140,8 +140,8 @@ def test_who_cannot_count_again_waits_for_nobody(command: Command, monkeypatch: 
     def fails(*_: Any) -> None:
         raise RuntimeError("zqxmarker")
 
-    with pytest.raises(EndedError):
-        command.start(ends)
+    with pytest.raises(EndedError), observed(ends):
+        command.start()
     monkeypatch.setattr(job, "WAIT", 0.0)
     monkeypatch.setattr(job, "recounted", fails)
     with pytest.raises(RecordingError) as told:
