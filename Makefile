@@ -69,8 +69,8 @@ test-core: $(VENV)/.installed  ## run the quick tests that need no Spark
 test-all: $(VENV)/.installed  ## run what `make test` leaves out, but for test-cluster
 	@$(VENV)/bin/python -m pytest $(TWO_FILES) -m "long and not cluster"
 
-test-cluster: $(VENV)/.installed  ## run the tests that take long, or start clusters, servers and drivers and kill them: up to two hours on two cores
-	@$(VENV)/bin/python -m pytest -m cluster
+test-cluster: $(VENV)/.installed  ## run the tests that take long, or start clusters, servers and drivers and kill them: up to an hour on two cores
+	@$(VENV)/bin/python -m pytest $(TWO_FILES) -m cluster
 
 lint: $(VENV)/.installed  ## check style, imports and types
 	@$(VENV)/bin/python -m ruff check .
