@@ -89,7 +89,7 @@ ROWS: dict[str, Row] = {
     # Run by `make test`, too.
     "plain": row("token", quick=True, fresh=True),
     "names in records": row("record names lists columns", quick=True, mechanism=mechanism("santext")),
-    "token by noise in a stream": row("token stream columns", quick=True, mechanism=mechanism("truncated_laplace", 20.0)),
+    "fluent in a stream": row("token fluent stream names", quick=True),
     "remap of the dataset": row(
         "dataset remap nested columns executors", quick=True, mechanism=mechanism("tem", remap="bayes")
     ),
@@ -98,7 +98,7 @@ ROWS: dict[str, Row] = {
     "fluent and important": row("token fluent importance columns nested", importance=IDF, quick=True),
     "fluent with lists": row("token fluent lists columns executors", quick=True),
     # Run by `make test-all`.
-    "fluent in a stream": row("token fluent stream names"),
+    "token by noise in a stream": row("token stream columns", mechanism=mechanism("truncated_laplace", 20.0)),
     "stream of records under a budget": row("record budget stream columns executors"),
     "important words of a stream": row("record importance stream nested lists remap", importance=IDF),
     "fluent, important, read by executors": row("token fluent importance executors stream"),
