@@ -18,9 +18,9 @@ import pyarrow.parquet as pq
 from pyspark.sql import functions as F
 
 from dptext_spark.config.model import RunConfig
-from dptext_spark.demo.ahead import ahead
-from dptext_spark.demo.tickets import FILE, Released, demo_config, tickets
+from dptext_spark.demo.tickets import FILE, Released, demo_config, side_by_side, tickets
 from dptext_spark.errors import SettingsError, require_extra
+from dptext_spark.randomness.draws import RunKey
 from dptext_spark.report.terminal.console import width, write, write_json
 from dptext_spark.report.terminal.summary import summary
 from dptext_spark.runtime.progress import Progress
@@ -77,21 +77,19 @@ def demo(folder: Path | None, rows: int, say: Progress) -> DemoResult:
     _clear(place)
     source, target = str(place / MADE[1]), str(place / MADE[2])
     config = demo_config(source, target)
-    with ahead() as beside:
-        say("starting Spark (the first time it downloads Delta Lake)", None)
-        spark = spark_session("dptext demo", settings=short_lived())
-        sample = tickets(rows)
-        bodies = sample.column("body").to_pylist()
-        beside.release(bodies[0])
-        say("writing the tickets as a Delta table", None)
-        place.mkdir(parents=True, exist_ok=True)
-        pq.write_table(sample, place / MADE[0])
-        spark.read.parquet(str(place / MADE[0])).write.format("delta").save(source)
-        beside.wait_for_loops(say)
-        result = run(config, spark, progress=lambda step: say(step, None))
-        page = _report(config, result.run_id, bodies[:PUBLIC], spark, place / MADE[4], say)
-        examples = tuple(_examples(spark, sample.slice(0, 1), target))
-        released = tuple(beside.released(say))
+    say("starting Spark (the first time it downloads Delta Lake)", None)
+    spark = spark_session("dptext demo", settings=short_lived())
+    sample = tickets(rows)
+    bodies = sample.column("body").to_pylist()
+    say("writing the tickets as a Delta table", None)
+    place.mkdir(parents=True, exist_ok=True)
+    pq.write_table(sample, place / MADE[0])
+    spark.read.parquet(str(place / MADE[0])).write.format("delta").save(source)
+    result = run(config, spark, progress=lambda step: say(step, None))
+    page = _report(config, result.run_id, bodies[:PUBLIC], spark, place / MADE[4], say)
+    examples = tuple(_examples(spark, sample.slice(0, 1), target))
+    say("releasing a ticket by the files of settings", None)
+    released = tuple(side_by_side(bodies[0], RunKey.generate(), say))
     return DemoResult(result, examples, released, page, place)
 
 
