@@ -207,16 +207,6 @@ def prepare(
     return found, folder
 
 
-def prepared_before(config: ModelConfig) -> bool:
-    """Whether the user's cache holds the model of the settings, which says nothing of whether it is sound.
-
-    Raises:
-        SettingsError, DataError: as :func:`prepare`.
-    """
-    fingerprints = _known_fingerprints(config)
-    return fingerprints is not None and _cached(config, fingerprints).exists()
-
-
 def compile_to(config: ModelConfig, folder: str | Path, progress: Progress | None = None) -> str:
     """Compile the settings into an artifact at `folder`, atomically; return what `run.artifact_fingerprint` names it by.
 
@@ -393,7 +383,6 @@ def _open_cached(folder: Path, config: ModelConfig, say: Progress) -> Privatizer
     """Open a copy in the cache; one that is missing or damaged is made again."""
     if not folder.exists():
         return None
-    attach_code(folder, None, say)
     try:
         found = artifact.open_model(folder, providers=config.policy.providers)
         _certify(found, folder, say)

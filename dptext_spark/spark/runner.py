@@ -25,7 +25,6 @@ from dptext_spark.errors import DPTextError, RecordingError
 from dptext_spark.importance.budget import Budget
 from dptext_spark.ledger.balance import Spending
 from dptext_spark.model.certificate import NO_BOUND
-from dptext_spark.model.code_ahead import begin_code
 from dptext_spark.model.dry_run import (
     NEW,
     Checked,
@@ -46,7 +45,7 @@ from dptext_spark.spark.job.entries import check_ledger_writable, ledger_of
 from dptext_spark.spark.job.job import RunResult, run_once
 from dptext_spark.spark.job.lists import read_lists
 from dptext_spark.spark.job.prepare import prepare_run
-from dptext_spark.spark.session.session import command_session, spark_session, workers_here
+from dptext_spark.spark.session.session import command_session, spark_session
 from dptext_spark.spark.streaming.stream import stream
 from dptext_spark.spark.tables.identity import identify_rows
 from dptext_spark.spark.tables.paths import schema_of
@@ -153,25 +152,22 @@ def run(
         >>> result.run_id, result.status
         ('first', 'succeeded')
     """
-    return _run(lambda: spark or spark_session(), config, key, progress or by_default(), workers_here(spark))
+    return _run(lambda: spark or spark_session(), config, key, progress or by_default())
 
 
 def run_by_command(config: RunConfig, say: Steps) -> RunResult:
     """Run the job in the session of a command, which ends with it; see :func:`run`."""
     place = config.input.path or config.input.table or ""
     start = spark_session if config.mode == "streaming" else partial(command_session, place)  # a stream stays
-    return _run(start, config, None, say, workers_here(None))
+    return _run(start, config, None, say)
 
 
-def _run(
-    start: Callable[[], SparkSession], config: RunConfig, key: RunKey | None, say: Steps, here: bool
-) -> RunResult:
-    """Run the job in the session that `start` returns; `here`: whether its workers run on this machine."""
+def _run(start: Callable[[], SparkSession], config: RunConfig, key: RunKey | None, say: Steps) -> RunResult:
+    """Run the job in the session that `start` returns."""
     refuse_given(config.key, key)
     key = key or taken(config.key)  # before Spark starts, which would inherit a variable
     if key is None and config.is_stream:
         require_lasting(config.key.kind, config.mode)
-    begin_code(config, say, here=here)
     unaudited = not_audited(config.row_key)
     if unaudited:
         say(unaudited)

@@ -17,11 +17,12 @@ from dptext_spark.config.load import parse_config
 from dptext_spark.config.model import RunConfig
 from dptext_spark.errors import DPTextError
 from dptext_spark.model.artifact import open_model
+from dptext_spark.model.machine_code import make_code
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.spark.diagnostics import server_levels
 from dptext_spark.spark.session.session import spark_session
-from dptext_spark.spark.udf.ship import open_shipped, shipped_model
+from dptext_spark.spark.udf.ship import open_shipped, ship
 
 SECRET = hashlib.sha256(b"the key of these tests").digest()
 KEY = RunKey(SECRET)
@@ -145,9 +146,10 @@ def with_executors(
     key_file.chmod(0o600)
 
 
-def given_to_a_worker(spark: SparkSession, model: Privatizer) -> int:
+def given_to_a_worker(spark: SparkSession, folder: Path) -> int:
     """How many loops a worker has the machine code of, when it opened the model."""
-    shipped = shipped_model(spark, model)
+    make_code(folder)
+    shipped = ship(spark, folder)
 
     def work(frames: Iterator[Any]) -> Iterator[Any]:
         import pandas as pd
@@ -182,7 +184,7 @@ def main(remote: str, folder: Path) -> None:
 
     for udf in ("auto", "pandas"):
         found[udf] = privatized(udf, KEY)
-    found["given"] = given_to_a_worker(spark, model)
+    found["given"] = given_to_a_worker(spark, folder / "model")
     for name in RELEASING:
         found[name] = privatized("auto", KEY, open_model(folder / name))
     found[CLASSIFIED] = privatized("auto", KEY, open_model(folder / CLASSIFIED))

@@ -22,7 +22,6 @@ from dptext_spark.config.model import RunConfig
 from dptext_spark.disclosure.statement import check_measurable
 from dptext_spark.importance.idf import Frequencies
 from dptext_spark.model.artifact import certificate_of
-from dptext_spark.model.code_ahead import begin_code, wait_for_model
 from dptext_spark.model.compile import prepare
 from dptext_spark.model.privatizer import Privatizer, providers_of
 from dptext_spark.model.tables.table_checks import check_input
@@ -44,7 +43,6 @@ from dptext_spark.spark.job.entries import check_ledger_writable, entries_of, le
 from dptext_spark.spark.job.lists import compile_lists, resolve_columns
 from dptext_spark.spark.job.plan import RunPlan, batched
 from dptext_spark.spark.secrets import key_of
-from dptext_spark.spark.session.session import workers_here
 from dptext_spark.spark.tables.identity import identify_rows
 from dptext_spark.spark.tables.paths import Path, paths_of, schema_of
 from dptext_spark.spark.tables.tables import (
@@ -124,7 +122,6 @@ def with_document_frequencies(plan: RunPlan, say: Steps) -> RunPlan:
         shipped = ship_for(plan.spark, plan.folder, plan.config)
         found = count_documents(plan.df, plan.paths, shipped, len(plan.privatizer.engine.table.flags))
     privatizer, folder = prepare(plan.config, lambda step, _: say(step), found)
-    begin_code(plan.config, say, here=workers_here(plan.spark), model=folder)
     privatizer.warm_up()
     found_there = certificate_of(folder)
     return replace(
@@ -220,7 +217,6 @@ def prepare_run(spark: SparkSession, config: RunConfig, key: RunKey | None, say:
         )  # fmt: skip
         check_places(spark, config)
         say("preparing the model")
-        wait_for_model(config)
         privatizer, folder = prepare(config, lambda step, _: say(step))
         guarantee = privatizer.guarantee(of_rows=True)
         check_measurable(config.require, guarantee, bounded=config.budget is not None)

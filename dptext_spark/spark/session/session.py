@@ -180,19 +180,6 @@ def cores_of(spark: SparkSession) -> int | None:
     return None if context is None else int(context.defaultParallelism)
 
 
-def workers_here(spark: SparkSession | None) -> bool:
-    """Whether the workers of a session, or of the one that `spark_session` would return, run on this machine as this user.
-
-    Args:
-        spark: the session; None for the active one, or one that is not started yet.
-    """
-    session = spark or ("pyspark" in sys.modules and _active()) or None
-    if session is not None:
-        context = context_of(session)
-        return context is not None and str(context.master).partition("[")[0] == "local"
-    return not (os.environ.get("SPARK_REMOTE") or "PYSPARK_GATEWAY_PORT" in os.environ)
-
-
 def require_pyspark() -> None:
     """Raise :class:`SettingsError` unless a pyspark that is supported can be imported."""
     try:

@@ -22,11 +22,10 @@ from dptext_spark.config.model import ModelConfig
 from dptext_spark.errors import DataError, SettingsError, require_choice
 from dptext_spark.model import machine_code
 from dptext_spark.model.artifact import MANIFEST, open_model, read_manifest, save_model, seal_of
-from dptext_spark.model.code_ahead import finished_code, keep_code_beside
 from dptext_spark.model.machine_code import MachineCode, read_file, trusted_code
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.runtime.paths import user_cache
-from dptext_spark.spark.session.session import context_of, workers_here
+from dptext_spark.spark.session.session import context_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -48,7 +47,6 @@ class Shipped:
         providers: the import paths that the settings name, which workers may import and no others.
         code: sha256 of the manifest of its machine code, which the driver trusts: a worker takes that code, and no other; empty:
             none.
-        code_folder: the folder that every node sees and that holds the code; empty unless that of the model does.
     """
 
     folder: str
@@ -57,7 +55,6 @@ class Shipped:
     seal: str = ""
     providers: tuple[str, ...] = ()
     code: str = ""
-    code_folder: str = ""
 
     @property
     def code_prefix(self) -> str:
@@ -84,7 +81,6 @@ def ship(
     how: Literal["artifact", "path", "broadcast"] = "artifact",
     providers: tuple[str, ...] = (),
     vouched: str | None = None,
-    code_at: Path | None = None,
 ) -> Shipped:
     """Ship the artifact in `folder`, with its machine code where that is trusted; else a sentence is logged.
 
@@ -93,8 +89,7 @@ def ship(
         folder: the artifact.
         how: the way.
         providers: the import paths that the settings name.
-        vouched: the digest of machine code that somebody vouches for: `run.artifact_fingerprint`, or this process, which made it.
-        code_at: the folder that holds the code's; None: the model's.
+        vouched: the digest of machine code that `run.artifact_fingerprint` names.
 
     Raises:
         SettingsError: an unknown `how`, or a broadcast on Spark Connect.
@@ -102,27 +97,24 @@ def ship(
     """
     require_choice("run.ship", how, SHIP)
     manifest = read_manifest(folder)
-    code_home = str(Path(folder if code_at is None else code_at).resolve())
-    code = _code(code_home, vouched)
+    home = str(Path(folder).resolve())
+    code = _code(home, vouched)
     digest = "" if code is None else code.digest
     if how == "path":
-        return Shipped(
-            str(Path(folder).resolve()), "", seal=manifest.seal, providers=providers, code=digest,
-            code_folder="" if code_at is None else code_home,
-        )  # fmt: skip
+        return Shipped(home, "", seal=manifest.seal, providers=providers, code=digest)
     if how == "broadcast":
         context = context_of(spark)
         if context is None:
             raise SettingsError(
                 "run.ship: broadcast given, but Spark Connect has no broadcasts; valid there: artifact, path."
             )
-        sent = _broadcast(context, str(Path(folder).resolve()), manifest.seal, providers, code_home, code)
+        sent = _broadcast(context, home, manifest.seal, providers, code)
         return Shipped("", "", sent, providers=providers, code=digest)
     shipped = Shipped("", f"{manifest.seal[:24]}-", seal=manifest.seal, providers=providers, code=digest)
     names = (MANIFEST, *(f"{name}.npy" for name in manifest.arrays))
-    files = _staged(str(Path(folder).resolve()), shipped.prefix, names)
+    files = _staged(home, shipped.prefix, names)
     if code is not None:
-        there = Path(code_home) / machine_code.FOLDER
+        there = Path(home) / machine_code.FOLDER
         files += _staged(str(there), shipped.code_prefix, _whole_names(there, code))
     for file in files:
         spark.addArtifact(file, file=True)  # one by one: a classic session takes no more
@@ -130,15 +122,12 @@ def ship(
 
 
 def ship_for(spark: SparkSession, folder: str | os.PathLike[str], config: ModelConfig) -> Shipped:
-    """Ship the artifact in `folder` as the settings say, with the machine code that the run made where it made some.
+    """Ship the artifact in `folder` as the settings say.
 
     Raises:
         SettingsError, DataError: as :func:`ship`.
     """
-    made = finished_code(config)
-    if made is None:
-        return ship(spark, folder, config.run.ship, config.policy.providers, config.run.expected_code)
-    return ship(spark, folder, config.run.ship, config.policy.providers, made.vouched, made.folder)
+    return ship(spark, folder, config.run.ship, config.policy.providers, config.run.expected_code)
 
 
 def _code(folder: str, vouched: str | None) -> MachineCode | None:
@@ -211,11 +200,10 @@ def _broadcast(
     folder: str,
     seal: str,  # noqa: ARG001  (the cache tells models apart by it)
     providers: tuple[str, ...],
-    code_home: str,
     code: MachineCode | None,
 ) -> Any:
     """Broadcast a model once a session."""
-    there = Path(code_home) / machine_code.FOLDER
+    there = Path(folder) / machine_code.FOLDER
     files = {} if code is None else dict(_whole(there, code))
     return context.broadcast(Broadcast(open_model(folder, providers=providers), files))
 
@@ -232,7 +220,7 @@ def _attach(shipped: Shipped) -> None:
                 raise FileNotFoundError(f"{name} was not there")
             return sent.code[name]
         if shipped.folder:
-            return read_file(Path(shipped.code_folder or shipped.folder) / machine_code.FOLDER / name)
+            return read_file(Path(shipped.folder) / machine_code.FOLDER / name)
         from pyspark import SparkFiles
 
         return read_file(Path(SparkFiles.get(f"{shipped.code_prefix}{name}")))
@@ -267,8 +255,7 @@ def open_shipped(shipped: Shipped) -> Privatizer:
 
 
 def shipped_model(spark: SparkSession, privatizer: Privatizer) -> Shipped:
-    """Keep a model in the user's cache, and ship it, with machine code where it is at hand or made in seconds."""
+    """Keep a model in the user's cache, and ship it."""
     folder = Path(user_cache()) / "artifacts" / f"frame-{seal_of(privatizer)[:32]}"
     save_model(privatizer, folder)
-    keep_code_beside(folder, privatizer.policy.providers, here=workers_here(spark))
     return ship(spark, folder, providers=privatizer.policy.providers)

@@ -87,7 +87,6 @@ def test_a_stream_that_stays_has_javas_own_choice(
 
     monkeypatch.setattr(module, "spark_session", starts)
     monkeypatch.setattr(runner, "spark_session", starts)
-    monkeypatch.setattr(runner, "begin_code", lambda *_, **__: None)
     (tmp_path / "in").mkdir()
     given = {"input": {"path": str(tmp_path / "in")}, "columns": ["body"], "row_key": "id", "mode": mode}
     key = {} if mode == "batch" else {"key": {"env": "RUN_KEY"}}

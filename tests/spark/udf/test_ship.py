@@ -11,17 +11,13 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import functions as F
 
-from dptext_spark.config.load import parse_model_config
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.model.artifact import MANIFEST, read_manifest, save_model
-from dptext_spark.model.code_ahead import begin_code, code_place, wait_for_model
-from dptext_spark.model.compile import prepare
 from dptext_spark.model.machine_code import FOLDER, OWN, make_code, trusted_code
 from dptext_spark.model.machine_code import MANIFEST as CODE_MANIFEST
 from dptext_spark.randomness.draws import RunKey
-from dptext_spark.runtime.jit import code_cache
 from dptext_spark.spark.udf.column import UdfSpec, applied, replaced
-from dptext_spark.spark.udf.ship import Shipped, open_shipped, ship, ship_for
+from dptext_spark.spark.udf.ship import Shipped, open_shipped, ship
 
 TEXTS = pa.array(["the time of the day is now", "what he said about the house"])
 
@@ -189,27 +185,3 @@ def test_machine_code_that_nobody_vouches_for_is_not_sent(spark, with_code: Path
     assert vouched is not None
     assert ship(spark, with_code, "path", vouched=vouched.digest).code == vouched.digest
     assert ship(spark, with_code, "path", vouched="0" * 64).code == ""
-
-
-@pytest.mark.long
-def test_machine_code_that_the_run_made_reaches_the_workers(
-    spark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Made beside the start of Spark, for a model that the run compiles; it lies apart from the model."""
-    monkeypatch.setenv("NUMBA_CACHE_DIR", code_cache())
-    monkeypatch.setenv("DPTEXT_CACHE", str(tmp_path / "cache"))
-    vectors = tmp_path / "vectors.txt"
-    words = pa.array([word for text in TEXTS.to_pylist() for word in text.split()]).unique().to_pylist()
-    vectors.write_text("".join(f"{word} {n % 5} {n}\n" for n, word in enumerate(words)), encoding="utf-8")
-    mechanism = {"name": "custext", "k": 3, "epsilon": 1}
-    for how in ("artifact", "path", "broadcast"):
-        settings = {"lexicon": {"source": str(vectors)}, "mechanism": mechanism, "run": {"ship": how}}
-        config = parse_model_config(settings)
-        begin_code(config, lambda _: None, here=False)
-        wait_for_model(config)
-        model, folder = prepare(config)
-        shipped = ship_for(spark, folder, config)
-        code = trusted_code(code_place(config))
-        assert code is not None
-        assert shipped.code == code.digest
-        assert given_to_a_worker(spark, shipped) == (len(code.levels[0].loops), drawn(model))
