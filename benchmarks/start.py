@@ -16,10 +16,8 @@ from benchmarks.sizes import Sizes
 from benchmarks.sources import packaged
 from dptext_spark.mechanisms import CusText
 from dptext_spark.model.artifact import save_model
-from dptext_spark.model.machine_code import make_code
+from dptext_spark.model.machine_code import FILE, FOLDER, MOST_BYTES, make_code
 from dptext_spark.model.privatizer import Privatizer
-
-LEVEL_BYTES = 20e6
 
 
 class Start(NamedTuple):
@@ -44,8 +42,8 @@ def measure(sizes: Sizes, say: Callable[[str], None]) -> Section:
         lexicon = packaged(sizes.lexicon_words)
         model = Privatizer(lexicon, CusText(k=min(20, len(lexicon))).compile(lexicon))
         save_model(model, folder / "model")
-        say("start: compiling for each level of processor")
-        code = make_code(folder / "model")
+        make_code(folder / "model", lambda step, _: say(f"start: {step}"))
+        size = (folder / "model" / FOLDER / FILE).stat().st_size
         say("start: a fresh node without machine code")
         without = _started("plain", folder, "warm")
         pairs = []
@@ -71,14 +69,10 @@ def measure(sizes: Sizes, say: Callable[[str], None]) -> Section:
     section.figures.append(
         Figure("loops that are compiled with it", "loops", compiled, goals=(Goal(0.0, 0.0, "value"),))
     )
-    for level in code.levels:
-        section.figures.append(
-            Figure(
-                f"machine code, {level.name}", "MB", Spread((level.size / 1e6,)),
-                goals=(Goal(LEVEL_BYTES / 1e6, LEVEL_BYTES / 1e6, "value"),),
-                note=f"{len(level.loops)} loops, with those that they call inside",
-            )
-        )  # fmt: skip
+    most = MOST_BYTES / 1e6
+    section.figures.append(
+        Figure("machine code", "MB", Spread((size / 1e6,)), goals=(Goal(most, most, "value"),), note="packed")
+    )
     return section
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 from dptext_spark._version import __version__
-from dptext_spark.runtime import jit
+from dptext_spark.runtime import loop_cache
 from dptext_spark.runtime.record import Record
 
 OLDEST_JAVA = 17
@@ -83,8 +83,8 @@ def process_facts() -> ProcessFacts:
         python=platform.python_version(),
         executable=sys.executable,
         package=__version__,
-        build=jit.build(),
-        folder=str(Path(jit.__file__).parents[1]),
+        build=loop_cache.source(),
+        folder=str(Path(loop_cache.__file__).parents[1]),
         versions={name: _installed(name) for name in LIBRARIES},
     )
 

@@ -25,7 +25,7 @@ DIRECTIONS = ("top", "medium", "bottom")
 STRATEGIES = {"aggressive": "token", "conservative": "record"}  # each with its level of consistency
 MOST_LEVELS = 250
 PLACES = 6  # decimals of a percentage
-WHOLE = 100 * 10**PLACES  # a record, in the integers that shares are counted in
+WHOLE = 100 * 10**PLACES  # a record, in the integers that shares are counted in; compiled loops read it
 # Which providers take which setting; all others refuse it.
 OWN = {"corpus": ("idf",), "weights": ("column",), "model": ("attention",)}
 NEEDED = {

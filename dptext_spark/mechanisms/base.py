@@ -24,10 +24,8 @@ from dptext_spark.runtime.progress import Counted
 from dptext_spark.runtime.record import Json
 
 TOTAL = 1 << 63
-NO_WORD, PREVIOUS = (
-    -1,
-    -2,
-)  # in the place of the word before a draw: none that is known; the output of the draw before
+# In the place of the word before a draw: none that is known; the output of the draw before. Its compiled loops read them.
+NO_WORD, PREVIOUS = -1, -2
 DECIDES = "it confirms the claim or refutes it"
 HALF_SPACES = "by draws on half-spaces between distant words: a lower bound on its δ at a stated confidence"
 REFUTES = "it can refute the claim and never confirms it: `not refuted` is the best verdict"

@@ -1,32 +1,17 @@
-"""How the compiled loops are compiled: numba with a cache folder that can always be written.
-
-Numba keeps machine code beside the source file or in the home folder; an installation that is read-only, with a
-home that is too, would compile again in every worker. The folder is chosen here, per function, without touching numba's settings
-for anybody else in the process.
-"""
+"""How the compiled loops are compiled: numba with a cache of their own, and the intrinsics that they use."""
 
 from __future__ import annotations
 
-import hashlib
-import logging
-import os
 from collections.abc import Callable
-from functools import cache
-from pathlib import Path
 from typing import Any, TypeAlias, TypeVar, cast
 
 import numba
 from llvmlite import ir
 from numba.core import cgutils, types
-from numba.core import config as numba_config
 from numba.extending import intrinsic
 
-from dptext_spark.errors import SettingsError
 from dptext_spark.runtime.loop_cache import LoopCache
-from dptext_spark.runtime.paths import own, temporary_cache, user_cache
 
-_log = logging.getLogger(__name__)
-_config: Any = numba_config
 _cgutils: Any = cgutils
 _types: Any = types
 F = TypeVar("F", bound=Callable[..., Any])
@@ -36,45 +21,10 @@ Int: TypeAlias = Any
 _dispatchers: list[Any] = []
 
 
-@cache
-def code_cache() -> str:
-    """Return the folder for machine code, keyed by numba's version and by the source of this package.
-
-    Numba looks only at the file of a function, not at those whose functions it inlined; the key covers every module
-    with compiled loops. `$NUMBA_CACHE_DIR` wins where it is set. A folder that others may write to is not used: since
-    this runs at import, the reason is logged and not raised, and loops are compiled into a temporary folder.
-    """
-    named = os.environ.get("NUMBA_CACHE_DIR")
-    try:
-        if named and own(Path(named), "NUMBA_CACHE_DIR") is not None:
-            return named
-        cache = user_cache()
-    except SettingsError as error:
-        _log.warning("%s Loops are compiled anew meanwhile.", error)
-        cache = temporary_cache()
-    return str(cache / "code" / build())
-
-
-@cache
-def build() -> str:
-    """Return 16 hex digits that tell two builds of the compiled loops apart: numba's version and their source."""
-    digest = hashlib.sha256(numba.__version__.encode())
-    for source in sorted(Path(__file__).parents[1].rglob("*.py")):
-        content = source.read_bytes()
-        if b"@compiled\n" in content or source.name == "jit.py":
-            digest.update(content)
-    return digest.hexdigest()[:16]
-
-
 def compiled(function: F) -> F:
     """Compile `function` in nopython mode, cached on disk, without fast-math, releasing the interpreter lock."""
     dispatcher: Any = numba.njit(nogil=True, fastmath=False, error_model="numpy")(function)
-    before = _config.CACHE_DIR
-    _config.CACHE_DIR = code_cache()
-    try:
-        dispatcher._cache = LoopCache(function)
-    finally:
-        _config.CACHE_DIR = before
+    dispatcher._cache = LoopCache(function)
     _dispatchers.append(dispatcher)
     return cast(F, dispatcher)
 
@@ -82,13 +32,6 @@ def compiled(function: F) -> F:
 def inlined(function: F) -> F:
     """Mark a small function of a hot loop to be pasted into the :func:`compiled` functions that call it."""
     return cast(F, numba.njit(inline="always", nogil=True, fastmath=False, error_model="numpy")(function))
-
-
-def is_cached(function: Callable[..., Any]) -> bool:
-    """Whether numba's files hold a :func:`compiled` function, as it is now, for this processor."""
-    loop: Any = function
-    cache: LoopCache = loop._cache
-    return cache.is_in_files()
 
 
 def compilations() -> int:

@@ -22,6 +22,7 @@ import stat
 import sys
 import tempfile
 import zipfile
+from collections.abc import Sequence
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
@@ -225,23 +226,37 @@ def unpack(archive: str | os.PathLike[str]) -> Path:
     """
     digest = hashlib.sha256(Path(archive).read_bytes()).hexdigest()[:32]
     folder = user_cache() / "unpacked" / digest
-    if not folder.is_dir():
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with (
-            tempfile.TemporaryDirectory(dir=folder.parent, prefix=".unpacking-") as work,
-            zipfile.ZipFile(archive) as whole,
-        ):
-            built = Path(work) / "built"
-            ours = [name for name in whole.namelist() if name.startswith(f"{PACKAGE}/")]
-            if not ours:
-                raise ImportError(f"{PACKAGE}: {str(archive)!r} must hold it at its top, as a wheel does.")
-            whole.extractall(built, ours)
-            try:
-                built.rename(folder)
-            except OSError:
-                if not folder.is_dir():  # nobody else was faster
-                    raise
+    with zipfile.ZipFile(archive) as whole:
+        ours = [name for name in whole.namelist() if name.startswith(f"{PACKAGE}/")]
+        if not ours:
+            raise ImportError(f"{PACKAGE}: {str(archive)!r} must hold it at its top, as a wheel does.")
+        extract(whole, folder, ours)
     return folder / PACKAGE
+
+
+def extract(archive: zipfile.ZipFile, folder: Path, names: Sequence[str] | None = None) -> None:
+    """Unpack an archive to a folder that is named by its content, atomically, unless it is there.
+
+    Args:
+        archive: the archive.
+        folder: the folder; two processes may do so at once.
+        names: of the files; None: all of them.
+
+    Raises:
+        OSError, zipfile.BadZipFile: the archive cannot be read, or the folder cannot be written.
+    """
+    if folder.is_dir():
+        return
+    folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".unpacking-") as work:
+        built = Path(work) / "built"
+        built.mkdir()
+        archive.extractall(built, names)
+        try:
+            built.rename(folder)
+        except OSError:
+            if not folder.is_dir():  # nobody else was faster
+                raise
 
 
 def import_unpacked(archive: str) -> None:

@@ -22,8 +22,6 @@ from pathlib import Path
 from rich.console import Console
 from benchmarks.__main__ import measured
 from benchmarks.sizes import TOY
-from dptext_spark.model import machine_code
-machine_code._possible = lambda: (machine_code.OWN,)
 measured(sys.argv[2:], TOY, "", Path(sys.argv[1]), Console())
 """
 

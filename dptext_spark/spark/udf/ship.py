@@ -12,7 +12,6 @@ import logging
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -20,9 +19,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from dptext_spark.config.model import ModelConfig
 from dptext_spark.errors import DataError, SettingsError, require_choice
-from dptext_spark.model import machine_code
 from dptext_spark.model.artifact import MANIFEST, open_model, read_manifest, save_model, seal_of
-from dptext_spark.model.machine_code import MachineCode, read_file, trusted_code
+from dptext_spark.model.machine_code import FILE, FOLDER, digest_of, read_code, take, trusted_code
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.runtime.paths import user_cache
 from dptext_spark.spark.session.session import context_of
@@ -45,8 +43,7 @@ class Shipped:
         broadcast: Spark's handle of the broadcast model, None for files.
         seal: of the model's manifest: a worker opens these files, and hashes them, once for each content; empty: any.
         providers: the import paths that the settings name, which workers may import and no others.
-        code: sha256 of the manifest of its machine code, which the driver trusts: a worker takes that code, and no other; empty:
-            none.
+        code: the digest of its machine code, which the driver trusts: a worker takes that code, and no other; empty: none.
     """
 
     folder: str
@@ -58,7 +55,7 @@ class Shipped:
 
     @property
     def code_prefix(self) -> str:
-        """What stands before the names of the files of machine code, where Spark shipped them."""
+        """What stands before the name of the archive of machine code, where Spark shipped it."""
         return f"{self.code[:24]}-code-"
 
 
@@ -68,11 +65,11 @@ class Broadcast:
 
     Attributes:
         model: the model.
-        code: the files of its machine code, by their names; none where it has none.
+        code: its machine code; None where it has none.
     """
 
     model: Privatizer
-    code: Mapping[str, bytes]
+    code: bytes | None
 
 
 def ship(
@@ -99,7 +96,7 @@ def ship(
     manifest = read_manifest(folder)
     home = str(Path(folder).resolve())
     code = _code(home, vouched)
-    digest = "" if code is None else code.digest
+    digest = "" if code is None else digest_of(code)
     if how == "path":
         return Shipped(home, "", seal=manifest.seal, providers=providers, code=digest)
     if how == "broadcast":
@@ -114,8 +111,7 @@ def ship(
     names = (MANIFEST, *(f"{name}.npy" for name in manifest.arrays))
     files = _staged(home, shipped.prefix, names)
     if code is not None:
-        there = Path(home) / machine_code.FOLDER
-        files += _staged(str(there), shipped.code_prefix, _whole_names(there, code))
+        files += _staged(str(Path(home) / FOLDER), shipped.code_prefix, (FILE,))
     for file in files:
         spark.addArtifact(file, file=True)  # one by one: a classic session takes no more
     return shipped
@@ -130,7 +126,7 @@ def ship_for(spark: SparkSession, folder: str | os.PathLike[str], config: ModelC
     return ship(spark, folder, config.run.ship, config.policy.providers, config.run.expected_code)
 
 
-def _code(folder: str, vouched: str | None) -> MachineCode | None:
+def _code(folder: str, vouched: str | None) -> bytes | None:
     """Return the machine code of an artifact, where it is trusted, and say so once where it is not."""
     try:
         return trusted_code(folder, vouched)
@@ -143,27 +139,6 @@ def _code(folder: str, vouched: str | None) -> MachineCode | None:
 def _warn(text: str) -> None:
     """Log a sentence, once a process."""
     _log.warning("%s", text)
-
-
-def _whole(folder: Path, code: MachineCode) -> Iterator[tuple[str, bytes]]:
-    """Yield name and content of the files of machine code that are what the manifest says.
-
-    Spark refuses a name that it had with other content; a worker that needs a file that was not sent compiles, and says so.
-    """
-    for name in code.files:
-        try:
-            content = read_file(folder / name)
-            code.check(name, content)
-        except (DataError, OSError) as error:
-            _warn(f"machine code of {str(folder.parent)!r}: {error}; {name} is not sent.")
-        else:
-            yield name, content
-
-
-@cache
-def _whole_names(folder: Path, code: MachineCode) -> tuple[str, ...]:
-    """Return their names; each code is read once, however often a run ships it."""
-    return tuple(name for name, _ in _whole(folder, code))
 
 
 @cache
@@ -200,12 +175,10 @@ def _broadcast(
     folder: str,
     seal: str,  # noqa: ARG001  (the cache tells models apart by it)
     providers: tuple[str, ...],
-    code: MachineCode | None,
+    code: bytes | None,
 ) -> Any:
     """Broadcast a model once a session."""
-    there = Path(folder) / machine_code.FOLDER
-    files = {} if code is None else dict(_whole(there, code))
-    return context.broadcast(Broadcast(open_model(folder, providers=providers), files))
+    return context.broadcast(Broadcast(open_model(folder, providers=providers), code))
 
 
 def _attach(shipped: Shipped) -> None:
@@ -213,25 +186,29 @@ def _attach(shipped: Shipped) -> None:
     if not shipped.code:
         return
 
-    def read(name: str) -> bytes:
-        if shipped.broadcast is not None:
-            sent: Broadcast = shipped.broadcast.value
-            if name not in sent.code:
-                raise FileNotFoundError(f"{name} was not there")
-            return sent.code[name]
-        if shipped.folder:
-            return read_file(Path(shipped.folder) / machine_code.FOLDER / name)
-        from pyspark import SparkFiles
-
-        return read_file(Path(SparkFiles.get(f"{shipped.code_prefix}{name}")))
-
     try:
-        code = MachineCode.of(read(machine_code.MANIFEST))
-        if code.digest != shipped.code:
-            raise DataError(f"{machine_code.MANIFEST} is not what was sent")
-        code.attach(read)
+        code = _received(shipped)
+        if digest_of(code) != shipped.code:
+            raise DataError(f"{FILE} is not what was sent")
+        take(code)
     except (DataError, OSError) as error:
         _log.warning("machine code of the model: %s; loops are compiled.", error)
+
+
+def _received(shipped: Shipped) -> bytes:
+    """Return the machine code that a worker finds where the model is, whoever wrote it.
+
+    Raises:
+        OSError: there is none, or it cannot be read.
+    """
+    if shipped.broadcast is not None:
+        sent: Broadcast = shipped.broadcast.value
+        return sent.code or b""
+    if shipped.folder:
+        return read_code(Path(shipped.folder) / FOLDER / FILE)
+    from pyspark import SparkFiles
+
+    return read_code(Path(SparkFiles.get(f"{shipped.code_prefix}{FILE}")))
 
 
 @cache

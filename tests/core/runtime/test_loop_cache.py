@@ -1,137 +1,174 @@
-"""Machine code that another process made: known by what a loop is, taken where it fits, compiled where it does not."""
+"""Machine code in folders of ours: found by name and build, taken where it fits, compiled where it does not."""
 
 from __future__ import annotations
 
+import ast
 import errno
 import importlib
-import pickle
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numba
 import numpy as np
 import pytest
-from numba.core.caching import FunctionCache
+from numba.core.caching import CacheImpl, FunctionCache
 
 from dptext_spark.runtime import jit, loop_cache
-from dptext_spark.runtime.loop_cache import LoopKey, Target, attach, digest_of, recording, taken
+from dptext_spark.runtime.loop_cache import PORTABLE, attach, folder_for, recording, taken, targets
 
 CHECKOUT = Path(__file__).resolve().parents[3]
+PACKAGE = CHECKOUT / "dptext_spark"
+WITH_LOOPS = [file for file in PACKAGE.rglob("*.py") if b"\n@compiled\n" in file.read_bytes()]
 
 
 @pytest.fixture(autouse=True)
-def nothing_attached() -> Iterator[None]:
+def nothing_attached(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(loop_cache._state, "warned", set())
     loop_cache._state.attached.clear()
     yield
     loop_cache._state.attached.clear()
 
 
-def made(source: str, file: Path | None = None, **read: Any) -> Any:
-    """Return the function `loop` of a module of this package that holds this source; `file`: where it can be found."""
-    if file is not None:
-        file.write_text(source, encoding="utf-8")
-    space: dict[str, Any] = {"__name__": "dptext_spark.made", "np": np, **read}
-    exec(compile(source, str(file or "somewhere.py"), "exec"), space)
-    return space["loop"]
-
-
 @pytest.fixture
 def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
-    """Give a function that compiles a source as the package does, in a file and with numba's files in a folder of their own."""
-    monkeypatch.setattr(loop_cache._state, "warned", set())
+    """Give a function that compiles a source as the package does, with a user's cache of its own."""
 
-    def compiled(source: str, name: str = "one") -> Any:
-        (tmp_path / name).mkdir()
-        monkeypatch.setattr(jit, "code_cache", lambda: str(tmp_path / name))
-        return jit.compiled(made(source, tmp_path / name / "source.py"))
+    def compiled(source: str, name: str = "first", module: str = "dptext_spark.made") -> Any:
+        monkeypatch.setattr(loop_cache, "code_cache", lambda: str(tmp_path / name))
+        space: dict[str, Any] = {"__name__": module}
+        exec(compile(source, str(tmp_path / name / "source.py"), "exec"), space)
+        return jit.compiled(space["loop"])
 
     return compiled
 
 
-SOURCE = "def loop(x):\n    return x * STEP + other(x)\n"
-OTHER = "def loop(x):\n    return x + {}\n"
+@pytest.fixture
+def recorded(written: Callable[..., Any], tmp_path: Path) -> Callable[..., Path]:
+    """Give a function that records a loop of a source for an argument, and returns the folder of its files."""
+
+    def record(source: str, argument: object) -> Path:
+        with recording(tmp_path / "recorded"):
+            written(source)(argument)
+        return tmp_path / "recorded" / folder_for(targets()[0])
+
+    return record
 
 
 class TestWhatALoopIsKnownBy:
-    def test_every_loop_of_the_package_can_be_told(self) -> None:
-        for file in (CHECKOUT / "dptext_spark").rglob("*.py"):
-            if "\n@compiled\n" in file.read_text(encoding="utf-8"):
-                importlib.import_module(".".join(file.relative_to(CHECKOUT).with_suffix("").parts))
-        functions = [dispatcher.py_func for dispatcher in jit._dispatchers]
-        ours = [
-            one
-            for one in functions
-            if one.__module__.startswith("dptext_spark.") and one.__module__ in sys.modules
-        ]
-        seen = {f"{one.__module__}.{one.__qualname__}": digest_of(one) for one in ours}
-        assert len(seen) > 200
-        assert len(set(seen.values())) == len(seen)
+    def test_no_two_loops_share_a_file(self) -> None:
+        for file in WITH_LOOPS:
+            importlib.import_module(".".join(file.relative_to(CHECKOUT).with_suffix("").parts))
+        ours = [one for one in jit._dispatchers if one.py_func.__module__ in sys.modules]
+        files = {one._cache._impl.filename_base for one in ours}
+        assert len(files) == len(ours) > 200
 
-    def test_it_follows_what_it_reads_and_calls(self) -> None:
-        def known(step: object, added: str, source: str = SOURCE) -> str:
-            return digest_of(made(source, STEP=step, other=made(OTHER.format(added))))
+    def test_the_build_covers_each_constant_that_a_loop_reads(self) -> None:
+        """A constant of a module that does not count could change under code that was made before."""
+        unread = []
+        for file in WITH_LOOPS:
+            tree = ast.parse(file.read_bytes())
+            source = {
+                name.asname or name.name: CHECKOUT / f"{one.module.replace('.', '/')}.py"
+                for one in tree.body
+                if isinstance(one, ast.ImportFrom) and (one.module or "").startswith("dptext_spark")
+                for name in one.names
+                if one.module is not None
+            }
+            loops = [
+                one
+                for one in tree.body
+                if isinstance(one, ast.FunctionDef)
+                and any(getattr(mark, "id", "") in ("compiled", "inlined") for mark in one.decorator_list)
+            ]
+            for loop in loops:
+                names = {one.id for part in loop.body for one in ast.walk(part) if isinstance(one, ast.Name)}
+                for origin in {source[name] for name in names & source.keys()}:
+                    counted = origin.name == "jit.py" or any(
+                        mark in origin.read_bytes() for mark in (b"@compiled\n", b"compiled loops read")
+                    )
+                    if not counted:
+                        unread.append((file.name, loop.name, origin.name))
+        assert unread == []
 
-        same = known(3, "1")
-        assert known(3, "1") == same
-        assert known(3, "1", "# moved\n\n" + SOURCE) == same
-        variants = [known(4, "1"), known(3.0, "1"), known(np.uint64(3), "1"), known(3, "2")]
-        variants += [known(np.array([3]), "1"), known(np.array([3], np.int32), "1"), known((3,), "1")]
-        variants += [
-            known(3, "1", SOURCE.replace("*", "-")),
-            known(3, "1", SOURCE.replace("(x)", "(y=2, x=1)")),
-        ]
-        assert len({same, *variants}) == 1 + len(variants)
+    def test_loops_of_one_name_in_two_modules_do_not_meet(
+        self, written: Callable[..., Any], recorded: Callable[..., Path]
+    ) -> None:
+        assert attach(recorded("def loop(x):\n    return x * 3\n", 2).parent)
+        assert written("def loop(x):\n    return x * 4\n", "second", "dptext_spark.other")(2) == 8
 
-    def test_it_follows_what_is_inlined_and_intrinsic(self) -> None:
-        wraps = (jit.inlined, jit._intrinsic, numba.njit)
-        others = [wrap(made(OTHER.format(added))) for wrap in wraps for added in "12"]
-        assert len({digest_of(made(SOURCE, STEP=1, other=other)) for other in others}) == len(others)
-
-    @pytest.mark.parametrize("value", [{}, [1], object(), np.array([None]), loop_cache])
-    def test_what_cannot_be_told_is_refused(self, value: object) -> None:
-        with pytest.raises(TypeError, match="a compiled loop reads a"):
-            digest_of(made(SOURCE, STEP=value, other=max))
+    def test_another_body_is_compiled(
+        self, written: Callable[..., Any], recorded: Callable[..., Path]
+    ) -> None:
+        assert attach(recorded("def loop(x):\n    return x * x\n", 2).parent)
+        assert written("def loop(x):\n    return x - x\n", "second")(2) == 0
 
 
 class TestTaking:
-    def test_recorded_code_is_taken(self, written: Callable[..., Any], tmp_path: Path) -> None:
-        source = "def loop(x):\n    return x * 2.5\n"
-        with recording() as found:
-            assert written(source, "first")(3) == 7.5
-        (key,) = found
-        attach({key: found[key].code})
-        before, compiled_before = taken(), jit.compilations()
-        again = written(source, "second")
+    SOURCE = "def loop(x):\n    return x * 2.5\n"
+
+    def test_recorded_code_is_taken(
+        self, written: Callable[..., Any], recorded: Callable[..., Path], tmp_path: Path
+    ) -> None:
+        assert attach(recorded(self.SOURCE, 3).parent)
+        before = taken()
+        again = written(self.SOURCE, "second")
         assert again(3) == 7.5
         assert taken() - before == 1
-        assert jit.compilations() == compiled_before
-        assert again(np.int32(3)) == 7.5  # other arguments are compiled
-        assert jit.compilations() == compiled_before + (again.stats.cache_misses.total())
-        assert not list((tmp_path / "second").rglob("*.nbc")) or again.stats.cache_misses.total() == 1
+        assert not again.stats.cache_misses
+        assert not (tmp_path / "second").exists()
+        assert again(np.float32(3)) == 7.5  # other arguments are compiled
+        assert again.stats.cache_misses.total() == 1
 
-    @pytest.mark.parametrize("code", [b"", b"\x80\x04", pickle.dumps(("a", 1)), pickle.dumps(None)])
-    def test_what_cannot_be_loaded_is_compiled(
-        self, written: Callable[..., Any], code: bytes, caplog: pytest.LogCaptureFixture
+    @pytest.mark.parametrize("suffix", [".nbi", ".nbc"])
+    @pytest.mark.parametrize("share", [0.0, 0.5, 0.99])
+    def test_files_that_were_cut_are_compiled_and_said_once(
+        self,
+        written: Callable[..., Any],
+        recorded: Callable[..., Path],
+        caplog: pytest.LogCaptureFixture,
+        suffix: str,
+        share: float,
     ) -> None:
-        loop = written("def loop(x):\n    return x * 7\n")
-        attach({LoopKey.of(loop.py_func, (numba.int64,)): code})
-        assert loop(6) == 42
-        assert "cannot be loaded" in caplog.text
-        assert len(caplog.records) == 1
+        folder = recorded(self.SOURCE, 3)
+        (file,) = folder.glob(f"*{suffix}")
+        content = file.read_bytes()
+        file.write_bytes(content[: int(share * len(content))])
+        assert attach(folder.parent)
+        before = taken()
+        assert written(self.SOURCE, "second")(3) == 7.5
+        assert taken() == before
+        assert caplog.text.count("cannot be loaded") == 1
+
+    def test_missing_files_are_compiled_and_said_once(
+        self,
+        written: Callable[..., Any],
+        recorded: Callable[..., Path],
+        caplog: pytest.LogCaptureFixture,
+    ) -> None:
+        folder = recorded(self.SOURCE, 3)
+        assert attach(folder.parent)
+        for file in folder.iterdir():
+            file.unlink()
+        again = written(self.SOURCE, "second")
+        assert (again(3), again(3.0)) == (7.5, 7.5)
+        assert caplog.text.count("not in the model's machine code") == 1
 
     def test_code_for_other_arguments_is_compiled(
-        self, written: Callable[..., Any], caplog: pytest.LogCaptureFixture
+        self,
+        written: Callable[..., Any],
+        recorded: Callable[..., Path],
+        caplog: pytest.LogCaptureFixture,
     ) -> None:
-        source = "def loop(x):\n    return x / 2\n"
-        with recording() as found:
-            written(source, "first")(np.float32(3))
-        (one,) = found.values()
-        again = written(source, "second")
-        attach({LoopKey.of(again.py_func, (numba.int64,)): one.code})
+        """As after two processes that wrote to one index at once."""
+        folder = recorded("def loop(x):\n    return x / 2\n", np.float32(3))
+        again = written("def loop(x):\n    return x / 2\n", "second")
+        file = again._cache._file(folder)
+        (name,) = file._load_index().values()
+        file._save_index({again._cache._key(targets()[0], (numba.int64,)): name})
+        assert attach(folder.parent)
         assert again(3) == 1.5
         assert "for other arguments" in caplog.text
 
@@ -142,35 +179,74 @@ class TestTaking:
             raise OSError(errno.ENOSPC, "No space left on device")
 
         loop = written("def loop(x):\n    return x + 40\n")
-        monkeypatch.setattr(loop._cache._cache_file, "save", full)
-        with recording() as found:
-            assert loop(2) == 42
-            assert loop(2.5) == 42.5
-        assert len(found) == 2
-        assert all(one.code for one in found.values())
+        monkeypatch.setattr(loop_cache.IndexDataCacheFile, "save", full)
+        assert (loop(2), loop(2.5)) == (42, 42.5)
         assert caplog.text.count("No space left") == 1
 
     def test_other_functions_are_left_alone(self, written: Callable[..., Any], tmp_path: Path) -> None:
-        before = numba.config.CACHE_DIR
-        written("def loop(x):\n    return x\n")
-        theirs = numba.njit(cache=True)(made("def loop(x):\n    return x + 1\n", tmp_path / "theirs.py"))
+        before = numba.config.CACHE_DIR, list(CacheImpl._locator_classes)
+        written("def loop(x):\n    return x\n")(1)
+        (tmp_path / "theirs.py").write_text("def loop(x):\n    return x + 1\n", encoding="utf-8")
+        space: dict[str, Any] = {"__name__": "theirs"}
+        exec(compile("def loop(x):\n    return x + 1\n", str(tmp_path / "theirs.py"), "exec"), space)
+        theirs = numba.njit(cache=True)(space["loop"])
         assert type(theirs._cache) is FunctionCache
-        assert before == numba.config.CACHE_DIR
+        assert (numba.config.CACHE_DIR, list(CacheImpl._locator_classes)) == before
+        assert theirs(1) == 2
+        assert not list((tmp_path / "first").rglob("theirs*"))
+
+
+class TestLevels:
+    @pytest.fixture
+    def portable(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(loop_cache, "instructions", lambda: loop_cache.V3)
+        monkeypatch.setattr(loop_cache.platform, "machine", lambda: "x86_64")
+        for name in ("CPU_NAME", "CPU_FEATURES"):
+            monkeypatch.setattr(numba.config, name, None)
+
+    @pytest.mark.usefixtures("portable")
+    def test_code_of_the_level_needs_its_instructions(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        mine, other = targets()
+        assert other[1:] == (PORTABLE, "")
+        (tmp_path / folder_for(other)).mkdir()
+        assert attach(tmp_path)
+        monkeypatch.setattr(loop_cache, "instructions", lambda: loop_cache.V3 - {"avx2"})
+        assert targets() == (mine,)
+        assert not attach(tmp_path)
+
+    @pytest.mark.usefixtures("portable")
+    @pytest.mark.parametrize("name", ["CPU_NAME", "CPU_FEATURES"])
+    def test_numba_s_own_settings_decide(self, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(numba.config, name, "generic")
+        assert len(targets()) == 1
+
+    @pytest.mark.parametrize("part", range(3))
+    def test_code_of_another_target_is_compiled(
+        self, written: Callable[..., Any], recorded: Callable[..., Path], part: int
+    ) -> None:
+        source = "def loop(x):\n    return x + 9\n"
+        folder = recorded(source, 1)
+        target = tuple("another" if place == part else one for place, one in enumerate(targets()[0]))
+        loop_cache._state.attached[folder] = target  # type: ignore[assignment]
+        before = taken()
+        assert written(source, "second")(1) == 10
+        assert taken() == before
 
 
 CHILD = """
-import pickle, sys
+import sys
+from pathlib import Path
 import pyarrow as pa
 from dptext_spark.randomness.draws import RunKey, identify
 from dptext_spark.runtime.jit import compilations
 from dptext_spark.runtime.loop_cache import attach, recording, taken
-how, file = sys.argv[1:]
+how, folder = sys.argv[1], Path(sys.argv[2])
 if how == "take":
-    attach(pickle.load(open(file, "rb")))
-with recording() as found:
+    assert attach(folder)
+with recording(folder if how == "make" else Path("unused")):
     drawn = identify(pa.array(["a", "bc"]), RunKey.insecure(1), "row")
-if how == "make":
-    pickle.dump({key: one.code for key, one in found.items()}, open(file, "wb"))
 print(compilations(), taken(), drawn.tolist())
 """
 
@@ -199,18 +275,3 @@ def test_another_process_compiles_nothing(tmp_path: Path, monkeypatch: pytest.Mo
         assert again == "0"
         assert int(took) > 0
         assert same == drawn
-
-
-class TestTarget:
-    @pytest.mark.parametrize("field", list(Target.here().as_dict()))
-    def test_each_difference_is_told(self, field: str) -> None:
-        other = replace(Target.here(), **{field: "another"})
-        assert Target.here().differences() == ()
-        assert len(other.differences()) == 1
-        told = other.differences(frozenset())
-        assert len(told) == (0 if field in ("cpu", "features") else 1)
-
-    def test_a_level_needs_its_instructions(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        assert Target.here().differences(frozenset({"made-up"})) == ("this processor has no made-up",)
-        monkeypatch.setattr(numba.config, "CPU_NAME", "generic")
-        assert replace(Target.here(), cpu="another").differences(frozenset()) != ()

@@ -13,8 +13,7 @@ from pyspark.sql import functions as F
 
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.model.artifact import MANIFEST, read_manifest, save_model
-from dptext_spark.model.machine_code import FOLDER, OWN, make_code, trusted_code
-from dptext_spark.model.machine_code import MANIFEST as CODE_MANIFEST
+from dptext_spark.model.machine_code import FILE, FOLDER, digest_of, make_code, trusted_code
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.spark.udf.column import UdfSpec, applied, replaced
 from dptext_spark.spark.udf.ship import Shipped, open_shipped, ship
@@ -120,7 +119,7 @@ def test_spark_connect_has_no_broadcasts(folder: Path) -> None:
 def made_code(privatizer, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("code") / "model"
     save_model(privatizer, folder)
-    make_code(folder, (OWN,))
+    make_code(folder)
     return folder
 
 
@@ -131,7 +130,7 @@ def with_code(made_code: Path, tmp_path: Path) -> Path:
 
 
 def given_to_a_worker(spark, shipped: Shipped) -> tuple[int, list[str]]:
-    """How many loops a worker has the code of when it opened a model, and what it drew."""
+    """How many folders of machine code a worker has when it opened a model, and what it drew."""
 
     def work(frames: Iterator) -> Iterator:
         import pandas as pd
@@ -141,11 +140,11 @@ def given_to_a_worker(spark, shipped: Shipped) -> tuple[int, list[str]]:
         for _ in frames:
             loop_cache._state.attached.clear()
             texts = drawn(open_shipped(shipped))
-            yield pd.DataFrame({"given": [len(loop_cache._state.attached)], "texts": [texts]})
+            yield pd.DataFrame({"folders": [len(loop_cache._state.attached)], "texts": [texts]})
 
-    df = spark.range(1).coalesce(1).mapInPandas(work, "given long, texts array<string>")
+    df = spark.range(1).coalesce(1).mapInPandas(work, "folders long, texts array<string>")
     (row,) = df.collect()
-    return row["given"], row["texts"]
+    return row["folders"], row["texts"]
 
 
 @pytest.mark.long
@@ -154,34 +153,32 @@ def test_machine_code_reaches_the_workers(spark, privatizer, with_code: Path, ho
     code = trusted_code(with_code)
     assert code is not None
     shipped = ship(spark, with_code, how)
-    assert shipped.code == code.digest
-    assert given_to_a_worker(spark, shipped) == (len(code.levels[0].loops), drawn(privatizer))
+    assert shipped.code == digest_of(code)
+    assert given_to_a_worker(spark, shipped) == (1, drawn(privatizer))
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("how", ["artifact", "path", "broadcast"])
-@pytest.mark.parametrize("harm", ["cut", "missing"])
-def test_machine_code_that_is_not_whole_is_not_used(spark, privatizer, with_code: Path, how, harm) -> None:
-    manifest = with_code / FOLDER / CODE_MANIFEST
-    # As other code than that of the tests before, which the workers have.
-    manifest.write_bytes(manifest.read_bytes() + b" " * len(harm))
-    file = with_code / FOLDER / f"{OWN}.code"
-    content = file.read_bytes()
-    file.unlink()
-    if harm == "cut":
-        file.write_bytes(content[:-1])
+def test_machine_code_that_is_not_whole_is_not_used(spark, privatizer, with_code: Path, how) -> None:
+    file = with_code / FOLDER / FILE
+    file.write_bytes(file.read_bytes()[:-1])
     assert given_to_a_worker(spark, ship(spark, with_code, how)) == (0, drawn(privatizer))
 
 
-def test_machine_code_that_changes_after_it_was_sent_is_not_used(spark, privatizer, with_code: Path) -> None:
+@pytest.mark.parametrize("harm", ["changed", "missing"])
+def test_machine_code_that_changes_after_it_was_sent_is_not_used(
+    spark, privatizer, with_code: Path, harm
+) -> None:
     shipped = ship(spark, with_code, "path")
-    manifest = with_code / FOLDER / CODE_MANIFEST
-    manifest.write_bytes(manifest.read_bytes() + b"\n")
+    file = with_code / FOLDER / FILE
+    content = file.read_bytes()
+    file.unlink()
+    if harm == "changed":
+        file.write_bytes(content + b"\n")
     assert given_to_a_worker(spark, shipped) == (0, drawn(privatizer))
 
 
 def test_machine_code_that_nobody_vouches_for_is_not_sent(spark, with_code: Path) -> None:
-    vouched = trusted_code(with_code)
-    assert vouched is not None
-    assert ship(spark, with_code, "path", vouched=vouched.digest).code == vouched.digest
+    digest = digest_of((with_code / FOLDER / FILE).read_bytes())
+    assert ship(spark, with_code, "path", vouched=digest).code == digest
     assert ship(spark, with_code, "path", vouched="0" * 64).code == ""
