@@ -40,8 +40,19 @@ settings.load_profile(os.environ.get("DPTEXT_HYPOTHESIS", "fixed"))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files that take minutes begin first, so that no process is left with one of them at the end."""
-    items.sort(key=lambda item: "core" in item.path.parts)
+    """Files that take minutes begin first, so that no process is left with one of them at the end.
+
+    Before them comes the file that compiles most loops. What begins beside it needs none, so that no loop is compiled twice.
+    """
+    items.sort(key=lambda item: ("core" in item.path.parts, *_begins(item)))
+
+
+COMPILES, NEEDS_NO_LOOP = "frozen/test_behaviour.py", ("test_layers.py", "docs", "spark/tables")
+
+
+def _begins(item: pytest.Item) -> tuple[int, ...]:
+    name = item.path.relative_to(CHECKOUT / "tests").as_posix()
+    return (0,) if name == COMPILES else (1,) if name.startswith(NEEDS_NO_LOOP) else (2,)
 
 
 def shared_folder() -> Path:

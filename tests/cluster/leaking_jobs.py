@@ -73,7 +73,7 @@ def make(name: str, constraint: str | None = None) -> dict[str, Any]:
     spark.sql(f"CREATE TABLE delta.`{folder}` (id STRING, value STRING) USING delta")
     if constraint:
         spark.sql(f"ALTER TABLE delta.`{folder}` ADD CONSTRAINT short CHECK ({constraint})")
-    return {"path": str(folder), "mode": "append", "overwrite_raw": True}
+    return {"path": str(folder), "mode": "append", "overwrite_raw": True, "other_columns": "keep"}
 
 
 def another_writer(folder: Path) -> None:

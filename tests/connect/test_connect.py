@@ -313,11 +313,12 @@ def test_a_run_id_that_committed_changes_nothing(client: Client) -> None:
 
 
 def test_a_second_target_counts_in_the_ledger_beside_the_input(client: Client) -> None:
-    """No setting names a ledger."""
-    place = str(client.folder / "counted/_dptext_ledger")
+    """No setting names a ledger: it is the nearest in a parent folder of the input."""
+    place = str(client.folder / "_dptext_ledger")
     assert [ledger["ledger"] for ledger in client.found["counted"]] == [place, place]
     assert [ledger["columns"][0]["total"] for ledger in client.found["counted"]] == [1.0, 2.0]
-    (balance,) = read(place, client.spark)
+    source = str(client.folder / "counted/in")
+    (balance,) = (balance for balance in read(place, client.spark) if balance.input == source)
     assert (balance.columns[0].total, balance.unfinished) == (2.0, 0)
 
 

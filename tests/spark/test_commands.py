@@ -43,6 +43,7 @@ def dptext(*arguments: object) -> int:
     return main([str(argument) for argument in arguments])
 
 
+@pytest.mark.long
 def test_a_dry_run_fits_one_screen_and_says_all_of_it_on_request(
     table: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -57,7 +57,7 @@ class Stage:
             patch.setattr(runner if name == "prepare_run" else job, name, self.step(name, result))
         patch.setattr(job, "reconcile", self.step("account", SimpleNamespace(status="succeeded")))
         granted = SimpleNamespace(cumulative="{}", again=False, found=lambda bound: "{}")
-        patch.setattr(job.ledger, "reserved", lambda setup, at, **known: nullcontext(granted))
+        patch.setattr(job.ledger, "reserved", lambda setup, **known: nullcontext(granted))
         patch.setattr(job, "record_units", lambda *args: None)
         patch.setattr(job.ledger, "ledger_bound", lambda *args: None)
         patch.setattr(job.ledger, "settle", self.settle)

@@ -527,6 +527,7 @@ class TestARecord:
         assert "ε of a record of 25" in shared["disclosure"]
 
 
+@pytest.mark.long
 def test_a_settlement_between_two_decisions_hides_neither_from_the_other(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

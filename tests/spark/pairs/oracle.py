@@ -145,14 +145,14 @@ def repeated(
     first: DataFrame,
 ) -> None:
     """Run again under the same key and id, into another place, of an input that is cut otherwise: the bytes are the same."""
-    other = {"run": {"partitions": 3, "batch_rows": 5, "udf": "pandas"}}
+    other: dict[str, Any] = {"run": {"partitions": 3, "batch_rows": 5, "udf": "pandas"}}
     stream = "stream" in entry.features
-    for part in parts:
-        if stream:
+    if stream:
+        for part in parts:
             write_input(spark, own / "copy", part, 1)
-        settings = merged(settings_of(entry, folder, own, "copy" if stream else "in", "again"), other)
-        config = parse_config(settings)
-        run(config, spark)
+        other["stream"] = {"max_files": 1, "starting_version": 0}  # one start that makes both micro-batches
+    config = parse_config(merged(settings_of(entry, folder, own, "copy" if stream else "in", "again"), other))
+    run(config, spark)
     same(output(spark, config), first)
     assert len(output(spark, config).inputFiles()) == len(parts) * config.run.partitions
     check_account(spark, entry, config, sum(map(len, parts)), releases=1)
