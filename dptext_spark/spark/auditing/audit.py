@@ -37,7 +37,8 @@ from dptext_spark.spark.auditing.utility import check_classes, use_of, wanted_te
 from dptext_spark.spark.errors import reduced, suppress_sensitive_logs
 from dptext_spark.spark.job import runs
 from dptext_spark.spark.job.lists import compile_lists, resolve_columns
-from dptext_spark.spark.session.session import command_session, spark_session, step
+from dptext_spark.spark.session.session import command_session, spark_session
+from dptext_spark.spark.session.task_progress import step
 from dptext_spark.spark.udf.names import NO_NAMES, NamesFile, ShippedNames
 from dptext_spark.spark.udf.ship import ship_for
 from dptext_spark.text.names.name_table import compile_names, name_key

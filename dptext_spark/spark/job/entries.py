@@ -44,7 +44,8 @@ from dptext_spark.runtime.progress import Steps, silent
 from dptext_spark.spark.errors import reduced, suppress_sensitive_logs
 from dptext_spark.spark.job.checks import holds_files, is_here
 from dptext_spark.spark.job.runs import retry_on_conflict
-from dptext_spark.spark.session.session import brief_session, step
+from dptext_spark.spark.session.session import brief_session
+from dptext_spark.spark.session.task_progress import step
 from dptext_spark.spark.tables.schemas import LEDGER, PROPERTIES, frame_of
 from dptext_spark.spark.tables.tables import (
     Target,
