@@ -166,6 +166,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if hasattr(stream, "reconfigure"):
                 stream.reconfigure(errors="replace")
         _check_left(given)
+        # What Java's second compiler gains comes too late for a command.
+        os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
         try:
             app([item for item in given if item != "--debug"], prog_name="dptext")
         except SystemExit as end:

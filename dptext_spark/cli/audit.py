@@ -121,9 +121,9 @@ def audit(
         return write_json(plan.as_dict()) if as_json else write(audit_plan_text(plan, width()))
     with progress() as say:
         say("loading what reads tables", None)
-        from dptext_spark.spark.auditing.audit import audit_by_command
+        from dptext_spark.spark.auditing.audit import audit_table
 
-        found = audit_by_command(plan, lambda step: say(step, None))
+        found = audit_table(plan, progress=lambda step: say(step, None))
     if as_json:
         write_json(found.as_dict())
     else:

@@ -57,10 +57,10 @@ def run(
     if dry_run:
         return _plan(settings, full, as_json)
     from dptext_spark.report.terminal.summary import summary
-    from dptext_spark.spark.runner import run_by_command
+    from dptext_spark.spark.runner import run
 
     with progress() as say:
-        report = run_by_command(settings, lambda step: say(step, None))
+        report = run(settings, progress=lambda step: say(step, None))
     if as_json:
         write_json(report.as_dict(internal=internal))
     else:

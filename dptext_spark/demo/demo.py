@@ -27,7 +27,7 @@ from dptext_spark.runtime.progress import Progress
 from dptext_spark.spark.job.job import RunResult
 from dptext_spark.spark.run_report import report
 from dptext_spark.spark.runner import run
-from dptext_spark.spark.session.session import short_lived, spark_session
+from dptext_spark.spark.session.session import spark_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -78,7 +78,7 @@ def demo(folder: Path | None, rows: int, say: Progress) -> DemoResult:
     source, target = str(place / MADE[1]), str(place / MADE[2])
     config = demo_config(source, target)
     say("starting Spark (the first time it downloads Delta Lake)", None)
-    spark = spark_session("dptext demo", settings=short_lived())
+    spark = spark_session("dptext demo")
     sample = tickets(rows)
     bodies = sample.column("body").to_pylist()
     say("writing the tickets as a Delta table", None)

@@ -8,9 +8,8 @@ The dry run: whether a run would be refused, by its own rules.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 from dptext_spark.audit.estimates import Metric
@@ -45,7 +44,7 @@ from dptext_spark.spark.job.entries import check_ledger_writable, ledger_of
 from dptext_spark.spark.job.job import RunResult, run_once
 from dptext_spark.spark.job.lists import read_lists
 from dptext_spark.spark.job.prepare import prepare_run
-from dptext_spark.spark.session.session import command_session, spark_session
+from dptext_spark.spark.session.session import spark_session
 from dptext_spark.spark.streaming.stream import stream
 from dptext_spark.spark.tables.identity import identify_rows
 from dptext_spark.spark.tables.paths import schema_of
@@ -152,18 +151,7 @@ def run(
         >>> result.run_id, result.status
         ('first', 'succeeded')
     """
-    return _run(lambda: spark or spark_session(), config, key, progress or by_default())
-
-
-def run_by_command(config: RunConfig, say: Steps) -> RunResult:
-    """Run the job in the session of a command, which ends with it; see :func:`run`."""
-    place = config.input.path or config.input.table or ""
-    start = spark_session if config.mode == "streaming" else partial(command_session, place)  # a stream stays
-    return _run(start, config, None, say)
-
-
-def _run(start: Callable[[], SparkSession], config: RunConfig, key: RunKey | None, say: Steps) -> RunResult:
-    """Run the job in the session that `start` returns."""
+    say = progress or by_default()
     refuse_given(config.key, key)
     key = key or taken(config.key)  # before Spark starts, which would inherit a variable
     if key is None and config.is_stream:
@@ -171,7 +159,7 @@ def _run(start: Callable[[], SparkSession], config: RunConfig, key: RunKey | Non
     unaudited = not_audited(config.row_key)
     if unaudited:
         say(unaudited)
-    session = start()
+    session = spark or spark_session()
     if config.is_stream:
         result = RunResult(stream(session, config, key, say))
     else:
@@ -209,7 +197,7 @@ def dry_run(config: RunConfig, say: Steps) -> Checked:
     """
     check_beside(config)
     say("starting Spark")
-    spark = command_session(config.input.path or config.input.table or "")
+    spark = spark_session()
     with suppress_sensitive_logs(spark):
         check_ledger_writable(spark, config.input, ledger_of(spark, config.input, config.ledger), dry=True)
         say("reading the input's schema")

@@ -55,7 +55,7 @@ from dptext_spark.report.rows import NOTE, RowComparison, compare_rows
 from dptext_spark.runtime.display import line, side_by_side
 from dptext_spark.runtime.progress import Steps, by_default
 from dptext_spark.spark.errors import JAVA_ERROR, condition_of, reduced, suppress_sensitive_logs
-from dptext_spark.spark.session.session import brief_session
+from dptext_spark.spark.session.session import spark_session
 from dptext_spark.spark.tables.csv_files import partition_columns
 from dptext_spark.spark.tables.paths import quoted
 from dptext_spark.spark.tables.tables import (
@@ -146,7 +146,7 @@ def read_sample(
     place, say = place_of(str(table)), progress or by_default()
     if spark is None:
         say("starting Spark")
-    session = spark or brief_session()
+    session = spark or spark_session()
     say("reading a sample")
     with suppress_sensitive_logs(session):
         try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import re
@@ -138,7 +137,7 @@ class Cluster:
         self.pages: list[str] = []
         self._daemons: list[subprocess.Popen[bytes]] = []
         self._submitted: list[Application] = []
-        self._packages = _delta_package()
+        self._jars = _delta_jars()
         for name in ("logs", "work", "local", "tmp", "events"):
             (folder / name).mkdir(parents=True)
 
@@ -297,16 +296,12 @@ class Cluster:
         if py_files:
             options += ["--py-files", ",".join(map(str, py_files))]
         command = [
-            str(self.home / "bin" / "spark-submit"), "--master", self.master, "--packages", self._packages,
+            str(self.home / "bin" / "spark-submit"), "--master", self.master, "--jars", self._jars,
             *options, str(script), *arguments,
         ]  # fmt: skip
         output = self.folder / "logs" / f"{name}.log"
         known = set(self._applications())
-        from dptext_spark.runtime.paths import user_cache
-
-        # What fetches Delta's JARs does not expect company in its cache.
-        with (user_cache() / "spark-start.lock").open("w") as lock, output.open("wb") as sink:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        with output.open("wb") as sink:
             process = subprocess.Popen(
                 command, env=self.environment() | {"PYTHONPATH": str(self.installed)}, cwd=self.folder / "tmp",
                 stdout=sink, stderr=subprocess.STDOUT,
@@ -384,10 +379,8 @@ def _free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def _delta_package() -> str:
-    """Return the coordinates of the Delta Lake that fits what is installed."""
-    from delta import configure_spark_with_delta_pip
-    from pyspark.sql import SparkSession
+def _delta_jars() -> str:
+    """Return the files of the Delta Lake that fits what is installed."""
+    from dptext_spark.spark.session.session import delta_jars
 
-    builder = configure_spark_with_delta_pip(SparkSession.builder)
-    return str(builder._options["spark.jars.packages"])
+    return delta_jars({})

@@ -45,14 +45,12 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     except Exception as error:  # generated code that is too old for this protobuf
         pytest.skip(f"the Connect client of this pyspark does not load here ({type(error).__name__})")
     import pyspark
-    from delta import configure_spark_with_delta_pip
-    from pyspark.sql import SparkSession
 
     from dptext_spark.spark.session.java import find_java
     from dptext_spark.spark.session.session import (
         DELTA_CATALOG,
         DELTA_EXTENSION,
-        _one_at_a_time,
+        delta_jars,
         local_settings,
     )
 
@@ -67,7 +65,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         "spark.connect.grpc.binding.address": "127.0.0.1",
         "spark.connect.grpc.binding.port": str(port),
         "spark.driver.memory": "1g",
-        "spark.jars.packages": configure_spark_with_delta_pip(SparkSession.builder)._options["spark.jars.packages"],
+        "spark.jars": delta_jars(local_settings("local[2]")),
         "spark.local.dir": str(folder / "local"),
         "spark.eventLog.enabled": "true",
         "spark.eventLog.compress": "false",
@@ -83,7 +81,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     command += ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "spark-internal"]
     log = folder / "server.log"
     java = {"SPARK_HOME": str(home), "JAVA_HOME": str(find_java().home)}
-    with log.open("wb") as file, _one_at_a_time():
+    with log.open("wb") as file:
         started = subprocess.Popen(
             command, cwd=folder, env=environment() | java, stdin=subprocess.DEVNULL, stdout=file, stderr=file,
             start_new_session=True,

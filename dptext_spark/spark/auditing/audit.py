@@ -37,7 +37,7 @@ from dptext_spark.spark.auditing.utility import check_classes, use_of, wanted_te
 from dptext_spark.spark.errors import reduced, suppress_sensitive_logs
 from dptext_spark.spark.job import runs
 from dptext_spark.spark.job.lists import compile_lists, resolve_columns
-from dptext_spark.spark.session.session import command_session, spark_session
+from dptext_spark.spark.session.session import spark_session
 from dptext_spark.spark.session.task_progress import step
 from dptext_spark.spark.udf.names import NO_NAMES, NamesFile, ShippedNames
 from dptext_spark.spark.udf.ship import ship_for
@@ -145,16 +145,7 @@ def audit_table(
     say = progress or by_default()
     if spark is None:
         say("starting Spark")
-    return _audit_in(spark or spark_session(), plan, say)
-
-
-def audit_by_command(plan: AuditPlan, say: Steps) -> TableAudit:
-    """Audit a table in the session of a command, which ends with it; see :func:`audit_table`."""
-    say("starting Spark")
-    return _audit_in(command_session(plan.table, plan.source), plan, say)
-
-
-def _audit_in(session: SparkSession, plan: AuditPlan, say: Steps) -> TableAudit:
+    session = spark or spark_session()
     with suppress_sensitive_logs(session):
         try:
             with ExitStack() as at_the_end:

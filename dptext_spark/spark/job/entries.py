@@ -44,7 +44,7 @@ from dptext_spark.runtime.progress import Steps, silent
 from dptext_spark.spark.errors import reduced, suppress_sensitive_logs
 from dptext_spark.spark.job.checks import holds_files, is_here
 from dptext_spark.spark.job.runs import retry_on_conflict
-from dptext_spark.spark.session.session import brief_session
+from dptext_spark.spark.session.session import spark_session
 from dptext_spark.spark.session.task_progress import step
 from dptext_spark.spark.tables.schemas import LEDGER, PROPERTIES, frame_of
 from dptext_spark.spark.tables.tables import (
@@ -331,7 +331,7 @@ def read(path: str, spark: SparkSession | None = None, progress: Steps | None = 
 
     Args:
         path: its folder or catalog name; or an input, or a file of settings, whose ledger is read.
-        spark: a session; None takes the active one, or starts a local one that suits a small table.
+        spark: a session; None takes the active one, or starts a local one.
         progress: progress callback, called with each step.
 
     Raises:
@@ -343,7 +343,7 @@ def read(path: str, spark: SparkSession | None = None, progress: Steps | None = 
     place = path if is_table_name(path) and not os.path.exists(path) and "." in path else absolute(path)
     if spark is None:
         say("starting Spark")
-    session = spark or brief_session()
+    session = spark or spark_session()
     with suppress_sensitive_logs(session):
         try:
             with step(session, say, "reading the ledger"):

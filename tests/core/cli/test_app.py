@@ -93,15 +93,15 @@ def job(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         def as_dict(self, internal: bool = False) -> dict[str, Any]:
             return self.outcome.as_dict(internal=internal)
 
-    def run(config: Any, say: Any) -> Report:
-        say("a step")
+    def run(config: Any, progress: Any) -> Report:
+        progress("a step")
         calls.append(config)
         if isinstance(calls[0], Exception):
             raise calls[0]
         return Report()
 
     module = ModuleType("dptext_spark.spark.runner")
-    module.run_by_command = run  # type: ignore[attr-defined]
+    module.run = run  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "dptext_spark.spark.runner", module)
     return calls
 

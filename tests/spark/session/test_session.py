@@ -7,8 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
-import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib import metadata
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from dptext_spark.errors import RunError, SettingsError
+from dptext_spark.errors import SettingsError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 pytest.importorskip("pyspark", reason="the extra [spark] is not installed")
 
 from dptext_spark.spark.session import session as module
-from dptext_spark.spark.session.session import local_settings, require_pyspark, spark_session
+from dptext_spark.spark.session.session import delta_jars, local_settings, require_pyspark, spark_session
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 # What Spark's launch scripts and its file system call; no java among them.
@@ -35,11 +34,13 @@ TOOLS += ("ls", "chmod", "rm", "mkdir", "sed")
 def run_python(program: str, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run a program in a process of its own, in `folder`, where the PATH holds the tools above alone."""
     tools = folder / "tools"
-    tools.mkdir()
+    tools.mkdir(exist_ok=True)
     for name in TOOLS:
-        if place := shutil.which(name):
+        if not (tools / name).exists() and (place := shutil.which(name)):
             (tools / name).symlink_to(place)
-    kept = {n: v for n, v in os.environ.items() if not n.startswith(("JAVA_", "SPARK_", "PYSPARK_"))}
+    kept = {
+        n: v for n, v in os.environ.items() if not n.startswith(("JAVA_", "LOG4J_", "SPARK_", "PYSPARK_"))
+    }
     return subprocess.run(
         [sys.executable, "-c", program],
         cwd=folder,
@@ -107,7 +108,7 @@ def test_a_warehouse_that_holds_nothing_goes_at_the_end(
     assert {folder.name for folder in tmp_path.iterdir()} == left
 
 
-def test_a_spark_that_does_not_start_shows_its_last_lines(tmp_path: Path) -> None:
+def test_a_spark_that_does_not_start_shows_its_lines_and_an_error(tmp_path: Path) -> None:
     program = """
 from dptext_spark.errors import RunError
 from dptext_spark.spark.session.session import spark_session
@@ -117,8 +118,26 @@ except RunError as error:
     print(error)
 """
     done = run_python(program, tmp_path, DPTEXT_CACHE=str(tmp_path / "cache"))
-    assert done.stdout.startswith("Spark did not start:"), done.stderr
-    assert "plenty" in done.stdout
+    assert done.stdout.startswith("Spark did not start"), done.stderr
+    assert "JAVA_GATEWAY_EXITED" in done.stdout
+    assert "plenty" in done.stderr
+
+
+def test_what_java_says_later_arrives_on_standard_error(tmp_path: Path) -> None:
+    program = """
+from dptext_spark.spark.session.session import spark_session
+spark = spark_session(master="local[1]", settings={"spark.driver.memory": "1g"})
+java = spark.sparkContext._jvm
+java.System.err.println("of Java itself")
+java.org.apache.logging.log4j.LogManager.getLogger("anything").error("of its log")
+java.org.apache.logging.log4j.LogManager.getLogger("anything").warn("no error")
+"""
+    done = run_python(program, tmp_path, DPTEXT_CACHE=str(tmp_path / "cache"))
+    assert done.returncode == 0, done.stderr
+    assert "of Java itself" in done.stderr
+    assert "ERROR anything: of its log" in done.stderr
+    assert "no error" not in done.stderr
+    assert len(done.stderr.splitlines()) <= 6
 
 
 def test_a_setting_without_sparks_prefix_is_refused() -> None:
@@ -202,36 +221,82 @@ def test_settings_for_a_cluster_do_not_bind_to_loopback() -> None:
 
 
 @pytest.fixture
-def lock(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    monkeypatch.setenv("DPTEXT_CACHE", str(tmp_path))
-    return tmp_path / "spark-start.lock"
+def fetched(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
+    """The packages of each fetch, which makes a file for each of them."""
+    monkeypatch.setenv("DPTEXT_CACHE", str(tmp_path / "cache"))
+    fetches: list[str] = []
+
+    def fetch(settings: Mapping[str, str]) -> str:
+        with (tmp_path / "cache" / "jars.lock").open("w") as lock, pytest.raises(BlockingIOError):
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fetches.append(settings["spark.jars.packages"])
+        jars = [tmp_path / f"{name}.jar" for name in settings["spark.jars.packages"].split(",")]
+        for jar in jars:
+            jar.touch()
+        return ",".join(jar.as_uri() for jar in jars)
+
+    monkeypatch.setattr(module, "_fetched", fetch)
+    return fetches
 
 
-def test_one_session_starts_at_a_time(lock: Path) -> None:
-    with module._one_at_a_time(), lock.open("w") as file, pytest.raises(BlockingIOError):
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    with lock.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+def test_jars_are_fetched_once_and_again_where_one_is_missing(fetched: list[str], tmp_path: Path) -> None:
+    jars = delta_jars({})
+    assert delta_jars({"spark.driver.memory": "2g"}) == jars
+    (delta,) = fetched
+    assert delta.startswith("io.delta:delta-spark_")
+    (tmp_path / f"{delta}.jar").unlink()
+    assert delta_jars({}) == jars
+    assert (
+        delta_jars({"spark.jars.packages": "org:other:1"})
+        == f"{jars},{(tmp_path / 'org:other:1.jar').as_uri()}"
+    )
+    assert fetched == [delta, delta, f"{delta},org:other:1"]
 
 
-def test_a_start_that_waits_says_for_what_and_ends(lock: Path, caplog: pytest.LogCaptureFixture) -> None:
-    with lock.open("w") as held:
-        fcntl.flock(held, fcntl.LOCK_EX)
-        refused = pytest.raises(RunError, match=r"for 0\.3 s and holds '.*spark-start\.lock'")
-        with refused, module._one_at_a_time(patience=0.3):
-            pass
-    (said,) = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
-    assert str(lock) in said
-    caplog.clear()
-    with module._one_at_a_time(patience=0.3):  # nobody holds it any more: nothing is said
-        assert not caplog.records
+def test_jars_are_fetched_anew_where_spark_is_configured_anew(
+    fetched: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    delta_jars({})
+    (tmp_path / "spark-defaults.conf").write_text("spark.jars /opt/other.jar\n")
+    delta_jars({})
+    assert len(fetched) == 2
 
 
-def test_a_start_that_waits_goes_on_when_the_other_has_ended(lock: Path) -> None:
-    held = lock.open("w")
-    fcntl.flock(held, fcntl.LOCK_EX)
-    other = threading.Timer(0.3, held.close)
-    other.start()
-    with module._one_at_a_time(patience=60):
-        assert held.closed
-    other.join()
+def test_packages_that_cannot_be_fetched_are_an_error_with_the_last_lines(tmp_path: Path) -> None:
+    program = """
+from dptext_spark.errors import RunError
+from dptext_spark.spark.session.session import spark_session
+try:
+    spark_session(settings={"spark.jars.ivySettings": "no-such.xml", "spark.jars.ivy": "ivy"})
+except RunError as error:
+    print(error)
+"""
+    done = run_python(program, tmp_path, DPTEXT_CACHE=str(tmp_path / "cache"))
+    first, *lines = done.stdout.splitlines()
+    assert first.startswith("Spark did not start")
+    assert "spark.jars.ivySettings" in first
+    assert 0 < len(lines) <= 12
+    assert any("no-such.xml" in line for line in lines)
+    assert done.stderr == ""
+    assert not list((tmp_path / "cache").glob("jars-*"))
+
+
+def test_a_log_that_the_user_configures_is_left(tmp_path: Path) -> None:
+    program = """
+import os
+from dptext_spark.spark.session import session
+session.delta_jars = lambda settings: 1 / 0
+try:
+    session.spark_session()
+except ZeroDivisionError:
+    print(os.environ.get("LOG4J_CONFIGURATION_FILE"))
+"""
+    cache = str(tmp_path / "cache")
+    own = Path(module.__file__).with_name("log4j2.properties")
+    assert run_python(program, tmp_path, DPTEXT_CACHE=cache).stdout == f"{own}\n"
+    mine = {"DPTEXT_CACHE": cache, "LOG4J_CONFIGURATION_FILE": "mine"}
+    assert run_python(program, tmp_path, **mine).stdout == "mine\n"
+    (tmp_path / "log4j2.properties").touch()
+    of_spark = {"DPTEXT_CACHE": cache, "SPARK_CONF_DIR": str(tmp_path)}
+    assert run_python(program, tmp_path, **of_spark).stdout == "None\n"
