@@ -184,7 +184,7 @@ def _local(
     extensions = [name for name in chosen.get("spark.sql.extensions", "").split(",") if name]
     if DELTA_EXTENSION not in extensions:
         chosen["spark.sql.extensions"] = ",".join([*extensions, DELTA_EXTENSION])
-    chosen["spark.jars"] = delta_jars(chosen)
+    chosen["spark.jars"] = ",".join(filter(None, [given.get("spark.jars"), delta_jars(chosen)]))
     chosen.pop("spark.jars.packages", None)
     builder = SparkSession.builder.appName(app_name).master(master)
     for name, value in chosen.items():
@@ -219,7 +219,7 @@ def delta_jars(settings: Mapping[str, str]) -> str:
         settings: of the session that is to have them.
 
     Raises:
-        SettingsError: delta-spark is not installed.
+        SettingsError: delta-spark is not installed, or PYSPARK_SUBMIT_ARGS names other JARs in their place.
         RunError: they cannot be fetched.
     """
     try:
@@ -228,9 +228,15 @@ def delta_jars(settings: Mapping[str, str]) -> str:
         raise SettingsError(f"Spark: delta-spark is not installed. {_CURE}") from None
     from pyspark.sql import SparkSession
 
+    others = {"--jars", "--packages"} & set(os.environ.get("PYSPARK_SUBMIT_ARGS", "").split())
+    if others:
+        raise SettingsError(
+            f"PYSPARK_SUBMIT_ARGS: {min(others)} takes the place of Delta Lake's JARs; valid: spark.jars and "
+            "spark.jars.packages in the settings of the session."
+        )
     packages = [name for name in settings.get("spark.jars.packages", "").split(",") if name]
     builder = configure_spark_with_delta_pip(SparkSession.builder, extra_packages=packages)
-    prefixes = ("spark.jars", "spark.driver.extraJavaOptions")  # the latter may name a proxy
+    prefixes = ("spark.jars.", "spark.driver.extraJavaOptions")  # the latter may name a proxy
     needed = {name: value for name, value in settings.items() if name.startswith(prefixes)}
     needed["spark.jars.packages"] = builder._options["spark.jars.packages"]
     digest = hashlib.sha256(repr(sorted(needed.items())).encode())
@@ -240,7 +246,8 @@ def delta_jars(settings: Mapping[str, str]) -> str:
     with (record.parent / "jars.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         jars = record.read_text(encoding="utf-8") if record.is_file() else ""
-        if not jars or not all(os.path.isfile(url2pathname(urlsplit(jar).path)) for jar in jars.split(",")):
+        files = [urlsplit(jar).path for jar in jars.split(",") if jar.startswith("file:")]
+        if not files or not all(os.path.isfile(url2pathname(file)) for file in files):
             jars = _fetched(needed)
             write_atomically(record, jars)
     return jars

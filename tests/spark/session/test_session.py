@@ -263,6 +263,16 @@ def test_jars_are_fetched_anew_where_spark_is_configured_anew(
     assert len(fetched) == 2
 
 
+@pytest.mark.parametrize("option", ["--jars", "--packages"])
+def test_other_jars_in_place_of_deltas_are_refused(
+    fetched: list[str], monkeypatch: pytest.MonkeyPatch, option: str
+) -> None:
+    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", f"{option} some.jar pyspark-shell")
+    with pytest.raises(SettingsError, match=f"PYSPARK_SUBMIT_ARGS: {option} .*valid: spark.jars"):
+        delta_jars({})
+    assert fetched == []
+
+
 def test_packages_that_cannot_be_fetched_are_an_error_with_the_last_lines(tmp_path: Path) -> None:
     program = """
 from dptext_spark.errors import RunError
