@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import re
 import subprocess
@@ -484,3 +485,14 @@ def test_a_command_that_returns_is_done() -> None:
 def test_an_interruption_is_no_failure_of_the_program(capsys: pytest.CaptureFixture[str]) -> None:
     assert ended(lambda: failing(KeyboardInterrupt())) == INTERRUPTED
     assert "Traceback" not in capsys.readouterr().err
+
+
+def test_a_command_starts_java_with_its_first_compiler_unless_somebody_chose(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for chosen, options in ((None, "-XX:TieredStopAtLevel=1"), ("-XX:+UseG1GC", "-XX:+UseG1GC")):
+        monkeypatch.setenv("SPARK_SUBMIT_OPTS", chosen or "")
+        if chosen is None:
+            monkeypatch.delenv("SPARK_SUBMIT_OPTS")
+        assert dptext("--version") == 0
+        assert os.environ["SPARK_SUBMIT_OPTS"] == options
