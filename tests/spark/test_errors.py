@@ -18,8 +18,8 @@ from dptext_spark.config.load import parse_config
 from dptext_spark.errors import DataError, RunError, SettingsError
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.spark.errors import TaskError, condition_of, reduced, suppress_sensitive_logs
+from dptext_spark.spark.job import beside
 from dptext_spark.spark.runner import dry_run, run
-from dptext_spark.spark.session import task_progress
 
 MARKER = "zanzibarmarker"
 MEMORY = "memory of a JVM was full. Valid: a larger spark.driver.memory"
@@ -125,9 +125,9 @@ class TestReduced:
 
         tracker = SimpleNamespace(getActiveStageIds=of_a_dead_jvm)
         monkeypatch.setattr(spark.sparkContext, "statusTracker", lambda: tracker)
-        monkeypatch.setattr(task_progress, "INTERVAL", 0.01)
+        monkeypatch.setattr(beside, "INTERVAL", 0.01)
         monkeypatch.setattr(threading, "excepthook", raised.append)
-        with task_progress.watched(spark, print):
+        with beside.watched(spark, print):
             assert asked.wait(10.0)
         assert raised == []
 

@@ -36,9 +36,9 @@ from dptext_spark.spark.auditing.two_tables import (
 from dptext_spark.spark.auditing.utility import check_classes, use_of, wanted_texts
 from dptext_spark.spark.errors import reduced, suppress_sensitive_logs
 from dptext_spark.spark.job import runs
+from dptext_spark.spark.job.beside import step
 from dptext_spark.spark.job.lists import compile_lists, resolve_columns
 from dptext_spark.spark.session.session import spark_session
-from dptext_spark.spark.session.task_progress import step
 from dptext_spark.spark.udf.names import NO_NAMES, NamesFile, ShippedNames
 from dptext_spark.spark.udf.ship import ship_for
 from dptext_spark.text.names.name_table import compile_names, name_key

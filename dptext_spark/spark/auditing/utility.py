@@ -35,7 +35,7 @@ from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.runtime.progress import Steps
 from dptext_spark.spark.auditing.pair_tables import COMPARED, LEARNT, Tallies, Wanted, limit_of
 from dptext_spark.spark.auditing.two_tables import value_of
-from dptext_spark.spark.session.task_progress import step
+from dptext_spark.spark.job.beside import step
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -42,10 +42,10 @@ from dptext_spark.ledger.balance import Balance, balances
 from dptext_spark.ledger.entry import TABLE, VOID, Book, Decision, Entry
 from dptext_spark.runtime.progress import Steps, silent
 from dptext_spark.spark.errors import reduced, suppress_sensitive_logs
+from dptext_spark.spark.job.beside import step
 from dptext_spark.spark.job.checks import holds_files, is_here
 from dptext_spark.spark.job.runs import retry_on_conflict
 from dptext_spark.spark.session.session import spark_session
-from dptext_spark.spark.session.task_progress import step
 from dptext_spark.spark.tables.schemas import LEDGER, PROPERTIES, frame_of
 from dptext_spark.spark.tables.tables import (
     Target,

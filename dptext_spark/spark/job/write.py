@@ -27,11 +27,10 @@ from dptext_spark.model.tables.delta_log import ATTEMPT, CREATED, SEAL, Commit, 
 from dptext_spark.model.tables.target_checks import UNUSUAL
 from dptext_spark.runtime.progress import Steps
 from dptext_spark.spark.job import counting, runs
-from dptext_spark.spark.job.beside import reading
+from dptext_spark.spark.job.beside import reading, watched
 from dptext_spark.spark.job.idempotency import Binding
 from dptext_spark.spark.job.plan import SAMPLE_ROWS, RunPlan, batched
 from dptext_spark.spark.session.session import context_of, cores_of
-from dptext_spark.spark.session.task_progress import watched
 from dptext_spark.spark.tables.paths import quoted
 from dptext_spark.spark.tables.tables import STREAM, Target, history
 from dptext_spark.spark.udf.column import applied, replaced

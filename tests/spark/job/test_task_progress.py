@@ -6,7 +6,7 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
-from dptext_spark.spark.session.task_progress import watched
+from dptext_spark.spark.job.beside import watched
 
 
 class Remote:
