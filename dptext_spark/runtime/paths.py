@@ -8,8 +8,8 @@ Files that are there whole or not at all.
 
 The package in an archive, as `--py-files` ships it: unpacked once for each user and machine, and imported from there.
 
-Vectors and stop words are memory-mapped or opened by path, and machine code is cached by the path of its source:
-none of that works inside a zip. The folder is named by the archive's content, so that another build is another folder.
+Vectors and stop words are memory-mapped or opened by path, which does not work inside a zip. The folder is named by
+the archive's content, so that another build is another folder.
 """
 
 from __future__ import annotations
