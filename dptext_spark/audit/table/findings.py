@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from dataclasses import asdict, dataclass, field
 
 from dptext_spark.audit.estimates import Metric
 from dptext_spark.audit.results import AuditResult
@@ -37,7 +36,8 @@ class Findings:
         )
 
 
-class StayedWord(NamedTuple):
+@dataclass(frozen=True)
+class StayedWord:
     """A word that stands in a table as it did in the source, and how often."""
 
     word: str
@@ -159,5 +159,5 @@ class TableAudit:
             "left_out": list(self.left_out),
             **({"verdict": self.verdict.as_dict()} if self.required else {}),
             **({"withheld": list(self.withheld), "released": list(self.released)} if self.withheld else {}),
-            **({} if self.stayed is None else {"stayed": [one._asdict() for one in self.stayed]}),
+            **({} if self.stayed is None else {"stayed": [asdict(word) for word in self.stayed]}),
         }

@@ -90,7 +90,7 @@ def table_audit_text(found: TableAudit, columns: int = WIDTH) -> str:
     if found.withheld:
         lines.append(hanging("  withheld  ", WITHHELD, columns))
     if found.stayed is not None:
-        words = ", ".join(f"{word} {times:,}" for word, times in found.stayed) or "none"
+        words = ", ".join(f"{stayed.word} {stayed.times:,}" for stayed in found.stayed) or "none"
         lines.append(hanging("  PRIVATE TEXT  ", f"words of names that stayed most: {words}", columns))
     lines.append(f"metrics in {found.metrics}")
     lines.append("These figures depend on the private text: not for sharing.")

@@ -25,7 +25,7 @@ from dptext_spark.errors import DPTextError
 from dptext_spark.model.compile import prepare
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.runtime.progress import Steps, by_default
-from dptext_spark.spark.auditing.pair_tables import WHOLE, PairTables, Tallies, limit_of, summed
+from dptext_spark.spark.auditing.pair_tables import LEVELS, WHOLE, PairTables, Tallies, limit_of
 from dptext_spark.spark.auditing.two_tables import (
     counted_keys,
     opened,
@@ -190,7 +190,7 @@ def _audit(plan: AuditPlan, spark: SparkSession, say: Steps, at_the_end: ExitSta
     job = PairTables(ship_for(spark, str(folder), plan.model), key, len(plan.columns), names, counted, wanted)
     how = f"one pass; a sample of about {100 * share:.3g} % of the records is looked at"
     with step(spark, say, "comparing the texts", how):
-        gathered = Tallies(summed(job.over(both[0].join(both[1], "row_key")), plan.internal).toArrow())
+        gathered = job.tallies(both[0].join(both[1], "row_key"))
     counts = {i: gathered.counts(i) for i in (WHOLE, *range(len(plan.columns)))}
     rows = counts[WHOLE]["rows"]
     require_matching(plan, keys._replace(both=rows))  # files may have changed since
@@ -239,9 +239,9 @@ def _new_id() -> str:
 def _consistency(found: Tallies) -> list[Metric]:
     """Return how many groups of equal words there are, and how many of them have more than one replacement."""
     return [
-        Metric(name, value)
-        for level, (groups, broken) in found.groups.items()
-        for name, value in ((f"{level}_groups", groups), (f"{level}_broken_groups", broken))
+        Metric(f"{level}_{name}", value)
+        for level, groups in ((level, found.groups[level]) for level in LEVELS)
+        for name, value in (("groups", groups.several), ("broken_groups", groups.broken))
     ]
 
 

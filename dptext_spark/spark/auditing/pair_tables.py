@@ -1,42 +1,39 @@
 """Pair the texts of two tables in workers, which return counts, keyed hashes and, of a sample, word ids.
 
-An audit takes one pass: whatever it wants of a batch leaves as rows of one form, told apart by `what`, of which equal ones are
-summed (:mod:`dptext_spark.spark.auditing.pair_tables`):
+An audit takes one pass. Each row of its result is one of `FINDINGS`, in the column of that name; the other columns are NULL.
+Equal findings are summed, and groups of equal words are counted, before anything reaches the driver.
 
-| what | number | field | values | n |
-|---|---|---|---|---|
-| COUNT | column, `WHOLE` of rows | place in `COUNT_FIELDS` | | what was counted |
-| STAYED | | | a: word | how often |
-| GROUP | place in `LEVELS` | | a: group of equal words; low, high: its replacement | words |
-| TOKENS | column | | a: record, b: words, c: outputs, d: drawn | 1 |
-| TEXT | `COMPARED`, `LEARNT`, both | tried on | a: source, b: table, c: record, d: label, f: attribute | 1 |
+A table of any tool is paired word by word (:func:`~dptext_spark.text.pair_tokens.pair`), and what does not fit is counted and
+left out. A run audits its own table: each text must be its source with words replaced, to the byte
+(:func:`~dptext_spark.text.pair_tokens.align`).
 
-TOKENS and TEXT have the key of their row: in `key` where it is a number, else in `e`. Texts, and words that stayed, leave a
-worker only where somebody asked for what needs them.
-
-What the one pass of an audit over both tables brings to the driver: equal rows summed, groups of words counted.
+Texts, and words that stayed, leave a worker only where somebody asked for what needs them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark import TaskContext
 from pyspark.sql import Column, DataFrame, Window, functions
 
-from dptext_spark.arrays import I32, I64, U64, Bools, Ids
+from dptext_spark.arrays import I64, U64, Bools, Ids
 from dptext_spark.audit.table.findings import StayedWord
 from dptext_spark.audit.table.metrics import COUNTS, FoundNames, kept_words, listed_counts, name_counts
+from dptext_spark.mechanisms.samplers import TableSampler
+from dptext_spark.mechanisms.samplers.table import TableSummary
 from dptext_spark.model.privatizer import Privatizer
-from dptext_spark.randomness.draws import RunKey, hash_keys, identify
-from dptext_spark.spark.errors import INVALID_UTF8, TaskError, code_of
-from dptext_spark.spark.udf.names import NO_NAMES, ShippedNames, names_of
+from dptext_spark.randomness.draws import KeyReference, RunKey, hash_keys, identify
+from dptext_spark.spark.errors import INVALID_UTF8, TaskError, code_of, worker_key
+from dptext_spark.spark.tables.paths import Elements, is_list, quoted
+from dptext_spark.spark.udf.names import NO_NAMES, ShippedNames, names_of, with_lists
 from dptext_spark.spark.udf.ship import Shipped, open_shipped
 from dptext_spark.text.pair_tokens import (
     DRAWN_WORD,
@@ -45,6 +42,7 @@ from dptext_spark.text.pair_tokens import (
     UNKNOWN_WORD,
     Pairing,
     Words,
+    align,
     pair,
     words_of,
 )
@@ -52,28 +50,94 @@ from dptext_spark.text.tokens import EDGE, UNKNOWN
 
 if TYPE_CHECKING:
     from pandas import DataFrame as PandasFrame
-    from pyspark.sql import DataFrame
 
+F: Any = functions  # its stubs leave out what Spark adds at run time
 PART_BYTES = 1 << 19
 WHOLE = -1  # the column number of what is counted over whole rows
-LEVELS = ("record", "dataset")
-COUNT_FIELDS = (*COUNTS, "unchanged", "with_words")
-COUNT, STAYED, GROUP, TOKENS, TEXT = range(5)
-VALUES = ("a", "b", "c", "d", "e", "f")
-COMPARED, LEARNT = 1, 2  # what a text is for
+RECORD, DATASET, SCOPES = "record", "dataset", "scopes"
+LEVELS = (RECORD, DATASET)
+MISFITS = "misfits"
+COUNT_FIELDS = (*COUNTS, "unchanged", "with_words", MISFITS)
 EVERY = 1 << 63  # as a limit: every scope
+MOST_STAYED = 20
+TEST = 5  # records of every so many-th hash are tried on
+
+
+@dataclass(frozen=True)
+class Count:
+    """How often a column has one of `COUNT_FIELDS`; `WHOLE` counts whole rows."""
+
+    column: int
+    name: str
+    n: int
+
+
+@dataclass(frozen=True)
+class Group:
+    """A keyed hash of a word within a scope, and one of its replacement, `n` times; of `SCOPES` a scope, without words."""
+
+    level: str
+    words: bytes
+    replacement: int
+    n: int
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """The tokens of a text, arrays as bytes, with the hash of its record; its row has the key `number` or `key`."""
+
+    record: bytes
+    column: int
+    number: int | None
+    key: bytes | None
+    words: bytes
+    outputs: bytes
+    drawn: bytes
+
+
+@dataclass(frozen=True)
+class Text:
+    """A row's texts of all columns as one, for which uses, and whether classifiers are tried on it; keys as of `Tokens`."""
+
+    number: int | None
+    key: bytes | None
+    compared: bool
+    learnt: bool
+    test: bool
+    plain: str
+    private: str
+    record: bytes
+    label: str | None
+    attribute: str | None
+
+
+@dataclass(frozen=True)
+class Groups:
+    """How many groups a level has, how many of them with two words or more, and with two replacements or more."""
+
+    level: str
+    n: int = 0
+    several: int = 0
+    broken: int = 0
+
+
+Finding = Count | StayedWord | Group | Tokens | Text | Groups
+_T = TypeVar("_T", bound=Finding)
+FINDINGS: dict[str, type[Finding]] = {
+    "count": Count, "stayed": StayedWord, "group": Group, "tokens": Tokens, "text": Text,
+}  # fmt: skip
+_TYPES = {"int": pa.int64(), "bool": pa.bool_(), "str": pa.string(), "bytes": pa.binary()}
+_SPARK = {"int": "bigint", "bool": "boolean", "str": "string", "bytes": "binary"}
+
+
+def _fields(kind: type[Finding], types: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    return [(field.name, types[str(field.type).removesuffix(" | None")]) for field in fields(kind)]
+
+
+_ARROW = {name: pa.struct(_fields(kind, _TYPES)) for name, kind in FINDINGS.items()}
 SCHEMA = ", ".join(
-    [
-        "what int, number int, field int, key bigint",
-        *(f"{name} binary" for name in VALUES),
-        "low bigint, high bigint, n bigint",
-    ]
-)
-_ARROW = pa.schema(
-    [
-        (field, {"int": pa.int32(), "bigint": pa.int64(), "binary": pa.binary()}[kind])
-        for field, kind in (field.split() for field in SCHEMA.split(", "))
-    ]
+    f"{name} struct<{', '.join(f'{field}: {spark}' for field, spark in _fields(kind, _SPARK))}>"
+    for name, kind in FINDINGS.items()
 )
 
 
@@ -82,9 +146,45 @@ def limit_of(share: float) -> int:
     return EVERY if share >= 1.0 else int(share * EVERY)
 
 
+def places_of(scope: pa.Array, key: RunKey) -> U64:
+    """Return where scopes lie in the order that samples of a key follow, uint64[n] below `EVERY`."""
+    return np.asarray(identify(scope, key, "audit sample")[:, 0] >> np.uint64(1))
+
+
+def sample_of(frame: DataFrame, key: RunKey, share: float) -> DataFrame:
+    """Return the rows of a keyed share of all scopes; all rows, without a pass through Python, where the share is 1."""
+    if share >= 1.0:
+        return frame
+    limit, delivered = np.uint64(limit_of(share)), key.delivered()
+
+    def sampled(scope: pd.Series) -> pd.Series:
+        scopes = pa.Array.from_pandas(scope)  # an empty one of strings has lost its type on the way
+        scopes = scopes.cast(pa.string()) if pa.types.is_null(scopes.type) else scopes
+        return pd.Series(places_of(scopes, worker_key(delivered)) < limit)
+
+    return frame.where(F.pandas_udf(sampled, "boolean")(F.col("scope")))
+
+
+def side_of(
+    frame: DataFrame,
+    side: str,
+    key: Column,
+    texts: Sequence[Column],
+    names: Sequence[str] = (),
+    *more: Column,
+) -> DataFrame:
+    """Return what is paired of a table: (row_key, s0, s1, ..., n0, n1, ..., more), of the output o0 and so on."""
+    return frame.select(
+        key.alias("row_key"),
+        *[text.alias(f"{side}{i}") for i, text in enumerate(texts)],
+        *[quoted(name).alias(f"n{i}") for i, name in enumerate(names)],
+        *more,
+    )
+
+
 @dataclass(frozen=True)
 class Wanted:
-    """What an audit wants beside its counts. Each limit is one of :func:`limit_of`; samples of one key hold each other.
+    """What an audit wants. Each limit is one of :func:`limit_of`; samples of one key hold each other.
 
     Attributes:
         sample: of the records whose words are grouped.
@@ -93,6 +193,7 @@ class Wanted:
         learnt: of those whose texts are learnt from.
         values: the columns of the label and the attribute, by the option that names them.
         stayed: whether the words of names that stayed are wanted.
+        exact: the level of a run that audits its own table: groups, texts that do not fit, and nothing else are wanted.
     """
 
     sample: int = 0
@@ -101,11 +202,15 @@ class Wanted:
     learnt: int = 0
     values: tuple[str, ...] = ()
     stayed: bool = False
+    exact: str | None = None
 
     @property
     def texts(self) -> int:
         """Of the records whose texts leave a worker."""
         return max(self.compared, self.learnt)
+
+
+_Pairs = Callable[[pa.RecordBatch], Iterator[pa.RecordBatch]]
 
 
 class _InvalidTextError(Exception):
@@ -136,7 +241,7 @@ class PairTables:
 
     Attributes:
         shipped: where the model is, whose tokenizer, words and policy count.
-        key: of the hashes; it is made for this audit alone.
+        key: of the hashes.
         columns: how many text columns there are.
         names: the lists of names that the run was given; their entries are no words.
         counted: a list of names that are counted.
@@ -144,7 +249,7 @@ class PairTables:
     """
 
     shipped: Shipped
-    key: RunKey
+    key: RunKey | KeyReference
     columns: int
     names: ShippedNames = NO_NAMES
     counted: ShippedNames = NO_NAMES
@@ -155,12 +260,13 @@ class PairTables:
         context = TaskContext.get()
         partition, number = context.partitionId() if context is not None else 0, 0
         try:
-            privatizer = open_shipped(self.shipped)
+            model, key = open_shipped(self.shipped), worker_key(self.key)
+            each = self._exact_pairs(model, key) if self.wanted.exact else partial(self._audit, model, key)
             for batch in stream:
                 for part in _parts_of(batch):
-                    yield from self._audit(privatizer, part)
+                    yield from each(part)
                 number += 1
-        except GeneratorExit:
+        except (GeneratorExit, TaskError):
             raise
         except _InvalidTextError as error:
             raise TaskError(INVALID_UTF8, partition, number, error.rows) from None
@@ -178,86 +284,129 @@ class PairTables:
             columns += [functions.col(name) for name in self.wanted.values]
         return frame.select("scope", *columns).mapInArrow(self, SCHEMA)
 
-    def _paired(self, privatizer: Privatizer, batch: pa.RecordBatch) -> Iterator[Paired]:
+    def tallies(self, frame: DataFrame) -> Tallies:
+        """Map the rows of both tables, see :meth:`over`, and bring to the driver what is counted and gathered."""
+        return Tallies(summed(self.over(frame), self.wanted.stayed).toArrow())
+
+    def _names_in(self, batch: pa.RecordBatch) -> list[pa.Array]:
+        return [batch.column(f"n{i}") for i in range(len(self.names.columns))]
+
+    def _exact_pairs(self, privatizer: Privatizer, key: RunKey) -> _Pairs:
+        """Return what pairs the texts of a batch with those that a run made of them."""
+        plain, hashing = _unchanging(privatizer), hash_keys(key.derive("audit words", length=16))
+        level, masks = str(self.wanted.exact), privatizer.budget is not None
+
+        def pairs(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+            scope = identify(batch.column("scope"), key, "audit scope")
+            yield from _groups(SCOPES, scope, np.zeros(len(scope), np.uint64))
+            listing = with_lists(plain, self.names, self._names_in(batch), key)
+            for i in range(self.columns):
+                source, output = (_elements(batch.column(f"{side}{i}")) for side in "so")
+                same = (np.diff(source.bounds) == np.diff(output.bounds)) & (source.null == output.null)
+                texts, written = (side.texts.filter(pa.array(same[side.rows])) for side in (source, output))
+                rows = source.rows[same[source.rows]]
+                ids = pa.array(np.arange(len(texts)))
+                shaped, _, placed = listing.of_rows(rows).privatize_with_spans(
+                    texts, column="", row_ids=ids, key=key
+                )
+                words, replacements, text, fits = align(
+                    privatizer.engine, shaped, written, hashing, placed, masks_words=masks
+                )
+                yield from _groups(level, words, replacements, scope[rows[text]])
+                fits &= _valid(texts) == _valid(written)
+                yield _counts_of(i, {MISFITS: int((~fits).sum()) + int((~same).sum())})
+
+        return pairs
+
+    def _paired(self, privatizer: Privatizer, key: RunKey, batch: pa.RecordBatch) -> Iterator[Paired]:
         """Pair the texts of each column."""
-        keys = hash_keys(self.key.derive("table audit words", length=16))
-        held = [batch.column(f"n{i}") for i in range(len(self.names.columns))]
-        names = names_of(self.names, held, self.key)
+        hashing = hash_keys(key.derive("audit words", length=16))
+        names = names_of(self.names, self._names_in(batch), key)
         engines = [privatizer.engine] * 2
         if names is not None:
-            engines = [privatizer.with_names(one).engine for one in (names, replace(names, masked=True))]
+            engines = [
+                privatizer.with_names(looked_for).engine
+                for looked_for in (names, replace(names, masked=True))
+            ]
         for i in range(self.columns):
             texts, written = batch.column(f"s{i}"), batch.column(f"o{i}")
             source, output = (
-                words_of(engine, side, keys) for engine, side in zip(engines, (texts, written), strict=True)
+                words_of(engine, side, hashing)
+                for engine, side in zip(engines, (texts, written), strict=True)
             )
             invalid = int((source.invalid | output.invalid).sum())
             if invalid:
                 raise _InvalidTextError(invalid)
             pairing = pair(source, output)
-            both = _held(texts) == _held(written)
+            valid = _valid(texts) == _valid(written)
             row = np.repeat(np.arange(len(batch)), np.diff(source.bounds))
-            aligned = (pairing.partner >= 0) & both[row]
+            aligned = (pairing.partner >= 0) & valid[row]
             same = np.zeros(len(aligned), np.bool_)
             same[aligned] = (source.form[aligned] == output.form[pairing.partner[aligned]]).all(axis=1)
-            equal = np.asarray(pc.equal(texts, written).fill_null(False)) | (~_held(texts) & both)
-            yield Paired(source, output, texts, pairing, aligned, same, pairing.rows & both, equal)
+            equal = np.asarray(pc.equal(texts, written).fill_null(False)) | (~_valid(texts) & valid)
+            yield Paired(source, output, texts, pairing, aligned, same, pairing.rows & valid, equal)
 
-    def _audit(self, privatizer: Privatizer, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        yield from self._counts(privatizer, batch)
-        # 63 of the bits that `sample_of` looks at.
-        place = identify(batch.column("scope"), self.key, "audit sample")[:, 0] >> np.uint64(1)
-        chosen = place < np.uint64(self.wanted.sample)
-        if chosen.any():
-            yield from self._sampled(privatizer, batch.filter(pa.array(chosen)))
-        uses = np.zeros(len(batch), np.int32)
-        for use, limit in ((COMPARED, self.wanted.compared), (LEARNT, self.wanted.learnt)):
-            uses[place < np.uint64(limit)] |= use
-        if uses.any():
-            yield self._texts(batch.filter(pa.array(uses > 0)), uses[uses > 0])
+    def _audit(self, privatizer: Privatizer, key: RunKey, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        yield from self._counts(privatizer, key, batch)
+        place = places_of(batch.column("scope"), key)
+        sampled = place < np.uint64(self.wanted.sample)
+        if sampled.any():
+            yield from self._sampled(privatizer, key, batch.filter(pa.array(sampled)))
+        compared, learnt = (place < np.uint64(limit) for limit in (self.wanted.compared, self.wanted.learnt))
+        used = compared | learnt
+        if used.any():
+            yield self._texts(batch.filter(pa.array(used)), compared[used], learnt[used])
 
-    def _counts(self, privatizer: Privatizer, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    def _counts(self, privatizer: Privatizer, key: RunKey, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         equal, with_words = np.ones(len(batch), np.bool_), np.zeros(len(batch), np.bool_)
-        listed = names_of(self.counted, [], self.key)
-        for i, found in enumerate(self._paired(privatizer, batch)):
-            kind, aligned, same = found.source.kind, found.aligned, found.same
+        listed = names_of(self.counted, [], key)
+        for i, paired in enumerate(self._paired(privatizer, key, batch)):
+            kind, aligned, same = paired.source.kind, paired.aligned, paired.same
             word = kind != NO_WORD
             kinds = {"drawn": DRAWN_WORD, "unknown": UNKNOWN_WORD, "numbers": NUMBER}
-            names = FoundNames.of(found.texts)
+            names = FoundNames.of(paired.texts)
             counts = {
                 "rows": len(batch),
-                "rows_not_aligned": int((~found.rows).sum()),
+                "rows_not_aligned": int((~paired.rows).sum()),
                 "words": int((aligned & word).sum()),
                 "words_not_aligned": int((~aligned & word).sum()),
                 "same": int((same & word).sum()),
                 **{name: int((aligned & (kind == code)).sum()) for name, code in kinds.items()},
                 **{f"{name}_same": int((same & (kind == code)).sum()) for name, code in kinds.items()},
-                **name_counts(names, found.source, aligned, same),
+                **name_counts(names, paired.source, aligned, same),
             }
             if listed is not None:
-                counts |= listed_counts(listed, found.texts, found.source, aligned, same)
-            yield _count_rows(i, counts)
+                counts |= listed_counts(listed, paired.texts, paired.source, aligned, same)
+            yield _counts_of(i, counts)
             if self.wanted.stayed:
-                words, n = kept_words(names, found.source, aligned, same)
-                yield _tagged(STAYED, n, a=words)
-            equal &= found.equal
+                words, times = kept_words(names, paired.source, aligned, same)
+                yield _rows("stayed", len(words), word=words, times=times)
+            equal &= paired.equal
             drawn = np.append(0, np.cumsum(kind == DRAWN_WORD))
-            with_words |= np.diff(drawn[found.source.bounds]) > 0
+            with_words |= np.diff(drawn[paired.source.bounds]) > 0
         whole = {
             "rows": len(batch),
             "unchanged": int((equal & with_words).sum()),
             "with_words": int(with_words.sum()),
         }
-        yield _count_rows(WHOLE, whole)
+        yield _counts_of(WHOLE, whole)
 
-    def _sampled(self, privatizer: Privatizer, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        scope = identify(batch.column("scope"), self.key, "table audit scope")
-        for i, found in enumerate(self._paired(privatizer, batch)):
-            yield from _groups(scope, found)
+    def _sampled(
+        self, privatizer: Privatizer, key: RunKey, batch: pa.RecordBatch
+    ) -> Iterator[pa.RecordBatch]:
+        scope = identify(batch.column("scope"), key, "audit scope")
+        for i, paired in enumerate(self._paired(privatizer, key, batch)):
+            # Words that a hyphen or an apostrophe joins to others may end elsewhere in the output.
+            alone = paired.aligned & paired.pairing.alone
+            at = np.flatnonzero(alone & np.isin(paired.source.kind, (DRAWN_WORD, UNKNOWN_WORD)))
+            row = np.repeat(np.arange(len(scope)), np.diff(paired.source.bounds))[at]
+            released = np.bitwise_xor.reduce(paired.output.form[paired.pairing.partner[at]], axis=1)
+            for level in LEVELS:
+                yield from _groups(level, paired.source.form[at], released, scope[row])
             if self.wanted.tokens:
-                yield _tokens(_hashes(scope), _key_of(batch), i, found, len(privatizer.vocabulary))
+                yield _tokens(_hashes(scope), _key_of(batch), i, paired, len(privatizer.vocabulary))
 
-    def _texts(self, batch: pa.RecordBatch, uses: I32) -> pa.RecordBatch:
+    def _texts(self, batch: pa.RecordBatch, compared: Bools, learnt: Bools) -> pa.RecordBatch:
         """Return the texts of rows, of all columns as one, beside what is known of them."""
         kind = pa.large_string()
         plain, private = (
@@ -267,16 +416,10 @@ class PairTables:
             )
             for side in "so"
         )  # fmt: skip
-        values = {place: batch.column(n) for place, n in _PLACES.items() if n in self.wanted.values}
-        tried = np.asarray(batch.column("test").to_numpy(zero_copy_only=False), np.int32)
-        return _tagged(
-            TEXT, np.ones(len(batch), np.int64), number=uses, field=tried, a=plain, b=private, c=batch.column("record"),
-            **_key_of(batch), **values,
+        return _rows(
+            "text", len(batch), compared=compared, learnt=learnt, test=batch.column("test"), plain=plain, private=private,
+            record=batch.column("record"), **_key_of(batch), **{name: batch.column(name) for name in self.wanted.values},
         )  # fmt: skip
-
-
-_PLACES = {"d": "label", "f": "attribute"}
-TEST = 5  # records of every so many-th hash are tried on
 
 
 def tried_on(record: Column) -> Column:
@@ -284,35 +427,61 @@ def tried_on(record: Column) -> Column:
     return functions.pmod(functions.xxhash64(record), functions.lit(TEST)) == 0
 
 
-def _groups(scope: U64, found: Paired) -> Iterator[pa.RecordBatch]:
-    """Yield the groups of equal words of each level with their replacements, equal pairs of a batch once."""
-    row = np.repeat(np.arange(len(scope)), np.diff(found.source.bounds))
-    # Words that a hyphen or an apostrophe joins to others may end elsewhere in the output.
-    at = np.flatnonzero(
-        found.aligned & found.pairing.alone & np.isin(found.source.kind, (DRAWN_WORD, UNKNOWN_WORD))
+def _unchanging(privatizer: Privatizer) -> Privatizer:
+    """Return a privatizer that changes no word, but gaps, case and identifiers as the policy does."""
+    policy, size = replace(privatizer.policy, oov="keep", numbers="keep"), len(privatizer.vocabulary)
+    identity = TableSampler.of(
+        np.arange(size, dtype=np.int32)[:, None],
+        np.ones((size, 1)),
+        privatizer.sampler.guarantee,
+        TableSummary(),
     )
-    replacement = found.output.form[found.pairing.partner[at]]
-    form = found.source.form[at]
-    for level, groups in enumerate((form ^ scope[row[at]], form)):
-        pairs, n = np.unique(np.concatenate([groups, replacement], axis=1), axis=0, return_counts=True)
-        low, high = (np.ascontiguousarray(half).view(np.int64) for half in pairs[:, 2:].T)
-        yield _tagged(GROUP, n, number=level, a=_hashes(pairs[:, :2]), low=low, high=high)
+    return replace(
+        privatizer,
+        sampler=identity,
+        policy=policy,
+        consistency="token",
+        fingerprint="unchanging",
+        selector=None,
+    )
+
+
+def _elements(texts: pa.Array) -> Elements:
+    """Return the texts of a column: of its lists, or one a row."""
+    if is_list(texts.type):
+        return Elements.of(texts)
+    return Elements(texts, np.arange(len(texts) + 1), np.zeros(len(texts), np.bool_))
+
+
+def _groups(level: str, words: U64, replacements: U64, scope: U64 | None = None) -> Iterator[pa.RecordBatch]:
+    """Yield the groups of equal words of a level with their replacements, equal pairs once.
+
+    Args:
+        level: one of `LEVELS`, or `SCOPES`.
+        words: uint64[n, 2], their hashes.
+        replacements: uint64[n], those of what stands in their place.
+        scope: uint64[n, 2], whose words they are; at level record a word of another scope is another one.
+    """
+    groups = words ^ scope if level == RECORD and scope is not None else words
+    pairs, n = np.unique(np.column_stack([groups, replacements]), axis=0, return_counts=True)
+    replacement = np.ascontiguousarray(pairs[:, 2]).view(np.int64)
+    yield _rows("group", len(n), level=level, words=_hashes(pairs[:, :2]), replacement=replacement, n=n)
 
 
 def _key_of(batch: pa.RecordBatch) -> dict[str, pa.Array]:
     """Return the keys of rows in the column that holds them."""
     key = batch.column("row_key")
-    return {"key" if pa.types.is_integer(key.type) else "e": key}
+    return {"number" if pa.types.is_integer(key.type) else "key": key}
 
 
 def _tokens(
-    scope: pa.Array, key: dict[str, pa.Array], column: int, found: Paired, words_of_model: int
+    scope: pa.Array, key: dict[str, pa.Array], column: int, paired: Paired, words_of_model: int
 ) -> pa.RecordBatch:
     """Return the tokens of texts, each with its record and its key."""
-    source, partner = found.source, found.pairing.partner
-    released = found.output.numbers[np.maximum(partner, 0)] if len(found.output.ids) else EDGE
-    outputs = np.where(found.aligned, released, EDGE)
-    drawn = found.aligned & (source.kind == DRAWN_WORD) & (outputs >= 0)
+    source, partner = paired.source, paired.pairing.partner
+    released = paired.output.numbers[np.maximum(partner, 0)] if len(paired.output.ids) else EDGE
+    outputs = np.where(paired.aligned, released, EDGE)
+    drawn = paired.aligned & (source.kind == DRAWN_WORD) & (outputs >= 0)
     drawn &= outputs < words_of_model
     # A text begins with an edge, and so does what follows punctuation.
     bounds = source.bounds
@@ -323,12 +492,12 @@ def _tokens(
     words, out = np.full(size, EDGE, np.int32), np.full(size, EDGE, np.int32)
     flags = np.zeros(size, np.bool_)
     # A word that did not stay and was not drawn, or could not be aligned, is not to be seen in the table.
-    seen = np.where(drawn | found.same, source.ids, UNKNOWN)
-    words[place], out[place], flags[place] = seen, outputs, drawn
+    words[place] = np.where(drawn | paired.same, source.ids, UNKNOWN)
+    out[place], flags[place] = outputs, drawn
     ends = np.append(0, np.cumsum(edge))[bounds] + bounds
-    return _tagged(
-        TOKENS, np.ones(len(scope), np.int64), number=column, a=scope, b=_parts(words, ends), c=_parts(out, ends),
-        d=_parts(flags, ends), **key,
+    return _rows(
+        "tokens", len(scope), record=scope, column=column, words=_parts(words, ends), outputs=_parts(out, ends),
+        drawn=_parts(flags, ends), **key,
     )  # fmt: skip
 
 
@@ -339,35 +508,27 @@ def _parts_of(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         yield batch.slice(start, step)
 
 
-def _count_rows(column: int, counts: Mapping[str, int]) -> pa.RecordBatch:
-    held = {COUNT_FIELDS.index(name): n for name, n in counts.items() if n}
-    return _tagged(
-        COUNT, np.array([*held.values()], np.int64), number=column, field=np.array([*held], np.int64)
-    )
+def _counts_of(column: int, counts: Mapping[str, int]) -> pa.RecordBatch:
+    counted = {name: n for name, n in counts.items() if n}
+    names, numbers = pa.array([*counted], pa.string()), np.array([*counted.values()], np.int64)
+    return _rows("count", len(counted), column=column, name=names, n=numbers)
 
 
-def _tagged(
-    what: int, n: I64 | pa.Array, *, number: int | I64 | I32 = 0, field: int | I64 | I32 = 0, **values: pa.Array | I64
-) -> pa.RecordBatch:  # fmt: skip
-    """Return rows of an audit: int64[rows] `n`, and what else they hold; what is not named is 0 or NULL."""
-    size = len(n)
-    held = {
-        "what": np.full(size, what, np.int32),
-        "number": np.broadcast_to(number, size).astype(np.int32),
-        "field": np.broadcast_to(field, size).astype(np.int32),
-        "n": n,
-        **values,
-    }
-    return pa.RecordBatch.from_arrays(
-        [
-            pa.array(held[one.name]).cast(one.type) if one.name in held else pa.nulls(size, one.type)
-            for one in _ARROW
-        ],
-        schema=_ARROW,
-    )
+def _rows(name: str, size: int, /, **values: Any) -> pa.RecordBatch:
+    """Return so many findings of one name, each value an array or the same for all; what is not given is NULL."""
+    arrays = []
+    for field in _ARROW[name]:
+        value = values.get(field.name)
+        if isinstance(value, np.ndarray | pa.Array):
+            arrays.append(pa.array(value).cast(field.type))
+        else:
+            arrays.append(pa.repeat(pa.scalar(value, field.type), size))
+    findings = pa.StructArray.from_arrays(arrays, fields=list(_ARROW[name]))
+    columns = [findings if other == name else pa.nulls(size, kind) for other, kind in _ARROW.items()]
+    return pa.RecordBatch.from_arrays(columns, names=[*_ARROW])
 
 
-def _held(texts: pa.Array) -> Bools:
+def _valid(texts: pa.Array) -> Bools:
     return np.asarray(texts.is_valid(), np.bool_)
 
 
@@ -382,43 +543,39 @@ def _parts(values: Ids | Bools | U64, ends: I64) -> pa.Array:
     return pa.Array.from_buffers(pa.binary(), len(ends) - 1, [None, offsets, pa.py_buffer(raw.tobytes())])
 
 
-F: Any = functions  # its stubs leave out what Spark adds at run time
-MOST_STAYED = 20
-_KEY = ("key", "e")  # where the key of a row is
-
-
 def summed(rows: DataFrame, stayed: bool) -> DataFrame:
-    """Sum equal rows; of groups of equal words count those of two words or more, and those with two replacements.
+    """Sum equal findings, and count groups of equal words.
 
     Args:
-        rows: of an audit, see :mod:`dptext_spark.spark.auditing.pair_tables`.
+        rows: of `SCHEMA`.
         stayed: whether words that stayed are among them, of which the `MOST_STAYED` most frequent are kept.
 
     Returns:
-        (what, number, field, key, a, ..., f, n, broken); of a group `n` and `broken` count groups, and `a` is NULL.
+        The columns of `SCHEMA`, but in place of `group` there is `groups`, see :class:`Groups`.
     """
-    numbers, group = ["what", "number", "field", "key"], F.col("what") == GROUP
-    ends = [
-        end(half).alias(f"{name}_{half}")
-        for half in ("low", "high")
-        for name, end in (("min", F.min), ("max", F.max))
-    ]
-    each = rows.groupBy(*numbers, *VALUES).agg(F.sum("n").alias("n"), *ends)
-    several = group & (F.col("n") > 1)
-    differ = (F.col("min_low") != F.col("max_low")) | (F.col("min_high") != F.col("max_high"))
-    of_groups = each.select(
-        *numbers,
-        F.when(~group, F.col("a")).alias("a"),
-        *VALUES[1:],
-        F.when(group, several.cast("long")).otherwise(F.col("n")).alias("n"),
-        F.when(several & differ, 1).otherwise(0).cast("long").alias("broken"),
+    names = {"column": "count.column", "name": "count.name", "word": "stayed.word", "level": "group.level"}
+    keys = [F.col(path).alias(name) for name, path in names.items()] + [F.col("tokens"), F.col("text")]
+    replacement, n = F.col("group.replacement"), F.coalesce("count.n", "stayed.times", "group.n")
+    each = rows.groupBy(*keys, F.col("group.words").alias("words")).agg(
+        F.sum(n).alias("n"), (F.min(replacement) != F.max(replacement)).alias("differ")
     )
-    found = of_groups.groupBy(*numbers, *VALUES).agg(F.sum("n").alias("n"), F.sum("broken").alias("broken"))
-    if not stayed:
-        return found
-    place = F.row_number().over(Window.partitionBy("what").orderBy(F.desc("n"), "a"))
-    ranked = found.withColumn("place", place)
-    return ranked.where((F.col("what") != STAYED) | (F.col("place") <= MOST_STAYED)).drop("place")
+    # Sums may be NULL, as Arrow wants a field of a struct that may be: counts may not.
+    flags = {"n": F.lit(True), "several": F.col("n") > 1, "broken": F.col("differ")}
+    whole = each.groupBy(*names, "tokens", "text").agg(
+        F.sum("n").alias("times"), *[F.sum(flag.cast("long")).alias(name) for name, flag in flags.items()]
+    )
+    is_word = F.col("word").isNotNull()
+    if stayed:
+        place = F.row_number().over(Window.partitionBy(is_word).orderBy(F.desc("times"), "word"))
+        whole = whole.withColumn("place", place).where(~is_word | (F.col("place") <= MOST_STAYED))
+    count = F.struct("column", "name", F.col("times").alias("n"))
+    return whole.select(
+        F.when(F.col("name").isNotNull(), count).alias("count"),
+        F.when(is_word, F.struct("word", "times")).alias("stayed"),
+        F.when(F.col("level").isNotNull(), F.struct("level", "n", "several", "broken")).alias("groups"),
+        "tokens",
+        "text",
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -431,52 +588,39 @@ class Tallies:
 
     rows: pa.Table
 
-    @cached_property
-    def _numbers(self) -> I64:
-        """int64[rows, 5], each (what, number, field, n, broken)."""
-        names = ("what", "number", "field", "n", "broken")
-        columns = [np.asarray(self.rows.column(name).to_numpy(), np.int64) for name in names]
-        return np.stack(columns, axis=1).reshape(-1, len(names))
-
-    def _of(self, what: int) -> I64:
-        return np.asarray(self._numbers[self._numbers[:, 0] == what])
-
     def counts(self, column: int) -> dict[str, int]:
         """Return the counts of a column, or of whole rows, by `COUNT_FIELDS`."""
-        found = dict.fromkeys(COUNT_FIELDS, 0)
-        for _, number, field, n, _ in self._of(COUNT).tolist():
-            if number == column:
-                found[COUNT_FIELDS[field]] = n
-        return found
+        counted = {count.name: count.n for count in self._of("count", Count) if count.column == column}
+        return {**dict.fromkeys(COUNT_FIELDS, 0), **counted}
 
     @property
-    def groups(self) -> dict[str, tuple[int, int]]:
-        """Of each level how many groups of equal words there are, and how many have more than one replacement."""
-        found = {LEVELS[number]: (n, broken) for _, number, _, n, broken in self._of(GROUP).tolist()}
-        return {level: found.get(level, (0, 0)) for level in LEVELS}
+    def groups(self) -> dict[str, Groups]:
+        """The groups of equal words of each level, and the scopes."""
+        counted = {groups.level: groups for groups in self._of("groups", Groups)}
+        return {level: counted.get(level, Groups(level)) for level in (*LEVELS, SCOPES)}
 
     @property
     def stayed(self) -> tuple[StayedWord, ...]:
         """The words that stayed most, the most frequent first: private text."""
-        rows = self._rows(STAYED).sort_by([("n", "descending"), ("a", "ascending")])
-        words, numbers = rows.column("a").cast(pa.string()).to_pylist(), rows.column("n").to_pylist()
-        return tuple(StayedWord(word, n) for word, n in zip(words, numbers, strict=True))
+        words = self._of("stayed", StayedWord)
+        return tuple(sorted(words, key=lambda word: (-word.times, word.word)))
 
     @property
     def tokens(self) -> PandasFrame:
         """The tokens of each text of the sample; those of a record by column, and by the key of their rows."""
-        rows = self._rows(TOKENS).sort_by([(name, "ascending") for name in ("a", "number", *_KEY)])
-        names = {"a": "record", "b": "words", "c": "outputs", "d": "drawn"}
-        return rows.select(list(names)).rename_columns(list(names.values())).to_pandas()
+        rows = self._table("tokens", "record", "column", "number", "key")
+        return rows.select(["record", "words", "outputs", "drawn"]).to_pandas()
 
-    def texts(self, use: int) -> pa.Table:
-        """Return the texts that serve a use, by the key of their rows: (plain, private, label, attribute, record, test)."""
-        rows = self._rows(TEXT)
-        rows = rows.filter(pa.array((rows.column("number").to_numpy() & use) > 0))
-        rows = rows.sort_by([(name, "ascending") for name in _KEY])
-        names = {"a": "plain", "b": "private", "d": "label", "f": "attribute"}
-        found = {name: rows.column(place).cast(pa.large_string()) for place, name in names.items()}
-        return pa.table({**found, "record": rows.column("c"), "test": pc.equal(rows.column("field"), 1)})
+    @property
+    def texts(self) -> pa.Table:
+        """The texts of the sample by the key of their rows, see :class:`Text`."""
+        return self._table("text", "number", "key")
 
-    def _rows(self, what: int) -> pa.Table:
-        return self.rows.filter(pc.equal(self.rows.column("what"), what))
+    def _of(self, name: str, kind: type[_T]) -> list[_T]:
+        return [kind(**row) for row in self.rows.column(name).drop_null().to_pylist()]
+
+    def _table(self, name: str, *order: str) -> pa.Table:
+        findings = self.rows.column(name).drop_null()
+        batches = [pa.RecordBatch.from_struct_array(chunk) for chunk in findings.chunks]
+        schema = pa.schema(list(findings.type))
+        return pa.Table.from_batches(batches, schema).sort_by([(field, "ascending") for field in order])

@@ -18,9 +18,10 @@ from dptext_spark.config.sections import Input
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.model.tables.delta_log import Commit, our_commits
+from dptext_spark.spark.auditing.pair_tables import side_of
 from dptext_spark.spark.job.checks import require_key
 from dptext_spark.spark.tables.identity import has_row_index
-from dptext_spark.spark.tables.paths import Path, paths_of, quoted
+from dptext_spark.spark.tables.paths import paths_of, quoted
 from dptext_spark.spark.tables.tables import Target, check_text_columns, checked_records, history, read_input
 from dptext_spark.spark.tables.tables import opened as opened_at
 from dptext_spark.spark.udf.column import key_column
@@ -121,24 +122,16 @@ def require_the_model(plan: AuditPlan, privatizer: Privatizer, tables: TwoTables
 
 
 def sides(plan: AuditPlan, tables: TwoTables, names: tuple[str, ...] = ()) -> tuple[DataFrame, DataFrame]:
-    """Return (scope, row_key, s0, ..., n0, ..., label, attribute) of the source and (row_key, o0, ...) of the table.
+    """Return (row_key, s0, ..., n0, ..., scope, label, attribute) of the source and (row_key, o0, ...) of the table.
 
     `names` are the columns of the source that hold names, n0 and so on.
     """
     of_table, of_source = row_keys(plan, tables)
     scope = key_column(tables.source, plan.record_key, "record_key") if plan.record_key else of_source
-    source = tables.source.select(
-        scope.alias("scope"),
-        of_source.alias("row_key"),
-        *[path.joined.cast("string").alias(f"s{i}") for i, path in enumerate(_texts(tables.source, plan))],
-        *[quoted(name).alias(f"n{i}") for i, name in enumerate(names)],
-        *[value_of(tables.source, name, field) for field, name in plan.values.items()],
-    )
-    table = tables.table.select(
-        of_table.alias("row_key"),
-        *[path.joined.cast("string").alias(f"o{i}") for i, path in enumerate(_texts(tables.table, plan))],
-    )
-    return source, table
+    values = [value_of(tables.source, name, field) for field, name in plan.values.items()]
+    plain, private = (_texts(frame, plan) for frame in (tables.source, tables.table))
+    source = side_of(tables.source, "s", of_source, plain, names, scope.alias("scope"), *values)
+    return source, side_of(tables.table, "o", of_table, private)
 
 
 def row_keys(plan: AuditPlan, tables: TwoTables) -> tuple[Column, Column]:
@@ -163,9 +156,9 @@ def row_keys(plan: AuditPlan, tables: TwoTables) -> tuple[Column, Column]:
     return keys[0], keys[1]
 
 
-def _texts(frame: DataFrame, plan: AuditPlan) -> list[Path]:
+def _texts(frame: DataFrame, plan: AuditPlan) -> list[Column]:
     """Find the texts of one table; those of an array or a map are compared as one text, a line each."""
-    return paths_of(frame.schema, plan.columns)
+    return [path.joined.cast("string") for path in paths_of(frame.schema, plan.columns)]
 
 
 def value_of(source: DataFrame, name: str, field: str) -> Column:

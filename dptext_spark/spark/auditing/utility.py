@@ -33,7 +33,7 @@ from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.model.compile import load_lexicon
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.runtime.progress import Steps
-from dptext_spark.spark.auditing.pair_tables import COMPARED, LEARNT, Tallies, Wanted, limit_of
+from dptext_spark.spark.auditing.pair_tables import Tallies, Wanted, limit_of
 from dptext_spark.spark.auditing.two_tables import value_of
 from dptext_spark.spark.job.beside import step
 
@@ -85,7 +85,7 @@ def use_of(plan: AuditPlan, privatizer: Privatizer, found: Tallies, say: Steps) 
     """
     parts = [_compared(plan, privatizer, found, say)]
     if plan.values:
-        parts.append(_parts(plan, found.texts(LEARNT), say))
+        parts.append(_parts(plan, _for_use(found, "learnt"), say))
     measured = Findings()
     for option, part in chain.from_iterable(parts):
         try:
@@ -99,7 +99,7 @@ def _compared(plan: AuditPlan, privatizer: Privatizer, found: Tallies, say: Step
     """Yield how texts of the sample are compared, each with a name for what is left out."""
     if not (plan.similarity or plan.encoder or plan.masked_model):
         return
-    texts = _both(found.texts(COMPARED))
+    texts = _both(_for_use(found, "compared"))
     if plan.similarity:
         say("comparing the texts of a sample")
         yield "similarity", lambda: similarity(privatizer.engine, _vectors(plan, privatizer), texts)
@@ -138,6 +138,11 @@ def _vectors(plan: AuditPlan, privatizer: Privatizer) -> F32 | None:
         return None
     same = lexicon.vocabulary.strings().equals(privatizer.vocabulary.strings())
     return lexicon.vectors if same else None
+
+
+def _for_use(found: Tallies, use: str) -> pa.Table:
+    texts = found.texts
+    return texts.filter(texts.column(use))
 
 
 def _both(table: pa.Table) -> Both[Sequence[str]]:

@@ -5,44 +5,45 @@ from __future__ import annotations
 import random
 from collections import Counter, defaultdict
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import Any
 
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from dptext_spark.randomness.draws import RunKey, identify
-from dptext_spark.spark.auditing import pair_tables
+from dptext_spark.audit.table.findings import StayedWord
+from dptext_spark.randomness.draws import RunKey
 from dptext_spark.spark.auditing.pair_tables import (
-    COMPARED,
-    COUNT,
     COUNT_FIELDS,
-    GROUP,
-    LEARNT,
+    FINDINGS,
     LEVELS,
     MOST_STAYED,
     SCHEMA,
-    STAYED,
-    TEXT,
-    TOKENS,
+    SCOPES,
     WHOLE,
+    Count,
+    Finding,
+    Group,
+    Groups,
     Tallies,
+    Text,
+    Tokens,
+    limit_of,
+    places_of,
+    sample_of,
     summed,
 )
-from dptext_spark.spark.job.consistency import sample_of
-
-FIELDS = [field.split()[0] for field in SCHEMA.split(", ")]
 
 
-def row(what: int, n: int = 1, **held: Any) -> tuple[Any, ...]:
-    values = {"what": what, "number": 0, "field": 0, "n": n, **held}
-    return tuple(values.get(name) for name in FIELDS)
+def row(finding: Finding) -> dict[str, Any]:
+    return {name: asdict(finding) if isinstance(finding, kind) else None for name, kind in FINDINGS.items()}
 
 
 @pytest.fixture
 def gathered(spark: SparkSession) -> Callable[..., Tallies]:
-    def gather(rows: list[tuple[Any, ...]], stayed: bool = False) -> Tallies:
-        frame = spark.createDataFrame(rows, SCHEMA).repartition(3)
+    def gather(findings: list[Finding], stayed: bool = False) -> Tallies:
+        frame = spark.createDataFrame([*map(row, findings)], SCHEMA).repartition(3)
         return Tallies(summed(frame, stayed).toArrow())
 
     return gather
@@ -50,65 +51,78 @@ def gathered(spark: SparkSession) -> Callable[..., Tallies]:
 
 def test_equal_rows_are_summed_and_groups_counted_as_plain_python_does(gathered) -> None:
     draw = random.Random(3)
-    pairs = [
-        (draw.randrange(2), bytes([draw.randrange(30)]) * 16, *(int(draw.random() < 0.1) for _ in range(2)))
+    levels = (*LEVELS, SCOPES)
+    groups = [
+        Group(
+            draw.choice(levels),
+            bytes([draw.randrange(30)]) * 16,
+            int(draw.random() < 0.1),
+            draw.randrange(1, 3),
+        )
         for _ in range(150)
     ]
-    places = [(draw.choice((WHOLE, 0, 1)), draw.randrange(5), draw.randrange(1, 9)) for _ in range(60)]
-    words = [(f"word{draw.randrange(40)}".encode(), draw.randrange(1, 4)) for _ in range(200)]
-    found = gathered(
-        [
-            *(row(GROUP, number=level, a=group, low=low, high=high) for level, group, low, high in pairs),
-            *(row(COUNT, n, number=column, field=field) for column, field, n in places),
-            *(row(STAYED, n, a=word) for word, n in words),
-        ],
-        stayed=True,
-    )  # fmt: skip
-    sizes: Counter[tuple[int, bytes]] = Counter()
+    counts = [
+        Count(draw.choice((WHOLE, 0, 1)), draw.choice(COUNT_FIELDS), draw.randrange(1, 9)) for _ in range(60)
+    ]
+    words = [StayedWord(f"word{draw.randrange(40)}", draw.randrange(1, 4)) for _ in range(200)]
+    found = gathered([*groups, *counts, *words], stayed=True)
+    sizes: Counter[tuple[str, bytes]] = Counter()
     replacements = defaultdict(set)
-    for level, group, low, high in pairs:
-        sizes[level, group] += 1
-        replacements[level, group].add((low, high))
-    for number, level in enumerate(LEVELS):
-        several = [one for one, n in sizes.items() if one[0] == number and n > 1]
-        broken = [one for one in several if len(replacements[one]) > 1]
-        assert found.groups[level] == (len(several), len(broken))
-        assert 0 < len(broken) < len(several)
-    counts: Counter[tuple[int, int]] = Counter()
-    for column, field, n in places:
-        counts[column, field] += n
+    for group in groups:
+        sizes[group.level, group.words] += group.n
+        replacements[group.level, group.words].add(group.replacement)
+    for level in levels:
+        of_level = [key for key in sizes if key[0] == level]
+        several = [key for key in of_level if sizes[key] > 1]
+        broken = [key for key in several if len(replacements[key]) > 1]
+        assert found.groups[level] == Groups(level, len(of_level), len(several), len(broken))
+        assert 0 < len(broken) < len(several) < len(of_level)
+    counted: Counter[tuple[int, str]] = Counter()
+    for count in counts:
+        counted[count.column, count.name] += count.n
     for column in (WHOLE, 0, 1):
-        expected = {name: counts[column, field] for field, name in enumerate(COUNT_FIELDS)}
-        assert found.counts(column) == expected
-    often: Counter[bytes] = Counter()
-    for word, n in words:
-        often[word] += n
+        assert found.counts(column) == {name: counted[column, name] for name in COUNT_FIELDS}
+    often: Counter[str] = Counter()
+    for word in words:
+        often[word.word] += word.times
     most = sorted(often.items(), key=lambda one: (-one[1], one[0]))[:MOST_STAYED]
-    assert [(one.word.encode(), one.times) for one in found.stayed] == most
+    assert found.stayed == tuple(StayedWord(*word) for word in most)
+
+
+def test_what_was_not_found_is_zero(gathered) -> None:
+    found = gathered([])
+    assert found.groups == {level: Groups(level, 0, 0, 0) for level in (*LEVELS, SCOPES)}
+    assert (set(found.counts(0).values()), found.stayed, len(found.tokens), len(found.texts)) == (
+        {0},
+        (),
+        0,
+        0,
+    )
 
 
 @pytest.mark.parametrize("numbers", [True, False])
 def test_texts_and_tokens_come_in_the_order_of_their_keys(gathered, numbers: bool) -> None:
     keys = [30, -2, 7, 100, 8]
 
-    def key(number: int) -> dict[str, Any]:
-        return {"key": number} if numbers else {"e": str(number).encode()}
+    def key(number: int) -> tuple[int | None, bytes | None]:
+        return (number, None) if numbers else (None, str(number).encode())
 
     order = sorted(keys) if numbers else sorted(keys, key=str)
-    uses = {30: COMPARED, -2: LEARNT, 7: COMPARED | LEARNT, 100: LEARNT, 8: COMPARED}
-    held = {"b": b"same", "c": b"r", "f": b"x"}
-    texts = [row(TEXT, number=uses[one], field=one % 2, a=b"text", **held, **key(one)) for one in keys]
-    tokens = [
-        row(TOKENS, number=column, a=b"r", b=bytes([one % 5]), **key(one))
+    learnt = {30: False, -2: True, 7: True, 100: True, 8: False}
+    texts = [
+        Text(*key(one), not learnt[one], learnt[one], bool(one % 2), "text", "same", b"r", None, "x")
         for one in keys
-        for column in (1, 0)
+    ]
+    tokens = [
+        Tokens(b"r", column, *key(one), bytes([one % 5]), b"", b"") for one in keys for column in (1, 0)
     ]
     found = gathered(texts + tokens)
-    for use in (COMPARED, LEARNT):
-        rows = found.texts(use).to_pylist()
-        assert [one["test"] for one in rows] == [bool(one % 2) for one in order if uses[one] & use]
-        seen = {(one["plain"], one["private"], one["record"], one["label"], one["attribute"]) for one in rows}
-        assert seen == {("text", "same", b"r", None, "x")}
+    rows = found.texts.drop_columns(["number", "key"]).to_pylist()
+    assert rows == [
+        {"compared": not learnt[one], "learnt": learnt[one], "test": bool(one % 2), "plain": "text", "private": "same",
+         "record": b"r", "label": None, "attribute": "x"}
+        for one in order
+    ]  # fmt: skip
     assert found.tokens["words"].tolist() == [bytes([one % 5]) for _ in (0, 1) for one in order]
 
 
@@ -116,10 +130,7 @@ def test_texts_and_tokens_come_in_the_order_of_their_keys(gathered, numbers: boo
 def test_samples_of_one_key_are_those_that_spark_takes(spark: SparkSession) -> None:
     key, names = RunKey.insecure(4), [f"record {i}" for i in range(300)]
     frame = spark.createDataFrame([(one,) for one in names], "scope string")
-    place = identify(pa.array(names), key, "audit sample")[:, 0] >> 1
+    place = places_of(pa.array(names), key)
     for share in (0.0, 0.25, 1.0):
         taken = {one["scope"] for one in sample_of(frame, key, share).collect()}
-        ours = {
-            one for one, at in zip(names, place.tolist(), strict=True) if at < pair_tables.limit_of(share)
-        }
-        assert taken == ours
+        assert taken == {one for one, at in zip(names, place.tolist(), strict=True) if at < limit_of(share)}
