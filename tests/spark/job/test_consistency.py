@@ -6,14 +6,15 @@ from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
-import pandas as pd
+import pyarrow as pa
 import pytest
 from pyspark.sql import functions as F
 
 from dptext_spark.model.artifact import save_model
 from dptext_spark.randomness.draws import RunKey
+from dptext_spark.spark.auditing.pair_tables import MISFITS, SCOPES, PairTables, Wanted, sample_of
 from dptext_spark.spark.errors import TaskError
-from dptext_spark.spark.job.consistency import MISFIT, PAIR, SCOPE, PairJob, audit, sample_of
+from dptext_spark.spark.job.consistency import audit
 from dptext_spark.spark.udf.ship import Shipped
 
 KEY = RunKey.insecure(3)
@@ -22,8 +23,10 @@ WORDS = ("the", "time", "day", "about", "house")
 
 class TestTheSample:
     def share(self, spark, key: RunKey, share: float, scope: str = "id") -> set[int]:
-        frame = spark.range(4000).withColumn("text", F.concat(F.lit("c"), "id"))
-        return {row["id"] for row in sample_of(frame, key, share, scope).collect()}
+        frame = (
+            spark.range(4000).withColumn("text", F.concat(F.lit("c"), "id")).withColumn("scope", F.col(scope))
+        )
+        return {row["id"] for row in sample_of(frame, key, share).collect()}
 
     @pytest.mark.parametrize("scope", ["id", "text"])
     def test_is_a_keyed_share_of_the_scopes(self, spark, scope: str) -> None:
@@ -36,13 +39,19 @@ class TestTheSample:
 
 class TestPairs:
     @pytest.fixture
-    def pairs(self, privatizer_at, tmp_path: Path) -> Callable[..., pd.DataFrame]:
+    def pairs(self, privatizer_at, tmp_path: Path) -> Callable[..., pa.Table]:
         save_model(privatizer_at("record"), tmp_path / "model")
 
-        def paired(*rows: tuple, level: str = "record", columns: int = 1) -> pd.DataFrame:
+        def paired(
+            *rows: tuple, level: str = "record", columns: int = 1, kind: pa.DataType | None = None
+        ) -> pa.Table:
             names = ["scope", *(f"{side}{i}" for i in range(columns) for side in "so")]
-            job = PairJob(Shipped(str(tmp_path / "model"), ""), KEY, columns, level)
-            return pd.concat(job(iter([pd.DataFrame(rows, columns=names)])))
+            kinds = [pa.string(), *[kind or pa.string()] * 2 * columns]
+            arrays = [
+                pa.array(values, kind) for values, kind in zip(zip(*rows, strict=True), kinds, strict=True)
+            ]
+            job = PairTables(Shipped(str(tmp_path / "model"), ""), KEY, columns, wanted=Wanted(exact=level))
+            return pa.Table.from_batches(job(iter([pa.RecordBatch.from_arrays(arrays, names=names)])))
 
         return paired
 
@@ -59,14 +68,15 @@ class TestPairs:
     )
     def test_groups_have_so_many_replacements(self, pairs, rows, level, columns, sizes) -> None:
         found = pairs(*rows, level=level, columns=columns)
-        assert MISFIT not in set(found.kind)
-        groups = found[found.kind == PAIR].groupby("group")
-        assert sorted(len(set(group.replacement)) for _, group in groups) == sizes
+        assert misfits(found) == 0
+        groups = groups_of(found, level)
+        assert sorted(len({one["replacement"] for one in groups if one["words"] == words}) for words in {
+            one["words"] for one in groups
+        }) == sizes  # fmt: skip
 
     def test_scopes_that_were_seen(self, pairs) -> None:
         found = pairs(("a", "the", "day"), ("b", "time", "day"), ("a", None, None))
-        assert (found.kind == SCOPE).sum() == 2
-        assert len(set(found.group[found.kind == SCOPE])) == 2
+        assert sorted(one["n"] for one in groups_of(found, SCOPES)) == [1, 2]
 
     @pytest.mark.parametrize(
         ("source", "output"),
@@ -75,20 +85,43 @@ class TestPairs:
     )  # fmt: skip
     def test_texts_that_are_not_their_source_with_words_replaced(self, pairs, source, output) -> None:
         found = pairs(("a", source, output), ("a", "the", "day"))
-        assert (found.kind == MISFIT).sum() == 1
+        assert misfits(found) == 1
+
+    @pytest.mark.parametrize(
+        ("source", "output", "number"),
+        [
+            (["the, time"], ["day, house"], 0), (["the", None, ""], ["day", None, ""], 0), (None, None, 0), ([], [], 0),
+            (["the", "time"], ["day"], 1), (["the", None], ["day", ""], 1), ([], None, 1), (["the,", "the,"], ["day", "day"], 2),
+        ],
+    )  # fmt: skip
+    def test_each_text_of_a_list_is_its_source_with_words_replaced(
+        self, pairs, source, output, number
+    ) -> None:
+        found = pairs(("a", source, output), ("a", ["the"], ["day"]), kind=pa.list_(pa.string()))
+        assert misfits(found) == number
 
     def test_groups_and_replacements_hold_no_word(self, pairs) -> None:
         found = pairs(("a", "the time", "day house"))
-        raw = b"".join(found.group) + found.replacement.to_numpy().tobytes()
+        raw = repr(found.to_pylist()).encode()
         assert not [word for word in WORDS if word.encode() in raw]
-        assert {len(group) for group in found.group} == {16}
+        assert {len(one["words"]) for one in groups_of(found, "record")} == {16}
 
     def test_what_fails_says_nothing_of_the_text(self, pairs) -> None:
         with pytest.raises(TaskError, match=r"DPTEXT\[AUDIT_\w+\]") as caught:
-            pairs(("a", ["zanzibar"], "day"))
+            pairs((None, "zanzibar", "day"))
         assert "zanzibar" not in str(caught.value)
         assert caught.value.__cause__ is None
         assert caught.value.__suppress_context__
+
+
+def groups_of(found: pa.Table, level: str) -> list[dict]:
+    return [one for one in found.column("group").to_pylist() if one is not None and one["level"] == level]
+
+
+def misfits(found: pa.Table) -> int:
+    counts = [one for one in found.column("count").to_pylist() if one is not None]
+    assert {one["name"] for one in counts} <= {MISFITS}
+    return sum(one["n"] for one in counts)
 
 
 @pytest.mark.parametrize(
