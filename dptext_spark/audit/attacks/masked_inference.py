@@ -18,7 +18,8 @@ from dptext_spark.audit.results import WordAttack
 from dptext_spark.errors import DataError
 from dptext_spark.text.chunks import Spans
 from dptext_spark.text.engine import Engine
-from dptext_spark.text.pair_tokens import DRAWN_WORD, Words, pair, words_of
+from dptext_spark.text.pair_tokens import pair
+from dptext_spark.text.tokens import DRAWN_WORD, Words, words_of
 
 MOST = 2_000  # words that are asked for, in the table's text and again in the source's
 _KEYS = np.uint64(11), np.uint64(13)  # equal words have equal hashes, and nothing else is asked of them

@@ -22,7 +22,7 @@ from dptext_spark.text.chunks import padded
 from dptext_spark.text.names.names import Names
 from dptext_spark.text.names.public_lists import CITY, REGION
 from dptext_spark.text.names.public_names import parts_of_names
-from dptext_spark.text.pair_tokens import Words
+from dptext_spark.text.tokens import Words
 
 KINDS = ("persons", "locations")
 LISTED_COUNTS = (

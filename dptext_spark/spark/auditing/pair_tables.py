@@ -35,18 +35,17 @@ from dptext_spark.spark.errors import INVALID_UTF8, TaskError, code_of, worker_k
 from dptext_spark.spark.tables.paths import Elements, is_list, quoted
 from dptext_spark.spark.udf.names import NO_NAMES, ShippedNames, names_of, with_lists
 from dptext_spark.spark.udf.ship import Shipped, open_shipped
-from dptext_spark.text.pair_tokens import (
+from dptext_spark.text.pair_tokens import Pairing, align, pair
+from dptext_spark.text.tokens import (
     DRAWN_WORD,
+    EDGE,
     NO_WORD,
     NUMBER,
+    UNKNOWN,
     UNKNOWN_WORD,
-    Pairing,
     Words,
-    align,
-    pair,
     words_of,
 )
-from dptext_spark.text.tokens import EDGE, UNKNOWN
 
 if TYPE_CHECKING:
     from pandas import DataFrame as PandasFrame

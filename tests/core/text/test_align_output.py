@@ -23,20 +23,18 @@ from dptext_spark.text.engine import Engine
 from dptext_spark.text.names.name_table import compile_names, name_key
 from dptext_spark.text.names.names import Names
 from dptext_spark.text.names.search import NameSearch
-from dptext_spark.text.pair_tokens import (
+from dptext_spark.text.pair_tokens import Pairing, align, pair
+from dptext_spark.text.policy import Policy
+from dptext_spark.text.tokens import (
     DRAWN_WORD,
     KEPT_WORD,
     NO_WORD,
     NUMBER,
+    UNKNOWN,
     UNKNOWN_WORD,
-    Pairing,
     Words,
-    align,
-    pair,
     words_of,
 )
-from dptext_spark.text.policy import Policy
-from dptext_spark.text.tokens import UNKNOWN
 from dptext_spark.text.word_table import WordTable
 from tests.core.text.samples import NAMING, NAMING_TEXTS, WORDS, FirstLane, Step, list_of, run
 

@@ -30,8 +30,9 @@ from dptext_spark.text.engine import Engine
 from dptext_spark.text.names.name_table import compile_names, name_key
 from dptext_spark.text.names.names import Names
 from dptext_spark.text.names.word_list import WordList
-from dptext_spark.text.pair_tokens import Words, pair, words_of
+from dptext_spark.text.pair_tokens import pair
 from dptext_spark.text.policy import Policy
+from dptext_spark.text.tokens import Words, words_of
 from dptext_spark.text.word_table import WordTable
 
 
