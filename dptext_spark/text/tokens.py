@@ -45,54 +45,6 @@ class Reading:
     numbers: I32
 
 
-@compiled
-def _read(
-    data: Any, bounds: Any, tokens: Any, n: Int, table: Any, chars: Any, words: Any, drawn: Any, out_bounds: Any,
-    numbers: Any,
-) -> Int:  # fmt: skip
-    """Fill words, drawn and numbers; return how many there are.
-
-    Marks between two words are one edge, and so are those at an end.
-    """
-    stage, classes, lower = chars
-    form = np.zeros(4096, np.uint8)
-    t, at = np.int64(0), np.int64(0)
-    for row in range(bounds.shape[0] - 1):
-        position = bounds[row]
-        while True:
-            more = t < n and (tokens[t, 3] & 0xFFFFFFFF) == row
-            stop = tokens[t, 0] if more else bounds[row + 1]
-            mark = False
-            while position < stop:
-                code, length = decode(data, position, stop)
-                mark = mark or (code >= 0 and classes[cell(code, stage)] == PASS)
-                position += length
-            if mark:
-                words[at] = numbers[at] = EDGE
-                at += 1
-            if not more:
-                break
-            code = tokens[t, 2]
-            words[at] = numbers[at] = code if code >= 0 else UNKNOWN
-            if code >= 0:
-                drawn[at] = True
-            if code == LOWERED:
-                size = tokens[t, 1] - tokens[t, 0]
-                if form.shape[0] < 4 * size + 16:
-                    form = np.zeros(4 * size + 16, np.uint8)
-                info = look_up_form(
-                    form, lower_into(data, tokens[t, 0], tokens[t, 1], form, stage, lower), table
-                )
-                if info >= 0:
-                    numbers[at] = info & 0xFFFFFFFF
-                    words[at] = numbers[at] if numbers[at] < table[6] else UNKNOWN
-            at += 1
-            position = tokens[t, 1]
-            t += 1
-        out_bounds[row + 1] = at
-    return at
-
-
 class Listed(NamedTuple):
     """The tokens of texts that a policy changes, looked up; an identifier is one.
 
@@ -146,28 +98,6 @@ def listed(
     return Listed(data, bounds, work[0], n, counts)
 
 
-def read(engine: Engine, texts: pa.Array) -> Reading:
-    """Read texts.
-
-    Args:
-        engine: whose tokenizer, words and policy count.
-        texts: string, large_string or binary [rows]; NULLs have no words.
-    """
-    # In this policy every word that is kept is listed, too, because its case would be released otherwise.
-    listing = replace(engine, policy=replace(engine.policy, case="lower", numbers="mask"))
-    found = listed(listing, texts, (np.uint64(2), np.uint64(3)))
-    n = found.size
-    most = 2 * n + len(texts)
-    words, drawn = np.empty(most, np.int32), np.zeros(most, np.bool_)
-    ends, numbers = np.zeros(len(texts) + 1, np.int64), np.empty(most, np.int32)
-    chars = tables()
-    at = _read(
-        found.data, found.bounds, found.tokens, n, listing.lookup, (chars.stage, chars.classes, chars.lower), words, drawn,
-        ends, numbers,
-    )  # fmt: skip
-    return Reading(words[:at], drawn[:at], ends, numbers[:at])
-
-
 @dataclass(frozen=True, eq=False)
 class Words:
     """The words of some texts, numbers and identifiers among them.
@@ -177,6 +107,7 @@ class Words:
         kind: uint8[n]: `DRAWN_WORD` (the policy draws it), `KEPT_WORD`, `UNKNOWN_WORD`, `NUMBER` or `NO_WORD` (an identifier).
         form: uint64[n, 2], keyed hash of the word in look-up form.
         marked: bool[n], punctuation stands between the word and the one before it.
+        ending: bool[rows], punctuation stands behind the last word of a text.
         starts: int64[p + 1], piece i is the words starts[i]:starts[i + 1].
         pieces: int64[rows + 1], text i is the pieces pieces[i]:pieces[i + 1].
         invalid: bool[rows], invalid UTF-8.
@@ -188,6 +119,7 @@ class Words:
     kind: U8
     form: U64
     marked: Bools
+    ending: Bools
     starts: I64
     pieces: I64
     invalid: Bools
@@ -203,7 +135,8 @@ class Words:
 @compiled
 def _describe(
     data: Any, bounds: Any, tokens: Any, n: Int, table: Any, chars: Any, k0: Int, k1: Int, ids: Any, kind: Any,
-    form: Any, marked: Any, starts: Any, pieces: Any, numbers: Any,
+    form: Any, marked: Any, ending: Any, starts: Any, pieces: Any, numbers: Any,
+    keeps_unknown: bool,
 ) -> Int:  # fmt: skip
     """Fill what :class:`Words` holds; return how many pieces there are."""
     stage, classes, lower = chars
@@ -235,16 +168,21 @@ def _describe(
                 ids[t], numbers[t], kind[t] = code, code, DRAWN_WORD
             elif code == LOWERED:
                 kind[t] = KEPT_WORD
-                info = look_up_form(spelt, size, table)
-                if info >= 0:
-                    numbers[t] = info & 0xFFFFFFFF
-                    ids[t] = numbers[t] if numbers[t] < table[6] else UNKNOWN
             elif code == IDENTIFIER:
                 kind[t] = NO_WORD
             else:
                 kind[t] = NUMBER if code == MASKED_NUMBER else UNKNOWN_WORD
+            if kind[t] == KEPT_WORD or (keeps_unknown and kind[t] == UNKNOWN_WORD):
+                info = look_up_form(spelt, size, table)
+                if info >= 0:
+                    numbers[t] = info & 0xFFFFFFFF
+                    ids[t] = numbers[t] if numbers[t] < table[6] else UNKNOWN
             position = stop
             t += 1
+        while position < bounds[row + 1]:
+            point, length = decode(data, position, bounds[row + 1])
+            ending[row] = ending[row] or (point >= 0 and classes[cell(point, stage)] == PASS)
+            position += length
         pieces[row + 1] = piece
     starts[piece] = n
     return piece
@@ -263,12 +201,13 @@ def words_of(engine: Engine, texts: pa.Array, keys: tuple[np.uint64, np.uint64])
     found = listed(listing, texts, keys)
     n, chars = found.size, tables()
     ids, kind = np.empty(n, np.int32), np.empty(n, np.uint8)
-    form, marked = np.empty((n, 2), np.uint64), np.empty(n, np.bool_)
+    form, marked, ending = np.empty((n, 2), np.uint64), np.empty(n, np.bool_), np.zeros(len(texts), np.bool_)
     starts, pieces = np.zeros(n + 1, np.int64), np.zeros(len(texts) + 1, np.int64)
     numbers = np.empty(n, np.int32)
     count = _describe(
         found.data, found.bounds, found.tokens, n, listing.lookup,
-        (chars.stage, chars.classes, chars.lower), keys[0], keys[1], ids, kind, form, marked, starts, pieces, numbers,
+        (chars.stage, chars.classes, chars.lower), keys[0], keys[1], ids, kind, form, marked, ending, starts, pieces,
+        numbers, engine.policy.oov == "keep",
     )  # fmt: skip
     starts = starts[: count + 1]
     spans = Spans(
@@ -278,7 +217,26 @@ def words_of(engine: Engine, texts: pa.Array, keys: tuple[np.uint64, np.uint64])
         found.tokens[:n, 1].copy(),
         starts[pieces],
     )
-    return Words(ids, kind, form, marked, starts, pieces, found.counts[:, INVALID] > 0, spans, numbers)
+    return Words(
+        ids, kind, form, marked, ending, starts, pieces, found.counts[:, INVALID] > 0, spans, numbers
+    )
+
+
+def read(engine: Engine, texts: pa.Array) -> Reading:
+    """Read texts; marks between two words are one edge, and so are those at an end.
+
+    Args:
+        engine: whose tokenizer, words and policy count.
+        texts: string, large_string or binary [rows]; NULLs have no words.
+    """
+    words = words_of(engine, texts, (np.uint64(2), np.uint64(3)))
+    before, behind = (np.append(0, np.cumsum(edges)) for edges in (words.marked, words.ending))
+    bounds = words.bounds + before[words.bounds] + behind
+    place = np.arange(len(words.ids)) + before[1:] + np.repeat(behind[:-1], np.diff(words.bounds))
+    ids, numbers = np.full((2, bounds[-1]), EDGE, np.int32)
+    drawn = np.zeros(bounds[-1], np.bool_)
+    ids[place], numbers[place], drawn[place] = words.ids, words.numbers, words.kind == DRAWN_WORD
+    return Reading(ids, drawn, bounds, numbers)
 
 
 def drawn_words(engine: Engine) -> Bools:

@@ -177,3 +177,13 @@ def test_punctuation(text: str, tokenizer: Any, expected: list[str]) -> None:
 def test_what_stands_behind_bad_bytes_is_not_cut() -> None:
     found = list_words(privatizer().engine, pa.array([b"cat \xff dog", b"ox"], pa.binary()))
     assert np.diff(found.words.bounds).tolist()[1] == 1
+
+
+@pytest.mark.parametrize(("oov", "known"), [("keep", True), ("mask", False), ("draw", False)])
+def test_a_word_that_is_kept_stands_before_the_next_one_by_its_number(oov: str, known: bool) -> None:
+    # "ll" is no word of this lexicon, but one of the word table, which keeps it after an apostrophe.
+    for text, number in (("film'll good", True), ("film ll good", known)):
+        found = read(engine(oov=oov), pa.array([text]))
+        assert found.words.tolist() == [LEXICON.index("film"), UNKNOWN, LEXICON.index("good")]
+        assert (found.numbers[1] >= len(LEXICON)) == number
+        assert (found.numbers[1] == UNKNOWN) != number
