@@ -108,6 +108,7 @@ def test_a_warehouse_that_holds_nothing_goes_at_the_end(
     assert {folder.name for folder in tmp_path.iterdir()} == left
 
 
+@pytest.mark.long
 def test_a_spark_that_does_not_start_shows_its_lines_and_an_error(tmp_path: Path) -> None:
     program = """
 from dptext_spark.errors import RunError
@@ -123,6 +124,7 @@ except RunError as error:
     assert "plenty" in done.stderr
 
 
+@pytest.mark.long
 def test_what_java_says_later_arrives_on_standard_error(tmp_path: Path) -> None:
     program = """
 from dptext_spark.spark.session.session import spark_session

@@ -165,6 +165,7 @@ def test_machine_code_that_is_not_whole_is_not_used(spark, privatizer, with_code
     assert given_to_a_worker(spark, ship(spark, with_code, how)) == (0, drawn(privatizer))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("harm", ["changed", "missing"])
 def test_machine_code_that_changes_after_it_was_sent_is_not_used(
     spark, privatizer, with_code: Path, harm
