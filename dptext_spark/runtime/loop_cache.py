@@ -232,9 +232,7 @@ class LoopCache(FunctionCache):
             if form is None:
                 return None
             loop = self._impl.rebuild(target_context, form)
-        except (
-            Exception
-        ) as error:  # it was cut, or whoever made it had other libraries in spite of equal versions
+        except Exception as error:  # cut, or made with other libraries in spite of equal versions
             _state.warn(f"{folder}: machine code cannot be loaded ({type(error).__name__}); it is compiled.")
             return None
         if tuple(loop.signature.args) != tuple(_sigutils.normalize_signature(sig)[0]):
