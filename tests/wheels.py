@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import subprocess
 import sys
 from pathlib import Path
@@ -18,7 +19,10 @@ def build_wheel(folder: Path) -> Path:
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]
     # The build backend is the environment's own, as it is for `make`: nothing is fetched.
     command = [*pip, "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", str(folder), str(CHECKOUT)]
-    built = subprocess.run(command, capture_output=True, text=True, check=False)
+    # It writes into the checkout's folder `build`, which two builds at a time would take from each other.
+    with (CHECKOUT / "pyproject.toml").open("rb") as turn:
+        fcntl.flock(turn, fcntl.LOCK_EX)
+        built = subprocess.run(command, capture_output=True, text=True, check=False)
     if built.returncode:
         raise RuntimeError(built.stderr)
     (wheel,) = folder.glob("*.whl")
