@@ -109,37 +109,35 @@ class Encoder:
         """Return the share of its window's attention that each sub-word receives: float64[m]; a text of one window sums to 1."""
         cut = windows(pieces.bounds, self.model.sizes.positions)
         received = np.zeros(int(cut.sizes.sum()), np.float32)
-        ends = np.cumsum(cut.sizes)
-        lengths = padded_lengths(cut.sizes, self.model.sizes.positions)
+        begins = np.cumsum(cut.sizes) - cut.sizes
         run = self.running("importance")
-        for batch in batches(lengths):
-            ids, content = self.filled(pieces.ids, cut, batch, int(lengths[batch[0]]))
-            sizes = cut.sizes[batch, None]
-            present = np.arange(ids.shape[1]) < sizes + 2
-            found = run(
-                ids=ids, present=present.astype(np.float32), queries=(content / sizes).astype(np.float32)
-            )
-            places = (ends[batch] - cut.sizes[batch])[:, None] + np.arange(-1, ids.shape[1] - 1)
-            received[places[content]] = found[content]
+        for batch, ids, tokens, content in self.filled(pieces.ids, cut):
+            queries = np.tile(content.astype(np.float32), self.model.sizes.heads)[:, None]
+            places = begins[batch, None] + np.arange(-1, ids.shape[1] - 1)
+            received[places[content]] = run(ids, tokens, queries=queries)[:, 0][content]
         return of_pieces(received, cut)
 
-    def filled(self, pieces: I64, cut: Windows, batch: I64, length: int) -> tuple[I64, Bools]:
-        """Return windows as rows: (int64[b, length], ids between [CLS] and [SEP], then padding; bool, which are sub-words).
+    def filled(self, pieces: I64, cut: Windows) -> Iterator[tuple[I64, I64, Bools, Bools]]:
+        """Yield windows as rows, batch by batch.
 
         Args:
             pieces: int64[m], ids of all sub-words.
             cut: the windows.
-            batch: int64[b], which of them.
-            length: of the rows.
+
+        Yields:
+            (int64[b], which windows; int64[b, length], ids between [CLS] and [SEP], then padding; bool, which are tokens; bool,
+            which are sub-words).
         """
-        sizes = cut.sizes[batch, None]
-        place = np.arange(length)[None, :]
-        content = (place > 0) & (place <= sizes)
-        ids = np.full((len(batch), length), self.tokenizer.padding, np.int64)
-        ids[content] = pieces[(cut.starts[batch, None] + place - 1)[content]]
-        ids[:, 0] = self.tokenizer.start
-        ids[np.arange(len(batch)), sizes[:, 0] + 1] = self.tokenizer.end
-        return ids, content
+        lengths = padded_lengths(cut.sizes, self.model.sizes.positions)
+        for batch in batches(lengths):
+            sizes = cut.sizes[batch, None]
+            place = np.arange(int(lengths[batch[0]]))[None, :]
+            content = (place > 0) & (place <= sizes)
+            ids = np.full(content.shape, self.tokenizer.padding, np.int64)
+            ids[content] = pieces[(cut.starts[batch, None] + place - 1)[content]]
+            ids[:, 0] = self.tokenizer.start
+            ids[place == sizes + 1] = self.tokenizer.end
+            yield batch, ids, place < sizes + ADDED_TOKENS, content
 
 
 def of_pieces(received: F32, cut: Windows) -> F64:
@@ -241,9 +239,9 @@ def guesses(encoder: Encoder, words: Spans) -> Iterator[tuple[I64, list[str]]]:
         ids[content & (at == one.word)] = mask
         ids[:, 0] = encoder.tokenizer.start
         ids[place == one.size + 1] = encoder.tokenizer.end
-        present = (place < one.size + ADDED_TOKENS).astype(np.float32)
-        found = run(ids=ids, present=present, at=(one.word - one.start + 1)[:, 0])
-        yield batch, [known[i] if i < len(known) else "" for i in found.tolist()]
+        tokens = place < one.size + ADDED_TOKENS
+        likeliest = run(ids, tokens, at=np.flatnonzero(content & (at == one.word)))
+        yield batch, [known[i] if i < len(known) else "" for i in likeliest.tolist()]
 
 
 def _masked(pieces: Pieces, words: Spans, most: int) -> _Masked:
@@ -284,19 +282,15 @@ def vectors(encoder: Encoder, texts: Sequence[str]) -> TextVectors:
     cut = encoder.tokenizer.pieces(np.frombuffer(b"".join(raw), np.uint8), rows)
     sizes = encoder.model.sizes
     within = windows(cut.bounds, sizes.positions)
-    lengths = padded_lengths(within.sizes, sizes.positions)
     whole = np.zeros((len(texts), sizes.width), np.float32)
     parts = np.zeros((len(cut.ids), sizes.width), np.float32)
     run = encoder.running("vectors")
-    for batch in batches(lengths):
-        ids, content = encoder.filled(cut.ids, within, batch, int(lengths[batch[0]]))
-        place = np.arange(ids.shape[1])
-        tokens = place < within.sizes[batch, None] + ADDED_TOKENS
-        found = run(ids=ids, present=tokens.astype(np.float32))
-        piece = within.starts[batch, None] + place - 1
+    for batch, ids, tokens, content in encoder.filled(cut.ids, within):
+        states = run(ids, tokens).reshape(*ids.shape, sizes.width)
+        piece = within.starts[batch, None] + np.arange(-1, ids.shape[1] - 1)
         own = content & (piece >= within.first[batch, None]) & (piece < within.last[batch, None])
-        parts[piece[own]] = found[own]
-        np.add.at(whole, within.texts[batch], (found * (own | (tokens & ~content))[:, :, None]).sum(axis=1))
+        parts[piece[own]] = states[own]
+        np.add.at(whole, within.texts[batch], (states * (own | (tokens & ~content))[:, :, None]).sum(axis=1))
     return TextVectors(_unit(whole), _unit(parts), cut.bounds)
 
 

@@ -8,7 +8,7 @@ import math
 import os
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,22 +19,8 @@ from dptext_spark.arrays import F32, U8
 from dptext_spark.encoder.tokenizer import read_tokenizer
 from dptext_spark.encoder.weights import CONFIG, Architecture, find, read_json, read_weights, shapes_of
 from dptext_spark.errors import DataError, SettingsError
-from dptext_spark.runtime.record import Record
 
 ARRAYS = ("facts", "tokenizer", "weights")
-
-
-@dataclass(frozen=True)
-class EncoderFacts(Record):
-    """What the array `facts` holds as JSON.
-
-    Attributes:
-        sizes: of the encoder.
-        weights: their shapes by name, in order.
-    """
-
-    sizes: Architecture
-    weights: Mapping[str, tuple[int, ...]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,9 +28,9 @@ class EncoderModel:
     """The arrays of an encoder.
 
     Attributes:
-        facts: uint8[...], JSON: its sizes, and the shapes of its weights by name, in order.
+        facts: uint8[...], JSON of its sizes.
         tokenizer: uint8[...], JSON of its tokenizer.
-        weights: float32[...], one weight after the other.
+        weights: float32[...], one weight after the other, as :func:`dptext_spark.encoder.weights.shapes_of` orders them.
     """
 
     facts: U8
@@ -64,36 +50,35 @@ class EncoderModel:
             SettingsError: neither a folder nor a package.
             DataError: a file or a weight is missing or damaged, or the architecture is not supported.
         """
-        found = find(source, field)
-        weights = read_weights(found.weights, found.sizes, head=head)
-        settings = found.tokenizer.with_name("tokenizer_config.json")
+        files = find(source, field)
+        sizes = replace(files.sizes, head=head)
+        settings = files.tokenizer.with_name("tokenizer_config.json")
         lower = read_json(settings).get("do_lower_case", True) if settings.is_file() else True
-        facts = EncoderFacts(found.sizes, {name: one.shape for name, one in weights.items()})
         return cls(
-            _bytes(json.dumps(facts.as_dict())),
-            _bytes(read_tokenizer(found.tokenizer, bool(lower))),
-            np.concatenate([one.ravel() for one in weights.values()]),
+            _bytes(json.dumps(sizes.as_dict())),
+            _bytes(read_tokenizer(files.tokenizer, bool(lower))),
+            read_weights(files.weights, sizes),
         )
 
     @property
     def fingerprint(self) -> str:
         """The sha256 of all arrays, hex."""
-        found = hashlib.sha256()
+        digest = hashlib.sha256()
         for array in self.arrays().values():
-            found.update(np.ascontiguousarray(array).view(np.uint8).data)
-        return found.hexdigest()
+            digest.update(np.ascontiguousarray(array).view(np.uint8).data)
+        return digest.hexdigest()
 
     @property
     def sizes(self) -> Architecture:
         """The sizes."""
-        return self._facts().sizes
+        return Architecture.from_dict(json.loads(self.facts.tobytes()), "encoder")
 
-    def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Return the shapes of the weights by name, in order."""
-        return dict(self._facts().weights)
-
-    def _facts(self) -> EncoderFacts:
-        return EncoderFacts.from_dict(json.loads(self.facts.tobytes()), "encoder")
+    def named(self) -> dict[str, F32]:
+        """Return the weights by name."""
+        shapes = shapes_of(self.sizes)
+        ends = np.cumsum([math.prod(shape) for shape in shapes.values()])[:-1]
+        parts = np.split(self.weights, ends)
+        return {name: part.reshape(shape) for (name, shape), part in zip(shapes.items(), parts, strict=True)}
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return the arrays by name."""
@@ -109,20 +94,19 @@ class EncoderModel:
         kinds = {name: (array.dtype.str, array.ndim) for name, array in arrays.items()}
         if kinds != {"facts": ("|u1", 1), "tokenizer": ("|u1", 1), "weights": ("<f4", 1)}:
             raise DataError("encoder: its arrays are not those that it was saved with; make it again.")
-        made, weights = cls(**arrays), arrays["weights"]
+        model = cls(**arrays)
         try:
-            sizes, given = made.sizes, made.shapes()
+            sizes = model.sizes
         except (DataError, ValueError, RecursionError):
             raise DataError("encoder: its facts cannot be read.") from None
         sizes.check("encoder")
-        # A layer has weights, so that none of these loops is longer than the file.
-        valid = shapes_of(sizes, head="head.weight" in given) if sizes.layers <= weights.size else {}
-        if list(given.items()) != list(valid.items()) or sum(map(math.prod, valid.values())) != weights.size:
+        numbers = model.weights.size
+        # A layer has weights, so that this loop is no longer than the file.
+        if sizes.layers > numbers or sum(map(math.prod, shapes_of(sizes).values())) != numbers:
             raise DataError(
-                f"encoder: {len(given):,} weights of {weights.size:,} numbers; valid: {len(valid):,} of "
-                f"{sum(map(math.prod, valid.values())):,}, by its sizes."
+                f"encoder: weights of {numbers:,} numbers; valid: as many as its sizes need. Make it again."
             )
-        return made
+        return model
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the arrays into a new folder, atomically.

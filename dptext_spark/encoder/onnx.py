@@ -1,232 +1,169 @@
 """The graphs that an encoder runs: what attention its tokens receive, their vectors, or the sub-word behind a mask.
 
-Written from the sizes alone; the weights stay outside, by name, so that the processes of a machine share one copy of them. No
-table of tokens by tokens leaves a graph: attention is summed over its queries inside.
+A graph is a text in ONNX's own syntax, which onnxruntime runs. Weights are inputs: every process of a machine reads the same
+pages of a file that is memory-mapped. Packing them for the processor would be a tenth faster, and cost each process a copy of
+half of them.
 
-onnxruntime runs them.
-
-Weights that are memory-mapped from a file stay there: the graph names the file, and every process of the machine reads the
-same pages. Packing them for the processor would be a tenth faster, and cost each process a copy of half of them.
+No table of tokens by tokens leaves a graph: attention is summed over its queries inside.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from string import Template
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from dptext_spark.arrays import F32
+from dptext_spark.arrays import Bools
 from dptext_spark.encoder.model import EncoderModel
-from dptext_spark.encoder.weights import ACTIVATIONS, Architecture
+from dptext_spark.encoder.weights import ACTIVATIONS
 from dptext_spark.errors import DataError
 
 Kind = Literal["importance", "vectors", "masked"]
-KINDS: tuple[Kind, ...] = ("importance", "vectors", "masked")
-OPSET, IR = 20, 10
-AWAY = -1e30  # what keys that are padding score: their attention is 0 exactly
-_ELSEWHERE = "session.model_external_initializers_file_folder_path"
+AWAY = np.float32(-1e30)  # what keys that are padding score: their attention is 0 exactly
+
+# States are [b * s, width]: the tokens of b texts, one text after the other. `away` is 0 for a token and AWAY for padding.
+_GRAPH = Template("""
+<ir_version: 10, opset_import: ["" : 20, "bert" : 1]>
+$kind (int64[b, s] ids, float[b, 1, 1, s] away, $inputs) => ($output) {
+  start = Constant <value_ints = [0]> ()
+  length = Shape <start = 1> (ids)
+  positions = Slice (embeddings_position_embeddings_weight, start, length)
+  places = Add (positions, embeddings_token_type_embeddings_weight)
+  words = Gather (embeddings_word_embeddings_weight, ids)
+  tokens = Add (words, places)
+  flat = Constant <value_ints = [-1, $width]> ()
+  rows = Reshape (tokens, flat)
+  state0 = bert.norm (rows, embeddings_LayerNorm_weight, embeddings_LayerNorm_bias)
+  shape = Shape (ids)
+  heads = Constant <value_ints = [$heads, $size]> ()
+  by_head = Concat <axis = 0> (shape, heads)
+$nodes
+}
+
+<domain: "bert", opset_import: ["" : 20]>
+dense (state, weight, bias) => (out) { out = Gemm <transB = 1> (state, weight, bias) }
+
+<domain: "bert", opset_import: ["" : 20]>
+norm (state, weight, bias) => (out) {
+  out = LayerNormalization <epsilon: float = $epsilon> (state, weight, bias)
+}
+
+<domain: "bert", opset_import: ["" : 20, "bert" : 1]>
+attend (state, away, by_head, wq, bq, wk, bk, wv, bv) => (attention, values) {
+  scale = Constant <value_float: float = $scale> ()
+  query = bert.dense (state, wq, bq)
+  key = bert.dense (state, wk, bk)
+  value = bert.dense (state, wv, bv)
+  scaled = Mul (query, scale)
+  query_by_head = Reshape (scaled, by_head)
+  key_by_head = Reshape (key, by_head)
+  value_by_head = Reshape (value, by_head)
+  queries = Transpose <perm = [0, 2, 1, 3]> (query_by_head)
+  keys = Transpose <perm = [0, 2, 3, 1]> (key_by_head)
+  values = Transpose <perm = [0, 2, 1, 3]> (value_by_head)
+  products = MatMul (queries, keys)
+  scores = Add (products, away)
+  attention = Softmax <axis = -1> (scores)
+}
+
+<domain: "bert", opset_import: ["" : 20, "bert" : 1]>
+layer (state, attention, values, wm, bm, wn, bn, wi, bi, wo, bo, wl, bl) => (out) {
+  by_head = MatMul (attention, values)
+  by_token = Transpose <perm = [0, 2, 1, 3]> (by_head)
+  flat = Constant <value_ints = [-1, $width]> ()
+  context = Reshape (by_token, flat)
+  mixed = bert.dense (context, wm, bm)
+  sum = Add (mixed, state)
+  middle = bert.norm (sum, wn, bn)
+  inner = bert.dense (middle, wi, bi)
+  active = $activation (inner)
+  outer = bert.dense (active, wo, bo)
+  whole = Add (outer, middle)
+  out = bert.norm (whole, wl, bl)
+}
+""")
 
 
-class Placed(NamedTuple):
-    """Where the numbers of a weight lie.
+class _Form(NamedTuple):
+    """What is a kind's own: an input, the output, the nodes after each attention, and the nodes at the end."""
 
-    Attributes:
-        shape: of the weight.
-        offset: in bytes.
-        file: without a folder.
-    """
-
-    shape: tuple[int, ...]
-    offset: int
-    file: str
+    takes: str
+    gives: str
+    each: str
+    end: str
 
 
-class Graph(NamedTuple):
-    """A graph.
-
-    Attributes:
-        written: as onnxruntime reads it.
-        weights: those that it needs, by name.
-    """
-
-    written: bytes
-    weights: tuple[str, ...]
-
-
-class _Drawing:
-    """Nodes in order, each named after its place."""
-
-    def __init__(self) -> None:
-        self.nodes: list[Any] = []
-        self.constants: list[Any] = []
-
-    def __call__(self, operator: str, *inputs: str, outputs: int = 1, **attributes: Any) -> Any:
-        from onnx import helper
-
-        names = [f"{operator.lower()}{len(self.nodes)}_{i}" for i in range(outputs)]
-        self.nodes.append(helper.make_node(operator, list(inputs), names, **attributes))
-        return names[0] if outputs == 1 else names
-
-    def constant(self, values: npt.ArrayLike, dtype: type) -> str:
-        from onnx import numpy_helper
-
-        name = f"constant{len(self.constants)}"
-        self.constants.append(numpy_helper.from_array(np.asarray(values, dtype), name))
-        return name
-
-
-def graph(kind: Kind, sizes: Architecture, weights: Mapping[str, Placed]) -> Graph:
-    """Write a graph.
-
-    Its inputs are `ids` int64[b, s], sub-words, and `present` float32[b, s], 1 for a token and 0 for padding. The rest:
-
-    - importance: `queries` float32[b, s], how much each counts as a query; gives `received` float32[b, s], the attention that a
-      token receives, averaged over heads and layers and summed over queries by that count.
-    - vectors: gives `vectors` float32[b, s, width], those of the last layer.
-    - masked: `at` int64[b], the place of the mask; gives `guess` int64[b], the likeliest sub-word there.
-
-    Args:
-        kind: which.
-        sizes: of the encoder.
-        weights: by name, as :func:`dptext_spark.encoder.weights.read_weights` names them.
-    """
-    from onnx import TensorProto, helper
-
-    draw = _Drawing()
-    inputs: dict[str, tuple[int, list[str]]] = {
-        "ids": (TensorProto.INT64, ["b", "s"]),
-        "present": (TensorProto.FLOAT, ["b", "s"]),
-    }
-    state = _embedded(draw, sizes)
-    away = draw(
-        "Mul", draw("Sub", "present", draw.constant(1.0, np.float32)), draw.constant(-AWAY, np.float32)
-    )
-    bias = draw("Unsqueeze", away, draw.constant([1, 2], np.int64))
-    received = []
-    for layer in range(sizes.layers):
-        attention, values = _attention(draw, sizes, layer, state, bias)
-        received.append(attention)
-        if (
-            kind != "importance" or layer + 1 < sizes.layers
-        ):  # of the last layer only its attention is asked for
-            state = _layer(draw, sizes, layer, state, attention, values)
-    result: tuple[str, str, int, list[Any]]
-    if kind == "importance":
-        inputs["queries"] = (TensorProto.FLOAT, ["b", "s"])
-        result = (_received(draw, sizes, received), "received", TensorProto.FLOAT, ["b", "s"])
-    elif kind == "masked":
-        inputs["at"] = (TensorProto.INT64, ["b"])
-        result = (_guess(draw, sizes, state), "guess", TensorProto.INT64, ["b"])
-    else:
-        result = (state, "vectors", TensorProto.FLOAT, ["b", "s", sizes.width])
-    name, output, dtype, shape = result
-    draw.nodes.append(helper.make_node("Identity", [name], [output]))
-    read = {one for node in draw.nodes for one in node.input}
-    needed = tuple(one for one in weights if one in read)
-    made = helper.make_graph(
-        draw.nodes,
-        kind,
-        [helper.make_tensor_value_info(one, *of) for one, of in inputs.items()],
-        [helper.make_tensor_value_info(output, dtype, shape)],
-        [*draw.constants, *(_outside(one, weights[one]) for one in needed)],
-    )
-    model = helper.make_model(made, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR)
-    return Graph(model.SerializeToString(), needed)
-
-
-def _outside(name: str, place: Placed) -> Any:
-    """Return a weight that is not in the graph."""
-    from onnx import TensorProto
-
-    tensor = TensorProto(name=name, data_type=TensorProto.FLOAT, dims=place.shape)
-    tensor.data_location = TensorProto.EXTERNAL
-    said = {"location": place.file, "offset": place.offset, "length": 4 * math.prod(place.shape)}
-    for key, value in said.items():
-        tensor.external_data.add(key=key, value=str(value))
-    return tensor
-
-
-def _dense(draw: _Drawing, name: str, state: str) -> str:
-    found: str = draw("Add", draw("MatMul", state, f"{name}.weight"), f"{name}.bias")
-    return found
-
-
-def _norm(draw: _Drawing, sizes: Architecture, name: str, state: str) -> str:
-    found: str = draw(
-        "LayerNormalization", state, f"{name}.weight", f"{name}.bias", axis=-1, epsilon=sizes.epsilon
-    )
-    return found
-
-
-def _active(draw: _Drawing, sizes: Architecture, state: str) -> str:
-    operator, approximate = ACTIVATIONS[sizes.activation]
-    found: str = (
-        draw(operator, state) if approximate is None else draw(operator, state, approximate=approximate)
-    )
-    return found
-
-
-def _embedded(draw: _Drawing, sizes: Architecture) -> str:
-    length = draw("Shape", "ids", start=1, end=2)
-    start, axis = draw.constant([0], np.int64), draw.constant([0], np.int64)
-    places = draw("Slice", "positions", start, length, axis)
-    return _norm(draw, sizes, "first", draw("Add", draw("Gather", "words", "ids"), places))
-
-
-def _attention(draw: _Drawing, sizes: Architecture, layer: int, state: str, bias: str) -> tuple[str, str]:
-    """Return (attention [b, heads, queries, keys], values [b, heads, s, width of a head])."""
-    mixed = _dense(draw, f"{layer}.attention", state)
-    by_head = draw.constant([0, 0, sizes.heads, sizes.width // sizes.heads], np.int64)
-    query, key, value = (
-        draw("Transpose", draw("Reshape", part, by_head), perm=order)
-        for part, order in zip(
-            draw("Split", mixed, outputs=3, axis=-1, num_outputs=3),
-            ([0, 2, 1, 3], [0, 2, 3, 1], [0, 2, 1, 3]),
-            strict=True,
-        )
-    )
-    return draw("Softmax", draw("Add", draw("MatMul", query, key), bias), axis=-1), value
-
-
-def _layer(draw: _Drawing, sizes: Architecture, layer: int, state: str, attention: str, values: str) -> str:
-    together = draw.constant([0, 0, sizes.width], np.int64)
-    context = draw(
-        "Reshape", draw("Transpose", draw("MatMul", attention, values), perm=[0, 2, 1, 3]), together
-    )
-    mixed = draw("Add", _dense(draw, f"{layer}.mixed", context), state)
-    state = _norm(draw, sizes, f"{layer}.mixed_norm", mixed)
-    inner = _active(draw, sizes, _dense(draw, f"{layer}.inner", state))
-    return _norm(
-        draw, sizes, f"{layer}.outer_norm", draw("Add", _dense(draw, f"{layer}.outer", inner), state)
-    )
-
-
-def _received(draw: _Drawing, sizes: Architecture, attentions: Sequence[str]) -> str:
-    """Return [b, s]: the attention of all layers and heads, averaged, and summed over the queries by how much each counts."""
+_FORMS: dict[Kind, _Form] = {
     # Heads stand below each other, so that one product sums over them, too: a reduction would add in an order that depends on
     # how many texts the batch holds.
-    counts = draw("Concat", *["queries"] * sizes.heads, axis=1)
-    row = draw("Unsqueeze", counts, draw.constant([1], np.int64))
-    shape = draw("Shape", "ids")
-    texts, length = draw("Split", shape, outputs=2, axis=0, num_outputs=2)
-    flat = draw("Concat", texts, draw.constant([-1], np.int64), length, axis=0)
-    summed = draw("Sum", *(draw("MatMul", row, draw("Reshape", one, flat)) for one in attentions))
-    mean = draw("Mul", summed, draw.constant(1.0 / (sizes.layers * sizes.heads), np.float32))
-    found: str = draw("Reshape", mean, shape)
-    return found
+    "importance": _Form(
+        "float[b, 1, q] queries",
+        "float[b, 1, s] received",
+        """
+  below$layer = Constant <value_ints = [0, -1, 0]> ()
+  attentions$layer = Reshape (attention$layer, below$layer)
+  received$layer = MatMul (queries, attentions$layer)""",
+        "received = Sum ($received)",
+    ),
+    "vectors": _Form("", "float[r, $width] vectors", "", "vectors = Identity (state$layers)"),
+    "masked": _Form(
+        "int64[b] at",
+        "int64[b] guess",
+        "",
+        """
+  masks = Gather (state$layers, at)
+  inner = bert.dense (masks, cls_predictions_transform_dense_weight, cls_predictions_transform_dense_bias)
+  active = $activation (inner)
+  ready = bert.norm (active, cls_predictions_transform_LayerNorm_weight, cls_predictions_transform_LayerNorm_bias)
+  scores = bert.dense (ready, cls_predictions_decoder_weight, cls_predictions_bias)
+  guess = ArgMax <axis = 1, keepdims = 0> (scores)""",
+    ),
+}
 
 
-def _guess(draw: _Drawing, sizes: Architecture, state: str) -> str:
-    """Return [b]: the likeliest sub-word at the mask."""
-    place = draw("Unsqueeze", "at", draw.constant([1], np.int64))
-    masks = draw("GatherND", state, place, batch_dims=1)
-    ready = _norm(draw, sizes, "head_norm", _active(draw, sizes, _dense(draw, "head", masks)))
-    found: str = draw("ArgMax", _dense(draw, "guess", ready), axis=1, keepdims=0)
-    return found
+def graph(kind: Kind, model: EncoderModel) -> str:
+    """Write a graph.
+
+    Its inputs are the weights by name, `ids` int64[b, s], sub-words, and `away`. The rest:
+
+    - importance: `queries` float32[b, 1, heads * s], how much each counts as a query, once for each head; gives `received`
+      float32[b, 1, s], the attention that a token receives, summed over layers, heads, and queries by that count.
+    - vectors: gives `vectors` float32[b * s, width], those of the last layer.
+    - masked: `at` int64[b], the row of each mask among all tokens; gives `guess` int64[b], the likeliest sub-word there.
+    """
+    sizes, form = model.sizes, _FORMS[kind]
+    weights = [_plain(name) for name in model.named()]
+    nodes = []
+    for layer in range(sizes.layers):
+        own = [name for name in weights if name.startswith(f"encoder_layer_{layer}_")]
+        state = f"state{layer}, away, by_head, {', '.join(own[:6])}"
+        nodes.append(f"  attention{layer}, values{layer} = bert.attend ({state})")
+        nodes.append(Template(form.each).substitute(layer=layer))
+        if kind != "importance" or layer + 1 < sizes.layers:  # its last layer asks for attention only
+            state = f"state{layer}, attention{layer}, values{layer}, {', '.join(own[6:])}"
+            nodes.append(f"  state{layer + 1} = bert.layer ({state})")
+    size = sizes.width // sizes.heads
+    inputs = [form.takes] * bool(form.takes) + [f"float[] {name}" for name in weights]
+    template = _GRAPH.safe_substitute(
+        kind=kind, inputs=", ".join(inputs), output=form.gives, nodes="\n".join([*nodes, form.end])
+    )
+    return Template(template).substitute(
+        layers=sizes.layers,
+        width=sizes.width,
+        heads=sizes.heads,
+        size=size,
+        scale=size**-0.5,
+        epsilon=sizes.epsilon,
+        activation=ACTIVATIONS[sizes.activation],
+        received=", ".join(f"received{layer}" for layer in range(sizes.layers)),
+    )
+
+
+def _plain(name: str) -> str:
+    """Return a name as ONNX's syntax takes it."""
+    return name.replace(".", "_")
 
 
 class Running:
@@ -247,55 +184,32 @@ class Running:
         Raises:
             DataError: the encoder lacks the weights of this graph.
         """
-        from onnxruntime import GraphOptimizationLevel, InferenceSession, OrtValue, SessionOptions
+        from onnx.parser import parse_model
+        from onnxruntime import GraphOptimizationLevel, InferenceSession, SessionOptions
 
+        if kind == "masked" and not model.sizes.head:
+            raise DataError("masked model: it was read without the weights that guess masked words.")
         self.kind = kind
-        self._model = model  # which owns the memory of the weights
+        self._weights = {_plain(name): weight for name, weight in model.named().items()}
         options = SessionOptions()
         options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
-        # As it is written: rewriting the graph gains nothing here, and copies weights.
+        # As it is written: rewriting the graph gains nothing here.
         options.graph_optimization_level = GraphOptimizationLevel.ORT_DISABLE_ALL
         options.enable_mem_pattern = False  # lengths differ from batch to batch
         options.log_severity_level = 4
-        options.add_session_config_entry("session.disable_prepacking", "1")
-        mapped = mapped_from(model.weights)
-        if mapped is not None:
-            options.add_session_config_entry(_ELSEWHERE, str(mapped[0].parent))
-        places = _places(model, mapped)
-        if kind == "masked" and "guess.weight" not in places:
-            raise DataError("masked model: it was read without the weights that guess masked words.")
-        drawn = graph(kind, model.sizes, places)
-        if mapped is None:
-            values = [OrtValue.ortvalue_from_numpy(_weight(model, places[name])) for name in drawn.weights]
-            options.add_external_initializers(list(drawn.weights), values)
-        self._session: Any = InferenceSession(drawn.written, options, providers=["CPUExecutionProvider"])
+        written = parse_model(graph(kind, model)).SerializeToString()
+        self._session: Any = InferenceSession(written, options, providers=["CPUExecutionProvider"])
 
-    def __call__(self, **inputs: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Return what the graph gives for these inputs."""
-        found: npt.NDArray[Any] = self._session.run(None, inputs)[0]
-        return found
+    def __call__(self, ids: npt.NDArray[Any], tokens: Bools, **inputs: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return what the graph gives.
 
-
-def mapped_from(weights: F32) -> tuple[Path, int] | None:
-    """Return the file that an array is mapped from and where in it the array begins, in bytes; None where it is in memory."""
-    root: Any = weights  # a view of a mapped array says nothing of the file, or what holds for the whole
-    while isinstance(root.base, np.ndarray):
-        root = root.base
-    if not isinstance(root, np.memmap) or root.filename is None:
-        return None
-    return Path(root.filename).resolve(), root.offset + weights.ctypes.data - root.ctypes.data
-
-
-def _places(model: EncoderModel, mapped: tuple[Path, int] | None) -> dict[str, Placed]:
-    """Return where each weight lies: in the file, or among the model's weights."""
-    file, at = ("weights", 0) if mapped is None else (mapped[0].name, mapped[1])
-    places = {}
-    for name, shape in model.shapes().items():
-        places[name] = Placed(shape, at, file)
-        at += 4 * math.prod(shape)
-    return places
-
-
-def _weight(model: EncoderModel, place: Placed) -> F32:
-    start = place.offset // 4
-    return model.weights[start : start + math.prod(place.shape)].reshape(place.shape)
+        Args:
+            ids: int64[b, s], sub-words.
+            tokens: bool[b, s], false for padding.
+            inputs: see :func:`graph`.
+        """
+        away = np.where(tokens, np.float32(0), AWAY)[:, None, None]
+        out: npt.NDArray[Any] = self._session.run(
+            None, {"ids": ids, "away": away, **inputs, **self._weights}
+        )[0]
+        return out

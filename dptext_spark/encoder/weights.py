@@ -1,4 +1,4 @@
-"""The weights of a BERT, from `model.safetensors`, put as the graph multiplies by them.
+"""The weights of a BERT, from `model.safetensors`, by the names and shapes that they have there.
 
 Which encoder it is, is read from the `config.json` beside its weights. It comes from a folder, or from a package that is
 installed here. Nothing is downloaded.
@@ -7,26 +7,26 @@ installed here. Nothing is downloaded.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from dptext_spark.arrays import F32
 from dptext_spark.errors import DataError, SettingsError, require_extra
 from dptext_spark.runtime.record import Record
 
 SUPPORTED = ("BertModel", "BertForMaskedLM")
-# By the names of config.json: ONNX's operator, and how it approximates.
-ACTIVATIONS: dict[str, tuple[str, str | None]] = {
-    "gelu": ("Gelu", None),
-    "gelu_new": ("Gelu", "tanh"),
-    "gelu_pytorch_tanh": ("Gelu", "tanh"),
-    "relu": ("Relu", None),
+# By the names of config.json: ONNX's operator.
+ACTIVATIONS = {
+    "gelu": "Gelu",
+    "gelu_new": 'Gelu <approximate = "tanh">',
+    "gelu_pytorch_tanh": 'Gelu <approximate = "tanh">',
+    "relu": "Relu",
 }
 _SIZES = {
     "layers": "num_hidden_layers",
@@ -36,10 +36,13 @@ _SIZES = {
     "positions": "max_position_embeddings",
     "words": "vocab_size",
 }
+CONFIG = "config.json"
 FILE = "model.safetensors"
+TOKENIZERS = ("tokenizer.json", "vocab.txt")
+MODULES = ("onnx", "onnxruntime", "tokenizers", "safetensors")
 MASKED = "cls.predictions."
-# Older files call the parts of a layer norm so.
-_OLD = {"weight": "gamma", "bias": "beta"}
+_WORDS, _DECODER = "embeddings.word_embeddings.weight", f"{MASKED}decoder.weight"
+_FIRST_KIND = "embeddings.token_type_embeddings.weight"  # of all kinds of tokens, only the first is read
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,7 @@ class Architecture(Record):
         words: sub-words that it knows.
         epsilon: of its layer norms.
         activation: a key of `ACTIVATIONS`.
+        head: whether it guesses masked words.
     """
 
     layers: int
@@ -65,6 +69,7 @@ class Architecture(Record):
     words: int
     epsilon: float
     activation: str
+    head: bool = False
 
     @classmethod
     def of(cls, config: Mapping[str, Any], where: str) -> Architecture:
@@ -118,129 +123,80 @@ class Architecture(Record):
             raise DataError(f"{where}: layer_norm_eps {self.epsilon!r} given; valid: a number from 0 to 1.")
 
 
-def read_weights(file: Path, sizes: Architecture, *, head: bool) -> dict[str, F32]:
-    """Read the weights.
+def shapes_of(sizes: Architecture) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of the weights by name, in order; a graph takes those of a layer as they stand here."""
+    width, inner, words = (sizes.width,), sizes.inner, (sizes.words, sizes.width)
+    square = (sizes.width, sizes.width)
+    layer = {
+        "attention.self.query": square,
+        "attention.self.key": square,
+        "attention.self.value": square,
+        "attention.output.dense": square,
+        "attention.output.LayerNorm": width,
+        "intermediate.dense": (inner, sizes.width),
+        "output.dense": (sizes.width, inner),
+        "output.LayerNorm": width,
+    }
+    parts: dict[str, tuple[int, ...]] = {"embeddings.LayerNorm": width}
+    for i in range(sizes.layers):
+        parts |= {f"encoder.layer.{i}.{name}": shape for name, shape in layer.items()}
+    if sizes.head:
+        parts |= {f"{MASKED}transform.dense": square, f"{MASKED}transform.LayerNorm": width}
+    out: dict[str, tuple[int, ...]] = {
+        _WORDS: words,
+        "embeddings.position_embeddings.weight": (sizes.positions, sizes.width),
+        _FIRST_KIND: (1, sizes.width),
+    }
+    for name, shape in parts.items():
+        out |= {f"{name}.weight": shape, f"{name}.bias": shape[:1]}
+    return out | ({_DECODER: words, f"{MASKED}bias": words[:1]} if sizes.head else {})
 
-    Args:
-        file: of the format safetensors.
-        sizes: what `config.json` says.
-        head: whether also those that guess masked words.
 
-    Returns:
-        float32 arrays by name. Matrices stand as [in, out]; queries, keys and values of a layer in one, the queries divided by
-        the square root of a head's width; the embedding of the first kind of token is added to those of the positions.
+def read_weights(file: Path, sizes: Architecture) -> F32:
+    """Read the weights, one after the other, in the order of :func:`shapes_of`.
 
     Raises:
         DataError: no such file, a weight is missing or of another shape, or numbers that are not finite.
     """
+    with _opened(file) as weights:
+        own = {_canonical(name): name for name in weights.keys()}  # noqa: SIM118 (no mapping)
+        if _WORDS in own:
+            own.setdefault(_DECODER, own[_WORDS])  # most files leave it out: it is that of the sub-words
+        read = []
+        for name, shape in shapes_of(sizes).items():
+            if name not in own:
+                raise DataError(
+                    f"encoder: {str(file)!r} has no weight {name!r}; valid: all weights of its architecture."
+                )
+            values = np.asarray(weights.get_tensor(own[name]), np.float32)
+            values = values[:1] if name == _FIRST_KIND else values
+            if values.shape != shape:
+                raise DataError(
+                    f"encoder: {name!r} of {str(file)!r} has the shape {list(values.shape)}; valid: {list(shape)}, by {CONFIG}."
+                )
+            if not np.isfinite(values).all():
+                raise DataError(f"encoder: {name!r} of {str(file)!r} holds numbers that are not finite.")
+            read.append(values.ravel())
+    return np.concatenate(read)
+
+
+def _canonical(name: str) -> str:
+    """Return the name of a weight without the model's prefix; older files call the parts of a layer norm gamma and beta."""
+    plain = name.removeprefix("bert.")
+    return plain.replace("LayerNorm.gamma", "LayerNorm.weight").replace("LayerNorm.beta", "LayerNorm.bias")
+
+
+@contextmanager
+def _opened(file: Path) -> Iterator[Any]:
     from safetensors import SafetensorError, safe_open
 
     try:
         with safe_open(str(file), framework="numpy") as opened:
-            return _arranged(opened.keys(), opened.get_tensor, sizes, str(file), head)
+            yield opened
     except (OSError, SafetensorError, TypeError) as error:
         raise DataError(
             f"encoder: {str(file)!r} cannot be read as weights of 16 or 32 bits ({type(error).__name__})."
         ) from None
-
-
-def shapes_of(sizes: Architecture, *, head: bool) -> dict[str, tuple[int, ...]]:
-    """Return the shapes of the weights by name, in the order of :func:`read_weights`."""
-    width, inner, words = sizes.width, sizes.inner, sizes.words
-
-    def pair(name: str, *shape: int) -> dict[str, tuple[int, ...]]:
-        return {f"{name}.weight": shape, f"{name}.bias": shape[-1:]}
-
-    out = {"words": (words, width), "positions": (sizes.positions, width), **pair("first", width)}
-    for layer in range(sizes.layers):
-        out |= pair(f"{layer}.attention", width, 3 * width) | pair(f"{layer}.mixed", width, width)
-        out |= pair(f"{layer}.mixed_norm", width) | pair(f"{layer}.inner", width, inner)
-        out |= pair(f"{layer}.outer", inner, width) | pair(f"{layer}.outer_norm", width)
-    if head:
-        out |= pair("head", width, width) | pair("head_norm", width) | pair("guess", width, words)
-    return out
-
-
-def guesses_words(file: Path) -> bool:
-    """Whether a file of weights holds those that guess masked words; only its head is read.
-
-    Raises:
-        DataError: it cannot be read.
-    """
-    from safetensors import SafetensorError, safe_open
-
-    try:
-        with safe_open(str(file), framework="numpy") as opened:
-            return any(name.startswith(MASKED) for name in opened.keys())  # noqa: SIM118 (no mapping)
-    except (OSError, SafetensorError) as error:
-        raise DataError(
-            f"encoder: {str(file)!r} cannot be read as weights ({type(error).__name__})."
-        ) from None
-
-
-def _arranged(
-    names: Collection[str], tensor: Callable[[str], npt.NDArray[np.generic]], sizes: Architecture, file: str, head: bool
-) -> dict[str, F32]:  # fmt: skip
-    stem = "bert." if any(name.startswith("bert.") for name in names) else ""
-    width, inner = sizes.width, sizes.inner
-
-    def get(name: str, *shape: int) -> F32:
-        first, _, part = name.rpartition(".")
-        found = next((one for one in (name, f"{first}.{_OLD.get(part, part)}") if one in names), None)
-        if found is None:
-            raise DataError(
-                f"encoder: {file!r} has no weight {name!r}; valid: all weights of its architecture."
-            )
-        values = np.ascontiguousarray(tensor(found), np.float32)
-        if values.shape != shape:
-            raise DataError(
-                f"encoder: {name!r} of {file!r} has the shape {list(values.shape)}; valid: {list(shape)}, by config.json."
-            )
-        if not np.isfinite(values).all():
-            raise DataError(f"encoder: {name!r} of {file!r} holds numbers that are not finite.")
-        return values
-
-    def norm(name: str) -> tuple[F32, F32]:
-        return get(f"{name}.weight", width), get(f"{name}.bias", width)
-
-    def dense(name: str, inputs: int, outputs: int) -> tuple[F32, F32]:
-        return np.ascontiguousarray(get(f"{name}.weight", outputs, inputs).T), get(f"{name}.bias", outputs)
-
-    out: dict[str, F32] = {}
-
-    def put(name: str, pair: tuple[F32, F32]) -> None:
-        out[f"{name}.weight"], out[f"{name}.bias"] = pair
-
-    words = f"{stem}embeddings.word_embeddings.weight"
-    out["words"] = get(words, sizes.words, width)
-    places = get(f"{stem}embeddings.position_embeddings.weight", sizes.positions, width)
-    kinds = tensor(f"{stem}embeddings.token_type_embeddings.weight")
-    out["positions"] = places + np.asarray(kinds[:1], np.float32)
-    put("first", norm(f"{stem}embeddings.LayerNorm"))
-    for layer in range(sizes.layers):
-        at = f"{stem}encoder.layer.{layer}"
-        parts = [dense(f"{at}.attention.self.{part}", width, width) for part in ("query", "key", "value")]
-        scale = np.float32((width // sizes.heads) ** -0.5)
-        parts[0] = (parts[0][0] * scale, parts[0][1] * scale)
-        weight, bias = (np.concatenate([part[i] for part in parts], axis=-1) for i in (0, 1))
-        put(f"{layer}.attention", (np.ascontiguousarray(weight), bias))
-        put(f"{layer}.mixed", dense(f"{at}.attention.output.dense", width, width))
-        put(f"{layer}.mixed_norm", norm(f"{at}.attention.output.LayerNorm"))
-        put(f"{layer}.inner", dense(f"{at}.intermediate.dense", width, inner))
-        put(f"{layer}.outer", dense(f"{at}.output.dense", inner, width))
-        put(f"{layer}.outer_norm", norm(f"{at}.output.LayerNorm"))
-    if head:
-        put("head", dense(f"{MASKED}transform.dense", width, width))
-        put("head_norm", norm(f"{MASKED}transform.LayerNorm"))
-        own = f"{MASKED}decoder.weight"  # most files leave it out: it is that of the sub-words
-        out["guess.weight"] = np.ascontiguousarray(get(own if own in names else words, sizes.words, width).T)
-        out["guess.bias"] = get(f"{MASKED}bias", sizes.words)
-    return out
-
-
-CONFIG = "config.json"
-TOKENIZERS = ("tokenizer.json", "vocab.txt")
-MODULES = ("onnx", "onnxruntime", "tokenizers", "safetensors")
 
 
 class Found(NamedTuple):
@@ -295,10 +251,12 @@ def require_encoders(encoder: str | None, masked_model: str | None) -> None:
     require_extra("encoder", *MODULES)
     if encoder is not None:
         find(encoder)
-    if masked_model is not None and not guesses_words(find(masked_model, "masked_model").weights):
-        raise DataError(
-            f"masked_model: {masked_model!r} has no weights that guess masked words; valid: a BertForMaskedLM."
-        )
+    if masked_model is not None:
+        with _opened(find(masked_model, "masked_model").weights) as weights:
+            if not any(name.startswith(MASKED) for name in weights.keys()):  # noqa: SIM118 (no mapping)
+                raise DataError(
+                    f"masked_model: {masked_model!r} has no weights that guess masked words; valid: a BertForMaskedLM."
+                )
 
 
 def read_json(file: Path, field: str = "encoder") -> dict[str, Any]:

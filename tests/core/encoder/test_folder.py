@@ -49,7 +49,7 @@ def test_a_file_is_missing(tmp_path: Path, name: str) -> None:
         ({"num_hidden_layers": 0}, "num_hidden_layers 0"),
         ({"num_attention_heads": 3}, "hidden_size 16 given; valid: a multiple of 3"),
         ({"max_position_embeddings": 2}, "max_position_embeddings 2"),
-        ({"num_hidden_layers": 3}, "has no weight 'bert.encoder.layer.2"),
+        ({"num_hidden_layers": 3}, "has no weight 'encoder.layer.2"),
         ({"intermediate_size": 25}, r"shape \[24, 16\]; valid: \[25, 16\]"),
     ],
 )  # fmt: skip
