@@ -175,8 +175,6 @@ def _local(
     os.environ["JAVA_HOME"] = str(java.home)
     # Workers would take whatever python3 stands first on the PATH.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    if not (_conf_folder() / "log4j2.properties").is_file():
-        os.environ.setdefault("LOG4J_CONFIGURATION_FILE", str(Path(__file__).with_name("log4j2.properties")))
 
     chosen = {**local_settings(master), **given}
     if warehouse is not None:
@@ -192,6 +190,8 @@ def _local(
 
     _leave_no_empty(Path("spark-warehouse").absolute(), chosen)
     _log.info("Starting Spark on %s with Java %d from %s.", master, java.version, java.source)
+    quiet = _quiet_log()
+    os.environ.update(quiet)
     try:
         return builder.getOrCreate()
     except Exception as error:
@@ -199,6 +199,17 @@ def _local(
         raise RunError(
             f"Spark did not start; its own lines stand before this one. {type(error).__name__}: {cause}"
         ) from None
+    finally:
+        for name in quiet:  # another Spark that this process starts keeps its own log
+            del os.environ[name]
+
+
+def _quiet_log() -> dict[str, str]:
+    """Return the variable that makes Java log errors only; nothing where the user configures a log."""
+    name = "LOG4J_CONFIGURATION_FILE"
+    if name in os.environ or (_conf_folder() / "log4j2.properties").is_file():
+        return {}
+    return {name: str(Path(__file__).with_name("log4j2.properties"))}
 
 
 def _conf_folder() -> Path:

@@ -294,21 +294,21 @@ except RunError as error:
     assert not list((tmp_path / "cache").glob("jars-*"))
 
 
-def test_a_log_that_the_user_configures_is_left(tmp_path: Path) -> None:
+def test_a_log_that_the_user_configures_is_left_and_other_processes_keep_theirs(tmp_path: Path) -> None:
     program = """
 import os
+from pyspark.sql import SparkSession
 from dptext_spark.spark.session import session
-session.delta_jars = lambda settings: 1 / 0
-try:
-    session.spark_session()
-except ZeroDivisionError:
-    print(os.environ.get("LOG4J_CONFIGURATION_FILE"))
+session.delta_jars = lambda settings: ""
+SparkSession.Builder.getOrCreate = lambda builder: print(os.environ.get("LOG4J_CONFIGURATION_FILE"))
+session._local("test", "local[1]", {}, None)
+print(os.environ.get("LOG4J_CONFIGURATION_FILE"))
 """
     cache = str(tmp_path / "cache")
     own = Path(module.__file__).with_name("log4j2.properties")
-    assert run_python(program, tmp_path, DPTEXT_CACHE=cache).stdout == f"{own}\n"
+    assert run_python(program, tmp_path, DPTEXT_CACHE=cache).stdout == f"{own}\nNone\n"
     mine = {"DPTEXT_CACHE": cache, "LOG4J_CONFIGURATION_FILE": "mine"}
-    assert run_python(program, tmp_path, **mine).stdout == "mine\n"
+    assert run_python(program, tmp_path, **mine).stdout == "mine\nmine\n"
     (tmp_path / "log4j2.properties").touch()
     of_spark = {"DPTEXT_CACHE": cache, "SPARK_CONF_DIR": str(tmp_path)}
-    assert run_python(program, tmp_path, **of_spark).stdout == "None\n"
+    assert run_python(program, tmp_path, **of_spark).stdout == "None\nNone\n"
