@@ -82,6 +82,11 @@ class Tile:
     said: str
 
 
+def capital(text: str) -> str:
+    """Begin a text with a capital letter; a figure that begins with ε keeps it."""
+    return text if text.startswith("ε") else text[:1].upper() + text[1:]
+
+
 def pairs(rows: Sequence[tuple[str, str]]) -> Table:
     """Return a table of names and values."""
     return Table(("", ""), tuple(rows), key=True)

@@ -6,7 +6,7 @@ Text and page share rows and sentences.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from dptext_spark.audit.comparison.compare import Comparison
@@ -19,16 +19,15 @@ from dptext_spark.audit.comparison.frontier import (
     Curve,
     Frontier,
     Point,
-    Reached,
 )
 from dptext_spark.audit.estimates import Estimate
 from dptext_spark.audit.utility import retained
 from dptext_spark.audit.utility.retained import TESTED
 from dptext_spark.errors import DataError, require_extra
-from dptext_spark.report.blocks import Block, Chart, Listed, Section, Table, Text, pairs
+from dptext_spark.report.blocks import Block, Chart, Listed, Section, Table, Text, capital, pairs
 from dptext_spark.report.charts import MOST_LINES, Line, lines
 from dptext_spark.report.page import build_page
-from dptext_spark.report.terminal.console import hanging
+from dptext_spark.report.terminal.console import grid, hanging
 from dptext_spark.rounding import exact, percent_down, percent_up
 from dptext_spark.runtime.paths import PRIVATE, write_atomically
 
@@ -75,12 +74,13 @@ def comparison_text(found: Comparison, columns: int) -> str:
     short = False
     for one in found.frontiers:
         title = hanging("", f"{capital(one.utility)} at equal risk, {one.risk}", columns)
-        table = _grid(*table_of(one))
+        head, rows = table_of(one)
+        table = grid([head, *rows])
         if not one.levels:
             table = f"{NOT_REACHED} by any mechanism"
         elif _width(table) > columns:
             short = True
-            table = _grid(("risk", "best"), [(levels, said) for levels, said in runs_of(one)])
+            table = grid([("risk", "best"), *runs_of(one)])
         parts.append(f"{title}\n{table}")
     said = [*sentences_of(found), f"Restricted: {RESTRICTED}"]
     if short:
@@ -165,11 +165,10 @@ def _bottom(drawn: Sequence[Line]) -> float:
 def _points_text(found: Comparison, columns: int) -> str:
     """Lay the points out in one table, or where that is too wide a table for each mechanism."""
     head, rows = points_head(found), points_rows(found)
-    table = _grid(head, rows)
+    table = grid([head, *rows])
     if _width(table) <= columns:
         return table
-    parts = [_grid(("", *head[1:]), [("", *row[1:]) for row in rows]).splitlines()]
-    lines = iter(parts[0])
+    lines = iter(grid([("", *row[1:]) for row in (head, *rows)]).splitlines())
     out, last = [next(lines)], ""
     for row, line in zip(rows, lines, strict=True):
         if row[0] != last:
@@ -181,16 +180,6 @@ def _points_text(found: Comparison, columns: int) -> str:
 
 def _width(table: str) -> int:
     return max(map(len, table.splitlines()))
-
-
-def _grid(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Lay cells out in columns."""
-    table = [tuple(head), *map(tuple, rows)]
-    widths = [max(len(row[column]) for row in table) for column in range(len(head))]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in table
-    )
 
 
 def table_of(one: Frontier) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
@@ -230,34 +219,34 @@ def points_head(found: Comparison) -> tuple[str, ...]:
 
 def points_rows(found: Comparison) -> list[tuple[str, ...]]:
     """Return the points, and the text as it is."""
-    rows = [_row(one) for one in found.points]
-    plain = found.unprotected
+    rows = [
+        (
+            point.mechanism,
+            exact(point.epsilon),
+            *map(risk_of, point.risks.values()),
+            *map(between, point.utilities.values()),
+        )
+        for point in found.points
+    ]
     first = found.points[0]
-    cells = [between(plain[name]) for name in first.utilities]
+    cells = [between(found.unprotected[name]) for name in first.utilities]
     return [*rows, ("unprotected text", "", *("100" for _ in first.risks), *cells)]
 
 
-def _row(one: Point) -> tuple[str, ...]:
-    cells = (*map(risk_of, one.risks.values()), *map(between, one.utilities.values()))
-    return (one.mechanism, exact(one.epsilon), *cells)
+def _cells(best: Best, curves: Sequence[Curve]) -> Iterator[str]:
+    reached = {each.mechanism: each for each in best.reached}
+    for curve in curves:
+        utility = reached.get(curve.mechanism)
+        yield NONE if utility is None else _spread(utility.utility, utility.lower, utility.upper)
 
 
-def _cells(best: Best, curves: Sequence[Curve]) -> list[str]:
-    by_name = {one.mechanism: one for one in best.reached}
-    return [_reached(by_name.get(curve.mechanism)) for curve in curves]
-
-
-def _reached(one: Reached | None) -> str:
-    if one is None:
-        return NONE
-    return f"{100 * one.utility:.1f} ({100 * one.lower:.1f}-{100 * one.upper:.1f})"
+def _spread(value: float, lower: float, upper: float) -> str:
+    return f"{100 * value:.1f} ({100 * lower:.1f}-{100 * upper:.1f})"
 
 
 def between(one: Estimate) -> str:
     """Write a utility in percent."""
-    if one.exact:
-        return f"{100 * one.value:.1f}"
-    return f"{100 * one.value:.1f} ({100 * one.lower:.1f}-{100 * one.upper:.1f})"
+    return f"{100 * one.value:.1f}" if one.exact else _spread(one.value, one.lower, one.upper)
 
 
 def risk_of(one: Estimate) -> str:
@@ -328,8 +317,3 @@ def _alike(points: Sequence[Point]) -> list[str]:
         for names in groups.values()
         if len(names) > 1
     ]
-
-
-def capital(text: str) -> str:
-    """Begin a text with a capital letter."""
-    return text[:1].upper() + text[1:]

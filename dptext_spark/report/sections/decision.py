@@ -17,7 +17,7 @@ from dptext_spark.disclosure.released import columns_named
 from dptext_spark.disclosure.statement import not_audited
 from dptext_spark.guarantee import counted
 from dptext_spark.model.certificate import NO_BOUND
-from dptext_spark.report.blocks import Section, pairs
+from dptext_spark.report.blocks import Section, capital, pairs
 from dptext_spark.report.facts import ReportFacts
 from dptext_spark.report.sections import names
 from dptext_spark.report.sections.required import CLASSES, MARKS, Row, arranged
@@ -330,7 +330,7 @@ def _why(facts: ReportFacts, beyond: int) -> str:
         also = ""
         if beyond:
             also = f" {beyond:,} of them {'is' if beyond == 1 else 'are'} named in the annex alone (What was required)."
-        return f"{_capital('; '.join(said))}.{also}"
+        return f"{capital('; '.join(said))}.{also}"
     if verdict.standing == HOLDS:
         return (
             f"All {len(verdict.judged):,} that the settings set are met."
@@ -465,7 +465,3 @@ def _sign(facts: ReportFacts) -> Iterator[tuple[str, str]]:
     yield "valid until", "" if approval.expires is None else str(approval.expires)
     yield "decision", "☐ release   ☐ do not release"
     yield "signature", ""
-
-
-def _capital(text: str) -> str:
-    return text if text.startswith("ε") else text[:1].upper() + text[1:]

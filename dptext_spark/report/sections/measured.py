@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from dptext_spark.audit.estimates import Estimate
 from dptext_spark.audit.results import UNPROTECTED, AuditResult, WordAttack
-from dptext_spark.report.blocks import Block, Chart, Listed, Section, Table, Text, pairs
+from dptext_spark.report.blocks import Block, Chart, Listed, Section, Table, Text, capital, pairs
 from dptext_spark.report.charts import Bar, bars
 from dptext_spark.rounding import exact, percent_up
 
@@ -34,7 +34,7 @@ def measured(one: AuditResult, key: str) -> Iterator[Block]:
         drawn = [_bar(name, value, 0) for name, value in group.figures.items()]
         if not drawable:
             drawn += [_bar(name, value, 1) for name, value in shown.baselines.items()]
-        heading = f"{title(one)}: {group.name.replace('_', ' ')}" if group.name else title(one)
+        heading = f"{capital(one.name)}: {group.name.replace('_', ' ')}" if group.name else capital(one.name)
         table = _table(drawn)
         if min(bar.value for bar in drawn) < 0:
             yield Listed(heading, ())
@@ -47,7 +47,7 @@ def measured(one: AuditResult, key: str) -> Iterator[Block]:
         yield Chart(heading, shows, f"{read} {certain}", svg, table)
         drawable += 1
     if not drawable:
-        yield Listed(title(one), (f"{intro} {sure(one)}",))
+        yield Listed(capital(one.name), (f"{intro} {sure(one)}",))
     single = [(name.replace("_", " "), _figure_text(value)) for name, value in shown.singles.items()]
     if single:
         yield pairs(single)
@@ -74,11 +74,6 @@ def _figure_text(figure: Estimate | float) -> str:
     if isinstance(figure, Estimate):
         return f"{figure.value:.4g} ({figure.lower:.4g} to {figure.upper:.4g})"
     return f"{figure:,.6g}" if isinstance(figure, float) else str(figure)
-
-
-def title(one: AuditResult) -> str:
-    """Return the name of a result, as a heading."""
-    return one.name[:1].upper() + one.name[1:]
 
 
 def sentence(text: str) -> str:
@@ -149,7 +144,7 @@ def _chart(one: WordAttack, key: str) -> Chart:
     rows += [(name, text, "") for name, text in (one.also or {}).items()]
     columns = 3 if low is not None and high is not None else 2
     return Chart(
-        title(one),
+        capital(one.name),
         " ".join(sentence(part) for part in (one.measures, one.knows) if part),
         f"The first bar is the attack; the shorter, the better protected. {sure(one)}",
         bars(drawn, key=key, x="share of the words found", top=1.0),

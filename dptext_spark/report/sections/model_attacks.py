@@ -23,6 +23,7 @@ from dptext_spark.errors import DataError
 from dptext_spark.lexicon.prior import Prior, of_drawn
 from dptext_spark.mechanisms.base import Sampler
 from dptext_spark.model.privatizer import Privatizer
+from dptext_spark.report.blocks import capital
 from dptext_spark.report.sections.measured import sure
 from dptext_spark.rounding import exact, percent_down, percent_up
 from dptext_spark.runtime.progress import Progress
@@ -108,10 +109,9 @@ def _estimated(sampler: Sampler, public: Prior, drawn: Bools) -> BayesAttack:
     worst = worst_words(sampler, best, drawn, CONFIDENCE)
     assert best.alone is not None
     trial, fresh = worst.draws
-    how = f"{best.how[:1].upper()}{best.how[1:]}."
     return BayesAttack(
         success=best.alone.value, lower=best.alone.lower, upper=best.alone.upper, confidence=CONFIDENCE, draws=None,
-        how=f"{how} {_BOUNDED.format(exact(CONFIDENCE))}", worst=worst.mean.value, worst_lower=worst.mean.lower,
+        how=f"{capital(best.how)}. {_BOUNDED.format(exact(CONFIDENCE))}", worst=worst.mean.value, worst_lower=worst.mean.lower,
         worst_upper=worst.mean.upper, worst_words=worst.words, baseline=float(prior.max()), candidates=int(drawn.sum()),
         restricted=False, settings={"prior": public.name},
         also={

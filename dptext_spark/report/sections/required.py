@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from dptext_spark.audit.verdict import BROKEN, HOLDS, NOT_MEASURED, UNDECIDED, Judged, Standing
 from dptext_spark.config.requirements import ALONE, FIGURES
-from dptext_spark.report.blocks import Section, Table, Text
+from dptext_spark.report.blocks import Section, Table, Text, capital
 
 MARKS = {HOLDS: "✔", BROKEN: "✖", NOT_MEASURED: "?", UNDECIDED: "?"}
 WORDS = {HOLDS: "holds", BROKEN: "IS BROKEN", NOT_MEASURED: "was not measured"}
@@ -88,8 +88,7 @@ def requirements(judged: Sequence[Judged]) -> Section | None:
 def row_of(one: Judged) -> Row:
     """Return the line of one requirement."""
     name = one.requirement.split()[0]
-    said = ALONE.get(name) or FIGURES[name]
-    said = said if said.startswith("ε") else said[:1].upper() + said[1:]
+    said = capital(ALONE.get(name) or FIGURES[name])
     if one.shown:
         said += f"; it came to {one.shown}"
     elif one.restricted and one.standing != NOT_MEASURED:

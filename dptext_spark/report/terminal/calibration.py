@@ -6,7 +6,7 @@ import math
 
 from dptext_spark.audit.deniability.calibrate import Calibration, Guessing, Point
 from dptext_spark.audit.deniability.find_epsilon import FoundEpsilon
-from dptext_spark.report.terminal.console import hanging
+from dptext_spark.report.terminal.console import grid, hanging
 from dptext_spark.rounding import exact, percent_up, round_conservatively
 
 BAR = 24  # characters
@@ -16,12 +16,8 @@ def calibration_text(found: FoundEpsilon, columns: int) -> str:
     """Return the curve as a table, the ε that was found, at which words, and how sure that is."""
     result = found.calibration
     head = ["ε", *(str(one) for one in result.requirements), "", ""]
-    rows = [head, *(_row(result, point) for point in result.points)]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(head))]
-    lines = [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
-    ]
-    return "\n".join([*lines, "", *(hanging("", sentence, columns) for sentence in _sentences(found))])
+    curve = grid([head, *(_row(result, point) for point in result.points)])
+    return "\n".join([curve, "", *(hanging("", sentence, columns) for sentence in _sentences(found))])
 
 
 def _row(result: Calibration, point: Point) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +31,14 @@ def hanging(head: str, text: str, columns: int) -> str:
         text, columns, initial_indent=head, subsequent_indent=" " * len(head), break_long_words=False,
         break_on_hyphens=False,
     )  # fmt: skip
+
+
+def grid(rows: Sequence[Sequence[str]]) -> str:
+    """Lay cells out in columns."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    )
 
 
 def write(text: str) -> None:
