@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypedDict
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
@@ -123,7 +122,7 @@ def lines(
     """
     from matplotlib.ticker import FuncFormatter, LogLocator
 
-    with _Drawing(key) as (figure, axes):
+    with _drawing(key) as (figure, axes):
         for line, look in zip(drawn, _LINES, strict=False):
             axes.plot(line.x, line.y, label=line.name, **look)
             if line.low is not None and line.high is not None:
@@ -140,12 +139,7 @@ def lines(
             axes.minorticks_off()
         else:
             axes.set_ylim(bottom, top or 1.08 * max(value for line in drawn for value in line.y))
-        axes.grid(True, axis="y")
-        axes.set_xlabel(x)
-        axes.set_ylabel(y)
-        if len(drawn) > 1:
-            figure.legend(loc="outside lower center", ncols=2, handlelength=3.2)
-        return _svg(figure, key)
+        return _upright(figure, key, x, y, legend=len(drawn) > 1)
 
 
 def histogram(
@@ -169,7 +163,7 @@ def histogram(
     """
     import numpy as np
 
-    with _Drawing(key) as (figure, axes):
+    with _drawing(key) as (figure, axes):
         places = list(range(len(edges))) if even else list(edges)
         widths = [after - before for before, after in pairwise(places)]
         axes.bar(places[:-1], list(counts), width=widths, align="edge", linewidth=0.6, **_FILLS[4])
@@ -182,12 +176,7 @@ def histogram(
             axes.set_xticks(places[::step], [f"{edge:,g}" for edge in edges[::step]])
         axes.set_xlim(places[0], places[-1])
         axes.set_axisbelow(True)
-        axes.grid(True, axis="y")
-        axes.set_xlabel(x)
-        axes.set_ylabel(y)
-        if marks:
-            figure.legend(loc="outside lower center", ncols=2, handlelength=3.2)
-        return _svg(figure, key)
+        return _upright(figure, key, x, y, legend=bool(marks))
 
 
 def bars(drawn: Sequence[Bar], *, key: str, x: str, top: float | None = None) -> str:
@@ -202,7 +191,7 @@ def bars(drawn: Sequence[Bar], *, key: str, x: str, top: float | None = None) ->
     Returns:
         The SVG element.
     """
-    with _Drawing(key, height=0.75 + BAR * 1.35 * len(drawn)) as (figure, axes):
+    with _drawing(key, height=0.75 + BAR * 1.35 * len(drawn)) as (figure, axes):
         end = top or max([bar.value for bar in drawn] + [bar.high or 0.0 for bar in drawn]) or 1.0
         for place, bar in enumerate(reversed(drawn)):
             axes.barh(place, bar.value, height=0.42, linewidth=0.8, **_FILLS[bar.kind % len(_FILLS)])
@@ -222,26 +211,28 @@ def bars(drawn: Sequence[Bar], *, key: str, x: str, top: float | None = None) ->
         return _svg(figure, key)
 
 
-class _Drawing:
-    """A figure with its axes, in the style of the charts; equal charts get equal ids in SVG."""
+@contextmanager
+def _drawing(key: str, height: float = HEIGHT) -> Iterator[tuple[Figure, Axes]]:
+    """Open a figure with its axes, in the style of the charts; equal charts get equal ids in SVG."""
+    from matplotlib import rc_context
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+    from matplotlib.figure import Figure
 
-    def __init__(self, key: str, height: float = HEIGHT) -> None:
-        from matplotlib import rc_context
-        from matplotlib.backends.backend_svg import FigureCanvasSVG
-        from matplotlib.figure import Figure
+    style: Any = {**_STYLE, "svg.hashsalt": key}  # matplotlib names its keys one by one
+    with rc_context(style):
+        figure = FigureCanvasSVG(Figure(figsize=(WIDTH, height), layout="constrained")).figure
+        yield figure, figure.add_subplot()
 
-        style: Any = {**_STYLE, "svg.hashsalt": key}  # matplotlib names its keys one by one
-        self.style = rc_context(style)
-        self.figure = FigureCanvasSVG(Figure(figsize=(WIDTH, height), layout="constrained")).figure
 
-    def __enter__(self) -> tuple[Figure, Axes]:
-        self.style.__enter__()
-        return self.figure, self.figure.add_subplot()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.style.__exit__(kind, error, trace)
+def _upright(figure: Figure, key: str, x: str, y: str, *, legend: bool) -> str:
+    """Name the axes of a chart whose figures stand upright, and return its SVG."""
+    (axes,) = figure.axes
+    axes.grid(True, axis="y")
+    axes.set_xlabel(x)
+    axes.set_ylabel(y)
+    if legend:
+        figure.legend(loc="outside lower center", ncols=2, handlelength=3.2)
+    return _svg(figure, key)
 
 
 def _plain_ticks(axis: Axis, values: list[float]) -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from dptext_spark._version import __version__
-from dptext_spark.audit.results import AuditResult
+from dptext_spark.audit.results import AuditResult, WordAttack
 from dptext_spark.audit.verdict import Verdict
 from dptext_spark.config.requirements import Requirement
 from dptext_spark.config.sections import Approval
@@ -78,6 +78,18 @@ class ReportFacts:
     def internal(self) -> bool:
         """Whether it holds figures that depend on the private text."""
         return self.metrics is not None
+
+    @property
+    def word_attacks(self) -> list[WordAttack]:
+        """The attacks on words, the strongest first."""
+        attacks = [attack for attack in self.attacks if isinstance(attack, WordAttack)]
+        return sorted(attacks, key=lambda attack: attack.at_most, reverse=True)
+
+    @property
+    def target(self) -> str:
+        """The table that was written, with its version."""
+        version = self.run.output_version
+        return f"{self.run.output}{'' if version is None else f', version {version}'}"
 
     def as_dict(self) -> dict[str, Json]:
         """Return everything, JSON-able."""

@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from dptext_spark.audit.results import WordAttack
 from dptext_spark.audit.verdict import BROKEN, HOLDS
 from dptext_spark.config.requirements import MEANING
 from dptext_spark.disclosure.released import columns_named
@@ -222,18 +221,14 @@ def glossary() -> Section:
 
 def joined(facts: ReportFacts) -> str:
     """Return the sentence that joins what the certificate says with what attacks find; empty where there are no attacks."""
-    strongest = max(
-        (one for one in facts.attacks if isinstance(one, WordAttack)),
-        key=lambda one: one.at_most,
-        default=None,
-    )
+    attacks = facts.word_attacks
     found = None if facts.certificate is None else facts.certificate.verdict
     about = "ε says how much one output tells, not how often a word is guessed"
     if found is not None:
         about = f"The certificate ({found}) is about how much one output tells, not about how often a word is guessed"
-    if strongest is None:
+    if not attacks:
         return "" if found is None else f"{about}; no attack was made here."
-    worst = max(one.worst_at_most for one in facts.attacks if isinstance(one, WordAttack))
+    strongest, worst = attacks[0], max(attack.worst_at_most for attack in attacks)
     among = (
         f", and {percent_up(worst)} of the 1 % that are easiest to guess" if worst > strongest.at_most else ""
     )
@@ -298,10 +293,9 @@ def meaning(facts: ReportFacts) -> Iterator[str]:
 
 def _about(facts: ReportFacts) -> Iterator[tuple[str, str]]:
     run, approval = facts.run, facts.approval
-    version = "" if run.output_version is None else f", version {run.output_version}"
     yield "purpose", approval.purpose or f"{_BLANK} (approval.purpose)"
     yield "owner", approval.owner or f"{_BLANK} (approval.owner)"
-    yield "table", f"{run.output}{version}"
+    yield "table", facts.target
     columns = run.settings.columns
     more = f" and {len(columns) - _COLUMNS:,} more columns" if len(columns) > _COLUMNS else ""
     yield (

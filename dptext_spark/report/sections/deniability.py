@@ -30,6 +30,18 @@ _HISTOGRAMS = {
     ),
 }
 
+# Figure, the rank that most words reach, how it is called, the rank of the worst, title, how it is read.
+_CURVES = (
+    (
+        "N_w", "p95", "95 % of words", "max", "Staying as it is, by ε",
+        "A line that is near 1 leaves words as they are; take the ε at which the worst word is still low enough.",
+    ),
+    (
+        "S_w", "p5", "95 % of words, at least", "min", "Outputs to hide among, by ε",
+        "A line near 1 says that one output is all but certain.",
+    ),
+)  # fmt: skip
+
 
 def deniability(found: Deniability, epsilon: float) -> Section:
     """Write how often words stay themselves, and among how many outputs they hide.
@@ -107,30 +119,18 @@ def _curves(grid: Mapping[float, Sequence[Measured]], chosen: str, basis: str) -
         one = next(one for one in first if one.figure.name == figure)
         return "worst word" if one.is_whole else f"worst of {len(one.words):,} words"
 
-    stays = [
-        line("N_w", "p50", "median word"),
-        line("N_w", "p95", "95 % of words"),
-        line("N_w", "max", worst_of("N_w")),
-    ]
-    yield Chart(
-        "Staying as it is, by ε",
-        f"N_w of the same mechanism at other ε; this run has ε = {chosen}. {basis}".strip(),
-        "A line that is near 1 leaves words as they are; take the ε at which the worst word is still low enough.",
-        lines(stays, key="nw", x="ε", y="N_w", log_x=True, top=1.02),
-        table(stays),
-    )  # fmt: skip
-    hides = [
-        line("S_w", "p50", "median word"),
-        line("S_w", "p5", "95 % of words, at least"),
-        line("S_w", "min", worst_of("S_w")),
-    ]
-    yield Chart(
-        "Outputs to hide among, by ε",
-        f"S_w of the same mechanism at other ε; this run has ε = {chosen}. {basis}".strip(),
-        "A line near 1 says that one output is all but certain.",
-        lines(hides, key="sw", x="ε", y="S_w (outputs)", log_x=True, log_y=_spans(hides)),
-        table(hides),
-    )  # fmt: skip
+    for figure, rank, most, worst, title, read in _CURVES:
+        drawn = [
+            line(figure, "p50", "median word"),
+            line(figure, rank, most),
+            line(figure, worst, worst_of(figure)),
+        ]
+        shows = f"{figure} of the same mechanism at other ε; this run has ε = {chosen}. {basis}".strip()
+        if figure == "N_w":
+            svg = lines(drawn, key="nw", x="ε", y="N_w", log_x=True, top=1.02)
+        else:
+            svg = lines(drawn, key="sw", x="ε", y="S_w (outputs)", log_x=True, log_y=_spans(drawn))
+        yield Chart(title, shows, read, svg, table(drawn))
 
 
 def _spans(drawn: Sequence[Line]) -> bool:

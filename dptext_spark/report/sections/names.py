@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from dptext_spark.audit.verdict import AUDITED
 from dptext_spark.disclosure.facts import Figures, ShownSettings
 from dptext_spark.report.blocks import Block, Listed, Section, Table, Text, Tile, pairs
 from dptext_spark.report.facts import ReportFacts
@@ -24,7 +25,6 @@ COUNTED = {
     "listed_words": "entries of lists",
 }
 NOT_LOOKED_FOR = "nothing looked for names, so that there is no count of those that stayed"
-AUDITED = "audit_"  # before the names of the figures of an audit
 # Figures of an audit that the section shows, and what they are of.
 OF_AUDIT = {
     "names_kept": "words of names that public lists find",
@@ -94,25 +94,21 @@ def names(facts: ReportFacts) -> Section:
 
 def searches(settings: ShownSettings) -> list[tuple[str, str]]:
     """Return who looked for names, and what became of them; nothing where nobody did."""
-    return list(_searches(settings))
-
-
-def _searches(settings: ShownSettings) -> Iterator[tuple[str, str]]:
     search = settings.policy.names
+    rows = []
     if search and search.lists:
-        yield (
-            "public lists and rules",
-            f"version {search.version}: given names and surnames, towns, countries and states, and how names are written",
-        )
+        how = "given names and surnames, towns, countries and states, and how names are written"
+        rows.append(("public lists and rules", f"version {search.version}: {how}"))
     if search.classifies:
-        yield "classifier", f"{search.model}, from a score of {search.threshold:g} on"
+        rows.append(("classifier", f"{search.model}, from a score of {search.threshold:g} on"))
     if search:
         for kind, said in ((PERSON, "names of persons"), (LOCATION, "names of places")):
-            yield said, _BECAME[getattr(search, kind)].format(mark=placeholder(kind))
+            rows.append((said, _BECAME[getattr(search, kind)].format(mark=placeholder(kind))))
     for field, became in (("mask", f"replaced by {placeholder(LIST_TYPES[0])}"), ("keep", "stay in clear")):
         for one in settings.lists.get(field, []):
-            found = became if one.get("replace") is None else NAMED.format(**one)
-            yield f"list (policy.{field})", f"{_source(one)}; {found}"
+            what = became if one.get("replace") is None else NAMED.format(**one)
+            rows.append((f"list (policy.{field})", f"{_source(one)}; {what}"))
+    return rows
 
 
 def _source(one: Mapping[str, object]) -> str:
@@ -128,19 +124,14 @@ def _source(one: Mapping[str, object]) -> str:
 
 def stayed_words(whole: Figures) -> list[tuple[str, str]]:
     """Return, for each kind of words that a run found, what they are, and how many there were, were replaced and stayed."""
-    said = []
+    rows = []
     for name, what in COUNTED.items():
-        found, replaced, kept, share = (
-            whole.get(f"{name}{of}") for of in ("", "_replaced", "_kept", "_kept_share")
-        )
-        if found and share is not None:
-            said.append(
-                (
-                    what,
-                    f"{found:,.0f} words, {replaced or 0:,.0f} replaced, {kept or 0:,.0f} stayed ({percent_up(share)})",
-                )
-            )
-    return said
+        words, share = whole.get(name), whole.get(f"{name}_kept_share")
+        replaced, stayed = (whole.get(f"{name}{part}") or 0 for part in ("_replaced", "_kept"))
+        if words and share is not None:
+            became = f"{replaced:,.0f} replaced, {stayed:,.0f} stayed ({percent_up(share)})"
+            rows.append((what, f"{words:,.0f} words, {became}"))
+    return rows
 
 
 def _counted(whole: Figures, finders: str, looked: str, named_lists: bool) -> Iterator[Block]:
@@ -150,20 +141,15 @@ def _counted(whole: Figures, finders: str, looked: str, named_lists: bool) -> It
         yield Listed("What stayed, as the run counted it", (missed,))
         yield pairs(words)
     if any(whole.get(name) for name in LISTED):
-        yield Listed(
-            "Names of lists",
-            (
-                f"{listed_names(whole, named=named_lists)}; by lists, without a guarantee. They are not among the words.",
-            ),
-        )
+        masked = listed_names(whole, named=named_lists)
+        said = f"{masked}; by lists, without a guarantee. They are not among the words."
+        yield Listed("Names of lists", (said,))
     if any(whole.get(name) for name in FOUND):
-        yield Listed(
-            "Names found",
-            (
-                f"{found_names(whole)}; by {finders}, without a guarantee: what they missed is not counted. "
-                "They are not among the words.",
-            ),
+        said = (
+            f"{found_names(whole)}; by {finders}, without a guarantee: what they missed is not counted. "
+            "They are not among the words."
         )
+        yield Listed("Names found", (said,))
     stayed = [
         (said, percent_up(share))
         for name, said in OF_AUDIT.items()

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 
-from dptext_spark.audit.results import WordAttack
 from dptext_spark.disclosure.facts import Figures
 from dptext_spark.disclosure.importance import in_clear, levels_of
 from dptext_spark.guarantee import Guarantee, counted
@@ -41,7 +40,6 @@ def lead(facts: ReportFacts) -> str:
     """Return the sentence at the top: what ran, on what, with which outcome."""
     run, settings = facts.run, facts.run.settings
     columns = ", ".join(settings.columns)
-    version = "" if run.output_version is None else f", version {run.output_version}"
     rows = "" if run.rows is None else f" {run.rows:,} rows."
     ended = _ENDED.get(run.status, run.status)
     some = (
@@ -49,7 +47,7 @@ def lead(facts: ReportFacts) -> str:
     )
     return (
         f"{some} of {columns} in {run.input} were replaced by {settings.mechanism}, and written to "
-        f"{run.output}{version}. The run began at {run.began} and {ended}.{rows}"
+        f"{facts.target}. The run began at {run.began} and {ended}.{rows}"
     )
 
 
@@ -141,14 +139,11 @@ def _composed(facts: ReportFacts) -> Tile:
 
 
 def _found(facts: ReportFacts) -> Iterator[Tile]:
-    strongest = max(
-        (one for one in facts.attacks if isinstance(one, WordAttack)),
-        key=lambda one: one.at_most,
-        default=None,
-    )
-    if strongest is not None:
+    attacks = facts.word_attacks
+    if attacks:
+        strongest = attacks[0]
         most = ", a better one maybe more" if strongest.open else " at most"
-        worst_words = max(one.worst_at_most for one in facts.attacks if isinstance(one, WordAttack))
+        worst_words = max(attack.worst_at_most for attack in attacks)
         by = "" if strongest.worst_at_most == worst_words else "another attack finds "
         among = f"; {by}{percent_up(worst_words)} of the worst 1 % of words" if worst_words else ""
         shown = "Strongest attack shown finds" if strongest.restricted else "Attack by public text finds"
