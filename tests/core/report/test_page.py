@@ -179,3 +179,32 @@ def test_it_says_what_to_install_and_nothing_of_it_is_imported_before() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_print_rules_keep_parts_on_one_sheet(internal: ReportFacts) -> None:
+    """The annex begins a sheet; what is read as a whole is not cut; a heading stays with what follows; the mark is repeated."""
+    css = page(internal).split("@media print {", 1)[1].split("@media screen", 1)[0]
+    rules: dict[str, set[str]] = {}
+    for selectors, body in re.findall(r"([^{};]+)\{([^{}]*)\}", css):
+        for selector in selectors.split(","):
+            rules.setdefault(selector.strip(), set()).update(part.strip() for part in body.split(";"))
+    assert "margin: 16mm 14mm" in rules["@page"]
+    assert "break-before: page" in rules["main"]
+    for whole in (
+        ".verdict",
+        ".required li",
+        ".whole",
+        ".example",
+        ".sign",
+        ".tile",
+        ".warned",
+        "figure",
+        "figcaption",
+        "tr",
+    ):
+        assert "break-inside: avoid" in rules[whole], whole
+    for heading in ("h2", "h3", "figcaption"):
+        assert "break-after: avoid" in rules[heading], heading
+    assert {"orphans: 3", "widows: 3"} <= rules["p"]
+    assert "display: table-header-group" in rules[".sheet-head"]
+    assert "display: table-footer-group" in rules[".sheet-foot"]
