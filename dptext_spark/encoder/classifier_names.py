@@ -19,8 +19,8 @@ import pyarrow as pa
 
 from dptext_spark.arrays import I64, U8, read_only
 from dptext_spark.encoder.candidates import candidates
-from dptext_spark.encoder.classifier import FIELD, Classifier
 from dptext_spark.encoder.classifier_files import LOCATION, PERSON
+from dptext_spark.encoder.name_classifier import FIELD, Classifier
 from dptext_spark.errors import SettingsError
 from dptext_spark.lexicon.characters import APOSTROPHE, LETTER, cell, decode, tables
 from dptext_spark.runtime.jit import compiled

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dptext_spark.encoder.classifier import Classifier
+from dptext_spark.encoder.name_classifier import Classifier
 from dptext_spark.encoder.weights import MODULES
 from dptext_spark.errors import SCHEMA_VERSION, DataError, SettingsError, check_schema, require_extra
 from dptext_spark.guarantee import Guarantee

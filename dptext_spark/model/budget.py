@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from dptext_spark.encoder.classifier import Classifier
+from dptext_spark.encoder.name_classifier import Classifier
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.importance.budget import MOST_WORDS, Budget, BudgetSelector, laws_below
 from dptext_spark.importance.idf import Frequencies

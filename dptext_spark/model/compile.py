@@ -16,8 +16,8 @@ from dptext_spark.config.messages import briefly
 from dptext_spark.config.model import ModelConfig
 from dptext_spark.config.sections import Embedding
 from dptext_spark.encoder.candidates import CANDIDATES_VERSION
-from dptext_spark.encoder.classifier import Classifier
 from dptext_spark.encoder.classifier_names import read_classifier
+from dptext_spark.encoder.name_classifier import Classifier
 from dptext_spark.errors import SCHEMA_VERSION, DataError, SettingsError
 from dptext_spark.importance.budget import Budget, check_budget
 from dptext_spark.importance.idf import Frequencies

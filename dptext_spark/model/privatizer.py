@@ -20,8 +20,8 @@ import pyarrow.compute as pc
 
 from dptext_spark.arrays import I64, U8, U64, Ids
 from dptext_spark.encoder.candidates import CANDIDATES_VERSION
-from dptext_spark.encoder.classifier import Classifier
 from dptext_spark.encoder.classifier_names import check_classifier, searches_of
+from dptext_spark.encoder.name_classifier import Classifier
 from dptext_spark.errors import DataError, SettingsError, require_choice
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.importance.budget import Budget, BudgetSelector

@@ -17,9 +17,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
-from dptext_spark.encoder import classifier as module
-from dptext_spark.encoder.classifier import Classifier, FoundNames
+from dptext_spark.encoder import name_classifier as module
 from dptext_spark.encoder.classifier_files import KINDS, KINDS_OF, LEFT_OUT, kind_of, labels_of
+from dptext_spark.encoder.name_classifier import Classifier, FoundNames
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.text.engine import padded
 from dptext_spark.text.identifiers.provider import OfBytes, provided

@@ -16,8 +16,8 @@ import pytest
 
 pytest.importorskip("onnx", reason="the extra [encoder] is not installed")
 
-from dptext_spark.encoder.classifier import Classifier
 from dptext_spark.encoder.classifier_names import ClassifierNames, read_classifier, searches_of
+from dptext_spark.encoder.name_classifier import Classifier
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import CusText
