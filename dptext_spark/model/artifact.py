@@ -596,12 +596,8 @@ def _built(
     records = tuple(one.record for one in imported)
     made_of = (policy, manifest.consistency, None if chosen is None else chosen.bound, (), records)
     if fingerprint_of(arrays, *made_of) != manifest.fingerprint:
-        other = {
-            "its classifier reads texts by the rule of another version": policy.names.classifies,
-            f"it was made with other versions than {', '.join(map(str, records))}": records,
-        }
-        reasons = [reason for reason, applies in other.items() if applies]
-        said = f", or {', or '.join(reasons)}: prepare it again" if reasons else ""
+        versions = ", ".join(map(str, records))
+        said = f", or it was made with other versions than {versions}: prepare it again" if records else ""
         raise DataError(f"artifact: {folder!r} was changed after it was written{said}.")
     held = _under("words", arrays)
     table = WordTable.restore(held)
@@ -624,7 +620,7 @@ def _built(
     vocabulary = Vocabulary(table.offsets[: size + 1], table.word_bytes[: int(table.offsets[size])])
     classifier = None
     if policy.names.classifies:
-        classifier = Classifier.restore(_under("names", arrays), policy.names.threshold)
+        classifier = Classifier.restore(_under("names", arrays), policy.names)
     made = Privatizer(
         vocabulary,
         sampler,

@@ -15,9 +15,7 @@ from dptext_spark._version import __version__
 from dptext_spark.config.messages import briefly
 from dptext_spark.config.model import ModelConfig
 from dptext_spark.config.sections import Embedding
-from dptext_spark.encoder.candidates import CANDIDATES_VERSION
-from dptext_spark.encoder.classifier_names import read_classifier
-from dptext_spark.encoder.name_classifier import Classifier
+from dptext_spark.encoder.name_classifier import Classifier, read_classifier
 from dptext_spark.errors import SCHEMA_VERSION, DataError, SettingsError
 from dptext_spark.importance.budget import Budget, check_budget
 from dptext_spark.importance.idf import Frequencies
@@ -38,7 +36,6 @@ from dptext_spark.runtime.progress import Progress, by_default, counted, silent
 from dptext_spark.text.engine import Engine
 from dptext_spark.text.identifiers.imported import require_named
 from dptext_spark.text.identifiers.provider import Provider
-from dptext_spark.text.names.search import SMALL
 from dptext_spark.text.policy import Policy
 from dptext_spark.text.tokens import drawn_words
 from dptext_spark.text.word_table import WordTable
@@ -417,7 +414,7 @@ def _cached(
     if prior is not None:
         parts["prior"] = prior
     if classifier is not None:
-        parts["names"] = [classifier.digest, CANDIDATES_VERSION, SMALL]
+        parts["names"] = classifier.digest
     if config.policy.providers:
         parts["providers"] = [one.record.as_dict() for one in providers_of(config.policy)]
     return user_cache() / "artifacts" / _digest(parts)

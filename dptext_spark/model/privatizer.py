@@ -19,9 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dptext_spark.arrays import I64, U8, U64, Ids
-from dptext_spark.encoder.candidates import CANDIDATES_VERSION
-from dptext_spark.encoder.classifier_names import check_classifier, searches_of
-from dptext_spark.encoder.name_classifier import Classifier
+from dptext_spark.encoder.name_classifier import Classifier, check_classifier
 from dptext_spark.errors import DataError, SettingsError, require_choice
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.importance.budget import Budget, BudgetSelector
@@ -47,7 +45,7 @@ from dptext_spark.text.identifiers.types import TYPES
 from dptext_spark.text.names.names import Names
 from dptext_spark.text.names.pseudonyms import KeyedNames
 from dptext_spark.text.names.public_names import KINDS, LISTED_KINDS
-from dptext_spark.text.names.search import LIST_TYPES, PSEUDONYM, SMALL
+from dptext_spark.text.names.search import LIST_TYPES, PSEUDONYM
 from dptext_spark.text.policy import Policy
 from dptext_spark.text.render import DATASET, TOKEN, word_blocks
 from dptext_spark.text.selection import Texts, TokenSelection
@@ -227,7 +225,7 @@ class Privatizer:
     def engine(self) -> Engine:
         """The text engine."""
         assert self.table is not None
-        searches = searches_of(self.policy.names, self.classifier, self.table)
+        searches = () if self.classifier is None else (self.classifier,)
         return Engine(
             self.table, self.policy, (*self.imported, *self.providers), self.sampler.remap, searches
         )
@@ -542,8 +540,7 @@ def fingerprint_of(
     if not policy.names:
         known.pop("names", None)
     elif policy.names.classifies:  # what it is made of is among the arrays, wherever it was read
-        bound_names = {name: one for name, one in policy.names.as_dict().items() if name != "model"}
-        known["names"] = {**bound_names, "candidates": CANDIDATES_VERSION, "small": SMALL}
+        known["names"] = {name: one for name, one in policy.names.as_dict().items() if name != "model"}
     if imported:
         known["providers"] = [one.as_dict() for one in imported]
     bound = [known, consistency, *([] if selector is None else [selector]), *providers]

@@ -37,7 +37,7 @@ from dptext_spark.doctor import (
     check_workers,
     process_facts,
 )
-from dptext_spark.encoder.classifier_names import read_classifier
+from dptext_spark.encoder.name_classifier import read_classifier
 from dptext_spark.errors import DPTextError, RunError
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
@@ -191,7 +191,7 @@ def _model(config: RunConfig | None, folder: str) -> Path:
     angles = np.arange(len(words), dtype=np.float32)
     lexicon = Lexicon(Vocabulary.of(words), np.stack([np.cos(angles), np.sin(angles)], axis=1))
     law = CusText(epsilon=1.0, k=4).compile(lexicon)
-    classifier = read_classifier(policy.names) if policy.names.classifies else None
+    classifier = read_classifier(policy.names)
     imported = providers_of(policy, tried=True)
     place = Path(folder) / "model"
     artifact.save_model(Privatizer(lexicon, law, policy, classifier=classifier, imported=imported), place)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark import TaskContext
 from pyspark.logger import PySparkLogger
 
+from dptext_spark.encoder.name_classifier import OtherLabelsError
 from dptext_spark.errors import DataError, DPTextError, RunError, key_twice
 from dptext_spark.randomness.draws import KeyReference, RunKey, key_at_hand
 from dptext_spark.randomness.key_sources import KeyUnavailableError
@@ -96,8 +97,8 @@ class TaskError(DPTextError):
 
 
 def code_of(error: BaseException, prefix: str) -> str:
-    """Return what a worker says of an error: the code of a provider's, else the name of its class behind a prefix."""
-    if isinstance(error, ProviderError | ProviderImportError):
+    """Return what a worker says of an error: a provider's or a classifier's code, else the name of its class behind a prefix."""
+    if isinstance(error, ProviderError | ProviderImportError | OtherLabelsError):
         return error.code
     return f"{prefix}{type(error).__name__}"
 
@@ -148,7 +149,10 @@ def reduced(error: BaseException, columns: list[str], maps: Sequence[str] = ()) 
             )
         if code in _KEYS:
             return RunError(key_error(code, where))
-        if code.rpartition("_")[0] in _PROVIDERS:
+        kind, _, number = code.rpartition("_")
+        if kind == OtherLabelsError.CODE:
+            return RunError(f"in {where}: {OtherLabelsError(int(number))}")
+        if kind in _PROVIDERS:
             return provider_error(code, where)
         return RunError(f"a worker failed with {code} in {where} ({rows} rows).")
     if _NOT_INSTALLED in str(error):

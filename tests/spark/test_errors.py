@@ -102,6 +102,7 @@ class TestReduced:
             (of_a_worker("INVALID_UTF8"), DataError, "columns body, note: 3 rows with invalid UTF-8 in partition 4, batch 5", ""),
             (of_a_worker("NULL_KEY"), DataError, "row_key or record_key: 3 rows with a NULL key in partition 4, batch 5", ""),
             (of_a_worker("ArrowInvalid"), RunError, "a worker failed with ArrowInvalid in partition 4, batch 5", ""),
+            (of_a_worker("CLASSIFIER_DIFFERS_3"), RunError, "in partition 4", "policy.names.model: 3 of 10"),
             (Exception(f"{MARKER} No module named 'dptext_spark'"), RunError, "", "PYSPARK_PYTHON"),
         ],
     )  # fmt: skip

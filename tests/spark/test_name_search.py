@@ -34,7 +34,7 @@ ROWS: list[Row] = [
     (3, None, None, "c2"),
     (4, "", ["", "people like the music"], "c3"),
 ]
-# Of these the tiny classifier knows Anna, Keller, Müller and Oslo; the first stands after a capital, the others are candidates.
+# Of these the tiny classifier knows Anna, Keller, Müller and Oslo.
 CLASSIFIED: list[Row] = [
     (10, "People met Anna Keller", ["in oslo", "people like the music"], "c1"),
     (11, "anna", None, "c2"),

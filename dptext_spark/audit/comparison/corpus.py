@@ -39,8 +39,8 @@ from dptext_spark.audit.utility.retained import (
 )
 from dptext_spark.audit.utility.text_metrics import Originals
 from dptext_spark.config.model import ModelConfig
-from dptext_spark.encoder.classifier_names import read_classifier, searches_of
 from dptext_spark.encoder.encoder import Encoder, vectors
+from dptext_spark.encoder.name_classifier import read_classifier
 from dptext_spark.errors import DataError, SettingsError, require_choice
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.prior import ZIPF
@@ -213,9 +213,9 @@ class EvaluationCorpus:
                 by the third text its words are in no order.
         """
         lexicon = lexicons[0]
-        names = config.policy.names
+        classifier = read_classifier(config.policy.names)
         table = WordTable.build(lexicon.vocabulary, config.policy.stop_list())
-        searches = searches_of(names, read_classifier(names), table)
+        searches = () if classifier is None else (classifier,)
         engine = Engine(table, config.policy, providers_of(config.policy), searches=searches)
         bigrams = _pairs("public", engine, public, lexicon)
         drawable = drawn_words(engine)

@@ -19,7 +19,7 @@ from dptext_spark.arrays import I64, U8, Bools, bounds_of
 from dptext_spark.text.chunks import Spans
 from dptext_spark.text.identifiers.candidates import END, KIND, START, candidates
 from dptext_spark.text.identifiers.normalize import DAY, KINDS, NAMED, reaches, shapes, skeletons
-from dptext_spark.text.identifiers.provider import BesideRules, Provided, Provider, provided
+from dptext_spark.text.identifiers.provider import Provided, Provider, provided
 from dptext_spark.text.identifiers.rules import (
     REACHES,
     RULES,
@@ -98,12 +98,9 @@ class Finder:
         found_by = [provided(one, n, data, rows, texts) for n, one in enumerate(self.providers)]
         parts += [self._typed(one, n, found_by[n]) for n, one in enumerate(self.providers)]
         known = len(self.providers)
-        searches = (
-            one.beside(starts, ends) if isinstance(one, BesideRules) else one for one in self.searches
-        )
         searched = [
             self._typed(one, known + n, provided(one, known + n, data, rows, texts))
-            for n, one in enumerate(searches)
+            for n, one in enumerate(self.searches)
         ]
         for one in found_by if searched else ():
             begins, stops = _wholes(one)

@@ -74,15 +74,6 @@ class OfRows(Provider, Protocol):
         ...
 
 
-@runtime_checkable
-class BesideRules(Provider, Protocol):
-    """A provider that need not look at what the built-in rules found."""
-
-    def beside(self, starts: I64, ends: I64) -> Provider:
-        """Return it for the batch in whose bytes the rules found stretches starts[i]:ends[i], in any order."""
-        ...
-
-
 class TypedSpans:
     """Spans with their types, as a provider gives them.
 

@@ -11,19 +11,20 @@ import numpy as np
 import onnxruntime
 from tokenizers import Tokenizer
 
-from dptext_spark.encoder.classifier_files import kind_of
+from dptext_spark.encoder.classifier_files import kind_of, type_of
 from tests.core.encoder.tiny_classifier import LABELS, POSITIONS
 
 LETTER, MARK = r"[^\W\d_\u0300-\u036f]", r"[\u0300-\u036f]"
 WORD = re.compile(rf"{LETTER}(?:{LETTER}|{MARK}|['\u2019-](?={LETTER})|\u200d+(?={LETTER}|{MARK}))*")
-GAP, INITIAL_GAP = re.compile(r"[ \u00a0'\u2019-]*"), re.compile(r"\.?[ \u00a0'\u2019-]*")
+GAP, INITIAL_GAP = (re.compile(rf"{stop}[ \u00a0]*-?[ \u00a0]*") for stop in ("", r"\.?"))
+POSSESSIVE = re.compile("['\u2019][sS]$")
 
 
 class PlainName(NamedTuple):
-    start: int
-    end: int
     kind: str
-    words: tuple[tuple[int, int, str], ...]
+    words: tuple[
+        tuple[int, int, str], ...
+    ]  # of each word where it begins, where it ends without 's, and its type
 
 
 class PlainClassifier:
@@ -56,7 +57,7 @@ class PlainClassifier:
         return found
 
     def names(self, text: str, threshold: float = 0.5) -> list[PlainName]:
-        """Return the names of a text, in bytes of it."""
+        """Return the names of a text and their words, in bytes of it."""
         cut = self._cut.encode(text, add_special_tokens=False)
         chances = self.chances(cut.ids)
         byte = [len(text[:place].encode()) for place in range(len(text) + 1)]
@@ -72,10 +73,9 @@ class PlainClassifier:
                 sums: dict[str, float] = {}
                 labels: dict[str, float] = {}
                 for label, chance in zip(LABELS, chances[i], strict=True):
-                    kind = None if label == "O" else kind_of(label[2:])
-                    if kind is not None:
-                        sums[kind] = sums.get(kind, 0.0) + chance
-                        labels[label[2:]] = labels.get(label[2:], 0.0) + chance
+                    if name := type_of(label[2:]):
+                        sums[kind_of(name)] = sums.get(kind_of(name), 0.0) + chance
+                        labels[name] = labels.get(name, 0.0) + chance
                 kind = max(sums, key=lambda one: round(sums[one] * 1024))
                 label = max(
                     (one for one in labels if kind_of(one) == kind), key=lambda one: round(labels[one] * 1024)
@@ -83,16 +83,28 @@ class PlainClassifier:
                 score = round(sums[kind] * 1024)
                 if best is None or score >= best[0]:
                     best = (score, kind, label)
-            if best is not None and best[0] >= threshold * 1024:
-                word = (byte[start], byte[end], best[2])
+            least = 0.99 if match[0] == match[0].lower() != match[0].upper() else threshold
+            if best is not None and best[0] >= least * 1024:
+                word = (byte[start], byte[start + len(POSSESSIVE.sub("", match[0]))], best[2])
                 gap = (INITIAL_GAP if initial else GAP).fullmatch(text[before:start])
                 if known and gap and names[-1].kind == best[1]:
-                    last = names.pop()
-                    names.append(PlainName(last.start, byte[end], last.kind, (*last.words, word)))
+                    names.append(PlainName(best[1], (*names.pop().words, word)))
                 else:
-                    names.append(PlainName(byte[start], byte[end], best[1], (word,)))
+                    names.append(PlainName(best[1], (word,)))
                 known = True
             else:
                 known = False
             before, initial = end, end - start == 1
         return names
+
+    def wholes(self, text: str) -> list[tuple[int, int, str]]:
+        """Return where each name begins and ends, and its kind."""
+        return [(name.words[0][0], name.words[-1][1], name.kind) for name in self.names(text)]
+
+    def parts(self, text: str) -> list[tuple[int, int, str]]:
+        """Return where each word of a name begins and ends, and its type; a person's single letter is an initial."""
+        return [
+            (start, end, "initial" if kind == "person" and end == start + 1 else part)
+            for kind, words in self.names(text)
+            for start, end, part in words
+        ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 import shutil
 from dataclasses import replace
@@ -16,8 +17,7 @@ import pytest
 
 pytest.importorskip("onnx", reason="the extra [encoder] is not installed")
 
-from dptext_spark.encoder.classifier_names import ClassifierNames, read_classifier, searches_of
-from dptext_spark.encoder.name_classifier import Classifier
+from dptext_spark.encoder.name_classifier import Classifier, OtherLabelsError, read_classifier
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import CusText
@@ -32,7 +32,6 @@ from dptext_spark.text.names.public_names import PublicNames
 from dptext_spark.text.names.search import NameSearch
 from dptext_spark.text.pair_tokens import align
 from dptext_spark.text.policy import Policy
-from dptext_spark.text.word_table import WordTable
 from tests.core.encoder.tiny_bert import make_tiny_bert
 from tests.core.encoder.tiny_classifier import (
     LABELS,
@@ -91,7 +90,7 @@ def test_a_batch_equals_its_rows_alone_and_an_audit_agrees(
         drawn(made, [text], row_ids=pa.array([number]))[0] for number, text in enumerate(TEXTS)
     ]
     masks = "".join(together)
-    # Keller-Anna is one name; lists find Robert and Paris, too. Oslo in lower case is a candidate of a list.
+    # Keller-Anna is one name; lists find Robert and Paris, too.
     persons, places = (9, 4) if not lists else (10, 5)
     assert masks.count("[PERSON]") == (persons if action == "mask" else 0)
     assert masks.count("[LOCATION]") == (places if action == "mask" else 0)
@@ -119,7 +118,7 @@ def union(text: str, made: Privatizer) -> list[tuple[int, int]]:
     found = []
     for provider in (
         PublicNames(made.policy.names),
-        *searches_of(made.policy.names, made.classifier, made.table),
+        *([] if made.classifier is None else [made.classifier]),
     ):
         some = provider.find_in(data, rows)
         found += list(zip(some.starts.tolist(), some.ends.tolist(), strict=True))
@@ -152,7 +151,7 @@ def test_what_both_searches_find_is_found_once(folder: Path, action: str) -> Non
         assert all(one[1] <= other[0] for one, other in pairwise(found))
 
 
-def parts(text: str, search: ClassifierNames) -> list[tuple[str, str]]:
+def parts(text: str, search: Classifier) -> list[tuple[str, str]]:
     found = search.find(pa.array([text]))
     raw = text.encode()
     return [
@@ -163,14 +162,10 @@ def parts(text: str, search: ClassifierNames) -> list[tuple[str, str]]:
     ]
 
 
-@cache
-def table() -> WordTable:
-    return WordTable.build(beginning(Lexicon.default(), 300).vocabulary, Policy().stop_list())
-
-
-def searching(folder: Path, person: str, location: str) -> ClassifierNames:
+def searching(folder: Path, person: str, location: str) -> Classifier:
     search = NameSearch(model=str(folder), person=person, location=location)  # type: ignore[arg-type]
-    (made,) = searches_of(search, read_classifier(search), table())
+    made = read_classifier(search)
+    assert made is not None
     return made
 
 
@@ -277,42 +272,17 @@ def test_the_content_is_part_of_the_fingerprint_and_the_place_is_not(folder: Pat
     assert len(prints) == len(policies)
 
 
-def test_only_texts_with_a_candidate_are_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Anna is a word of no lexicon here, and the people's music is known; an unknown word within an address is none."""
+def test_labels_of_known_sentences_bind_a_model_to_processors_that_agree(folder: Path) -> None:
     made = model(folder, "plain", "token", "mask", False)
-    read: list[list[bool]] = []
-    found_in = Classifier.found_in
-
-    def looked(self: Classifier, data: Any, rows: Any, wanted: Any = None) -> Any:
-        read.append(wanted.tolist())
-        return found_in(self, data, rows, wanted)
-
-    monkeypatch.setattr(Classifier, "found_in", looked)
-    texts = [
-        "people like music",
-        "people like anna",
-        "people like Music",
-        "people like xqzt@example.org",
-        "xqzt",
-        "in oslo",
-    ]
-    masked = drawn(made, texts)
-    assert read == [[False, True, True, False, True, True]]
-    assert [text.split(" ")[-1] for text in masked][1] == "[PERSON]"
-    assert masked[5] == "in [LOCATION]"
-
-
-def test_which_texts_are_read_is_part_of_the_fingerprint(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made = model(folder, "plain", "token", "mask", False)
-    save_model(made, tmp_path / "model")
-    lists = replace(made, policy=Policy(names={"lists": True}), classifier=None, fingerprint="")  # type: ignore[arg-type]
-    monkeypatch.setattr("dptext_spark.model.privatizer.CANDIDATES_VERSION", "another")
-    assert replace(made, fingerprint="").fingerprint != made.fingerprint
-    assert replace(lists, fingerprint="").fingerprint == lists.fingerprint
-    with pytest.raises(DataError, match=r"or its classifier reads texts by the rule of another version"):
-        open_model(tmp_path / "model")
+    assert made.classifier is not None
+    facts = json.loads(made.classifier.facts.tobytes())
+    known = ["surname", *facts["known"][1:]]
+    written = np.frombuffer(json.dumps(facts | {"known": known}).encode(), np.uint8)
+    other = replace(made, classifier=replace(made.classifier, facts=written), fingerprint="")
+    assert other.fingerprint != made.fingerprint
+    with pytest.raises(OtherLabelsError, match="1 of 10 known sentences"):
+        drawn(other, ["Anna Secret"])
+    assert drawn(other, ["!"]) == ["!"]  # no text that needs it
 
 
 @pytest.mark.long
@@ -354,16 +324,17 @@ def test_settings_prepare_a_model_by_the_content_of_the_folder(folder: Path, tmp
 
 def test_what_does_not_fit_is_refused(folder: Path, tmp_path: Path) -> None:
     made = model(folder, "plain", "token", "mask", False)
-    with pytest.raises(SettingsError, match=r"policy\.names\.model: none given, and the privatizer has a"):
-        replace(made, policy=Policy(), fingerprint="")
-    with pytest.raises(SettingsError, match=r"policy\.names\.model: given, and the privatizer has no"):
-        replace(made, classifier=None, fingerprint="")
     other = Policy(names={"model": str(folder), "threshold": 0.7})  # type: ignore[arg-type]
-    with pytest.raises(SettingsError, match=r"policy\.names\.threshold: 0\.7 given"):
-        replace(made, policy=other, fingerprint="")
-    organizations = relabelled(tmp_path / "o", {"GIVEN_NAME": "ORG", "SURNAME": "ORG", "CITY": "ORG"})
-    with pytest.raises(SettingsError, match=r"^policy\.names\.model: .* organization; valid"):
-        read_classifier(NameSearch(model=str(organizations)))
+    for change in ({"policy": Policy()}, {"classifier": None}, {"policy": other}):
+        with pytest.raises(
+            SettingsError, match=r"^policy\.names\.model: the policy has .*, and the privatizer"
+        ):
+            replace(made, **change, fingerprint="")  # type: ignore[arg-type]
+    places = relabelled(tmp_path / "places", {"GIVEN_NAME": "ORG", "SURNAME": "ORG"})
+    with pytest.raises(
+        SettingsError, match=r"^policy\.names\.model: its labels stand for location; valid: .* person"
+    ):
+        read_classifier(NameSearch(model=str(places), location="keep"))
     kept = NameSearch(model="/no/such/folder", person="keep", location="keep")
     assert read_classifier(kept) is None
 
@@ -407,5 +378,8 @@ def test_a_tokenizer_that_is_none_ends_a_batch_without_a_word(folder: Path, tmp_
     assert made.classifier is not None
     held = {**made.classifier.arrays(), "tokenizer": np.frombuffer(b"{", np.uint8)}
     with pytest.raises(DataError) as caught:
-        drawn(replace(made, classifier=Classifier.restore(held), fingerprint=""), ["Anna Secret"])
+        drawn(
+            replace(made, classifier=Classifier.restore(held, made.policy.names), fingerprint=""),
+            ["Anna Secret"],
+        )
     assert "Secret" not in str(caught.value)
