@@ -39,6 +39,11 @@ class Judged:
     shown: str = ""
 
     @property
+    def loud(self) -> str:
+        """How it stands, a broken one in capitals."""
+        return self.standing.upper() if self.standing == BROKEN else self.standing
+
+    @property
     def measured(self) -> bool:
         """Whether it holds or is broken."""
         return self.standing != NOT_MEASURED

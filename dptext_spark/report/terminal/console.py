@@ -33,6 +33,12 @@ def hanging(head: str, text: str, columns: int) -> str:
     )  # fmt: skip
 
 
+def entries(rows: Sequence[tuple[str, str]], columns: int, head: int | None = None) -> list[str]:
+    """Return values behind their names, indented by two; names are as wide as the widest one, or as `head`."""
+    wide = max((len(name) for name, _ in rows), default=0) if head is None else head
+    return [hanging(f"  {name:<{wide}}  ", value, columns) for name, value in rows]
+
+
 def grid(rows: Sequence[Sequence[str]]) -> str:
     """Lay cells out in columns."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]

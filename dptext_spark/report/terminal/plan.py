@@ -126,10 +126,9 @@ class Plan:
         """Return steps, places, guarantee and certificate, for a notebook; settings and statement are in the text."""
         steps = [(f"step {number}", step) for number, step in enumerate(self.steps, start=1)]
         writes = [(place.where, f"{place.what} (to be shared: {place.share})") for place in self.writes]
-        certificate = self.facts.certificate
         promise = [
             ("guarantee", str(self.facts.guarantee)),
-            ("certificate", certified(certificate)),
+            ("certificate", certified(self.facts.certificate)),
         ]
         return table("What a run would do", [*steps, *writes, *promise], note=_NOT_READ)
 
@@ -199,21 +198,18 @@ def certified(certificate: Certificate | None) -> str:
 
 def _steps(config: RunConfig) -> list[str]:
     source, target = config.input, config.output
-    read = f"read {source.table or source.path} ({'catalog' if source.table else source.format})"
+    place = f"{source.table or source.path} ({'catalog' if source.table else source.format})"
+    read = f"read {place}"
     others = config.other_columns
     along = "all other columns go along" if others is None else "no other column goes along"
     if others:
         along = f"beside them only {', '.join(others)}"
     if config.is_stream:
-        read = (
-            read.replace("read", "read what was added to", 1)
-            + f" since {config.checkpoint} was last written to"
-        )
+        read = f"read what was added to {place} since {config.checkpoint} was last written to"
     steps = [read + _where(config)]
     if config.is_stream:
-        steps[:0] = [
-            f"compare key, settings, model and source with those that {config.checkpoint} began with"
-        ]
+        began = f"compare key, settings, model and source with those that {config.checkpoint} began with"
+        steps.insert(0, began)
         if not config.allow_unknown:
             steps.append(f"where the stream begins: {_LOOK}")
         steps.append(f"take it in micro-batches{_micro_batches(config)}, each as follows")
@@ -366,9 +362,7 @@ def _entries(planned: Plan, checked: Checked) -> Iterator[tuple[str, str, int]]:
     lines = 5 - bool(unaudited) - bool(required) - bool(checked.slow)
     yield "guarantee", _short(str(planned.facts.guarantee)), lines
     yield "certificate", certified(planned.facts.certificate).split(" (", 1)[0], 2
-    warned = [
-        s for h, said in (() if statement is None else statement.sections) if h == "Warnings" for s in said
-    ]
+    warned = [] if statement is None else [*statement.under("Warnings")]
     warned += [said] if (said := mapped_names((*config.columns, *checked.kept))) else []
     if warned:
         yield "WARNING", (f"1 of {len(warned)}: " if len(warned) > 1 else "") + warned[0], 2

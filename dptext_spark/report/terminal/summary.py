@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from dptext_spark.audit.table.metrics import options_for
-from dptext_spark.audit.verdict import BROKEN, HOLDS, NOT_MEASURED, Verdict
+from dptext_spark.audit.verdict import BROKEN, Verdict
 from dptext_spark.config.requirements import MEANING
 from dptext_spark.disclosure.facts import Figures, RunFacts, Unchanged
 from dptext_spark.disclosure.released import MANY_UNKNOWN
@@ -22,7 +22,7 @@ from dptext_spark.ledger.sums import left_of
 from dptext_spark.model.record import WEAK
 from dptext_spark.model.tables.target_checks import mapped_names
 from dptext_spark.report.sections import names, run
-from dptext_spark.report.terminal.console import PRICE, WIDTH, hanging
+from dptext_spark.report.terminal.console import PRICE, WIDTH, entries, hanging
 from dptext_spark.rounding import exact, percent_down, percent_up, rounded_up
 from dptext_spark.text.names.search import ListSources
 
@@ -57,16 +57,13 @@ def _lines(balance: Balance, columns: int) -> Iterator[str]:
 
 LARGE = 5e12  # bytes: the 5 TB that a cost is named for
 LEAST = 1e6  # bytes: a run of fewer measures nothing but its own start
-LEAST_SECONDS = (
-    30.0  # of a write; a shorter one is mostly the start of its workers, and says nothing of a large one
-)
+LEAST_SECONDS = 30.0  # of a write; a shorter one is mostly the start of its workers
 _STATUS = {
     "succeeded": "succeeded",
     "mismatch": "COMMITTED, BUT ITS COUNTS OR ITS CONSISTENCY DO NOT AGREE: do not share this version",
     "recovered": "recovered: it had committed before; only the account was made now, {counted}",
     "unchanged": "unchanged: this run id had committed before, and nothing was done",
 }
-_STANDINGS = {HOLDS: "holds", BROKEN: "BROKEN", NOT_MEASURED: "not measured"}
 _PARTS = (
     ("drawn", ("drawn",)),
     ("kept: stop words", ("stop_kept",)),
@@ -104,20 +101,13 @@ def summary(
         Lines of text without a final newline.
     """
     if isinstance(outcome, Unchanged):
-        rows = list(_since(outcome))
-        return "\n".join(
-            [
-                _heading(outcome),
-                *(hanging("  ", note, columns) for _, note in rows),
-                *(hanging(f"  {name}  ", value, columns) for name, value in _required(verdict)),
-            ]
-        )
+        notes = [hanging("  ", note, columns) for _, note in _since(outcome)]
+        return "\n".join([_heading(outcome), *notes, *entries([*_required(verdict)], columns, 0)])
     facts = outcome
     lines = [_heading(facts), *(hanging("  ", problem, columns) for problem in facts.problems)]
     # Whoever reads no further must have seen the warnings.
     lines += [
-        hanging("  WARNING: ", warning, columns)
-        for warning in (*_warnings(facts), *_of_readers(facts), *_unknown(facts))
+        hanging("  WARNING: ", warning, columns) for warning in (*_warnings(facts), *_of_operators(facts))
     ]
     rows = [
         *_required(verdict),
@@ -128,8 +118,7 @@ def summary(
         *_cost(facts, price),
         *_next(facts, verdict, settings, overrides),
     ]
-    width = max((len(name) for name, _ in rows), default=0)
-    lines += [hanging(f"  {name:<{width}}  ", value, columns) for name, value in rows]
+    lines += entries(rows, columns)
     if internal:
         lines.append("These figures depend on the private text: not for sharing.")
     return "\n".join(lines)
@@ -161,7 +150,7 @@ def _required(verdict: Verdict | None) -> Iterator[tuple[str, str]]:
     if verdict is None:
         return
     for one in verdict.judged:
-        yield "required", f"{one.requirement}: {_STANDINGS[one.standing]}"
+        yield "required", f"{one.requirement}: {one.loud}"
     for reason in verdict.against:
         yield "required", f"BROKEN whatever is required: {reason}"
     said = verdict.standing if verdict.standing != BROKEN else "BROKEN: do not publish this table"
@@ -174,26 +163,21 @@ def _required(verdict: Verdict | None) -> Iterator[tuple[str, str]]:
 def _shown(facts: RunFacts, internal: bool, pair: Pair | str | None) -> Iterator[tuple[str, str]]:
     """Say what became of the text: by the law alone, and to those inside by the text itself."""
     band = facts.expected_change
+    shown = pair if internal else None
+    if isinstance(shown, str):
+        yield "a row", f"none can be shown: {shown}"
+    elif shown is not None:
+        yield "before", f"PRIVATE TEXT, {shown.column}: {shown.before}"
+        yield "after", f"PRIVATE TEXT, {shown.column}: {shown.after}"
+    if internal or band is None:
+        return
     if isinstance(band, str):
-        if not internal:
-            yield (
-                "changed",
-                f"no law tells what is to be expected: {band} (the figure of this table: --internal)",
-            )
-    elif band is not None and not internal:
-        low, high = percent_down(min(band)), percent_up(max(band))
-        yield (
-            "changed",
-            f"{low} to {high} of the drawn words are to be expected: by the law and by how common words are in public, so "
-            "that it tells nothing of this table (its figure: --internal)",
-        )
-    if not internal or pair is None:
+        why = f"no law tells what is to be expected: {band}"
+        yield "changed", f"{why} (the figure of this table: --internal)"
         return
-    if isinstance(pair, str):
-        yield "a row", f"none can be shown: {pair}"
-        return
-    yield "before", f"PRIVATE TEXT, {pair.column}: {pair.before}"
-    yield "after", f"PRIVATE TEXT, {pair.column}: {pair.after}"
+    low, high = percent_down(min(band)), percent_up(max(band))
+    expected = f"{low} to {high} of the drawn words are to be expected: by the law and by how common words are in public"
+    yield "changed", f"{expected}, so that it tells nothing of this table (its figure: --internal)"
 
 
 def _next(
@@ -237,15 +221,14 @@ def _warnings(facts: RunFacts) -> tuple[str, ...]:
     return () if facts.disclosure is None else tuple(facts.disclosure.under("Warnings"))
 
 
-def _of_readers(facts: RunFacts) -> Iterator[str]:
-    """Warn the operator of names that some readers of the target cannot follow."""
+def _of_operators(facts: RunFacts) -> Iterator[str]:
+    """Warn of names that some readers of the target cannot follow, and of many rows of unknown words.
+
+    The number of those rows is restricted.
+    """
     warned = mapped_names((*facts.config.columns, *(facts.other_columns or ())))
     if warned:
         yield warned
-
-
-def _unknown(facts: RunFacts) -> Iterator[str]:
-    """Warn the operator of many rows of which most words are unknown; the figure itself is restricted."""
     figures = {} if facts.restricted is None else facts.restricted.figures
     if facts.rows and (figures.get("unknown_rows") or 0.0) > MANY_UNKNOWN * facts.rows:
         yield (

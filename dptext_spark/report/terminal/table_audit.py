@@ -7,12 +7,10 @@ from dptext_spark.audit.estimates import Metric
 from dptext_spark.audit.table.findings import TableAudit
 from dptext_spark.audit.table.metrics import ATTRIBUTE, LABEL, MASKED
 from dptext_spark.audit.table.plan import AuditPlan
-from dptext_spark.audit.verdict import BROKEN, HOLDS, NOT_MEASURED
 from dptext_spark.config.requirements import MEANING
-from dptext_spark.report.terminal.console import WIDTH, hanging
+from dptext_spark.report.terminal.console import WIDTH, entries, hanging
 from dptext_spark.rounding import percent_down, percent_up
 
-_STANDINGS = {HOLDS: "holds", BROKEN: "BROKEN", NOT_MEASURED: "not measured"}
 _SCORES = ("cosine", "rouge_", "bleu", "embedding_", "bert_", "membership_")
 _COUNTS = ("_rows", "_missing", "_words")
 _SHARES = {name for name in (*LABEL, *ATTRIBUTE, *MASKED) if not name.endswith(_COUNTS)}
@@ -74,24 +72,18 @@ def table_audit_text(found: TableAudit, columns: int = WIDTH) -> str:
             lines.append(f"column {column}")
         head = f"  {figure.name:<24} {figure_text(figure):>24}"
         lines.append(hanging(f"{head}  ", MEANING[figure.name], columns) if column is None else head)
-    lines += [
-        hanging("  required  ", f"{requirement}: {'holds' if held else 'BROKEN'}", columns)
-        for requirement, held in found.requirements
+    notes = [
+        *(("required", f"{limit}: {'holds' if holds else 'BROKEN'}") for limit, holds in found.requirements),
+        *(("required", f"{each.requirement} (settings): {each.loud}") for each in found.verdict.judged),
+        *([("answered", ANSWERED if found.has_account else UNCOUNTED)] if found.answers else []),
+        *([("released", RELEASED.format(limits="; ".join(found.released)))] if found.released else []),
+        *(("left out", reason) for reason in found.left_out),
+        *([("withheld", WITHHELD)] if found.withheld else []),
     ]
-    lines += [
-        hanging("  required  ", f"{one.requirement} (settings): {_STANDINGS[one.standing]}", columns)
-        for one in found.verdict.judged
-    ]
-    if found.answers:
-        lines.append(hanging("  answered  ", ANSWERED if found.has_account else UNCOUNTED, columns))
-    if found.released:
-        lines.append(hanging("  released  ", RELEASED.format(limits="; ".join(found.released)), columns))
-    lines += [hanging("  left out  ", reason, columns) for reason in found.left_out]
-    if found.withheld:
-        lines.append(hanging("  withheld  ", WITHHELD, columns))
     if found.stayed is not None:
         words = ", ".join(f"{stayed.word} {stayed.times:,}" for stayed in found.stayed) or "none"
-        lines.append(hanging("  PRIVATE TEXT  ", f"words of names that stayed most: {words}", columns))
+        notes.append(("PRIVATE TEXT", f"words of names that stayed most: {words}"))
+    lines += entries(notes, columns, 0)
     lines.append(f"metrics in {found.metrics}")
     lines.append("These figures depend on the private text: not for sharing.")
     return "\n".join(lines)
