@@ -92,12 +92,14 @@ class Architecture(Record):
                 f"{where}: a BERT with {kind} positions{' that decodes' if config.get('is_decoder') else ''} given; valid: an "
                 "encoder with absolute positions."
             )
-        activation = config.get("hidden_act", "gelu")
-        sizes = {name: config.get(field) for name, field in _SIZES.items()}
-        epsilon = float(config.get("layer_norm_eps", 1e-12))
-        found = cls(**sizes, epsilon=epsilon, activation=activation)  # type: ignore[arg-type]  # `check` refuses them
-        found.check(where)
-        return found
+        sizes: dict[str, Any] = {
+            name: config.get(field) for name, field in _SIZES.items()
+        }  # `check` judges their types
+        epsilon, activation = config.get("layer_norm_eps", 1e-12), config.get("hidden_act", "gelu")
+        epsilon = float(epsilon) if isinstance(epsilon, int) else epsilon
+        architecture = cls(**sizes, epsilon=epsilon, activation=activation)
+        architecture.check(where)
+        return architecture
 
     def check(self, where: str) -> None:
         """Refuse sizes that no encoder has.
@@ -109,18 +111,16 @@ class Architecture(Record):
             size = getattr(self, name)
             if not isinstance(size, int) or isinstance(size, bool) or size < 1:
                 raise DataError(f"{where}: {field} {size!r} given; valid: a whole number, 1 or more.")
-        if self.width % self.heads:
-            raise DataError(
-                f"{where}: hidden_size {self.width} given; valid: a multiple of {self.heads} heads."
-            )
-        if self.positions < 4:
-            raise DataError(f"{where}: max_position_embeddings {self.positions} given; valid: 4 or more.")
-        if not isinstance(self.activation, str) or self.activation not in ACTIVATIONS:
-            raise DataError(
-                f"{where}: hidden_act {self.activation!r} given; valid: {', '.join(ACTIVATIONS)}."
-            )
-        if not isinstance(self.epsilon, float) or not 0.0 <= self.epsilon < 1.0:
-            raise DataError(f"{where}: layer_norm_eps {self.epsilon!r} given; valid: a number from 0 to 1.")
+        known = isinstance(self.activation, str) and self.activation in ACTIVATIONS
+        small = isinstance(self.epsilon, float) and 0.0 <= self.epsilon < 1.0
+        for holds, field, value, valid in (
+            (self.width % self.heads == 0, "hidden_size", self.width, f"a multiple of {self.heads} heads"),
+            (self.positions >= 4, "max_position_embeddings", self.positions, "4 or more"),
+            (known, "hidden_act", self.activation, ", ".join(ACTIVATIONS)),
+            (small, "layer_norm_eps", self.epsilon, "a number from 0 to 1"),
+        ):
+            if not holds:
+                raise DataError(f"{where}: {field} {value!r} given; valid: {valid}.")
 
 
 def shapes_of(sizes: Architecture) -> dict[str, tuple[int, ...]]:

@@ -47,6 +47,7 @@ def test_a_file_is_missing(tmp_path: Path, name: str) -> None:
         ({"is_decoder": True}, "decodes"),
         ({"hidden_act": "swish"}, "hidden_act 'swish' given; valid: gelu"),
         ({"num_hidden_layers": 0}, "num_hidden_layers 0"),
+        ({"layer_norm_eps": "small"}, "layer_norm_eps 'small' given; valid: a number"),
         ({"num_attention_heads": 3}, "hidden_size 16 given; valid: a multiple of 3"),
         ({"max_position_embeddings": 2}, "max_position_embeddings 2"),
         ({"num_hidden_layers": 3}, "has no weight 'encoder.layer.2"),
