@@ -20,14 +20,13 @@ from benchmarks.sizes import Sizes
 from benchmarks.sources import shared_file
 from dptext_spark.arrays import F64, Bools
 from dptext_spark.config.load import load_model_config
-from dptext_spark.encoder.classifier_files import kind_of, type_of
+from dptext_spark.encoder.classifier_files import KIND_OF, LOCATION, PERSON, type_of
 from dptext_spark.lexicon.characters import look_up_form
 from dptext_spark.model.compile import prepare
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.runtime.paths import folder_of
 from dptext_spark.text.chunks import padded
 from dptext_spark.text.names.public_names import parts_of_names
-from dptext_spark.text.names.search import LOCATION, PERSON
 
 TWEETS = "wnut17/train.conll"
 STYLES = ("balanced", "strict")
@@ -55,8 +54,7 @@ def labelled(text: str) -> Iterator[Labelled]:
             elif WORD.search(token) and tag.startswith("I-") and before != "O" and names:
                 names[-1][1].append(place)
             elif WORD.search(token):
-                name = type_of(tag[2:])
-                names.append((GROUPS[kind_of(name)] if name else OTHERS, [place]))
+                names.append((GROUPS.get(KIND_OF.get(type_of(tag[2:]), ""), OTHERS), [place]))
             before = tag
         yield Labelled([row[0] for row in rows], names, others)
 

@@ -33,7 +33,8 @@ LABELS: Mapping[str, str] = {
     "region": "state country region province",
 }
 TYPE_OF = {label: name for name, labels in LABELS.items() for label in labels.split()}
-PERSONS = (PERSON, "given_name", "surname", "initial")  # the others are places
+PERSONS = (PERSON, "given_name", "surname", "initial")
+KIND_OF = {name: PERSON if name in PERSONS else LOCATION for name in TYPES}
 OUTSIDE = "O"
 _LABEL = re.compile(r"(?:[BIESLU]-)?([A-Za-z][A-Za-z0-9 _./-]{0,63})")
 
@@ -72,11 +73,6 @@ class ClassifierFiles(NamedTuple):
 def type_of(label: str) -> str:
     """Return the type of name that a label without `B-` and `I-` stands for; an empty text for none."""
     return TYPE_OF.get(re.sub("[^a-z0-9]", "", label.lower()), "")
-
-
-def kind_of(name: str) -> str:
-    """Return whether a type of name is a person or a location."""
-    return PERSON if name in PERSONS else LOCATION
 
 
 def labels_of(id2label: object) -> tuple[str, ...]:

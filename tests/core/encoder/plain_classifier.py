@@ -11,7 +11,7 @@ import numpy as np
 import onnxruntime
 from tokenizers import Tokenizer
 
-from dptext_spark.encoder.classifier_files import kind_of, type_of
+from dptext_spark.encoder.classifier_files import KIND_OF, type_of
 from tests.core.encoder.tiny_classifier import LABELS, POSITIONS
 
 LETTER, MARK = r"[^\W\d_\u0300-\u036f]", r"[\u0300-\u036f]"
@@ -74,11 +74,11 @@ class PlainClassifier:
                 labels: dict[str, float] = {}
                 for label, chance in zip(LABELS, chances[i], strict=True):
                     if name := type_of(label[2:]):
-                        sums[kind_of(name)] = sums.get(kind_of(name), 0.0) + chance
+                        sums[KIND_OF[name]] = sums.get(KIND_OF[name], 0.0) + chance
                         labels[name] = labels.get(name, 0.0) + chance
                 kind = max(sums, key=lambda one: round(sums[one] * 1024))
                 label = max(
-                    (one for one in labels if kind_of(one) == kind), key=lambda one: round(labels[one] * 1024)
+                    (one for one in labels if KIND_OF[one] == kind), key=lambda one: round(labels[one] * 1024)
                 )
                 score = round(sums[kind] * 1024)
                 if best is None or score >= best[0]:
