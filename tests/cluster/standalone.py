@@ -186,7 +186,7 @@ class Cluster:
 
     def environment(self) -> dict[str, str]:
         """Return the environment of its processes: nothing of the checkout is importable there, only the wheel."""
-        from dptext_spark.spark.session.java import find_java
+        from dptext_spark.spark.session.session import find_java
 
         own = ("PYSPARK_", "SPARK_", "PYTHONPATH", "OMP_", "COV_")
         kept = {name: value for name, value in os.environ.items() if not name.startswith(own)}

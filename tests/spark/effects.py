@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from dptext_spark.spark.job import job, ledger, reconcile, runs, write
-from dptext_spark.spark.streaming import checkpoint, stream, totals
+from dptext_spark.spark.job import job, ledger, runs, write
+from dptext_spark.spark.streaming import checkpoint, stream
 
 Observer = Callable[[str], None]
 
@@ -69,32 +69,27 @@ def observed(at: Observer) -> Iterator[None]:
     def having(effect: Effect, work: Callable[..., Any]) -> Callable[..., Any]:
         return told(effect.before, work, effect.after)
 
-    bound, ended = having(Effect.RUN_ROW, runs.put), having(Effect.ACCOUNT, runs.put)
-
-    def put(spark: Any, folder: str, record: Any, **named: Any) -> Any:
-        return (bound if record.status == "started" else ended)(spark, folder, record, **named)
-
-    def rows(put: Callable[..., Any], metrics: Effect | None = None) -> SimpleNamespace:
+    def rows(begun: Effect, metrics: Effect, account: Effect) -> SimpleNamespace:
         """Return the functions of the tables `runs` and `metrics` as one module is to know them."""
-        own = {**vars(runs), "put": put}
-        return SimpleNamespace(
-            **own if metrics is None else {**own, "put_metrics": having(metrics, runs.put_metrics)}
-        )
+        bound, ended = having(begun, runs.put), having(account, runs.put)
+
+        def put(spark: Any, folder: str, record: Any, **named: Any) -> Any:
+            return (bound if record.status == "started" else ended)(spark, folder, record, **named)
+
+        return SimpleNamespace(**{**vars(runs), "put": put, "put_metrics": having(metrics, runs.put_metrics)})
 
     checkpointed = Effect.CHECKPOINT
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(checkpoint, "put_binding", having(Effect.CHECKPOINT_BINDING, checkpoint.put_binding))
-        patch.setattr(stream, "runs", rows(having(Effect.STREAM_ROW, runs.put)))
+        patch.setattr(stream, "runs", rows(Effect.STREAM_ROW, Effect.STREAM_METRICS, Effect.STREAM_ACCOUNT))
         # Each micro-batch ends what Spark writes in the checkpoint, and begins it again.
         patch.setattr(stream, "_carried", having(checkpointed, stream._carried))
         batch = told(checkpointed.after, stream._Batches._one, checkpointed.before)
         patch.setattr(stream._Batches, "_one", batch)
         patch.setattr(ledger, "reserve", having(Effect.RESERVATION, ledger.reserve))
-        patch.setattr(job, "runs", rows(put))
+        patch.setattr(job, "runs", rows(Effect.RUN_ROW, Effect.METRICS, Effect.ACCOUNT))
         for name in ("create_empty", "drop_empty"):
             patch.setattr(write, name, having(Effect.TABLE_CREATION, getattr(write, name)))
         patch.setattr(write, "commit_rows", having(Effect.DATA_COMMIT, write.commit_rows))
         patch.setattr(ledger, "settle", having(Effect.SETTLEMENT, ledger.settle))
-        patch.setattr(reconcile, "runs", rows(ended, Effect.METRICS))
-        patch.setattr(totals, "runs", rows(having(Effect.STREAM_ACCOUNT, runs.put), Effect.STREAM_METRICS))
         yield

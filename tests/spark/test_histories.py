@@ -28,7 +28,7 @@ from dptext_spark.ledger.sums import spent_on
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.model.tables.delta_log import SEAL, Commit
 from dptext_spark.randomness.draws import RunKey
-from dptext_spark.spark.job import checks, entries, job, ledger, reconcile, releases, runs
+from dptext_spark.spark.job import checks, entries, job, ledger, releases, runs
 from dptext_spark.spark.job.checks import check_output, place_of
 from dptext_spark.spark.job.counting import Counts
 from dptext_spark.spark.job.idempotency import Binding
@@ -88,7 +88,7 @@ def without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ledger, "read_manifest", lambda folder: {})
     monkeypatch.setattr(releases, "content_of", lambda spark, location, version: version)
     monkeypatch.setattr(ledger, "_quiet", lambda spark: True)
-    monkeypatch.setattr(reconcile, "cores_of", lambda spark: 1)
+    monkeypatch.setattr(job, "cores_of", lambda spark: 1)
     monkeypatch.setattr(job, "write", write)
     monkeypatch.setattr(job, "recounted", recounted)
     for module in (job, ledger):

@@ -26,7 +26,7 @@ from dptext_spark.errors import (
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.model.tables.target_checks import check_schema
 from dptext_spark.randomness.draws import RunKey
-from dptext_spark.spark.job import counting, reconcile, runs
+from dptext_spark.spark.job import counting, job, runs
 from dptext_spark.spark.runner import run
 from dptext_spark.spark.tables.paths import schema_of
 from dptext_spark.spark.tables.tables import Target, history
@@ -210,7 +210,7 @@ class TestWhatDoesNotAgree:
             source, tmp_path, consistency="record", record_key="customer", audit={"consistency_scopes": 1000},
             columns=["body"],
         )  # fmt: skip
-        real = reconcile.consistency.audit
+        real = job.consistency.audit
         planted: list[object] = []
 
         def break_one(setup, version, rows, say):
@@ -222,7 +222,7 @@ class TestWhatDoesNotAgree:
             planted.extend([whole, real(setup, version + 1, rows, say)])
             return planted[-1]
 
-        monkeypatch.setattr(reconcile.consistency, "audit", break_one)
+        monkeypatch.setattr(job.consistency, "audit", break_one)
         with pytest.raises(CountMismatchError, match="groups of equal words have two replacements"):
             run(config, spark, key=KEY)
         assert planted[0].problems == []

@@ -2,28 +2,43 @@
 
 Quoted fields may hold line breaks (`multiLine`), and a doubled quote stands for one (`escape`). `input.options` may
 say otherwise. A first line `sep=;`, as Excel writes it, is no row: it names the separator.
+
+Whether the records of a CSV, TSV or JSON input are what its columns say: one job over its files, before anything is written.
+
+Of CSV three things are checked of each file, and no message shows what stands in one:
+
+- its first line names the columns of the others, in their order; without a header it has as many fields;
+- every record has as many fields as there are columns;
+- its quotes close: their number is even, in the whole file or, with `multiLine: false`, in each line.
 """
 
 from __future__ import annotations
 
+import io
+import posixpath
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import TYPE_CHECKING
-from urllib.parse import unquote
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import unquote, urlparse
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame, DataFrameReader
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from dptext_spark.config.sections import Input
 from dptext_spark.errors import DataError, SettingsError
-from dptext_spark.model.tables.table_files import safe_names
+from dptext_spark.model.tables.table_checks import named_files, other_header
+from dptext_spark.model.tables.table_files import PACKED, safe_names
 from dptext_spark.spark.tables.paths import quoted
+from dptext_spark.spark.tables.schemas import frame_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
 
 CORRUPT = "_dptext_corrupt_record"
 # Without pruning every record is parsed whole, so that one with too many fields is seen.
@@ -214,3 +229,242 @@ def read_csv(spark: SparkSession, source: Input, folder: str) -> DataFrame:
     if layout.is_marked and layout.is_named and layout.columns:
         df = df.where(~layout.names_columns(layout.columns))
     return df
+
+
+_NOTHING = "\ufdd0"  # separates the fields of a line that is one field; it is no character, by Unicode
+_BEGINNING = 65_536  # bytes of a file in which its first record ends; else Spark reads the files
+_PACKED = {".gz": "gzip", ".bz2": "bz2"}
+_PACKED_FOR_SPARK = {*PACKED, ".zstd", ".xz", ".zip"} - {*_PACKED}
+# Options and encodings that a first record is read by here.
+_READ_HERE = {
+    "header", "sep", "delimiter", "encoding", "charset", "multiline", "quote", "escape", "mode", "recursivefilelookup",
+    "pathglobfilter",
+}  # fmt: skip
+_DECODED_HERE = ("UTF-8", "UTF-16LE", "UTF-16BE", "ISO-8859-1", "US-ASCII")
+
+
+class _NotHereError(Exception):
+    """The first record of a file is for Spark to read."""
+
+
+class UnfitFile(NamedTuple):
+    """A file that is not as its table.
+
+    Attributes:
+        file: its address.
+        is_headed: whether its first line is as those of the others.
+        records: of it that do not fit, or whose quote does not close.
+    """
+
+    file: str
+    is_headed: bool
+    records: int
+
+
+def checked_csv(spark: SparkSession, source: Input, folder: str) -> int:
+    """Check the files of a CSV or TSV input; return how many records do not fit, which are none unless settings accept them.
+
+    Raises:
+        DataError: with the files and the number of records.
+    """
+    layout = layout_of(spark, source, folder)
+    if not layout.columns:
+        return 0
+    _compared_here(spark, layout, source)
+    both = _rows(spark, layout, folder)
+    if len(layout.options.get("quote", '"')) == 1:
+        both = both.unionByName(_quotes(spark, layout, folder))
+    of_file = both.groupBy("file").agg(
+        _first_is_headed(),
+        F.sum("unfit").alias("unfit"),
+        (F.sum("quotes") % 2 if layout.is_multiline else F.sum("quotes")).alias("open"),
+    )
+    records = F.greatest("unfit", "open").alias("records")
+    files = [
+        UnfitFile(*row)
+        for row in of_file.select("file", "is_headed", records)
+        .where("not is_headed or records > 0")
+        .collect()
+    ]
+    _refuse_others([file.file for file in files if not file.is_headed], layout, source)
+    return _accepted(files, source)
+
+
+def check_headers(spark: SparkSession, source: Input, folder: str, *, elsewhere: bool = True) -> None:
+    """Check that all files of a CSV or TSV input have the columns of the first.
+
+    Args:
+        spark: the session.
+        source: the input.
+        folder: as Spark's reader needs it.
+        elsewhere: whether files that are not on this machine are compared, too, for which Spark reads them whole.
+
+    Raises:
+        DataError: naming those that have others.
+    """
+    layout = layout_of(spark, source, folder)
+    if layout.columns and not _compared_here(spark, layout, source) and elsewhere:
+        of_file = _rows(spark, layout, folder).groupBy("file").agg(_first_is_headed())
+        _refuse_others([row["file"] for row in of_file.where("not is_headed").collect()], layout, source)
+
+
+def _refuse_others(files: Sequence[str], layout: CsvLayout, source: Input) -> None:
+    if files:
+        names = [_name(file, source.path or "") for file in files]
+        raise other_header(names, len(layout.columns), is_named=layout.is_named)
+
+
+def _compared_here(spark: SparkSession, layout: CsvLayout, source: Input) -> bool:
+    """Compare the first records of files of this machine, in one small job; return whether those are all files.
+
+    Raises:
+        DataError: naming the files that have other columns.
+    """
+    if not hasattr(spark, "_jsparkSession") or set(layout.options) - _READ_HERE:
+        return False
+    if layout.encoding.upper() not in _DECODED_HERE:
+        return False
+    try:
+        firsts = {address: _first_record(address, layout) for address in layout.files}
+    except (OSError, _NotHereError):
+        return False
+    distinct = [(record,) for record in {*firsts.values()} if record is not None]
+    names = [f"_{number}" for number in range(len(layout.columns))]
+    schema = ", ".join(f"{name} string" for name in [*names, CORRUPT])
+    records = frame_of(spark, distinct, T.StructType().add("record", "string"))
+    rows = records.select(
+        "record", F.from_csv("record", schema, {**layout.options, **LENIENT}).alias("row")
+    ).select("record", "row.*")
+    other = {row["record"] for row in rows.where(~_is_headed(layout, names)).select("record").collect()}
+    _refuse_others([address for address, record in firsts.items() if record in other], layout, source)
+    return True
+
+
+def _first_record(address: str, layout: CsvLayout) -> str | None:
+    """Return the first record of a file of this machine; None where it has none.
+
+    Raises:
+        _NotHereError: it is elsewhere, or its record does not end where a first look ends.
+        OSError: it cannot be read.
+    """
+    parsed = urlparse(address)
+    file = Path(unquote(parsed.path))
+    if parsed.scheme != "file" or file.suffix.lower() in _PACKED_FOR_SPARK:
+        raise _NotHereError
+    with pa.OSFile(str(file)) as plain:
+        stream = pa.input_stream(plain, compression=_PACKED.get(file.suffix.lower()))
+        raw = stream.read(_BEGINNING)
+    if len(raw) == _BEGINNING and b"\n" not in raw:
+        raise _NotHereError
+    text = raw.decode(layout.encoding, errors="replace").removeprefix("\ufeff")
+    lines = io.StringIO(text, newline="")
+    if layout.is_marked:
+        next(lines, None)
+    quote, escape = layout.options.get("quote", '"'), layout.options.get("escape", "\\")
+    record = ""
+    for line in lines:
+        if not record and not line.strip("\r\n"):
+            continue
+        record += line
+        plain = record if escape in (quote, "") else re.sub(f"(?s){re.escape(escape)}.", "", record)
+        if not layout.is_multiline or not quote or plain.count(quote) % 2 == 0:
+            return record.rstrip("\r\n")
+    if record:
+        raise _NotHereError
+    return None
+
+
+def _rows(spark: SparkSession, layout: CsvLayout, folder: str) -> DataFrame:
+    """Return of each record its file, its place there, whether it could be the first line, and whether it does not fit."""
+    names = [f"_{number}" for number in range(len(layout.columns))]
+    schema = ", ".join(f"{name} string" for name in [*names, CORRUPT])
+    rows = layout.reader(spark, layout.is_marked).schema(schema).csv(folder)
+    fits = quoted(CORRUPT).isNull()
+    # The beginning of a file that is read in parts comes first.
+    place = F.when(F.expr("input_file_block_start()") == 0, F.monotonically_increasing_id())
+    return rows.select(
+        F.input_file_name().alias("file"),
+        place.alias("place"),
+        _is_headed(layout, names).alias("is_headed"),
+        (~fits).cast("long").alias("unfit"),
+        F.lit(0).cast("long").alias("quotes"),
+    )
+
+
+def _is_headed(layout: CsvLayout, names: Sequence[str]) -> Column:
+    """Return the condition that a record could be the first of its file."""
+    return quoted(CORRUPT).isNull() & (layout.names_columns(names) if layout.is_named else _reads(names[0]))
+
+
+def _first_is_headed() -> Column:
+    return F.coalesce(F.min_by("is_headed", "place"), F.lit(True)).alias("is_headed")
+
+
+def _reads(name: str) -> Column:
+    """Return a condition that holds and reads a column: Spark refuses to read the column of corrupt records alone."""
+    return F.coalesce(F.length(quoted(name)), F.lit(0)) >= 0
+
+
+def _quotes(spark: SparkSession, layout: CsvLayout, folder: str) -> DataFrame:
+    """Return of each line its file and how many quotes it has; without `multiLine`, whether their number is odd."""
+    quote = layout.options.get("quote", '"')
+    escape = layout.options.get("escape", "\\")
+    options = {**layout.options, "header": "false", "sep": _NOTHING, "quote": "", "escape": "\\"}
+    options.pop("delimiter", None)
+    lines = csv_reader(spark, options).schema("line string").csv(folder)
+    line: Column = F.coalesce("line", F.lit(""))
+    if escape != quote:
+        line = F.regexp_replace(line, f"(?s){re.escape(escape)}.", "")
+    count = F.length(line) - F.length(F.replace(line, F.lit(quote), F.lit("")))
+    return lines.select(
+        F.input_file_name().alias("file"),
+        F.lit(None).cast("long").alias("place"),
+        F.lit(None).cast("boolean").alias("is_headed"),
+        F.lit(0).cast("long").alias("unfit"),
+        (count if layout.is_multiline else count % 2).cast("long").alias("quotes"),
+    )
+
+
+def checked_json(rows: DataFrame, source: Input) -> int:
+    """Check the records of a JSON input.
+
+    Args:
+        rows: the input, and last the column of records that are no JSON, or not of its types.
+        source: the input's settings.
+
+    Returns:
+        How many records do not fit, which are none unless settings accept them.
+
+    Raises:
+        DataError: with the files and the number of records.
+    """
+    # Spark refuses to read that column alone.
+    if len(rows.columns) < 2:
+        return 0
+    of_file = rows.groupBy(F.input_file_name().alias("file")).agg(
+        F.count(quoted(CORRUPT)).alias("records"), F.count(quoted(rows.columns[0])).alias("read")
+    )
+    files = [UnfitFile(row["file"], True, row["records"]) for row in of_file.where("records > 0").collect()]
+    return _accepted(files, source)
+
+
+def _accepted(files: Sequence[UnfitFile], source: Input) -> int:
+    count = sum(file.records for file in files)
+    if not count or any(name.lower() == "mode" for name in source.options):
+        return count
+    named = named_files([_name(file.file, source.path or "") for file in files])
+    records = f"{count:,} record{' of ' if count == 1 else 's of '}{named}"
+    if source.format == "json":
+        what, how = "are no JSON, or not of the types of the others", "one JSON record a line"
+    else:
+        what = "have another number of fields than the columns, or a quote that does not close"
+        how = "files by RFC 4180; input.options with the sep, quote, escape or multiLine by which they are written"
+    raise DataError(
+        f"input: {records} {what}. Text may stand in another column than its own. Nothing was written. Valid: {how}; or "
+        "input.options: {mode: PERMISSIVE}, which releases these records as far as they go."
+    )
+
+
+def _name(address: str, folder: str) -> str:
+    name = unquote(address)
+    return name.partition(f"{folder.rstrip('/')}/")[2] or posixpath.basename(name)

@@ -33,9 +33,15 @@ from dptext_spark.model.tables.table_checks import (
     unreadable,
 )
 from dptext_spark.spark.errors import JAVA_ERROR, condition_of
-from dptext_spark.spark.tables.csv_files import CORRUPT, partition_columns, read_csv
+from dptext_spark.spark.tables.csv_files import (
+    CORRUPT,
+    check_headers,
+    checked_csv,
+    checked_json,
+    partition_columns,
+    read_csv,
+)
 from dptext_spark.spark.tables.paths import paths_of, schema_of, selected
-from dptext_spark.spark.tables.records import check_headers, checked_csv, checked_json
 from dptext_spark.spark.tables.schemas import SCHEMA
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from pyspark.sql import types as T
 
 from dptext_spark.config.sections import Input
 from dptext_spark.errors import DataError, SettingsError
-from dptext_spark.spark.tables import records
+from dptext_spark.spark.tables import csv_files
 from dptext_spark.spark.tables.csv_files import layout_of
 from dptext_spark.spark.tables.tables import check_same_columns, checked_records, read_input
 
@@ -46,7 +46,7 @@ def same_columns(spark, given: Input, columns: tuple[str, ...] = ("body",)) -> N
 
 
 def compared_here(spark, given: Input) -> bool:
-    return records._compared_here(spark, layout_of(spark, given, str(given.path)), given)
+    return csv_files._compared_here(spark, layout_of(spark, given, str(given.path)), given)
 
 
 def refused(spark, given: Input, columns: tuple[str, ...] = ("body",), check=checked) -> str:
@@ -217,9 +217,9 @@ class TestHeaders:
         self, spark, tmp_path: Path, monkeypatch, second: str, options: dict[str, Any], place: str
     ) -> None:
         if place == "elsewhere":
-            monkeypatch.setattr(records, "_compared_here", lambda *_: False)
+            monkeypatch.setattr(csv_files, "_compared_here", lambda *_: False)
         else:  # no row is read
-            monkeypatch.delattr(records, "_rows")
+            monkeypatch.delattr(csv_files, "_rows")
         given = source(write(tmp_path / "in", {"a.csv": DAY, "b.csv": second, "c.csv": DAY}), **options)
         for check in (checked, same_columns):
             said = refused(spark, given, check=check)
@@ -287,7 +287,7 @@ class TestHeaders:
         assert not compared_here(spark, source(tmp_path / "in", encoding="UTF-16"))
 
     def test_a_thousand_files_are_compared_in_two_seconds(self, spark, tmp_path: Path, monkeypatch) -> None:
-        monkeypatch.delattr(records, "_rows")  # no row is read
+        monkeypatch.delattr(csv_files, "_rows")  # no row is read
         files = {f"{n:03}.csv": HEAD + '1,a,"the ""day"""\n' for n in range(1_000)}
         given = source(write(tmp_path / "in", files))
         seconds = []

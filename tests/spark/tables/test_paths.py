@@ -21,7 +21,7 @@ from dptext_spark.config.model import RunConfig
 from dptext_spark.errors import CountMismatchError, DataError, SettingsError
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.spark.auditing.audit import audit_table
-from dptext_spark.spark.job import reconcile
+from dptext_spark.spark.job import job
 from dptext_spark.spark.runner import run
 from dptext_spark.spark.tables.paths import Elements, resolved, texts_in
 
@@ -248,14 +248,14 @@ class TestTheJob:
         self, spark, df: DataFrame, tmp_path: Folder, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         self.source(df, tmp_path)
-        real = reconcile.consistency.audit
+        real = job.consistency.audit
 
         def break_one(setup, version, rows, say):
             planted = "transform(tags, (t, i) -> IF(i = 3, 'the zebra', t))"
             spark.sql(f"UPDATE delta.`{tmp_path / 'out'}` SET tags = {planted} WHERE id = 5 OR id = 1")
             return real(setup, version + 1, rows, say)
 
-        monkeypatch.setattr(reconcile.consistency, "audit", break_one)
+        monkeypatch.setattr(job.consistency, "audit", break_one)
         with pytest.raises(CountMismatchError, match="two replacements"):
             run(self.config(tmp_path), spark, key=KEY)
 
