@@ -34,6 +34,8 @@ BOUND = RunRecord.of({
     "versions": json.dumps({"engine": ENGINE_VERSION}),
 })  # fmt: skip
 
+COMMIT = Commit(0, "WRITE", metadata=json.dumps({"dptext_run": "r1"}))
+
 
 class Stage:
     """The steps of a run: what each raises or returns."""
@@ -51,7 +53,8 @@ class Stage:
             rows=None, attempt="a", paths=(),
         )  # fmt: skip
         steps = {
-            "prepare_run": setup, "check_language": True, "write": (None, 1.0, []), "recounted": None, "leftover_files": ["f"],
+            "prepare_run": setup, "check_language": True, "write": (None, 1.0, [COMMIT]), "recounted": None,
+            "leftover_files": ["f"],
         }  # fmt: skip
         for name, result in steps.items():
             patch.setattr(runner if name == "prepare_run" else job, name, self.step(name, result))
@@ -87,8 +90,7 @@ class Stage:
         committed = self.commits.pop(0) if self.commits else False
         if "history" in self.fails and not self.commits:
             raise self.fails["history"]
-        commit = Commit(0, "WRITE", metadata=json.dumps({"dptext_run": "r1"}))
-        return [*self.restored, commit] if committed else []
+        return [*self.restored, COMMIT] if committed else []
 
     def ended(self) -> DPTextError:
         with pytest.raises(DPTextError) as found:
@@ -163,6 +165,7 @@ def test_a_write_of_which_nothing_is_known(stage: Stage) -> None:
     ("step", "error"),
     [
         ("account", MARKER), ("account", AUDIT), ("account", DataError("audit.shareable: lacks x.")),
+        ("account", RunError("other runs kept changing '/runs'; try again when they have ended.")),
         ("settle", RunError("ledger: other runs kept changing it.")),
     ],
 )  # fmt: skip
@@ -172,6 +175,24 @@ def test_an_account_that_failed(stage: Stage, step: str, error: Exception) -> No
     assert type(ended) is RecordingError
     assert ended.exit_code == 6
     assert "was committed, but not accounted for" in str(ended)
+
+
+def test_a_run_of_another_process_that_cannot_be_noted(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    def put(*row: Any, **known: bool) -> RunRecord:
+        if stage.earlier is not None:
+            raise RunError("other runs kept changing '/runs'; try again when they have ended.")
+        stage.earlier = replace(BOUND, status="succeeded", output_version=0)
+        return stage.earlier
+
+    monkeypatch.setattr(job.runs, "put", put)
+    assert (type(stage.ended()), stage.settled) == (RecordingError, ["spent"])
+
+
+def test_a_write_without_a_commit(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(job, "write", lambda *args, **known: (None, 1.0, []))
+    with pytest.raises(RunError, match="no commit of run r1"):
+        runner.run(CONFIG, spark=object())  # type: ignore[arg-type]
+    assert stage.settled == []
 
 
 def test_a_mismatch_is_said_as_it_is(stage: Stage) -> None:
@@ -224,7 +245,7 @@ def test_a_row_is_looked_for_where_there_can_be_one_and_the_table_is_checked_in_
 ) -> None:
     asked: list[tuple[str, ...]] = []
     monkeypatch.setattr(job.runs, "find", lambda spark, *place: asked.append(("find", *place)))
-    monkeypatch.setattr(job.runs, "require", lambda spark, *place: asked.append(("require", *place)))
+    monkeypatch.setattr(job, "own_table", lambda spark, *place: asked.append(("require", *place)))
     run_id = named if stream is None else stream.run_id
     plan = SimpleNamespace(
         spark=None, stream=stream, run_id=run_id, place=SimpleNamespace(runs="/runs"),

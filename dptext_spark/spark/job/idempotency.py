@@ -78,12 +78,6 @@ class Binding(Record):
         }
         return replace(plain, **digests)
 
-    @classmethod
-    def in_commit(cls, commit: Commit) -> Binding | None:
-        """Read what a commit of ours says; None of one that says nothing."""
-        found = commit.said.get(SEAL)
-        return None if found is None else cls.from_dict(found, SEAL)
-
 
 def engine_of(record: RunRecord) -> str:
     """Return the version of the engine that made a run's draws."""
@@ -117,29 +111,16 @@ def bind_run(
         return replace(record, second_release=False)
     else:
         before, now = _sealed_in(commit, plan.run_id), Binding.sealed(record)
-    accepted, same_engine = plan.config.run.second_release == "accept", before.engine == ENGINE_VERSION
-    if not same_engine and (commit is not None or not accepted):
-        done, valid = (
-            (
-                "committed, and was not accounted for",
-                "account for it with the version of the package that wrote it",
-            )
-            if commit is not None
-            else (
-                "did not finish; files that it left may hold its draws",
-                "finish it with the version of the package that began it, or accept a second release of the same records by "
-                "run.second_release=accept",
-            )
-        )
-        raise RunError(
-            f"run.id: {plan.run_id!r} was begun with another {other_engine(before.engine)}. It {done}. Valid: {valid}."
-        )
-    same_key, config = before.key_commitment == now.key_commitment, record.config
+    is_accepted = commit is None and plan.config.run.second_release == "accept"
+    same_engine, same_key = before.engine == ENGINE_VERSION, before.key_commitment == now.key_commitment
+    if not same_engine and not is_accepted:
+        raise _begun_with(plan, f"another {other_engine(before.engine)}", "the package that began it", commit)
     lists, before, now = _lists_apart(before, now, same_key) if earlier is not None else ("", before, now)
+    config = record.config
     if earlier is not None and commit is not None and not same_key:
         # What is not shown is bound by the key of the commit, which cannot be asked: nothing is read or drawn for it again.
         config = earlier.config
-        before, now = (replace(one, config=_COMMITMENT.sub("", one.config)) for one in (before, now))
+        before, now = (replace(each, config=_COMMITMENT.sub("", each.config)) for each in (before, now))
     differ = [name for name in SETTINGS if getattr(before, name) != getattr(now, name)]
     if differ:
         _check_lexicon(
@@ -149,38 +130,31 @@ def bind_run(
         raise RunError(
             f"run.id: {plan.run_id!r} was begun with another {also}; use a new run id, or the same settings."
         )
+    if lists and not is_accepted:
+        raise _begun_with(plan, f"other lists of names: {lists}", "the lists as they were", commit)
     second = bool(before.second_release)
-    if lists and (commit is not None or not accepted):
-        done, valid = (
-            ("committed, and was not accounted for", "the lists as they were")
-            if commit is not None
-            else (
-                "did not finish; files that it left may hold its draws",
-                "the lists as they were, or a second release of the same records by run.second_release=accept",
-            )
-        )
-        raise RunError(
-            f"run.id: {plan.run_id!r} was begun with other lists of names: {lists}. It {done}. Valid: {valid}."
-        )
     if commit is not None:
-        key = (before.key_commitment, before.key_kind)
-        return replace(record, second_release=second, key_commitment=key[0], key_kind=key[1], config=config)
-    if not same_key and not accepted:
-        raise RunError(
-            f"run.id: {plan.run_id!r} was begun with another key and did not finish; files that it left may hold "
-            "its draws. Run it with the same key (key.file), or accept a second release of the same records by "
-            "run.second_release=accept."
-        )
+        key, kind = before.key_commitment, before.key_kind
+        return replace(record, second_release=second, key_commitment=key, key_kind=kind, config=config)
+    if not same_key and not is_accepted:
+        raise _begun_with(plan, "another key", "the same key (key.file)", commit)
     return replace(record, second_release=second or not (same_key and same_engine and not lists))
+
+
+def _begun_with(plan: RunPlan, what: str, valid: str, commit: Commit | None) -> RunError:
+    """Return the error for a run id that was begun with something else than is asked for, and has no account."""
+    if commit is not None:
+        done = "committed, and was not accounted for"
+    else:
+        done = "did not finish; files that it left may hold its draws"
+        valid += ", or a second release of the same records by run.second_release=accept"
+    return RunError(f"run.id: {plan.run_id!r} was begun with {what}. It {done}. Valid: {valid}.")
 
 
 def _lists_apart(before: Binding, now: Binding, same_key: bool) -> tuple[str, Binding, Binding]:
     """Tell the lists of names apart from the other settings.
 
-    Args:
-        before: what an unfinished run was begun with.
-        now: what is asked for.
-        same_key: whether digests by the key can be compared; what was read under another key is not known.
+    Digests are compared under the same key; what was read under another one is not known.
 
     Returns:
         (the settings whose lists differ, in words; empty where none does or can be known to; both bindings without lists).
@@ -219,13 +193,13 @@ def _entries(lists: Sequence[Mapping[str, Json]]) -> str:
 
 
 def _sealed_in(commit: Commit, run_id: str) -> Binding:
-    found = Binding.in_commit(commit)
-    if found is None:
+    sealed = commit.said.get(SEAL)
+    if sealed is None:
         raise RunError(
             f"run.id: {run_id!r} committed, its row in `runs` is lost, and its commit does not say what it was begun with; "
             "it cannot be accounted for. Use a new run id."
         )
-    return found
+    return Binding.from_dict(sealed, SEAL)
 
 
 def _check_lexicon(before: str, now: str, said: str, valid: str) -> None:
@@ -254,10 +228,7 @@ def check_same_part(plan: RunPlan, earlier: RunRecord | None) -> None:
 def check_finished(record: RunRecord, earlier: RunRecord, *, of_stream: bool = False) -> None:
     """Refuse a run id that finished as another release than the one that is asked for.
 
-    Args:
-        record: the row of `runs` that would bind the run.
-        earlier: the row that stands there.
-        of_stream: whether it is a micro-batch: its stream may have been given other lists of names since.
+    The stream of a micro-batch (`of_stream`) may have been given other lists of names since.
 
     Raises:
         RunError: with the settings that differ.
@@ -297,13 +268,6 @@ def check_still_there(
     A commit whose rows a later one replaced was done, and is a part of the table. Where the history begins after the version,
     the log's older part was cleaned up, and only a RESTORE can still be seen.
 
-    Args:
-        target: where the run wrote; for the message.
-        run_id: of the run.
-        version: that it committed.
-        commits: the target's history, newest first.
-        valid: what can be done.
-
     Raises:
         RunError: the table was deleted, made anew, or restored to a version before the commit.
     """
@@ -324,13 +288,7 @@ def check_still_there(
 
 
 def changed_since(record: RunRecord, earlier: RunRecord, commits: Sequence[Commit]) -> Iterator[str]:
-    """Say what is not as it was when a finished run committed: its key, and the rows of its target.
-
-    Args:
-        record: the row of `runs` that would bind the run now.
-        earlier: the row that stands there.
-        commits: the target's history, newest first.
-    """
+    """Say what is not as it was when a finished run committed: its key, and the rows of its target."""
     if record.key_kind != "os" and record.key_commitment != earlier.key_commitment:
         yield "Another key than now drew what is there; valid for draws under this key: a new run id."
     version = -1 if earlier.output_version is None else earlier.output_version
@@ -347,13 +305,7 @@ def changed_since(record: RunRecord, earlier: RunRecord, commits: Sequence[Commi
 def differences(
     before: Mapping[str, Json], now: Mapping[str, Json], section: str = ""
 ) -> dict[str, tuple[object, object]]:
-    """Return the settings that differ, by name with dots: what they were, and what they are.
-
-    Args:
-        before: the settings of a record, or of a section of it.
-        now: those of another.
-        section: its name; empty of all settings.
-    """
+    """Return the settings that differ, by name with dots: what they were, and what they are."""
     found: dict[str, tuple[object, object]] = {}
     for name in sorted(before.keys() | now.keys()):
         one, other = before.get(name), now.get(name)

@@ -13,8 +13,8 @@ account in `runs`. A process that ends between two of them leaves those before:
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 
 from dptext_spark.audit.deniability.deniability import expected_change
@@ -43,7 +43,7 @@ from dptext_spark.spark.job.plan import RunPlan
 from dptext_spark.spark.job.sample import check_language
 from dptext_spark.spark.job.write import is_of_another, write
 from dptext_spark.spark.session.session import cores_of
-from dptext_spark.spark.tables.tables import leftover_files, releases
+from dptext_spark.spark.tables.tables import leftover_files, own_table, releases
 from dptext_spark.spark.udf.column import UNKNOWN_ROWS
 
 WAIT = 600.0  # seconds that a process waits for the account of another one that committed the same run
@@ -96,8 +96,40 @@ class RunResult:
 
     def as_dict(self, internal: bool = False) -> dict[str, Json]:
         """Return the facts, JSON-able, without the restricted ones unless `internal`."""
-        found = self.outcome.as_dict(internal=internal)
-        return found if self.verdict is None else {**found, "verdict": self.verdict.as_dict()}
+        facts = self.outcome.as_dict(internal=internal)
+        return facts if self.verdict is None else {**facts, "verdict": self.verdict.as_dict()}
+
+
+@dataclass(frozen=True, eq=False)
+class Attempt:
+    """A run that is bound, and whose spending is reserved.
+
+    Attributes:
+        plan: the run.
+        record: its row of `runs`.
+        reservation: what it spends.
+        commits: of the target, newest first; of a run that has written those after its write.
+        started: in epoch seconds.
+        is_recovery: an earlier process wrote the data, and only their account is missing.
+        is_first: neither the table of runs nor the ledger knows an attempt before.
+        counts: what was counted; None where they are not known.
+        seconds: of the write; None where it was an earlier process's.
+    """
+
+    plan: RunPlan
+    record: RunRecord
+    reservation: ledger.Reservation
+    commits: Sequence[Commit]
+    started: float
+    is_recovery: bool
+    is_first: bool
+    counts: Counts | None = None
+    seconds: float | None = None
+
+    @property
+    def commit(self) -> Commit | None:
+        """The commit of the run; None where the target has none."""
+        return our_commits(self.commits).get(self.plan.run_id)
 
 
 def run_once(
@@ -112,103 +144,125 @@ def run_once(
     """
     started = time.time()
     with suppress_sensitive_logs(), ExitStack() as at_the_end:
-        try:
+        with _nothing_written(config):
             plan = prepare()
-            session = plan.spark
             if plan.lists is not None and plan.stream is None:
                 at_the_end.callback(plan.lists.end)
-            earlier = _earlier(plan)
-            if plan.stream is not None:
-                check_same_part(plan, earlier)
-            if earlier is not None and earlier.status == "mismatch":
-                raise _mismatched(earlier, plan)
-            record = plan.record("started", started)
-            if earlier is not None and earlier.status in runs.FINISHED:
-                check_finished(record, earlier, of_stream=plan.stream is not None)
-                assert earlier.output_version is not None
-                commits = plan.commits()
-                check_still_there(plan.place.target, plan.run_id, earlier.output_version, commits)
-                now = record.input_version
-                since = tuple(changed_since(record, earlier, commits))
-                return RunResult(Unchanged(earlier, None if now == earlier.input_version else now, since))
-            # Committed before, but its account was lost: nothing is written again, only counted, if the key is the same.
-            commits = plan.commits()
-            commit = our_commits(commits).get(plan.run_id)
-            committed = commit is not None
-            if commit is not None:
-                check_still_there(plan.place.target, plan.run_id, commit.version, commits)
-            record = bind_run(plan, record, earlier, commit)
-            if not committed and plan.rows == 0:
-                raise _no_row(config)
-            if not committed and (plan.stream is None or plan.stream.is_unseen):
-                check_language(plan, say)
-            say("reserving what the run spends")
-            with ledger.reserved(
-                plan, committed=committed, second=record.second_release, commits=commits
-            ) as reservation:
-                record = replace(record, cumulative=reservation.cumulative)
-                new = earlier is None and not reservation.again
-                row = runs.put(session, plan.place.runs, record, new=new, keep_finished=True)
-            if row is not record:  # another process did it meanwhile
-                return _by_another(plan, reservation)
-        except DPTextError as error:
-            raise error from None
-        except Exception as error:
-            failure = reduced(error, list(config.columns))
-            raise type(failure)(f"{failure} Nothing was written to the target.") from None
-        try:
-            key_then = record.key_commitment
-            counts, seconds, commits = (
-                (recounted(plan, key_then, say), None, commits)
-                if committed
-                else write(plan, record, say, new=not commits)
-            )
-            if _is_done_by_another(plan, our_commits(commits).get(plan.run_id), committed=committed):
-                return _by_another(plan, reservation)
-        except Exception as error:
-            maps = [path.name for path in plan.paths if path.over == "map"]
-            failure = reduced(error, list(config.columns), maps)
-            if committed:  # by a process that began it before; nothing tells that it still runs
-                told = isinstance(failure, CountMismatchError | RecordingError)
-                raise (failure if told else _not_accounted(plan, failure)) from None
-            ended = _failed(plan, record, reservation, started, failure)
-            if isinstance(ended, RunResult):
-                return ended
-            raise ended from None
-        try:
-            units = record_units(plan, counts)
-            bound = ledger.ledger_bound(plan, units)
-            record = replace(record, cumulative=reservation.found(bound))
-            try:
-                ledger.settle(reservation, SPENT, bound=bound)  # it is spent, whatever the account comes to
-            except Exception as error:
-                raise _not_accounted(plan, reduced(error, list(config.columns))) from None
-            # Neither the target nor the table of runs need know of an earlier attempt any more: they may have been deleted.
-            first = earlier is None and not committed and not reservation.again
-            facts = reconcile(
-                plan,
-                record,
-                commits,
-                counts,
-                started,
-                seconds,
-                say,
-                recovered=committed,
-                first=first,
-                units=units,
-            )
-            return RunResult(facts)
-        except (CountMismatchError, RunError, RecordingError) as error:
-            raise error from None  # they say themselves what was committed
-        except Exception as error:
-            raise _not_accounted(plan, reduced(error, list(config.columns))) from None
+            attempt = _bound(plan, started, say)
+        if isinstance(attempt, Attempt):
+            attempt = _written(attempt, say)
+        return _accounted(attempt, say) if isinstance(attempt, Attempt) else attempt
+
+
+@contextmanager
+def _nothing_written(config: RunConfig) -> Iterator[None]:
+    """Say of what fails in the block that nothing was written; an error of ours says it itself."""
+    try:
+        yield
+    except DPTextError as error:
+        raise error from None
+    except Exception as error:
+        failure = reduced(error, list(config.columns))
+        raise type(failure)(f"{failure} Nothing was written to the target.") from None
+
+
+@contextmanager
+def _committed(plan: RunPlan) -> Iterator[None]:
+    """Say of what fails in the block, which comes after the commit, that the data was committed."""
+    try:
+        yield
+    except (CountMismatchError, RecordingError) as error:
+        raise error from None  # they say themselves what was committed
+    except Exception as error:
+        raise _not_accounted(plan, _reduced(plan, error)) from None
+
+
+def _reduced(plan: RunPlan, error: Exception) -> DPTextError:
+    maps = [path.name for path in plan.paths if path.over == "map"]
+    return reduced(error, list(plan.config.columns), maps)
+
+
+def _bound(plan: RunPlan, started: float, say: Steps) -> Attempt | RunResult:
+    """Bind a run to what its run id was begun with, and reserve what it spends; or return that it is done already."""
+    earlier, record = _earlier(plan), plan.record("started", started)
+    if plan.stream is not None:
+        check_same_part(plan, earlier)
+    if earlier is not None and earlier.status == "mismatch":
+        raise _mismatched(earlier, plan)
+    if earlier is not None and earlier.status in runs.FINISHED:
+        return RunResult(_unchanged(plan, record, earlier))
+    commits = plan.commits()
+    # Committed before, but its account was lost: nothing is written again, only counted, if the key is the same.
+    commit = our_commits(commits).get(plan.run_id)
+    if commit is not None:
+        check_still_there(plan.place.target, plan.run_id, commit.version, commits)
+    record = bind_run(plan, record, earlier, commit)
+    if commit is None and plan.rows == 0:
+        raise _no_row(plan.config)
+    if commit is None and (plan.stream is None or plan.stream.is_unseen):
+        check_language(plan, say)
+    say("reserving what the run spends")
+    with ledger.reserved(
+        plan, committed=commit is not None, second=record.second_release, commits=commits
+    ) as reservation:
+        record = replace(record, cumulative=reservation.cumulative)
+        is_first = earlier is None and not reservation.again
+        row = runs.put(plan.spark, plan.place.runs, record, new=is_first, keep_finished=True)
+    if row is not record:  # another process did it meanwhile
+        return _by_another(plan, reservation)
+    return Attempt(plan, record, reservation, commits, started, commit is not None, is_first)
+
+
+def _unchanged(plan: RunPlan, record: RunRecord, earlier: RunRecord) -> Unchanged:
+    """Return that a run is done already, with what has changed since; refuse what it was not."""
+    check_finished(record, earlier, of_stream=plan.stream is not None)
+    assert earlier.output_version is not None
+    commits = plan.commits()
+    check_still_there(plan.place.target, plan.run_id, earlier.output_version, commits)
+    now = None if record.input_version == earlier.input_version else record.input_version
+    return Unchanged(earlier, now, tuple(changed_since(record, earlier, commits)))
+
+
+def _written(attempt: Attempt, say: Steps) -> Attempt | RunResult:
+    """Write the data, or count again what an earlier process wrote; or return what another process did at the same moment."""
+    plan, record = attempt.plan, attempt.record
+    if attempt.is_recovery:  # the process that wrote began before; nothing tells that it still runs
+        with _committed(plan):
+            counts = recounted(plan, record.key_commitment, say)
+            row = runs.find(plan.spark, plan.place.runs, plan.run_id)
+        if row is not None and row.status in (*runs.FINISHED, "mismatch"):
+            return _by_another(plan, attempt.reservation)
+        return replace(attempt, counts=counts)
+    try:
+        counts, seconds, commits = write(plan, record, say, new=not attempt.commits)
+    except Exception as error:
+        return _failed(attempt, _reduced(plan, error))
+    written = replace(attempt, counts=counts, seconds=seconds, commits=commits)
+    if is_of_another(plan, written.commit):
+        return _by_another(plan, attempt.reservation)
+    if written.commit is None:
+        raise RunError(
+            f"no commit of run {plan.run_id} is in the target's history: nothing of it is in the table."
+        )
+    return written
+
+
+def _accounted(attempt: Attempt, say: Steps) -> RunResult:
+    """Settle what a run spent that has committed, and account for it."""
+    plan, reservation = attempt.plan, attempt.reservation
+    with _committed(plan):
+        units = record_units(plan, attempt.counts)
+        bound = ledger.ledger_bound(plan, units)
+        ledger.settle(reservation, SPENT, bound=bound)  # it is spent, whatever the account comes to
+        record = replace(attempt.record, cumulative=reservation.found(bound))
+        return RunResult(reconcile(replace(attempt, record=record), units, say))
 
 
 def _earlier(plan: RunPlan) -> RunRecord | None:
     """Return the row of an earlier attempt; the table is read only where there can be one."""
     is_new = plan.config.run.id is None if plan.stream is None else not plan.stream.is_begun
     if is_new:
-        runs.require(plan.spark, plan.place.runs)
+        own_table(plan.spark, plan.place.runs)
         return None
     return runs.find(plan.spark, plan.place.runs, plan.run_id)
 
@@ -229,25 +283,20 @@ def _by_another(plan: RunPlan, reservation: ledger.Reservation) -> RunResult:
         RecordingError: it did not within `WAIT`.
         CountMismatchError: it found that its counts do not agree.
     """
-    ledger.settle(reservation, SPENT)  # for the same draws, which count once
-    until = time.monotonic() + WAIT
-    while time.monotonic() < until:
-        row = runs.find(plan.spark, plan.place.runs, plan.run_id)
-        if row is not None and row.status == "mismatch":
-            raise _mismatched(row, plan)
-        if row is not None and row.status in runs.FINISHED:
-            runs.put(plan.spark, plan.place.runs, row)  # in the place of what this process may have appended
-            return RunResult(Unchanged(row, None))
-        time.sleep(1.0)
-    raise _not_accounted(plan, RunError("Another process began the same command at the same moment."))
-
-
-def _is_done_by_another(plan: RunPlan, commit: Commit | None, *, committed: bool) -> bool:
-    """Check whether another process made the commit of a run, or accounted for a commit while this process counted it again."""
-    if not committed:
-        return is_of_another(plan, commit)
-    row = runs.find(plan.spark, plan.place.runs, plan.run_id)
-    return row is not None and row.status in (*runs.FINISHED, "mismatch")
+    with _committed(plan):
+        ledger.settle(reservation, SPENT)  # for the same draws, which count once
+        until = time.monotonic() + WAIT
+        while time.monotonic() < until:
+            row = runs.find(plan.spark, plan.place.runs, plan.run_id)
+            if row is not None and row.status == "mismatch":
+                raise _mismatched(row, plan)
+            if row is not None and row.status in runs.FINISHED:
+                runs.put(
+                    plan.spark, plan.place.runs, row
+                )  # in the place of what this process may have appended
+                return RunResult(Unchanged(row, None))
+            time.sleep(1.0)
+        raise RunError("Another process began the same command at the same moment.")
 
 
 def _mismatched(row: RunRecord, plan: RunPlan) -> CountMismatchError:
@@ -258,46 +307,33 @@ def _mismatched(row: RunRecord, plan: RunPlan) -> CountMismatchError:
     )
 
 
-def _commit(plan: RunPlan) -> Commit | None:
-    return our_commits(plan.commits()).get(plan.run_id)
-
-
-def _failed(
-    plan: RunPlan,
-    record: RunRecord,
-    reservation: ledger.Reservation,
-    started: float,
-    failure: DPTextError,
-) -> DPTextError | RunResult:
-    """Note a failed write, and return an error that says whether it committed: the failure does not tell.
+def _failed(attempt: Attempt, failure: DPTextError) -> RunResult:
+    """Note a failed write, and raise an error that says whether it committed: the failure does not tell.
 
     Where another process committed the same run, that is no failure: the run is unchanged.
     """
-    commit = None
+    plan = attempt.plan
     try:
-        commit = _commit(plan)
-        if is_of_another(plan, commit):
-            return _by_another(plan, reservation)
-    except DPTextError as error:
-        return error
-    except Exception as error:
-        if commit is not None:
-            return _not_accounted(plan, reduced(error, list(plan.config.columns)))
-        return RunError(
+        commit = our_commits(plan.commits()).get(plan.run_id)
+    except Exception:
+        raise RunError(
             f"{failure} Whether the run committed is not known, for the target's history cannot be read. Running again "
             f"with run.id={plan.run_id} and the same key writes nothing twice."
-        )
+        ) from None
+    if is_of_another(plan, commit):
+        return _by_another(plan, attempt.reservation)
     if commit is not None:
-        return _not_accounted(plan, failure)
+        raise _not_accounted(plan, failure) from None
     note = " The run failed before its commit."
     try:
-        left = leftover_files(plan.spark, plan.place.target, started)
+        left = leftover_files(plan.spark, plan.place.target, attempt.started)
         note += f" Files that it left behind, in no version of the table: {', '.join(left)}." if left else ""
-        ledger.failed(reservation, plan, left, started)
-        runs.put(plan.spark, plan.place.runs, replace(record, status="failed"), keep_finished=True)
+        ledger.failed(attempt.reservation, plan, left, attempt.started)
+        row = replace(attempt.record, status="failed")
+        runs.put(plan.spark, plan.place.runs, row, keep_finished=True)
     except Exception:
         note += " What files it left behind could not be listed or noted."
-    return type(failure)(f"{failure}{note}")
+    raise type(failure)(f"{failure}{note}") from None
 
 
 def _not_accounted(plan: RunPlan, failure: DPTextError) -> RecordingError:
@@ -307,26 +343,15 @@ def _not_accounted(plan: RunPlan, failure: DPTextError) -> RecordingError:
     )
 
 
-def reconcile(
-    plan: RunPlan, record: RunRecord, commits: Sequence[Commit], counts: Counts | None, started: float,
-    seconds: float | None, say: Steps,
-    *,
-    recovered: bool,
-    first: bool,
-    units: Units | None = None,
-) -> RunFacts:  # fmt: skip
+def reconcile(attempt: Attempt, units: Units | None, say: Steps) -> RunFacts:
     """Compare the counts with the commit, audit consistency, write the tables, and report.
 
-    `commits` are the target's, read after the write; `seconds` of the write are None where it was an earlier process's; `first`
-    says that no attempt of the run can have written metrics before. `units` are those of the records, where one has several rows.
-    The account comes last, after the settlement and the metrics, for a run that says that it has ended is not made again.
+    `units` are those of the records, where one has several rows. The account comes last, after the settlement and the metrics: a
+    run that says that it has ended is not made again.
     """
-    spark = plan.spark
-    commit = our_commits(commits).get(plan.run_id)
-    if commit is None:
-        raise RunError(
-            f"no commit of run {plan.run_id} is in the target's history: nothing of it is in the table."
-        )
+    plan, record, counts, commit = attempt.plan, attempt.record, attempt.counts, attempt.commit
+    assert commit is not None
+    spark, recovered = plan.spark, attempt.is_recovery
     problems = []
     if counts is None:
         if not recovered:
@@ -335,15 +360,15 @@ def reconcile(
         problems.append(f"{counts.rows:,} rows were counted and {commit.rows:,} written")
     audited = consistency.audit(plan, commit.version, commit.rows, say)
     problems += audited.problems
-    metrics, restricted = _metrics(plan, counts, seconds, audited, units)
+    metrics, restricted = _metrics(attempt, audited, units)
     epsilon = None if restricted is None else restricted.record_epsilon
     facts = replace(
         plan.facts,
         status="mismatch" if problems else "recovered" if recovered else "succeeded",
         problems=tuple(problems),
         rows=commit.rows,
-        seconds=round(time.time() - started, 3),
-        write_seconds=None if seconds is None else round(seconds, 3),
+        seconds=round(time.time() - attempt.started, 3),
+        write_seconds=None if attempt.seconds is None else round(attempt.seconds, 3),
         tokens_per_second=None if restricted is None else restricted.figures["tokens_per_second"],
         text_bytes=None if counts is None else counts.text_bytes,
         counted=None if counts is None else "again" if recovered else "while writing",
@@ -353,7 +378,7 @@ def reconcile(
         input_version=plan.input_version,
         corrupt_records=plan.corrupt,
         output_version=commit.version,
-        releases_in_history=len(releases(commits)),
+        releases_in_history=len(releases(attempt.commits)),
         audited=audited.said,
         passed=audited.passed,
         key_kind=record.key_kind,
@@ -365,7 +390,9 @@ def reconcile(
     facts = replace(facts, disclosure=disclosure(facts))
     say("writing the account")
     try:
-        runs.put_metrics(spark, plan.place.metrics, plan.run_id, metrics, new=first)
+        # Neither the target nor the table of runs need know of an earlier attempt any more: they may have been deleted.
+        new = attempt.is_first and not recovered
+        runs.put_metrics(spark, plan.place.metrics, plan.run_id, metrics, new=new)
         # What another process writes meanwhile is better news: it succeeded, where this one came after its commit.
         keep = recovered or bool(problems)
         runs.put(spark, plan.place.runs, record.ended(facts), keep_finished=keep)
@@ -382,13 +409,10 @@ def reconcile(
 
 
 def _metrics(
-    plan: RunPlan,
-    counts: Counts | None,
-    seconds: float | None,
-    audited: consistency.Audit,
-    units: Units | None,
+    attempt: Attempt, audited: consistency.Audit, units: Units | None
 ) -> tuple[list[RunMetric], Restricted | None]:
     """Return the rows of `metrics`, and those of the whole run by name."""
+    plan, counts, seconds = attempt.plan, attempt.counts, attempt.seconds
     rows = [RunMetric(None, "write_seconds", seconds)]
     if plan.stream is not None and plan.stream.dropped is not None:
         rows.append(RunMetric(None, "duplicates_dropped", float(plan.stream.dropped)))

@@ -68,7 +68,7 @@ def test_other_settings_are_refused(name: str, committed: str) -> None:
 
 def test_another_key_is_a_second_release() -> None:
     earlier = replace(ROW, key_commitment="c2")
-    with pytest.raises(RunError, match=r"another key and did not finish.*second_release=accept"):
+    with pytest.raises(RunError, match=r"another key\. It did not finish.*second_release=accept"):
         bind_run(setup_of(), ROW, earlier, None)
     assert bind_run(setup_of("accept"), ROW, earlier, None) == replace(ROW, second_release=True)
     with pytest.raises(RunError, match="another key_commitment, config;"):
