@@ -149,17 +149,17 @@ def _submitted(given: Mapping[str, str]) -> SparkSession:
 def _require_delta(session: SparkSession) -> None:
     if any(name in os.environ for name in _DELTA_BUILT_IN):
         return
-    if _answers_as_delta(session) if context_of(session) is None else _has_extension(session):
+    if context_of(session) is None:
+        has_delta = _answers_as_delta(session)
+    else:
+        has_delta = DELTA_EXTENSION in (session.conf.get("spark.sql.extensions", "") or "")
+    if has_delta:
         return
     raise SettingsError(
         "Spark: the active session has no Delta Lake. Stop it, or start it with the package "
         f"io.delta:delta-spark that fits Spark {session.version} and with the settings "
         f"spark.sql.extensions={DELTA_EXTENSION} and spark.sql.catalog.spark_catalog={DELTA_CATALOG}."
     )
-
-
-def _has_extension(session: SparkSession) -> bool:
-    return DELTA_EXTENSION in (session.conf.get("spark.sql.extensions", "") or "")
 
 
 def _answers_as_delta(session: SparkSession) -> bool:
@@ -233,9 +233,6 @@ def delta_jars(settings: Mapping[str, str]) -> str:
     The user's cache holds a list of the files. One process fetches at a time, and others wait for it: two that
     fill an empty Ivy cache at once break each other.
 
-    Args:
-        settings: of the session that is to have them.
-
     Raises:
         SettingsError: delta-spark is not installed, or PYSPARK_SUBMIT_ARGS names other JARs in their place.
         RunError: they cannot be fetched.
@@ -246,7 +243,8 @@ def delta_jars(settings: Mapping[str, str]) -> str:
         raise SettingsError(f"Spark: delta-spark is not installed. {_CURE}") from None
     from pyspark.sql import SparkSession
 
-    others = {"--jars", "--packages"} & set(os.environ.get("PYSPARK_SUBMIT_ARGS", "").split())
+    options = os.environ.get("PYSPARK_SUBMIT_ARGS", "").split()
+    others = {"--jars", "--packages"} & {option.partition("=")[0] for option in options}
     if others:
         raise SettingsError(
             f"PYSPARK_SUBMIT_ARGS: {min(others)} takes the place of Delta Lake's JARs; valid: spark.jars and "

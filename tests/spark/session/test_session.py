@@ -265,11 +265,14 @@ def test_jars_are_fetched_anew_where_spark_is_configured_anew(
     assert len(fetched) == 2
 
 
-@pytest.mark.parametrize("option", ["--jars", "--packages"])
+@pytest.mark.parametrize(
+    "given", ["--jars some.jar", "--jars=some.jar", "--packages a:b:1", "--packages=a:b:1"]
+)
 def test_other_jars_in_place_of_deltas_are_refused(
-    fetched: list[str], monkeypatch: pytest.MonkeyPatch, option: str
+    fetched: list[str], monkeypatch: pytest.MonkeyPatch, given: str
 ) -> None:
-    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", f"{option} some.jar pyspark-shell")
+    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", f"{given} pyspark-shell")
+    option = given.replace("=", " ").split()[0]
     with pytest.raises(SettingsError, match=f"PYSPARK_SUBMIT_ARGS: {option} .*valid: spark.jars"):
         delta_jars({})
     assert fetched == []
