@@ -160,10 +160,7 @@ class Balance:
 def after(before: Sequence[Entry], asked: Sequence[Entry], ledger: str) -> Balance:
     """Return what an input comes to when the entries that are asked for are added to those of the ledger.
 
-    Args:
-        before: all entries of the ledger.
-        asked: of one input and one run; one or more.
-        ledger: its folder.
+    Those that are asked for are of one input and one run; one or more.
     """
     first = asked[0]
     there = of_input(before, first.input, first.input_id)
@@ -193,9 +190,6 @@ def kept_limit(book: Book) -> float | None:
 
     It rises by a row with a reason only. Of rows without one, which two inputs may have that turned out to be one, the least
     holds.
-
-    Args:
-        book: the rows of one input.
     """
     kept: float | None = None
     for one in book.decisions:

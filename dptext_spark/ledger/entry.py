@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Protocol, TypeGuard, TypeVar
 
 from dptext_spark.config.locations import inside, same_path
 from dptext_spark.errors import DataError
+from dptext_spark.mechanisms.privacy_loss.accountant import RecordBound
 
 RESERVED, SPENT, VOID = "reserved", "spent", "void"
 ALL, CHANGED, ADDED = "all", "changed", "added"
@@ -91,13 +92,9 @@ class Entry:
         held: dict[str, Any] = {field.name: row.get(field.name) for field in fields(cls)}
         return cls(**held)
 
-    def costing(self, words: int | None, epsilon: float | None, delta: float | None) -> Entry:
-        """Return it with what one release of its longest record costs; None where that is not known."""
-        return replace(self, record_words=words, record_epsilon=epsilon, record_delta=delta)
-
-    def costing_as(self, other: Entry) -> Entry:
-        """Return it with what another row says of the longest record."""
-        return self.costing(other.record_words, other.record_epsilon, other.record_delta)
+    def costing(self, bound: RecordBound) -> Entry:
+        """Return it with what one release of its longest record was found to cost."""
+        return replace(self, record_words=bound.draws, record_epsilon=bound.epsilon, record_delta=bound.delta)
 
     @property
     def spend(self) -> tuple[str, str]:
@@ -223,8 +220,15 @@ def settled(rows: Iterable[Entry]) -> list[Entry]:
             found[row.entry] = row
         elif (_WEIGHT[row.status], row.why is not None) >= (_WEIGHT[first.status], first.why is not None):
             # The words are counted while a run writes: what a later row does not say stays as it was.
-            costed = first if row.record_epsilon is None else first.costing_as(row)
-            found[row.entry] = replace(costed, status=row.status, why=row.why)
+            costed = first if row.record_epsilon is None else row
+            found[row.entry] = replace(
+                first,
+                status=row.status,
+                why=row.why,
+                record_words=costed.record_words,
+                record_epsilon=costed.record_epsilon,
+                record_delta=costed.record_delta,
+            )
     return list(found.values())
 
 

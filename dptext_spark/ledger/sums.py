@@ -91,7 +91,7 @@ class Spent(Record):
         plain = [figure.epsilon for figure in self.figures if figure.metric is None]
         if len(plain) < 2 or math.isinf(max(plain)):
             return None
-        return total_of(*plain)
+        return _upward(_added(plain))
 
     @property
     def on(self) -> str:
@@ -214,11 +214,6 @@ def spent_on(entries: Iterable[Entry], column: str) -> Spent:
 def difference(more: float, less: float) -> float:
     """Return the difference of two finite sums, rounded up."""
     return _upward(_UP.subtract(_decimal(more), _decimal(less)))
-
-
-def total_of(*numbers: float) -> float:
-    """Return the sum of finite numbers, rounded up."""
-    return _upward(_added(numbers))
 
 
 def left_of(limit: float, total: float) -> float:

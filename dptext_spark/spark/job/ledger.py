@@ -6,13 +6,15 @@ import json
 import math
 import secrets
 import time
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from dptext_spark.config.sections import Ledger
 from dptext_spark.errors import DPTextError, RunError
+from dptext_spark.guarantee import Guarantee
 from dptext_spark.ledger.balance import (
     Balance,
     allowed,
@@ -87,9 +89,81 @@ class Reservation:
         """Return the same, with what the longest record was found to cost while the run wrote."""
         if bound is None or not self.ours:
             return self.cumulative
-        ours = [_costing(one, bound) for one in self.ours]
+        ours = [entry.costing(bound) for entry in self.ours]
         balance = replace(self.balance, record=record_after(self.others, ours))
         return json.dumps(balance.spending.as_dict(), ensure_ascii=False)
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked of a ledger for one input.
+
+    Attributes:
+        asked: an entry a text column.
+        wanted: the entries that are to be written; none where those of an earlier attempt stand for them.
+        settings: the limit, and the reason to raise it.
+        override: the reason to pass the limit.
+        told_apart: records are told apart by their keys, or not at all.
+        mine: what earlier attempts have in the ledger.
+        is_committed: nothing is refused, and no limit is raised.
+        begins: the ledger is begun anew.
+        whose: what is asked for.
+    """
+
+    asked: list[Entry]
+    wanted: list[Entry]
+    settings: Ledger
+    override: str | None
+    told_apart: bool
+    mine: Sequence[Entry] = ()
+    is_committed: bool = False
+    begins: bool = False
+    whose: str = "this run"
+
+
+def granted(
+    spark: SparkSession, path: str, book: Book, request: Request
+) -> tuple[list[Entry | Decision], Reservation]:
+    """Decide on the entries that are in a ledger whether more may be spent; return what is to be written, and what was granted.
+
+    Raises:
+        RunError: the limit would be passed, or is raised, without a reason.
+    """
+    wanted, mine, settings, first = request.wanted, request.mine, request.settings, request.asked[0]
+    there, here = book.entries, book.of_input(first.input, first.input_id)
+    kept, named = kept_limit(here), settings.limit
+    if request.is_committed and kept is not None and named is not None and not settings.raise_limit:
+        named = min(named, kept)
+    limit, keeps = bound_by(here, first.input, named, settings.raise_limit)
+    balance = balance_after(there, wanted or mine, path)
+    override = allowed(balance, limit, request.override, named=named is not None).override
+    decisions = []
+    if wanted and request.begins:
+        decisions.append(decision(first, here, BEGUN, None, request.override))
+    if wanted and keeps:  # a first limit needs no reason
+        decisions.append(decision(first, here, LIMIT, limit, None if kept is None else settings.raise_limit))
+    wanted = [
+        replace(entry, limit=limit, override=override)
+        for entry in labelled(there, wanted, told_apart=request.told_apart)
+    ]
+    if mine:  # what is said is what all attempts have spent, and why they might
+        balance = balance_after([entry for entry in there if entry not in mine], [*mine, *wanted], path)
+    balance = replace(
+        balance,
+        whose=request.whose,
+        limit=limit,
+        override=next((entry.override for entry in mine if entry.override), override),
+        kept=kept_limit(here._replace(decisions=[*here.decisions, *decisions])),
+        decisions=(*here.decisions, *decisions),
+    )
+    # Draws of an earlier key were not committed: what was reserved for them stays so.
+    releases = {entry.release for entry in (request.asked if wanted else mine)}
+    earlier = [entry for entry in mine if entry.release in releases and entry.status == RESERVED]
+    ours = {entry.entry: entry for entry in (*mine, *wanted)}
+    others = tuple(entry for entry in here.entries if entry.entry not in ours)
+    return [*wanted, *decisions], Reservation(
+        spark, path, tuple(wanted), tuple(earlier), balance, bool(mine), others, tuple(ours.values())
+    )  # fmt: skip
 
 
 def reserve(
@@ -111,68 +185,31 @@ def reserve(
             releases are gone; the ledger cannot be written.
         DataError: what is there is no ledger, a damaged one, or one of another schema version.
     """
-    path = plan.place.ledger
+    path, config = plan.place.ledger, plan.config
+    override = config.ledger.override or ("the run had committed before" if committed else None)
+    told_apart = bool(config.row_key or config.record_key) or config.consistency == "dataset"
     try:
-        source, settings = source_of(plan), plan.config
+        source = source_of(plan)
         if not committed:
-            check_single_ledger(plan.spark, settings.input, settings.ledger, source.place, source.table_id)
+            check_single_ledger(plan.spark, config.input, config.ledger, source.place, source.table_id)
         asked = _asked(plan, source, added_to)
 
         def decide(book: Book) -> tuple[list[Entry | Decision], Reservation]:
-            there, here = book.entries, book.of_input(source.place, source.table_id)
-            mine = own_entries(there, asked)
+            mine = own_entries(book.entries, asked)
             wanted = [] if committed and mine else [*_earlier_attempt(mine, asked, plan, second), *asked]
-            budget = plan.config.ledger
-            override = budget.override or ("the run had committed before" if committed else None)
-            kept, named = kept_limit(here), budget.limit
-            if committed and kept is not None and named is not None and not budget.raise_limit:
-                named = min(named, kept)  # nothing is refused, and nothing is raised
-            limit, keeps = bound_by(here, source.place, named, budget.raise_limit)
-            whole = balance_after(there, wanted or mine, path)
-            decided = allowed(whole, limit, override, named=named is not None)
-            decisions = []
-            if wanted and (forgotten := _forgotten(plan, there, here, commits)):
-                if override is None:
-                    raise _lost(plan, forgotten)
-                decisions.append(decision(asked[0], here, BEGUN, None, override))
-            if wanted and keeps:  # a first limit needs no reason
-                why = None if kept is None else budget.raise_limit
-                decisions.append(decision(asked[0], here, LIMIT, limit, why))
-            # What is said of the run is what all of its attempts have spent, and why they might.
-            reasons = [one.override for one in mine if one.override] + [decided.override]
-            if mine:
-                others = [one for one in there if one not in mine]
-                whole = balance_after(others, [*mine, *wanted], path)
-            balance = replace(
-                whole,
-                limit=limit,
-                override=next(filter(None, reasons), None),
-                kept=kept_limit(here._replace(decisions=[*here.decisions, *decisions])),
-                decisions=(*here.decisions, *decisions),
-            )
-            keyed = plan.config.row_key or plan.config.record_key
-            told_apart = bool(keyed) or plan.config.consistency == "dataset"
-            wanted = [
-                replace(one, limit=limit, override=decided.override)
-                for one in labelled(there, wanted, told_apart=told_apart)
-            ]
-            # Draws of an earlier key were not committed: what was reserved for them stays so.
-            releases = {one.release for one in (asked if wanted else mine)}
-            earlier = [one for one in mine if one.release in releases and one.status == RESERVED]
-            ours = {one.entry: one for one in (*mine, *wanted)}
-            rest = tuple(one for one in here.entries if one.entry not in ours)
-            reservation = Reservation(
-                plan.spark, path, tuple(wanted), tuple(earlier), balance, bool(mine), rest, tuple(ours.values())
+            begins = bool(wanted) and _begins(plan, book, asked[0], commits, override)
+            return granted(
+                plan.spark, path, book,
+                Request(asked, wanted, config.ledger, override, told_apart, mine, committed, begins),
             )  # fmt: skip
-            return [*wanted, *decisions], reservation
 
         return appended(plan.spark, path, decide)
     except DPTextError:
         raise
     except Exception as error:
-        said = reduced(error, list(plan.columns))
         raise RunError(
-            f"ledger: {path!r} cannot be written, and no run goes on without it. {said} Nothing was written to the target."
+            f"ledger: {path!r} cannot be written, and no run goes on without it. {reduced(error, plan.columns)} Nothing was "
+            "written to the target."
         ) from None
 
 
@@ -181,23 +218,24 @@ def reserved(
     plan: RunPlan, *, committed: bool = False, second: bool = False, commits: Sequence[Commit] | None = None
 ) -> Iterator[Reservation]:
     """Reserve for what follows; what fails inside has written no data, so that its reservation is void."""
-    reservation = reserve(
-        plan, added_to=_stream_of(plan), committed=committed, second=second, commits=commits
-    )
-    try:
+    # No row of a micro-batch can have been released by its stream before, unless rows may come again.
+    stream, may_repeat = plan.stream, plan.config.stream.duplicates == "accept"
+    added_to = None if stream is None or may_repeat else stream.stream
+    reservation = reserve(plan, added_to=added_to, committed=committed, second=second, commits=commits)
+    with nullcontext() if committed else void_if_it_fails(reservation, "it failed before the write began"):
         yield reservation
+
+
+@contextmanager
+def void_if_it_fails(reservation: Reservation, why: str) -> Iterator[None]:
+    """Void a reservation where the block fails, which releases nothing then."""
+    try:
+        yield
     except BaseException:
-        if not committed:
-            # Should this fail too, the entries stay reserved and so count; the error to report is the first one.
-            with suppress(Exception):
-                settle(reservation, VOID, "it failed before the write began")
+        # Should this fail too, the entries stay reserved and so count; the error to report is the first one.
+        with suppress(Exception):
+            settle(reservation, VOID, why)
         raise
-
-
-def _stream_of(plan: RunPlan) -> str | None:
-    """Return the run id of the stream whose micro-batch this is, where none of its rows can have been released by it before."""
-    known = plan.config.stream.duplicates != "accept"
-    return plan.stream.stream if plan.stream is not None and known else None
 
 
 def standing(plan: RunPlan) -> Balance | None:
@@ -230,11 +268,7 @@ def settle(
 
     Spent marks what earlier attempts of the run reserved for the same draws, too; void and reserved only this attempt's own.
 
-    Args:
-        reservation: of the run.
-        status: spent, void or reserved.
-        why: it has that status.
-        bound: what the longest record was found to cost, its number of words rounded up.
+    `bound` is what the longest record was found to cost, its number of words rounded up.
 
     Raises:
         RunError: the ledger cannot be written.
@@ -244,7 +278,7 @@ def settle(
     earlier = reservation.earlier if status == SPENT else ()
     now = runs.utc(time.time())
     rows = [
-        replace(one if bound is None else _costing(one, bound), at=now, status=status, why=why)
+        replace(one if bound is None else one.costing(bound), at=now, status=status, why=why)
         for one in (*mine, *earlier)
     ]
     add(reservation.spark, reservation.path, rows)
@@ -261,30 +295,33 @@ def failed(reservation: Reservation, plan: RunPlan, left: list[str], started: fl
     settle(reservation, VOID, "failed before its commit, and no file is left of it")
 
 
-def _forgotten(
-    plan: RunPlan, there: list[Entry], here: Book, commits: Sequence[Commit] | None
-) -> Collection[str]:
-    """Return the runs of ours in the target's history, where the ledger neither knows one of them nor was begun anew for it.
+def _begins(
+    plan: RunPlan, book: Book, asked: Entry, commits: Sequence[Commit] | None, override: str | None
+) -> bool:
+    """Check whether the ledger is begun anew: it neither knows a run of ours in the target's history nor was begun for it.
 
     An empty ledger, or none, beside such a target would take what was released for nothing. The history is read only where no
     entry is of the target.
+
+    Raises:
+        RunError: it is, and no reason is given.
     """
     output = str(plan.place.target)
-    counted = {one.run_id for one in there if one.status != VOID}
-    if any(one.output == output and one.status != VOID for one in there):
-        return ()
-    if any(one.status == BEGUN and one.output == output for one in here.decisions):
-        return ()
-    released = set(our_commits(plan.commits() if commits is None else commits))
-    return () if counted & released else released
-
-
-def _lost(plan: RunPlan, released: Collection[str]) -> RunError:
-    return RunError(
-        f"ledger.path: the history of {str(plan.place.target)!r} holds {len(released):,} release(s) of this tool, and the "
-        f"ledger in {plan.place.ledger!r} knows none of them: it is empty or gone, or another one. Valid: the ledger that "
-        "counted them; or ledger.override with the reason, which lets it begin anew and is recorded. Nothing was written."
-    )
+    if any(entry.output == output and entry.status != VOID for entry in book.entries):
+        return False
+    decisions = book.of_input(asked.input, asked.input_id).decisions
+    if any(row.status == BEGUN and row.output == output for row in decisions):
+        return False
+    released = our_commits(plan.commits() if commits is None else commits).keys()
+    if not released or released & {entry.run_id for entry in book.entries if entry.status != VOID}:
+        return False
+    if override is None:
+        raise RunError(
+            f"ledger.path: the history of {output!r} holds {len(released):,} release(s) of this tool, and the ledger in "
+            f"{plan.place.ledger!r} knows none of them: it is empty or gone, or another one. Valid: the ledger that counted "
+            "them; or ledger.override with the reason, which lets it begin anew and is recorded. Nothing was written."
+        )
+    return True
 
 
 def decision(asked: Entry, here: Book, status: str, limit: float | None, why: str | None) -> Decision:
@@ -296,21 +333,10 @@ def decision(asked: Entry, here: Book, status: str, limit: float | None, why: st
     )  # fmt: skip
 
 
-def _costing(entry: Entry, bound: RecordBound | None) -> Entry:
-    """Return an entry with what its longest record was found to cost."""
-    if bound is None:
-        return entry.costing(None, None, None)
-    return entry.costing(bound.draws, bound.epsilon, bound.delta)
-
-
 def ledger_bound(plan: RunPlan, units: Units | None) -> RecordBound | None:
     """Return what the longest record costs, its words counted up to the next quarter power of two; None where there is no ε.
 
     The ledger may be shared, and how many words were drawn depends on the text.
-
-    Args:
-        plan: the run.
-        units: of its records; None where they are not known.
     """
     account = plan.facts.record
     if account is None or plan.facts.is_refuted or units is None or units.max is None:
@@ -323,37 +349,46 @@ def ledger_bound(plan: RunPlan, units: Units | None) -> RecordBound | None:
 def _asked(plan: RunPlan, source: Source, added_to: str | None) -> list[Entry]:
     """Return what a run asks for: an entry a text column."""
     guarantee, config = plan.guarantee, plan.config
-    attempt = secrets.token_hex(8)
-    made_from = read_manifest(plan.folder)
+    attempt, made_from = secrets.token_hex(8), read_manifest(plan.folder)
+    metric = metric_of(guarantee, config.mechanism, made_from) if guarantee.kind == METRIC else None
     return [
-        Entry(
+        entry_of(
+            source,
+            guarantee,
             entry=f"{attempt}.{number}",
             attempt=attempt,
-            at=runs.utc(time.time()),
             run_id=plan.run_id,
-            input=source.place,
-            input_id=source.table_id,
-            input_version=source.version,
             column=column,
             record_key=config.record_key or config.row_key or "row",
-            unit=guarantee.unit,
             consistency=config.consistency,
             mechanism=shown_mechanism(config),
-            kind=guarantee.kind,
-            metric=metric_of(guarantee, config.mechanism, made_from) if guarantee.kind == METRIC else None,
-            epsilon=float(guarantee.epsilon),
-            delta=float(guarantee.delta),
+            metric=metric,
             holds=not plan.facts.is_refuted and not plan.key.is_insecure,
             records=ADDED if added_to else ALL,
             release=release_of(plan, source, column, added_to or plan.run_id),
-            status=RESERVED,
-            why=None,
-            limit=None,
-            override=None,
             output=str(plan.place.target),
         )
         for number, column in enumerate(plan.columns)
     ]
+
+
+def entry_of(source: Source, guarantee: Guarantee, **known: Any) -> Entry:
+    """Return an entry that reserves a release of an input now; `known` are its fields of the release."""
+    return Entry(
+        at=runs.utc(time.time()),
+        input=source.place,
+        input_id=source.table_id,
+        input_version=source.version,
+        unit=guarantee.unit,
+        kind=guarantee.kind,
+        epsilon=float(guarantee.epsilon),
+        delta=float(guarantee.delta),
+        status=RESERVED,
+        why=None,
+        limit=None,
+        override=None,
+        **known,
+    )
 
 
 def labelled(there: list[Entry], wanted: list[Entry], *, told_apart: bool) -> list[Entry]:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import secrets
-import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
@@ -15,17 +14,15 @@ from pydantic import ValidationError
 from dptext_spark.config.messages import as_settings_error, check_left
 from dptext_spark.config.sections import Input, Ledger, Section
 from dptext_spark.errors import DataError, DPTextError, RunError
-from dptext_spark.ledger.balance import Balance, allowed, bound_by, kept_limit
-from dptext_spark.ledger.balance import after as balance_after
-from dptext_spark.ledger.entry import ALL, LIMIT, METRIC, RESERVED, SPENT, VOID, Book, Decision, Entry
+from dptext_spark.ledger.balance import Balance
+from dptext_spark.ledger.entry import ALL, METRIC, SPENT, Entry
 from dptext_spark.model.artifact import Manifest
 from dptext_spark.model.privatizer import ENGINE_VERSION, Privatizer
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.runtime.record import Json
 from dptext_spark.spark.errors import reduced
-from dptext_spark.spark.job import runs
 from dptext_spark.spark.job.entries import appended, check_ledger_writable, check_single_ledger, ledger_of
-from dptext_spark.spark.job.ledger import Reservation, decision, labelled, own_entries, settle
+from dptext_spark.spark.job.ledger import Request, entry_of, granted, settle, void_if_it_fails
 from dptext_spark.spark.job.releases import ReleaseSpec, Source, metric_of_model, source_at
 from dptext_spark.spark.tables.paths import paths_of
 from dptext_spark.spark.tables.tables import read_input
@@ -94,30 +91,20 @@ class RegistrationSpec:
     def entry(self, charge: ChargeSettings, source: Source) -> Entry:
         """Return what is written into the ledger; what its longest record costs is not known."""
         guarantee, attempt = self.model.guarantee(), secrets.token_hex(8)
-        return Entry(
+        return entry_of(
+            source,
+            guarantee,
             entry=f"{attempt}.0",
             attempt=attempt,
-            at=runs.utc(time.time()),
             run_id=self.run_id,
-            input=source.place,
-            input_id=source.table_id,
-            input_version=source.version,
             column=self.column,
             record_key=self.record_key or self.row_key or "row",
-            unit=guarantee.unit,
             consistency=self.model.consistency,
             mechanism=_mechanism_json(self.model),
-            kind=guarantee.kind,
             metric=metric_of_model(guarantee, self.model) if guarantee.kind == METRIC else None,
-            epsilon=float(guarantee.epsilon),
-            delta=float(guarantee.delta),
             holds=guarantee.status != "refuted" and not self.key.is_insecure,
             records=ALL,
             release=self.release_spec.release(self.key, charge.input, source),
-            status=RESERVED,
-            why=None,
-            limit=None,
-            override=None,
             output=self.output,
         )
 
@@ -176,44 +163,17 @@ def charged(spark: SparkSession, spec: RegistrationSpec, charge: ChargeSettings)
         source = checked_source(spark, spec, charge)
         check_single_ledger(spark, charge.input, charge.ledger, source.place, source.table_id)
         entry = spec.entry(charge, source)
-        reservation = appended(
-            spark, path, lambda book: _decide(spark, path, book, entry, charge.ledger, spec)
+        told_apart = spec.model.consistency == "dataset" or bool(spec.row_key or spec.record_key)
+        request = Request(
+            [entry], [entry], charge.ledger, charge.ledger.override, told_apart, whose="this registration"
         )
+        reservation = appended(spark, path, lambda book: granted(spark, path, book, request))
     except DPTextError:
         raise
     except Exception as error:
-        said = reduced(error, [spec.column])
         raise RunError(
-            f"ledger: {path!r} cannot be written, and nothing is registered without it. {said}"
+            f"ledger: {path!r} cannot be written, and nothing is registered without it. {reduced(error, [spec.column])}"
         ) from None
-    try:
+    with void_if_it_fails(reservation, "the function was not registered"):
         yield reservation.balance
-    except BaseException:
-        # Should this fail too, the entry stays reserved and so counts; the error to report is the first one.
-        with suppress(Exception):
-            settle(reservation, VOID, "the function was not registered")
-        raise
     settle(reservation, SPENT, "charged when the function was registered")
-
-
-def _decide(
-    spark: SparkSession, path: str, book: Book, entry: Entry, settings: Ledger, spec: RegistrationSpec
-) -> tuple[list[Entry | Decision], Reservation]:
-    """Decide on the entries that are there whether a registration may be charged."""
-    here = book.of_input(entry.input, entry.input_id)
-    mine = own_entries(book.entries, [entry])
-    kept = kept_limit(here)
-    limit, keeps = bound_by(here, entry.input, settings.limit, settings.raise_limit)
-    balance = allowed(
-        replace(balance_after(book.entries, [entry], path), whose="this registration"),
-        limit, settings.override, named=settings.limit is not None,
-    )  # fmt: skip
-    decisions: list[Entry | Decision] = []
-    if keeps:
-        why = None if kept is None else settings.raise_limit
-        decisions.append(decision(entry, here, LIMIT, limit, why))
-    told_apart = spec.model.consistency == "dataset" or bool(spec.row_key or spec.record_key)
-    wanted = labelled(book.entries, [entry], told_apart=told_apart)
-    wanted = [replace(one, limit=limit, override=balance.override) for one in wanted]
-    reservation = Reservation(spark, path, tuple(wanted), (), balance, bool(mine), ours=tuple(wanted))
-    return [*wanted, *decisions], reservation
