@@ -108,22 +108,19 @@ def release_of(version: str) -> tuple[int, ...]:
 
 def check_java(driver: str | None, executors: Sequence[str], spark: str) -> CheckResult:
     """Judge the Java versions for a version of Spark; None: the driver's is not to be seen (Spark Connect)."""
-    every = sorted({*executors, *([driver] if driver else [])})
+    every = {*executors, *([driver] if driver else [])}
     seen = f"driver {driver or 'not seen'}, executors {', '.join(sorted(set(executors))) or 'not seen'}"
-    if any(_feature(one) < OLDEST_JAVA for one in every):
-        return CheckResult(
-            "Java",
-            "fail",
-            seen,
-            f"Spark 4 needs Java {OLDEST_JAVA} or newer on every machine: let JAVA_HOME name one.",
-        )
+    features = {_feature(each) for each in every}
     newest = newest_java(spark)
-    if newest is not None and any(_feature(one) > newest for one in every):
+    if features and min(features) < OLDEST_JAVA:
+        hint = f"Spark 4 needs Java {OLDEST_JAVA} or newer on every machine: let JAVA_HOME name one."
+        return CheckResult("Java", "fail", seen, hint)
+    if features and newest is not None and max(features) > newest:
         hint = (
             f"Spark {spark} does not start with Java {newest + 1} or newer: let JAVA_HOME name Java 17 or 21."
         )
         return CheckResult("Java", "fail", seen, hint)
-    if len({_feature(one) for one in every}) > 1:
+    if len(features) > 1:
         return CheckResult("Java", "warn", seen, "Install the same version everywhere.")
     return CheckResult("Java", "ok", seen)
 
@@ -157,10 +154,9 @@ def check_server_log(levels: Mapping[str, str] | None, *, travels: bool) -> Chec
 
 
 def _feature(release: str) -> int:
-    parts = release.split(".")
-    return int(
-        "".join(filter(str.isdigit, parts[1] if parts[0] == "1" and len(parts) > 1 else parts[0])) or 0
-    )
+    """Return the feature version of a Java: 8 of `1.8.0`, 17 of `17.0.1`."""
+    first, second, *_ = (*release_of(release), 0, 0)
+    return second if first == 1 else first
 
 
 def check_spark(server: str, client: str) -> CheckResult:
@@ -199,14 +195,6 @@ def _where(facts: Iterable[ProcessFacts]) -> str:
     return f" on {', '.join(hosts[:3])}{f' and {len(hosts) - 3} more' if len(hosts) > 3 else ''}"
 
 
-def _wheel(facts: ProcessFacts) -> str:
-    return f"{facts.package} (build {facts.build[:8]})"
-
-
-def _libraries(facts: ProcessFacts) -> str:
-    return ", ".join(f"{name} {version}" for name, version in facts.versions.items() if version)
-
-
 # What executors must have in common with the driver: check, status where they have not, how a process tells it, what to do.
 # But for ties of attention no result depends on the libraries, as the last row shows.
 ALIKE: tuple[tuple[str, Literal["warn", "fail"], Callable[[ProcessFacts], str], str], ...] = (
@@ -219,13 +207,13 @@ ALIKE: tuple[tuple[str, Literal["warn", "fail"], Callable[[ProcessFacts], str], 
     (
         "dptext_spark",
         "fail",
-        _wheel,
+        lambda facts: f"{facts.package} (build {facts.build[:8]})",
         "Install the same wheel everywhere; Python takes an old copy on the nodes before what --py-files ships.",
     ),
     (
         "libraries",
         "warn",
-        _libraries,
+        lambda facts: ", ".join(f"{name} {version}" for name, version in facts.versions.items() if version),
         "Install the same versions everywhere; constraints.txt names those that are tested together.",
     ),
     (

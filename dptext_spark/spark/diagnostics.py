@@ -27,7 +27,6 @@ from pyspark.sql import functions
 
 from dptext_spark.config.keys import read_key
 from dptext_spark.config.model import RunConfig
-from dptext_spark.config.sections import FIELDS, is_table_name, ledger_on_disk
 from dptext_spark.doctor import (
     CheckResult,
     ProcessFacts,
@@ -45,6 +44,8 @@ from dptext_spark.mechanisms import CusText
 from dptext_spark.model import artifact
 from dptext_spark.model.artifact import MANIFEST, read_manifest
 from dptext_spark.model.privatizer import Privatizer, providers_of
+from dptext_spark.model.tables.table_checks import check_texts
+from dptext_spark.model.tables.target_checks import places_written
 from dptext_spark.randomness.draws import KeyReference, RunKey, key_at_hand
 from dptext_spark.randomness.key_sources import KeyUnavailableError
 from dptext_spark.runtime.paths import user_cache
@@ -52,8 +53,9 @@ from dptext_spark.runtime.progress import Steps, by_default
 from dptext_spark.spark.errors import key_error, reduced, suppress_sensitive_logs
 from dptext_spark.spark.secrets import key_of, require_client_mode, require_no_setting
 from dptext_spark.spark.session.session import context_of, spark_session
-from dptext_spark.spark.tables.tables import Target, check_text_columns, read_input, split_name
-from dptext_spark.spark.udf.ship import Shipped, open_shipped, ship
+from dptext_spark.spark.tables.paths import schema_of
+from dptext_spark.spark.tables.tables import Target, read_input, split_name
+from dptext_spark.spark.udf.ship import Shipped, open_shipped, ship, ship_for
 from dptext_spark.text.names.search import NameSearch
 from dptext_spark.text.policy import Policy
 
@@ -130,7 +132,7 @@ def _machines(spark: SparkSession, config: RunConfig | None, say: Steps) -> Iter
     import pyspark
 
     yield check_spark(spark.version, pyspark.__version__)
-    if is_client(spark):
+    if context_of(spark) is None:
         yield check_server_log(
             server_levels(spark), travels=config is None or config.key.deliver == "closure"
         )
@@ -138,24 +140,30 @@ def _machines(spark: SparkSession, config: RunConfig | None, say: Steps) -> Iter
     try:
         slots = slots_of(spark)
         yield _java(spark, slots)
-        with tempfile.TemporaryDirectory(prefix="dptext-doctor-", dir=user_cache()) as folder:
-            providers = config.policy.providers if config is not None else ()
-            try:
-                model = _model(config, folder)
-                if config is not None:
-                    artifact.require_expected(model, config.run.expected_seal)
-                privatizer = artifact.open_model(model, providers=providers)
-                driver = driver_facts(privatizer, artifact.read_manifest(model).seal)
-                how, code = (
-                    ("artifact", None) if config is None else (config.run.ship, config.run.expected_code)
-                )
-                shipped = ship(spark, model, how, providers, code)
-            except DPTextError as error:
-                yield CheckResult("shared model", "fail", str(error), _MODEL_CURE)
-                driver, shipped = process_facts(), None
-            yield from check_workers(driver, worker_facts(spark, shipped, slots), slots)
+        yield from _workers(spark, config, slots)
     except Exception as error:
         yield CheckResult("executors", "fail", f"the probe failed. {reduced(error, [])}", _why(str(error)))
+
+
+def _workers(spark: SparkSession, config: RunConfig | None, slots: int) -> Iterator[CheckResult]:
+    """Judge what the executors tell; without a model that can be shipped, what they tell beside it."""
+    driver, shipped = process_facts(), None
+    with tempfile.TemporaryDirectory(prefix="dptext-doctor-", dir=user_cache()) as folder:
+        try:
+            driver, shipped = _sent(spark, config, folder)
+        except DPTextError as error:
+            yield CheckResult("shared model", "fail", str(error), _MODEL_CURE)
+        yield from check_workers(driver, worker_facts(spark, shipped, slots), slots)
+
+
+def _sent(spark: SparkSession, config: RunConfig | None, folder: str) -> tuple[ProcessFacts, Shipped]:
+    """Ship the model; return the facts of this process, with what the model draws here, and where workers find it."""
+    model = _model(config, folder)
+    if config is None:
+        return _drawn(artifact.open_model(model), read_manifest(model).seal), ship(spark, model)
+    artifact.require_expected(model, config.run.expected_seal)
+    privatizer = artifact.open_model(model, providers=config.policy.providers)
+    return _drawn(privatizer, read_manifest(model).seal), ship_for(spark, model, config)
 
 
 def _why(message: str) -> str:
@@ -174,8 +182,8 @@ def _java(spark: SparkSession, slots: int) -> CheckResult:
         executors = [str(row["java"]) for row in rows]
     except Exception:  # some platforms forbid the function
         executors = []
-    context: Any = getattr(spark, "_jvm", None) if hasattr(spark, "_jsparkSession") else None
-    driver = str(context.System.getProperty("java.version")) if context is not None else None
+    context = context_of(spark)
+    driver = None if context is None else str(context._jvm.System.getProperty("java.version"))
     return check_java(driver, executors, spark.version)
 
 
@@ -206,7 +214,7 @@ def _settings(spark: SparkSession, config: RunConfig, say: Steps) -> Iterator[Ch
     )
     if config.output.table:
         yield check_name(spark, "output.table", config.output.table)
-    for check, path in folders_of(config).items():
+    for check, path in places_written(config).items():
         say(f"writing to {check}")
         yield check_folder(spark, check, path)
 
@@ -239,13 +247,8 @@ def _key(spark: SparkSession, config: RunConfig) -> str:
 
 def _input(spark: SparkSession, config: RunConfig) -> str:
     df, version = read_input(spark, config.input, list(config.columns))
-    check_text_columns(df, list(config.columns))
+    check_texts(schema_of(df.schema), config.columns)
     return f"{config.input.table or config.input.path} ({version}) can be read, and has the columns"
-
-
-def driver_facts(privatizer: Privatizer, seal: str) -> ProcessFacts:
-    """Return the facts of this process, with what the model draws here."""
-    return _drawn(process_facts(), lambda: privatizer, seal)
 
 
 def slots_of(spark: SparkSession) -> int:
@@ -255,13 +258,12 @@ def slots_of(spark: SparkSession) -> int:
 
 
 def worker_facts(spark: SparkSession, shipped: Shipped | None, slots: int) -> list[ProcessFacts]:
-    """Run a task in every slot and return what each process says of itself, with what the shipped model draws there.
+    """Return what each process that runs tasks says of itself, with what the shipped model draws there.
 
     A process that lacks the package says so: `missing` names the module that could not be imported.
     """
-    asked = F.udf(_asker(pickle.dumps(shipped)), "string", useArrow=False).asNondeterministic()
-    rows = spark.range(0, slots, 1, slots).select(asked("id").alias("facts")).collect()
-    return [ProcessFacts.from_dict(json.loads(row["facts"])) for row in rows]
+    told = _in_every_slot(spark, slots, _asker(pickle.dumps(shipped)))
+    return [ProcessFacts.from_dict(json.loads(facts)) for facts in told]
 
 
 def worker_keys(spark: SparkSession, key: KeyReference, slots: int) -> list[str]:
@@ -275,9 +277,14 @@ def worker_keys(spark: SparkSession, key: KeyReference, slots: int) -> list[str]
             return error.code
         return ""
 
-    asked = F.udf(look, "string", useArrow=False).asNondeterministic()
-    rows = spark.range(0, slots, 1, slots).select(asked("id").alias("code")).collect()
-    return [row["code"] for row in rows if row["code"]]
+    return list(filter(None, _in_every_slot(spark, slots, look)))
+
+
+def _in_every_slot(spark: SparkSession, slots: int, ask: Callable[[int], str]) -> list[str]:
+    """Run a task in every slot, and return what each answers."""
+    asked = F.udf(ask, "string", useArrow=False).asNondeterministic()
+    rows = spark.range(0, slots, 1, slots).select(asked("id").alias("answer")).collect()
+    return [row["answer"] for row in rows]
 
 
 def server_levels(spark: SparkSession) -> dict[str, str] | None:
@@ -295,11 +302,6 @@ def server_levels(spark: SparkSession) -> dict[str, str] | None:
     assert row is not None
     levels = {name: re.search(r":([A-Z]+) in ", str(row[name])) for name in PLAN_LOGGERS}
     return {name: level[1] for name, level in levels.items() if level} or None
-
-
-def is_client(spark: SparkSession) -> bool:
-    """Whether the session is a client of Spark Connect."""
-    return context_of(spark) is None
 
 
 def _asker(shipped: bytes) -> Callable[[int], str]:
@@ -331,13 +333,12 @@ def _asker(shipped: bytes) -> Callable[[int], str]:
 
 def answer(shipped: Shipped | None) -> ProcessFacts:
     """Return the facts of a worker, with what the shipped model draws there."""
-    facts = process_facts()
     if shipped is None:
-        return facts
+        return process_facts()
     try:
-        return _drawn(facts, lambda: open_shipped(shipped), _seal(shipped))
+        return _drawn(open_shipped(shipped), _seal(shipped))
     except Exception as error:  # its message may be long, and is another check's business
-        return replace(facts, model_error=type(error).__name__)
+        return replace(process_facts(), model_error=type(error).__name__)
 
 
 def _seal(shipped: Shipped) -> str:
@@ -350,29 +351,19 @@ def _seal(shipped: Shipped) -> str:
         return str(json.load(file)["seal"])
 
 
-def _drawn(facts: ProcessFacts, opened: Callable[[], Privatizer], seal: str) -> ProcessFacts:
-    """Open a model and let it draw fixed texts under a key that is no secret: equal everywhere, or something is wrong."""
+def _drawn(model: Privatizer, seal: str) -> ProcessFacts:
+    """Return the facts of this process, with what a model draws of fixed texts under a key that is no secret.
+
+    That is equal everywhere, or something is wrong.
+    """
     ids = pa.array(range(len(TEXTS)), pa.int64())
-    model = opened()
     if model.selector is not None and model.selector.reads_weights:
         model = replace(model, selector=None)  # these texts have no weights
     drawn, _ = model.privatize(
         pa.array(TEXTS), column="doctor", row_ids=ids, record_ids=ids, key=RunKey.insecure(0), run_id="doctor"
     )
-    return replace(facts, drawn=hashlib.sha256("\n".join(drawn.to_pylist()).encode()).hexdigest(), seal=seal)
-
-
-def folders_of(config: RunConfig) -> dict[str, str]:
-    """Return the folders that a run writes to, by the setting that names them."""
-    ledger = ledger_on_disk(config.input, config.ledger)
-    named = {
-        "output.path": config.output.path,
-        "audit.shareable": config.shareable,
-        "audit.restricted": config.restricted,
-        FIELDS: None if is_table_name(ledger) else ledger,
-        "stream.checkpoint": config.checkpoint,
-    }
-    return {name: path for name, path in named.items() if path}
+    digest = hashlib.sha256("\n".join(drawn.to_pylist()).encode()).hexdigest()
+    return replace(process_facts(), drawn=digest, seal=seal)
 
 
 def check_folder(spark: SparkSession, check: str, path: str) -> CheckResult:
