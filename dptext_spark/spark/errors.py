@@ -116,7 +116,7 @@ def worker_key(key: RunKey | KeyReference) -> RunKey:
         raise TaskError(error.code, context.partitionId() if context is not None else 0, 0, 0) from None
 
 
-def reduced(error: BaseException, columns: list[str], maps: Sequence[str] = ()) -> DPTextError:
+def reduced(error: BaseException, columns: Sequence[str], maps: Sequence[str] = ()) -> DPTextError:
     """Turn an error of Spark into one that is safe to print. Whether the run committed is for the caller to say.
 
     Args:
@@ -220,6 +220,16 @@ def suppress_sensitive_logs(spark: SparkSession | None = None) -> Iterator[None]
     log4j = _log4j(spark)
     with _PYSPARK.held(), nullcontext() if log4j is None else _DELTA.held(log4j):
         yield
+
+
+@contextmanager
+def reported(spark: SparkSession, columns: Sequence[str] = ()) -> Iterator[None]:
+    """Do something by Spark whose errors are raised as they may be printed, and whose logs are kept back meanwhile."""
+    with suppress_sensitive_logs(spark):
+        try:
+            yield
+        except Exception as error:
+            raise reduced(error, columns) from None
 
 
 class _Shared:

@@ -15,19 +15,18 @@ from dptext_spark.errors import SettingsError
 from dptext_spark.importance.budget import check_whole_records
 from dptext_spark.importance.selection import check_record_key
 from dptext_spark.model.privatizer import Privatizer
-from dptext_spark.model.tables.table_checks import RESULT, check_weights
+from dptext_spark.model.tables.table_checks import RESULT, check_texts, check_weights
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.runtime.progress import silent
 from dptext_spark.spark.errors import CLIENT_LOGGER, suppress_sensitive_logs
 from dptext_spark.spark.job.lists import compile_lists, resolve_columns
-from dptext_spark.spark.secrets import require_no_setting
+from dptext_spark.spark.secrets import key_given
 from dptext_spark.spark.session.session import context_of
 from dptext_spark.spark.tables.identity import identify_rows
 from dptext_spark.spark.tables.paths import paths_of, schema_of
-from dptext_spark.spark.tables.tables import check_text_columns
 from dptext_spark.spark.udf.column import UdfSpec, applied, replaced
 from dptext_spark.spark.udf.names import NO_NAMES
-from dptext_spark.spark.udf.ship import shipped_model
+from dptext_spark.spark.udf.ship import check_complete, shipped_model
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -95,21 +94,15 @@ def privatize(
         if selector.whole_records:
             check_whole_records(row_key, record_key)
         check_record_key(model.consistency, row_key, record_key)
-    if not model.chooses:
-        raise SettingsError(
-            "model: it chooses words by document frequencies that were not counted; valid: importance.corpus, or "
-            "a model compiled with `frequencies` (spark.document_frequencies counts them)."
-        )
-    key = key or RunKey.generate()
-    if key.source is not None and key.source.kind == "env":
-        require_no_setting(df.sparkSession, key.source.place)
-    for one in model.imported:
-        one.try_out()
+    check_complete(model)
+    key = key_given(df.sparkSession, key)
+    for provider in model.imported:
+        provider.try_out()
     sources = parse_model_config({"policy": {"mask": list(mask), "keep": list(keep)}}).lists
     run_id = run_id or secrets.token_hex(8)
     _keep_plans_out_of_logs(df.sparkSession)
     with suppress_sensitive_logs(df.sparkSession):
-        check_text_columns(df, list(columns))
+        check_texts(schema_of(df.schema), columns)
         check_weights(schema_of(df.schema), weights)
         paths = paths_of(df.schema, columns)
         identity = identify_rows(df, row_key, record_key, ordinal=False)

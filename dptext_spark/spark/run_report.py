@@ -26,7 +26,7 @@ from dptext_spark.runtime.display import cut, frame, in_notebook, line, show_htm
 from dptext_spark.runtime.paths import PRIVATE, write_atomically
 from dptext_spark.runtime.progress import Progress, by_default
 from dptext_spark.runtime.record import Json
-from dptext_spark.spark.errors import reduced, suppress_sensitive_logs
+from dptext_spark.spark.errors import reported
 from dptext_spark.spark.job import runs
 from dptext_spark.spark.job.checks import place_of
 from dptext_spark.spark.runner import of_account
@@ -250,21 +250,16 @@ def report_facts(
         say("starting Spark", None)
     session = spark or spark_session()
     say("reading the account", None)
-    with suppress_sensitive_logs(session):
-        try:
-            record = _found(session, account, run_id)
-            require_run(results, record.run_id)
-            examples = list(pairs(session, account.config, record)) if asked.examples else []
-            metrics = None
-            if asked.internal:
-                metrics = runs.metrics_of(session, f"{account.restricted}/metrics", record.run_id)
-            settings = account.config
-            require = () if settings is None else settings.require
-            verdict = of_account(session, require, record, f"{account.restricted}/metrics")
-        except DPTextError as error:
-            raise error from None
-        except Exception as error:
-            raise reduced(error, []) from None
+    with reported(session):
+        record = _found(session, account, run_id)
+        require_run(results, record.run_id)
+        examples = list(pairs(session, account.config, record)) if asked.examples else []
+        metrics = None
+        if asked.internal:
+            metrics = runs.metrics_of(session, f"{account.restricted}/metrics", record.run_id)
+        settings = account.config
+        require = () if settings is None else settings.require
+        verdict = of_account(session, require, record, f"{account.restricted}/metrics")
     if asked.internal and metrics is None:
         raise DataError(f"audit.restricted: {account.restricted!r} holds no metrics of run {record.run_id}.")
     model, missing = None, "the model was not examined."
@@ -354,33 +349,18 @@ def _model(record: RunRecord, account: Account, say: Progress) -> tuple[Model | 
 def first_pair(config: RunConfig, run_id: str, spark: SparkSession | None = None) -> Example | None:
     """Return the first text of the first row by row key, as a run read and wrote it: private text. None where there is no row.
 
-    Args:
-        config: the settings of the run.
-        run_id: of the run.
-        spark: a session; None takes the active one, or starts a local one.
-
     Raises:
         SettingsError: no such run, no row key, or settings of another run.
         DataError: the input has changed since.
     """
     session = spark or spark_session()
-    with suppress_sensitive_logs(session):
-        try:
-            record = _found(session, Account.of(config, None), run_id)
-            return next(iter(pairs(session, config, record)), None)
-        except DPTextError as error:
-            raise error from None
-        except Exception as error:
-            raise reduced(error, []) from None
+    with reported(session):
+        record = _found(session, Account.of(config, None), run_id)
+        return next(iter(pairs(session, config, record)), None)
 
 
 def pairs(spark: SparkSession, config: RunConfig | None, record: RunRecord) -> Iterator[Example]:
     """Yield texts of the first records by row key, as the run read and wrote them.
-
-    Args:
-        spark: the session.
-        config: the settings of the run.
-        record: of the run.
 
     Raises:
         SettingsError: no settings, none with a row key, or those of another run.

@@ -39,7 +39,7 @@ from dptext_spark.randomness.draws import RunKey
 from dptext_spark.runtime.progress import Steps, by_default
 from dptext_spark.spark.errors import reduced, suppress_sensitive_logs
 from dptext_spark.spark.job import runs
-from dptext_spark.spark.job.checks import check_output, check_partitions_of, check_places, place_of
+from dptext_spark.spark.job.checks import check_output, place_of
 from dptext_spark.spark.job.entries import check_ledger_writable, ledger_of
 from dptext_spark.spark.job.job import RunResult, run_once
 from dptext_spark.spark.job.lists import read_lists
@@ -84,11 +84,8 @@ def of_account(
 ) -> Verdict:
     """Judge a run by its account; its metrics are read only where a requirement needs them.
 
-    Args:
-        spark: the session.
-        require: of the settings; all else is the run's own.
-        record: of the run.
-        metrics: the folder of its metrics. One that is not there measured nothing.
+    Of the settings it takes the requirements; all else is the run's own. A folder of metrics that is not there measured
+    nothing.
     """
     budget = record.settings.budget
     needed = any(is_restricted(one.subject, bounded=budget is not None) for one in require)
@@ -188,10 +185,6 @@ def dry_run(config: RunConfig, say: Steps) -> Checked:
     No row is read but of JSON, whose types Spark takes from all records, of CSV files that are not on this machine, and of
     lists of names in tables.
 
-    Args:
-        config: the settings.
-        say: told each step.
-
     Raises:
         SettingsError, DataError, RunError: as the run would.
     """
@@ -208,14 +201,8 @@ def dry_run(config: RunConfig, say: Steps) -> Checked:
         if config.input.format == "json":
             checked_records(spark, config.input, df)
         check_same_columns(spark, config.input)
-        place = place_of(config)
-        check_partitions_of(spark, config, place, schema, fit)
-        commits = history(spark, place.target)
-        check_output(
-            spark, config, place, df, list(fit.kept), commits, persistent=config.key.kind != "os",
-            dropped=fit.dropped,
-        )  # fmt: skip
-        check_places(spark, config)
+        commits = history(spark, place_of(config).target)
+        check_output(spark, config, df, fit, commits, persistent=config.key.kind != "os")
         if config.lists:
             say("reading the lists of names")
             read_lists(spark, config.lists)

@@ -47,6 +47,18 @@ def key_of(spark: SparkSession, key: Key, given: RunKey | None = None) -> RunKey
     return replace(RunKey.generate(), kind="os")
 
 
+def key_given(spark: SparkSession, key: RunKey | None) -> RunKey:
+    """Return the key that a calling program hands in, or a new one.
+
+    Raises:
+        SettingsError: each worker is to read it from a variable that is a Spark setting.
+    """
+    key = key or RunKey.generate()
+    if key.source is not None and key.source.kind == "env":
+        require_no_setting(spark, key.source.place)
+    return key
+
+
 def require_client_mode(spark: SparkSession) -> None:
     """Refuse a key from the environment where the driver runs in the cluster: its variables are Spark settings there.
 

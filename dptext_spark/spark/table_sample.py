@@ -13,12 +13,11 @@ from __future__ import annotations
 import gzip
 import os
 import posixpath
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -54,7 +53,7 @@ from dptext_spark.model.tables.table_files import (
 from dptext_spark.report.rows import NOTE, RowComparison, compare_rows
 from dptext_spark.runtime.display import line, side_by_side
 from dptext_spark.runtime.progress import Steps, by_default
-from dptext_spark.spark.errors import JAVA_ERROR, condition_of, reduced, suppress_sensitive_logs
+from dptext_spark.spark.errors import JAVA_ERROR, condition_of, reduced, reported, suppress_sensitive_logs
 from dptext_spark.spark.session.session import spark_session
 from dptext_spark.spark.tables.csv_files import partition_columns
 from dptext_spark.spark.tables.paths import quoted
@@ -79,19 +78,7 @@ _FIRST = "of a table in this form Spark gives the rows that come first, and coun
 _MARK_OF_UTF16 = "\ufffd\ufffd"  # as UTF-8 reads it
 
 
-class Place(NamedTuple):
-    """Where a table is.
-
-    Attributes:
-        name: its path, absolute, or its name in the catalog.
-        is_name: which of the two.
-    """
-
-    name: str
-    is_name: bool
-
-
-def place_of(table: str) -> Place:
+def place_of(table: str) -> Target:
     """Tell paths from catalog names.
 
     Raises:
@@ -108,12 +95,12 @@ def place_of(table: str) -> Place:
             raise SettingsError(
                 f"{FIELD}: {table!r} is a pipe, a device or a socket; valid: a file or a folder."
             )
-        return Place(os.path.abspath(local), False)
+        return Target(path=os.path.abspath(local))
     if has_scheme(table) and not table.startswith("file:"):
-        return Place(table, False)
+        return Target(path=table)
     ending = f".{table.lower().rpartition('.')[2]}"
     if TABLE.fullmatch(table) and ending not in ENDINGS and ending not in PACKED:
-        return Place(table, True)
+        return Target(name=table)
     raise SettingsError(
         f"{FIELD}: {table!r} is not there; valid: a file or a folder of this machine, a path with a scheme such as s3a://, or a "
         "catalog name such as db.table."
@@ -152,15 +139,15 @@ def read_sample(
         try:
             found = _sample(session, place, format, as_text or AsText())
         except PySparkException as error:
-            raise reduced(error, [place.name]) from None
+            raise reduced(error, [str(place)]) from None
         except pa.ArrowException as error:  # its text may hold private words
             raise DataError(f"{FIELD}: a text is no valid Unicode ({type(error).__name__}).") from None
-    return replace(found, is_name=place.is_name)
+    return replace(found, is_name=bool(place.name))
 
 
-def _sample(spark: SparkSession, table: Place, format: str | None, as_text: AsText) -> TableSample:
-    place = table.name
-    if table.is_name:
+def _sample(spark: SparkSession, table: Target, format: str | None, as_text: AsText) -> TableSample:
+    place = str(table)
+    if table.name:
         try:
             df, _ = read_input(spark, Input(table=place), [])
         except DataError as error:
@@ -171,7 +158,7 @@ def _sample(spark: SparkSession, table: Place, format: str | None, as_text: AsTe
                 f"{FIELD}: no file or folder here, and no table or view in the catalog, is called {said}"
             ) from None
         return _first_rows(df, place, "delta")
-    if format == "delta" or (format is None and delta_version(spark, Target(path=place)) is not None):
+    if format == "delta" or (format is None and delta_version(spark, table) is not None):
         return _first_rows(read_input(spark, Input(path=place), [])[0], place, "delta")
     files = _files(spark, place)
     if not files and not os.path.isdir(place):  # Spark leaves empty files out
@@ -383,20 +370,10 @@ def preview(
     )
 
 
-@contextmanager
-def _reduced(df: DataFrame, columns: list[str]) -> Iterator[None]:
-    """Keep what Spark's errors and loggers say of a frame back. By Spark Connect even its names are asked for only now."""
-    with suppress_sensitive_logs(df.sparkSession):
-        try:
-            yield
-        except Exception as error:
-            raise reduced(error, columns) from None
-
-
 def _names(df: DataFrame | pd.DataFrame | pa.Table, columns: list[str]) -> list[str]:
     """Return the names of all columns that are there."""
     if isinstance(df, DataFrame):
-        with _reduced(df, columns):
+        with reported(df.sparkSession, columns):
             return list(df.columns)
     return list(df.column_names if isinstance(df, pa.Table) else getattr(df, "columns", ()))
 
@@ -406,7 +383,7 @@ def _first(
 ) -> dict[str, pa.ChunkedArray]:
     """Return the first rows of some columns, by their names."""
     if isinstance(df, DataFrame):
-        with _reduced(df, columns):
+        with reported(df.sparkSession, columns):
             found = df.select(*(quoted(name) for name in columns)).limit(rows).toArrow()
         return dict(zip(columns, found.columns, strict=True))
     if isinstance(df, pa.Table):

@@ -27,6 +27,7 @@ from dptext_spark.ledger.entry import RESERVED, Entry, of_input
 from dptext_spark.ledger.sums import spent_on
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.model.tables.delta_log import SEAL, Commit
+from dptext_spark.model.tables.table_checks import check_input
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.spark.job import checks, entries, job, ledger, releases, runs
 from dptext_spark.spark.job.checks import check_output, place_of
@@ -35,6 +36,7 @@ from dptext_spark.spark.job.idempotency import Binding
 from dptext_spark.spark.job.job import run_once
 from dptext_spark.spark.job.plan import RunPlan
 from dptext_spark.spark.tables.identity import Identity
+from dptext_spark.spark.tables.paths import schema_of
 from dptext_spark.spark.tables.tables import history
 from dptext_spark.text.engine import COUNTERS
 from tests.spark.delta_in_memory import Died, Frame, Functions, Memory
@@ -278,6 +280,7 @@ class Histories(StateMachine):
         memory: Any = self.memory
         version = len(memory.tables[INPUT].commits) - 1
         df: Any = Frame([], SCHEMA)
+        fit = check_input(schema_of(SCHEMA), config)
         setup = RunPlan(
             spark=memory, config=config, run_id=run_id, key=KEYS[key], key_kind="file",
             privatizer=self.privatizers[asked.level], folder=self.folder, df=df, input_version=f"delta:{version}",
@@ -287,7 +290,7 @@ class Histories(StateMachine):
 
         def prepared() -> RunPlan:
             commits = history(memory, setup.place.target)
-            check_output(memory, config, setup.place, df, setup.kept, commits, persistent=True)
+            check_output(memory, config, df, fit, commits, persistent=True)
             return setup
 
         def at(passed: str) -> None:

@@ -97,11 +97,7 @@ def test_the_same_words_chosen_among_other_texts_are_other_draws_for_the_ledger(
 
 @pytest.mark.cluster
 def test_weights_of_the_user_and_counts_of_a_frame(spark, privatizer, tmp_path: Path) -> None:
-    rows = [
-        (1, "time for people", [0.1, 0.2, 0.9]),
-        (2, None, None),
-        (3, "world world", [2.0, 1.0]),
-    ]
+    rows = [(1, "time for people", [0.1, 0.2, 0.9]), (2, None, None), (3, "world world", [2.0, 1.0])]
     frame = spark.createDataFrame(rows, "id long, body string, w array<double>")
     own = with_importance(privatizer, Importance(provider="column", percent=30, weights=("w",)))
     options: dict[str, Any] = {"row_key": "id", "key": KEY, "run_id": "r"}

@@ -24,7 +24,8 @@ from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.model.first_look import beside, columns_of, paths_in, text_at
 from dptext_spark.model.tables import table_files
 from dptext_spark.model.tables.table_files import SAMPLE_ROWS, AsText
-from dptext_spark.spark.table_sample import Place, place_of, read_sample
+from dptext_spark.spark.table_sample import place_of, read_sample
+from dptext_spark.spark.tables.tables import Target
 from dptext_spark.text.policy import Policy
 
 PRIVATE = "Zebedee"
@@ -500,11 +501,11 @@ def test_nested_texts_are_shown_and_written(
 
 
 def test_a_file_that_is_there_wins_over_a_catalog_name(here: Path, tmp_path: Path) -> None:
-    assert place_of("db.tickets") == Place("db.tickets", True)
+    assert place_of("db.tickets") == Target(name="db.tickets")
     pq.write_table(table(), here / "db.tickets")
-    assert place_of("db.tickets") == Place(str(here / "db.tickets"), False)
-    assert place_of("s3a://bucket/t") == Place("s3a://bucket/t", False)
-    assert place_of(f"file://{tmp_path}") == Place(str(tmp_path), False)
+    assert place_of("db.tickets") == Target(path=str(here / "db.tickets"))
+    assert place_of("s3a://bucket/t") == Target(path="s3a://bucket/t")
+    assert place_of(f"file://{tmp_path}") == Target(path=str(tmp_path))
     for misspelt in ("tickets.csv", "tickets.json.gz", "no/such", "file:///no/such"):
         with pytest.raises(SettingsError, match="is not there"):
             place_of(misspelt)

@@ -10,8 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import PySparkException
 
+from dptext_spark import spark as dps
 from dptext_spark.config.sections import Input
-from dptext_spark.errors import DataError, SettingsError
+from dptext_spark.errors import DataError, DPTextError, SettingsError
 from dptext_spark.model.first_look import columns_of
 from dptext_spark.model.tables.table_files import ENCODINGS, MOST_FILES, SAMPLE_ROWS, AsText
 from dptext_spark.spark.table_sample import read_sample
@@ -129,3 +130,19 @@ def test_the_encodings_are_those_that_spark_reads(spark, tmp_path: Path) -> None
         assert spark.read.option("encoding", name).option("multiLine", True).csv(str(tmp_path)).count() == 1
     with pytest.raises(PySparkException, match="CHARSET"):
         spark.read.option("encoding", "windows-1252").csv(str(tmp_path)).count()
+
+
+def test_a_frame_is_previewed_and_an_error_of_it_holds_no_text(spark, privatizer) -> None:
+    rows = [(1, "the time zanzibar", "of"), (2, None, "the day"), (3, "", None)]
+    df = spark.createDataFrame(rows, "id long, `a.b` string, note string").coalesce(1)
+    shown = dps.preview(df, ["a.b", "note"], privatizer, rows=2)
+    assert shown.columns["a.b"].before == ("the time zanzibar", None)
+    assert shown.columns["note"].before == ("of", "the day")
+    first, second = shown.columns["a.b"].after
+    assert first.endswith(" [OOV]")
+    assert len(first.split()) == 3
+    assert second is None
+    failing = df.selectExpr("raise_error(`a.b`) AS body")
+    with pytest.raises(DPTextError) as caught:
+        dps.preview(failing.selectExpr("CAST(body AS string) AS body"), ["body"], privatizer)
+    assert "zanzibar" not in str(caught.value)

@@ -21,7 +21,6 @@ from dptext_spark.audit.table.plan import LABEL_ROWS, SAMPLE, AuditPlan
 from dptext_spark.audit.table.utility import attack_sample
 from dptext_spark.config.model import ModelConfig
 from dptext_spark.config.requirements import MEANING
-from dptext_spark.errors import DPTextError
 from dptext_spark.model.compile import prepare
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.runtime.progress import Steps, by_default
@@ -34,7 +33,7 @@ from dptext_spark.spark.auditing.two_tables import (
     sides,
 )
 from dptext_spark.spark.auditing.utility import check_classes, use_of, wanted_texts
-from dptext_spark.spark.errors import reduced, suppress_sensitive_logs
+from dptext_spark.spark.errors import reported
 from dptext_spark.spark.job import runs
 from dptext_spark.spark.job.beside import step
 from dptext_spark.spark.job.lists import compile_lists, resolve_columns
@@ -146,14 +145,8 @@ def audit_table(
     if spark is None:
         say("starting Spark")
     session = spark or spark_session()
-    with suppress_sensitive_logs(session):
-        try:
-            with ExitStack() as at_the_end:
-                return _audit(plan, session, say, at_the_end)
-        except DPTextError as error:
-            raise error from None
-        except Exception as error:
-            raise reduced(error, list(plan.columns)) from None
+    with reported(session, plan.columns), ExitStack() as at_the_end:
+        return _audit(plan, session, say, at_the_end)
 
 
 def _audit(plan: AuditPlan, spark: SparkSession, say: Steps, at_the_end: ExitStack) -> TableAudit:

@@ -18,11 +18,12 @@ from dptext_spark.config.sections import Input
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.model.tables.delta_log import Commit, our_commits
+from dptext_spark.model.tables.table_checks import check_texts
 from dptext_spark.spark.auditing.pair_tables import side_of
 from dptext_spark.spark.job.checks import require_key
 from dptext_spark.spark.tables.identity import has_row_index
-from dptext_spark.spark.tables.paths import paths_of, quoted
-from dptext_spark.spark.tables.tables import Target, check_text_columns, checked_records, history, read_input
+from dptext_spark.spark.tables.paths import paths_of, quoted, schema_of
+from dptext_spark.spark.tables.tables import Target, checked_records, history, read_input
 from dptext_spark.spark.tables.tables import opened as opened_at
 from dptext_spark.spark.udf.column import key_column
 
@@ -58,7 +59,7 @@ def opened(spark: SparkSession, plan: AuditPlan) -> TwoTables:
                 df, version = read_input(spark, read_as, list(plan.columns))
                 checked_records(spark, read_as, df)
                 commits = []
-            check_text_columns(df, list(plan.columns))
+            check_texts(schema_of(df.schema), plan.columns)
         except DataError as error:
             raise DataError(f"{field}: {_OF_THE_INPUT.sub('', str(error))}") from None
         keys = [("row_key", plan.row_key)] if plan.row_key else []

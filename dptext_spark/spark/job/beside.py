@@ -82,13 +82,7 @@ def reading(spark: SparkSession, work: Callable[[], Done]) -> Iterator[Callable[
 
 @contextmanager
 def watched(spark: SparkSession, say: Steps, what: str = "writing") -> Iterator[None]:
-    """Tell `say` the tasks done of the stages that run, every two seconds, or as a server of Spark Connect tells them.
-
-    Args:
-        spark: the session.
-        say: progress callback.
-        what: the stages do.
-    """
+    """Tell `say` the tasks done of the stages that run, every two seconds, or as a server of Spark Connect tells them."""
     context = context_of(spark)
     line = _Line(say, what)
     if context is None:
@@ -122,11 +116,7 @@ def watched(spark: SparkSession, say: Steps, what: str = "writing") -> Iterator[
 def step(spark: SparkSession, say: Steps, what: str, how: str = "") -> Iterator[None]:
     """Say what Spark is about to do, and every two seconds how many of its tasks are done.
 
-    Args:
-        spark: the session.
-        say: progress callback, called with each step.
-        what: it does.
-        how: is said beside it once.
+    `how` is said beside it once.
     """
     say(f"{what} ({how})" if how else what)
     with watched(spark, say, what):

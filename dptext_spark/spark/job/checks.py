@@ -15,7 +15,7 @@ from dptext_spark.config.model import RunConfig
 from dptext_spark.config.sections import Input
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.model.tables.delta_log import Commit
-from dptext_spark.model.tables.schema import Parts, Struct, resolve_all, without
+from dptext_spark.model.tables.schema import resolve_all, without
 from dptext_spark.model.tables.table_checks import Fit, check_partitions
 from dptext_spark.model.tables.target_checks import (
     check_releases,
@@ -28,7 +28,7 @@ from dptext_spark.model.tables.target_checks import (
 from dptext_spark.spark.job import runs
 from dptext_spark.spark.job.plan import Place
 from dptext_spark.spark.tables.paths import quoted, schema_of
-from dptext_spark.spark.tables.tables import DeltaDetail, Target, escaped, is_no_table, opened
+from dptext_spark.spark.tables.tables import DeltaDetail, Target, is_no_table, listed, opened
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -36,10 +36,6 @@ if TYPE_CHECKING:
 
 def place_of(config: RunConfig, ledger: str = "") -> Place:
     """Return the places of a run: the two audit folders stand beside the target unless they are named.
-
-    Args:
-        config: the settings.
-        ledger: that counts the input's releases, for what needs it.
 
     Raises:
         SettingsError: a target by name without named audit folders.
@@ -54,37 +50,39 @@ def place_of(config: RunConfig, ledger: str = "") -> Place:
 
 
 def check_output(
-    spark: SparkSession, config: RunConfig, place: Place, df: DataFrame, kept: list[str], commits: Sequence[Commit], *,
-    persistent: bool, dropped: frozenset[Parts] = frozenset(), source: DeltaDetail | None = None,
+    spark: SparkSession, config: RunConfig, df: DataFrame, fit: Fit, commits: Sequence[Commit], *, persistent: bool,
+    source: DeltaDetail | None = None,
 ) -> None:  # fmt: skip
-    """Refuse a target that would lose data, keep raw text, or release records again unasked.
+    """Refuse a target that would lose data, keep raw text, or release records again unasked, and places that cannot be written.
 
     Args:
         spark: the session.
         config: the settings.
-        place: where the run writes.
         df: the input.
-        kept: the target's columns.
+        fit: how the settings fit it.
         commits: of the target.
         persistent: whether the key outlives the run, so that equal runs draw equal noise.
-        dropped: fields beside nested texts that the output leaves out.
         source: the detail of the input's table, where it is known.
 
     Raises:
         RunError: the target exists under mode `error`.
         SettingsError: what the settings must name first; the target is the input, or something else than a Delta table.
-        DataError: the target's schema does not take the output.
+        DataError: the target does not take the output's columns or partitions.
     """
+    place, schema = place_of(config), schema_of(df.schema)
+    target = delta_detail(spark, place.target) if commits else None
+    partitions = None if target is None else target.partitions
+    check_partitions(config.output.partition_by, schema, fit.kept, fit.paths, partitions)
     if not commits:
         _check_vacant(spark, place)
-        return
-    _check_not_the_input(spark, config, df, place.target, source)
-    if not check_releases(config, str(place.target), commits, persistent=persistent):
-        return
-    schema = schema_of(df.schema)
-    roots = {path.root for path in resolve_all(schema, config.columns)}
-    there = schema_of(opened(spark, place.target).schema)
-    check_schema(there, without(schema, kept, dropped), roots, kept, config.output.mode)
+    else:
+        _check_not_the_input(spark, config, df, target, source)
+        if check_releases(config, str(place.target), commits, persistent=persistent):
+            there = schema_of(opened(spark, place.target).schema)
+            roots = {path.root for path in resolve_all(schema, config.columns)}
+            check_schema(there, without(schema, fit.kept, fit.dropped), roots, fit.kept, config.output.mode)
+    # Of other folders than this machine's nothing is known here.
+    check_writable({field: path for field, path in places_written(config).items() if is_here(spark, path)})
 
 
 def _check_vacant(spark: SparkSession, place: Place) -> None:
@@ -102,28 +100,22 @@ def _check_vacant(spark: SparkSession, place: Place) -> None:
 
 
 def _check_not_the_input(
-    spark: SparkSession, config: RunConfig, df: DataFrame, target: Target, source: DeltaDetail | None
+    spark: SparkSession,
+    config: RunConfig,
+    df: DataFrame,
+    target: DeltaDetail | None,
+    source: DeltaDetail | None,
 ) -> None:
     """Refuse the input as target where names and paths did not tell: by a catalog name and by its path, or through a view."""
-    there = delta_detail(spark, target)
     source = source or detail_of_input(spark, config.input)
-    if source is not None and there is not None:
-        same = source.id == there.id
+    if source is not None and target is not None:
+        same = source.id == target.id
     else:
-        same = there is not None and any(
-            inside(name, there.location) for file in df.inputFiles() for name in (file, unquote(file))
+        same = target is not None and any(
+            inside(name, target.location) for file in df.inputFiles() for name in (file, unquote(file))
         )
     if same:
-        raise is_the_input(config, str(target))
-
-
-def check_places(spark: SparkSession, config: RunConfig) -> None:
-    """Refuse folders that nothing can be written to, where Spark's files are those of this machine.
-
-    Raises:
-        SettingsError: naming the setting.
-    """
-    check_writable({field: path for field, path in places_written(config).items() if is_here(spark, path)})
+        raise is_the_input(config, str(config.output.table or config.output.path))
 
 
 def is_here(spark: SparkSession, path: str) -> bool:
@@ -137,35 +129,15 @@ def is_here(spark: SparkSession, path: str) -> bool:
 
 def holds_files(spark: SparkSession, folder: str, besides: str = "") -> bool:
     """Whether a folder holds files, beside those with `besides` in their path."""
-    listing = spark.read.format("binaryFile").option("recursiveFileLookup", "true")
     try:
-        found = listing.load(escaped(folder)).select("path")
+        files = listed(spark, folder).select("path")
         if not besides:
-            return bool(found.inputFiles())  # what was listed, without a job
-        return bool(found.where(~found["path"].contains(besides)).limit(1).count())
+            return bool(files.inputFiles())  # what was listed, without a job
+        return bool(files.where(~files["path"].contains(besides)).limit(1).count())
     except PySparkException as error:
         if str(error.getCondition()).startswith("PATH_NOT_FOUND"):
             return False
         raise
-
-
-def partitions_of(spark: SparkSession, target: Target) -> list[str] | None:
-    """Return the partition columns of a Delta table, None where there is none."""
-    found = delta_detail(spark, target)
-    return None if found is None else found.partitions
-
-
-def check_partitions_of(
-    spark: SparkSession, config: RunConfig, place: Place, schema: Struct, fit: Fit
-) -> None:
-    """Refuse partitions that cannot be made, or are not those of a target that is there.
-
-    Raises:
-        DataError: naming the column.
-    """
-    wanted = config.output.partition_by
-    there = partitions_of(spark, place.target) if wanted else None
-    check_partitions(wanted, schema, fit.kept, fit.paths, there)
 
 
 def delta_detail(spark: SparkSession, target: Target) -> DeltaDetail | None:
@@ -185,7 +157,9 @@ def delta_detail(spark: SparkSession, target: Target) -> DeltaDetail | None:
 
 
 def detail_of_input(spark: SparkSession, source: Input) -> DeltaDetail | None:
-    """Return the detail of what is read; None where it is no Delta table."""
+    """Return the detail of what is read; None where it is no Delta table: files of another format, or a view."""
+    if not source.table and source.format != "delta":
+        return None
     return delta_detail(spark, Target(path=source.path or "", name=source.table or ""))
 
 
@@ -225,12 +199,7 @@ def check_keys(df: DataFrame, keys: Sequence[KeyColumn]) -> int:
 def require_key(field: str, name: str, rows: int, held: int, distinct: int | None = None) -> None:
     """Refuse what was counted of a key column.
 
-    Args:
-        field: that names the column.
-        name: of the column.
-        rows: all of them.
-        held: those with a value.
-        distinct: different values; None where they may repeat.
+    Of `rows` rows `held` have a value; `distinct` is None where values may repeat.
 
     Raises:
         DataError: with the number of rows concerned.

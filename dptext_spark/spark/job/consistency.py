@@ -47,14 +47,7 @@ class Audit:
 
 
 def audit(plan: RunPlan, version: int, rows: int | None, say: Steps) -> Audit:
-    """Audit the committed version of a run.
-
-    Args:
-        plan: the run.
-        version: its commit.
-        rows: that it wrote; None where the commit does not say.
-        say: is told what goes on.
-    """
+    """Audit the committed version of a run."""
     config = plan.config
     scopes = config.audit.consistency_scopes
     if config.consistency == "token":

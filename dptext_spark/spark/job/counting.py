@@ -22,8 +22,7 @@ from dptext_spark.rounding import exact
 from dptext_spark.runtime.progress import Steps
 from dptext_spark.spark.job.plan import batched
 from dptext_spark.spark.tables.paths import Path
-from dptext_spark.spark.udf.column import UNKNOWN_ROWS, applied
-from dptext_spark.spark.udf.ship import ship_for
+from dptext_spark.spark.udf.column import UNKNOWN_ROWS
 from dptext_spark.text.engine import COUNTERS, OF_NAMES, OF_STAYED
 
 if TYPE_CHECKING:
@@ -208,10 +207,7 @@ def recounted(plan: RunPlan, key_then: str, say: Steps) -> Counts | None:
 
     The same key draws the same words, so the sums are those that were lost, whatever the batches.
 
-    Args:
-        plan: the run, bound to the same input version, settings and model as before.
-        key_then: the commitment to the key of the commit.
-        say: is told what goes on.
+    The input version, the settings and the model are those of before.
 
     Returns:
         The counts, or None where the key is another one than the commit's.
@@ -219,8 +215,7 @@ def recounted(plan: RunPlan, key_then: str, say: Steps) -> Counts | None:
     if key_then != plan.key.commitment(plan.run_id):
         return None
     say("counting again, since the counts were lost after the commit (one pass over the input)")
-    job = plan.job(ship_for(plan.spark, plan.folder, plan.config))
-    frame = applied(plan.df, job, plan.config.run.udf, plan.identity.row, plan.identity.record)
+    frame, _ = plan.drawn()
     with batched(plan):
         row = frame.agg(*observed(plan.paths)).first()
     assert row is not None  # an aggregate without groups has one row
@@ -233,17 +228,11 @@ def several_rows(plan: RunPlan) -> bool:
 
 
 def record_units(plan: RunPlan, counts: Counts | None) -> Units | None:
-    """Return what the draws of a record add up to: as counted while writing, or by a second pass where it may have several rows.
-
-    Args:
-        plan: the run.
-        counts: of its rows; None where they are not known.
-    """
+    """Return what the draws of a record add up to: as counted while writing, or by a second pass if it may have several rows."""
     if counts is None or plan.config.consistency == "dataset" or not several_rows(plan):
         return None if counts is None else counts.units
     # Draw as the run does and keep the counts alone, of each record, which may lie in many partitions.
-    job = plan.job(ship_for(plan.spark, plan.folder, plan.config))
-    frame = applied(plan.df, job, plan.config.run.udf, plan.identity.row, plan.identity.record)
+    frame, _ = plan.drawn()
     units = F.col(RESULT).getField("units").alias("units")
     assert plan.identity.record is not None
     records = frame.groupBy(plan.identity.record).agg(F.sum(units).alias("units"))

@@ -41,7 +41,7 @@ from dptext_spark.errors import DataError, DPTextError, SettingsError
 from dptext_spark.ledger.balance import Balance, balances
 from dptext_spark.ledger.entry import TABLE, VOID, Book, Decision, Entry
 from dptext_spark.runtime.progress import Steps, silent
-from dptext_spark.spark.errors import reduced, suppress_sensitive_logs
+from dptext_spark.spark.errors import reduced, reported
 from dptext_spark.spark.job.beside import step
 from dptext_spark.spark.job.checks import holds_files, is_here
 from dptext_spark.spark.job.runs import retry_on_conflict
@@ -51,8 +51,8 @@ from dptext_spark.spark.tables.tables import (
     Target,
     checked_table,
     delta_version,
-    escaped,
     history,
+    listed,
     opened,
     opened_if_there,
 )
@@ -131,13 +131,6 @@ def check_single_ledger(
 ) -> None:
     """Check that a table by name was not counted elsewhere: by its path, in the ledger that is nearest to that.
 
-    Args:
-        spark: the session.
-        source: the input as the settings name it.
-        settings: that may name a ledger, and so decide.
-        place: where the table lies.
-        table_id: its identifier.
-
     Raises:
         SettingsError: it was, and the two ledgers would not add.
     """
@@ -177,11 +170,11 @@ def check_vacant(spark: SparkSession, path: str) -> None:
         return
     if not holds_files(spark, path):
         return
-    listing = spark.read.format("binaryFile").option("recursiveFileLookup", "true")
-    names = listing.load(escaped(path)).inputFiles()
+    files = listed(spark, path)
+    names = files.inputFiles()
     # Spark skips a file whose checksum does not agree: it is torn, and so is one without a footer.
-    small = listing.option("ignoreCorruptFiles", "true").load(escaped(path)).where(F.col("length") <= LARGEST)
-    large = listing.load(escaped(path)).where(F.col("length") > LARGEST).limit(1)
+    small = listed(spark, path, ignoreCorruptFiles="true").where(F.col("length") <= LARGEST)
+    large = files.where(F.col("length") > LARGEST).limit(1)
     folders = {name.rpartition("/")[0] for name in names}
     if (
         len(folders) > 1
@@ -203,11 +196,6 @@ def _is_of_ledger(content: bytes) -> bool:
 
 def book_of(table: DataFrame, path: str, version: int) -> Book:
     """Return what the table of a ledger holds.
-
-    Args:
-        table: opened, at its newest version.
-        path: of the ledger; for messages.
-        version: that the book names.
 
     Raises:
         DataError: it is no ledger, a damaged one, or one of another schema version.
@@ -243,7 +231,7 @@ def appended(
         DataError: as :func:`entries_of`.
         RunError: others kept changing the ledger; also what `decide` raises.
     """
-    if not _may_exist(path):
+    if path.startswith("/") and not os.path.exists(normal_path(path)):
         decide(Book(-1, [], []))  # what is refused leaves nothing behind, not even a folder
 
     def once() -> tuple[Decided] | None:
@@ -252,7 +240,10 @@ def appended(
         if wanted:
             for one in wanted:
                 type(one).of(vars(one))  # a row that is damage to whoever reads it is not written
-            _append(spark, path, wanted, book)
+            # Skipped or refused where another reservation came since.
+            metadata, number = json.dumps({APP: wanted[0].attempt}), str(book.attempts + 1)
+            commit = {"userMetadata": metadata, "txnAppId": APP, "txnVersion": number}
+            _write(spark, path, wanted, commit, new=book.version < 0)
             if not _stands(spark, path, wanted[0].attempt):
                 return None  # another reservation came first
         return (decided,)
@@ -273,18 +264,6 @@ def add(spark: SparkSession, path: str, rows: list[Entry]) -> None:
 
     if rows:
         retry_on_conflict(path, once)
-
-
-def _append(spark: SparkSession, path: str, wanted: Sequence[Entry | Decision], book: Book) -> None:
-    """Append entries that were decided on with a book: skipped or refused where another reservation came since."""
-    metadata = json.dumps({APP: wanted[0].attempt})
-    _write(
-        spark,
-        path,
-        wanted,
-        {"userMetadata": metadata, "txnAppId": APP, "txnVersion": str(book.attempts + 1)},
-        new=book.version < 0,
-    )
 
 
 def _write(
@@ -319,10 +298,6 @@ def _stands(spark: SparkSession, path: str, attempt: str) -> bool:
     )
 
 
-def _may_exist(path: str) -> bool:
-    return not path.startswith("/") or os.path.exists(normal_path(path))
-
-
 NEWEST = 0  # any version that is one: nothing is decided on it
 
 
@@ -344,14 +319,8 @@ def read(path: str, spark: SparkSession | None = None, progress: Steps | None = 
     if spark is None:
         say("starting Spark")
     session = spark or spark_session()
-    with suppress_sensitive_logs(session):
-        try:
-            with step(session, say, "reading the ledger"):
-                place, book = _found(session, place, config)
-        except DPTextError as error:
-            raise error from None
-        except Exception as error:
-            raise reduced(error, []) from None
+    with reported(session), step(session, say, "reading the ledger"):
+        place, book = _found(session, place, config)
     if book is None:
         raise SettingsError(
             f"ledger: there is none in {place!r}; valid: a ledger, which is the nearest {FOLDER} in a parent folder of its "

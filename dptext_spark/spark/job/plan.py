@@ -30,16 +30,16 @@ from dptext_spark.model.certificate import Certificate
 from dptext_spark.model.privatizer import ENGINE_VERSION, Privatizer
 from dptext_spark.model.record import record_account
 from dptext_spark.model.tables.delta_log import Commit
-from dptext_spark.model.tables.schema import Parts
+from dptext_spark.model.tables.schema import Parts, beside_texts
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.spark.job import runs
 from dptext_spark.spark.job.lists import RunLists
 from dptext_spark.spark.tables.identity import Identity
-from dptext_spark.spark.tables.paths import Path, beside, paths_of, schema_of
+from dptext_spark.spark.tables.paths import Path, paths_of, schema_of
 from dptext_spark.spark.tables.tables import DeltaDetail, Target, history
-from dptext_spark.spark.udf.column import UdfSpec
+from dptext_spark.spark.udf.column import UdfSpec, applied
 from dptext_spark.spark.udf.names import NO_NAMES, ShippedNames
-from dptext_spark.spark.udf.ship import Shipped
+from dptext_spark.spark.udf.ship import ship_for
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -184,16 +184,19 @@ class RunPlan:
     @property
     def others(self) -> list[str]:
         """What is released unchanged: other columns, other fields of columns that hold text, the keys of maps."""
-        fields, keys = beside(self.df.schema, self.paths)
+        fields, keys = beside_texts(schema_of(self.df.schema), self.paths)
         whole = [name for name in self.kept if name not in {path.root for path in self.paths}]
         inside = [spelled(field) for field in fields if field not in self.dropped]
         return [*whole, *inside, *(f"{name} (its keys)" for name in keys)]
 
-    def job(self, shipped: Shipped) -> UdfSpec:
-        """Return what the workers need to know."""
-        return UdfSpec(
+    def drawn(self) -> tuple[DataFrame, UdfSpec]:
+        """Return the input with what the function makes of each row beside it, and what workers need to know of it.
+
+        Nothing runs until Spark is asked for rows.
+        """
+        spec = UdfSpec(
             columns=self.columns,
-            shipped=shipped,
+            shipped=ship_for(self.spark, self.folder, self.config),
             key=self.key.delivered(),
             run_id=self.run_id,
             has_row_id=self.identity.row is not None,
@@ -201,6 +204,7 @@ class RunPlan:
             weights=() if self.config.importance is None else self.config.importance.weights,
             names=self.names(),
         )
+        return applied(self.df, spec, self.config.run.udf, self.identity.row, self.identity.record), spec
 
     def names(self) -> ShippedNames:
         """Return what the workers need to know of the lists of names; the first call ships them."""
@@ -255,18 +259,16 @@ class RunPlan:
         """Return what stands in the place of a value that is not shown, and binds it by the key."""
         return f"(hidden; {self.key.commitment(value)[:32]})"
 
-    def _bound_settings(self) -> ShownSettings:
-        """Return what the row of the run is bound to: a micro-batch to the stream's settings, and the lists that it was given."""
-        return self.shown_settings(self.run_id) if self.bound is None else self._with_lists(self.bound)
-
     def record(self, status: str, started: float) -> RunRecord:
         """Return the row of `runs` that binds the run."""
+        # A micro-batch is bound to the stream's settings, and to the lists that it was given.
+        settings = self.shown_settings(self.run_id) if self.bound is None else self._with_lists(self.bound)
         found = self.certificate
         return RunRecord(
             run_id=self.run_id,
             status=status,
             started_at=runs.utc(started),
-            config=self._bound_settings().text,
+            config=settings.text,
             guarantee=json.dumps(self.guarantee.as_dict()),
             certificate=None if found is None else json.dumps(found.as_dict(), sort_keys=True),
             key_commitment=self.key.commitment(self.run_id),

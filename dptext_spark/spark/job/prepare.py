@@ -24,7 +24,7 @@ from dptext_spark.importance.idf import Frequencies
 from dptext_spark.model.artifact import certificate_of
 from dptext_spark.model.compile import prepare
 from dptext_spark.model.privatizer import Privatizer, providers_of
-from dptext_spark.model.tables.table_checks import check_input
+from dptext_spark.model.tables.table_checks import check_input, check_texts
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.runtime.jit import compilations
 from dptext_spark.runtime.progress import Steps
@@ -34,8 +34,6 @@ from dptext_spark.spark.job.checks import (
     KeyColumn,
     check_keys,
     check_output,
-    check_partitions_of,
-    check_places,
     detail_of_input,
     place_of,
 )
@@ -46,8 +44,6 @@ from dptext_spark.spark.secrets import key_of
 from dptext_spark.spark.tables.identity import identify_rows
 from dptext_spark.spark.tables.paths import Path, paths_of, schema_of
 from dptext_spark.spark.tables.tables import (
-    DeltaDetail,
-    check_text_columns,
     checked_records,
     history,
     read_input,
@@ -107,7 +103,7 @@ def document_frequencies(df: DataFrame, columns: Sequence[str], model: Privatize
         ['id', 'body']
     """
     with suppress_sensitive_logs(df.sparkSession):
-        check_text_columns(df, list(columns))
+        check_texts(schema_of(df.schema), columns)
         words = len(model.engine.table.flags)
         return count_documents(df, paths_of(df.schema, columns), shipped_model(df.sparkSession, model), words)
 
@@ -132,11 +128,7 @@ def with_document_frequencies(plan: RunPlan, say: Steps) -> RunPlan:
 def count_documents(df: DataFrame, paths: Sequence[Path], shipped: Shipped, words: int) -> Frequencies:
     """Count in how many texts each word occurs; each text of each column, and of each list, is a document.
 
-    Args:
-        df: the input.
-        paths: its texts.
-        shipped: a model of the same words and policy.
-        words: how many its word table has.
+    `shipped` is a model of the same words and policy; its word table has `words` of them.
     """
     parts = [df.select((F.explode(path.text) if path.over else path.text).alias("text")) for path in paths]
     whole = reduce(lambda one, other: one.union(other), parts)
@@ -197,8 +189,7 @@ def prepare_run(spark: SparkSession, config: RunConfig, key: RunKey | None, say:
     say("reading the input's schema")
     columns = list(config.columns)
     df, input_version = read_input(spark, config.input, columns)
-    schema = schema_of(df.schema)
-    fit = check_input(schema, config)
+    fit = check_input(schema_of(df.schema), config)
     identity = identify_rows(df, config.row_key, config.record_key, ordinal=True)
     # Neither the target nor the model has to do with what is counted in the input. Nor has the ledger: what Delta needs of its
     # log is read meanwhile, and a reservation decides on what is there then.
@@ -206,16 +197,11 @@ def prepare_run(spark: SparkSession, config: RunConfig, key: RunKey | None, say:
         reading(spark, lambda: _counted(spark, df, config)) as counted,
         reading(spark, lambda: entries_of(spark, place.ledger)),
     ):
-        check_partitions_of(spark, config, place, schema, fit)
         key = key_of(spark, config.key, key)
         # The log of the target is read beside that of the input.
         with reading(spark, lambda: history(spark, place.target)) as commits:
-            detail = _detail(spark, config)
-        check_output(
-            spark, config, place, df, list(fit.kept), commits(), persistent=key.kind != "os", dropped=fit.dropped,
-            source=detail,
-        )  # fmt: skip
-        check_places(spark, config)
+            detail = detail_of_input(spark, config.input)
+        check_output(spark, config, df, fit, commits(), persistent=key.kind != "os", source=detail)
         say("preparing the model")
         privatizer, folder = prepare(config, lambda step, _: say(step))
         guarantee = privatizer.guarantee(of_rows=True)
@@ -246,14 +232,6 @@ def prepare_run(spark: SparkSession, config: RunConfig, key: RunKey | None, say:
         detail=detail,
     )
     return with_lists(with_document_frequencies(plan, say), say)
-
-
-def _detail(spark: SparkSession, config: RunConfig) -> DeltaDetail | None:
-    """Look at the input's table once for the whole run; None for files of other formats and for views."""
-    source = config.input
-    if not source.table and source.format != "delta":
-        return None
-    return detail_of_input(spark, source)
 
 
 def _counted(spark: SparkSession, df: DataFrame, config: RunConfig) -> tuple[int | None, int | None]:

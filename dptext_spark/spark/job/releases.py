@@ -61,21 +61,12 @@ def source_at(
 ) -> Source:
     """Find what an input is: the same table by its path and by its name, at whatever time.
 
-    Args:
-        spark: the session.
-        source: the input as the settings name it.
-        df: the frame that it was opened as.
-        version: that was opened.
-        run_id: of whoever releases it; stands in the place of a version that is not known.
-        detail: of the table, where it is one and was looked at.
+    The run id of whoever releases it stands in the place of a version that is not known.
     """
-    found = detail
-    if found is None and (source.table or source.format == "delta"):
-        found = detail_of_input(spark, source)
-    if found is not None:
-        return Source(
-            normal_path(found.location), found.id, content_of(spark, found.location, version), found.location
-        )
+    table = detail or detail_of_input(spark, source)
+    if table is not None:
+        content = content_of(spark, table.location, version)
+        return Source(normal_path(table.location), table.id, content, table.location)
     files = df.inputFiles()
     local = bool(files) and all(urlparse(name).scheme in ("", "file") for name in files)
     unsure = f"{version} ({run_id})"
@@ -97,10 +88,7 @@ def content_of(spark: SparkSession, location: str, version: str) -> str:
     another content. What the history tells of the entry takes its place where it cannot be read as a file; the version stands
     alone where the log was cleaned up.
 
-    Args:
-        spark: the session.
-        location: of the table.
-        version: `delta:N`, or of a micro-batch `delta:FROM..TO`.
+    Of a micro-batch, `delta:FROM..TO`, it is the entry of the last version.
     """
     number = int(re.split(r"[:.]+", version)[-1])
     try:

@@ -140,15 +140,6 @@ def newest(spark: SparkSession, folder: str, count: int, status: str | None = No
     return [RunRecord.of(row.asDict()) for row in rows]
 
 
-def require(spark: SparkSession, folder: str) -> None:
-    """Refuse a folder that holds another table: only its schema is looked at.
-
-    Raises:
-        DataError: the table there is not one of runs.
-    """
-    own_table(spark, folder)
-
-
 def is_unfinished(spark: SparkSession, folder: str, output: str) -> bool:
     """Whether a run that was to write `output` began and did not commit."""
     table = own_table(spark, folder)

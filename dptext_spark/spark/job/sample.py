@@ -88,10 +88,6 @@ def _zeros(column: pa.Array) -> I64:
 def check_language(plan: RunPlan, say: Steps) -> bool:
     """End a run whose texts were read in another encoding, or most of whose words are unknown, unless the settings allow it.
 
-    Args:
-        plan: the run, or a stream before its first micro-batch.
-        say: progress callback.
-
     Returns:
         Whether the sample was large enough to tell, or nothing had to be looked at.
 
@@ -151,12 +147,7 @@ def _engine(plan: RunPlan) -> Engine:
 
 
 def sampled(df: DataFrame, plan: RunPlan) -> Sample:
-    """Return the rows of least hash of their identity.
-
-    Args:
-        df: the input, or some of its files.
-        plan: the run.
-    """
+    """Return the rows of least hash of their identity."""
     most = max(CHARACTERS // len(plan.paths), LEAST_CHARACTERS)
     texts = [_beginning(path, most).alias(f"{SAMPLED}_{i}") for i, path in enumerate(plan.paths)]
     names = [f"{SAMPLED}_{i}" for i in range(len(texts))]

@@ -33,8 +33,7 @@ from dptext_spark.spark.job.plan import SAMPLE_ROWS, RunPlan, batched
 from dptext_spark.spark.session.session import context_of, cores_of
 from dptext_spark.spark.tables.paths import quoted
 from dptext_spark.spark.tables.tables import STREAM, Target, history
-from dptext_spark.spark.udf.column import applied, replaced
-from dptext_spark.spark.udf.ship import ship_for
+from dptext_spark.spark.udf.column import replaced
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -125,12 +124,10 @@ def is_of_another(plan: RunPlan, commit: Commit | None) -> bool:
 def _written(plan: RunPlan, record: RunRecord, say: Steps, *, new: bool) -> tuple[Observation, float]:
     """Write the target; return what will observe the counts, and the seconds of the write."""
     spark, config = plan.spark, plan.config
-    dealt = repartition_skewed(plan, say)
-    job = plan.job(ship_for(spark, plan.folder, config))
     observation = Observation(f"dptext-{plan.run_id}")
-    frame = applied(dealt.df, job, config.run.udf, dealt.identity.row, dealt.identity.record)
+    frame, spec = repartition_skewed(plan, say).drawn()
     frame = frame.observe(observation, *counting.observed(plan.paths))
-    frame = replaced(frame, job, plan.kept, plan.dropped)
+    frame = replaced(frame, spec, plan.kept, plan.dropped)
     metadata = {
         "dptext_run": plan.run_id,
         ATTEMPT: plan.attempt,
@@ -196,10 +193,6 @@ def create_empty(
 
 def repartition_skewed(plan: RunPlan, say: Steps) -> RunPlan:
     """Return the run with its rows dealt out over more partitions, or as it is.
-
-    Args:
-        plan: the run; `run.partitions` says what is wanted.
-        say: is told.
 
     Raises:
         SettingsError: a number of partitions, but rows have no identity that survives the move.

@@ -46,10 +46,6 @@ class Call:
 def arguments(call: Call, arrays: tuple[pa.Array, ...]) -> tuple[pa.Array, pa.Array]:
     """Return the texts and the identities of a batch as the engine takes them.
 
-    Args:
-        call: the function.
-        arrays: its arguments, [n] each.
-
     Returns:
         (string or large_string [n], int64, string or binary [n] without NULLs).
 

@@ -6,8 +6,8 @@ import json
 import logging
 import re
 import secrets
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
@@ -17,21 +17,21 @@ from pyspark.errors import PySparkException
 
 from dptext_spark.config.load import parse_model_config
 from dptext_spark.config.locations import parts_of, spelled
-from dptext_spark.errors import DPTextError, RunError, SettingsError
+from dptext_spark.errors import RunError, SettingsError
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.ledger.balance import Balance
 from dptext_spark.model.privatizer import ENGINE_VERSION, Privatizer
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.runtime.display import line
 from dptext_spark.runtime.progress import Steps, by_default
-from dptext_spark.spark.errors import condition_of, reduced, suppress_sensitive_logs
+from dptext_spark.spark.errors import condition_of, reduced, reported
 from dptext_spark.spark.job.entries import ledger_of
-from dptext_spark.spark.secrets import require_no_setting
+from dptext_spark.spark.secrets import key_given
 from dptext_spark.spark.session.session import context_of, is_stopped
 from dptext_spark.spark.sql.charge import ChargeSettings, RegistrationSpec, charged
 from dptext_spark.spark.sql.function import Call, function_of
 from dptext_spark.spark.udf.column import UdfSpec
-from dptext_spark.spark.udf.ship import shipped_model
+from dptext_spark.spark.udf.ship import check_complete, shipped_model
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -236,20 +236,13 @@ def register(
         )
     charge = _charge_settings(ledger, input, column, model.consistency, row_key, record_key)
     run_id = parse_model_config({"run": {"id": run_id}}).run.id or secrets.token_hex(8)
-    key = key or RunKey.generate()
-    if key.source is not None and key.source.kind == "env":
-        require_no_setting(spark, key.source.place)
-    for one in model.imported:
-        one.try_out()
+    key = key_given(spark, key)
+    for provider in model.imported:
+        provider.try_out()
     spec = RegistrationSpec(name, model, column or "", run_id, key, row_key, record_key)
     notes = _notes(spark, spec, charge)
-    with suppress_sensitive_logs(spark):
-        try:
-            balance = _registered(spark, spec, charge, replaces=replace is not None)
-        except DPTextError:
-            raise
-        except Exception as error:
-            raise reduced(error, [column or name]) from None
+    with reported(spark, [column or name]):
+        balance = _registered(spark, spec, charge, replaces=replace is not None)
     say = progress or by_default()
     for note in notes:
         say(f"{name}: {note}")
@@ -274,11 +267,7 @@ def _check_model(model: Privatizer) -> None:
             "model: its importance takes weights from a column, and a function of SQL has a text and an identity; valid: "
             "dps.privatize with weights, or another provider of importance."
         )
-    if not model.chooses:
-        raise SettingsError(
-            "model: it chooses words by document frequencies that were not counted; valid: importance.corpus, or "
-            "a model compiled with `frequencies` (spark.document_frequencies counts them)."
-        )
+    check_complete(model)
 
 
 def _spelled(column: str) -> str:
@@ -373,7 +362,7 @@ def _registered(
         has_record_id=False,
     )
     function = function_of(Call(spec.name, _IDENTITY[spec.model.consistency], job))
-    with _charged(spark, spec, charge) as balance:
+    with nullcontext() if charge is None else charged(spark, spec, charge) as balance:
         known.pop(taken, None)
         spark.udf.register(spec.name, function)
         _check_call(spark, spec.name, release)
@@ -432,14 +421,3 @@ def _check_call(spark: SparkSession, name: str, release: _Release) -> None:
         f"name: {name!r} was registered, but a call on public words does not draw what the model draws: {why}. The function "
         "was dropped. Valid: another name, or what the sentence before asks for."
     )
-
-
-@contextmanager
-def _charged(
-    spark: SparkSession, spec: RegistrationSpec, charge: ChargeSettings | None
-) -> Iterator[Balance | None]:
-    if charge is None:
-        yield None
-        return
-    with charged(spark, spec, charge) as balance:
-        yield balance

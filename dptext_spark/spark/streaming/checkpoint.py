@@ -83,17 +83,13 @@ class StreamBinding:
     @classmethod
     def read(cls, text: str) -> StreamBinding:
         """Read it back from its text."""
-        found = json.loads(text)
-        model, engine = found["model"]
-        settings = ShownSettings(found["settings"])
-        return cls(found["key"], model, str(engine), found["source"], found["columns"], settings)
+        values = json.loads(text)
+        return cls(**{**values, "settings": ShownSettings(values["settings"])})
 
     @property
     def text(self) -> str:
         """It as the table holds it, JSON."""
-        model = [self.model, self.engine]
-        found = {**vars(self), "model": model, "settings": self.settings.values}
-        return json.dumps({name: value for name, value in found.items() if name != "engine"}, sort_keys=True)
+        return json.dumps({**vars(self), "settings": self.settings.values}, sort_keys=True)
 
 
 @dataclass(frozen=True)
@@ -132,10 +128,6 @@ def _binding(config: RunConfig) -> Target:
 
 def begin(plan: RunPlan, begun: Begun | None) -> str:
     """Bind a new checkpoint, or compare an old one; return the run id of its stream.
-
-    Args:
-        plan: of the stream.
-        begun: what is bound to the checkpoint; None where nothing is.
 
     Raises:
         SettingsError: another key, model, configuration or source; a checkpoint of something else; or none where the target
@@ -178,20 +170,17 @@ def _compared(plan: RunPlan, begun: Begun) -> str:
             f"run.id: {plan.config.run.id!r} given, but {checkpoint!r} is the checkpoint of {stream!r}; valid: that, or null."
         )
     now = StreamBinding.read(StreamBinding.of_plan(plan, stream).text)
-    if before.engine != ENGINE_VERSION:
+    settings = differences(before.settings.values, now.settings.values)
+    other = other_engine(before.engine) if before.engine != ENGINE_VERSION else ""
+    if not other and "lexicon.version" in settings:
+        other = version_of_lexicon(settings["lexicon.version"])
+    if other:
         raise SettingsError(
-            f"stream.checkpoint: {checkpoint!r} is of a stream with another {other_engine(before.engine)}. Valid: go on with the "
-            "version of the package that began it, or a new checkpoint and a new target."
+            f"stream.checkpoint: {checkpoint!r} is of a stream with another {other}. Valid: go on with the version of the "
+            "package that began it, or a new checkpoint and a new target."
         )
     differ = [name for name in ("key", "source") if getattr(before, name) != getattr(now, name)]
-    found = differences(before.settings.values, now.settings.values)
-    if "lexicon.version" in found:
-        other = version_of_lexicon(found["lexicon.version"])
-        raise SettingsError(
-            f"stream.checkpoint: {checkpoint!r} is of a stream with another {other}. Valid: "
-            "go on with the version of the package that began it, or a new checkpoint and a new target."
-        )
-    differ += found
+    differ += settings
     if not differ and before.model != now.model:
         differ = ["model (the lexicon's content)"]
     if before.columns != now.columns:

@@ -34,6 +34,7 @@ from dptext_spark.runtime.progress import Steps
 from dptext_spark.spark.errors import condition_of, reduced, suppress_sensitive_logs
 from dptext_spark.spark.job import counting, runs
 from dptext_spark.spark.job.beside import reading
+from dptext_spark.spark.job.checks import require_key
 from dptext_spark.spark.job.idempotency import check_still_there
 from dptext_spark.spark.job.job import run_once
 from dptext_spark.spark.job.ledger import standing
@@ -113,12 +114,8 @@ def _refuse_null(df: DataFrame, name: str, field: str) -> tuple[int, int]:
     """Return (rows, distinct keys)."""
     row = df.agg(F.count(F.lit(1)), F.count(quoted(name)), F.countDistinct(quoted(name))).first()
     assert row is not None
-    rows, held, distinct = (int(value) for value in row)
-    if held != rows:
-        raise DataError(
-            f"{field}: column {name!r} is NULL in {rows - held:,} of {rows:,} rows of this micro-batch; nothing of it was "
-            "written."
-        )
+    rows, valued, distinct = (int(value) for value in row)
+    require_key(field, name, rows, valued)
     return rows, distinct
 
 
@@ -159,12 +156,6 @@ def stream(
     say: Steps,
 ) -> RunFacts:
     """Read what was added since the last run, or until the stream is stopped, and return the facts.
-
-    Args:
-        session: a classic session.
-        config: the settings; `mode` is incremental or streaming.
-        key: the run key, or None for the settings' own.
-        say: progress callback, called with each step.
 
     Raises:
         DPTextError: of the micro-batch that failed, as a run's; those before it stand, and the next start repeats it.
@@ -482,20 +473,16 @@ def _summed(plan: RunPlan) -> Row:
     """Add up the rows of `runs` of the micro-batches that committed."""
     # The part of the source in its numbers' order: as text 10 comes before 9.
     number = F.element_at(F.split("run_id", r"\."), -1).cast("long")
-    found = _batches(plan).agg(
+    # A few numbers each: one partition takes them without a shuffle.
+    table = plan.spark.read.format("delta").load(plan.place.runs).coalesce(1)
+    batches = table.where(F.col("run_id").startswith(f"{plan.run_id}.") & F.col("output_version").isNotNull())
+    found = batches.agg(
         F.count(F.lit(1)), F.coalesce(F.sum("rows"), F.lit(0)), F.coalesce(F.sum("seconds"), F.lit(0.0)),
         F.max("output_version"), F.max_by("input_version", number), F.sum((F.col("status") == "mismatch").cast("long")),
         F.max(F.col("second_release").cast("int")),
     ).first()  # fmt: skip
     assert found is not None  # an aggregate without groups has one row
     return found
-
-
-def _batches(plan: RunPlan) -> DataFrame:
-    """Return the rows of `runs` of the micro-batches that committed."""
-    # A few numbers each: one partition takes them without a shuffle.
-    table = plan.spark.read.format("delta").load(plan.place.runs).coalesce(1)
-    return table.where(F.col("run_id").startswith(f"{plan.run_id}.") & F.col("output_version").isNotNull())
 
 
 def _metrics(plan: RunPlan) -> list[RunMetric]:

@@ -33,6 +33,7 @@ from dptext_spark.config.sections import Input
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.model.tables.table_checks import named_files, other_header
 from dptext_spark.model.tables.table_files import PACKED, safe_names
+from dptext_spark.spark.session.session import context_of
 from dptext_spark.spark.tables.paths import quoted
 from dptext_spark.spark.tables.schemas import frame_of
 
@@ -81,6 +82,16 @@ class CsvLayout:
     def encoding(self) -> str:
         """The encoding of the files, by either of the names that Spark has for it."""
         return self.options.get("encoding", self.options.get("charset", "UTF-8"))
+
+    @property
+    def quote(self) -> str:
+        """The quote of a field; empty where there is none."""
+        return self.options.get("quote", '"')
+
+    @property
+    def escape(self) -> str:
+        """What stands before a quote that is one of a field's signs."""
+        return self.options.get("escape", "\\")
 
     def reader(self, spark: SparkSession, header: bool) -> DataFrameReader:
         """Return a reader of the rows; with `header` the first line of each file is none."""
@@ -272,7 +283,7 @@ def checked_csv(spark: SparkSession, source: Input, folder: str) -> int:
         return 0
     _compared_here(spark, layout, source)
     both = _rows(spark, layout, folder)
-    if len(layout.options.get("quote", '"')) == 1:
+    if len(layout.quote) == 1:
         both = both.unionByName(_quotes(spark, layout, folder))
     of_file = both.groupBy("file").agg(
         _first_is_headed(),
@@ -293,11 +304,7 @@ def checked_csv(spark: SparkSession, source: Input, folder: str) -> int:
 def check_headers(spark: SparkSession, source: Input, folder: str, *, elsewhere: bool = True) -> None:
     """Check that all files of a CSV or TSV input have the columns of the first.
 
-    Args:
-        spark: the session.
-        source: the input.
-        folder: as Spark's reader needs it.
-        elsewhere: whether files that are not on this machine are compared, too, for which Spark reads them whole.
+    Spark reads files whole that are not on this machine; those are compared only where `elsewhere` says so.
 
     Raises:
         DataError: naming those that have others.
@@ -320,9 +327,8 @@ def _compared_here(spark: SparkSession, layout: CsvLayout, source: Input) -> boo
     Raises:
         DataError: naming the files that have other columns.
     """
-    if not hasattr(spark, "_jsparkSession") or set(layout.options) - _READ_HERE:
-        return False
-    if layout.encoding.upper() not in _DECODED_HERE:
+    is_read_here = set(layout.options) <= _READ_HERE and layout.encoding.upper() in _DECODED_HERE
+    if context_of(spark) is None or not is_read_here:
         return False
     try:
         firsts = {address: _first_record(address, layout) for address in layout.files}
@@ -360,7 +366,7 @@ def _first_record(address: str, layout: CsvLayout) -> str | None:
     lines = io.StringIO(text, newline="")
     if layout.is_marked:
         next(lines, None)
-    quote, escape = layout.options.get("quote", '"'), layout.options.get("escape", "\\")
+    quote, escape = layout.quote, layout.escape
     record = ""
     for line in lines:
         if not record and not line.strip("\r\n"):
@@ -407,8 +413,7 @@ def _reads(name: str) -> Column:
 
 def _quotes(spark: SparkSession, layout: CsvLayout, folder: str) -> DataFrame:
     """Return of each line its file and how many quotes it has; without `multiLine`, whether their number is odd."""
-    quote = layout.options.get("quote", '"')
-    escape = layout.options.get("escape", "\\")
+    quote, escape = layout.quote, layout.escape
     options = {**layout.options, "header": "false", "sep": _NOTHING, "quote": "", "escape": "\\"}
     options.pop("delimiter", None)
     lines = csv_reader(spark, options).schema("line string").csv(folder)
@@ -428,9 +433,7 @@ def _quotes(spark: SparkSession, layout: CsvLayout, folder: str) -> DataFrame:
 def checked_json(rows: DataFrame, source: Input) -> int:
     """Check the records of a JSON input.
 
-    Args:
-        rows: the input, and last the column of records that are no JSON, or not of its types.
-        source: the input's settings.
+    Its last column holds the records that are no JSON, or not of its types.
 
     Returns:
         How many records do not fit, which are none unless settings accept them.

@@ -57,11 +57,7 @@ class Identity:
 def identify_rows(df: DataFrame, row_key: str | None, record_key: str | None, ordinal: bool) -> Identity:
     """Choose the identity of rows and records.
 
-    Args:
-        df: the input.
-        row_key: the user's unique column.
-        record_key: the user's record column.
-        ordinal: whether (partition, ordinal) may be used: in a single batch write over a bare scan.
+    The place (partition, ordinal) is one only in a single batch write over a bare scan, where `ordinal` says so.
 
     Raises:
         DataError: a key column is missing.
@@ -91,17 +87,12 @@ def has_row_index(df: DataFrame) -> bool:
             resolved.schema  # noqa: B018  (resolves the columns)
     except PySparkException:
         return False
-    nodes = plan_nodes(df)
-    return bool(nodes) and set(nodes) <= BARE | {"Sample"}
-
-
-def _classic(df: DataFrame) -> bool:
-    return hasattr(df, "_jdf")
+    return is_bare_scan(df, "Sample")
 
 
 def plan_nodes(df: DataFrame) -> list[str]:
     """Return the node names of a frame's physical plan (classic sessions; none for a stream, which has no plan yet)."""
-    if not _classic(df) or df.isStreaming:
+    if not hasattr(df, "_jdf") or df.isStreaming:
         return []
     plan: Any = df._jdf.queryExecution().executedPlan().toString()
     names = []
@@ -112,10 +103,10 @@ def plan_nodes(df: DataFrame) -> list[str]:
     return names
 
 
-def is_bare_scan(df: DataFrame) -> bool:
-    """Whether the plan is a scan with projections and filters only."""
+def is_bare_scan(df: DataFrame, *more: str) -> bool:
+    """Check that the plan is a scan with projections and filters only, and `more` nodes."""
     nodes = plan_nodes(df)
-    return bool(nodes) and set(nodes) <= BARE
+    return bool(nodes) and set(nodes) <= BARE.union(more)
 
 
 def _layout(df: DataFrame) -> str:
@@ -123,7 +114,7 @@ def _layout(df: DataFrame) -> str:
 
     The number alone does not tell: the same files make as many partitions in other ways.
     """
-    if not _classic(df):
+    if not hasattr(df, "_jdf"):
         return "unknown"
     spark = df.sparkSession
     packing = [str(spark.conf.get(name, None)) for name in _PACKING]

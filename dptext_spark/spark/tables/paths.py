@@ -35,10 +35,7 @@ from dptext_spark.model.tables.schema import (
     Plain,
     Struct,
     TextPath,
-    beside_texts,
-    resolve,
     resolve_all,
-    texts_of,
 )
 
 
@@ -201,28 +198,13 @@ def _tests(column: Column, test: Any, kind: str) -> Iterator[Column]:
             yield getattr(operator, name)(column, literal(value))
 
 
-def resolved(schema: T.StructType, name: str, exact: bool = False) -> Path:
-    """Find the text that a name means, as :func:`dptext_spark.model.tables.schema.resolve`."""
-    return Path.of(resolve(schema_of(schema), name, exact))
-
-
-def texts_in(schema: T.StructType) -> Iterator[Path]:
-    """Yield every text that a path leads to."""
-    return map(Path.of, texts_of(schema_of(schema)))
-
-
 def paths_of(schema: T.StructType, columns: Sequence[str], exact: bool = False) -> list[Path]:
     """Find the texts of several names, as users write them, or exact.
 
     Raises:
-        DataError: as :func:`resolved`, or two names mean the same text.
+        DataError: as :func:`dptext_spark.model.tables.schema.resolve`, or two names mean the same text.
     """
     return [Path.of(path) for path in resolve_all(schema_of(schema), columns, exact)]
-
-
-def beside(schema: T.StructType, paths: Sequence[TextPath]) -> tuple[list[Parts], list[str]]:
-    """Name what lies beside the texts inside their columns, as :func:`dptext_spark.model.tables.schema.beside_texts`."""
-    return beside_texts(schema_of(schema), paths)
 
 
 def rebuilt(
@@ -230,11 +212,7 @@ def rebuilt(
 ) -> Column:
     """Return a top-level column with new texts in the place of the old ones.
 
-    Args:
-        schema: of the frame.
-        root: the column.
-        texts: what stands in the place of each text, in the form of :attr:`Path.text`.
-        dropped: fields beside the texts that are left out.
+    The new texts have the form of :attr:`Path.text`; `dropped` fields beside them are left out.
     """
     wanted = {path.parts[1:]: column for path, column in texts.items() if path.root == root}
     kind = schema[root].dataType

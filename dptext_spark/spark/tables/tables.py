@@ -25,7 +25,6 @@ from dptext_spark.model.tables.table_checks import (
     check_cases,
     check_file_names,
     check_header,
-    check_texts,
     colon_in_name,
     no_delta_table,
     not_utf8,
@@ -139,12 +138,11 @@ def read_input(spark: SparkSession, source: Input, columns: list[str]) -> tuple[
     try:
         if source.table:
             version = delta_version(spark, Target(name=source.table))
-            df = (
-                spark.read.option("versionAsOf", version).table(source.table) if version is not None else None
-            )
-            df = df if df is not None else spark.read.table(source.table)
+            reader = spark.read if version is None else spark.read.option("versionAsOf", version)
+            df = reader.table(source.table)
         else:
-            version = delta_version(spark, Target(path=_folder(source))) if source.format == "delta" else None
+            of_table = source.format == "delta"
+            version = delta_version(spark, Target(path=str(source.path))) if of_table else None
             df = _read_path(spark, source, version, columns)
         named = f"delta:{version}" if version is not None else file_version(df)
     except PySparkException as error:
@@ -153,7 +151,7 @@ def read_input(spark: SparkSession, source: Input, columns: list[str]) -> tuple[
         condition = condition_of(error)
         if not condition.startswith("FAILED_READ_FILE"):
             raise
-        raise unreadable(_folder(source), source.format, condition) from None
+        raise unreadable(str(source.path), source.format, condition) from None
     files = df.inputFiles() if source.format in ("csv", "tsv") else ()
     check_header(schema_of(df.schema), source, columns, files)
     return selected(df, source.where), named
@@ -170,11 +168,6 @@ def files_in(place: Path) -> list[Path]:
     return sorted(files, key=str)
 
 
-def _folder(source: Input) -> str:
-    assert source.path is not None  # settings name a path or a table
-    return source.path
-
-
 def escaped(path: str) -> str:
     """Return a path as Spark's readers of files need it: its signs of patterns stand for themselves.
 
@@ -183,13 +176,18 @@ def escaped(path: str) -> str:
     return _PATTERN.sub(r"\\\g<0>", path)
 
 
+def listed(spark: SparkSession, path: str, **options: str) -> DataFrame:
+    """Return the files at and below a path, as Spark's reader of any file knows them; none is opened for that."""
+    reader = spark.read.format("binaryFile").options(recursiveFileLookup="true", **options)
+    return reader.load(escaped(path))
+
+
 def escaped_if_there(spark: SparkSession, path: str) -> str:
     """Return a path escaped where there is a file or folder of that very name; else it is a pattern."""
     if _PATTERN.search(path) is None:
         return path
-    listing = spark.read.format("binaryFile").option("recursiveFileLookup", "true")
     try:
-        listing.load(escaped(path)).schema  # noqa: B018  (makes Spark look for it now)
+        listed(spark, path).schema  # noqa: B018  (makes Spark look for it now)
     except PySparkException as error:
         if str(error.getCondition()).startswith("PATH_NOT_FOUND"):
             return path
@@ -199,7 +197,7 @@ def escaped_if_there(spark: SparkSession, path: str) -> str:
 
 def _unreadable(source: Input, error: PySparkException) -> DataError:
     if _COLON in str(error):
-        return colon_in_name(_folder(source))
+        return colon_in_name(str(source.path))
     place, condition = str(source.table or source.path), str(error.getCondition() or type(error).__name__)
     if condition.startswith("PATH_NOT_FOUND"):
         return nothing_there(place, condition)
@@ -213,12 +211,12 @@ def _unreadable(source: Input, error: PySparkException) -> DataError:
 def _read_path(spark: SparkSession, source: Input, version: int | None, columns: list[str]) -> DataFrame:
     if source.format == "delta":
         if version is None:
-            raise no_delta_table(_folder(source))
+            raise no_delta_table(str(source.path))
         reader = spark.read.options(**source.options).option("versionAsOf", version)
-        return reader.format("delta").load(_folder(source))
-    if is_here(_folder(source)):
-        check_file_names(_folder(source), files_in(Path(normal_path(_folder(source)))))
-    place = escaped_if_there(spark, _folder(source))
+        return reader.format("delta").load(str(source.path))
+    if is_here(str(source.path)):
+        check_file_names(str(source.path), files_in(Path(normal_path(str(source.path)))))
+    place = escaped_if_there(spark, str(source.path))
     if source.format in ("csv", "tsv"):
         return read_csv(spark, source, place)
     if source.format == "json":
@@ -246,7 +244,7 @@ def _json_schema(spark: SparkSession, source: Input, columns: list[str]) -> T.St
     Read with them, a record that does not fit is counted, and no message holds its values. Spark gives records that are no JSON
     a column of their own: raw text, which must not pass through.
     """
-    place = escaped_if_there(spark, _folder(source))
+    place = escaped_if_there(spark, str(source.path))
     found = _lenient(_by_case(spark), source).option("samplingRatio", "1.0").json(place).schema
     if CORRUPT in found.names and not {"encoding", "charset"} & {name.lower() for name in source.options}:
         lines = spark.read.options(**source.options).text(place)
@@ -314,7 +312,7 @@ def checked_records(spark: SparkSession, source: Input, df: DataFrame) -> int | 
     """
     if source.table or source.format not in ("csv", "tsv", "json"):
         return None
-    place = escaped_if_there(spark, _folder(source))
+    place = escaped_if_there(spark, str(source.path))
     if source.format != "json":
         return checked_csv(spark, source, place)
     schema = T.StructType([*df.schema.fields, T.StructField(CORRUPT, T.StringType())])
@@ -328,7 +326,7 @@ def check_same_columns(spark: SparkSession, source: Input, *, elsewhere: bool = 
         DataError: naming those that have others.
     """
     if not source.table and source.format in ("csv", "tsv"):
-        place = escaped_if_there(spark, _folder(source))
+        place = escaped_if_there(spark, str(source.path))
         check_headers(spark, source, place, elsewhere=elsewhere)
 
 
@@ -423,10 +421,6 @@ def undone_by(commits: Sequence[Commit], version: int) -> int | None:
     """Return the RESTORE that took a version back out of a table; None where the table holds that version or came after it.
 
     What was restored to a time counts as gone: that time is written in the zone of a session that is not known.
-
-    Args:
-        commits: the table's history.
-        version: of a commit that was made once.
     """
     restores = {one.version: one for one in commits if one.operation == "RESTORE"}
     now = max((one.version for one in commits), default=version)
@@ -443,15 +437,6 @@ def releases(commits: Iterable[Commit]) -> set[str]:
     return {str(commit.said.get(STREAM, run_id)) for run_id, commit in our_commits(commits).items()}
 
 
-def check_text_columns(df: DataFrame, columns: list[str]) -> None:
-    """Refuse texts that are missing or no text, and a column that would be taken for the result of the function.
-
-    Raises:
-        DataError: naming the column and the valid ones.
-    """
-    check_texts(schema_of(df.schema), columns)
-
-
 def leftover_files(spark: SparkSession, target: Target, since: float) -> list[str]:
     """List data files in a target's folder that are newer than `since` (epoch seconds): what a failed run left.
 
@@ -459,16 +444,10 @@ def leftover_files(spark: SparkSession, target: Target, since: float) -> list[st
     """
     if not target.path:
         return []
-    listing = (
-        spark.read.format("binaryFile")
-        .option("recursiveFileLookup", "true")
-        .option("pathGlobFilter", "*.parquet")
-    )
     try:
-        newer = listing.load(escaped(target.path)).select(
-            "path", F.col("modificationTime").cast("double").alias("at")
-        )
-        return sorted(row["path"] for row in newer.collect() if row["at"] >= since - 1)
+        files = listed(spark, target.path, pathGlobFilter="*.parquet")
+        dated = files.select("path", F.col("modificationTime").cast("double").alias("at")).collect()
+        return sorted(row["path"] for row in dated if row["at"] >= since - 1)
     except PySparkException as error:
         if str(error.getCondition()).startswith(("PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA")):
             return []

@@ -78,9 +78,7 @@ class UdfSpec:
 def result_type(columns: tuple[str, ...], lists: frozenset[int] = frozenset()) -> T.StructType:
     """Return the type of the function's result: for each column a text and a total of each counter, and two figures of a row.
 
-    Args:
-        columns: the names of the texts.
-        lists: which of them hold several texts a row.
+    The texts in `lists` are several a row.
     """
     text, several = T.StringType(), T.ArrayType(T.StringType())
     fields = [T.StructField(f"text_{i}", several if i in lists else text) for i in range(len(columns))]
@@ -313,11 +311,7 @@ def replaced(
 ) -> DataFrame:
     """Select `keep` from a frame that has `RESULT`, the texts replaced by their sanitized form.
 
-    Args:
-        df: the frame.
-        spec: what was done.
-        keep: top-level columns.
-        dropped: fields beside nested texts that are left out.
+    `dropped` fields beside nested texts are left out.
     """
     schema = df.schema
     texts = {

@@ -231,6 +231,19 @@ def open_shipped(shipped: Shipped) -> Privatizer:
     return open_model(folder, prefix=shipped.prefix, seal=shipped.seal or None, providers=shipped.providers)
 
 
+def check_complete(model: Privatizer) -> None:
+    """Check that a model needs no counts of the text that it is to draw.
+
+    Raises:
+        SettingsError: it does.
+    """
+    if not model.chooses:
+        raise SettingsError(
+            "model: it chooses words by document frequencies that were not counted; valid: importance.corpus, or "
+            "a model compiled with `frequencies` (spark.document_frequencies counts them)."
+        )
+
+
 def shipped_model(spark: SparkSession, privatizer: Privatizer) -> Shipped:
     """Keep a model in the user's cache, and ship it."""
     folder = Path(user_cache()) / "artifacts" / f"frame-{seal_of(privatizer)[:32]}"

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from dptext_spark.spark.job.beside import reading
+from dptext_spark.spark.job.beside import reading, watched
 
 LONG = 60  # seconds that nobody waits
 
@@ -47,3 +49,31 @@ def test_what_is_read_beside_is_given_up_where_its_caller_fails(spark: Any) -> N
         while not tracker.getActiveJobsIds() and time.monotonic() < until:
             time.sleep(0.01)
         raise OSError("refused")
+
+
+class Remote:
+    """A session as the Connect client has it: no `_sc`, handlers of progress."""
+
+    def __init__(self) -> None:
+        self.handlers: list[Callable[..., None]] = []
+
+    def registerProgressHandler(self, handler: Callable[..., None]) -> None:
+        self.handlers.append(handler)
+
+    def removeProgressHandler(self, handler: Callable[..., None]) -> None:
+        self.handlers.remove(handler)
+
+
+def test_a_server_of_spark_connect_tells_each_line_once_and_nothing_after_the_end() -> None:
+    remote, said = Remote(), []
+
+    def stages(*pairs: tuple[int, int]) -> list[Any]:
+        return [SimpleNamespace(num_completed_tasks=done, num_tasks=of) for done, of in pairs]
+
+    with watched(remote, said.append):  # type: ignore[arg-type]
+        (handler,) = remote.handlers
+        handler(None, 0, None, False)
+        for pairs in (((0, 4),), ((1, 4), (2, 2)), ((1, 4), (2, 2))):
+            handler(stages(*pairs), 1, "op", False)
+    assert said == ["writing: 0 of 4 tasks done", "writing: 3 of 6 tasks done"]
+    assert remote.handlers == []

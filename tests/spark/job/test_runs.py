@@ -11,7 +11,7 @@ import pytest
 from dptext_spark.disclosure.facts import RunRecord
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.spark.job import runs
-from dptext_spark.spark.job.checks import partitions_of
+from dptext_spark.spark.job.checks import delta_detail
 from dptext_spark.spark.tables.schemas import METRICS, RUNS
 from dptext_spark.spark.tables.tables import Target
 
@@ -47,10 +47,6 @@ def test_a_log_that_was_read_is_not_read_again_where_a_row_is_replaced(spark, fo
 
 
 class TestRuns:
-    def test_where_there_is_no_table_nothing_is_found(self, spark, folder: str) -> None:
-        assert runs.find(spark, folder, "r1") is None
-        assert not runs.is_unfinished(spark, folder, "out")
-
     def test_round_trip_and_replacement(self, spark, folder: str) -> None:
         runs.put(spark, folder, RECORD)
         runs.put(spark, folder, replace(RECORD, run_id="r2", output="elsewhere"))
@@ -93,7 +89,9 @@ class TestMetrics:
         assert table.schema.fieldNames() == METRICS.fieldNames()
         assert sorted(map(tuple, table.collect())) == [("r1", None, "words", 8.0), ("r2", None, "words", 1.0)]
         # Each run is a partition, so that one replaces its rows without a look at those of others.
-        assert partitions_of(spark, Target(path=folder)) == ["run_id"]
+        detail = delta_detail(spark, Target(path=folder))
+        assert detail is not None
+        assert detail.partitions == ["run_id"]
         for top in (0.5, 0.25):
             runs.put_metrics(spark, folder, "r1", [(None, "audit_top1", top)], prefix="audit_")
         held = spark.read.format("delta").load(folder).where("run_id = 'r1'")

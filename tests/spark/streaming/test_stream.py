@@ -332,7 +332,7 @@ class TestWhatIsRefusedBeforeAByteIsWritten:
         version = len(history(spark, Target(path=place)))
         before = spark.read.format("delta").load(place)
         kept = json.loads(before.first()["bound"])
-        older = json.dumps(kept | {"model": [kept["model"][0], "1"]})
+        older = json.dumps(kept | {"engine": "1"})
         before.withColumn("bound", F.lit(older)).write.format("delta").mode("overwrite").save(place)
         with pytest.raises(SettingsError, match=r"another engine \(1 then, \d now\).*new checkpoint"):
             stream(**same)

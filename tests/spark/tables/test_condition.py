@@ -77,11 +77,7 @@ def cases() -> Iterator[tuple[str, Any, Callable[[Any], bool]]]:
         yield kind, list(spelt), lambda cell, several=several: rank(cell) in several
         low, high = sorted(spelt, key=lambda spelling: rank(spelt[spelling]))[:: len(spelt) - 1]
         bounds = (rank(spelt[low]), rank(spelt[high]))
-        yield (
-            kind,
-            {"ge": low, "lt": high},
-            lambda cell, bounds=bounds: bounds[0] <= rank(cell) < bounds[1],
-        )
+        yield (kind, {"ge": low, "lt": high}, lambda cell, bounds=bounds: bounds[0] <= rank(cell) < bounds[1])
         yield kind, {"ne": low, "null": False}, lambda cell, bounds=bounds: rank(cell) != bounds[0]
 
 

@@ -15,6 +15,7 @@ from pyspark.sql import types as T
 
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.model.tables.delta_log import only_created, our_commits
+from dptext_spark.model.tables.table_checks import check_texts
 from dptext_spark.model.tables.target_checks import check_schema
 from dptext_spark.spark.job.checks import KeyColumn, check_keys
 from dptext_spark.spark.job.write import Layout, create_empty
@@ -185,7 +186,7 @@ class TestReadInput:
 class TestColumns:
     def test_texts_pass_whatever_their_declared_length(self, spark) -> None:
         spark.sql("CREATE TABLE texts (a STRING, b VARCHAR(9), c CHAR(3)) USING parquet")
-        tables.check_text_columns(spark.table("texts"), ["a", "b", "c"])
+        check_texts(schema_of(spark.table("texts").schema), ["a", "b", "c"])
 
     @pytest.mark.parametrize(
         ("name", "said"),
@@ -193,7 +194,7 @@ class TestColumns:
     )  # fmt: skip
     def test_what_is_no_text_column(self, rows: DataFrame, name: str, said: str) -> None:
         with pytest.raises(DataError, match=said):
-            tables.check_text_columns(rows.selectExpr("*", "array(array(body)) AS list"), [name])
+            check_texts(schema_of(rows.selectExpr("*", "array(array(body)) AS list").schema), [name])
 
 
 class TestKeys:
