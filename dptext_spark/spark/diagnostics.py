@@ -96,10 +96,7 @@ _MOST_FILES = 64
 
 
 def doctor(
-    config: RunConfig | None = None,
-    spark: SparkSession | None = None,
-    *,
-    progress: Steps | None = None,
+    config: RunConfig | None = None, spark: SparkSession | None = None, *, progress: Steps | None = None
 ) -> list[CheckResult]:
     """Check what a run needs, as `dptext doctor` does; no data is read, and nothing stays written.
 

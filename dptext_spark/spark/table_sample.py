@@ -365,8 +365,7 @@ def preview(
     texts = {name: _text(name, values) for name, values in _first(df, list(columns), rows).items()}
     after = draw_rows(model, texts)
     return TablePreview(
-        {name: compare_rows(texts[name], after[name]) for name in texts},
-        model.guarantee(of_rows=True),
+        {name: compare_rows(texts[name], after[name]) for name in texts}, model.guarantee(of_rows=True)
     )
 
 

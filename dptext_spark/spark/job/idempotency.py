@@ -84,12 +84,7 @@ def engine_of(record: RunRecord) -> str:
     return record.made_by["engine"]
 
 
-def bind_run(
-    plan: RunPlan,
-    record: RunRecord,
-    earlier: RunRecord | None,
-    commit: Commit | None,
-) -> RunRecord:
+def bind_run(plan: RunPlan, record: RunRecord, earlier: RunRecord | None, commit: Commit | None) -> RunRecord:
     """Bind a run to what its run id was begun with.
 
     Args:
@@ -257,11 +252,7 @@ def check_finished(record: RunRecord, earlier: RunRecord, *, of_stream: bool = F
 
 
 def check_still_there(
-    target: object,
-    run_id: str,
-    version: int,
-    commits: Sequence[Commit],
-    valid: str = "a new run id",
+    target: object, run_id: str, version: int, commits: Sequence[Commit], valid: str = "a new run id"
 ) -> None:
     """Refuse a run that committed, where its commit is no longer a part of the target: then it is not done.
 

@@ -132,11 +132,7 @@ class Attempt:
         return our_commits(self.commits).get(self.plan.run_id)
 
 
-def run_once(
-    prepare: Callable[[], RunPlan],
-    config: RunConfig,
-    say: Steps,
-) -> RunResult:
+def run_once(prepare: Callable[[], RunPlan], config: RunConfig, say: Steps) -> RunResult:
     """Carry out one run, or one micro-batch of a stream: what `prepare` gives is bound, written and accounted for.
 
     Raises:

@@ -15,14 +15,7 @@ from typing import TYPE_CHECKING, Any
 from dptext_spark.config.sections import Ledger
 from dptext_spark.errors import DPTextError, RunError
 from dptext_spark.guarantee import Guarantee
-from dptext_spark.ledger.balance import (
-    Balance,
-    allowed,
-    balances,
-    bound_by,
-    kept_limit,
-    record_after,
-)
+from dptext_spark.ledger.balance import Balance, allowed, balances, bound_by, kept_limit, record_after
 from dptext_spark.ledger.balance import after as balance_after
 from dptext_spark.ledger.entry import (
     ADDED,

@@ -236,11 +236,7 @@ class RunPlan:
         where = self.where
         if where is not None and self.config.hides_where:
             where = {name: self._hidden(f"where {run_id} {name} {json.dumps(where[name])}") for name in where}
-        shown["input"] = {
-            **shown["input"],
-            "options": {**options, **bound},
-            "where": where,
-        }
+        shown["input"] = {**shown["input"], "options": {**options, **bound}, "where": where}
         return self._with_lists(ShownSettings(shown))
 
     def _with_lists(self, settings: ShownSettings) -> ShownSettings:

@@ -30,24 +30,14 @@ from dptext_spark.runtime.jit import compilations
 from dptext_spark.runtime.progress import Steps
 from dptext_spark.spark.errors import TaskError, code_of, provider_error, suppress_sensitive_logs
 from dptext_spark.spark.job.beside import reading
-from dptext_spark.spark.job.checks import (
-    KeyColumn,
-    check_keys,
-    check_output,
-    detail_of_input,
-    place_of,
-)
+from dptext_spark.spark.job.checks import KeyColumn, check_keys, check_output, detail_of_input, place_of
 from dptext_spark.spark.job.entries import check_ledger_writable, entries_of, ledger_of
 from dptext_spark.spark.job.lists import compile_lists, resolve_columns
 from dptext_spark.spark.job.plan import RunPlan, batched
 from dptext_spark.spark.secrets import key_of
 from dptext_spark.spark.tables.identity import identify_rows
 from dptext_spark.spark.tables.paths import Path, paths_of, schema_of
-from dptext_spark.spark.tables.tables import (
-    checked_records,
-    history,
-    read_input,
-)
+from dptext_spark.spark.tables.tables import checked_records, history, read_input
 from dptext_spark.spark.udf.ship import Shipped, open_shipped, ship_for, shipped_model
 from dptext_spark.text.identifiers.imported import ImportedProvider, ProviderImportError
 

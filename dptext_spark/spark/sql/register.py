@@ -249,14 +249,7 @@ def register(
     if _key_travels(spark, key):
         _log.warning("%s: %s", name, _TRAVELS)
     return Registration(
-        name,
-        model.consistency,
-        column,
-        run_id,
-        model.fingerprint,
-        model.guarantee(),
-        balance,
-        notes,
+        name, model.consistency, column, run_id, model.fingerprint, model.guarantee(), balance, notes
     )
 
 

@@ -149,12 +149,7 @@ class MicroBatchError(Exception):
     """What Spark is told of a micro-batch that failed or may not begin: its number only. Spark logs it, and keeps it."""
 
 
-def stream(
-    session: SparkSession,
-    config: RunConfig,
-    key: RunKey | None,
-    say: Steps,
-) -> RunFacts:
+def stream(session: SparkSession, config: RunConfig, key: RunKey | None, say: Steps) -> RunFacts:
     """Read what was added since the last run, or until the stream is stopped, and return the facts.
 
     Raises:
