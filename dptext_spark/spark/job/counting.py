@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import Column, Observation
+from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 
 from dptext_spark.disclosure.facts import RecordEpsilon
@@ -51,16 +51,15 @@ def observed(paths: Sequence[Path]) -> list[Column]:
         F.count(F.lit(1)).alias("rows"),
         *sums,
         *sizes,
-        F.avg(units).alias("units_mean"),
-        *percentiles(units),
-        F.max(units).alias("units_max"),
+        *unit_figures(units),
         F.expr(f"coalesce(sum({RESULT}.{UNKNOWN_ROWS}), 0) AS {UNKNOWN_ROWS}"),
     ]
 
 
-def percentiles(units: Column) -> list[Column]:
-    """Return an aggregate for each of `PERCENTILES`; of one array Spark 4.0 hands an observation over as a Java object."""
-    return [F.percentile_approx(units, share, ACCURACY).alias(name) for name, share in PERCENTILES.items()]
+def unit_figures(units: Column) -> list[Column]:
+    """Return the aggregates of :class:`Units`, one each: of one array Spark 4.0 hands an observation over as a Java object."""
+    shares = [F.percentile_approx(units, share, ACCURACY).alias(name) for name, share in PERCENTILES.items()]
+    return [F.avg(units).alias("units_mean"), *shares, F.max(units).alias("units_max")]
 
 
 @dataclass(frozen=True)
@@ -216,10 +215,15 @@ def recounted(plan: RunPlan, key_then: str, say: Steps) -> Counts | None:
         return None
     say("counting again, since the counts were lost after the commit (one pass over the input)")
     frame, _ = plan.drawn()
+    return Counts.of(_only_row(plan, frame.agg(*observed(plan.paths))))
+
+
+def _only_row(plan: RunPlan, aggregate: DataFrame) -> dict[str, Any]:
+    """Return the row of an aggregate without groups: one pass over the text."""
     with batched(plan):
-        row = frame.agg(*observed(plan.paths)).first()
-    assert row is not None  # an aggregate without groups has one row
-    return Counts.of(row.asDict())
+        row = aggregate.first()
+    assert row is not None
+    return row.asDict()
 
 
 def several_rows(plan: RunPlan) -> bool:
@@ -236,10 +240,4 @@ def record_units(plan: RunPlan, counts: Counts | None) -> Units | None:
     units = F.col(RESULT).getField("units").alias("units")
     assert plan.identity.record is not None
     records = frame.groupBy(plan.identity.record).agg(F.sum(units).alias("units"))
-    figures = records.agg(
-        F.avg("units").alias("units_mean"), *percentiles(F.col("units")), F.max("units").alias("units_max")
-    )
-    with batched(plan):
-        row = figures.first()
-    assert row is not None
-    return Units.of(row.asDict())
+    return Units.of(_only_row(plan, records.agg(*unit_figures(F.col("units")))))

@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 
 from dptext_spark.disclosure.facts import RecordEpsilon
 from dptext_spark.guarantee import Guarantee
-from dptext_spark.spark.job.counting import Units, counts_of, percentiles, record_epsilon, shares
+from dptext_spark.spark.job.counting import Units, counts_of, record_epsilon, shares, unit_figures
 from dptext_spark.text.engine import COUNTERS
 
 NAMES = ("mean", "p50", "p95", "max")
@@ -69,7 +69,7 @@ def test_what_a_task_sends_does_not_grow_with_its_rows(spark) -> None:
         observation,
         F.count("units").alias("rows"),
         F.sum(F.lit(0)).alias("unknown_rows"),
-        *percentiles(F.col("units")),
+        *unit_figures(F.col("units")),
     )
     observed.write.format("noop").mode("overwrite").save()
     counts = counts_of(observation)
