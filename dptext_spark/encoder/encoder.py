@@ -130,14 +130,8 @@ class Encoder:
         """
         lengths = padded_lengths(cut.sizes, self.model.sizes.positions)
         for batch in batches(lengths):
-            sizes = cut.sizes[batch, None]
-            place = np.arange(int(lengths[batch[0]]))[None, :]
-            content = (place > 0) & (place <= sizes)
-            ids = np.full(content.shape, self.tokenizer.padding, np.int64)
-            ids[content] = pieces[(cut.starts[batch, None] + place - 1)[content]]
-            ids[:, 0] = self.tokenizer.start
-            ids[place == sizes + 1] = self.tokenizer.end
-            yield batch, ids, place < sizes + ADDED_TOKENS, content
+            places = cut.starts[batch, None] + np.arange(-1, lengths[batch[0]] - 1)
+            yield batch, *self.tokenizer.rows(pieces, places, cut.sizes[batch, None])
 
 
 def of_pieces(received: F32, cut: Windows) -> F64:
@@ -227,20 +221,14 @@ def guesses(encoder: Encoder, words: Spans) -> Iterator[tuple[I64, list[str]]]:
     positions = encoder.model.sizes.positions
     masked = _masked(pieces, words, positions - ADDED_TOKENS)
     lengths = padded_lengths(masked.size, positions)
+    ids_and_mask = np.append(pieces.ids, mask)
     for batch in batches(lengths):
-        one = _Masked(*(part[batch, None] for part in masked))
-        place = np.arange(int(lengths[batch[0]]))[None, :]
-        content = (place > 0) & (place <= one.size)
-        at = one.start + place - 1
-        source = one.text + at + np.where(at > one.word, one.cut, 0)
-        ids = np.full(content.shape, encoder.tokenizer.padding, np.int64)
-        beside = content & (at != one.word)
-        ids[beside] = pieces.ids[source[beside]]
-        ids[content & (at == one.word)] = mask
-        ids[:, 0] = encoder.tokenizer.start
-        ids[place == one.size + 1] = encoder.tokenizer.end
-        tokens = place < one.size + ADDED_TOKENS
-        likeliest = run(ids, tokens, at=np.flatnonzero(content & (at == one.word)))
+        word = _Masked(*(part[batch, None] for part in masked))
+        at = word.start + np.arange(-1, lengths[batch[0]] - 1)
+        behind = np.where(at > word.word, word.cut, 0)
+        places = np.where(at == word.word, len(pieces.ids), word.text + at + behind)
+        ids, tokens, content = encoder.tokenizer.rows(ids_and_mask, places, word.size)
+        likeliest = run(ids, tokens, at=np.flatnonzero(content & (at == word.word)))
         yield batch, [known[i] if i < len(known) else "" for i in likeliest.tolist()]
 
 

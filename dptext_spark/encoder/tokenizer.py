@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dptext_spark.arrays import I64, U8
+from dptext_spark.arrays import I64, U8, Bools
 from dptext_spark.errors import DataError
 
 SPECIAL = ("[CLS]", "[SEP]", "[PAD]")
@@ -121,6 +121,25 @@ class Tokenizer:
             counts[row + 1] = len(spans)
         every = np.concatenate([np.empty((0, 2), np.int64), *places])
         return Pieces(np.array(ids, np.int64), every[:, 0].copy(), every[:, 1].copy(), np.cumsum(counts))
+
+    def rows(self, ids: I64, places: I64, sizes: I64) -> tuple[I64, Bools, Bools]:
+        """Return windows as an encoder takes them: between [CLS] and [SEP], then padding.
+
+        Args:
+            ids: int64[m], of sub-words.
+            places: int64[b, length], which of them stand at each place of a row.
+            sizes: int64[b, 1], how many do, from the second place on.
+
+        Returns:
+            (int64[b, length], ids; bool, which are tokens; bool, which are sub-words).
+        """
+        place = np.arange(places.shape[1])
+        content = (place > 0) & (place <= sizes)
+        rows = np.full(content.shape, self.padding, np.int64)
+        rows[content] = ids[places[content]]
+        rows[:, 0] = self.start
+        rows[place == sizes + 1] = self.end
+        return rows, place < sizes + ADDED_TOKENS, content
 
 
 def _characters(raw: bytes) -> tuple[str, I64 | None]:
