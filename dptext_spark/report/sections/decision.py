@@ -10,13 +10,13 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from dptext_spark.audit.verdict import BROKEN, HOLDS
+from dptext_spark.audit.verdict import BROKEN, HOLDS, UNDECIDED
 from dptext_spark.config.requirements import MEANING
 from dptext_spark.disclosure.released import columns_named
 from dptext_spark.disclosure.statement import not_audited
 from dptext_spark.guarantee import counted
 from dptext_spark.model.certificate import NO_BOUND
-from dptext_spark.report.blocks import Section, capital, pairs
+from dptext_spark.report.blocks import Listed, Section, capital, pairs
 from dptext_spark.report.facts import ReportFacts
 from dptext_spark.report.sections import names
 from dptext_spark.report.sections.required import CLASSES, MARKS, Row, arranged
@@ -73,6 +73,11 @@ _HELPS: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
     ),
     (("oov_", "numbers_"), ("policy.oov: mask", "policy.numbers: mask", "a lexicon of the text's language")),
 )
+_VERDICTS = {
+    HOLDS: "Every requirement holds",
+    BROKEN: "Broken: do not publish this table",
+    UNDECIDED: "Not decided",
+}
 _SET = re.compile(r"policy\.(\w+): (\w+)")
 _GLOSSARY = (
     ("annex", "all that follows the first two pages; it is what they rest on"),
@@ -124,14 +129,6 @@ _GLOSSARY = (
 
 
 @dataclass(frozen=True)
-class Heading:
-    """Sentences under a heading of the second page."""
-
-    heading: str
-    sentences: tuple[str, ...]
-
-
-@dataclass(frozen=True)
 class Decision:
     """What stands on the first two pages.
 
@@ -166,7 +163,7 @@ class Decision:
     before: tuple[tuple[bool, str], ...]
     after: tuple[tuple[bool, str], ...]
     no_example: str
-    rests: tuple[Heading, ...]
+    rests: tuple[Listed, ...]
     sign: tuple[tuple[str, str], ...]
 
 
@@ -177,33 +174,30 @@ def decision(facts: ReportFacts) -> Decision:
     pieces = [] if facts.example is None or unread else list(differences(*facts.example))
     shown = arranged(judged)
     warnings = facts.statement.under("Warnings")
-    more = len(warnings) - _WARNINGS
+    more, more_warnings = len(warnings) - _WARNINGS, ""
+    if more > 0:
+        stand = "stands" if more == 1 else "stand"
+        more_warnings = f"{more:,} more of the {len(warnings):,} warnings {stand} in the annex"
+    why_none = _UNREAD if unread else "which words are drawn depends on a run's texts or weights."
     return Decision(
         about=tuple(_about(facts)),
         look=CLASSES[standing],
         mark=MARKS[standing],
-        words=_words(facts),
+        words=_VERDICTS[standing],
         why=_why(facts, shown.beyond),
         rows=shown.rows,
         warnings=tuple(warnings[:_WARNINGS]),
-        more_warnings=f"{more:,} more of the {len(warnings):,} warnings {'stands' if more == 1 else 'stand'} in the annex"
-        if more > 0
-        else "",
+        more_warnings=more_warnings,
         released=_released(facts),
         meaning=tuple(meaning(facts)),
         before=tuple((not same, text) for same, text, _ in pieces if text),
         after=tuple((not same, text) for same, _, text in pieces if text),
-        no_example=""
-        if pieces
-        else _NO_EXAMPLE.format(
-            facts.model_missing
-            or (_UNREAD if unread else "which words are drawn depends on a run's texts or weights.")
-        ),
+        no_example="" if pieces else _NO_EXAMPLE.format(facts.model_missing or why_none),
         rests=(
-            Heading("In clear", tuple(_clear(facts))),
-            Heading("Names", tuple(_names(facts))),
-            Heading("Spent, and what is left", tuple(_spent(facts))),
-            Heading("What would change it", tuple(_changes(facts))),
+            Listed("In clear", tuple(_clear(facts))),
+            Listed("Names", tuple(_names(facts))),
+            Listed("Spent, and what is left", tuple(_spent(facts))),
+            Listed("What would change it", tuple(_changes(facts))),
         ),
         sign=tuple(_sign(facts)),
     )
@@ -269,9 +263,8 @@ def meaning(facts: ReportFacts) -> Iterator[str]:
             "approx_dp": f"up to a probability δ = {exact(promised.delta)}",
         }.get(promised.kind, "whatever the two are")
         sets = " (the words that a word can become)" if "set" in promised.compared else ""
-        between_words = f"{promised.compared}{sets}"
         yield (
-            f"What one drawn word became shifts the odds between two {between_words} by a factor of at most {times} "
+            f"What one drawn word became shifts the odds between two {promised.compared}{sets} by a factor of at most {times} "
             f"(ε = {exact(promised.epsilon)}; {promised.status}), {between}."
         )
     yield (
@@ -302,15 +295,6 @@ def _about(facts: ReportFacts) -> Iterator[tuple[str, str]]:
         "made from",
         f"{run.input}: {', '.join(columns[:_COLUMNS])}{more}, by run {run.run_id} of {run.began}",
     )
-
-
-def _words(facts: ReportFacts) -> str:
-    verdict = facts.verdict
-    if verdict.standing == HOLDS:
-        return "Every requirement holds"
-    if verdict.standing == BROKEN:
-        return "Broken: do not publish this table"
-    return "Not decided"
 
 
 def _why(facts: ReportFacts, beyond: int) -> str:

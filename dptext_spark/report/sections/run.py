@@ -93,18 +93,12 @@ def _spent(facts: ReportFacts) -> Iterator[Tile]:
     releases = max(sum(figure.times for figure in one.figures) for one in columns)
     often = "once" if releases == 1 else f"{releases:,} times"
     said = f"by all releases of the input that the ledger knows; ε was spent {often}"
+    figure = f"ε = {exact(worst)}"
     if math.isinf(worst):
-        yield Tile(
-            "Spent on one word so far", "no ε", f"a guarantee was refuted or a key was no secret; {said}"
-        )
-    elif alone:
-        yield Tile("Spent on one word so far", f"ε = {exact(worst)}", said)
-    else:
-        yield Tile(
-            "Spent on one word so far",
-            "several kinds",
-            f"by distances, which are not to be added, see the disclosure; {said}",
-        )
+        figure, said = "no ε", f"a guarantee was refuted or a key was no secret; {said}"
+    elif not alone:
+        figure, said = "several kinds", f"by distances, which are not to be added, see the disclosure; {said}"
+    yield Tile("Spent on one word so far", figure, said)
 
 
 def _composed(facts: ReportFacts) -> Tile:
@@ -195,6 +189,11 @@ _KINDS = {
     "approx_dp": "(ε, δ)-DP",
 }
 _PARTS = (("drawn", "drawn"), ("stop_kept", "kept: stop words"), ("oov", "unknown"), ("numbers", "numbers"))
+_SHARES = (
+    ("original_share_all", percent_up),
+    ("original_share", percent_up),
+    ("changed_share", percent_down),
+)
 _NOT_CHOSEN = ("not_chosen", "not chosen, in clear")
 _UNFINISHED = "There is no statement: the run did not come to its account."
 PREFIX = "identifiers_"
@@ -230,22 +229,25 @@ def _worst_case(promised: Guarantee, loss: LossFigure) -> Iterator[Chart]:
     if not worst or math.isinf(worst):
         return
     per = " for each unit of distance" if promised.kind == "metric_dp" else ""
-    found = (
-        Bar("found: the worst pair", worst, 0, said=digits_up(worst, 4))
-        if known
-        else Bar("found: at least", worst, 0, said=rounded_down(worst, 4))
-    )
-    drawn = [Bar("promised: at most", promised.epsilon, 1, said=exact(promised.epsilon)), found]
+    if known:
+        measured = Bar("found: the worst pair", worst, 0, said=digits_up(worst, 4))
+        shows = "and the largest that was found in the law that is sampled."
+        read = (
+            "The lower bar must not be longer than the upper one. How much shorter it is says how much of the promise "
+            "is never used."
+        )
+    else:
+        measured = Bar("found: at least", worst, 0, said=rounded_down(worst, 4))
+        shows = "and the largest that a search has shown: a lower bound."
+        read = (
+            "A lower bar that is longer than the upper one refutes the promise. A shorter one confirms nothing: pairs that were "
+            "not looked at, and what a search cannot see, may lose more."
+        )
+    drawn = [Bar("promised: at most", promised.epsilon, 1, said=exact(promised.epsilon)), measured]
     yield Chart(
         "Promise and worst case",
-        "The loss that the guarantee allows, and the largest that was found in the law that is sampled."
-        if known
-        else "The loss that the guarantee allows, and the largest that a search has shown: a lower bound.",
-        "The lower bar must not be longer than the upper one. How much shorter it is says how much of the promise "
-        "is never used."
-        if known
-        else "A lower bar that is longer than the upper one refutes the promise. A shorter one confirms nothing: pairs that were "
-        "not looked at, and what a search cannot see, may lose more.",
+        f"The loss that the guarantee allows, {shows}",
+        read,
         bars(drawn, key="loss", x=f"loss{per} (natural logarithm)"),
         Table(("", "loss"), tuple((bar.name, bar.said) for bar in drawn)),
     )
@@ -323,21 +325,13 @@ def _counted(whole: Figures, columns: Mapping[str, Figures]) -> Iterator[Block]:
             "The longer the bar, the more of the text still stands there; a word that was drawn as itself counts too.",
             bars(kept, key="same", x="share of all words", top=1.0),
             Table(("column", "as before, of all", "as before, of drawn", "changed"), tuple(
-                (name, _up(one.get("original_share_all")), _up(one.get("original_share")), _down(one.get("changed_share")))
+                (name, *("none" if (share := one.get(figure)) is None else written(share) for figure, written in _SHARES))
                 for name, one in [*columns.items(), ("all", whole)]
             )),
         )  # fmt: skip
     named = sorted((name, value) for name, value in whole.items() if value is not None)
     yield Listed("All metrics of the run", ())
     yield Table(("metric", "value"), tuple((name, f"{value:,.6g}") for name, value in named))
-
-
-def _up(share: float | None) -> str:
-    return "none" if share is None else percent_up(share)
-
-
-def _down(share: float | None) -> str:
-    return "none" if share is None else percent_down(share)
 
 
 def configuration(facts: ReportFacts) -> Section:

@@ -74,11 +74,8 @@ def _sentences(found: FoundEpsilon) -> list[str]:
         )
     if not result.words:
         return sentences
-    of = (
-        f"{result.words:,} of {result.total:,} words"
-        if result.words < result.total
-        else f"all {result.total:,} words"
-    )
+    some = f"{result.words:,} of {result.total:,} words"
+    of = some if result.words < result.total else f"all {result.total:,} words"
     if result.draws is None:
         sentences.append(f"Exact, over {of} of the lexicon; every one counts as drawn.")
     else:
@@ -95,8 +92,5 @@ def _guessing(found: Guessing) -> str:
     if found.exact:
         return f"{said}exact."
     said += f"{found.how}. Limits are compared with the bound on the cautious side"
-    return (
-        f"{said}."
-        if found.how.startswith("read")
-        else f"{said}, at a confidence of {found.confidence:g} at each ε."
-    )
+    sure = "" if found.how.startswith("read") else f", at a confidence of {found.confidence:g} at each ε"
+    return f"{said}{sure}."
