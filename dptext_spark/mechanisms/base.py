@@ -94,6 +94,7 @@ class Sampler(ReadOnlyArrays, ABC):
     Attributes:
         guarantee: what holds for one draw.
         summary: public figures of the compiled law.
+        ARRAYS: the fields that must be stored to sample elsewhere.
         summary_type: the class of its summary.
         cost: what drawing one token takes, as a phrase.
         certified_by: how the loss of what is released is found.
@@ -109,6 +110,7 @@ class Sampler(ReadOnlyArrays, ABC):
 
     guarantee: Guarantee
     summary: Summary
+    ARRAYS: ClassVar[tuple[str, ...]] = ()
     summary_type: ClassVar[type[Summary]] = Summary
     cost: ClassVar[str] = "not stated"
     certified_by: ClassVar[str] = "not searched for"
@@ -124,16 +126,21 @@ class Sampler(ReadOnlyArrays, ABC):
     def sample(self, ids: Ids, draws: Draws) -> Ids:
         """Draw one output for each input: int32[n] in, int32[n] out; draw i reads only number i of `draws`."""
 
-    @abstractmethod
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return what must be stored to sample elsewhere, by name."""
+        return {name: getattr(self, name) for name in self.ARRAYS}
 
     @classmethod
-    @abstractmethod
     def restore(
         cls, arrays: Mapping[str, npt.NDArray[Any]], guarantee: Guarantee, summary: Summary
     ) -> Sampler:
         """Build the sampler again from :meth:`arrays` (memory-mapped or not), with a summary of `summary_type`."""
+        assert isinstance(summary, cls.summary_type)
+        build: Any = cls
+        sampler: Sampler = build(
+            **{name: arrays[name] for name in cls.ARRAYS}, guarantee=guarantee, summary=summary
+        )
+        return sampler
 
     def sample_after(self, ids: Ids, before: Ids, draws: Draws) -> Ids:
         """Draw one output for each input, in order, where draws depend on the word before.

@@ -27,7 +27,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -59,7 +59,6 @@ class CellIndex(ReadOnlyArrays):
         probes: how many cells are searched for a point: 2 or more, or all.
     """
 
-    ARRAYS: ClassVar = ("cells.columns", "cells.starts", "cells.words", "cells.probes")
     columns: Vectors
     starts: I64
     words: Ids

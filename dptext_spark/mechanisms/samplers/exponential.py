@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -40,12 +40,8 @@ DEEPEST = 40 * math.log(2.0)  # -ln of the smallest weight beside that of distan
 MOST_BYTES = 1 << 29  # of alias rows and vectors
 LEAST_SLOTS, MOST_SLOTS = 16, 512
 TOGETHER = 32  # words whose distances are taken together
-_ARRAYS = (
-    "cells", "vectors", "outputs", "level", "surely", "rounds", "fallback", "log_normaliser", "figures",
-)  # fmt: skip
-CANCELLED = (
-    1e-3  # of the squares of two vectors: a squared distance below it is taken from the vectors themselves
-)
+# Of the squares of two vectors: a squared distance below it is taken from the vectors themselves.
+CANCELLED = 1e-3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,6 +81,9 @@ class ExponentialSampler(Sampler):
         place: int32[V], which row is a word's, -1 for words without one; None where rows are ids.
     """
 
+    ARRAYS = (
+        "cells", "vectors", "outputs", "level", "surely", "rounds", "fallback", "log_normaliser", "figures",
+    )  # fmt: skip
     summary_type = ExponentialSummary
     cost = "a few distances a token: a table look-up, and distances where the draw falls outside the nearest words"
     certified_by = (
@@ -321,15 +320,7 @@ class ExponentialSampler(Sampler):
         """
         if self.place is not None:
             raise ValueError("a law that was compiled for some words only is not stored")
-        return {name: getattr(self, name) for name in _ARRAYS}
-
-    @classmethod
-    def restore(
-        cls, arrays: Mapping[str, npt.NDArray[Any]], guarantee: Guarantee, summary: Summary
-    ) -> ExponentialSampler:
-        """Build again from :meth:`arrays`."""
-        assert isinstance(summary, ExponentialSummary)
-        return cls(**{name: arrays[name] for name in _ARRAYS}, guarantee=guarantee, summary=summary)
+        return super().arrays()
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,8 +11,7 @@ How b is looked up: :mod:`~dptext_spark.mechanisms.samplers.pair_table`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -33,7 +32,6 @@ from dptext_spark.mechanisms.samplers.pair_table import (
     whole_rows,
 )
 from dptext_spark.mechanisms.samplers.table import TableSummary, integer_weights
-from dptext_spark.mechanisms.summary import Summary
 from dptext_spark.randomness.draws import Draws
 from dptext_spark.runtime.jit import Int, compiled, mul_high, prefetch
 
@@ -299,6 +297,7 @@ class FluentSampler(Sampler):
         summary: public figures of the law.
     """
 
+    ARRAYS = Tables._fields
     summary_type = TableSummary
     cost = "constant: K weights a token"
     certified_by = (
@@ -338,10 +337,6 @@ class FluentSampler(Sampler):
         row, rows = whole_rows(pairs)
         tables = hashed(pairs, np.append(row[:-1] < 0, False))
         return cls(sets, of_word, factor, *tables, row, rows, pairs.backoff, pairs.base, guarantee, summary)
-
-    def at(self, factor: U32, guarantee: Guarantee, summary: TableSummary) -> FluentSampler:
-        """Return it with other factors: at another ε."""
-        return replace(self, factor=factor, guarantee=guarantee, summary=summary)
 
     @property
     def tables(self) -> Tables:
@@ -452,18 +447,6 @@ class FluentSampler(Sampler):
     def law_bytes(self) -> int:
         """Return what a law takes while it is made."""
         return int(self.sets.shape[1]) * 64
-
-    def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """Return the arrays by name."""
-        return dict(self.tables._asdict())
-
-    @classmethod
-    def restore(
-        cls, arrays: Mapping[str, npt.NDArray[Any]], guarantee: Guarantee, summary: Summary
-    ) -> FluentSampler:
-        """Build again from :meth:`arrays`."""
-        assert isinstance(summary, TableSummary)
-        return cls(**{name: arrays[name] for name in Tables._fields}, guarantee=guarantee, summary=summary)
 
 
 def factors(score: F64, held: npt.NDArray[np.bool_], epsilon: float) -> U32:

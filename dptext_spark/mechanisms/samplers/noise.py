@@ -55,7 +55,6 @@ from dptext_spark.runtime.jit import Int, compiled
 from dptext_spark.runtime.record import Record
 
 PROBES = 1000  # draws of noise that say how long it is
-_ARRAYS = ("centers", "halves", "noise", "parameters", "columns", "second", "near", "reach")
 LARGEST = 1e150  # longer noise has a square that float64 does not hold
 
 FLOATING_POINT = (

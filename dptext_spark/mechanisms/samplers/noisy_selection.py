@@ -6,12 +6,10 @@ drawn by its inverse distribution function. Lane 0 says how many, lane j + 1 is 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from dptext_spark.arrays import F64, U64, Ids
 from dptext_spark.guarantee import Guarantee
@@ -187,6 +185,7 @@ class SelectionSampler(Sampler):
         summary: public figures of the law.
     """
 
+    ARRAYS = ("near", "distance", "cumulative", "noise")
     summary_type = SelectionSummary
     cost = "constant: a noisy distance for each of the few dozen nearest words at most"
     certified_by = (
@@ -216,22 +215,3 @@ class SelectionSampler(Sampler):
             limit, end = float(self.noise[0]), float(self.noise[1])
             _select(self.near, self.distance, limit, end, ids[rows], some, numbers, out[rows])
         return out
-
-    def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """Return the neighbours, their distances, the law of how many take part, and the noise."""
-        return {
-            "near": self.near,
-            "distance": self.distance,
-            "cumulative": self.cumulative,
-            "noise": self.noise,
-        }
-
-    @classmethod
-    def restore(
-        cls, arrays: Mapping[str, npt.NDArray[Any]], guarantee: Guarantee, summary: Summary
-    ) -> SelectionSampler:
-        """Build again from :meth:`arrays`."""
-        assert isinstance(summary, SelectionSummary)
-        return cls(
-            arrays["near"], arrays["distance"], arrays["cumulative"], arrays["noise"], guarantee, summary
-        )

@@ -22,7 +22,6 @@ probability under i' and f what the floor is worth. :func:`floor` makes f so lar
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Context, Decimal
 from fractions import Fraction
@@ -30,7 +29,6 @@ from itertools import accumulate
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from dptext_spark.arrays import F32, F64, U64, Ids
 from dptext_spark.guarantee import Guarantee
@@ -42,7 +40,6 @@ from dptext_spark.runtime.jit import Int, compiled, inlined, mul_high, prefetch
 
 GUIDE_BITS = (8, 16)
 AHEAD = 16  # how many draws ahead a word's positions are asked for
-_ARRAYS = ("order", "place", "edges", "guide", "start", "width")
 _EVEN = ~np.uint64(1)
 _TWO_64, _TOP = 2.0**64, 2.0**64 - 2.0**12
 WINDOW = 1 << 62  # what a window holds at most
@@ -220,6 +217,7 @@ class OrderingSampler(Sampler):
         summary: public figures of the law.
     """
 
+    ARRAYS = ("order", "place", "edges", "guide", "start", "width")
     summary_type = OrderingSummary
     cost = "constant: a table look-up a token"
     certified_by = f"by a proved bound: every two neighbours in a list, compared output by output, bound all pairs; {DECIDES}"
@@ -279,18 +277,6 @@ class OrderingSampler(Sampler):
         first = [chosen * TOTAL // lists for chosen in range(lists + 1)]
         rest = [2 * (chosen * TOTAL - lists * whole) for chosen, whole in enumerate(first)]
         return np.array(first, np.uint64), np.array(rest, np.uint64)
-
-    def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """Return the lists and the table."""
-        return {name: getattr(self, name) for name in _ARRAYS}
-
-    @classmethod
-    def restore(
-        cls, arrays: Mapping[str, npt.NDArray[Any]], guarantee: Guarantee, summary: Summary
-    ) -> OrderingSampler:
-        """Build again from :meth:`arrays`."""
-        assert isinstance(summary, OrderingSummary)
-        return cls(**arrays, guarantee=guarantee, summary=summary)
 
 
 def floor(words: int, lists: int, epsilon: float) -> int | None:

@@ -16,7 +16,6 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext_spark.arrays import F32, F64, I64, U64, Ids
-from dptext_spark.errors import DataError
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.mechanisms.base import TOTAL, Law, LawColumns, Laws, Sampler
 from dptext_spark.mechanisms.samplers.table import (
@@ -97,18 +96,8 @@ class RemappedSampler(Sampler):
         return columns.probability(words, words), np.full(len(words), slack)
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """Return those of P, and the table."""
+        """Return those of P, and the table; :func:`around` builds the sampler again."""
         return self.inner.arrays() | {_REMAP: self.table}
-
-    @classmethod
-    def restore(
-        cls,
-        arrays: Mapping[str, npt.NDArray[Any]],  # noqa: ARG003  (others need it)
-        guarantee: Guarantee,  # noqa: ARG003
-        summary: Summary,  # noqa: ARG003
-    ) -> Sampler:
-        """Refuse: what is stored of a remapped law names the sampler of P; see :func:`around`."""
-        raise DataError("artifact: a remapped law is restored with the one that it was made from.")
 
 
 # Relative, of a probability that is read off a formula in float64, and of a sum of such.

@@ -13,7 +13,6 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from dptext_spark.arrays import F64, I64, U64, Ids
 from dptext_spark.errors import SettingsError
@@ -191,6 +190,7 @@ class TableSampler(Sampler):
         summary: public figures of the law.
     """
 
+    ARRAYS = ("cells",)
     summary_type = TableSummary
     cost = "constant: a table look-up a token"
     certified_by = (
@@ -250,15 +250,3 @@ class TableSampler(Sampler):
     def law_bytes(self) -> int:
         """Return what an alias row takes while it is read."""
         return int(self.cells.shape[1]) * 96
-
-    def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """Return the alias rows."""
-        return {"cells": self.cells}
-
-    @classmethod
-    def restore(
-        cls, arrays: Mapping[str, npt.NDArray[Any]], guarantee: Guarantee, summary: Summary
-    ) -> TableSampler:
-        """Build again from :meth:`arrays`."""
-        assert isinstance(summary, TableSummary)
-        return cls(arrays["cells"], guarantee, summary)

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 
-from dptext_spark.guarantee import Guarantee
 from dptext_spark.mechanisms.base import Sampler
-from dptext_spark.mechanisms.summary import Summary
 from dptext_spark.randomness.draws import Draws
 
 
@@ -23,7 +19,3 @@ class Lawless(Sampler):
 
     def arrays(self) -> dict[str, np.ndarray]:
         return self.inner.arrays()
-
-    @classmethod
-    def restore(cls, arrays: Mapping[str, np.ndarray], guarantee: Guarantee, summary: Summary) -> Lawless:
-        raise NotImplementedError

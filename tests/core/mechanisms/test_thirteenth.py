@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
@@ -42,6 +42,7 @@ V = 24
 class ResponseSampler(Sampler):
     """Randomised response: the word itself by one integer out of 2^63, each other word by another one."""
 
+    ARRAYS = ("weight",)
     cost = "constant: one division"
     certified_by = "exact: every pair has the same loss"
     is_confirmed = True
@@ -68,15 +69,6 @@ class ResponseSampler(Sampler):
         return Loss(
             value + 1e-12, value - 1e-12, pairs, pairs, (0, 1), "the ratio of two integers", closed=True
         )
-
-    def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        return {"weight": self.weight}
-
-    @classmethod
-    def restore(
-        cls, arrays: Mapping[str, npt.NDArray[Any]], guarantee: Guarantee, summary: Summary
-    ) -> ResponseSampler:
-        return cls(arrays["weight"], guarantee, summary)
 
 
 @dataclass(frozen=True)

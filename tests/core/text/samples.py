@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -67,10 +67,6 @@ class Step(Sampler):
 
     def arrays(self) -> dict[str, np.ndarray]:
         return {"step": np.array([self.step])}
-
-    @classmethod
-    def restore(cls, arrays: Mapping[str, np.ndarray], guarantee: Guarantee, summary: Summary) -> Step:
-        raise NotImplementedError
 
 
 @dataclass(frozen=True, eq=False)
