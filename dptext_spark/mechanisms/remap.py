@@ -41,11 +41,9 @@ from dptext_spark.mechanisms.samplers.ordering import OrderingSummary
 from dptext_spark.mechanisms.samplers.remapped import (
     RemappedSampler,
     RemappedTable,
-    laws_of,
-    merged,
     relabelled,
 )
-from dptext_spark.mechanisms.samplers.table import TableSampler, TableSummary, groups_of
+from dptext_spark.mechanisms.samplers.table import TableSampler, TableSummary, groups_of, laws_of, merged
 from dptext_spark.mechanisms.summary import Quantiles, RemapSummary, Summary
 from dptext_spark.runtime.jit import Int, compiled
 

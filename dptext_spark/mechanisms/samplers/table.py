@@ -149,6 +149,59 @@ def read_rows(
     return (keys >> _SHIFT).astype(np.int64), (keys & _LOWER).astype(np.int32), weight
 
 
+@compiled
+def _merge(starts: Any, ids: Any, weight: Any, table: Any, at: Any, out_ids: Any, out_weight: Any) -> None:
+    """Add up the weights of outputs that get one name, row by row.
+
+    Args:
+        starts: int64[n + 1].
+        ids: int32[m].
+        weight: uint64[m].
+        table: int32[V].
+        at: int64[n + 1], filled with where rows begin.
+        out_ids: int32[m], filled; ascending within a row.
+        out_weight: uint64[m], filled.
+    """
+    words = table.shape[0]
+    total, seen = np.zeros(words, np.uint64), np.empty(words, np.int32)
+    at[0] = 0
+    for row in range(starts.shape[0] - 1):
+        many = 0
+        for e in range(starts[row], starts[row + 1]):
+            if weight[e] == 0:
+                continue
+            z = table[ids[e]]
+            if total[z] == 0:
+                seen[many] = z
+                many += 1
+            total[z] += weight[e]
+        seen[:many].sort()
+        for k in range(many):
+            z = seen[k]
+            out_ids[at[row] + k], out_weight[at[row] + k] = z, total[z]
+            total[z] = np.uint64(0)
+        at[row + 1] = at[row] + many
+
+
+def merged(laws: Laws, table: Ids) -> Laws:
+    """Return laws whose outputs are replaced by a table: weights of outputs that become one are added as integers."""
+    starts = np.zeros(len(laws.starts), np.int64)
+    ids, weight = np.empty(len(laws.ids), np.int32), np.empty(len(laws.ids), np.uint64)
+    _merge(laws.starts, laws.ids, laws.weight, table, starts, ids, weight)
+    size = int(starts[-1])
+    return Laws(starts, ids[:size], weight[:size])
+
+
+def laws_of(cells: U64) -> Laws:
+    """Return the laws of all words of alias rows uint64[n, 2^m, 2]."""
+    words, slots = cells.shape[:2]
+    outputs = np.stack([cells[:, :, 1] & _LOWER, cells[:, :, 1] >> _SHIFT], axis=2).astype(np.int32)
+    parts = np.stack([cells[:, :, 0], np.uint64(TOTAL // slots) - cells[:, :, 0]], axis=2)
+    starts = np.arange(words + 1, dtype=np.int64) * (2 * slots)
+    most = int(outputs.max(initial=0)) + 1
+    return merged(Laws(starts, outputs.reshape(-1), parts.reshape(-1)), np.arange(most, dtype=np.int32))
+
+
 @dataclass(frozen=True, kw_only=True)
 class TableSummary(Summary):
     """Figures of output sets.
