@@ -44,6 +44,11 @@ class Law(NamedTuple):
     weight: U64
     probability: F64
 
+    @classmethod
+    def of(cls, ids: Ids, weight: U64) -> Law:
+        """Take weights that sum to 2^63."""
+        return cls(ids, weight, weight.astype(np.float64) / TOTAL)
+
 
 class Laws(NamedTuple):
     """The exact output distributions of some words, one behind the other.
@@ -57,6 +62,11 @@ class Laws(NamedTuple):
     starts: I64
     ids: Ids
     weight: U64
+
+    @property
+    def owners(self) -> I64:
+        """The place of the word that each output is of, int64[m]."""
+        return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
 
 
 class Inputs(NamedTuple):

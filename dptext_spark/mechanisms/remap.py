@@ -342,21 +342,20 @@ def _in_order(
 
 def _columns_of_rows(laws: Laws, outputs: Ids) -> F64:
     """Return P(outputs[i]|w) over all words w, read off rows: float64[n, V]."""
-    words = len(laws.starts) - 1
     place = np.full(max(int(laws.ids.max()), int(outputs.max())) + 1, -1, np.int64)
     place[outputs] = np.arange(len(outputs))
-    row, column = np.repeat(np.arange(words), np.diff(laws.starts)), place[laws.ids]
-    found = np.zeros((len(outputs), words))
+    column = place[laws.ids]
+    found = np.zeros((len(outputs), len(laws.starts) - 1))
     held = column >= 0
-    found[column[held], row[held]] = laws.weight[held] / float(TOTAL)
+    found[column[held], laws.owners[held]] = laws.weight[held] / float(TOTAL)
     return found
 
 
 def _behind(laws: Laws, words: int) -> tuple[Any, Ids]:
     """Return (starts int64[V + 1], ids): for each output the words that lead to it, which are likely to be near it."""
     order = np.argsort(laws.ids, kind="stable")
-    row = np.repeat(np.arange(words, dtype=np.int32), np.diff(laws.starts))
-    return np.append(0, np.cumsum(np.bincount(laws.ids, minlength=words))), row[order]
+    ends = np.cumsum(np.bincount(laws.ids, minlength=words))
+    return np.append(0, ends), laws.owners[order].astype(np.int32)
 
 
 def _distinct(points: F64, allowed: Ids) -> Ids:

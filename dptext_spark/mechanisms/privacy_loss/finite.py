@@ -266,8 +266,7 @@ EVERY, SOME = (
 def by_groups(sampler: RemappedTable) -> Loss:
     """Return the largest loss between words that share an output set of P, exactly, from the integers that are sampled."""
     laws, words = laws_of(sampler.cells), len(sampler.cells)
-    group, rows = np.asarray(sampler.group, np.int64), np.diff(laws.starts)
-    word = np.repeat(np.arange(words), rows)
+    group, word = np.asarray(sampler.group, np.int64), laws.owners
     keys = group[word] * words + laws.ids
     order = np.argsort(keys, kind="stable")
     heads = np.flatnonzero(np.diff(keys[order], prepend=-1))

@@ -31,7 +31,7 @@ from dptext_spark.mechanisms.numerics.elementary import exponential, exponential
 from dptext_spark.mechanisms.numerics.matrices import products, squared_distances, squared_pairs
 from dptext_spark.mechanisms.samplers.exponential_rows import Rows, compile_rows
 from dptext_spark.mechanisms.samplers.exponential_tail import Tail, add_tail, add_tails, propose
-from dptext_spark.mechanisms.samplers.table import draw_all, read_row, read_rows
+from dptext_spark.mechanisms.samplers.table import draw_all, laws_of
 from dptext_spark.mechanisms.summary import Quantiles, Summary
 from dptext_spark.randomness.draws import Draws
 from dptext_spark.runtime.jit import compiled
@@ -253,7 +253,7 @@ class ExponentialSampler(Sampler):
     def law(self, word_id: int) -> Law:
         """Return the law of a word: the head off its alias row, the tail by distances, to the nearest of 2^63."""
         (row,) = self.rows_of(np.array([word_id], np.int32))
-        ids, weight = read_row(self.cells[row])
+        _, ids, weight = laws_of(self.cells[row : row + 1])
         if ids[-1] == len(self.level):
             every = np.zeros(len(self.level), np.uint64)
             every[ids[:-1]] = weight[:-1]
@@ -263,16 +263,16 @@ class ExponentialSampler(Sampler):
             most = int(weight.argmax())
             weight[most] = 0
             weight[most] = np.uint64(TOTAL) - weight.sum(dtype=np.uint64)
-        return Law(ids, weight, weight.astype(np.float64) / TOTAL)
+        return Law.of(ids, weight)
 
     def laws(self, words: Ids) -> Laws:
         """Return what :meth:`law` does of int32[n] words; the distances of some words are taken together."""
         total = len(self.level)
-        row, ids, weight = read_rows(self.cells[self.rows_of(words)])
+        rows = laws_of(self.cells[self.rows_of(words)])
         every, entered = np.zeros((len(words), total), np.uint64), np.zeros(len(words))
-        of_tail = ids == total
-        entered[row[of_tail]] = weight[of_tail]
-        every[row[~of_tail], ids[~of_tail]] = weight[~of_tail]
+        of_tail, row = rows.ids == total, rows.owners
+        entered[row[of_tail]] = rows.weight[of_tail]
+        every[row[~of_tail], rows.ids[~of_tail]] = rows.weight[~of_tail]
         if of_tail.any():
             vectors = self.vectors if len(self.outputs) == total else self.vectors[self.outputs]
             others = np.ascontiguousarray(vectors).reshape(-1)
@@ -306,11 +306,16 @@ class ExponentialSampler(Sampler):
         """Return P(w|w), read off the sums of the laws, and the slack; a word that is no output is read off its row."""
         values, slack = np.exp(-np.asarray(self.log_normaliser)[words]), np.full(len(words), self.slack)
         kept = np.flatnonzero(~np.isin(words, self.outputs))
-        row, ids, weight = read_rows(self.cells[self.rows_of(words[kept])])
-        itself = ids == words[kept][row]
-        values[kept], slack[kept] = 0.0, 0.0
-        values[kept[row[itself]]] = weight[itself] / TOTAL
+        values[kept], slack[kept] = self.kept(words[kept]), 0.0
         return values, slack
+
+    def kept(self, words: Ids) -> F64:
+        """Return how often each of int32[n] words that are no outputs is released as it is, whatever is drawn: float64[n]."""
+        rows = laws_of(self.cells[self.rows_of(words)])
+        row, found = rows.owners, np.zeros(len(words))
+        itself = rows.ids == words[row]
+        found[row[itself]] = rows.weight[itself] / TOTAL
+        return found
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return everything but the guarantee and the summary.
@@ -333,10 +338,8 @@ class ExponentialColumns:
     def kept(self) -> F64:
         """How often each word that is no output is released as it is, whatever is drawn: float64[V]."""
         words = np.setdiff1d(np.arange(len(self.sampler.level), dtype=np.int32), self.sampler.outputs)
-        row, ids, weight = read_rows(self.sampler.cells[words])
-        itself = ids == words[row]
         found = np.zeros(len(self.sampler.level))
-        found[words[row[itself]]] = weight[itself] / TOTAL
+        found[words] = self.sampler.kept(words)
         return found
 
     @cached_property
@@ -368,14 +371,7 @@ class ExponentialColumns:
             found *= -step
             found -= logs[part]
             np.exp(found, out=out[:, part])
-        if self._is_restricted:
-            # A word that is no output comes out of itself alone, where it is kept.
-            kept = self.kept.astype(np.float32)
-            out *= 1.0 - kept
-            alone = np.flatnonzero(~np.isin(outputs, sampler.outputs))
-            out[alone] = 0.0
-            out[alone, outputs[alone]] = kept[outputs[alone]]
-        return out
+        return self._with_kept(out, outputs)
 
     def precise(self, outputs: Ids) -> F64:
         """Return P(u|w) of some outputs u over all words w in float64, by matrix products: float64[n, V], within 1e-9."""
@@ -411,15 +407,16 @@ class ExponentialColumns:
         near, out = np.empty(words), np.empty(words)
         squared_distances(flat, size, output, flat, 0, words, near)
         _fixed_column(near, sampler.log_normaliser, step, cut, out)
-        return np.asarray(self._with_kept(out[None], np.array([output], np.int32))[0], np.float64)
+        return np.asarray(self._with_kept(out[None], np.array([output], np.int32))[0])
 
-    def _with_kept(self, found: F64, outputs: Ids) -> F64:
-        """Take in that some words are released as they are: float64[n, V]."""
+    def _with_kept(self, found: Any, outputs: Ids) -> Any:
+        """Take in that a word that is no output comes out of itself alone, where it is kept: float32 or float64 [n, V]."""
         if self._is_restricted:
-            found *= 1.0 - self.kept
+            kept = self.kept.astype(found.dtype)
+            found *= 1.0 - kept
             alone = np.flatnonzero(~np.isin(outputs, self.sampler.outputs))
             found[alone] = 0.0
-            found[alone, outputs[alone]] = self.kept[outputs[alone]]
+            found[alone, outputs[alone]] = kept[outputs[alone]]
         return found
 
     @cached_property

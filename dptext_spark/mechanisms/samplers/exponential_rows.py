@@ -26,9 +26,8 @@ from dptext_spark.runtime.jit import Int, compiled, inlined
 
 TURN = 4  # words that the laws take in turn
 BINS = 2048  # of the search for the nearest outputs
-REJECTED = (
-    1.0 / 32.0
-)  # rounds go on until at most this share of the draws from the tail is rejected in all of them
+# Rounds go on until at most this share of the draws from the tail is rejected in all of them.
+REJECTED = 1.0 / 32.0
 NEVER = 2.0**-64  # a probability that no longer matters
 MARGIN = 1e-9
 _TOTAL = np.uint64(TOTAL)
@@ -324,20 +323,5 @@ def log_normalisers(vectors: F32, outputs: Ids, step: float, radius: float) -> F
         step: ε/2.
         radius: γ, at most 43/step.
     """
-    words, size = vectors.shape
-    logs, least = np.empty((1, words)), np.empty((1, words))
-    steps, radii = np.array([step]), np.array([radius])
-    flat = np.ascontiguousarray(vectors).reshape(-1)
-    others = flat if len(outputs) == words else np.ascontiguousarray(vectors[outputs]).reshape(-1)
-    everything = np.arange(words, dtype=np.int32)
-
-    def add(first: int) -> None:
-        some = everything[first : first + WORDS]
-        away = np.empty((len(some), len(outputs)))
-        measure(flat, others, size, some, away)
-        sums(away, some, steps, radii, logs, least)
-
-    with ThreadPoolExecutor(os.cpu_count()) as threads:
-        for _ in threads.map(add, range(0, words, WORDS)):
-            pass
-    return np.asarray(logs[0], np.float64)
+    nobody, none_kept = np.empty(0, np.int32), np.zeros(len(vectors))
+    return compile_rows(vectors, outputs, [(step, radius)], none_kept, 1, nobody)[0].log_normaliser

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from dptext_spark.arrays import F64, I64, U8, U32, U64, Ids, read_only
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.prior import PairModel
-from dptext_spark.mechanisms.base import DECIDES, NO_WORD, PREVIOUS, TOTAL, Inputs, Law, Laws, Sampler
+from dptext_spark.mechanisms.base import DECIDES, NO_WORD, PREVIOUS, Inputs, Law, Laws, Sampler
 from dptext_spark.mechanisms.numerics.elementary import exponentials
 from dptext_spark.mechanisms.numerics.matrices import in_threads
 from dptext_spark.mechanisms.samplers.pair_table import (
@@ -396,7 +396,7 @@ class FluentSampler(Sampler):
         """
         if before is None:
             found = self.laws(np.array([word_id], np.int32))
-            return Law(found.ids, found.weight, found.weight.astype(np.float64) / TOTAL)
+            return Law.of(found.ids, found.weight)
         sums = np.zeros(self.sets.shape[1], np.uint64)
         count = int(_weigh(self.tables, word_id, before, sums))
         weight = np.diff(sums[:count], prepend=np.uint64(0))

@@ -255,7 +255,7 @@ class OrderingSampler(Sampler):
         """Return the law of a word: how many of the 2^63 numbers give each output."""
         weight = np.zeros(len(self.place), np.uint64)
         _count(self.place, self.order, self.edges, self.start, self.width, *self._shares(), word_id, weight)
-        return Law(np.arange(len(weight), dtype=np.int32), weight, weight.astype(np.float64) / TOTAL)
+        return Law.of(np.arange(len(weight), dtype=np.int32), weight)
 
     def law_bytes(self) -> int:
         """Return what a law over the lexicon takes while it is made."""
@@ -407,18 +407,15 @@ class OrderingColumns:
 
     def __call__(self, outputs: Ids) -> F32:
         """Return P(u|w) of some outputs u over all words w: float32[n, V]."""
-        sampler, words = self.sampler, len(self.sampler.place)
-        found = np.zeros((len(outputs), words), np.float32)
-        _of_lists(
-            sampler.place, sampler.edges, sampler.start, sampler.width, outputs, np.empty(words), np.empty(words, np.int64),
-            found,
-        )  # fmt: skip
-        return found
+        return self._over_words(outputs, np.float32)
 
     def precise(self, outputs: Ids) -> F64:
         """Return P(u|w) of some outputs u over all words w, as :meth:`fixed` does: float64[n, V]."""
+        return self._over_words(outputs, np.float64)
+
+    def _over_words(self, outputs: Ids, kind: Any) -> Any:
         sampler, words = self.sampler, len(self.sampler.place)
-        found = np.zeros((len(outputs), words))
+        found = np.zeros((len(outputs), words), kind)
         _of_lists(
             sampler.place, sampler.edges, sampler.start, sampler.width, outputs, np.empty(words), np.empty(words, np.int64),
             found,

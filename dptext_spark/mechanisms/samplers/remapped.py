@@ -17,13 +17,12 @@ import numpy.typing as npt
 
 from dptext_spark.arrays import F32, F64, I64, U64, Ids
 from dptext_spark.guarantee import Guarantee
-from dptext_spark.mechanisms.base import TOTAL, Law, LawColumns, Laws, Sampler
+from dptext_spark.mechanisms.base import Law, LawColumns, Laws, Sampler
 from dptext_spark.mechanisms.samplers.table import (
     TableSampler,
     draw_all,
     laws_of,
     merged,
-    read_row,
 )
 from dptext_spark.mechanisms.summary import Summary
 from dptext_spark.randomness.draws import Draws
@@ -71,7 +70,7 @@ class RemappedSampler(Sampler):
         law = self.inner.law(word_id)
         assert law is not None
         found = merged(Laws(np.array([0, len(law.ids)]), law.ids, law.weight), self.table)
-        return Law(found.ids, found.weight, found.weight.astype(np.float64) / TOTAL)
+        return Law.of(found.ids, found.weight)
 
     def laws(self, words: Ids) -> Laws:
         """Return the laws of int32[n] words."""
@@ -131,8 +130,8 @@ class RemappedTable(RemappedSampler):
 
     def law(self, word_id: int) -> Law:
         """Return the law of a word, read off its alias row."""
-        ids, weight = read_row(self.cells[word_id])
-        return Law(ids, weight, weight.astype(np.float64) / TOTAL)
+        laws = laws_of(self.cells[word_id : word_id + 1])
+        return Law.of(laws.ids, laws.weight)
 
     def laws(self, words: Ids) -> Laws:
         """Return the laws of int32[n] words, read off their alias rows."""

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from dptext_spark.arrays import F64, I64, U64, Ids
+from dptext_spark.arrays import F64, U64, Ids
 from dptext_spark.errors import SettingsError
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.mechanisms.base import DECIDES, TOTAL, Law, Laws, Sampler
@@ -116,39 +116,6 @@ def draw_all(cells: Any, bits: Int, ids: Any, numbers: Any, out: Any) -> None:
         out[i] = alias_draw(cells, bits, ids[i], numbers[i])
 
 
-def read_row(row: U64) -> tuple[Ids, U64]:
-    """Return what an alias row uint64[2^m, 2] draws: (ids int32[k] ascending, weights uint64[k] that sum to 2^63)."""
-    capacity = np.uint64(TOTAL // len(row))
-    outputs = np.concatenate([row[:, 1] & np.uint64(0xFFFFFFFF), row[:, 1] >> np.uint64(32)]).astype(np.int32)
-    parts = np.concatenate([row[:, 0], capacity - row[:, 0]])
-    ids, where = np.unique(outputs, return_inverse=True)
-    weight = np.zeros(len(ids), np.uint64)
-    np.add.at(weight, where.reshape(-1), parts)
-    return ids[weight > 0], weight[weight > 0]
-
-
-def read_rows(
-    cells: U64,
-) -> tuple[I64, Ids, U64]:
-    """Read alias rows uint64[n, 2^m, 2], as :func:`read_row` does, all at once.
-
-    Returns:
-        (row int64[k] ascending, output int32[k] ascending within a row, weight uint64[k] out of 2^63, none of them 0).
-    """
-    words, slots = cells.shape[:2]
-    capacity = np.uint64(TOTAL // slots)
-    outputs = np.concatenate([cells[:, :, 1] & _LOWER, cells[:, :, 1] >> _SHIFT], axis=1)
-    parts = np.concatenate([cells[:, :, 0], capacity - cells[:, :, 0]], axis=1)
-    order = np.argsort(outputs, axis=1, kind="stable")
-    # A row and an output in one number, so that runs of equal ones are the entries.
-    keys = np.take_along_axis(outputs, order, 1) | (np.arange(words, dtype=np.uint64)[:, None] << _SHIFT)
-    parts, keys = np.take_along_axis(parts, order, 1).reshape(-1), keys.reshape(-1)
-    heads = np.flatnonzero(np.append(np.ones(min(1, len(keys)), np.bool_), keys[1:] != keys[:-1]))
-    weight = np.add.reduceat(parts, heads) if len(heads) else parts
-    keys, weight = keys[heads][weight > 0], weight[weight > 0]
-    return (keys >> _SHIFT).astype(np.int64), (keys & _LOWER).astype(np.int32), weight
-
-
 @compiled
 def _merge(starts: Any, ids: Any, weight: Any, table: Any, at: Any, out_ids: Any, out_weight: Any) -> None:
     """Add up the weights of outputs that get one name, row by row.
@@ -193,7 +160,7 @@ def merged(laws: Laws, table: Ids) -> Laws:
 
 
 def laws_of(cells: U64) -> Laws:
-    """Return the laws of all words of alias rows uint64[n, 2^m, 2]."""
+    """Return what each of some alias rows uint64[n, 2^m, 2] draws; no weight is 0."""
     words, slots = cells.shape[:2]
     outputs = np.stack([cells[:, :, 1] & _LOWER, cells[:, :, 1] >> _SHIFT], axis=2).astype(np.int32)
     parts = np.stack([cells[:, :, 0], np.uint64(TOTAL // slots) - cells[:, :, 0]], axis=2)
@@ -281,13 +248,12 @@ class TableSampler(Sampler):
 
     def law(self, word_id: int) -> Law:
         """Return the law of a word, read off its alias row."""
-        ids, weight = read_row(self.cells[word_id])
-        return Law(ids, weight, weight.astype(np.float64) / TOTAL)
+        laws = laws_of(self.cells[word_id : word_id + 1])
+        return Law.of(laws.ids, laws.weight)
 
     def laws(self, words: Ids) -> Laws:
         """Return the laws of int32[n] words, read off their alias rows."""
-        row, ids, weight = read_rows(self.cells[words])
-        return Laws(np.append(0, np.cumsum(np.bincount(row, minlength=len(words)))), ids, weight)
+        return laws_of(self.cells[words])
 
     def groups(self) -> Ids | None:
         """Return which words have the same possible outputs: int32[V], the first word of each set."""

@@ -15,7 +15,7 @@ import pytest
 from dptext_spark.mechanisms.samplers import ExponentialSampler, exponential
 from dptext_spark.mechanisms.samplers.exponential import bound_up
 from dptext_spark.mechanisms.samplers.exponential_tail import acceptance
-from dptext_spark.mechanisms.samplers.table import read_row
+from dptext_spark.mechanisms.samplers.table import laws_of
 from dptext_spark.randomness.draws import Draws
 from tests.core.mechanisms import plain_whole as plain
 
@@ -57,12 +57,12 @@ def entrance(made: ExponentialSampler, word: int) -> int:
 
 
 def enters(made: ExponentialSampler) -> list[int]:
-    return [w for w in range(len(made.level)) if (read_row(made.cells[w])[0] == len(made.level)).any()]
+    return [w for w in range(len(made.level)) if (laws_of(made.cells[[w]]).ids == len(made.level)).any()]
 
 
 def exact_law(made: ExponentialSampler, word: int) -> dict[int, Fraction]:
     """The law as it is drawn, every step counted; how a proposal is decided is found by asking, not by a formula."""
-    ids, weight = read_row(made.cells[word])
+    _, ids, weight = laws_of(made.cells[[word]])
     row = {int(u): Fraction(int(w), 2**63) for u, w in zip(ids, weight, strict=True)}
     entered = row.pop(len(made.level), Fraction(0))
     n, rounds, door = len(made.outputs), int(made.rounds[word]), entrance(made, word)
@@ -207,7 +207,7 @@ class TestSampling:
         """Draws that were rejected in every round, counted beside those that were not: a binomial of the stated rate."""
         made = ExponentialSampler.of(plain.gaussian(60, 6), 4.0, slots=16)
         w, n = 3, 400_000
-        ids, weight = read_row(made.cells[w])
+        _, ids, weight = laws_of(made.cells[[w]])
         blocks = np.arange(2 * n, dtype=np.uint64).reshape(n, 2)
         draws = Draws(bytes(32), blocks)
         out = made.sample(np.full(n, w, np.int32), draws)
