@@ -24,7 +24,8 @@ number; the bound is for noise in real numbers.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from abc import abstractmethod
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -41,8 +42,54 @@ from dptext_spark.mechanisms.samplers.noise import FLOATING_POINT, NoiseSampler,
 from dptext_spark.mechanisms.summary import Ends
 
 
+class RadialNoise(Mechanism):
+    """A mechanism that adds noise with density ∝ exp(-ε|z|) to a vector, or with the norm of M in place of |z|."""
+
+    sampler: ClassVar[type[Sampler]] = NoiseSampler
+
+    search: Search
+
+    @abstractmethod
+    def guarantee(self) -> Guarantee:
+        """Return what holds for one draw."""
+
+    def add(
+        self,
+        vectors: F32,
+        summary: NoiseSummary | None = None,
+        *,
+        lam: float | None = None,
+        second: float | None = None,
+    ) -> NoiseSampler:
+        """Return the sampler that adds noise to vectors, float32[V, d], and snaps to the nearest of them.
+
+        Args:
+            vectors: float32[V, d].
+            summary: public figures; those of the noise are added.
+            lam: λ of M; None for the Euclidean norm.
+            second: t of Vickrey, in [0, 1]; None: the nearest word comes out.
+
+        Raises:
+            SettingsError: ε is so small that float64 does not hold the noise.
+        """
+        summary, root = summary or NoiseSummary(), None
+        if lam is not None:
+            root, values = noise_matrix(vectors, lam)
+            summary = replace(summary, eigenvalues=values)
+        return NoiseSampler.of(
+            vectors,
+            vectors,
+            *radial_noise(self.epsilon, vectors.shape[1]),
+            self.guarantee(),
+            summary,
+            matrix=root,
+            second=second,
+            search=self.search,
+        )
+
+
 @dataclass(frozen=True)
-class MVC(Mechanism):
+class MVC(RadialNoise):
     """The parameters of calibrated multivariate noise.
 
     Examples:
@@ -56,7 +103,6 @@ class MVC(Mechanism):
         "Feyisetan et al. 2020, Privacy- and Utility-Preserving Textual Analysis via Calibrated Multivariate Perturbations"
     )
     protects: ClassVar[str] = "metric DP: ε times the Euclidean distance between the vectors of two words"
-    sampler: ClassVar[type[Sampler]] = NoiseSampler
 
     epsilon: float = number(
         10.0,
@@ -66,19 +112,8 @@ class MVC(Mechanism):
     search: Search = search_choice()
 
     def compile(self, lexicon: Lexicon) -> NoiseSampler:
-        """Return the sampler; the lexicon's own metric is not used.
-
-        Raises:
-            SettingsError: ε is so small that float64 does not hold the noise.
-        """
-        return NoiseSampler.of(
-            lexicon.vectors,
-            lexicon.vectors,
-            *radial_noise(self.epsilon, lexicon.dimensions),
-            self.guarantee(),
-            NoiseSummary(),
-            search=self.search,
-        )
+        """Return the sampler; the lexicon's own metric is not used."""
+        return self.add(lexicon.vectors)
 
     def guarantee(self) -> Guarantee:
         """Return what holds for one draw."""
@@ -105,7 +140,7 @@ def lam_number(of: str = "") -> Any:
 
 
 @dataclass(frozen=True)
-class Mahalanobis(Mechanism):
+class Mahalanobis(RadialNoise):
     """The parameters of Mahalanobis noise.
 
     Examples:
@@ -121,7 +156,6 @@ class Mahalanobis(Mechanism):
     protects: ClassVar[str] = (
         "metric DP: ε times the regularized Mahalanobis distance between the vectors of two words"
     )
-    sampler: ClassVar[type[Sampler]] = NoiseSampler
 
     epsilon: float = number(
         10.0, "ε per unit of Mahalanobis distance between word vectors.", least=LEAST_EPSILON
@@ -130,18 +164,8 @@ class Mahalanobis(Mechanism):
     search: Search = search_choice()
 
     def compile(self, lexicon: Lexicon) -> NoiseSampler:
-        """Return the sampler; the lexicon's own metric is not used.
-
-        Raises:
-            SettingsError: ε is so small that float64 does not hold the noise.
-        """
-        vectors = lexicon.vectors
-        root, values = noise_matrix(vectors, self.lam)
-        summary = NoiseSummary(eigenvalues=values)
-        noise = radial_noise(self.epsilon, lexicon.dimensions)
-        return NoiseSampler.of(
-            vectors, vectors, *noise, self.guarantee(), summary, matrix=root, search=self.search
-        )
+        """Return the sampler; the lexicon's own metric is not used."""
+        return self.add(lexicon.vectors, lam=self.lam)
 
     def guarantee(self) -> Guarantee:
         """Return what holds for one draw."""

@@ -20,8 +20,7 @@ from dptext_spark.arrays import F32, F64, U64
 from dptext_spark.errors import SettingsError
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
-from dptext_spark.mechanisms.base import Mechanism, Sampler
-from dptext_spark.mechanisms.mvc import metric_guarantee, radial_noise
+from dptext_spark.mechanisms.mvc import RadialNoise, metric_guarantee
 from dptext_spark.mechanisms.numerics.elementary import normal_quantile
 from dptext_spark.mechanisms.numerics.matrices import transform
 from dptext_spark.mechanisms.parameters import LEAST_EPSILON, integer, number
@@ -35,7 +34,7 @@ ROWS = 4096  # words projected at once
 
 
 @dataclass(frozen=True)
-class Projection(Mechanism):
+class Projection(RadialNoise):
     """The parameters of the random projection.
 
     Examples:
@@ -49,7 +48,6 @@ class Projection(Mechanism):
     protects: ClassVar[str] = (
         "metric DP: ε times the Euclidean distance between the projected vectors of two words"
     )
-    sampler: ClassVar[type[Sampler]] = NoiseSampler
 
     epsilon: float = number(
         10.0,
@@ -66,8 +64,7 @@ class Projection(Mechanism):
         """Return the sampler; the lexicon's own metric is not used.
 
         Raises:
-            SettingsError: m is larger than the lexicon's dimension; ε is so small that float64 does not hold the
-                noise; a projected vector overflows float32.
+            SettingsError: m is larger than the lexicon's dimension, or a projected vector overflows float32.
         """
         assert self.m is not None
         if self.m > lexicon.dimensions:
@@ -76,9 +73,7 @@ class Projection(Mechanism):
                 f"valid: an integer from 1 to {min(lexicon.dimensions, MOST)}."
             )
         projected = project(lexicon.vectors, self.m, self.seed)
-        summary = NoiseSummary(seed=self.seed, projected_from=lexicon.dimensions)
-        noise = radial_noise(self.epsilon, self.m)
-        return NoiseSampler.of(projected, projected, *noise, self.guarantee(), summary, search=self.search)
+        return self.add(projected, NoiseSummary(seed=self.seed, projected_from=lexicon.dimensions))
 
     def guarantee(self) -> Guarantee:
         """Return what holds for one draw."""

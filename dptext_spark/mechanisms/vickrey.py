@@ -22,18 +22,17 @@ from dptext_spark.arrays import F32, F64, Ids
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.neighbors import nearest, nearest_in
-from dptext_spark.mechanisms.base import Mechanism, Sampler
-from dptext_spark.mechanisms.mvc import MVC, lam_number, mahalanobis_guarantee, noise_matrix, radial_noise
+from dptext_spark.mechanisms.mvc import MVC, RadialNoise, lam_number, mahalanobis_guarantee
 from dptext_spark.mechanisms.numerics.matrices import pair_distances
 from dptext_spark.mechanisms.parameters import LEAST_EPSILON, choice, number
 from dptext_spark.mechanisms.samplers.approximate import Search, search_choice
-from dptext_spark.mechanisms.samplers.noise import NoiseSampler, NoiseSummary
+from dptext_spark.mechanisms.samplers.noise import NoiseSampler
 
 Noise = Literal["mvc", "mahalanobis"]
 
 
 @dataclass(frozen=True)
-class Vickrey(Mechanism):
+class Vickrey(RadialNoise):
     """The parameters of Vickrey.
 
     Examples:
@@ -47,7 +46,6 @@ class Vickrey(Mechanism):
     protects: ClassVar[str] = (
         "metric DP: ε times the distance between the vectors of two words (Euclidean or Mahalanobis)"
     )
-    sampler: ClassVar[type[Sampler]] = NoiseSampler
 
     epsilon: float = number(
         10.0,
@@ -60,28 +58,9 @@ class Vickrey(Mechanism):
     search: Search = search_choice()
 
     def compile(self, lexicon: Lexicon) -> NoiseSampler:
-        """Return the sampler; the lexicon's own metric is not used.
-
-        Raises:
-            SettingsError: ε is so small that float64 does not hold the noise.
-        """
-        vectors = lexicon.vectors
-        root: F64 | None = None
-        summary = NoiseSummary()
-        if self.noise == "mahalanobis":
-            root, values = noise_matrix(vectors, self.lam)
-            summary = NoiseSummary(eigenvalues=values)
-        noise = radial_noise(self.epsilon, lexicon.dimensions)
-        return NoiseSampler.of(
-            vectors,
-            vectors,
-            *noise,
-            self.guarantee(),
-            summary,
-            matrix=root,
-            second=float(self.t),
-            search=self.search,
-        )
+        """Return the sampler; the lexicon's own metric is not used."""
+        lam = self.lam if self.noise == "mahalanobis" else None
+        return self.add(lexicon.vectors, lam=lam, second=float(self.t))
 
     def guarantee(self) -> Guarantee:
         """Return what holds for one draw: what holds for the noise."""
