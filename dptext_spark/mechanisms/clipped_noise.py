@@ -76,6 +76,10 @@ class Additive(Mechanism):
                 f"mechanism.delta: {delta!r} given, but `calibration: published` takes none; valid: leave it out."
             )
 
+    def published_scale(self, dimensions: int) -> float:
+        """Return b = 2√d·C/ε."""
+        return scale_of(2.0 * math.sqrt(dimensions) * self.clip, self.epsilon, self.epsilon)
+
     def add(
         self,
         lexicon: Lexicon,
@@ -218,12 +222,8 @@ class Laplace(Additive):
     search: Search = search_choice()
 
     def compile(self, lexicon: Lexicon) -> NoiseSampler:
-        """Return the sampler; the lexicon's own metric is not used.
-
-        Raises:
-            SettingsError: the scale of the noise is out of the range of float64.
-        """
-        scale = scale_of(2.0 * math.sqrt(lexicon.dimensions) * self.clip, self.epsilon, self.epsilon)
+        """Return the sampler; the lexicon's own metric is not used."""
+        scale = self.published_scale(lexicon.dimensions)
         summary = NoiseSummary(variance=2.0 * scale * scale)
         return self.add(lexicon, "laplace", (scale,), guarantee_between_all(self.epsilon), summary)
 
@@ -260,20 +260,15 @@ class Gaussian(Additive):
     search: Search = search_choice()
 
     def compile(self, lexicon: Lexicon) -> NoiseSampler:
-        """Return the sampler; the lexicon's own metric is not used.
-
-        Raises:
-            SettingsError: the scale of the noise is out of the range of float64.
-        """
+        """Return the sampler; the lexicon's own metric is not used."""
         if self.calibration == "analytic":
             delta = DELTA if self.delta is None else self.delta
             scale = scale_of(2.0 * self.clip, largest_ratio(self.epsilon, delta), self.epsilon)
             which = ""
         else:
-            scale = scale_of(2.0 * math.sqrt(lexicon.dimensions) * self.clip, self.epsilon, self.epsilon)
-            delta = upwards(
-                gaussian_delta(self.epsilon, upwards(self.epsilon / math.sqrt(lexicon.dimensions)))
-            )
+            size = lexicon.dimensions
+            scale = self.published_scale(size)
+            delta = upwards(gaussian_delta(self.epsilon, upwards(self.epsilon / math.sqrt(size))))
             which = " The published scale names no δ; this is the one that it has."
         guarantee = guarantee_between_all(self.epsilon, delta, which)
         summary = NoiseSummary(variance=scale * scale, calibration=self.calibration)

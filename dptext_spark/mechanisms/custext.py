@@ -211,19 +211,16 @@ class CusText(Remappable):
         return replace(self, fluent=False)
 
     def compile(self, lexicon: Lexicon) -> Any:
-        """Return the sampler.
+        """Return the sampler; the lexicon's own metric is not used, the mechanism names one."""
+        return self.over_epsilons(lexicon)(self.epsilon)
 
-        Args:
-            lexicon: V words; its own metric is not used, the mechanism names one.
+    def over_epsilons(self, *lexicons: Lexicon) -> Callable[[float], Any]:
+        """Return what compiles at another ε, with the output sets searched and scored once.
 
         Raises:
             SettingsError: K is larger than the lexicon, its last set would hold more words than a law can, or fluent draws are
                 asked for and the lexicon's prior has no pairs.
         """
-        return self.over_epsilons(lexicon)(self.epsilon)
-
-    def over_epsilons(self, *lexicons: Lexicon) -> Callable[[float], Any]:
-        """Return what compiles at another ε, with the output sets searched and scored once."""
         (lexicon,) = lexicons
         if self.k > len(lexicon):
             raise SettingsError(

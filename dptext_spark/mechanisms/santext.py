@@ -143,31 +143,18 @@ class SanText(Remappable):
         super().__post_init__()
 
     def compile(self, lexicon: Lexicon) -> Any:
-        """Return the sampler.
-
-        Args:
-            lexicon: V words; its own metric is not used.
-
-        Raises:
-            SettingsError: a sensitive word is not in the lexicon, or fewer than two are left.
-        """
-        return released(self, self._drawn(lexicon), lexicon)
-
-    def _drawn(self, lexicon: Lexicon) -> ExponentialSampler:
-        """Return the sampler of what is drawn."""
-        if self.sensitive == "none":
-            return calibrated_whole(lexicon.vectors, self.epsilon, self.calibration)
-        outputs = sensitive_ids(self.sensitive, lexicon)
-        if len(outputs) == len(lexicon):
-            return calibrated_whole(lexicon.vectors, self.epsilon, self.calibration)
-        return calibrated_whole(
-            lexicon.vectors,
-            self.epsilon,
-            self.calibration,
-            outputs=outputs,
-            keep=1.0 - self.p,
-            note=self._note(len(outputs), len(lexicon)),
-        )
+        """Return the sampler; the lexicon's own metric is not used."""
+        restricted: dict[str, Any] = {}
+        if self.sensitive != "none":
+            outputs, words = sensitive_ids(self.sensitive, lexicon), len(lexicon)
+            if len(outputs) < words:
+                restricted = {
+                    "outputs": outputs,
+                    "keep": 1.0 - self.p,
+                    "note": self._note(len(outputs), words),
+                }
+        drawn = calibrated_whole(lexicon.vectors, self.epsilon, self.calibration, **restricted)
+        return released(self, drawn, lexicon)
 
     def remapped(self, sampler: Sampler, table: Ids, prior: str, rows: Laws | None = None) -> RemappedSampler:
         """Say of words that are not sensitive what holds of them after the remap: some may then come of others, too."""

@@ -13,6 +13,7 @@ V·(1-β)/β below 10^12; the law is rounded to integers, and by how much is sta
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 from dptext_spark.lexicon.lexicon import Lexicon
@@ -66,18 +67,10 @@ class TEM(Remappable):
         return 2.0 / (epsilon or self.epsilon) * logarithm((1.0 - self.beta) * (words - 1) / self.beta)
 
     def compile(self, lexicon: Lexicon) -> Any:
-        """Return the sampler.
-
-        Args:
-            lexicon: V words; its own metric is not used.
-        """
-        made = calibrated_whole(
-            lexicon.vectors,
-            self.epsilon,
-            self.calibration,
-            radius=lambda epsilon: self.radius(len(lexicon), epsilon),
-        )
-        return released(self, made, lexicon)
+        """Return the sampler; the lexicon's own metric is not used."""
+        radius = partial(self.radius, len(lexicon))
+        drawn = calibrated_whole(lexicon.vectors, self.epsilon, self.calibration, radius=radius)
+        return released(self, drawn, lexicon)
 
     def by_distance(self, words: int) -> tuple[float, float] | None:
         """Return (ε, γ) of what is drawn, as published."""

@@ -115,28 +115,16 @@ class TruncatedGumbel(Mechanism):
     )
 
     def compile(self, lexicon: Lexicon) -> SelectionSampler:
-        """Return the sampler.
-
-        Args:
-            lexicon: V words; its own metric is not used, distances are Euclidean.
-
-        Raises:
-            SettingsError: ε is not above the floor of this lexicon; every word has the same vector.
-        """
+        """Return the sampler; the lexicon's own metric is not used, distances are Euclidean."""
         return self._sampler(_Ranked.of(lexicon))
 
     def over_epsilons(self, *lexicons: Lexicon) -> Callable[[float], SelectionSampler]:
-        """Return what compiles it at another ε; the ranks and distances are found once.
-
-        Raises:
-            SettingsError: every word has the same vector; from what is returned, ε is not above the floor of this lexicon.
-        """
+        """Return what compiles it at another ε; the ranks and distances are found once."""
         ranked = _Ranked.of(lexicons[0])
         return lambda epsilon: replace(self, epsilon=epsilon)._sampler(ranked)
 
     def _sampler(self, ranked: _Ranked) -> SelectionSampler:
-        words, rate, weights = ranked.words, ranked.rate, ranked.weights
-        smallest, largest, pair = ranked.smallest, ranked.largest, ranked.pair
+        words, equal, rate, weights, near, distance, smallest, largest, pair = ranked
         floor = (5.0 + 2.0 * rate) / smallest
         a = (self.epsilon - 2.0 * (1.0 + rate) / smallest) / 3.0
         admissible = self.epsilon > floor and a * smallest > 1.0
@@ -149,7 +137,7 @@ class TruncatedGumbel(Mechanism):
         end = _interval(a, smallest, largest) / 2.0
         summary = SelectionSummary(
             words=words,
-            equal_vectors=ranked.equal,
+            equal_vectors=equal,
             candidates=len(weights),
             smallest_distance=smallest,
             largest_distance=largest,
@@ -160,9 +148,8 @@ class TruncatedGumbel(Mechanism):
         )
         noise = np.array([largest, end])
         cumulative = np.cumsum(np.array(weights, np.uint64), dtype=np.uint64)
-        return SelectionSampler(
-            ranked.near, ranked.distance, cumulative, noise, self._guarantee(pair, admissible, floor), summary
-        )
+        guarantee = self._guarantee(pair, admissible, floor)
+        return SelectionSampler(near, distance, cumulative, noise, guarantee, summary)
 
     def _guarantee(self, pair: WorstPair, admissible: bool, floor: float) -> Guarantee:
         epsilon, wanted = float(self.epsilon), float(self.epsilon) * pair.distance

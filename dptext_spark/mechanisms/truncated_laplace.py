@@ -43,7 +43,6 @@ from dptext_spark.mechanisms.clipped_noise import (
     delta_number,
     epsilon_number,
     guarantee_between_all,
-    scale_of,
     snap_choice,
     upwards,
 )
@@ -90,14 +89,10 @@ class TruncatedLaplace(Additive):
     search: Search = search_choice()
 
     def compile(self, lexicon: Lexicon) -> NoiseSampler:
-        """Return the sampler; the lexicon's own metric is not used.
-
-        Raises:
-            SettingsError: the noise is out of the range of float64, or the published calibration is not defined.
-        """
+        """Return the sampler; the lexicon's own metric is not used."""
         size = lexicon.dimensions
         padded, delta = self._claimed(size)
-        scale = scale_of(2.0 * math.sqrt(padded) * self.clip, self.epsilon, self.epsilon)
+        scale = self.published_scale(padded)
         if self.calibration == "verified":
             end = upwards(reach(self.epsilon / math.sqrt(size), size, delta))
         else:
