@@ -9,7 +9,6 @@ from collections.abc import Iterable
 from typing import Any, Literal, get_args
 
 import numpy as np
-import numpy.typing as npt
 
 from dptext_spark.arrays import F32, Ids
 from dptext_spark.lexicon.neighbors import Metric, nearest, nearest_in
@@ -130,19 +129,15 @@ def mapping_summary(sets: Ids, of_word: Ids) -> TableSummary:
     possible = per_output > 0
     reachable = per_output[possible]
 
-    def quantiles(values: npt.NDArray[Any]) -> Quantiles:
-        low, middle, high = np.quantile(values, [0.0, 0.5, 1.0])
-        return Quantiles(float(low), float(high), float(middle), float(values.mean()))
-
     return TableSummary(
         words=words,
         sets=int((inputs > 0).sum()),
         type_share=shares,
         alone_share=float(alone.mean()),
-        set_size=quantiles(outputs[inputs > 0]),
-        class_size=quantiles(inputs[inputs > 0]),
-        class_size_of_words=quantiles(inputs[of_word]),
-        inputs_per_output=quantiles(reachable),
+        set_size=Quantiles.of(outputs[inputs > 0]),
+        class_size=Quantiles.of(inputs[inputs > 0]),
+        class_size_of_words=Quantiles.of(inputs[of_word]),
+        inputs_per_output=Quantiles.of(reachable),
         one_input_share=float((reachable == 1).mean()),
         ruled_out_bits=float((drawn[possible] * np.log2(words / reachable)).sum() / words),
     )

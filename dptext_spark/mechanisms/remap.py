@@ -423,8 +423,8 @@ def _of_table(summary: TableSummary, found: Laws) -> TableSummary:
     ruled_out, told = bits_told([found], words)
     return replace(
         summary,
-        set_size=_quantiles(np.diff(found.starts)),
-        inputs_per_output=_quantiles(reachable),
+        set_size=Quantiles.of(np.diff(found.starts)),
+        inputs_per_output=Quantiles.of(reachable),
         one_input_share=float((reachable == 1).mean()),
         ruled_out_bits=ruled_out,
         told_bits=told,
@@ -440,9 +440,4 @@ def _of_formula(made: RemappedSampler) -> Summary:
     assert isinstance(made.inner, ExponentialSampler)
     found = made.unchanged(np.asarray(made.inner.outputs, np.int32))
     assert found is not None
-    return replace(summary, unchanged=_quantiles(found[0]))
-
-
-def _quantiles(values: Any) -> Quantiles:
-    low, middle, high = (float(one) for one in np.quantile(values, [0.0, 0.5, 1.0]))
-    return Quantiles(low, high, middle, float(np.mean(values)))
+    return replace(summary, unchanged=Quantiles.of(found[0]))

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
 
 from dptext_spark.runtime.record import Record
 
@@ -24,6 +27,12 @@ class Quantiles(Ends):
 
     p50: float
     mean: float | None = None
+
+    @classmethod
+    def of(cls, values: npt.NDArray[Any]) -> Quantiles:
+        """Describe some numbers."""
+        low, middle, high = (float(quantile) for quantile in np.quantile(values, [0.0, 0.5, 1.0]))
+        return cls(low, high, middle, float(values.mean()))
 
 
 @dataclass(frozen=True, kw_only=True)

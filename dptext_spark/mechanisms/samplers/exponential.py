@@ -181,13 +181,12 @@ class ExponentialSampler(Sampler):
         step, cut = law
         slack = _slack(float(rows.least.min()), len(vectors))
         likeliest = exponentials(-rows.log_normaliser[released].reshape(-1, 1))
-        low, middle, high = (float(one) for one in np.quantile(likeliest, [0.0, 0.5, 1.0]))
         summary = ExponentialSummary(
             words=len(vectors),
             outputs=len(released),
             cut_off_distance=cut if math.isfinite(cut) else None,
             head=head,
-            unchanged=Quantiles(low, high, middle, float(likeliest.mean())),
+            unchanged=Quantiles.of(likeliest),
             most_rounds=int(rows.rounds.max()),
             rounding=slack,
         )
