@@ -17,7 +17,13 @@ import numpy as np
 
 from dptext_spark.arrays import F32, F64, Ids
 from dptext_spark.mechanisms.numerics.matrices import squared_distances
-from dptext_spark.mechanisms.privacy_loss.loss import LOG_SLACK, Loss, evenly_spaced, internal_epsilon
+from dptext_spark.mechanisms.privacy_loss.loss import (
+    LOG_SLACK,
+    Loss,
+    compared_closely,
+    evenly_spaced,
+    internal_epsilon,
+)
 from dptext_spark.mechanisms.samplers.exponential import ExponentialSampler, cut_off
 from dptext_spark.mechanisms.samplers.exponential_rows import log_normalisers
 from dptext_spark.rounding import digits_up
@@ -26,10 +32,6 @@ from dptext_spark.runtime.progress import Counted
 
 ROWS = 32  # words looked at together, so that a tile of others serves them all from the cache
 TILE = 64
-EVERY, SOME = (
-    96,
-    12,
-)  # laws that are compared output by output: of all words of a small lexicon, of some of a larger one
 SUMS = 1e-9  # relative: room for sums that were added up in another order than those of the rows
 
 
@@ -119,7 +121,7 @@ def by_distance(
         sample: look at pairs among so many words, spread evenly over the lexicon; the rest by the triangle inequality.
     """
     outputs, words = np.asarray(sampler.outputs), len(sampler.level)
-    kept = _kept(sampler)
+    kept = float(sampler.law_columns().kept.max())
     compared = outputs if kept else np.arange(words, dtype=np.int32)
     ids = compared[evenly_spaced(len(compared), sample)]
     vectors, logs = np.asarray(sampler.vectors), np.asarray(sampler.log_normaliser)
@@ -153,15 +155,6 @@ def by_distance(
         additive=2.0 * sampler.slack,
         outside=outside,
     )
-
-
-def _kept(sampler: ExponentialSampler) -> float:
-    """Return how likely a word that cannot come out of others is released as it is."""
-    if len(sampler.outputs) == len(sampler.level):
-        return 0.0
-    word = int(np.setdiff1d(np.arange(len(sampler.level)), sampler.outputs)[0])
-    law = sampler.law(word)
-    return float(law.probability[law.ids == word].sum())
 
 
 def _outside(others: float, kept: float) -> str:
@@ -218,14 +211,13 @@ def _attained(sampler: ExponentialSampler, ids: Ids, pair: tuple[int, int]) -> t
     Over every output, of the pair that the sums say is worst, and of pairs among some words: were another law sampled than
     the one whose sums were compared, this would tell.
     """
-    words = np.unique(np.append(ids[evenly_spaced(len(ids), len(ids) if len(ids) <= EVERY else SOME)], pair))
+    words = np.unique(np.append(compared_closely(ids), pair))
     laws = [sampler.law(int(word)) for word in words]
     probability = np.zeros((len(words), len(sampler.level)))
     for row, law in zip(probability, laws, strict=True):
         row[law.ids] = law.probability
-    with np.errstate(
-        divide="ignore"
-    ):  # what cannot come out: an infinite loss, where the other word leads there
+    # What cannot come out: an infinite loss, where the other word leads there.
+    with np.errstate(divide="ignore"):
         logs = np.log(probability[:, np.asarray(sampler.outputs)])
     flat, size, cut = sampler.vectors.reshape(-1), sampler.vectors.shape[1], float(sampler.figures[1])
     found, worst, gaps = 0.0, pair, np.empty(1)

@@ -34,7 +34,7 @@ import numpy as np
 from dptext_spark.arrays import F64, U64, Ids
 from dptext_spark.mechanisms.base import TOTAL, Law
 from dptext_spark.mechanisms.numerics.matrices import pair_distances
-from dptext_spark.mechanisms.privacy_loss.loss import LOG_SLACK, Loss, evenly_spaced
+from dptext_spark.mechanisms.privacy_loss.loss import LOG_SLACK, Loss, compared_closely, evenly_spaced
 from dptext_spark.mechanisms.remap import telling
 from dptext_spark.mechanisms.samplers.exponential import ExponentialSampler
 from dptext_spark.mechanisms.samplers.noisy_selection import SelectionSampler
@@ -63,8 +63,8 @@ def _steepest(edges: Any, start: Any, width: Any, many: float, first: Int, last:
     at: Int = np.int64(-1)
     for i in range(first, last):
         for j in range(words):
-            here = _share(edges, start, width, i, j) * many
-            there = _share(edges, start, width, i + 1, j) * many
+            here = share(edges, start, width, i, j) * many
+            there = share(edges, start, width, i + 1, j) * many
             ratio = max(
                 (here + _COUNT_ERROR) / (there - _COUNT_ERROR), (there + _COUNT_ERROR) / (here - _COUNT_ERROR)
             )
@@ -74,13 +74,13 @@ def _steepest(edges: Any, start: Any, width: Any, many: float, first: Int, last:
 
 
 @compiled
-def _share(edges: Any, start: Any, width: Any, i: Int, j: Int) -> float:
+def share(edges: Any, start: Any, width: Any, i: Int, j: Int) -> float:
     """Return the probability of position j under position i, as the window says."""
     words = start.shape[0]
     low = start[i] if j == 0 else edges[words - 1 - i + j]
     high = start[i] + width[i] if j == words - 1 else edges[words - i + j]
-    share: float = np.float64(high - low) / np.float64(width[i])
-    return share
+    probability: float = np.float64(high - low) / np.float64(width[i])
+    return probability
 
 
 def by_steps(sampler: OrderingSampler, progress: Counted | None = None, sample: int | None = None) -> Loss:
@@ -257,12 +257,6 @@ def by_rank(sampler: SelectionSampler, words: int) -> Loss:
     )
 
 
-EVERY, SOME = (
-    96,
-    12,
-)  # words whose laws are compared output by output: of a small lexicon all, of a larger one some
-
-
 def by_groups(sampler: RemappedTable) -> Loss:
     """Return the largest loss between words that share an output set of P, exactly, from the integers that are sampled."""
     laws, words = laws_of(sampler.cells), len(sampler.cells)
@@ -306,7 +300,7 @@ def by_bound(sampler: RemappedSampler, before: Loss) -> Loss:
     compared = np.arange(len(sampler.table), dtype=np.int32)
     if isinstance(inner, ExponentialSampler) and inner.keeps:
         compared = np.asarray(inner.outputs, np.int32)
-    some = compared[evenly_spaced(len(compared), len(compared) if len(compared) <= EVERY else SOME)]
+    some = compared_closely(compared)
     if before.worst is not None:
         some = np.unique(np.append(some, before.worst)).astype(np.int32)
     attained, worst = _attained_by_words(sampler, some)

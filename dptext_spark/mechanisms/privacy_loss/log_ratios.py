@@ -34,7 +34,7 @@ import numpy as np
 from dptext_spark.arrays import F64, I32, I64, U32, Ids
 from dptext_spark.mechanisms.base import TOTAL, Sampler
 from dptext_spark.mechanisms.privacy_loss.composition import LEAST, OCTAVES, STEP
-from dptext_spark.mechanisms.privacy_loss.finite import BLOCK, COUNT_ERROR
+from dptext_spark.mechanisms.privacy_loss.finite import BLOCK, COUNT_ERROR, share
 from dptext_spark.mechanisms.privacy_loss.loss import LOG_SLACK, Loss
 from dptext_spark.mechanisms.samplers.exponential import ExponentialSampler
 from dptext_spark.mechanisms.samplers.fluent import FluentSampler
@@ -267,12 +267,8 @@ def _steps(
     for i in range(first, last):
         above, below = 0.0, 0.0
         for j in range(words):
-            low = start[i] if j == 0 else edges[words - 1 - i + j]
-            high = start[i] + width[i] if j == words - 1 else edges[words - i + j]
-            here = np.float64(high - low) / np.float64(width[i]) * many
-            low = start[i + 1] if j == 0 else edges[words - 2 - i + j]
-            high = start[i + 1] + width[i + 1] if j == words - 1 else edges[words - 1 - i + j]
-            there = np.float64(high - low) / np.float64(width[i + 1]) * many
+            here = share(edges, start, width, i, j) * many
+            there = share(edges, start, width, i + 1, j) * many
             above = max(above, (here + error) / (there - error))
             below = max(below, (there + error) / (here - error))
         up, down = np.log(above), np.log(below)

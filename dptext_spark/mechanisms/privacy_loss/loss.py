@@ -22,6 +22,10 @@ from scipy.special import betaincinv
 from dptext_spark.arrays import F64, I32
 from dptext_spark.mechanisms.parameters import choice
 
+EVERY, SOME = (
+    96,
+    12,
+)  # words whose laws are compared output by output: of a small lexicon all, of a larger one some
 # A logarithm of a ratio of two 64-bit integers, taken in float64, errs by less than this.
 LOG_SLACK = 1e-13
 
@@ -31,6 +35,11 @@ def evenly_spaced(count: int, sample: int | None) -> I32:
     if sample is None or sample >= count:
         return np.arange(count, dtype=np.int32)
     return np.unique(np.arange(sample) * (count - 1) // (sample - 1)).astype(np.int32)
+
+
+def compared_closely(words: I32) -> I32:
+    """Return which of some words have their laws compared output by output: all of `EVERY` or fewer, `SOME` of more."""
+    return words[evenly_spaced(len(words), len(words) if len(words) <= EVERY else SOME)]
 
 
 @dataclass(frozen=True)
