@@ -27,9 +27,11 @@ from dptext_spark.arrays import F32, F64, Ids
 from dptext_spark.errors import SettingsError
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
+from dptext_spark.lexicon.neighbors import nearest, nearest_in
 from dptext_spark.mechanisms.base import Mechanism, Sampler
 from dptext_spark.mechanisms.extent import largest_distance, ranks
 from dptext_spark.mechanisms.numerics.elementary import lambert, lambert_real_part, logarithm
+from dptext_spark.mechanisms.numerics.matrices import pair_distances
 from dptext_spark.mechanisms.parameters import LEAST_EPSILON, choice, number
 from dptext_spark.mechanisms.samplers.noisy_selection import (
     SelectionSampler,
@@ -37,7 +39,6 @@ from dptext_spark.mechanisms.samplers.noisy_selection import (
     WorstPair,
     poisson_weights,
 )
-from dptext_spark.mechanisms.vickrey import nearest_other, neighbours_by_place
 from dptext_spark.runtime.jit import Int, compiled
 
 Unsafe = Literal["refuse", "published"]
@@ -168,6 +169,28 @@ class TruncatedGumbel(Mechanism):
         # Where nothing is claimed, nothing may be read out of the status either.
         status: Literal["refuted", "claimed"] = "refuted" if refuted or not admissible else "claimed"
         return Guarantee("metric_dp", epsilon, metric="euclidean", status=status, sentence=sentence)
+
+
+def neighbours_by_place(vectors: F32, count: int) -> tuple[Ids, F64, Ids]:
+    """Return (ids int32[V, K], distances float64[V, K], place int32[V]): words with equal vectors share one row.
+
+    The order is by the distances of :func:`nearest`, the distances are those of the fixed order; the two can differ
+    in their last bits.
+    """
+    words = np.arange(len(vectors), dtype=np.int32)
+    near, measured = nearest(vectors, words, max(2, count), "euclidean")
+    # The nearest other word at distance 0 is the lowest id among the others with this vector.
+    place = np.where(measured[:, 1] == 0, np.minimum(words, near[:, 1]), words).astype(np.int32)
+    near = np.ascontiguousarray(near[place, :count])
+    return near, pair_distances(vectors, place, near), place
+
+
+def nearest_other(vectors: F32, near: Ids, distance: F64, places: Ids) -> tuple[Ids, F64]:
+    """Return (ids int32[p], distances float64[p]): the nearest word with another vector, of each place."""
+    if len(places) == len(vectors) and near.shape[1] > 1:
+        return near[places, 1], distance[places, 1]
+    other = nearest_in(vectors, places, places, 2, "euclidean")[0][:, 1:]
+    return other[:, 0], pair_distances(vectors, places, np.ascontiguousarray(other))[:, 0]
 
 
 @compiled

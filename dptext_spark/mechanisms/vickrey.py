@@ -16,14 +16,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-import numpy as np
-
-from dptext_spark.arrays import F32, F64, Ids
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
-from dptext_spark.lexicon.neighbors import nearest, nearest_in
 from dptext_spark.mechanisms.mvc import MVC, RadialNoise, lam_number, mahalanobis_guarantee
-from dptext_spark.mechanisms.numerics.matrices import pair_distances
 from dptext_spark.mechanisms.parameters import LEAST_EPSILON, choice, number
 from dptext_spark.mechanisms.samplers.approximate import Search, search_choice
 from dptext_spark.mechanisms.samplers.noise import NoiseSampler
@@ -67,25 +62,3 @@ class Vickrey(RadialNoise):
         if self.noise == "mahalanobis":
             return mahalanobis_guarantee(self.epsilon, self.lam)
         return MVC(self.epsilon).guarantee()
-
-
-def neighbours_by_place(vectors: F32, count: int) -> tuple[Ids, F64, Ids]:
-    """Return (ids int32[V, K], distances float64[V, K], place int32[V]): words with equal vectors share one row.
-
-    The order is by the distances of :func:`nearest`, the distances are those of the fixed order; the two can differ
-    in their last bits.
-    """
-    words = np.arange(len(vectors), dtype=np.int32)
-    near, measured = nearest(vectors, words, max(2, count), "euclidean")
-    # The nearest other word at distance 0 is the lowest id among the others with this vector.
-    place = np.where(measured[:, 1] == 0, np.minimum(words, near[:, 1]), words).astype(np.int32)
-    near = np.ascontiguousarray(near[place, :count])
-    return near, pair_distances(vectors, place, near), place
-
-
-def nearest_other(vectors: F32, near: Ids, distance: F64, places: Ids) -> tuple[Ids, F64]:
-    """Return (ids int32[p], distances float64[p]): the nearest word with another vector, of each place."""
-    if len(places) == len(vectors) and near.shape[1] > 1:
-        return near[places, 1], distance[places, 1]
-    other = nearest_in(vectors, places, places, 2, "euclidean")[0][:, 1:]
-    return other[:, 0], pair_distances(vectors, places, np.ascontiguousarray(other))[:, 0]

@@ -12,7 +12,7 @@ import pytest
 from dptext_spark.lexicon.prior import SHIFT, PairModel
 from dptext_spark.mechanisms import CusText
 from dptext_spark.mechanisms.base import NO_WORD, PREVIOUS
-from dptext_spark.mechanisms.samplers import fluent, pair_table, table
+from dptext_spark.mechanisms.samplers import fluent, table
 from dptext_spark.mechanisms.samplers.fluent import FluentSampler, draw_by_depth
 from dptext_spark.mechanisms.samplers.table import TableSummary
 from dptext_spark.randomness.draws import Draws
@@ -27,7 +27,7 @@ def sampler(request: pytest.FixtureRequest) -> FluentSampler:
     """One whose contexts have whole rows, and one whose contexts have hash tables; sets of different sizes."""
     with pytest.MonkeyPatch.context() as patch:
         if request.param == "tables":
-            patch.setattr(pair_table, "MOST_ROWS", 0)
+            patch.setattr(fluent, "MOST_ROWS", 0)
         made: Any = CusText(epsilon=2.0, k=7, mapping="conservative", fluent=True).compile(lexicon_of(40, 3))
     assert (len(made.rows) > 0) == (request.param == "rows")
     assert (len(made.cells) > 0) == (request.param == "tables" or len(made.backoff) > 65)
