@@ -18,8 +18,8 @@ import numpy.typing as npt
 from dptext_spark.arrays import I64
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.guarantee import Guarantee
-from dptext_spark.importance.ranking import Rows, units_of
-from dptext_spark.importance.selection import STATUSES, Importance, Units, common_unit
+from dptext_spark.importance.ranking import Rows
+from dptext_spark.importance.selection import Importance, Levels, Units
 from dptext_spark.mechanisms import Mechanism
 from dptext_spark.mechanisms.base import Sampler
 from dptext_spark.mechanisms.privacy_loss.accountant import DELTA
@@ -30,7 +30,6 @@ from dptext_spark.runtime.record import Json, Record
 from dptext_spark.text.engine import Engine
 from dptext_spark.text.policy import BEYOND_MASK, Policy
 from dptext_spark.text.selection import BEYOND, Texts, TokenSelection
-from dptext_spark.text.tokens import list_words
 
 MOST_WORDS = 100_000  # of a record that are drawn, whatever a law allows
 STEPS = 4  # laws an octave
@@ -95,7 +94,7 @@ def laws_below(epsilon: float) -> tuple[float, ...]:
 
 
 @dataclass(frozen=True, eq=False)
-class BudgetSelector:
+class BudgetSelector(Levels):
     """Chooses the law of each record by how many of its words are drawn.
 
     Attributes:
@@ -121,21 +120,6 @@ class BudgetSelector:
             )
 
     @property
-    def is_complete(self) -> bool:
-        """Whether everything that it chooses by is known: it is."""
-        return True
-
-    @property
-    def is_private(self) -> bool:
-        """Whether it holds counts of the texts that are sanitized: it does not."""
-        return False
-
-    @property
-    def reads_weights(self) -> bool:
-        """Whether it takes weights of words from the user: it does not."""
-        return False
-
-    @property
     def whole_records(self) -> bool:
         """Whether all texts of a record must be known before its first draw, at every level of consistency: they must."""
         return True
@@ -155,10 +139,7 @@ class BudgetSelector:
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return everything that choosing and drawing needs beside the first sampler, by file name."""
-        named: dict[str, npt.NDArray[Any]] = {"budget.most": self.most}
-        for number, sampler in enumerate(self.further, start=1):
-            named |= {f"level{number}.{name}": array for name, array in sampler.arrays().items()}
-        return named
+        return {"budget.most": self.most, **self.level_arrays()}
 
     def bound(self) -> Mapping[str, Json]:
         """Return what decides which law is chosen beside the arrays, JSON-able, for a fingerprint."""
@@ -184,33 +165,15 @@ class BudgetSelector:
         rows = Rows.of(columns)
         if rows.weights is not None:
             raise DataError("weights: given with a budget; valid: none.")
-        words, codes = list_words(engine.of_rows(rows.owners), rows.texts)
-        words = words._replace(records=rows.bounds)
-        bounds, size, distinct = words.record_bounds, int(engine.table.size[0]), consistency == "record"
-        levels = np.empty(len(codes), np.uint8)
-        seen, turn = (np.zeros(size if distinct else 0, np.int64) for _ in range(2))
-        _allot(codes, bounds, self.most, distinct, seen, turn, levels)
-        multiples = np.array(units.multiples, np.int64)
-        spent = units_of(codes, levels, bounds, words.bounds, multiples, size, distinct)
-        return rows.split(words, levels, len(units.multiples), spent)
-
-    def guarantees(self, first: Guarantee) -> tuple[Guarantee, ...]:
-        """Return the guarantee of a draw by each law; `first` is that of the first."""
-        return (first, *(sampler.guarantee for sampler in self.further))
+        listed = rows.listed(engine)
+        levels, distinct = np.empty(len(listed.codes), np.uint8), consistency == "record"
+        seen, turn = (np.zeros(int(engine.table.size[0]) if distinct else 0, np.int64) for _ in range(2))
+        _allot(listed.codes, listed.words.record_bounds, self.most, distinct, seen, turn, levels)
+        return rows.split(listed, levels, units, len(seen))
 
     def guarantee(self, first: Guarantee) -> Guarantee:
         """Return what holds for a drawn word, whatever the law: that of the largest ε."""
-        every = self.guarantees(first)
-        return replace(
-            first,
-            epsilon=max(one.epsilon for one in every),
-            delta=max(one.delta for one in every),
-            status=max((one.status for one in every), key=STATUSES.index),
-        )
-
-    def units(self, first: Guarantee) -> Units:
-        """Return how the ε of a record is counted; see :func:`common_unit`."""
-        return common_unit(self.guarantees(first))
+        return replace(super().guarantee(first), sentence=first.sentence)
 
     def sentence(self, chosen_in: str) -> str:
         """Say what the budget is, and how the law is chosen; `chosen_in`: what words are counted in together, text or record."""
@@ -275,13 +238,6 @@ def check_whole_records(row_key: str | None, record_key: str | None) -> None:
             f"record_key: {record_key!r} given with a budget, whose law depends on the number of a record's words, and rows are "
             "drawn batch by batch; valid: none, or the row_key."
         )
-
-
-def restored_budget(
-    budget: Budget, arrays: Mapping[str, npt.NDArray[Any]], further: tuple[Sampler, ...]
-) -> BudgetSelector:
-    """Build a selector again from an artifact; `arrays` are those of the budget."""
-    return BudgetSelector(budget, arrays["most"], further)
 
 
 @compiled

@@ -17,11 +17,12 @@ import pyarrow as pa
 from dptext_spark.arrays import F32, I32, I64, U8
 from dptext_spark.errors import DataError
 from dptext_spark.importance.providers import InvalidWeightsError
-from dptext_spark.importance.selection import DIRECTIONS, WHOLE
+from dptext_spark.importance.selection import DIRECTIONS, WHOLE, Units
 from dptext_spark.randomness.draws import is_bytes
 from dptext_spark.runtime.jit import Int, compiled
-from dptext_spark.text.chunks import Spans
+from dptext_spark.text.engine import Engine
 from dptext_spark.text.selection import Texts, TokenSelection
+from dptext_spark.text.tokens import Listing, list_words
 
 TOP, MEDIUM, BOTTOM = range(len(DIRECTIONS))
 
@@ -206,17 +207,25 @@ class Rows:
             texts.take(taken), None if weights is None else weights.take(taken), bounds, places, owners
         )
 
-    def split(self, words: Spans, levels: U8, none: int, units: I64) -> tuple[TokenSelection, ...]:
+    def listed(self, engine: Engine, *, marks: bool = False) -> Listing:
+        """List the words of the texts as :func:`list_words` does, with the rows as records."""
+        listed = list_words(engine.of_rows(self.owners), self.texts, marks=marks)
+        return listed._replace(words=listed.words._replace(records=self.bounds))
+
+    def split(self, listed: Listing, levels: U8, units: Units, shared: int) -> tuple[TokenSelection, ...]:
         """Return what was chosen, for each column by itself.
 
         Args:
-            words: of the texts.
+            listed: the words of the texts.
             levels: uint8[n], of the words.
-            none: the number of levels, which stands for "no level".
-            units: int64[m], of the texts.
+            units: of the levels, whose number stands for "no level".
+            shared: the words of the lexicon, where equal words of a record share a draw; 0 where each has its own.
         """
+        words, none = listed.words, len(units.multiples)
+        multiples, bounds = np.array(units.multiples, np.int64), words.record_bounds
+        spent = units_of(listed.codes, levels, bounds, words.bounds, multiples, shared, shared > 0)
         if self.places is None:
-            return (TokenSelection(words.starts, levels, none, units, self.rows[0]),)
+            return (TokenSelection(words.starts, levels, none, spent, self.rows[0]),)
         sizes, counts = np.diff(words.rows), np.diff(words.bounds)
         found = []
         for place, rows in zip(self.places, self.rows, strict=True):
@@ -227,7 +236,7 @@ class Rows:
             # In its column a text begins where the ones before it end.
             own = np.cumsum(sizes[place]) - sizes[place]
             starts = words.starts[which] + np.repeat(own - words.rows[:-1][place], held)
-            found.append(TokenSelection(starts, levels[which], none, units[place], rows))
+            found.append(TokenSelection(starts, levels[which], none, spent[place], rows))
         return tuple(found)
 
 

@@ -12,10 +12,12 @@ from itertools import accumulate
 from math import gcd
 from typing import Any, Literal, NamedTuple
 
+import numpy.typing as npt
+
 from dptext_spark.errors import SettingsError, unknown
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.mechanisms import MECHANISMS
-from dptext_spark.mechanisms.base import Mechanism
+from dptext_spark.mechanisms.base import Mechanism, Sampler
 from dptext_spark.rounding import exact
 from dptext_spark.runtime.display import settings_line
 from dptext_spark.runtime.record import Json
@@ -288,6 +290,56 @@ class Units(NamedTuple):
 
     multiples: tuple[int, ...]
     of_one: Guarantee
+
+
+class Levels:
+    """What choosers of levels share; a level is a share of the words with a law, or a law of a budget.
+
+    Attributes:
+        further: the samplers of the levels after the first, over the same words as the first one's.
+    """
+
+    further: tuple[Sampler, ...]
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether everything that it chooses by is known."""
+        return True
+
+    @property
+    def is_private(self) -> bool:
+        """Whether it holds counts of the very texts that are sanitized: as private as these."""
+        return False
+
+    @property
+    def reads_weights(self) -> bool:
+        """Whether it takes weights of words from the user."""
+        return False
+
+    @property
+    def whole_records(self) -> bool:
+        """Whether all texts of a record must be known before its first draw, also at token level."""
+        return False
+
+    def level_arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Return the arrays of the further samplers, by file name."""
+        return {
+            f"level{number}.{name}": array
+            for number, sampler in enumerate(self.further, start=1)
+            for name, array in sampler.arrays().items()
+        }
+
+    def guarantees(self, first: Guarantee) -> tuple[Guarantee, ...]:
+        """Return the guarantee of a draw at each level; `first` is that of the first level."""
+        return (first, *(sampler.guarantee for sampler in self.further))
+
+    def guarantee(self, first: Guarantee) -> Guarantee:
+        """Return what holds for a drawn word, whatever its level; see :func:`weakest_guarantee`."""
+        return weakest_guarantee(self.guarantees(first))
+
+    def units(self, first: Guarantee) -> Units:
+        """Return how the ε of a record is counted; see :func:`common_unit`."""
+        return common_unit(self.guarantees(first))
 
 
 def weakest_guarantee(guarantees: Sequence[Guarantee]) -> Guarantee:

@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext_spark.errors import DataError, SettingsError
-from dptext_spark.guarantee import Guarantee
 from dptext_spark.importance.idf import Frequencies, Idf
 from dptext_spark.importance.providers import (
     Attention,
@@ -19,22 +18,13 @@ from dptext_spark.importance.providers import (
     RandomImportance,
     checked,
 )
-from dptext_spark.importance.ranking import Rows, levels_of, shared_by_word, units_of
-from dptext_spark.importance.selection import (
-    PLACES,
-    WHOLE,
-    Importance,
-    Units,
-    agree,
-    common_unit,
-    weakest_guarantee,
-)
+from dptext_spark.importance.ranking import Rows, levels_of, shared_by_word
+from dptext_spark.importance.selection import PLACES, WHOLE, Importance, Levels, Units, agree
 from dptext_spark.mechanisms.base import Sampler
 from dptext_spark.rounding import exact
 from dptext_spark.runtime.record import Json
 from dptext_spark.text.engine import Engine
 from dptext_spark.text.selection import Texts, TokenSelection
-from dptext_spark.text.tokens import list_words
 from dptext_spark.text.word_table import WordTable
 
 WHICH = {
@@ -45,7 +35,7 @@ WHICH = {
 
 
 @dataclass(frozen=True, eq=False)
-class Selector:
+class Selector(Levels):
     """Chooses the words of a record that are drawn.
 
     Attributes:
@@ -89,11 +79,6 @@ class Selector:
         """Whether it takes weights of words from the user."""
         return isinstance(self.provider, ColumnWeights)
 
-    @property
-    def whole_records(self) -> bool:
-        """Whether all texts of a record must be known before its first draw at token level: each draw counts by itself there."""
-        return False
-
     def check(self, consistency: str) -> None:
         """Refuse a level of consistency that does not agree with the strategy.
 
@@ -105,9 +90,7 @@ class Selector:
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return everything that choosing and drawing needs beside the first sampler, by file name."""
         named = {f"importance.{name}": array for name, array in self.provider.arrays().items()}
-        for number, sampler in enumerate(self.further, start=1):
-            named |= {f"level{number}.{name}": array for name, array in sampler.arrays().items()}
-        return named
+        return named | self.level_arrays()
 
     def bound(self) -> Mapping[str, Json]:
         """Return what decides which words are chosen, JSON-able, for a fingerprint."""
@@ -143,30 +126,14 @@ class Selector:
             provider = ColumnWeights(rows.weights)
         elif rows.weights is not None:
             raise DataError(f"weights: given with provider {provider.name}; valid: none.")
-        words, codes = list_words(
-            engine.of_rows(rows.owners), rows.texts, marks=self.selection.rank_punctuation
-        )
-        words = words._replace(records=rows.bounds)
-        found, bounds = checked(provider, words), words.record_bounds
-        levels = levels_of(found, bounds, self.selection.cumulative, self.selection.direction)
-        size, conservative = int(engine.table.size[0]), consistency == "record"
-        if conservative:
-            shared_by_word(codes, levels, bounds, size)
-        multiples = np.array(units.multiples, np.int64)
-        spent = units_of(codes, levels, bounds, words.bounds, multiples, size, conservative)
-        return rows.split(words, levels, len(units.multiples), spent)
-
-    def guarantees(self, first: Guarantee) -> tuple[Guarantee, ...]:
-        """Return the guarantee of a draw at each level; `first` is that of the first level."""
-        return (first, *(sampler.guarantee for sampler in self.further))
-
-    def guarantee(self, first: Guarantee) -> Guarantee:
-        """Return what holds for a drawn word, whatever its level; see :func:`weakest_guarantee`."""
-        return weakest_guarantee(self.guarantees(first))
-
-    def units(self, first: Guarantee) -> Units:
-        """Return how the ε of a record is counted; see :func:`common_unit`."""
-        return common_unit(self.guarantees(first))
+        listed = rows.listed(engine, marks=self.selection.rank_punctuation)
+        bounds = listed.words.record_bounds
+        weights = checked(provider, listed.words)
+        levels = levels_of(weights, bounds, self.selection.cumulative, self.selection.direction)
+        shared = int(engine.table.size[0]) if consistency == "record" else 0
+        if shared:
+            shared_by_word(listed.codes, levels, bounds, shared)
+        return rows.split(listed, levels, units, shared)
 
     def sentence(self, chosen_in: str) -> str:
         """Say what the guarantee is about, in plain words; `chosen_in`: what words are chosen in together, text or record."""

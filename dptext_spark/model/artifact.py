@@ -28,7 +28,7 @@ from dptext_spark.encoder.name_classifier import Classifier
 from dptext_spark.encoder.weights import MODULES
 from dptext_spark.errors import SCHEMA_VERSION, DataError, SettingsError, check_schema, require_extra
 from dptext_spark.guarantee import Guarantee
-from dptext_spark.importance.budget import Budget, BudgetSelector, restored_budget
+from dptext_spark.importance.budget import Budget, BudgetSelector
 from dptext_spark.importance.selection import Importance
 from dptext_spark.importance.selector import Selector, restored
 from dptext_spark.lexicon.prior import PairModel, Prior
@@ -612,7 +612,7 @@ def _built(
         levels = enumerate(chosen.levels, start=1)
         further = tuple(_restored(level, f"level{number}", arrays) for number, level in levels)
         if isinstance(chosen, BudgetRecord):
-            selector = restored_budget(chosen.budget, _under("budget", arrays), further)
+            selector = BudgetSelector(chosen.budget, _under("budget", arrays)["most"], further)
         else:
             selector = restored(chosen.selection, table, _under("importance", arrays), further)
         if selector.bound() != chosen.bound:
