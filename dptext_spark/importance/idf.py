@@ -191,14 +191,11 @@ class Frequencies:
 def numbers_of(table: WordTable, words: Spans) -> I32:
     """Look words up: int32[n], their numbers in a word table, `UNKNOWN`, or `NO_WORD` for punctuation alone."""
     chars = tables()
-    size = int(table.size[0])
-    look_up = (table.cells, table.shift, table.slots, table.flags, table.word_bytes, table.offsets, size)
     found = np.empty(len(words.starts), np.int32)
     longest = int((words.ends - words.starts).max(initial=0))
     form = np.zeros(4 * longest + 16, np.uint8)
-    _numbers(
-        words.data, words.starts, words.ends, look_up, (chars.stage, chars.classes, chars.lower), form, found
-    )
+    letters = (chars.stage, chars.classes, chars.lower)
+    _numbers(words.data, words.starts, words.ends, table.lookup, letters, form, found)
     return found
 
 

@@ -167,12 +167,6 @@ class Engine:
             tuple(one.of_rows(rows) if isinstance(one, OfRows) else one for one in self.providers)
         )
 
-    @property
-    def lookup(self) -> tuple[Any, ...]:
-        """The look-up table as the compiled loops take it."""
-        t = self.table
-        return (t.cells, t.shift, t.slots, t.flags, t.word_bytes, t.offsets, int(t.size[0]))
-
     def options(self, keys: tuple[np.uint64, np.uint64]) -> U64:
         """Return the policy in numbers, and the keys for hashing unknown words and numbers: uint64[6]."""
         policy = self.policy
@@ -219,7 +213,7 @@ class Engine:
         put, identifiers = self._replaced(found, noise)
         counts = np.zeros((len(cuts.rows), len(OF_WORDS)), np.int32)
         options = self.options(noise.hash_keys)
-        lookup = self.lookup
+        lookup = table.lookup
         outputs = (table.word_bytes, table.offsets, table.outputs.reshape(-1))
         letters = (chars.stage, chars.classes, chars.lower, chars.upper)
         masks = tuple(np.frombuffer(mask.encode(), np.uint8) for mask in (OOV_MASK, NUMBER_MASK, BEYOND_MASK))

@@ -81,16 +81,16 @@ def listed(
     chars = tables()
     room = int(bounds[-1]) + 1
     counts = np.zeros((len(cuts.rows), len(OF_WORDS)), np.int32)
-    options = listing.options(keys)
+    options, lookup = listing.options(keys), listing.table.lookup
     work = (
         np.empty((room, 4), np.int64), np.empty((room, 2), np.uint64), np.empty((room, 2), np.uint64),
         np.zeros((2, 4096), np.uint8),
     )  # fmt: skip
     cut = cut_whitespace if listing.policy.tokenizer == "whitespace" else cut_words
     letters = (chars.stage, chars.classes, chars.lower, chars.upper)
-    n = cut(data, cuts.bounds, cuts.spans, 0, len(cuts.rows), listing.lookup, letters, counts, options, work)
+    n = cut(data, cuts.bounds, cuts.spans, 0, len(cuts.rows), lookup, letters, counts, options, work)
     last = np.full(2, -1, np.int64)
-    n = look_up(data, cuts.bounds, cuts.rows, bounds, last, n, listing.lookup, counts, options, work)
+    n = look_up(data, cuts.bounds, cuts.rows, bounds, last, n, lookup, counts, options, work)
     if len(cuts.rows) > len(texts):
         places = work[0][:n, 3]
         places[:] = places >> 32 << 32 | cuts.rows[places & 0xFFFFFFFF]
@@ -205,7 +205,7 @@ def words_of(engine: Engine, texts: pa.Array, keys: tuple[np.uint64, np.uint64])
     starts, pieces = np.zeros(n + 1, np.int64), np.zeros(len(texts) + 1, np.int64)
     numbers = np.empty(n, np.int32)
     count = _describe(
-        found.data, found.bounds, found.tokens, n, listing.lookup,
+        found.data, found.bounds, found.tokens, n, listing.table.lookup,
         (chars.stage, chars.classes, chars.lower), keys[0], keys[1], ids, kind, form, marked, ending, starts, pieces,
         numbers, engine.policy.oov == "keep",
     )  # fmt: skip
@@ -280,7 +280,7 @@ def list_words(engine: Engine, texts: pa.Array, *, marks: bool = False) -> Listi
     identifiers = None if engine.finder is None else engine.finder.find(data, rows, texts).spans
     cuts, chars = strips(data, rows, engine.policy.tokenizer, identifiers), tables()
     bounds, options = cuts.bounds, listing.options((np.uint64(2), np.uint64(3)))
-    letters = (chars.stage, chars.classes, chars.lower, chars.upper)
+    lookup, letters = listing.table.lookup, (chars.stage, chars.classes, chars.lower, chars.upper)
     counts = np.zeros((len(cuts.rows), len(OF_WORDS)), np.int32)
     ends = np.zeros(len(bounds), np.int64)
     parts: list[tuple[Any, Any]] = []
@@ -292,8 +292,8 @@ def list_words(engine: Engine, texts: pa.Array, *, marks: bool = False) -> Listi
             room = size + 1
             work = (np.empty((room, 4), np.int64), *(np.empty((room, 2), np.uint64) for _ in range(2)), forms)
             places, codes = np.empty((room, 2), np.int64), np.empty(room, np.int32)
-        found = cut(data, bounds, cuts.spans, r0, r1, listing.lookup, letters, counts, options, work)
-        found = look_up(data, bounds, cuts.rows, rows, last, found, listing.lookup, counts, options, work)
+        found = cut(data, bounds, cuts.spans, r0, r1, lookup, letters, counts, options, work)
+        found = look_up(data, bounds, cuts.rows, rows, last, found, lookup, counts, options, work)
         n = _list(data, bounds, r0, r1, work[0], found, kind, letters[:2], places, codes, ends, total)
         total += n
         parts.append((places[:n].copy(), codes[:n].copy()))

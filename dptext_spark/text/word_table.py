@@ -168,13 +168,7 @@ class WordTable(ReadOnlyArrays):
         tail = np.frombuffer(b"".join(encoded) + bytes(PADDING), dtype=np.uint8)
         word_bytes = np.concatenate([np.asarray(vocabulary.data)[: int(vocabulary.offsets[-1])], tail])
         flags = np.zeros(len(offsets) - 1, np.uint8)
-        numbers = dict(
-            zip(
-                named,
-                (int(i) if i >= 0 else position[w] for w, i in zip(named, known, strict=True)),
-                strict=True,
-            )
-        )
+        numbers = {word: int(i) if i >= 0 else position[word] for word, i in zip(named, known, strict=True)}
         for word in stop:
             flags[numbers[word]] |= STOP
         for word in CLITICS:
@@ -192,6 +186,13 @@ class WordTable(ReadOnlyArrays):
     def shift(self) -> int:
         """How far a 64-bit mix is shifted for a slot of `cells`."""
         return 64 - (int(self.cells.shape[0]).bit_length() - 1)
+
+    @property
+    def lookup(self) -> tuple[Any, ...]:
+        """The arrays as compiled loops take them: (cells, shift, slots, flags, word_bytes, offsets, V)."""
+        return (
+            self.cells, self.shift, self.slots, self.flags, self.word_bytes, self.offsets, int(self.size[0])
+        )  # fmt: skip
 
     def beyond(self) -> tuple[str, ...]:
         """Return the words after the lexicon's: stop words that it lacks, in their order."""
