@@ -320,7 +320,10 @@ def by_half_spaces(sampler: NoiseSampler, progress: Counted | None = None) -> Lo
     low = 0.0
     if best is not None:
         sides = [drawn(sampler, word, len(pairs), side, JUDGING_DRAWS) for side, word in enumerate(best.pair)]
-        low = _bound_of_events(best, sides, times)
+        hits = [int(best.holds[side].sum()) for side in sides]
+        # P(event | w) - e^ε·P(event | w') at the least: two bounds, each wrong in half of the cases allowed.
+        below, above = clopper_pearson(hits, JUDGING_DRAWS, (1 - CONFIDENCE) / 2)
+        low = float(below[0] - times * above[1])
         if progress:
             progress(whole, whole)
     method = (
@@ -343,11 +346,3 @@ def _half_space(centers: F32, pair: tuple[int, int], sides: list[Ids], times: fl
     gains = first - times * second
     at = int(gains.argmax())
     return Event(pair, along >= levels[at], float(gains[at]))
-
-
-def _bound_of_events(event: Event, sides: list[Ids], times: float) -> float:
-    """Return a lower bound on P(event | w) - e^ε·P(event | w'): two bounds, each wrong in half of the cases allowed."""
-    alpha = (1 - CONFIDENCE) / 2
-    hits, many = [int(event.holds[side].sum()) for side in sides], len(sides[0])
-    low, high = clopper_pearson(hits, many, alpha)
-    return float(low[0] - times * high[1])

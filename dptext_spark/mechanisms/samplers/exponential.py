@@ -14,9 +14,7 @@ is a metric still, and the bound on the loss only becomes smaller.
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -24,11 +22,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dptext_spark.arrays import F32, F64, U64, Ids
+from dptext_spark.arrays import F32, F64, I64, U64, Ids
 from dptext_spark.guarantee import SENSITIVE, Guarantee
 from dptext_spark.mechanisms.base import DECIDES, TOTAL, Law, Laws, Sampler
 from dptext_spark.mechanisms.numerics.elementary import exponential, exponentials
-from dptext_spark.mechanisms.numerics.matrices import products, squared_distances, squared_pairs
+from dptext_spark.mechanisms.numerics.matrices import in_threads, products, squared_distances, squared_pairs
 from dptext_spark.mechanisms.samplers.exponential_rows import Rows, compile_rows
 from dptext_spark.mechanisms.samplers.exponential_tail import Tail, add_tail, add_tails, propose
 from dptext_spark.mechanisms.samplers.table import draw_all, laws_of
@@ -276,12 +274,11 @@ class ExponentialSampler(Sampler):
             vectors = self.vectors if len(self.outputs) == total else self.vectors[self.outputs]
             others = np.ascontiguousarray(vectors).reshape(-1)
 
-            def add(first: int) -> None:
-                part = slice(first, first + TOGETHER)
+            def add(some: I64) -> None:
+                part = slice(int(some[0]), int(some[-1]) + 1)
                 add_tails(self.tail, others, words[part], entered[part], every[part])
 
-            with ThreadPoolExecutor(os.cpu_count()) as threads:
-                list(threads.map(add, range(0, len(words), TOGETHER)))
+            in_threads(add, np.arange(len(words)), TOGETHER)
             # What the rounding leaves over goes to the largest.
             at, most = np.arange(len(words)), every.argmax(axis=1)
             every[at, most] = 0

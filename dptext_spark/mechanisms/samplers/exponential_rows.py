@@ -9,17 +9,15 @@ Distances of words to every output, and the sums Z, are made a block of words at
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from dptext_spark.arrays import F32, F64, U64, Ids
+from dptext_spark.arrays import F32, F64, I64, U64, Ids
 from dptext_spark.mechanisms.base import TOTAL
 from dptext_spark.mechanisms.numerics.elementary import logarithm
-from dptext_spark.mechanisms.numerics.matrices import squared_distances
+from dptext_spark.mechanisms.numerics.matrices import in_threads, squared_distances
 from dptext_spark.mechanisms.samplers.exponential_tail import EVERY, acceptance, decay, summed
 from dptext_spark.mechanisms.samplers.table import alias_rows
 from dptext_spark.runtime.jit import Int, compiled, inlined
@@ -95,8 +93,8 @@ def compile_rows(
     spare = 1 if bool((keep > 0).any()) else 0
     head = len(outputs) if len(outputs) + spare <= slots else slots - 1 - spare
 
-    def fill(first: int) -> None:
-        some = rows[first : first + WORDS]
+    def fill(at: I64) -> None:
+        first, some = int(at[0]), rows[at]
         away, near = np.empty((len(some), len(outputs))), np.empty((len(some), head), np.int64)
         measure(flat, others, vectors.shape[1], some, away)
         own = np.flatnonzero(place[some] >= 0)
@@ -118,17 +116,14 @@ def compile_rows(
     left = np.delete(everything, rows)
     steps, radii = (np.array(one, np.float64) for one in zip(*laws, strict=True))
 
-    def add(first: int) -> None:
-        some = left[first : first + WORDS]
+    def add(some: Ids) -> None:
         away = np.empty((len(some), len(outputs)))
         measure(flat, others, vectors.shape[1], some, away)
         sums(away, some, steps, radii, logs, least)
         least[:, some] *= 1.0 - keep[some]
 
-    with ThreadPoolExecutor(os.cpu_count()) as threads:
-        for work, some in ((fill, rows), (add, left)):
-            for _ in threads.map(work, range(0, len(some), WORDS)):
-                pass
+    in_threads(fill, np.arange(len(rows)), WORDS)
+    in_threads(add, left, WORDS)
     return made
 
 
