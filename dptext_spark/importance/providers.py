@@ -113,7 +113,7 @@ class ColumnWeights:
     """Numbers of the user's: a list of them for each text.
 
     Attributes:
-        lists: list<float> [rows]; None in a model, to which each batch brings its own.
+        lists: list<float> or large_list<float> [rows]; None in a model, to which each batch brings its own.
     """
 
     name: ClassVar[str] = "column"
@@ -136,10 +136,6 @@ class ColumnWeights:
             )
         rows = len(words.bounds) - 1
         lists = self.lists
-        if not (pa.types.is_list(lists.type) or pa.types.is_large_list(lists.type)):
-            raise InvalidWeightsError(
-                f"importance: weights of type {lists.type}; valid: lists of numbers.", rows
-            )
         sizes = pc.list_value_length(lists).fill_null(0).to_numpy(zero_copy_only=False)
         wrong = rows if len(lists) != rows else int((sizes != np.diff(words.bounds)).sum())
         if wrong:
