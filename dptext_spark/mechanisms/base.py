@@ -278,20 +278,17 @@ class Mechanism(ABC):
     protects: ClassVar[str]
     sampler: ClassVar[type[Sampler]]
     other_samplers: ClassVar[tuple[type[Sampler], ...]] = ()  # that some of its settings compile to
-    certified_by: ClassVar[str | None] = (
-        None  # where it is searched in another way than the rest of its sampler's
-    )
-    measured: ClassVar[str | None] = (
-        None  # the order of magnitude of its cost; None where no record of a benchmark has one
-    )
+    # Where it is searched in another way than the rest of its sampler's.
+    certified_by: ClassVar[str | None] = None
+    # The order of magnitude of its cost; None where no record of a benchmark has one.
+    measured: ClassVar[str | None] = None
 
     def __init_subclass__(cls) -> None:
         """Explain the parameters in the docstring, as `dptext mechanisms` does, and keep the short `repr`."""
         super().__init_subclass__()
         cls.__doc__ = documented(cls)
-        if (
-            "__repr__" not in cls.__dict__
-        ):  # else `dataclass` gives each subclass one with whole lists of words
+        # Else `dataclass` gives each subclass one with whole lists of words.
+        if "__repr__" not in cls.__dict__:
             cls.__repr__ = Mechanism.__repr__  # type: ignore[method-assign]
 
     def __post_init__(self) -> None:

@@ -148,9 +148,8 @@ def _place_end(
                 break
             q += length
         best = q
-    elif (
-        code == NAMED
-    ):  # letters alone, as the pools of pseudonyms have them: a hyphen behind them is the source's
+    elif code == NAMED:
+        # Letters alone, as the pools of pseudonyms have them: a hyphen behind them is the source's.
         best = at
         while best < end:
             point, length = decode(out, best, end)

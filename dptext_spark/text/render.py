@@ -249,10 +249,8 @@ def rebuild(
             carried[0], carried[1] = 0, at
         begin = carried[1]
         same, changed, distinct = 0, 0, 0
-        number_end, number_changed = (
-            np.int64(-1),
-            False,
-        )  # a number of over 16 digits is several tokens, but one word
+        # A number of over 16 digits is several tokens, but one word.
+        number_end, number_changed = np.int64(-1), False
         while t < n and (tokens[t, 3] & 0xFFFFFFFF) == strip:
             start, stop, code = tokens[t, 0], tokens[t, 1], tokens[t, 2]
             pattern = (tokens[t, 3] >> 40) & shapes

@@ -178,10 +178,8 @@ def _in_gap(
     """Return the word that is before data[end], where `before` is what is before the gap data[start:end]."""
     stage, classes = chars[0], chars[1]
     at = end
-    marked, stop = (
-        False,
-        np.int64(-1),
-    )  # of the piece between spaces that is being read, where tokens are cut at spaces only
+    # Of the piece between spaces that is being read, where tokens are cut at spaces only.
+    marked, stop = False, np.int64(-1)
     while at > start:
         first, kind = _step_back(data, start, at, stage, classes)
         spells = kind == LETTER or kind == DIGIT or kind == OTHER or kind == MARK

@@ -183,9 +183,8 @@ def gamma_quantile(bits: Int, shape: Int, log_factor: float) -> Any:
         shape: 1 or more.
         log_factor: ln (shape - 1)!.
     """
-    u = (
-        np.float64(bits & ~_SIGN) * _STEP + _HALF_STEP
-    )  # the tail that is at most 1/2; the first bit says which
+    # The tail that is at most 1/2; the first bit says which.
+    u = np.float64(bits & ~_SIGN) * _STEP + _HALF_STEP
     upper = (bits & _SIGN) != 0
     ninth = 1.0 / (9.0 * shape)
     root = 1.0 - ninth + normal_quantile(bits) * math.sqrt(ninth)

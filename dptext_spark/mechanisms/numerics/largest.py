@@ -127,11 +127,7 @@ def _search(
 
 
 def largest_scores(
-    queries: F64,
-    points: Points,
-    *,
-    guesses: tuple[I64, Ids] | None = None,
-    tolerance: float = 0.0,
+    queries: F64, points: Points, *, guesses: tuple[I64, Ids] | None = None, tolerance: float = 0.0
 ) -> Best:
     """Return the best point of each query.
 
@@ -151,9 +147,8 @@ def largest_scores(
     lengths = np.sqrt(np.einsum("ij,ij->i", queries, queries))
     longest = math.sqrt(float(np.einsum("ij,ij->i", chosen, chosen).max()))
     room = lengths * longest + float(np.abs(bias).max())
-    with threadpool_limits(
-        1, "blas"
-    ):  # small products, for which threads of a library only wait for each other
+    # Small products, for which threads of a library only wait for each other.
+    with threadpool_limits(1, "blas"):
         bounds = _Bounds.of(queries, chosen, bias, points.allowed)
     margin = 8.0 * (min(size, FEW_DIMENSIONS) + 8) * ROUNDING * room
 
@@ -199,9 +194,8 @@ class _Bounds(NamedTuple):
         if max(float(np.abs(queries).max()), float(np.abs(points).max())) > LARGEST:
             return None
         along = np.eye(points.shape[1])
-        if (
-            points.shape[1] > FEW_DIMENSIONS
-        ):  # any orthonormal directions will do; these leave the shortest rests
+        # Any orthonormal directions will do; these leave the shortest rests.
+        if points.shape[1] > FEW_DIMENSIONS:
             some = points[:: -(-len(points) // LOOKED_AT)]
             along = np.ascontiguousarray(np.linalg.eigh(some.T @ some)[1][:, : -DIRECTIONS - 1 : -1])
         left = _split(queries, along, np.ones(len(queries)))

@@ -67,9 +67,8 @@ def labels() -> U8:
     return _table([*GENERIC, *COUNTRIES])
 
 
-CHUNK = (
-    8  # characters from 64 bits: 20^8 of 2^64, so that no letter is likelier than another by more than 2^-29
-)
+# Characters from 64 bits: 20^8 of 2^64, so that no letter is likelier than another by more than 2^-29.
+CHUNK = 8
 _PHONE, _IBAN, _CARD, _IP, _URL, _DIGITS = (
     TYPES.index(name) for name in ("phone", "iban", "card", "ip", "url", "digits")
 )

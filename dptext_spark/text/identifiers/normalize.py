@@ -354,9 +354,8 @@ def reach_of(data: Any, i: Int, end: Int, shapes: Any) -> Int:
             seen == _DOT and ends_sentence(data, i, length, first, end, shapes)
         ):
             break
-        wide = length > 1 and (
-            seen == 44 or seen == _OPEN or seen == _CLOSE
-        )  # as between sentences of such scripts
+        # As between sentences of such scripts.
+        wide = length > 1 and (seen == 44 or seen == _OPEN or seen == _CLOSE)
         if wide and not is_word(seen_after(data, i + length, end, shapes)):
             break
         plain = is_word(seen) or (plain and seen == NOTHING)
@@ -365,16 +364,9 @@ def reach_of(data: Any, i: Int, end: Int, shapes: Any) -> Int:
     while i > first:
         seen, length = look_back(data, i, first, shapes)
         closing = seen == _CLOSE and opened < 0
-        final = (
-            seen == NOTHING
-            or seen == 33
-            or seen == 39
-            or seen == 42
-            or seen == 44
-            or seen == _DOT
-            or seen == _COLON
-        )
-        if not (closing or final or seen == 59 or seen == 63 or seen == 93 or seen == 125):
+        final = seen == NOTHING or seen == 33 or seen == 39 or seen == 42 or seen == 44 or seen == _DOT
+        final = final or seen == _COLON or seen == 59 or seen == 63 or seen == 93 or seen == 125
+        if not (closing or final):
             break
         opened += closing
         i -= length
