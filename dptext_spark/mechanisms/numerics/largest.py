@@ -17,8 +17,8 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from dptext_spark.arrays import F32, F64, I64, Bools, Ids
-from dptext_spark.mechanisms.numerics.matrices import in_threads
-from dptext_spark.runtime.jit import Int, compiled, inlined, inner_product
+from dptext_spark.mechanisms.numerics.matrices import in_threads, row_product
+from dptext_spark.runtime.jit import Int, compiled, inlined
 
 DIRECTIONS = 48
 LOOKED_AT = 4096  # points that the directions are found by
@@ -59,11 +59,7 @@ class Points(NamedTuple):
 @inlined
 def _score(queries: Any, i: Int, vectors: Any, z: Int, size: Int, bias: Any) -> Any:
     """Return <q_i, z> + b(z) in float64, in a fixed order; queries and vectors are flat."""
-    whole = size - size % 8
-    total = inner_product(queries, i * size, vectors, np.int64(z) * size, whole)
-    for k in range(whole, size):
-        total += queries[i * size + k] * vectors[np.int64(z) * size + k]
-    return total + bias[z]
+    return row_product(queries, i, vectors, np.int64(z), size) + bias[z]
 
 
 @compiled

@@ -26,6 +26,24 @@ from dptext_spark.runtime.jit import Int, compiled, inlined, inner_product, squa
 SWEEPS = 60  # of the Jacobi method; some ten are needed
 
 
+@inlined
+def row_product(left: Any, i: Int, right: Any, j: Int, size: Int) -> Any:
+    """Return the inner product of row i of one matrix and row j of another in float64, in a fixed order.
+
+    Args:
+        left: float32 or float64 [n * d], flat.
+        i: a row of it.
+        right: the same of another matrix.
+        j: a row of that.
+        size: d.
+    """
+    whole = size - size % 8
+    total = inner_product(left, i * size, right, j * size, whole)
+    for k in range(whole, size):
+        total += np.float64(left[i * size + k]) * np.float64(right[j * size + k])
+    return total
+
+
 @compiled
 def transform(columns: Any, rows: Any, out: Any) -> None:
     """Fill `out`, float64[n, m], with the products of a matrix and each row, summed over k = 0, 1, ... in turn.
@@ -104,23 +122,18 @@ def square_root(matrix: Any) -> tuple[Any, Any]:
     size = matrix.shape[0]
     rows = matrix.copy()
     flat = rows.reshape(-1)
-    whole = size - size % 8
     square = np.empty(size)
     done = size * 2.0**-53
     for _ in range(SWEEPS):
         for i in range(size):
-            square[i] = inner_product(flat, i * size, flat, i * size, whole)
-            for k in range(whole, size):
-                square[i] += rows[i, k] * rows[i, k]
+            square[i] = row_product(flat, i, flat, i, size)
         floor = square.max() * (size * 2.0**-52) ** 2
         turned = False
         for i in range(size - 1):
             for j in range(i + 1, size):
                 if square[i] <= floor or square[j] <= floor:
                     continue
-                both = inner_product(flat, i * size, flat, j * size, whole)
-                for k in range(whole, size):
-                    both += rows[i, k] * rows[j, k]
+                both = row_product(flat, i, flat, j, size)
                 if abs(both) <= done * math.sqrt(square[i]) * math.sqrt(square[j]):
                     continue
                 turned = True

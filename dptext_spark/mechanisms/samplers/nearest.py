@@ -35,7 +35,8 @@ import numpy.typing as npt
 
 from dptext_spark.arrays import F64, Ids, ReadOnlyArrays, Vectors
 from dptext_spark.lexicon.neighbors import nearest
-from dptext_spark.runtime.jit import Int, compiled, inlined, inner_product
+from dptext_spark.mechanisms.numerics.matrices import row_product
+from dptext_spark.runtime.jit import Int, compiled, inlined
 
 
 @inlined
@@ -50,23 +51,15 @@ def score(queries: Any, i: Int, words: Any, u: Int, size: Int, halves: Any) -> A
         size: d.
         halves: float64[V], half the squared lengths.
     """
-    whole = size - size % 8
-    total = inner_product(queries, i * size, words, u * size, whole)
-    for k in range(whole, size):
-        total += queries[i * size + k] * np.float64(words[u * size + k])
-    return total - halves[u]
+    return row_product(queries, i, words, u, size) - halves[u]
 
 
 @compiled
 def half_squares(words: Any, size: Int) -> Any:
     """Return float64[V]: half the squared length of each row of float32[V * d], in a fixed order."""
     out = np.empty(words.shape[0] // size)
-    whole = size - size % 8
     for u in range(out.shape[0]):
-        total = inner_product(words, u * size, words, u * size, whole)
-        for k in range(whole, size):
-            total += np.float64(words[u * size + k]) * np.float64(words[u * size + k])
-        out[u] = 0.5 * total
+        out[u] = 0.5 * row_product(words, u, words, u, size)
     return out
 
 
@@ -396,11 +389,7 @@ def _nearest(vectors: Vectors, rows: Ids, size: int) -> tuple[Ids, F64]:
 @compiled
 def _length(flat: Any, i: Int, size: Int) -> float:
     """Return the length of row i of float64[n * d], in a fixed order."""
-    whole = size - size % 8
-    total = inner_product(flat, i * size, flat, i * size, whole)
-    for k in range(whole, size):
-        total += flat[i * size + k] * flat[i * size + k]
-    return math.sqrt(total)
+    return math.sqrt(row_product(flat, i, flat, i, size))
 
 
 @compiled
