@@ -95,16 +95,15 @@ class Remappable(Mechanism):
         """The same mechanism, whose draws are released as they are."""
         return replace(self, remap="none")  # type: ignore[call-arg]  # a field of each
 
-    def remapped(self, sampler: Sampler, table: Ids, prior: str, rows: Laws | None = None) -> RemappedSampler:
-        """Return the sampler that releases table[y] for what `sampler` draws.
+    def remapped(self, sampler: Sampler, table: Ids, prior: str) -> RemappedSampler:
+        """Return the sampler that releases table[y] for what `sampler` draws, with the figures of what is released.
 
         Args:
             sampler: of :attr:`without_remap`.
             table: int32[V], r.
             prior: the name of the prior that r was chosen by.
-            rows: the laws of a table, where they were read before.
         """
-        return remapped(sampler, table, prior, rows)
+        return remapped(sampler, table, prior)
 
 
 def remap_of(mechanism: Mechanism) -> str:
@@ -120,11 +119,7 @@ def released(mechanism: Remappable, sampler: Any, lexicon: Lexicon) -> Any:
         sampler: of its law P.
         lexicon: whose vectors and prior decide; of several the first.
     """
-    if remap_of(mechanism) == "none":
-        return sampler
-    rows = laws_of(sampler.cells) if isinstance(sampler, TableSampler) else None
-    table = bayes_remap([(1.0, sampler)], lexicon, mechanism.similarity, rows)
-    return mechanism.remapped(sampler, table, lexicon.prior.name, rows)
+    return released_together([mechanism], [sampler], [1.0], lexicon)[0]
 
 
 def released_together(
@@ -143,16 +138,10 @@ def released_together(
         return tuple(samplers)
     assert isinstance(first, Remappable)
     whole = float(sum(shares))
-    table = bayes_remap(
-        [(share / whole, sampler) for share, sampler in zip(shares, samplers, strict=True)],
-        lexicon,
-        first.similarity,
-    )
-    found: list[Sampler] = []
-    for mechanism, sampler in zip(mechanisms, samplers, strict=True):
-        assert isinstance(mechanism, Remappable)
-        found.append(mechanism.remapped(sampler, table, lexicon.prior.name))
-    return tuple(found)
+    laws = [(share / whole, sampler) for share, sampler in zip(shares, samplers, strict=True)]
+    table = bayes_remap(laws, lexicon, first.similarity)
+    pairs: Any = zip(mechanisms, samplers, strict=True)
+    return tuple(mechanism.remapped(sampler, table, lexicon.prior.name) for mechanism, sampler in pairs)
 
 
 def require_one_remap(mechanisms: Sequence[Mechanism]) -> None:
@@ -191,16 +180,13 @@ class Moments(NamedTuple):
     weight: F64
 
 
-def bayes_remap(
-    laws: Sequence[tuple[float, Sampler]], lexicon: Lexicon, similarity: Metric, rows: Laws | None = None
-) -> Ids:
+def bayes_remap(laws: Sequence[tuple[float, Sampler]], lexicon: Lexicon, similarity: Metric) -> Ids:
     """Return r, int32[V]: what each output becomes.
 
     Args:
         laws: (share, sampler) of each law P_k; the shares sum to 1.
         lexicon: whose vectors and prior of drawn words decide.
         similarity: what is made largest.
-        rows: of the only law, where it is a table that was read before.
     """
     cosine = similarity == "cosine"
     points, bias = _points(lexicon.vectors, cosine)
@@ -212,7 +198,7 @@ def bayes_remap(
     read: Laws | None = None
     for share, sampler in laws:
         if isinstance(sampler, TableSampler):
-            read = laws_of(sampler.cells) if rows is None else rows
+            read = laws_of(sampler.cells)
             _add_laws(read, share * prior, points, moments)
             able[read.ids] = True
         else:
@@ -372,18 +358,11 @@ def _possible(sampler: Sampler) -> Ids:
     return np.arange(sampler.summary.words or 0, dtype=np.int32)
 
 
-def remapped(sampler: Sampler, table: Ids, prior: str, rows: Laws | None = None) -> RemappedSampler:
-    """Return a sampler that releases table[y] for what another one draws, with the figures of what is released.
-
-    Args:
-        sampler: of P.
-        table: int32[V], r.
-        prior: the name of the prior that r was chosen by.
-        rows: the laws of a table, where they were read before.
-    """
+def remapped(sampler: Sampler, table: Ids, prior: str) -> RemappedSampler:
+    """Do what :meth:`Remappable.remapped` does, for every mechanism alike."""
     promised = replace(sampler.guarantee, sentence=sampler.guarantee.sentence + SENTENCE)
     if isinstance(sampler, TableSampler):
-        drawn = laws_of(sampler.cells) if rows is None else rows
+        drawn = laws_of(sampler.cells)
         found = merged(drawn, table)
         possible = np.flatnonzero(np.bincount(drawn.ids, minlength=len(table))).astype(np.int32)
         summary: Summary = _of_table(sampler.summary, found)

@@ -30,7 +30,7 @@ from dptext_spark.arrays import Ids
 from dptext_spark.errors import SettingsError
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.neighbors import Metric
-from dptext_spark.mechanisms.base import Laws, Sampler
+from dptext_spark.mechanisms.base import Sampler
 from dptext_spark.mechanisms.parameters import LEAST_EPSILON, Parameter, declared, is_number, number
 from dptext_spark.mechanisms.privacy_loss.exponential import calibrated_whole
 from dptext_spark.mechanisms.privacy_loss.loss import Calibration, calibration_choice
@@ -156,10 +156,10 @@ class SanText(Remappable):
         drawn = calibrated_whole(lexicon.vectors, self.epsilon, self.calibration, **restricted)
         return released(self, drawn, lexicon)
 
-    def remapped(self, sampler: Sampler, table: Ids, prior: str, rows: Laws | None = None) -> RemappedSampler:
+    def remapped(self, sampler: Sampler, table: Ids, prior: str) -> RemappedSampler:
         """Say of words that are not sensitive what holds of them after the remap: some may then come of others, too."""
         assert isinstance(sampler, ExponentialSampler)
-        made = super().remapped(sampler, table, prior, rows)
+        made = super().remapped(sampler, table, prior)
         if not sampler.keeps:
             return made
         outputs, words = len(sampler.outputs), len(table)
