@@ -45,7 +45,6 @@ ROUNDS = 8  # of k-means
 POINTS = 4096  # points that are searched together: a cell's words then meet some hundreds of them
 Search = Literal["exact", "ivf"]
 RECALL_DRAWS = 512  # by which recall is measured: public numbers, words at even steps through the lexicon
-_STORED = "cells.words"  # an array that every stored index has
 
 
 @dataclass(frozen=True, eq=False)
@@ -233,16 +232,6 @@ def search_choice() -> Any:
         "which changes which word comes out, not the guarantee."
     )
     return choice(Search, "exact", meaning)
-
-
-def index_of(search: Search, targets: Targets) -> CellIndex | None:
-    """Make the index of a search; none for `exact`."""
-    return None if search == "exact" else CellIndex.of(targets.vectors)
-
-
-def restored(arrays: Mapping[str, npt.NDArray[Any]]) -> CellIndex | None:
-    """Return the index that stored arrays hold, if any."""
-    return CellIndex.restore(arrays) if _STORED in arrays else None
 
 
 def recall(index: CellIndex, targets: Targets, points: F64, wanted: int) -> float:

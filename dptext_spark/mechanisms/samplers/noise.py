@@ -42,9 +42,7 @@ from dptext_spark.mechanisms.samplers.approximate import (
     POINTS,
     CellIndex,
     Search,
-    index_of,
     recall,
-    restored,
     with_recall,
     words_evenly,
 )
@@ -220,8 +218,8 @@ class NoiseSampler(Sampler):
             )
         summary = replace(summary, words=words, dimensions=size, noise=noise, noise_length=_spread(lengths))
         wanted = 1 if second is None else 2
-        index = index_of(search, made.targets)
-        if index is not None:
+        if search != "exact":
+            index = CellIndex.of(made.targets.vectors)
             rows = words_evenly(words)
             points = held[rows] + made._noise_of_public_draws(len(rows))
             share = recall(index, made.targets, points, wanted)
@@ -355,7 +353,7 @@ class NoiseSampler(Sampler):
             NeighborTable(held["near"], held["reach"]),
             guarantee,
             summary,
-            restored(held),
+            CellIndex.restore(held) if "cells.words" in held else None,
         )
 
 
