@@ -68,6 +68,17 @@ class Laws(NamedTuple):
         """The place of the word that each output is of, int64[m]."""
         return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
 
+    @property
+    def only(self) -> Law:
+        """The law, where it is one."""
+        return Law.of(self.ids, self.weight)
+
+    def dense(self, words: int) -> F64:
+        """Return P(u|w) of all V words u under each word: float64[n, V]."""
+        every = np.zeros((len(self.starts) - 1, words))
+        every[self.owners, self.ids] = self.weight.astype(np.float64) / TOTAL
+        return every
+
 
 class Inputs(NamedTuple):
     """The words that can give some outputs in context, one behind the other.

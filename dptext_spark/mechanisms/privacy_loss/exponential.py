@@ -211,11 +211,8 @@ def _attained(sampler: ExponentialSampler, ids: Ids, pair: tuple[int, int]) -> t
     Over every output, of the pair that the sums say is worst, and of pairs among some words: were another law sampled than
     the one whose sums were compared, this would tell.
     """
-    words = np.unique(np.append(compared_closely(ids), pair))
-    laws = [sampler.law(int(word)) for word in words]
-    probability = np.zeros((len(words), len(sampler.level)))
-    for row, law in zip(probability, laws, strict=True):
-        row[law.ids] = law.probability
+    words = np.unique(np.append(compared_closely(ids), pair)).astype(np.int32)
+    probability = sampler.laws(words).dense(len(sampler.level))
     # What cannot come out: an infinite loss, where the other word leads there.
     with np.errstate(divide="ignore"):
         logs = np.log(probability[:, np.asarray(sampler.outputs)])

@@ -313,9 +313,7 @@ def by_bound(sampler: RemappedSampler, before: Loss) -> Loss:
 
 def _attained_by_words(sampler: RemappedSampler, words: Ids) -> tuple[float, tuple[int, int] | None]:
     """Return (the largest loss of Q for each unit of distance over all pairs of some words, less its slack; its pair)."""
-    probability = np.zeros((len(words), len(sampler.table)))
-    for row, law in zip(probability, map(sampler.law, words.tolist()), strict=True):
-        row[law.ids] = law.probability
+    probability = sampler.laws(words).dense(len(sampler.table))
     possible = (probability > 0).any(axis=0)
     with np.errstate(divide="ignore"):
         logs = np.log(probability[:, possible])

@@ -27,8 +27,8 @@ from dptext_spark.guarantee import SENSITIVE, Guarantee
 from dptext_spark.mechanisms.base import DECIDES, TOTAL, Law, Laws, Sampler
 from dptext_spark.mechanisms.numerics.elementary import exponential, exponentials
 from dptext_spark.mechanisms.numerics.matrices import in_threads, products, squared_distances, squared_pairs
-from dptext_spark.mechanisms.samplers.exponential_rows import Rows, compile_rows
-from dptext_spark.mechanisms.samplers.exponential_tail import Tail, add_tail, add_tails, propose
+from dptext_spark.mechanisms.samplers.exponential_rows import Rows, compile_rows, head_of
+from dptext_spark.mechanisms.samplers.exponential_tail import Tail, add_tails, propose
 from dptext_spark.mechanisms.samplers.table import draw_all, laws_of
 from dptext_spark.mechanisms.summary import Quantiles, Summary
 from dptext_spark.randomness.draws import Draws
@@ -137,13 +137,10 @@ class ExponentialSampler(Sampler):
         slots = _slots(needed, vectors, slots)
         law = _law(epsilon, radius)
         (rows,) = compile_rows(vectors, released, [law], kept, slots)
-        head = len(released) if needed <= slots else slots - 1 - (needed - len(released))
-        made = cls._of_rows(
-            rows, vectors, released, law, head, epsilon if promised is None else promised, note, restricted
-        )
-        if promised is not None:
-            return replace(made, summary=replace(made.summary, internal_epsilon=epsilon))
-        return made
+        if promised is None:
+            return cls._of_rows(rows, vectors, released, law, epsilon, note, restricted)
+        made = cls._of_rows(rows, vectors, released, law, promised, note, restricted)
+        return replace(made, summary=replace(made.summary, internal_epsilon=epsilon))
 
     @classmethod
     def compile_many(
@@ -164,18 +161,23 @@ class ExponentialSampler(Sampler):
         inner = [_law(*one) for one in laws]
         place = np.full(words, -1, np.int32)
         place[chosen] = np.arange(len(chosen))
-        head = words if words <= slots else slots - 1
         compiled = compile_rows(vectors, everything, inner, np.zeros(words), slots, chosen)
         return [
-            replace(cls._of_rows(rows, vectors, everything, law, head, epsilon, ""), place=place)
+            replace(cls._of_rows(rows, vectors, everything, law, epsilon, ""), place=place)
             for rows, law, (epsilon, _) in zip(compiled, inner, laws, strict=True)
         ]
 
     @classmethod
     def _of_rows(
-        cls, rows: Rows, vectors: F32, released: Ids, law: tuple[float, float], head: int,
-        promised: float, note: str, restricted: bool = False,
-    ) -> ExponentialSampler:  # fmt: skip
+        cls,
+        rows: Rows,
+        vectors: F32,
+        released: Ids,
+        law: tuple[float, float],
+        promised: float,
+        note: str,
+        restricted: bool = False,
+    ) -> ExponentialSampler:
         step, cut = law
         slack = _slack(float(rows.least.min()), len(vectors))
         likeliest = exponentials(-rows.log_normaliser[released].reshape(-1, 1))
@@ -183,7 +185,7 @@ class ExponentialSampler(Sampler):
             words=len(vectors),
             outputs=len(released),
             cut_off_distance=cut if math.isfinite(cut) else None,
-            head=head,
+            head=head_of(len(released), int(restricted), rows.cells.shape[1]),
             unchanged=Quantiles.of(likeliest),
             most_rounds=int(rows.rounds.max()),
             rounding=slack,
@@ -248,22 +250,14 @@ class ExponentialSampler(Sampler):
         return out
 
     def law(self, word_id: int) -> Law:
-        """Return the law of a word: the head off its alias row, the tail by distances, to the nearest of 2^63."""
-        (row,) = self.rows_of(np.array([word_id], np.int32))
-        _, ids, weight = laws_of(self.cells[row : row + 1])
-        if ids[-1] == len(self.level):
-            every = np.zeros(len(self.level), np.uint64)
-            every[ids[:-1]] = weight[:-1]
-            add_tail(self.tail, word_id, float(weight[-1]), every)
-            ids = np.flatnonzero(every).astype(np.int32)
-            weight = every[ids]
-            most = int(weight.argmax())
-            weight[most] = 0
-            weight[most] = np.uint64(TOTAL) - weight.sum(dtype=np.uint64)
-        return Law.of(ids, weight)
+        """Return the law of a word."""
+        return self.laws(np.array([word_id], np.int32)).only
 
     def laws(self, words: Ids) -> Laws:
-        """Return what :meth:`law` does of int32[n] words; the distances of some words are taken together."""
+        """Return the laws of int32[n] words: the head off alias rows, the tail by distances, to the nearest of 2^63.
+
+        The distances of some words are taken together.
+        """
         total = len(self.level)
         rows = laws_of(self.cells[self.rows_of(words)])
         every, entered = np.zeros((len(words), total), np.uint64), np.zeros(len(words))
@@ -367,7 +361,7 @@ class ExponentialColumns:
             found *= -step
             found -= logs[part]
             np.exp(found, out=out[:, part])
-        return self._with_kept(out, outputs)
+        return np.asarray(self._with_kept(out, outputs))
 
     def precise(self, outputs: Ids) -> F64:
         """Return P(u|w) of some outputs u over all words w in float64, by matrix products: float64[n, V], within 1e-9."""
@@ -389,17 +383,13 @@ class ExponentialColumns:
         found *= -step
         found -= np.asarray(sampler.log_normaliser)
         np.exp(found, out=found)
-        return self._with_kept(found, outputs)
+        return np.asarray(self._with_kept(found, outputs))
 
     def fixed(self, output: int) -> F64:
         """Return P(output|w) over all words w, the same bits on every processor: float64[V]."""
-        sampler = self.sampler
+        sampler, words = self.sampler, len(self.sampler.level)
         step, cut = float(sampler.figures[0]), float(sampler.figures[1])
-        flat, size, words = (
-            np.asarray(sampler.vectors).reshape(-1),
-            sampler.vectors.shape[1],
-            len(sampler.level),
-        )
+        flat, size = np.asarray(sampler.vectors).reshape(-1), sampler.vectors.shape[1]
         near, out = np.empty(words), np.empty(words)
         squared_distances(flat, size, output, flat, 0, words, near)
         _fixed_column(near, sampler.log_normaliser, step, cut, out)

@@ -55,6 +55,11 @@ class Rows(NamedTuple):
     least: F64
 
 
+def head_of(outputs: int, spare: int, slots: int) -> int:
+    """Return how many outputs a row of `slots` has: all, or as many as leave room for the tail and `spare` others."""
+    return outputs if outputs + spare <= slots else slots - 1 - spare
+
+
 def compile_rows(
     vectors: F32,
     outputs: Ids,
@@ -90,8 +95,7 @@ def compile_rows(
     others = flat if len(outputs) == words else np.ascontiguousarray(vectors[outputs]).reshape(-1)
     place = np.full(words, -1, np.int64)
     place[outputs] = np.arange(len(outputs))
-    spare = 1 if bool((keep > 0).any()) else 0
-    head = len(outputs) if len(outputs) + spare <= slots else slots - 1 - spare
+    head = head_of(len(outputs), int((keep > 0).any()), slots)
 
     def fill(at: I64) -> None:
         first, some = int(at[0]), rows[at]

@@ -113,23 +113,14 @@ def _spread(tail: Tail, word: Int, weight: float, accepted: Any, every: Any) -> 
 
 
 @compiled
-def add_tail(tail: Tail, word: Int, weight: float, every: Any) -> None:
-    """Add what the tail of `word`, entered with `weight` out of 2^63, gives to each id: every uint64[V]."""
-    accepted = np.empty(tail.outputs.shape[0])
-    for j in range(accepted.shape[0]):
-        accepted[j] = np.float64(_accepts(tail, word, tail.outputs[j])) + 1.0
-    _spread(tail, word, weight, accepted, every)
-
-
-@compiled
 def add_tails(tail: Tail, others: Any, words: Any, weights: Any, every: Any) -> None:
-    """Add the tails of some words, each to a row of its own: the same numbers as :func:`add_tail` a word, at a third of its time.
+    """Add what the tails of some words give to each id.
 
     Args:
         tail: of the sampler.
         others: float32[n * d], the vectors of the outputs.
         words: int32[w].
-        weights: float64[w], with which each tail is entered; rows of 0 are left alone.
+        weights: float64[w], with which each tail is entered, out of 2^63; rows of 0 are left alone.
         every: uint64[w, V].
     """
     n = tail.outputs.shape[0]

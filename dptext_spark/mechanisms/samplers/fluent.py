@@ -461,8 +461,7 @@ class FluentSampler(Sampler):
                 sampled, b(u|h)·f_w(u), and sum to less than 2^64. None: :attr:`law_is`, rounded to integers that sum to 2^63.
         """
         if before is None:
-            found = self.laws(np.array([word_id], np.int32))
-            return Law.of(found.ids, found.weight)
+            return self.laws(np.array([word_id], np.int32)).only
         sums = np.zeros(self.sets.shape[1], np.uint64)
         count = int(_weigh(self.tables, word_id, before, sums))
         weight = np.diff(sums[:count], prepend=np.uint64(0))

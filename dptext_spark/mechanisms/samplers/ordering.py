@@ -30,7 +30,7 @@ from typing import Any
 
 import numpy as np
 
-from dptext_spark.arrays import F32, F64, U64, Ids
+from dptext_spark.arrays import F32, F64, U64, Array, Ids
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.mechanisms.base import DECIDES, TOTAL, Law, Sampler
 from dptext_spark.mechanisms.numerics.elementary import logarithm
@@ -407,15 +407,14 @@ class OrderingColumns:
 
     def __call__(self, outputs: Ids) -> F32:
         """Return P(u|w) of some outputs u over all words w: float32[n, V]."""
-        return self._over_words(outputs, np.float32)
+        return self._filled(outputs, np.zeros((len(outputs), len(self.sampler.place)), np.float32))
 
     def precise(self, outputs: Ids) -> F64:
         """Return P(u|w) of some outputs u over all words w, as :meth:`fixed` does: float64[n, V]."""
-        return self._over_words(outputs, np.float64)
+        return self._filled(outputs, np.zeros((len(outputs), len(self.sampler.place))))
 
-    def _over_words(self, outputs: Ids, kind: Any) -> Any:
+    def _filled(self, outputs: Ids, found: Array) -> Array:
         sampler, words = self.sampler, len(self.sampler.place)
-        found = np.zeros((len(outputs), words), kind)
         _of_lists(
             sampler.place, sampler.edges, sampler.start, sampler.width, outputs, np.empty(words), np.empty(words, np.int64),
             found,

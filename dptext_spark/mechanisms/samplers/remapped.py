@@ -69,8 +69,7 @@ class RemappedSampler(Sampler):
         """Return the law of a word: the weights of P, added up."""
         law = self.inner.law(word_id)
         assert law is not None
-        found = merged(Laws(np.array([0, len(law.ids)]), law.ids, law.weight), self.table)
-        return Law.of(found.ids, found.weight)
+        return merged(Laws(np.array([0, len(law.ids)]), law.ids, law.weight), self.table).only
 
     def laws(self, words: Ids) -> Laws:
         """Return the laws of int32[n] words."""
@@ -130,8 +129,7 @@ class RemappedTable(RemappedSampler):
 
     def law(self, word_id: int) -> Law:
         """Return the law of a word, read off its alias row."""
-        laws = laws_of(self.cells[word_id : word_id + 1])
-        return Law.of(laws.ids, laws.weight)
+        return laws_of(self.cells[word_id : word_id + 1]).only
 
     def laws(self, words: Ids) -> Laws:
         """Return the laws of int32[n] words, read off their alias rows."""

@@ -248,8 +248,7 @@ class TableSampler(Sampler):
 
     def law(self, word_id: int) -> Law:
         """Return the law of a word, read off its alias row."""
-        laws = laws_of(self.cells[word_id : word_id + 1])
-        return Law.of(laws.ids, laws.weight)
+        return laws_of(self.cells[word_id : word_id + 1]).only
 
     def laws(self, words: Ids) -> Laws:
         """Return the laws of int32[n] words, read off their alias rows."""
