@@ -29,21 +29,7 @@ from dptext_spark.mechanisms.samplers.ordering import OrderingSampler
 from dptext_spark.mechanisms.samplers.remapped import RemappedSampler, RemappedTable
 from dptext_spark.runtime.progress import Counted
 
-__all__ = [
-    "Loss",
-    "RecordLoss",
-    "by_distance",
-    "by_draws",
-    "by_exits",
-    "by_half_spaces",
-    "by_log_range",
-    "by_rank",
-    "by_steps",
-    "record_loss",
-    "vector_loss",
-    "within_groups",
-    "worst_loss",
-]
+__all__ = ["Loss", "RecordLoss", "record_loss", "vector_loss", "worst_loss"]
 
 
 def worst_loss(

@@ -86,10 +86,7 @@ def bounded_range(draws: int, spread: float, delta: float) -> float:
         return 0.0
     if draws > LONGEST or spread > 700.0:
         return math.inf
-    choose = _log_choose(draws)
-    return least_epsilon(
-        lambda g: float(_bounded_range_delta(g, draws, float(spread), choose)), draws * spread, delta
-    )
+    return least_epsilon(lambda g: bounded_range_delta(g, draws, spread), draws * spread, delta)
 
 
 def bounded_range_divergence(spread: float, orders: F64 = FINE) -> F64:
