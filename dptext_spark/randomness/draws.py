@@ -259,7 +259,7 @@ def hash_bytes(data: Any, start: Int, end: Int, k0: Int, k1: Int) -> tuple[Int, 
 
 
 @compiled
-def _hash_all(data: Any, offsets: Any, k0: Int, k1: Int) -> Any:
+def hash_all(data: Any, offsets: Any, k0: Int, k1: Int) -> Any:
     """Hash every data[offsets[i]:offsets[i+1]]: uint64[n, 2]."""
     n = offsets.shape[0] - 1
     out = np.empty((n, 2), np.uint64)
@@ -325,4 +325,4 @@ def identify(values: pa.Array, key: RunKey, scope: str) -> U64:
         )
     offsets, data = byte_view(values)
     secret = key.derive("identity", scope, "bytes", length=48)
-    return encrypt(secret[16:], _hash_all(data, offsets, *hash_keys(secret)))
+    return encrypt(secret[16:], hash_all(data, offsets, *hash_keys(secret)))

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dptext_spark.arrays import I64, U8, U64, Bools
-from dptext_spark.randomness.draws import hash_bytes
+from dptext_spark.randomness.draws import hash_all
 from dptext_spark.runtime.jit import Int, compiled, inlined, mul_high
 from dptext_spark.text.identifiers.finder import Finder, Found
 from dptext_spark.text.identifiers.normalize import FOREIGN, NOTHING, STRANGE, UNSPACED, look, shapes
@@ -125,14 +125,6 @@ def _read(
                 n += 1
             i += length
         ends_of[k + 1], bounds[k + 1] = m, n
-
-
-@compiled
-def _hash(forms: Any, bounds: Any, k0: Int, k1: Int) -> Any:
-    out = np.empty((bounds.shape[0] - 1, 2), np.uint64)
-    for k in range(out.shape[0]):
-        out[k, 0], out[k, 1] = hash_bytes(forms, bounds[k], bounds[k + 1], k0, k1)
-    return out
 
 
 @compiled
@@ -291,7 +283,7 @@ def fakes(data: U8, places: tuple[I64, I64, I64, I64], types: I64, keyed: Keyed)
     forms, text = np.empty(room, np.uint8), np.empty(room, np.uint8)
     ends_of, bounds = np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64)
     _read(data, starts, ends, types, shapes(), forms, ends_of, text, bounds)
-    blocks = _hash(forms, ends_of, *keyed.hash_keys)
+    blocks = hash_all(forms, ends_of, *keyed.hash_keys)
     blocks[:, 1] ^= types.astype(np.uint64) << np.uint64(58)
     if keyed.identity is not None:
         blocks ^= keyed.identity[rows]
