@@ -165,9 +165,9 @@ def _cut(
         start, end = bounds[row], bounds[row + 1]
         k = at[row]
         while True:
-            # Up to the next identifier, or the end of the row.
+            # Up to the next identifier, or the end of the row; an empty row is a strip, too.
             until = starts[k] if k < at[row + 1] else end
-            while start < until or (start == end and _is_bare(owners, n, row)):
+            while start < until or (start == end and (n == 0 or owners[n - 1] != row)):
                 stop = start + least
                 while stop < until and (data[stop] >= 128 or not gap[data[stop]]):
                     stop += 1
@@ -186,12 +186,6 @@ def _cut(
             start = ends[k]
             k += 1
     return n
-
-
-@compiled
-def _is_bare(owners: Any, n: Int, row: Int) -> Any:
-    """Whether a row has no strip yet."""
-    return n == 0 or owners[n - 1] != row
 
 
 def summed(counts: I32, owners: I64, rows: int) -> I32:

@@ -280,15 +280,12 @@ class Engine:
         every = np.zeros((len(texts), len(COUNTERS)), np.int32)
         every[:, : len(OF_WORDS)] = counts
         if put is not None:
-            _count(put.found, self._columns(), every[:, len(OF_WORDS) : -len(OF_STAYED)])
-            _count_stayed(
-                put.found,
-                self._kinds(),
-                put.named,
-                identifiers[0],
-                identifiers[1],
-                every[:, -len(OF_STAYED) :],
-            )
+            known = len(OF_IDENTIFIERS)
+            kind = self._columns()[put.found.types]
+            kind[put.found.kept] = known + 1
+            _add(put.found.spans.bounds, kind, known, every[:, len(OF_WORDS) : -len(OF_STAYED)])
+            stayed = every[:, -len(OF_STAYED) :]
+            _count_stayed(put.found, self._kinds(), put.named, identifiers[0], identifiers[1], stayed)
         return written, every, put
 
     def _columns(self) -> I64:
@@ -323,20 +320,6 @@ class Engine:
         made = replacements(self.finder, found, noise.keyed())
         put = Placed(found, np.zeros((len(found.types), 2), np.int64), made.faked, made.named)
         return put, (made.text, made.bounds, put.places)
-
-
-def _count(found: Found, columns: I64, counts: I32) -> None:
-    """Count what was found in each row.
-
-    Args:
-        found: in the batch.
-        columns: int64[types], where each type is counted.
-        counts: int32[rows, n], zeros, filled in the order of `OF_IDENTIFIERS` and `OF_NAMES`.
-    """
-    known = len(OF_IDENTIFIERS)
-    kind = columns[found.types]
-    kind[found.kept] = known + 1
-    _add(found.spans.bounds, kind, known, counts)
 
 
 @compiled

@@ -165,12 +165,6 @@ def settle_unknown(row: Int, i: Int, end: Int, size: Int, data: Any, work: Any) 
 
 
 @compiled
-def _hash_key(keys: Any, i: Int, size: Int, options: Any) -> tuple[Int, Int]:
-    """Hash the unknown word whose look-up form is key i."""
-    return hash_bytes(keys[i].view(np.uint8), 0, size, options[HASH0], options[HASH1])
-
-
-@compiled
 def _probe(n: Int, cells: Any, shift: Int, tokens: Any, keys: Any, content: Any) -> None:
     """Note what the first slot of each waiting token holds: no branch waits for a cell, so that their loads overlap."""
     for i in range(n):
@@ -273,7 +267,10 @@ def look_up(
             quote = code == AFTER_APOSTROPHE and behind_apostrophe(data, start, bounds[row])
             code = _resolve(info, size, quote, counts, row, options)
             if code == DRAWN_OOV:
-                content[i, 0], content[i, 1] = _hash_key(keys, i, tokens[i, 1] - start, options)
+                form = keys[i].view(np.uint8)
+                content[i, 0], content[i, 1] = hash_bytes(
+                    form, 0, tokens[i, 1] - start, options[HASH0], options[HASH1]
+                )
         if code > KEPT:
             tokens[kept, 0], tokens[kept, 1], tokens[kept, 2] = start, tokens[i, 1], code
             tokens[kept, 3] = place

@@ -45,6 +45,11 @@ class Reading:
     numbers: I32
 
 
+def _listing(engine: Engine) -> Engine:
+    """Return an engine that lists every word and every number, kept words by their case, each kind by a code of its own."""
+    return replace(engine, policy=replace(engine.policy, case="lower", numbers="mask", oov="mask"))
+
+
 class Listed(NamedTuple):
     """The tokens of texts that a policy changes, looked up; an identifier is one.
 
@@ -196,8 +201,7 @@ def words_of(engine: Engine, texts: pa.Array, keys: tuple[np.uint64, np.uint64])
         texts: string, large_string or binary [rows]; NULLs have no words.
         keys: of the hashes.
     """
-    # In this policy every word and every number is listed, and each kind has a code of its own.
-    listing = replace(engine, policy=replace(engine.policy, case="lower", numbers="mask", oov="mask"))
+    listing = _listing(engine)
     found = listed(listing, texts, keys)
     n, chars = found.size, tables()
     ids, kind = np.empty(n, np.int32), np.empty(n, np.uint8)
@@ -271,8 +275,7 @@ def list_words(engine: Engine, texts: pa.Array, *, marks: bool = False) -> Listi
         texts: string, large_string or binary [rows]; NULLs have no words. What stands behind invalid UTF-8 is not cut.
         marks: list punctuation and symbols, too: one by one, or with the tokenizer `whitespace` what stands between spaces.
     """
-    # In this policy every word that is kept is listed, too, because its case would be released otherwise.
-    listing = replace(engine, policy=replace(engine.policy, case="lower", numbers="mask", oov="mask"))
+    listing = _listing(engine)
     spaced = engine.policy.tokenizer == "whitespace"
     kind = (BETWEEN_SPACES if spaced else EACH_CHARACTER) if marks else NO_MARKS
     cut = cut_whitespace if spaced else cut_words

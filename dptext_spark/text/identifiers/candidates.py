@@ -75,13 +75,8 @@ def _anchors(word: Int) -> Int:
 def _put(found: Any, n: Int, kind: Int, row: Int, start: Int, end: Int, reach: Int) -> Int:
     """Note a candidate where there is room; return how many there are."""
     if n < found.shape[0]:
-        found[n, KIND], found[n, ROW], found[n, START], found[n, END], found[n, REACH] = (
-            kind,
-            row,
-            start,
-            end,
-            reach,
-        )
+        found[n, KIND], found[n, ROW] = kind, row
+        found[n, START], found[n, END], found[n, REACH] = start, end, reach
     return n + 1
 
 
@@ -229,18 +224,10 @@ def candidates(data: Any, rows: Any, wanted: Any, shapes: Any, found: Any) -> In
                 elif wanted[COLONS] and i >= colons_done and (following == _COLON or is_word(following)):
                     begin = backward(data, i, start, COLONS, COLONS_SIZE, IN_LINE, shapes)
                     colons_done = forward(data, i, end, COLONS, COLONS_SIZE, IN_LINE, shapes)
-                    if colons(data, begin, colons_done) > 1 and not is_word(
-                        seen_before(data, begin, start, shapes)
-                    ):
-                        n = _put(
-                            found,
-                            n,
-                            COLONS,
-                            row,
-                            begin,
-                            context_of(data, colons_done, end, shapes),
-                            colons_done,
-                        )
+                    before = seen_before(data, begin, start, shapes)
+                    if colons(data, begin, colons_done) > 1 and not is_word(before):
+                        last = context_of(data, colons_done, end, shapes)
+                        n = _put(found, n, COLONS, row, begin, last, colons_done)
             elif seen == 91 and wanted[NAMED] and 65 <= data[i + 1] <= 90:
                 stop = min(end, i + 40)
                 n = _put(found, n, NAMED, row, i, stop, stop)
