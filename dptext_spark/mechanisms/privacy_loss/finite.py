@@ -23,16 +23,17 @@ not, and the loss of P is stated as a bound of that of Q; for some words every o
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from dptext_spark.arrays import F64, U64, Ids
-from dptext_spark.mechanisms.base import TOTAL, Law
+from dptext_spark.mechanisms.base import TOTAL, Sampler
 from dptext_spark.mechanisms.numerics.matrices import pair_distances
 from dptext_spark.mechanisms.privacy_loss.loss import LOG_SLACK, Loss, compared_closely, evenly_spaced
 from dptext_spark.mechanisms.remap import telling
@@ -40,7 +41,7 @@ from dptext_spark.mechanisms.samplers.exponential import ExponentialSampler
 from dptext_spark.mechanisms.samplers.noisy_selection import SelectionSampler
 from dptext_spark.mechanisms.samplers.ordering import DIGITS, OrderingSampler
 from dptext_spark.mechanisms.samplers.remapped import RemappedSampler, RemappedTable
-from dptext_spark.mechanisms.samplers.table import laws_of
+from dptext_spark.mechanisms.samplers.table import laws_of, outputs_in_common
 from dptext_spark.rounding import digits_up
 from dptext_spark.runtime.jit import Int, compiled
 from dptext_spark.runtime.progress import Counted
@@ -49,6 +50,7 @@ from dptext_spark.runtime.progress import Counted
 COUNT_ERROR = Fraction(19, 2)
 _COUNT_ERROR = float(COUNT_ERROR)
 BLOCK = 512
+READ = 512  # laws
 LOOKED_AT = 64  # neighbours whose laws are compared count by count, for a loss that is surely attained
 # Relative, of a loss: the roundings of a difference, a weight, their quotient and its logarithm.
 ERROR = 1e-14
@@ -165,30 +167,37 @@ def _attained(sampler: OrderingSampler, at: int) -> tuple[float, tuple[int, int]
     return found, worst
 
 
-class HasLaw(Protocol):
-    """A sampler with a closed form."""
+def weights_of_groups(
+    sampler: Sampler, groups: Ids, progress: Counted | None = None
+) -> Iterator[tuple[Ids, U64 | None]]:
+    """Give the words of each group of several, int32[n], and their weights, uint64[n, K]; None where their outputs differ.
 
-    def law(self, word_id: int) -> Law | None:
-        """Return the exact law of a word."""
+    Args:
+        sampler: with laws.
+        groups: int32[V], equal numbers are of one group.
+        progress: is told how many words are read.
+    """
+    order = np.argsort(groups, kind="stable").astype(np.int32)
+    bounds = np.append(np.flatnonzero(np.diff(groups[order], prepend=-1)), len(order))
+    first = 0
+    while first < len(bounds) - 1:
+        last = max(first + 1, int(np.searchsorted(bounds, bounds[first] + READ, side="right")) - 1)
+        laws = sampler.laws(order[bounds[first] : bounds[last]])
+        assert laws is not None
+        for begin, end in pairwise((bounds[first : last + 1] - bounds[first]).tolist()):
+            count, part = end - begin, slice(laws.starts[begin], laws.starts[end])
+            if count > 1:
+                # Ids ascend within a word: only equal sets repeat each other so.
+                ids, weight = laws.ids[part], laws.weight[part]
+                same = np.array_equal(ids, np.tile(ids[: len(ids) // count], count))
+                words = order[bounds[first] + begin : bounds[first] + end]
+                yield words, weight.reshape(count, -1) if same else None
+        first = last
+        if progress:
+            progress(int(bounds[last]), len(order))
 
 
-class _Group:
-    """The words that share an output set: for each output the largest and the smallest weight, and whose they are."""
-
-    def __init__(self, word: int, weight: U64) -> None:
-        self.count = 1
-        self.high, self.low = weight.copy(), weight.copy()
-        self.highest, self.lowest = (np.full(len(weight), word, np.int32) for _ in range(2))
-
-    def add(self, word: int, weight: U64) -> None:
-        """Take in the law of one more word."""
-        self.count += 1
-        above, below = weight > self.high, weight < self.low
-        self.high[above], self.highest[above] = weight[above], word
-        self.low[below], self.lowest[below] = weight[below], word
-
-
-def within_groups(sampler: HasLaw, words: int, progress: Counted | None = None) -> Loss:
+def within_groups(sampler: Sampler, words: int, progress: Counted | None = None) -> Loss:
     """Return the largest loss between words that share an output set (the same set of possible outputs), exactly.
 
     Over a group the worst loss of an output is ln of its largest weight over its smallest, so all pairs are covered by one
@@ -199,29 +208,18 @@ def within_groups(sampler: HasLaw, words: int, progress: Counted | None = None) 
         words: V.
         progress: is told how many words are read.
     """
-    groups: dict[bytes, _Group] = {}
-    for word in range(words):
-        law = sampler.law(word)
-        assert law is not None
-        key = law.ids.tobytes()
-        if key in groups:
-            groups[key].add(word, law.weight)
-        else:
-            groups[key] = _Group(word, law.weight)
-        if progress and word % 1000 == 0:
-            progress(word, words)
-    value, worst, pairs = 0.0, None, 0
-    for group in groups.values():
-        if group.count == 1:
-            continue
-        pairs += group.count * (group.count - 1) // 2
+    groups = outputs_in_common(sampler, words)
+    value, worst, sizes = 0.0, None, np.bincount(groups)
+    for members, weight in weights_of_groups(sampler, groups, progress):
+        assert weight is not None
+        high, low = weight.max(axis=0), weight.min(axis=0)
         # The difference of integers is exact, so that a small loss keeps its digits and equal weights lose nothing.
-        losses = np.log1p((group.high - group.low).astype(np.float64) / group.low.astype(np.float64))
+        losses = np.log1p((high - low).astype(np.float64) / low.astype(np.float64))
         u = int(losses.argmax())
         if worst is None or losses[u] > value:
-            value, worst = float(losses[u]), (int(group.highest[u]), int(group.lowest[u]))
-    if progress:
-        progress(words, words)
+            column = weight[:, u]
+            value, worst = float(losses[u]), (int(members[column.argmax()]), int(members[column.argmin()]))
+    pairs = int((sizes * (sizes - 1) // 2).sum())
     method = (
         "every pair of words that share an output set, and every output, from the integers that are sampled"
     )

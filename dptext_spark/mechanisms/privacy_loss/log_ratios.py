@@ -24,17 +24,15 @@ themselves, e^R = f_w(u1)·f_w'(u2) / (f_w'(u1)·f_w(u2)), a ratio of integers u
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from dptext_spark.arrays import F64, I32, I64, U32, Ids
+from dptext_spark.arrays import F64, I32, I64, U32, U64, Ids
 from dptext_spark.mechanisms.base import TOTAL, Sampler
 from dptext_spark.mechanisms.privacy_loss.composition import LEAST, OCTAVES, STEP
-from dptext_spark.mechanisms.privacy_loss.finite import BLOCK, COUNT_ERROR, share
+from dptext_spark.mechanisms.privacy_loss.finite import BLOCK, COUNT_ERROR, READ, share, weights_of_groups
 from dptext_spark.mechanisms.privacy_loss.loss import LOG_SLACK, Loss
 from dptext_spark.mechanisms.samplers.exponential import ExponentialSampler
 from dptext_spark.mechanisms.samplers.fluent import FluentSampler
@@ -47,8 +45,6 @@ from dptext_spark.runtime.record import Record
 MOST_EXACT, MOST_PAIRS = 100_000_000, 4_000_000_000
 # A power below is left out: beside a sum of at least 1 it is nothing. One above is infinite, as its squares are.
 FAINT, VAST = 1e-30, 1e150
-TOGETHER = 1 << 20  # weights that are held at once
-READ = 512  # laws
 SLACK = 1e-12  # absolute, of a difference of logarithms of 64-bit integers; relative, of what is summed from their exponentials
 
 
@@ -78,11 +74,11 @@ class RecordLoss(Record):
 
 
 @compiled
-def _ranges(logs: Any, first: Int, last: Int, found: Any) -> None:
-    """Raise found float64[2], (R, the largest loss), to those of the pairs of rows first..last of logs float64[n, K]."""
-    width = logs.shape[1]
-    for i in range(first, last):
-        for j in range(first, i):
+def _ranges(logs: Any, found: Any) -> None:
+    """Raise found float64[2], (R, the largest loss), to those of the pairs of rows of logs float64[n, K]."""
+    rows, width = logs.shape
+    for i in range(rows):
+        for j in range(i):
             low, high = np.inf, -np.inf
             for u in range(width):
                 gap = logs[i, u] - logs[j, u]
@@ -92,20 +88,20 @@ def _ranges(logs: Any, first: Int, last: Int, found: Any) -> None:
 
 
 @compiled
-def _bounded(logs: Any, first: Int, last: Int, found: Any) -> None:
+def _bounded(logs: Any, found: Any) -> None:
     """Do the same by a bound that needs no pairs: with each row centred, R is at most twice the largest spread of an output."""
-    width = logs.shape[1]
-    middle = np.empty(last - first)
-    for i in range(first, last):
+    rows, width = logs.shape
+    middle = np.empty(rows)
+    for i in range(rows):
         low, high = np.inf, -np.inf
         for u in range(width):
             low, high = min(low, logs[i, u]), max(high, logs[i, u])
-        middle[i - first] = (low + high) / 2.0
+        middle[i] = (low + high) / 2.0
     for u in range(width):
         low, high = np.inf, -np.inf
         least, most = np.inf, -np.inf
-        for i in range(first, last):
-            centred = logs[i, u] - middle[i - first]
+        for i in range(rows):
+            centred = logs[i, u] - middle[i]
             low, high = min(low, centred), max(high, centred)
             least, most = min(least, logs[i, u]), max(most, logs[i, u])
         found[0] = max(found[0], 2.0 * (high - low))
@@ -113,30 +109,20 @@ def _bounded(logs: Any, first: Int, last: Int, found: Any) -> None:
 
 
 @compiled
-def _divergences(
-    logs: Any,
-    probability: Any,
-    first: Int,
-    last: Int,
-    octaves: Int,
-    base: Any,
-    sums: Any,
-) -> None:
-    """Raise the sums Σ p·e^((α-1)ρ) to those of the ordered pairs of rows first..last.
+def _divergences(logs: Any, probability: Any, octaves: Int, base: Any, sums: Any) -> None:
+    """Raise the sums Σ p·e^((α-1)ρ) to those of the ordered pairs of rows.
 
     Args:
         logs: float64[n, K], ln p.
         probability: float64[n, K].
-        first: the first row.
-        last: one past the last row.
         octaves: how often the orders of `base` are doubled.
         base: float64[b], the least orders α - 1.
         sums: float64[octaves · b].
     """
-    width, orders = logs.shape[1], base.shape[0]
+    (rows, width), orders = logs.shape, base.shape[0]
     total = np.empty(orders * octaves)
-    for i in range(first, last):
-        for j in range(first, last):
+    for i in range(rows):
+        for j in range(rows):
             if i == j:
                 continue
             total[:] = 0.0
@@ -161,22 +147,17 @@ def between_groups(sampler: Sampler, groups: Ids, progress: Counted | None = Non
         groups: int32[V], equal numbers are of one group.
         progress: progress callback, called with how many words are done, of how many; twice over.
     """
-    order = np.argsort(groups, kind="stable").astype(np.int32)
-    starts = np.flatnonzero(np.append(True, np.diff(groups[order]) != 0))
-    bounds = np.append(starts, len(order)).astype(np.int64)
-    sizes = np.diff(bounds)
-    widths = _widths(sampler, order[bounds[:-1]])
-    pairs = float((sizes.astype(np.float64) ** 2 * widths).sum())
+    _, heads, sizes = np.unique(groups, return_index=True, return_counts=True)
+    pairs = float((sizes.astype(np.float64) ** 2 * _widths(sampler, heads.astype(np.int32))).sum())
     closely, by_pairs = pairs <= MOST_EXACT, pairs <= MOST_PAIRS
     found = np.zeros(2)
-    for logs, edges in _logs(sampler, order, bounds, widths, progress):
-        for first, last in pairwise(edges.tolist()):
-            (_ranges if by_pairs else _bounded)(logs, first, last, found)
-    if not np.isfinite(found).all():
-        return RecordLoss(
-            math.inf,
-            why="A word can become what another of its output set cannot, so that a draw may lose without bound.",
-        )
+    for _, weight in weights_of_groups(sampler, groups, progress):
+        if weight is None or not weight.all():
+            return RecordLoss(
+                math.inf,
+                why="A word can become what another of its output set cannot, so that a draw may lose without bound.",
+            )
+        (_ranges if by_pairs else _bounded)(_logs(weight), found)
     spread, epsilon = (float(one) + SLACK if one else 0.0 for one in found)
     # Equal integers are equal laws.
     if not closely or not epsilon:
@@ -184,10 +165,10 @@ def between_groups(sampler: Sampler, groups: Ids, progress: Counted | None = Non
     base = LEAST * 2.0 ** (np.arange(STEP) / STEP)
     sums = np.ones(STEP * OCTAVES)
     with np.errstate(over="ignore"):
-        for logs, edges in _logs(sampler, order, bounds, widths, progress):
-            probability = np.exp(logs)
-            for first, last in pairwise(edges.tolist()):
-                _divergences(logs, probability, first, last, OCTAVES, base, sums)
+        for _, weight in weights_of_groups(sampler, groups, progress):
+            assert weight is not None
+            logs = _logs(weight)
+            _divergences(logs, np.exp(logs), OCTAVES, base, sums)
     orders = LEAST * 2.0 ** (np.arange(STEP * OCTAVES) / STEP)
     # A power of 2^OCTAVES errs by so many times the error of its base.
     slack = SLACK * 2.0**OCTAVES
@@ -205,38 +186,9 @@ def _widths(sampler: Sampler, words: Ids) -> I64:
     return np.concatenate(found)
 
 
-def _logs(
-    sampler: Sampler, order: Ids, bounds: I64, widths: I64, progress: Counted | None
-) -> Iterator[tuple[F64, I64]]:
-    """Give ln P of the words of some groups of one width at a time: (float64[n, K], where groups begin and end int64[g + 1])."""
-    held: list[tuple[int, int]] = []
-    size, rows = 0, 0
-    for first, last, width in zip(bounds[:-1].tolist(), bounds[1:].tolist(), widths.tolist(), strict=True):
-        if last - first == 1:
-            continue
-        if held and (size != width or (rows + last - first) * width > TOGETHER):
-            yield _read(sampler, order, held, size)
-            held, rows = [], 0
-        held.append((first, last))
-        size, rows = width, rows + last - first
-        if progress:
-            progress(last, len(order))
-    if held:
-        yield _read(sampler, order, held, size)
-
-
-def _read(sampler: Sampler, order: Ids, held: list[tuple[int, int]], width: int) -> tuple[F64, I64]:
-    words = np.concatenate([order[first:last] for first, last in held])
-    edges = np.append(0, np.cumsum([last - first for first, last in held])).astype(np.int64)
-    laws = sampler.laws(words)
-    assert laws is not None
-    same = (np.diff(laws.starts) == width).all()
-    if same:
-        ids = laws.ids.reshape(-1, width)
-        same = (ids == np.repeat(ids[edges[:-1]], np.diff(edges), axis=0)).all()
-    if not same:  # a word that can become what another of its group cannot
-        return np.array([[0.0, -np.inf], [0.0, 0.0]]), np.array([0, 2])
-    return np.log(laws.weight.astype(np.float64) / TOTAL).reshape(-1, width), edges
+def _logs(weight: U64) -> F64:
+    """Return ln P of integers out of 2^63."""
+    return np.log(weight.astype(np.float64) / TOTAL)
 
 
 def along_lists(sampler: OrderingSampler, progress: Counted | None = None) -> RecordLoss:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -200,6 +200,14 @@ def groups_of(laws: Laws, first: int = 0, known: dict[bytes, int] | None = None)
     return np.array([met.setdefault(outputs, word) for word, outputs in enumerate(sets, first)], np.int32)
 
 
+def outputs_in_common(sampler: Sampler, words: int) -> Ids:
+    """Return the first word with the same possible outputs as each of V words that have laws: int32[V]."""
+    known: dict[bytes, int] = {}
+    every, laws = np.arange(words, dtype=np.int32), cast(Any, sampler.laws)
+    parts = ((first, every[first : first + READ_TOGETHER]) for first in range(0, words, READ_TOGETHER))
+    return np.concatenate([groups_of(laws(part), first, known) for first, part in parts])
+
+
 @dataclass(frozen=True, eq=False)
 class TableSampler(Sampler):
     """Sampler of a finite law per word.
@@ -258,12 +266,7 @@ class TableSampler(Sampler):
         """Return which words have the same possible outputs: int32[V], the first word of each set."""
         if self.guarantee.kind != "epsilon_dp_within_group":
             return None
-        known: dict[bytes, int] = {}
-        every = np.arange(len(self.cells), dtype=np.int32)
-        starts = range(0, len(every), READ_TOGETHER)
-        return np.concatenate(
-            [groups_of(self.laws(every[first : first + READ_TOGETHER]), first, known) for first in starts]
-        )
+        return outputs_in_common(self, len(self.cells))
 
     def law_bytes(self) -> int:
         """Return what an alias row takes while it is read."""
