@@ -302,10 +302,10 @@ class ExponentialSampler(Sampler):
     def kept(self, words: Ids) -> F64:
         """Return how often each of int32[n] words that are no outputs is released as it is, whatever is drawn: float64[n]."""
         rows = laws_of(self.cells[self.rows_of(words)])
-        row, found = rows.owners, np.zeros(len(words))
+        row, share = rows.owners, np.zeros(len(words))
         itself = rows.ids == words[row]
-        found[row[itself]] = rows.weight[itself] / TOTAL
-        return found
+        share[row[itself]] = rows.weight[itself] / TOTAL
+        return share
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return everything but the guarantee and the summary.

@@ -18,12 +18,7 @@ import numpy.typing as npt
 from dptext_spark.arrays import F32, F64, I64, U64, Ids
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.mechanisms.base import Law, LawColumns, Laws, Sampler
-from dptext_spark.mechanisms.samplers.table import (
-    TableSampler,
-    draw_all,
-    laws_of,
-    merged,
-)
+from dptext_spark.mechanisms.samplers.table import AliasRows, TableSampler, merged
 from dptext_spark.mechanisms.summary import Summary
 from dptext_spark.randomness.draws import Draws
 
@@ -104,7 +99,7 @@ UNCHANGED_ERROR = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class RemappedTable(RemappedSampler):
+class RemappedTable(AliasRows, RemappedSampler):
     """Sampler of a table whose rows are relabelled.
 
     Attributes:
@@ -112,28 +107,12 @@ class RemappedTable(RemappedSampler):
         group: int32[V], equal for words that share an output set of P: whom the guarantee compares. Sets of Q do not tell.
     """
 
-    has_short_laws = True
-
     cells: U64
     group: Ids
 
     def groups(self) -> Ids:
         """Return which words shared an output set before the remap: int32[V], equal numbers for those that did."""
         return self.group
-
-    def sample(self, ids: Ids, draws: Draws) -> Ids:
-        """Draw one output for each of int32[n] by lane 0."""
-        out = np.empty(len(ids), np.int32)
-        draw_all(self.cells, self.cells.shape[1].bit_length() - 1, ids, draws.u64(0), out)
-        return out
-
-    def law(self, word_id: int) -> Law:
-        """Return the law of a word, read off its alias row."""
-        return laws_of(self.cells[word_id : word_id + 1]).only
-
-    def laws(self, words: Ids) -> Laws:
-        """Return the laws of int32[n] words, read off their alias rows."""
-        return laws_of(self.cells[words])
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return the rows of P and of Q, the table and the groups."""

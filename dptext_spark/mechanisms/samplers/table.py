@@ -208,8 +208,34 @@ def outputs_in_common(sampler: Sampler, words: int) -> Ids:
     return np.concatenate([groups_of(laws(part), first, known) for first, part in parts])
 
 
+class AliasRows(Sampler):
+    """A sampler with a row for each word.
+
+    Attributes:
+        cells: uint64[V, 2^m, 2], the alias rows.
+    """
+
+    has_short_laws = True
+
+    cells: U64
+
+    def sample(self, ids: Ids, draws: Draws) -> Ids:
+        """Draw one output for each of int32[n] by lane 0."""
+        out = np.empty(len(ids), np.int32)
+        draw_all(self.cells, self.cells.shape[1].bit_length() - 1, ids, draws.u64(0), out)
+        return out
+
+    def law(self, word_id: int) -> Law:
+        """Return the law of a word, read off its row."""
+        return laws_of(self.cells[word_id : word_id + 1]).only
+
+    def laws(self, words: Ids) -> Laws:
+        """Return the laws of int32[n] words, read off their rows."""
+        return laws_of(self.cells[words])
+
+
 @dataclass(frozen=True, eq=False)
-class TableSampler(Sampler):
+class TableSampler(AliasRows):
     """Sampler of a finite law per word.
 
     Attributes:
@@ -226,7 +252,6 @@ class TableSampler(Sampler):
         f"{DECIDES}"
     )
     is_confirmed = True
-    has_short_laws = True
     compiles_quickly = True
 
     cells: U64
@@ -242,25 +267,6 @@ class TableSampler(Sampler):
             raise SettingsError(f"mechanism.k: {k} outputs a word; valid: at most {MAX_SLOTS}.")
         weight = integer_weights(probability)
         return cls(alias_rows(np.ascontiguousarray(ids, dtype=np.int32), weight, bits), guarantee, summary)
-
-    @property
-    def bits(self) -> int:
-        """The number m of bits that pick a slot."""
-        return int(self.cells.shape[1]).bit_length() - 1
-
-    def sample(self, ids: Ids, draws: Draws) -> Ids:
-        """Draw one output for each of int32[n] by lane 0."""
-        out = np.empty(len(ids), np.int32)
-        draw_all(self.cells, self.bits, ids, draws.u64(0), out)
-        return out
-
-    def law(self, word_id: int) -> Law:
-        """Return the law of a word, read off its alias row."""
-        return laws_of(self.cells[word_id : word_id + 1]).only
-
-    def laws(self, words: Ids) -> Laws:
-        """Return the laws of int32[n] words, read off their alias rows."""
-        return laws_of(self.cells[words])
 
     def groups(self) -> Ids | None:
         """Return which words have the same possible outputs: int32[V], the first word of each set."""

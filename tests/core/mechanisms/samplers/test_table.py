@@ -67,7 +67,7 @@ def test_equal_probabilities_stay_equal_but_for_the_remainder(k: int, padding: i
 
 def exact_law(made: TableSampler) -> dict[int, int]:
     """Count, for each word, the 63-bit numbers that draw it: the row says where it changes, the draw itself what it is."""
-    bits = made.bits
+    bits = made.cells.shape[1].bit_length() - 1
     capacity = 1 << (63 - bits)
     counts: dict[int, int] = {}
     for slot, (threshold, _) in enumerate(made.cells[0].tolist()):
