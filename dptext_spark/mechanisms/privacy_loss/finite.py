@@ -41,7 +41,7 @@ from dptext_spark.mechanisms.samplers.exponential import ExponentialSampler
 from dptext_spark.mechanisms.samplers.noisy_selection import SelectionSampler
 from dptext_spark.mechanisms.samplers.ordering import DIGITS, OrderingSampler
 from dptext_spark.mechanisms.samplers.remapped import RemappedSampler, RemappedTable
-from dptext_spark.mechanisms.samplers.table import laws_of, outputs_in_common
+from dptext_spark.mechanisms.samplers.table import outputs_in_common
 from dptext_spark.rounding import digits_up
 from dptext_spark.runtime.jit import Int, compiled
 from dptext_spark.runtime.progress import Counted
@@ -209,21 +209,41 @@ def within_groups(sampler: Sampler, words: int, progress: Counted | None = None)
         progress: is told how many words are read.
     """
     groups = outputs_in_common(sampler, words)
+    return _between(sampler, groups, "every pair of words that share an output set", progress)
+
+
+def by_groups(sampler: RemappedTable) -> Loss:
+    """Return the largest loss between words that share an output set of P, exactly, from the integers that are sampled."""
+    return _between(sampler, sampler.group, "every pair of words that shared an output set before the remap")
+
+
+def _between(sampler: Sampler, groups: Ids, which: str, progress: Counted | None = None) -> Loss:
+    """Return the largest loss between words of one group; `which` names the pairs."""
     value, worst, sizes = 0.0, None, np.bincount(groups)
     for members, weight in weights_of_groups(sampler, groups, progress):
-        assert weight is not None
-        high, low = weight.max(axis=0), weight.min(axis=0)
-        # The difference of integers is exact, so that a small loss keeps its digits and equal weights lose nothing.
-        losses = np.log1p((high - low).astype(np.float64) / low.astype(np.float64))
-        u = int(losses.argmax())
-        if worst is None or losses[u] > value:
-            column = weight[:, u]
-            value, worst = float(losses[u]), (int(members[column.argmax()]), int(members[column.argmin()]))
+        if weight is None:
+            loss, pair = math.inf, _told_apart(sampler, members)
+        else:
+            high, low = weight.max(axis=0), weight.min(axis=0)
+            # The difference of integers is exact, so that a small loss keeps its digits and equal weights lose nothing.
+            losses = np.log1p((high - low).astype(np.float64) / low.astype(np.float64))
+            loss, column = float(losses.max()), weight[:, losses.argmax()]
+            pair = (int(members[column.argmax()]), int(members[column.argmin()]))
+        if worst is None or loss > value:
+            value, worst = loss, pair
     pairs = int((sizes * (sizes - 1) // 2).sum())
-    method = (
-        "every pair of words that share an output set, and every output, from the integers that are sampled"
-    )
+    method = f"{which}, and every output, from the integers that are sampled"
     return Loss(value * (1.0 + ERROR), value * (1.0 - ERROR), pairs, pairs, worst, method)
+
+
+def _told_apart(sampler: Sampler, members: Ids) -> tuple[int, int]:
+    """Return a word that leads to an output, and one of the same group that cannot."""
+    laws = sampler.laws(members)
+    assert laws is not None
+    able = np.bincount(laws.ids)
+    output = np.flatnonzero((able > 0) & (able < len(members)))[0]
+    leads = np.isin(np.arange(len(members)), laws.owners[laws.ids == output])
+    return int(members[leads][0]), int(members[~leads][0])
 
 
 NEAREST = "nearest pairs"
@@ -253,38 +273,6 @@ def by_rank(sampler: SelectionSampler, words: int) -> Loss:
         method,
         among=NEAREST,
     )
-
-
-def by_groups(sampler: RemappedTable) -> Loss:
-    """Return the largest loss between words that share an output set of P, exactly, from the integers that are sampled."""
-    laws, words = laws_of(sampler.cells), len(sampler.cells)
-    group, word = np.asarray(sampler.group, np.int64), laws.owners
-    keys = group[word] * words + laws.ids
-    order = np.argsort(keys, kind="stable")
-    heads = np.flatnonzero(np.diff(keys[order], prepend=-1))
-    weight = laws.weight[order]
-    high, low = (kind.reduceat(weight, heads) for kind in (np.maximum, np.minimum))
-    many = np.diff(np.append(heads, len(order)))
-    sizes = np.bincount(group, minlength=words)
-    members = sizes[keys[order][heads] // words]
-    shared = members > 1
-    pairs = int((sizes * (sizes - 1) // 2).sum())
-    method = (
-        "every pair of words that shared an output set before the remap, and every output, "
-        "from the integers that are sampled"
-    )
-    if not shared.any():
-        return Loss(0.0, 0.0, pairs, pairs, None, method)
-    losses = np.where(shared, np.log1p((high - low).astype(np.float64) / low.astype(np.float64)), 0.0)
-    losses[shared & (many < members)] = np.inf  # a word that cannot lead to an output of another one
-    at = int(losses.argmax())
-    value = float(losses[at])
-    run = order[heads[at] : heads[at] + many[at]]
-    pair = (int(word[run[laws.weight[run].argmax()]]), int(word[run[laws.weight[run].argmin()]]))
-    if not np.isfinite(value):
-        able = word[run]
-        pair = (int(able[0]), int(np.setdiff1d(np.flatnonzero(group == group[able[0]]), able)[0]))
-    return Loss(value * (1.0 + ERROR), value * (1.0 - ERROR), pairs, pairs, pair, method)
 
 
 def by_bound(sampler: RemappedSampler, before: Loss) -> Loss:
