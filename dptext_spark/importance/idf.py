@@ -209,12 +209,8 @@ def _numbers(data: Any, starts: Any, ends: Any, table: Any, chars: Any, form: An
             k0, k1 = key_of(data[starts[i] : starts[i] + SHORT], size)
             plain = (k0 | k1) & TOP == 0 and data[ends[i] - 1] != 0
         if plain:  # of ASCII alone, 16 bytes at most: lower case as the engine's fast path makes it
-            info = find_short(
-                table[0],
-                table[1],
-                k0 | (letters_of(k0) >> np.uint64(2)),
-                k1 | (letters_of(k1) >> np.uint64(2)),
-            )
+            lower0, lower1 = letters_of(k0) >> np.uint64(2), letters_of(k1) >> np.uint64(2)
+            info = find_short(table[0], table[1], k0 | lower0, k1 | lower1)
         else:
             info = look_up_form(form, lower_into(data, starts[i], ends[i], form, stage, lower), table)
         found[i] = info & 0xFFFFFFFF if info >= 0 else UNKNOWN

@@ -170,16 +170,8 @@ class Engine:
     def options(self, keys: tuple[np.uint64, np.uint64]) -> U64:
         """Return the policy in numbers, and the keys for hashing unknown words and numbers: uint64[6]."""
         policy = self.policy
-        return np.array(
-            [
-                policy.stop_words == "keep",
-                OOV.index(policy.oov),
-                NUMBERS.index(policy.numbers),
-                CASES.index(policy.case),
-                *keys,
-            ],
-            dtype=np.uint64,
-        )
+        actions = (OOV.index(policy.oov), NUMBERS.index(policy.numbers), CASES.index(policy.case))
+        return np.array([policy.stop_words == "keep", *actions, *keys], dtype=np.uint64)
 
     def privatize(
         self, texts: pa.Array, noise: Noise, chosen: TokenSelection | None = None
@@ -280,30 +272,22 @@ class Engine:
         every = np.zeros((len(texts), len(COUNTERS)), np.int32)
         every[:, : len(OF_WORDS)] = counts
         if put is not None:
-            known = len(OF_IDENTIFIERS)
-            kind = self._columns()[put.found.types]
+            known, kinds = len(OF_IDENTIFIERS), self._kinds()
+            kind = self._columns(kinds)[put.found.types]
             kind[put.found.kept] = known + 1
             _add(put.found.spans.bounds, kind, known, every[:, len(OF_WORDS) : -len(OF_STAYED)])
             stayed = every[:, -len(OF_STAYED) :]
-            _count_stayed(put.found, self._kinds(), put.named, identifiers[0], identifiers[1], stayed)
+            _count_stayed(put.found, kinds, put.named, identifiers[0], identifiers[1], stayed)
         return written, every, put
 
-    def _columns(self) -> I64:
-        """Return in which of `OF_IDENTIFIERS` and `OF_NAMES` each type is counted, int64[types]."""
-        names = () if self.finder is None else self.finder.names
-        of_persons = (PERSON, *PARTS_OF_PERSONS) if self.policy.names else ()
-        of_places = (LOCATION, *PARTS_OF_PLACES) if self.policy.names else ()
+    def _columns(self, kinds: I64) -> I64:
+        """Return in which of `OF_IDENTIFIERS` and `OF_NAMES` each type is counted, int64[types]; `kinds`: of :meth:`_kinds`."""
         known = len(OF_IDENTIFIERS)
-        return np.array(
-            [
-                known if name in (*LIST_TYPES, *LISTED_KINDS) else
-                known + 2 if name in of_persons else
-                known + 3 if name in of_places else
-                min(number, len(TYPES)) + 1
-                for number, name in enumerate(names)
-            ],
-            np.int64,
-        )  # fmt: skip
+        columns = np.minimum(np.arange(len(kinds)), len(TYPES)) + 1
+        columns[kinds == LISTED] = known
+        if self.policy.names:
+            columns[kinds == PERSONS], columns[kinds == LOCATIONS] = known + 2, known + 3
+        return columns
 
     def _kinds(self) -> I64:
         """Return of which kind the words of each type are counted, int64[types]."""

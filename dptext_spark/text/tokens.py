@@ -214,13 +214,8 @@ def words_of(engine: Engine, texts: pa.Array, keys: tuple[np.uint64, np.uint64])
         numbers, engine.policy.oov == "keep",
     )  # fmt: skip
     starts = starts[: count + 1]
-    spans = Spans(
-        found.data,
-        found.bounds.astype(np.int64),
-        found.tokens[:n, 0].copy(),
-        found.tokens[:n, 1].copy(),
-        starts[pieces],
-    )
+    begins, ends = (found.tokens[:n, column].copy() for column in (0, 1))
+    spans = Spans(found.data, found.bounds.astype(np.int64), begins, ends, starts[pieces])
     return Words(
         ids, kind, form, marked, ending, starts, pieces, found.counts[:, INVALID] > 0, spans, numbers
     )

@@ -243,12 +243,8 @@ def _imported(path: str) -> tuple[Provider, ProviderRecord]:
         raise _NoProviderError("is no class of its module")
     try:
         made = kind()
-        types, own, given, find = (
-            made.types,
-            getattr(made, "name", path),
-            getattr(made, "version", None),
-            made.find,
-        )
+        types, own, find = made.types, getattr(made, "name", path), made.find
+        given = getattr(made, "version", None)
     except DPTextError as error:  # ours say what they lack
         raise _NoProviderError(f"cannot be made without arguments ({error})") from None
     except (Exception, SystemExit) as error:
