@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from dptext_spark.audit.options import ComparisonOptions, takes
 from dptext_spark.cli import Config, Json, Override
 from dptext_spark.errors import DataError
 from dptext_spark.report.terminal.console import hanging, progress, width, write, write_json
@@ -123,7 +124,9 @@ def calibrate(
         write(calibration_text(found, width()))
 
 
+@takes(ComparisonOptions, is_command=True)
 def compare(
+    *,
     mechanisms: Annotated[
         str,
         typer.Option(
@@ -161,22 +164,7 @@ def compare(
         str | None,
         typer.Option(help="Levels of risk to compare at, such as 0.1,0.2,0.5. Default: round ones."),
     ] = None,
-    records: Annotated[
-        int, typer.Option(help="Records of the private text that are replaced, evenly spaced.")
-    ] = 4_000,
-    attacked: Annotated[int, typer.Option(help="Records of those that are attacked in context.")] = 1_000,
-    words: Annotated[
-        int,
-        typer.Option(help="Words that the adversary considers where laws cannot be read (truncated Gumbel)."),
-    ] = 500,
-    draws: Annotated[int, typer.Option(help="Draws of each of them, where there is no law.")] = 100,
-    encoder: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FOLDER|PACKAGE",
-            help="A BERT: also compare sentence embeddings. It reads all records again at each ε.",
-        ),
-    ] = None,
+    options: ComparisonOptions,
     out: Annotated[
         Path | None,
         typer.Option(help="A folder for compare.html."),
@@ -195,17 +183,7 @@ def compare(
         require_extra("audit", "jinja2", "matplotlib")
     chosen = [] if lexicon is None else [f"lexicon.source={lexicon}"]
     settings = load_model_config(config, [*(overrides or ()), *chosen])
-    asked = ComparisonSpec.of(
-        settings,
-        mechanisms,
-        epsilons,
-        levels,
-        encoder,
-        few=words,
-        draws=draws,
-        attacked=attacked,
-        records=records,
-    )
+    asked = ComparisonSpec.of(settings, mechanisms, epsilons, levels, options=options)
     known = read_records(public, "public", labels if public_labels is None else public_labels)
     secret = read_records(private, "private", labels)
     third = None if language is None else read_records(language, "language")

@@ -6,11 +6,12 @@ Records before and after are shown only in a report that is marked as holding pr
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dptext_spark.audit.options import ReportOptions, takes
 from dptext_spark.config.load import parse_model_config
 from dptext_spark.config.model import RunConfig
 from dptext_spark.disclosure.facts import RunRecord
@@ -89,23 +90,6 @@ class Account:
         return cls(place.runs.removesuffix("/runs"), place.metrics.removesuffix("/metrics"), config)
 
 
-@dataclass(frozen=True)
-class Wanted:
-    """What a report should hold beside what may be shared.
-
-    Attributes:
-        internal: figures that depend on the private text; marks every page.
-        examples: some records before and after; marks the file in its first line.
-        figures: files with results of other audits, as JSON.
-        public: lines of a public text, for the attacks that need one.
-    """
-
-    internal: bool = False
-    examples: bool = False
-    figures: Sequence[Path] = ()
-    public: Sequence[str] = ()
-
-
 @dataclass(frozen=True, eq=False)
 class RunReport:
     """What a report holds.
@@ -172,16 +156,13 @@ class RunReport:
         return self.facts.as_dict()
 
 
+@takes(ReportOptions)
 def report(
     run_id: str,
     config: RunConfig | None = None,
     *,
     audit: str | None = None,
-    internal: bool = False,
-    with_examples: bool = False,
-    figures: Sequence[str | os.PathLike[str]] = (),
-    public_text: Sequence[str] = (),
-    examine: bool = True,
+    options: ReportOptions,
     spark: SparkSession | None = None,
     progress: Progress | None = None,
 ) -> RunReport:
@@ -194,11 +175,8 @@ def report(
         run_id: of the run; `latest` is the newest that succeeded.
         config: the settings of the run, which name the folders of its account.
         audit: in their place: the folder `<target>_audit`.
-        internal: also figures that depend on the private text; marks every page.
-        with_examples: also private text, some records before and after; marks the file in its first line.
-        figures: JSON files of `dptext audit`, or of other audits, to be shown too.
-        public_text: lines of a public text, for the contextual adversary.
-        examine: whether the model is opened and attacked; without, only the account is read.
+        options: not this argument itself, but each field of it by its name: `internal`, `with_examples` and `figures` as `dptext
+            report --help` has them; `public_text`, lines for the contextual adversary; `examine`, False to leave the model alone.
         spark: a session; None takes the active one, or starts a local one.
         progress: progress callback, called with each step. None tells them on stderr in a notebook or terminal.
 
@@ -211,19 +189,14 @@ def report(
         >>> dps.report("first", config).save("report.html").name
         'report.html'
     """
-    account = Account.of(config, audit)
-    files = tuple(Path(file) for file in figures)
-    asked = Wanted(internal, with_examples, files, public_text)
-    return RunReport(report_facts(run_id, account, asked, spark, examine=examine, progress=progress))
+    return RunReport(report_facts(run_id, Account.of(config, audit), options, spark, progress))
 
 
 def report_facts(
     run_id: str,
     account: Account,
-    asked: Wanted | None = None,
+    options: ReportOptions,
     spark: SparkSession | None = None,
-    *,
-    examine: bool = True,
     progress: Progress | None = None,
 ) -> ReportFacts:
     """Gather the facts of a report.
@@ -231,9 +204,8 @@ def report_facts(
     Args:
         run_id: of the run; `latest` is the newest that succeeded.
         account: where its account is.
-        asked: what it should hold beside what may be shared.
+        options: what it should hold beside what may be shared.
         spark: a session; None takes the active one, or starts a local one.
-        examine: whether the model is opened and examined; without, only the account is read.
         progress: progress callback, called with each step. None tells them on stderr in a notebook or terminal.
 
     Returns:
@@ -243,9 +215,9 @@ def report_facts(
         SettingsError: no such run, or what is asked for needs a setting that is not there.
         DataError: the tables are not those of an account, or hold no such metric, or an audit is of another run.
     """
-    say, asked = progress or by_default(), asked or Wanted()
+    say = progress or by_default()
     require_extra("audit", "jinja2", "matplotlib")
-    results = read_results(asked.figures)
+    results = read_results(map(Path, options.figures))
     if spark is None:
         say("starting Spark", None)
     session = spark or spark_session()
@@ -253,17 +225,17 @@ def report_facts(
     with reported(session):
         record = _found(session, account, run_id)
         require_run(results, record.run_id)
-        examples = list(pairs(session, account.config, record)) if asked.examples else []
+        examples = list(pairs(session, account.config, record)) if options.with_examples else []
         metrics = None
-        if asked.internal:
+        if options.internal:
             metrics = runs.metrics_of(session, f"{account.restricted}/metrics", record.run_id)
         settings = account.config
         require = () if settings is None else settings.require
         verdict = of_account(session, require, record, f"{account.restricted}/metrics")
-    if asked.internal and metrics is None:
+    if options.internal and metrics is None:
         raise DataError(f"audit.restricted: {account.restricted!r} holds no metrics of run {record.run_id}.")
     model, missing = None, "the model was not examined."
-    if examine:
+    if options.examine:
         say("preparing the model", None)
         model, missing = _model(record, account, say)
     return gathered(
@@ -273,7 +245,7 @@ def report_facts(
         metrics=metrics,
         examples=examples,
         results=results,
-        public=asked.public,
+        public=options.public_text,
         verdict=verdict,
         approval=None if settings is None else settings.approval,
         require=require,

@@ -58,8 +58,8 @@ SIGNATURES = {
     "dp.read_prior": "(corpus, lexicon, policy)",
     "dp.save_model": "(model, folder, *, spec)",
     "dp.tickets": "(rows)",
-    "dps.audit": "(table, against, *, config, columns, row_key, record_key, label, attribute, similarity, encoder, "
-    "masked_model, label_rows, require, sample, partial, out, names, internal, against_format, spark, progress)",
+    "dps.audit": "(table, against, *, config, against_format, columns, row_key, record_key, label, attribute, similarity, "
+    "encoder, masked_model, label_rows, names, internal, require, sample, partial, out, spark, progress)",
     "dps.compare_rows": "(before, after)",
     "dps.doctor": "(config, spark, *, progress)",
     "dps.document_frequencies": "(df, columns, model)",
@@ -70,7 +70,7 @@ SIGNATURES = {
     "public_text, examine, spark, progress)",
     "dps.run": "(config, spark, *, key, progress)",
     "dps.spark_session": "(app_name, *, master, settings, warehouse)",
-    "audit.ComparisonSpec.of": "(config, mechanisms, epsilons, levels, encoder, **sizes)",
+    "audit.ComparisonSpec.of": "(config, mechanisms, epsilons, levels, *, records, attacked, few, draws, encoder)",
     "audit.Records": "(texts, labels)",
     "audit.calibrate": "(config, require, *, low, high, steps, sample, words, progress)",
     "audit.compare": "(config, spec, public, private, *, language, progress)",

@@ -7,9 +7,9 @@ from dataclasses import asdict, dataclass
 
 from pydantic_core import PydanticCustomError
 
-from dptext_spark.audit.attacks.adversary import DRAWS, FEW
 from dptext_spark.audit.comparison.frontier import LEAST_POINTS, check_levels
 from dptext_spark.audit.deniability.deniability import check_epsilons
+from dptext_spark.audit.options import ComparisonOptions, takes
 from dptext_spark.config.file import override
 from dptext_spark.config.model import ModelConfig
 from dptext_spark.config.values import parse_mechanism
@@ -18,23 +18,15 @@ from dptext_spark.errors import SettingsError, require_choice
 from dptext_spark.mechanisms import Mechanism, mechanism_named
 from dptext_spark.runtime.display import cut, line
 
-RECORDS = 4_000  # of the private text that are replaced: noise takes its time for each word
-ATTACKED = 1_000  # of those, that are attacked in context
-
 
 @dataclass(frozen=True, eq=False)
-class ComparisonSpec:
+class ComparisonSpec(ComparisonOptions):
     """What is compared.
 
     Attributes:
         curves: mechanisms by the name of their curve.
         epsilons: the grid of each curve.
         levels: of risk; None for round ones.
-        few: words that the adversary considers, see :func:`dptext_spark.audit.comparison.frontier.risks`.
-        draws: of each of them, where there is no law.
-        attacked: records of the private text that are attacked.
-        records: records of the private text that are replaced.
-        encoder: a folder or a package of an encoder that compares texts, too; None leaves it out.
 
     Examples:
         >>> spec = audit.ComparisonSpec.of(config, "custext", ["2,8"], records=20, attacked=5)
@@ -45,11 +37,6 @@ class ComparisonSpec:
     curves: dict[str, Mechanism]
     epsilons: dict[str, list[float]]
     levels: list[float] | None = None
-    few: int = FEW
-    draws: int = DRAWS
-    attacked: int = ATTACKED
-    records: int = RECORDS
-    encoder: str | None = None
 
     def __repr__(self) -> str:
         """Return the curves and how many ε there are."""
@@ -57,14 +44,15 @@ class ComparisonSpec:
         return line("ComparisonSpec", cut(", ".join(self.curves), 120), f"{epsilons:,} ε")
 
     @classmethod
+    @takes(ComparisonOptions)
     def of(
         cls,
         config: ModelConfig,
         mechanisms: str,
         epsilons: Sequence[str],
         levels: str | None = None,
-        encoder: str | None = None,
-        **sizes: int,
+        *,
+        options: ComparisonOptions,
     ) -> ComparisonSpec:
         """Read what stands on a command line.
 
@@ -73,8 +61,7 @@ class ComparisonSpec:
             mechanisms: names with commas between them, each with fields behind colons, such as `tem,diffractor:form=tem`.
             epsilons: numbers with commas between them, for all; `NAME=numbers` for one curve.
             levels: as those, of risk.
-            encoder: a folder or an installed package.
-            sizes: the other attributes.
+            options: not this argument itself, but each field of it by its name.
 
         Raises:
             SettingsError: an unknown mechanism or field; a grid that is empty, unsorted or shorter than two; a size below 2; an
@@ -93,13 +80,10 @@ class ComparisonSpec:
             raise SettingsError(
                 f"epsilons: none given for {', '.join(missing)}; valid: {LEAST_POINTS} or more, each above the last."
             )
-        for name, value in sizes.items():
-            if value < 2:
-                raise SettingsError(f"{name}: {value} given; valid: 2 or more.")
         wanted = None if levels is None else check_levels("levels", _numbers("levels", levels))
-        require_encoders(encoder, None)
+        require_encoders(options.encoder, None)
         grid = {name: grids.get(name) or grids[""] for name in curves}
-        return cls(curves, grid, wanted, encoder=encoder, **sizes)
+        return cls(curves, grid, wanted, **vars(options))
 
 
 def _mechanism(text: str, base: Mechanism) -> Mechanism:

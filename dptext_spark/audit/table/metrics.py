@@ -5,7 +5,7 @@ How many names of a source stand in a table as they were, by public lists or one
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from dptext_spark.arrays import I64, U8, Bools
 from dptext_spark.audit.estimates import Metric
 from dptext_spark.audit.results import AuditResult, Group, Shown
-from dptext_spark.config.requirements import MEANING, Requirement, named_requirement
+from dptext_spark.config.requirements import MEANING, Requirement
 from dptext_spark.runtime.record import Json
 from dptext_spark.text.chunks import padded
 from dptext_spark.text.names.names import Names
@@ -179,19 +179,6 @@ def options_for(names: Iterable[str]) -> list[str]:
 def described(figure: Metric) -> dict[str, Json]:
     """Return a figure and what it means, JSON-able."""
     return {**figure.as_dict(), "meaning": MEANING[figure.name]}
-
-
-def table_requirement(text: str, names: Collection[str]) -> Requirement[str]:
-    """Read a requirement of a table.
-
-    Args:
-        text: such as `original_share <= 0.6`.
-        names: of the figures that this audit has.
-
-    Raises:
-        SettingsError: another form, or a figure that this audit does not have.
-    """
-    return named_requirement(text, names, "this audit")
 
 
 def holds(requirement: Requirement[str], figures: Iterable[Metric]) -> bool:

@@ -6,10 +6,10 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import NamedTuple
 
 from dptext_spark.audit.attacks.tokens import Level
+from dptext_spark.audit.options import AuditOptions
 from dptext_spark.audit.table.metrics import (
     ATTRIBUTE,
     ENCODED,
@@ -17,18 +17,16 @@ from dptext_spark.audit.table.metrics import (
     LISTED,
     MASKED,
     SIMILARITY,
-    table_requirement,
 )
-from dptext_spark.config.load import load_model_config, parse_model_config
+from dptext_spark.config.load import parse_model_config
 from dptext_spark.config.locations import TABLE, holds_credentials, inside, same_path, same_table
 from dptext_spark.config.model import ModelConfig, RunConfig
-from dptext_spark.config.requirements import ATTACKS, FREQUENCY, MEANING, Requirement
+from dptext_spark.config.requirements import ATTACKS, FREQUENCY, MEANING, Requirement, named_requirement
 from dptext_spark.config.sections import Input
 from dptext_spark.encoder.weights import require_encoders
 from dptext_spark.errors import SettingsError, require_choice
 from dptext_spark.runtime.record import Json
 
-SAMPLE, LABEL_ROWS = 2_000, 10_000
 FORMATS = ("delta", "parquet", "csv", "tsv", "json", "text")  # of a source, as `input.format` has them
 TABLES = ("delta", "parquet")
 NO_SETTINGS = (
@@ -56,55 +54,31 @@ class Place(NamedTuple):
     name: str
 
 
-@dataclass(frozen=True)
-class AuditPlan:
-    """What is compared.
+@dataclass(frozen=True, kw_only=True)
+class AuditPlan(AuditOptions):
+    """What is compared: the options, completed by the settings, and what follows from both.
 
     Attributes:
         table: that is audited, a path or a catalog name.
         source: that it was made from.
-        columns: the text columns, by the same names in both.
         row_key: of both; None joins rows by the name of their file and their place in it, where both tables keep them.
-        record_key: of the source; None where each row is a record.
-        model: the settings of the model; those of the packaged lexicon where none were given.
-        given: whether settings were given.
-        label: a column of the source that a classifier learns to predict; None leaves it out.
-        attribute: a column of the source that an adversary guesses from the text; None leaves it out.
         similarity: whether the texts of both tables are compared; with a label they are.
-        encoder: a folder or a package of an encoder that compares them, too; None leaves it out.
-        masked_model: as that, of a masked language model that attacks the texts.
-        label_rows: how many rows, about, classifiers look at.
-        sample: how many rows, about, consistency, similarity and attacks look at.
-        partial: whether rows that only one of the tables has are allowed.
-        limits: what is required of the figures.
+        model: the settings of the model; those of the packaged lexicon where none were given.
+        has_settings: whether settings were given.
         metrics: the folder of the table of metrics.
         chosen: whether only some words were drawn, as importance chose; the model is then that of all words.
-        names: a file of names, an entry a line, that are counted; None leaves it out.
-        internal: whether the words of names that stayed most are shown, which are private text.
+        limits: what is required of the figures.
         required: what the settings require of the table beside `limits`: such a figure may go without being measured.
         read_as: how the source is read, where it is no Delta or Parquet table; None for such a one.
     """
 
     table: str
     source: str
-    columns: tuple[str, ...]
-    row_key: str | None
-    record_key: str | None
     model: ModelConfig
-    given: bool
-    label: str | None
-    attribute: str | None
-    similarity: bool
-    encoder: str | None
-    masked_model: str | None
-    label_rows: int
-    sample: int
-    partial: bool
-    limits: tuple[Requirement[str], ...]
+    has_settings: bool
     metrics: str
-    chosen: bool = False
-    names: str | None = None
-    internal: bool = False
+    chosen: bool
+    limits: tuple[Requirement[str], ...] = ()
     required: tuple[Requirement[str], ...] = ()
     read_as: Input | None = None
 
@@ -116,7 +90,7 @@ class AuditPlan:
     @property
     def attacked(self) -> bool:
         """Whether attacks are made: only where it is known which words were drawn, and how."""
-        return self.given and not self.chosen
+        return self.has_settings and not self.chosen
 
     @property
     def left_out(self) -> tuple[str, ...]:
@@ -124,7 +98,7 @@ class AuditPlan:
         by_place = () if self.row_key else (BY_PLACE,)
         if self.chosen:
             return (CHOSEN, *by_place)
-        return by_place if self.given else (NO_SETTINGS, *by_place)
+        return by_place if self.has_settings else (NO_SETTINGS, *by_place)
 
     @property
     def values(self) -> dict[str, str]:
@@ -165,130 +139,80 @@ class AuditPlan:
         return Place("", place) if is_name else Place(place, "")
 
     @classmethod
-    def of(
-        cls,
-        table: str,
-        source: str,
-        *,
-        columns: Sequence[str] = (),
-        row_key: str | None = None,
-        record_key: str | None = None,
-        config: Path | ModelConfig | None = None,
-        overrides: Sequence[str] = (),
-        label: str | None = None,
-        attribute: str | None = None,
-        similarity: bool = False,
-        encoder: str | None = None,
-        masked_model: str | None = None,
-        label_rows: int = LABEL_ROWS,
-        require: Sequence[str] = (),
-        sample: int = SAMPLE,
-        partial: bool = False,
-        out: str | None = None,
-        names: str | None = None,
-        internal: bool = False,
-        against_format: str | None = None,
-    ) -> AuditPlan:
-        """Settle what is compared; what is not given is taken from the settings: a file with overrides, or those of a run.
+    def of(cls, table: str, source: str, config: ModelConfig | None, options: AuditOptions) -> AuditPlan:
+        """Settle what is compared; what is not given is taken from the settings.
 
         Args:
             table: the written table, a folder or a name.
             source: what it was made from, the same way.
-            columns: the text columns.
-            row_key: the column that identifies a row in both; None, in the settings too, joins them by file and place.
-            record_key: the column of the source whose equal values form one record.
-            config: the settings of the model that wrote the table, or a file of them; without them nothing is attacked.
-            overrides: settings of that file that are changed, each as `name=value`.
-            label: a column of the source that a classifier learns to predict.
-            attribute: a column of the source that an adversary guesses from the text.
-            similarity: whether the texts are compared; with a label they are.
-            encoder: a folder or a package of an encoder that compares them, too.
-            masked_model: as that, of a masked language model that attacks the texts.
-            label_rows: how many rows, about, classifiers look at.
-            require: what is required of the figures, each such as `original_share <= 0.6`.
-            sample: how many rows, about, consistency, similarity and attacks look at.
-            partial: whether rows that only one of the tables has are allowed.
-            out: the folder of the metrics; that of the settings, or `<table>_audit/restricted`, if None.
-            names: a file of names, an entry a line, that are counted in both tables.
-            internal: whether the words of names that stayed most are shown.
-            against_format: the format of the source, as `input.format` names it; None for that of the settings where the source
-                is their input (with its options and its condition), else Delta or Parquet, whichever it is.
+            config: the settings of the model that wrote the table; without them nothing is attacked.
+            options: what the audit is asked for.
 
         Raises:
             SettingsError: no columns, a label that is a text or a key, an invalid requirement, or no place for
-                the metrics; overrides of settings that are not read from a file; an encoder that is neither folder nor package,
-                or whose extra is not installed.
+                the metrics; an encoder that is neither folder nor package, or whose extra is not installed.
             DataError: a folder that holds no encoder that is supported.
         """
-        if isinstance(config, ModelConfig) and overrides:
-            raise SettingsError(
-                f"overrides: {list(overrides)} given; valid: none, for settings that are no file."
-            )
-        model = (
-            config
-            if config is None or isinstance(config, ModelConfig)
-            else load_model_config(config, overrides)
-        )
-        run = model if isinstance(model, RunConfig) else None
-        columns = tuple(columns) or (run.columns if run else ())
-        row_key = row_key or (run.row_key if run else None)
+        run = config if isinstance(config, RunConfig) else None
+        columns = tuple(options.columns) or (run.columns if run else ())
         if not columns:
             raise SettingsError(
                 "columns: none given; valid: --columns NAME for each text column, or --config."
             )
-        keys = {"row_key": row_key, "record_key": record_key or (run.record_key if run else None)}
+        keys = {
+            "row_key": options.row_key or (run.row_key if run else None),
+            "record_key": options.record_key or (run.record_key if run else None),
+        }
         for name, key in keys.items():
             if key in columns:
                 raise SettingsError(f"{name}: {key!r} is a text column; valid: another column.")
-        _require_classes(label, attribute, columns, keys)
-        plain = model or parse_model_config({"policy": {"stop_words": "draw"}})
-        chosen = plain.importance is not None
-        plain = plain.model_copy(update={"importance": None})
-        level = plain.consistency if model else "token"
-        metrics = _metrics(table, out, run)
+        _require_classes(options, columns, keys)
+        model = config or parse_model_config({"policy": {"stop_words": "draw"}})
+        metrics = _metrics(table, options.out, run)
         _require_apart(table, source, metrics)
-        if sample < 1:
-            raise SettingsError(f"sample: {sample} given; valid: 1 or more.")
-        if not 1 <= label_rows <= LABEL_ROWS:
-            raise SettingsError(
-                f"label_rows: {label_rows:,} given; valid: 1 to {LABEL_ROWS:,}, classifiers learn from a sample on the driver."
-            )
-        require_encoders(encoder, masked_model)
-        made = cls(
-            table, source, tuple(columns), row_key, keys["record_key"], plain, model is not None, label, attribute,
-            similarity or label is not None, encoder, masked_model, label_rows, sample, partial, (), metrics, chosen, names,
-            internal,
-        )  # fmt: skip
-        read_as = _read_as(cls.target(source), against_format, run)
-        limits = [table_requirement(text, made.figures) for text in require]
-        if level != "token" and not chosen:  # what the settings promise is required without being asked
-            limits.append(Requirement(f"{level}_broken_groups", "<=", 0.0))
-        settled = () if run is None else run.require
-        required = tuple(one for one in settled if one.subject in MEANING and one not in limits)
-        return replace(made, limits=tuple(limits), required=required, read_as=read_as)
+        require_encoders(options.encoder, options.masked_model)
+        settled = {"columns": columns, **keys, "similarity": options.similarity or options.label is not None}
+        plan = cls(
+            **{**vars(options), **settled},
+            table=table,
+            source=source,
+            model=model.model_copy(update={"importance": None}),
+            has_settings=config is not None,
+            metrics=metrics,
+            chosen=model.importance is not None,
+        )
+        read_as = _read_as(cls.target(source), options.against_format, run)
+        limits = [named_requirement(text, plan.figures, "this audit") for text in options.require]
+        if plan.has_settings and plan.level != "token" and not plan.chosen:
+            # What the settings promise is required without being asked.
+            limits.append(Requirement(f"{plan.level}_broken_groups", "<=", 0.0))
+        of_run = () if run is None else run.require
+        required = tuple(one for one in of_run if one.subject in MEANING and one not in limits)
+        return replace(plan, limits=tuple(limits), required=required, read_as=read_as)
 
     def as_dict(self) -> dict[str, Json]:
         """Return what a dry run shows, JSON-able."""
+        plain = (
+            "table",
+            "source",
+            "row_key",
+            "record_key",
+            "label",
+            "attribute",
+            "encoder",
+            "masked_model",
+            "names",
+            "sample",
+        )
         return {
-            "table": self.table,
-            "source": self.source,
+            **{name: getattr(self, name) for name in (*plain, "partial", "metrics")},
             "columns": list(self.columns),
-            "row_key": self.row_key,
-            "record_key": self.record_key,
-            "mechanism": self.model.as_dict()["mechanism"] if self.given else None,
-            "consistency": self.level if self.given else None,
-            "label": self.label,
-            "attribute": self.attribute,
-            "encoder": self.encoder,
-            "masked_model": self.masked_model,
+            "mechanism": self.model.as_dict()["mechanism"] if self.has_settings else None,
+            "consistency": self.level if self.has_settings else None,
             "label_rows": self.label_rows if self.values else None,
-            "names": self.names,
-            "sample": self.sample,
-            "partial": self.partial,
             "figures": {name: MEANING[name] for name in self.figures},
             "requirements": [str(limit) for limit in self.limits],
             **({"required": [str(one) for one in self.required]} if self.required else {}),
-            "metrics": self.metrics,
             "left_out": list(self.left_out),
         }
 
@@ -335,20 +259,15 @@ def _writes(run: RunConfig, place: Place) -> bool:
     return run.output.table is not None and same_table(run.output.table, place.name)
 
 
-def _require_classes(
-    label: str | None, attribute: str | None, columns: Sequence[str], keys: Mapping[str, str | None]
-) -> None:
+def _require_classes(options: AuditOptions, columns: Sequence[str], keys: Mapping[str, str | None]) -> None:
     """Refuse labels that are the text or identify it."""
-    for option, column in (("label", label), ("attribute", attribute)):
-        if column is not None and column in columns:
+    roles = dict.fromkeys(columns, "a text column")
+    roles |= {key: f"the {name}" for name, key in keys.items() if key is not None}
+    for option, column in (("label", options.label), ("attribute", options.attribute)):
+        if column in roles:
             raise SettingsError(
-                f"{option}: {column!r} is a text column; valid: another column of the source."
+                f"{option}: {column!r} is {roles[column]}; valid: another column of the source."
             )
-        for name, key in keys.items():
-            if column is not None and column == key:
-                raise SettingsError(
-                    f"{option}: {column!r} is the {name}; valid: another column of the source."
-                )
 
 
 def _require_apart(table: str, source: str, metrics: str) -> None:

@@ -40,7 +40,7 @@ def audit_plan_text(plan: AuditPlan, columns: int = WIDTH) -> str:
         ("table", plan.table),
         ("against", plan.source),
         ("compared", f"{', '.join(plan.columns)}; rows joined by {plan.row_key or 'file and place'}{record}"),
-        ("made with", model if plan.given else "not known"),
+        ("made with", model if plan.has_settings else "not known"),
         ("sampled", f"about {plan.sample:,} rows, for consistency, similarity and attacks"),
         *((option, f"{column}, {learnt}") for option, column in plan.values.items()),
         *([("shown", "the words of names that stayed most: PRIVATE TEXT")] if plan.internal else []),

@@ -15,9 +15,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dptext_spark.audit.estimates import Metric
+from dptext_spark.audit.options import AuditOptions, takes
 from dptext_spark.audit.table.findings import Findings, TableAudit
 from dptext_spark.audit.table.metrics import COUNTS, KeptWords, listed_figures, row_figures, text_figures
-from dptext_spark.audit.table.plan import LABEL_ROWS, SAMPLE, AuditPlan
+from dptext_spark.audit.table.plan import AuditPlan
 from dptext_spark.audit.table.utility import attack_sample
 from dptext_spark.config.model import ModelConfig
 from dptext_spark.config.requirements import MEANING
@@ -53,27 +54,13 @@ ASKED = (
 NAMES_SCOPE = "audit of names"  # of the hashes of a list that is counted
 
 
+@takes(AuditOptions)
 def audit(
     table: str,
     against: str,
     *,
     config: ModelConfig | None = None,
-    columns: Sequence[str] = (),
-    row_key: str | None = None,
-    record_key: str | None = None,
-    label: str | None = None,
-    attribute: str | None = None,
-    similarity: bool = False,
-    encoder: str | None = None,
-    masked_model: str | None = None,
-    label_rows: int = LABEL_ROWS,
-    require: Sequence[str] = (),
-    sample: int = SAMPLE,
-    partial: bool = False,
-    out: str | None = None,
-    names: str | None = None,
-    internal: bool = False,
-    against_format: str | None = None,
+    options: AuditOptions,
     spark: SparkSession | None = None,
     progress: Steps | None = None,
 ) -> TableAudit:
@@ -83,23 +70,8 @@ def audit(
         table: the table to audit, a path or a catalog name.
         against: the table that it was made from.
         config: the settings of the run that wrote it; None for a table of somebody else's, whose attacks are left out.
-        columns: the text columns, by the same names in both; none for those of the settings.
-        row_key: what identifies a row in both; None for that of the settings, else file and place where both tables keep them.
-        record_key: of the source; None for that of the settings, or the row.
-        label: a column of the source that a classifier should still predict.
-        attribute: a column of the source that nobody should read in the text.
-        similarity: compare the texts of both tables: ROUGE, BLEU, cosine; a label does so, too.
-        encoder: a folder or a package of a BERT that compares them, too.
-        masked_model: as that, of a masked language model that attacks the texts.
-        label_rows: how many rows, about, classifiers look at.
-        require: limits, such as `original_share <= 0.4`; the result says which are broken.
-        sample: how many rows, about, consistency, similarity and attacks look at.
-        partial: whether rows that only one of the tables has are allowed.
-        out: the folder of the metrics; None for that of the run, or one beside the table.
-        names: a file of names, an entry a line: how many of them stand in the table as they were.
-        internal: also `stayed`, the words of names that stayed most: private text.
-        against_format: the format of the source, as `input.format` names it. None takes that of the settings where it is their
-            input, else Delta or Parquet, whichever it is.
+        options: not this argument itself, but each option of `dptext audit --help` by its name: `label_rows` is `--label-rows`.
+            `columns` and `require` are lists.
         spark: a session; None takes the active one, or starts a local one.
         progress: progress callback, called with each step; what it is told holds nothing of the data.
             None tells them on stderr in a notebook or terminal.
@@ -116,13 +88,7 @@ def audit(
         >>> found.broken
         []
     """
-    plan = AuditPlan.of(
-        table, against, columns=columns, row_key=row_key, record_key=record_key, config=config, label=label,
-        attribute=attribute, similarity=similarity, encoder=encoder, masked_model=masked_model, label_rows=label_rows,
-        require=require, sample=sample, partial=partial, out=out, names=names,
-        internal=internal, against_format=against_format,
-    )  # fmt: skip
-    return audit_table(plan, spark, progress)
+    return audit_table(AuditPlan.of(table, against, config, options), spark, progress)
 
 
 def audit_table(

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import functions as F
 
+from dptext_spark.audit.options import AuditOptions
 from dptext_spark.audit.table.findings import TableAudit
 from dptext_spark.audit.table.metrics import ATTRIBUTE, ENCODED, LABEL, MASKED, SIMILARITY
 from dptext_spark.audit.table.plan import AuditPlan
@@ -85,8 +86,9 @@ def ours(session, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return {**places, "settings": str(settings), "run": report.facts["run_id"]}
 
 
-def ours_by(ours: dict[str, str], **more: Any) -> AuditPlan:
-    return AuditPlan.of(ours["target"], ours["source"], config=Path(ours["settings"]), **more)
+def ours_by(ours: dict[str, str], overrides: Sequence[str] = (), **more: Any) -> AuditPlan:
+    config = load_config(ours["settings"], overrides)
+    return AuditPlan.of(ours["target"], ours["source"], config, AuditOptions(**more))
 
 
 CALLS: Counter[str] = Counter()  # of what looks at keys or texts, while `audited` was made
@@ -123,7 +125,7 @@ def tables(spark, tmp_path: Path) -> Callable[..., tuple[str, str]]:
 
 
 def plan(table: str, source: str, **more: Any) -> AuditPlan:
-    return AuditPlan.of(table, source, columns=["body"], row_key="id", **more)
+    return AuditPlan.of(table, source, None, AuditOptions(**{"columns": ["body"], "row_key": "id", **more}))
 
 
 @pytest.mark.long
@@ -409,9 +411,7 @@ class TestTablesThatDoNotBelongTogether:
     ) -> None:
         table, source = tables(rows, [(1, "a")])
         with pytest.raises(DataError, match=said) as caught:
-            audit_table(
-                AuditPlan.of(table, source, **{"columns": ["body"], "row_key": "id", **change}), spark
-            )
+            audit_table(plan(table, source, **change), spark)
         assert MARKER not in str(caught.value)
 
     def test_a_source_that_is_not_there_or_has_keys_of_another_type(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,10 +11,12 @@ import pytest
 
 pytest.importorskip("pyspark", reason="the extra [spark] is not installed")
 
+from dptext_spark.audit.options import AuditOptions
 from dptext_spark.audit.table.plan import AuditPlan
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.spark.auditing.audit import audit_table
 
+BODY = AuditOptions(columns=["body"])
 BEFORE = {
     "a.parquet": ["call the office today", "call the office today", "send money"],
     "b.parquet": ["send money", "the office is open today"],
@@ -45,7 +48,7 @@ def by_hand() -> tuple[int, int]:
 @pytest.mark.cluster
 def test_rows_are_joined_by_file_and_place(spark, tmp_path: Path) -> None:
     table, source = written(tmp_path / "out", AFTER), written(tmp_path / "in", BEFORE)
-    found = audit_table(AuditPlan.of(table, source, columns=["body"]), spark)
+    found = audit_table(AuditPlan.of(table, source, None, BODY), spark)
     figures = {one.name: one.value for one in found.figures if one.column is None}
     words, same = by_hand()
     assert figures["rows"] == 5
@@ -60,13 +63,13 @@ def test_files_that_were_written_anew_are_refused(spark, tmp_path: Path) -> None
     renamed = {f"new-{name}": rows for name, rows in AFTER.items()}
     table, source = written(tmp_path / "out", renamed), written(tmp_path / "in", BEFORE)
     with pytest.raises(DataError, match="row_key: none given, and no row has its file and its place in both"):
-        audit_table(AuditPlan.of(table, source, columns=["body"]), spark)
+        audit_table(AuditPlan.of(table, source, None, BODY), spark)
 
 
 @pytest.mark.long
 def test_a_source_without_places_is_refused(spark, tmp_path: Path) -> None:
     table = written(tmp_path / "out", AFTER)
     (tmp_path / "in.json").write_text('{"body": "call the office"}\n', encoding="utf-8")
-    plan = AuditPlan.of(table, str(tmp_path / "in.json"), columns=["body"], against_format="json")
+    plan = AuditPlan.of(table, str(tmp_path / "in.json"), None, replace(BODY, against_format="json"))
     with pytest.raises(SettingsError, match=r"\(against\) does not keep the file and the place of a row"):
         audit_table(plan, spark)

@@ -13,13 +13,14 @@ pytest.importorskip("pyspark", reason="the extra [spark] is not installed")
 pytest.importorskip("matplotlib", reason="the extra [audit] is not installed")
 pytest.importorskip("jinja2", reason="the extra [audit] is not installed")
 
+from dptext_spark.audit.options import ReportOptions
 from dptext_spark.cli.app import main
 from dptext_spark.config.load import parse_config
 from dptext_spark.config.model import RunConfig
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.spark import run_report as reporting
-from dptext_spark.spark.run_report import Account, Wanted, report_facts, write_page
+from dptext_spark.spark.run_report import Account, report_facts, write_page
 from dptext_spark.spark.runner import run
 
 pytestmark = pytest.mark.long
@@ -48,7 +49,7 @@ def account(config: RunConfig) -> Account:
 
 
 def test_the_report_holds_the_account_and_no_private_word(spark, account: Account, tmp_path: Path) -> None:
-    facts = report_facts("second", account, spark=spark)
+    facts = report_facts("second", account, ReportOptions(), spark)
     file = write_page(facts, tmp_path / "report.html")
     text = file.read_text(encoding="utf-8")
     assert facts.run.run_id == "second"
@@ -65,13 +66,13 @@ def test_the_report_holds_the_account_and_no_private_word(spark, account: Accoun
 def test_latest_is_the_newest_and_one_that_does_not_exist_is_named_with_it(
     spark, account: Account, tmp_path: Path
 ) -> None:
-    assert report_facts("latest", account, spark=spark, examine=False).run.run_id == "second"
+    assert report_facts("latest", account, ReportOptions(examine=False), spark).run.run_id == "second"
     with pytest.raises(SettingsError, match=r"no run 'third' in .*newest are second \(succeeded\), first"):
-        report_facts("third", account, spark=spark)
+        report_facts("third", account, ReportOptions(), spark)
     with pytest.raises(SettingsError, match=r"no run has succeeded .* there is none at all"):
-        report_facts("latest", Account.of(None, str(tmp_path)), spark=spark)
+        report_facts("latest", Account.of(None, str(tmp_path)), ReportOptions(), spark)
     with pytest.raises(SettingsError, match=r"run\.id: letters"):
-        report_facts("x' or '1", account, spark=spark)
+        report_facts("x' or '1", account, ReportOptions(), spark)
 
 
 def test_an_account_is_named_once() -> None:
@@ -81,7 +82,7 @@ def test_an_account_is_named_once() -> None:
 
 
 def test_internal_figures_are_those_of_the_run(spark, account: Account, tmp_path: Path) -> None:
-    facts = report_facts("first", account, Wanted(internal=True), spark, examine=False)
+    facts = report_facts("first", account, ReportOptions(internal=True, examine=False), spark)
     assert facts.metrics["oov"] == ROWS
     assert "body" in facts.metrics_by_column
     file = write_page(facts, tmp_path / "r.html")
@@ -90,17 +91,17 @@ def test_internal_figures_are_those_of_the_run(spark, account: Account, tmp_path
     assert MARKER not in file.read_text(encoding="utf-8")
     elsewhere = Account(account.shareable, str(tmp_path))
     with pytest.raises(DataError, match=r"audit\.restricted: .* holds no metrics of run first"):
-        report_facts("first", elsewhere, Wanted(internal=True), spark, examine=False)
+        report_facts("first", elsewhere, ReportOptions(internal=True, examine=False), spark)
 
 
 def test_examples_are_pairs_of_the_run_and_mark_the_file(spark, account: Account, tmp_path: Path) -> None:
-    facts = report_facts("first", account, Wanted(examples=True), spark, examine=False)
+    facts = report_facts("first", account, ReportOptions(with_examples=True, examine=False), spark)
     assert len(facts.examples) == 3
     for pair in facts.examples:
         assert MARKER in pair.before
         assert MARKER not in pair.after
         assert "[OOV]" in pair.after
-    other = report_facts("second", account, Wanted(examples=True), spark, examine=False)
+    other = report_facts("second", account, ReportOptions(with_examples=True, examine=False), spark)
     assert other.examples != facts.examples  # each run's own version of the target
     assert "holds private text" in write_page(facts, tmp_path / "r.html").read_text().splitlines()[0]
 
@@ -108,17 +109,17 @@ def test_examples_are_pairs_of_the_run_and_mark_the_file(spark, account: Account
 def test_examples_need_the_runs_own_settings(spark, account: Account, config: RunConfig) -> None:
     account_alone = Account.of(None, f"{config.output.path}_audit")
     with pytest.raises(SettingsError, match="with_examples: needs --config"):
-        report_facts("first", account_alone, Wanted(examples=True), spark, examine=False)
+        report_facts("first", account_alone, ReportOptions(with_examples=True, examine=False), spark)
     changed = parse_config({**config.as_dict(), "output": {"path": "/elsewhere"}})
     elsewhere = Account(account.shareable, account.restricted, changed)
     with pytest.raises(SettingsError, match="output: the settings of --config are not those of run first"):
-        report_facts("first", elsewhere, Wanted(examples=True), spark)
+        report_facts("first", elsewhere, ReportOptions(with_examples=True), spark)
 
 
 def test_a_model_that_is_another_now_is_left_out(spark, account: Account, monkeypatch: Any) -> None:
     found = reporting._found
     monkeypatch.setattr(reporting, "_found", lambda *given: replace(found(*given), artifact="another"))
-    facts = report_facts("first", account, spark=spark)
+    facts = report_facts("first", account, ReportOptions(), spark)
     assert "another model" in facts.model_missing
     assert facts.worst_pair is None
     # The certificate is not the other model's: the run's own account keeps it.
@@ -147,4 +148,4 @@ def test_the_command_writes_the_file_and_prints_where(
 def test_it_says_what_to_install(account: Account, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "jinja2", None)
     with pytest.raises(SettingsError, match=r"jinja2: not installed.*pip install 'dptext-spark\[audit\]'"):
-        report_facts("first", account)
+        report_facts("first", account, ReportOptions())

@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from dptext_spark import spark as dps
+from dptext_spark.audit.options import AuditOptions
 from dptext_spark.audit.table.plan import AuditPlan
 from dptext_spark.config.load import parse_config
 from dptext_spark.config.locations import parts_of, spelled
@@ -290,7 +291,9 @@ class TestTheJob:
         if other == "keep":
             places = [str(tmp_path / name) for name in ("out", "in")]
             audited = ["tags", "comments.text", "meta.note"]
-            plan = AuditPlan.of(*places, columns=audited, row_key="id", out=str(tmp_path / "metrics"))
+            plan = AuditPlan.of(
+                *places, None, AuditOptions(columns=audited, row_key="id", out=str(tmp_path / "metrics"))
+            )
             figures = {
                 (figure.column, figure.name): figure.value for figure in audit_table(plan, spark).figures
             }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import os
 import random
@@ -16,12 +15,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from dptext_spark.audit.attacks.adversary import DRAWS, FEW
 from dptext_spark.audit.comparison.compare import SamplerGrid, compare
 from dptext_spark.audit.comparison.corpus import Records, read_records
 from dptext_spark.audit.comparison.frontier import BAYES, CONTEXT
 from dptext_spark.audit.comparison.spec import ComparisonSpec
 from dptext_spark.audit.utility.retained import ACCURACY, COSINE, DISTINCT, EMBEDDED, KEPT, ORDER
-from dptext_spark.cli.app import compare as command_line
 from dptext_spark.cli.app import main
 from dptext_spark.config.load import parse_model_config
 from dptext_spark.config.model import ModelConfig
@@ -308,10 +307,8 @@ def test_texts_without_words(config: ModelConfig, places: Path) -> None:
             compare(config, asked, text, nothing)
 
 
-def test_the_command_line_has_the_defaults_of_the_code() -> None:
-    options = inspect.signature(command_line).parameters
-    fields = {"records": "records", "attacked": "attacked", "words": "few", "draws": "draws"}
-    assert all(options[name].default == getattr(ComparisonSpec, field) for name, field in fields.items())
+def test_the_sizes_are_by_default_those_of_the_adversary() -> None:
+    assert (ComparisonSpec.few, ComparisonSpec.draws) == (FEW, DRAWS)
 
 
 V = 600

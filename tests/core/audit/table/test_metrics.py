@@ -20,9 +20,9 @@ from dptext_spark.audit.table.metrics import (
     listed_figures,
     name_counts,
     row_figures,
-    table_requirement,
     text_figures,
 )
+from dptext_spark.config.requirements import named_requirement
 from dptext_spark.errors import SettingsError
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.randomness.draws import RunKey, hash_keys
@@ -102,9 +102,9 @@ FIGURES = (
     ],
 )
 def test_holds_or_not(text: str, expected: bool) -> None:
-    limit = table_requirement(text, MEANING)
+    limit = named_requirement(text, MEANING, "this audit")
     assert holds(limit, FIGURES) is expected
-    assert table_requirement(str(limit), MEANING) == limit
+    assert named_requirement(str(limit), MEANING, "this audit") == limit
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_holds_or_not(text: str, expected: bool) -> None:
 )  # fmt: skip
 def test_another_form_and_a_figure_that_there_is_not_are_refused(text: str) -> None:
     with pytest.raises(SettingsError, match=r"^require: ") as refused:
-        table_requirement(text, MEANING)
+        named_requirement(text, MEANING, "this audit")
     assert ("Did you mean 'original_share'" in str(refused.value)) == text.startswith("orignal")
 
 

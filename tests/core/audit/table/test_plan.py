@@ -9,8 +9,10 @@ import pytest
 import yaml
 from safetensors.numpy import save_file
 
+from dptext_spark.audit.options import AuditOptions
 from dptext_spark.audit.table.plan import AuditPlan
-from dptext_spark.config.load import load_config, parse_config, parse_model_config
+from dptext_spark.config.load import parse_config, parse_model_config
+from dptext_spark.config.model import ModelConfig
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.report.terminal.table_audit import audit_plan_text
 from tests.core.encoder.tiny_bert import make_tiny_bert, tiny_weights
@@ -26,27 +28,22 @@ output: {path: /data/out}
 """
 
 
-@pytest.fixture
-def settings(tmp_path: Path) -> Path:
-    file = tmp_path / "run.yaml"
-    file.write_text(RUN)
-    return file
+def plan(
+    table: str = "/data/out", source: str = "/data/in", config: ModelConfig | None = None, **options: Any
+) -> AuditPlan:
+    asked = AuditOptions(**{"columns": ["body"], "row_key": "id", **options})
+    return AuditPlan.of(table, source, config, asked)
 
 
-def plan(table: str = "/data/out", source: str = "/data/in", **given: Any) -> AuditPlan:
-    return AuditPlan.of(table, source, **{"columns": ["body"], "row_key": "id", **given})
-
-
-def test_the_settings_of_the_run_say_the_rest_as_a_file_or_not(settings: Path) -> None:
-    places = ("/data/out", "/data/in")
-    found = AuditPlan.of(*places, config=settings)
+def test_the_settings_of_the_run_say_the_rest() -> None:
+    settings = parse_config(yaml.safe_load(RUN))
+    found = plan(config=settings, columns=(), row_key=None)
     assert (found.columns, found.row_key, found.record_key) == (("subject", "body"), "id", "customer")
     assert (found.metrics, found.level) == ("/data/out_audit/restricted/metrics", "record")
     assert (found.attacked, found.left_out) == (True, ())
     assert [str(limit) for limit in found.limits] == ["record_broken_groups <= 0"]
-    other = AuditPlan.of(*places, config=settings, columns=["body"], row_key="key", out="/m/")
+    other = plan(config=settings, row_key="key", out="/m/")
     assert (other.columns, other.row_key, other.metrics) == (("body",), "key", "/m/metrics")
-    assert AuditPlan.of(*places, config=load_config(settings)) == found
 
 
 def test_without_settings_the_text_figures_only() -> None:
@@ -117,7 +114,6 @@ def test_paths_and_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         ),
         ({"against_format": "xml"}, "against_format: 'xml'"),
         ({"source": "a.table", "against_format": "csv", "out": "/m"}, "against_format: 'csv' .* 'a.table'"),
-        ({"config": parse_config(yaml.safe_load(RUN)), "overrides": ["mechanism.epsilon=1"]}, "overrides: "),
     ],
 )
 def test_what_is_refused(change: dict[str, Any], said: str) -> None:
@@ -177,21 +173,20 @@ def test_encoders_need_their_extra_and_rows_a_key(monkeypatch: pytest.MonkeyPatc
     assert len(unkeyed.left_out) == len(plan().left_out) + 1
 
 
-def test_a_source_is_read_as_it_is_said_or_as_the_settings_read_their_input(tmp_path: Path) -> None:
-    file = tmp_path / "csv.yaml"
-    file.write_text(
+def test_a_source_is_read_as_it_is_said_or_as_the_settings_read_their_input() -> None:
+    text = (
         "input: {path: /data/in, format: csv, options: {header: true}}\ncolumns: [body]\nrow_key: id\noutput: {path: /data/out}\n"
-        "require: [names_kept <= 0.5, ledger_epsilon <= 3, cosine >= 0.5]\n",
-        encoding="utf-8",
+        "require: [names_kept <= 0.5, ledger_epsilon <= 3, cosine >= 0.5]\n"
     )
+    settings = parse_config(yaml.safe_load(text))
     assert plan().read_as is None
-    by_settings = plan(config=file)
+    by_settings = plan(config=settings)
     assert by_settings.read_as is not None
     assert (by_settings.read_as.format, by_settings.read_as.options) == ("csv", {"header": "true"})
     # The ledger's figure is none of an audit; that of the cosine is, and waits for its option.
     assert [str(one) for one in by_settings.required] == ["names_kept <= 0.5", "cosine >= 0.5"]
-    assert plan(source="/data/other", config=file).read_as is None
-    other = plan(source="/data/other", config=file, against_format="json").read_as
+    assert plan(source="/data/other", config=settings).read_as is None
+    other = plan(source="/data/other", config=settings, against_format="json").read_as
     assert other is not None
     assert (other.path, other.format, other.options) == ("/data/other", "json", {})
-    assert plan(config=file, against_format="csv").read_as == by_settings.read_as
+    assert plan(config=settings, against_format="csv").read_as == by_settings.read_as

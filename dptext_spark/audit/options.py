@@ -1,0 +1,208 @@
+"""What an audit of a table, a report and a comparison are asked for: one frozen object each, from the command line to the work.
+
+A field that the command line sets holds its help. The command and the function of the same name take the fields as arguments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import wraps
+from inspect import Parameter, signature
+from itertools import chain
+from pathlib import Path
+from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
+
+from typer import Option
+
+from dptext_spark.errors import SettingsError
+
+R = TypeVar("R")
+MOST_LABEL_ROWS = 10_000  # classifiers learn on the driver
+
+
+def takes(kind: type[Any], *, is_command: bool = False) -> Callable[[Callable[..., R]], Callable[..., R]]:
+    """Let a function take its argument `options` as the fields that build it, each a keyword argument.
+
+    Args:
+        kind: the dataclass of `options`; every field has a default.
+        is_command: whether the function is a command: it has the fields that the command line sets, as typer reads them.
+    """
+    hints = get_type_hints(kind, include_extras=is_command)
+    if is_command:
+        hints = {name: _as_typer_reads(hint) for name, hint in hints.items() if get_origin(hint) is Annotated}
+
+    def decorate(function: Callable[..., R]) -> Callable[..., R]:
+        @wraps(function)
+        def call(*arguments: Any, options: Any = None, **named: Any) -> R:
+            values = {name: named.pop(name) for name in hints if name in named}
+            # What the command line was not given is None.
+            values = {name: value for name, value in values.items() if value is not None}
+            return function(*arguments, options=options or kind(**values), **named)
+
+        own = signature(function, eval_str=is_command)
+        options = [
+            Parameter(name, Parameter.KEYWORD_ONLY, default=getattr(kind, name), annotation=hint)
+            for name, hint in hints.items()
+        ]
+        expanded = (options if name == "options" else [argument] for name, argument in own.parameters.items())
+        call.__signature__ = own.replace(parameters=list(chain(*expanded)))  # type: ignore[attr-defined]
+        return call
+
+    return decorate
+
+
+def _as_typer_reads(hint: Any) -> Any:
+    """Return the type of a field with its option; typer knows lists, and no other sequence."""
+    plain, option = get_args(hint)
+    if get_origin(plain) is get_origin(Sequence[str]):
+        plain = list[get_args(plain)[0]] | None  # type: ignore[misc]
+    return Annotated[plain, option]
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditOptions:
+    """What an audit of a written table is asked for; what is not given is taken from the settings.
+
+    Raises:
+        SettingsError: a sample of no rows, or of more than classifiers learn from.
+    """
+
+    against_format: Annotated[
+        str | None,
+        Option(
+            metavar="FORMAT",
+            help="Of that table: delta, parquet, csv, tsv, json or text. Default: the settings' where it is their input.",
+        ),
+    ] = None
+    columns: Annotated[
+        Sequence[str],
+        Option("--columns", help="A text column; may be repeated. Default: the settings'."),
+    ] = ()
+    row_key: Annotated[
+        str | None,
+        Option(help="What identifies a row in both. Default: the settings', else file and place."),
+    ] = None
+    record_key: Annotated[str | None, Option(help="Source column whose equal values form one record.")] = None
+    label: Annotated[
+        str | None,
+        Option(metavar="COLUMN", help="The source's column that a classifier should still predict."),
+    ] = None
+    attribute: Annotated[
+        str | None,
+        Option(
+            metavar="COLUMN", help="A column of the source that nobody should be able to infer from the text."
+        ),
+    ] = None
+    similarity: Annotated[
+        bool,
+        Option("--similarity", help="Compare both texts: ROUGE, BLEU, cosine; --label does so, too."),
+    ] = False
+    encoder: Annotated[
+        str | None,
+        Option(
+            metavar="FOLDER|PACKAGE",
+            help="A BERT that compares both texts: sentence embeddings, BERTScore. Reads each text of the sample.",
+        ),
+    ] = None
+    masked_model: Annotated[
+        str | None,
+        Option(
+            metavar="FOLDER|PACKAGE",
+            help="A BERT that names masked words; costs two runs over a text for each of up to 2,000 words.",
+        ),
+    ] = None
+    label_rows: Annotated[
+        int, Option(min=1, help="About how many rows, of 10,000 at most, classifiers learn from.")
+    ] = MOST_LABEL_ROWS
+    names: Annotated[
+        str | None,
+        Option(metavar="FILE", help="Names, one a line: how many of them stand in the table as they were."),
+    ] = None
+    internal: Annotated[
+        bool,
+        Option("--internal", help="Also figures of names, and private text: the words that stayed most."),
+    ] = False
+    require: Annotated[
+        Sequence[str],
+        Option(
+            "--require",
+            "-r",
+            metavar="REQUIREMENT",
+            help="Such as 'original_share <= 0.6'; may be repeated. Broken: exit code 7.",
+        ),
+    ] = ()
+    sample: Annotated[
+        int, Option(min=1, help="About how many rows to take for consistency, similarity and attacks.")
+    ] = 2_000
+    partial: Annotated[bool, Option("--partial", help="Allow rows that only one of the tables has.")] = False
+    out: Annotated[
+        str | None,
+        Option(help="Folder of the metrics. Default: the settings', else <TABLE>_audit/restricted."),
+    ] = None
+
+    def __post_init__(self) -> None:
+        """Check the sizes of samples."""
+        if self.sample < 1:
+            raise SettingsError(f"sample: {self.sample} given; valid: 1 or more.")
+        if not 1 <= self.label_rows <= MOST_LABEL_ROWS:
+            raise SettingsError(
+                f"label_rows: {self.label_rows:,} given; valid: 1 to {MOST_LABEL_ROWS:,}, classifiers learn from a sample on the "
+                "driver."
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReportOptions:
+    """What a report of a run holds beside what may be shared.
+
+    Attributes:
+        public_text: lines of a public text, for the contextual adversary.
+        examine: whether the model is opened and attacked; without, only the account is read.
+    """
+
+    internal: Annotated[bool, Option("--internal", help="Also figures that depend on the private text.")] = (
+        False
+    )
+    with_examples: Annotated[
+        bool, Option("--with-examples", help="Also private text: some records before and after.")
+    ] = False
+    figures: Annotated[
+        Sequence[Path], Option(help="The JSON of dptext audit, or of other audits, to be shown too.")
+    ] = ()
+    public_text: Sequence[str] = ()
+    examine: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComparisonOptions:
+    """How thorough a comparison of mechanisms is.
+
+    Raises:
+        SettingsError: a size below 2.
+    """
+
+    records: Annotated[int, Option(help="Records of the private text that are replaced, evenly spaced.")] = (
+        4_000
+    )
+    attacked: Annotated[int, Option(help="Records of those that are attacked in context.")] = 1_000
+    few: Annotated[
+        int,
+        Option(
+            "--words", help="Words that the adversary considers where laws cannot be read (truncated Gumbel)."
+        ),
+    ] = 500
+    draws: Annotated[int, Option(help="Draws of each of them, where there is no law.")] = 100
+    encoder: Annotated[
+        str | None,
+        Option(
+            metavar="FOLDER|PACKAGE",
+            help="A BERT: also compare sentence embeddings. It reads all records again at each ε.",
+        ),
+    ] = None
+
+    def __post_init__(self) -> None:
+        """Check the sizes."""
+        for name in ("records", "attacked", "few", "draws"):
+            if getattr(self, name) < 2:
+                raise SettingsError(f"{name}: {getattr(self, name)} given; valid: 2 or more.")
