@@ -12,7 +12,7 @@ the attack's success. Intervals are paired: each resample takes the same records
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -29,7 +29,7 @@ from dptext_spark.audit.attacks.posterior import candidates, candidates_after
 from dptext_spark.audit.comparison.frontier import Text
 from dptext_spark.audit.estimates import RESAMPLES
 from dptext_spark.audit.utility.learning import TextClassifier
-from dptext_spark.audit.utility.retained import TESTED, Sides, joined, order_by_record, released
+from dptext_spark.audit.utility.retained import TESTED, joined, order_by_record, released
 from dptext_spark.audit.utility.text_metrics import record_cosines
 from dptext_spark.config.values import parse_mechanism
 from dptext_spark.lexicon.lexicon import Lexicon
@@ -116,9 +116,7 @@ class Corpus:
         hits = max(in_chain, by_learning, key=lambda found: int(found.sum()))
         total = tokens.by_record(tokens.drawn)
         shown = released(tokens)
-        cosine = record_cosines(
-            self.lexicon.vectors, Sides(tokens.words, tokens.bounds), Sides(shown, tokens.bounds)
-        )
+        cosine = record_cosines(self.lexicon.vectors, tokens, replace(tokens, words=shown))
         there = ~np.isnan(cosine)
         found = {
             KEPT: np.stack([tokens.by_record(tokens.drawn & (tokens.words == tokens.outputs)), total]).astype(

@@ -75,15 +75,14 @@ class Metric:
 
 
 def rate_interval(
-    hits: npt.ArrayLike, totals: npt.ArrayLike, confidence: float = CONFIDENCE, resamples: int = RESAMPLES
+    hits: npt.ArrayLike, totals: npt.ArrayLike, confidence: float = CONFIDENCE
 ) -> tuple[float, float]:
-    """Return the percentile interval of Σ hits / Σ totals over resampled records (Efron 1979).
+    """Return the percentile interval of Σ hits / Σ totals over `RESAMPLES` times resampled records (Efron 1979).
 
     Args:
         hits: [s], of each record; may be differences.
         totals: [s], what could have been hit.
         confidence: of the interval.
-        resamples: how often the records are drawn anew.
 
     Returns:
         (lower, upper); (0, 0) where nothing could be hit.
@@ -96,24 +95,22 @@ def rate_interval(
     random = np.random.default_rng(_SEED)
     rates: list[F64] = []
     step = max(1, AT_ONCE // len(top))
-    for start in range(0, resamples, step):
-        chosen = random.integers(0, len(top), (min(step, resamples - start), len(top)))
+    for start in range(0, RESAMPLES, step):
+        chosen = random.integers(0, len(top), (min(step, RESAMPLES - start), len(top)))
         rates.append(top[chosen].sum(axis=1) / bottom[chosen].sum(axis=1))
     low, high = np.quantile(np.concatenate(rates), [(1 - confidence) / 2, (1 + confidence) / 2])
     return float(low), float(high)
 
 
-def rate(
-    hits: npt.ArrayLike, totals: npt.ArrayLike, confidence: float = CONFIDENCE, resamples: int = RESAMPLES
-) -> Estimate:
+def rate(hits: npt.ArrayLike, totals: npt.ArrayLike) -> Estimate:
     """Return Σ hits / Σ totals with its :func:`rate_interval`; 0 where nothing could be hit."""
     value = float(np.sum(hits)) / max(1, int(np.sum(totals)))
-    return Estimate(value, *rate_interval(hits, totals, confidence, resamples))
+    return Estimate(value, *rate_interval(hits, totals))
 
 
-def mean(values: F64, confidence: float = CONFIDENCE, resamples: int = RESAMPLES) -> Estimate:
+def mean(values: F64) -> Estimate:
     """Return the mean of a figure of each record, float64[s], with its interval."""
-    return Estimate(float(values.mean()), *rate_interval(values, np.ones(len(values)), confidence, resamples))
+    return Estimate(float(values.mean()), *rate_interval(values, np.ones(len(values))))
 
 
 def percentile(ascending: F64, rank: float) -> float:

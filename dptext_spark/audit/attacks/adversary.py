@@ -45,9 +45,9 @@ from dptext_spark.audit.attacks.noisy_vectors import bayes_between, learnt
 from dptext_spark.audit.attacks.posterior import (
     TRIES,
     Candidates,
-    backward_candidates,
     bayes_by_tries,
     candidates,
+    columns_of,
     drawn_from,
     from_columns,
 )
@@ -123,7 +123,7 @@ def adversary(
     if sampler.law_columns() is not None:
         alone = bayes_by_tries(sampler, prior, tries, confidence) if measured else None
         how = f"estimated from {tries:,} words drawn from the prior; the guesses weigh every word of the lexicon"
-        return Adversary(alone, partial(backward_candidates, sampler, prior), possible, how)
+        return Adversary(alone, partial(from_columns, columns_of(sampler), prior), possible, how)
     noisy = sampler.noisy_vectors()
     if noisy is not None:
         alone, ranking = (

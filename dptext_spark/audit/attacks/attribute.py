@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dptext_spark.arrays import I64
-from dptext_spark.audit.attacks.membership import numbered
+from dptext_spark.audit.attacks.membership import numbered, require_equal_lengths
 from dptext_spark.audit.estimates import CONFIDENCE, RESAMPLES, Estimate
 from dptext_spark.audit.results import AuditResult, Group, Shown
 from dptext_spark.audit.utility.learning import (
@@ -109,8 +109,6 @@ def attribute_attack(
     classifiers: Sequence[TextClassifier] | None = None,
     column: str = "attribute",
     seed: int = 0,
-    confidence: float = CONFIDENCE,
-    restricted: bool = True,
 ) -> AttributeAttack:
     """Guess an attribute.
 
@@ -122,16 +120,12 @@ def attribute_attack(
             with logistic regression.
         column: what the attribute is called in messages.
         seed: of the split.
-        confidence: of the intervals.
-        restricted: whether the text is private.
 
     Raises:
         DataError: lengths that differ, fewer than 10 users, an attribute with one class, or one that is missing.
     """
     rows = len(texts.plain)
-    for name, other in (("texts.private", texts.private), (column, attribute), ("users", users)):
-        if other is not None and len(other) != rows:
-            raise DataError(f"{name}: {len(other)} given for {rows} texts; valid: one for each text.")
+    require_equal_lengths(texts, users, **{column: attribute})
     classes, _ = classes_of(attribute, column)
     kinds = classifiers or [TextClassifier(strength, label=column) for strength in STRENGTHS]
     parts = split(rows, users, seed)
@@ -149,10 +143,7 @@ def attribute_attack(
         # An attribute that is not among the training rows is a class of its own that is never guessed.
         size = len(model.classes) + int((truth < 0).any())
         cells = confusion(np.where(truth < 0, size - 1, truth), guesses, size)
-        return AttributeFigures(
-            accuracy(truth == guesses, confidence),
-            of_counts(cells, macro_f1, confidence),
-        )
+        return AttributeFigures(accuracy(truth == guesses), of_counts(cells, macro_f1))
 
     return AttributeAttack(
         private=figures(static, static.predict(private[2])),
@@ -162,14 +153,9 @@ def attribute_attack(
         random=1.0 / len(classes),
         classes=len(classes),
         rows=(len(parts[0]), len(parts[1]), len(parts[2])),
-        confidence=confidence,
+        confidence=CONFIDENCE,
         resamples=RESAMPLES,
-        restricted=restricted,
-        settings={
-            "classifier": static_kind,
-            "adaptive_classifier": adaptive_kind,
-            "seed": seed,
-        },
+        settings={"classifier": static_kind, "adaptive_classifier": adaptive_kind, "seed": seed},
     )
 
 

@@ -106,20 +106,17 @@ def _tried(words: Ids, starts: I64, ids: Ids, probability: F64, guess: Ids, foun
         found[words[i]] = total
 
 
-def guesses(
-    sampler: Sampler, prior: F64, draws: int = DRAWS, subkey: bytes = HALVES[0]
-) -> tuple[Ids, F64, bool]:
+def guesses(sampler: Sampler, prior: F64, draws: int = DRAWS) -> tuple[Ids, F64, bool]:
     """Return (the guess for each output int32[V], -1 for outputs of no word; float64[V], its P(w)·P(u|w); whether exact).
 
     Args:
         sampler: of any mechanism.
         prior: float64[V]; words of probability 0 are never guessed.
         draws: of each word, where there is no law.
-        subkey: that they are made from.
     """
     best, guess = np.zeros(len(prior)), np.full(len(prior), -1, np.int32)
     exact = True
-    for block in blocks(sampler, np.flatnonzero(prior).astype(np.int32), draws, subkey=subkey):
+    for block in blocks(sampler, np.flatnonzero(prior).astype(np.int32), draws, subkey=HALVES[0]):
         _raise(block.words, block.starts, block.ids, block.probability, prior, best, guess)
         exact = block.exact
     return guess, best, exact
@@ -154,7 +151,6 @@ def bayes_attack(
     *,
     draws: int = DRAWS,
     confidence: float = CONFIDENCE,
-    restricted: bool = False,
     backwards: bool = False,
 ) -> BayesAttack:
     """Attack one word at a time.
@@ -166,7 +162,6 @@ def bayes_attack(
         drawn: bool[V], the words that can be the input (those that the policy draws); None for all.
         draws: of each word, where there is no law; an even number.
         confidence: of the bounds, where there is no law.
-        restricted: whether prior or words were chosen by private text.
         backwards: read the law backwards, see :func:`guesses_backwards`; for samplers that have columns.
 
     Raises:
@@ -208,7 +203,7 @@ def bayes_attack(
         by_word={f"{q:g}": float(v) for q, v in zip(QUANTILES, np.quantile(shares, QUANTILES), strict=True)},
         by_word_mean=float(shares.mean()), worst_share=WORST, worst_mean=min(1.0, float(measured[worst].mean())),
         worst_words=tuple(int(w) for w in worst[:LISTED]), never=float((shares == 0).mean()),
-        baseline=float(chosen.max()), candidates=len(inputs), restricted=restricted,
+        baseline=float(chosen.max()), candidates=len(inputs), restricted=False,
         settings={"prior": used},
         how=BACKWARDS if backwards else f"Laws are {sampler.law_is}." if sampler.law_is else "",
     )  # fmt: skip

@@ -30,7 +30,7 @@ import numpy as np
 
 from dptext_spark.arrays import F64, I64, Bools, Ids
 from dptext_spark.audit.attacks.bigrams import HIDDEN, SPECIAL, Bigrams, Chain, guess_bigram_baseline, states
-from dptext_spark.audit.attacks.posterior import MOST, Candidates, candidates, candidates_after
+from dptext_spark.audit.attacks.posterior import Candidates, candidates, candidates_after
 from dptext_spark.audit.attacks.tokens import LEVELS, Level, Tokens
 from dptext_spark.audit.deniability.word_figures import DRAWS
 from dptext_spark.audit.estimates import CONFIDENCE, rate_interval
@@ -312,9 +312,7 @@ def context_attack(
     drawn: Bools | None = None,
     *,
     level: Level = "token",
-    most: int = MOST,
     draws: int = DRAWS,
-    confidence: float = CONFIDENCE,
     restricted: bool = True,
     plausible: Candidates | None = None,
 ) -> ContextAttack:
@@ -326,11 +324,9 @@ def context_attack(
         bigrams: of a public or held-out text, over the same lexicon.
         drawn: bool[V], the words that the policy draws; None for all.
         level: at which draws are shared.
-        most: candidates of an output.
         draws: of each word, where the mechanism has no law.
-        confidence: of the bootstrap intervals.
         restricted: whether the text is private.
-        plausible: of all outputs, where they are known already; then `most` and `draws` play no part.
+        plausible: of all outputs, where they are known already; then `draws` play no part.
 
     Raises:
         DataError: nothing in the text was drawn.
@@ -344,7 +340,7 @@ def context_attack(
     prior = of_drawn(bigrams.unigram[:words], allowed)
     truth, outputs = tokens.words[at], tokens.outputs[at]
     if plausible is None:
-        plausible = candidates(sampler, prior, outputs, most, draws)
+        plausible = candidates(sampler, prior, outputs, draws=draws)
     row, covered = plausible.slot[outputs], plausible.covered[plausible.slot[outputs]]
     in_chain, observed = plausible, None
     if sampler.reads_context:
@@ -360,8 +356,8 @@ def context_attack(
     hit, single = guesses[at] == truth, alone == truth
     total = tokens.by_record(tokens.drawn)
     by_chain, by_word = _per_record(tokens, at, hit), _per_record(tokens, at, single)
-    lower, upper = rate_interval(by_chain, total, confidence)
-    gain_lower, gain_upper = rate_interval(by_chain - by_word, total, confidence)
+    lower, upper = rate_interval(by_chain, total)
+    gain_lower, gain_upper = rate_interval(by_chain - by_word, total)
     return ContextAttack(
         success=float(hit.mean()), lower=lower, upper=upper, apart=apart, certainty=float(certainty[at].mean()),
         bayes=float(single.mean()), gain=float(hit.mean() - single.mean()), gain_lower=gain_lower, gain_upper=gain_upper,
@@ -370,7 +366,7 @@ def context_attack(
         random=float((1.0 / np.maximum(plausible.possible[row], 1)).mean()),
         unchanged=float((outputs == truth).mean()), unprotected=1.0,
         tokens=len(at), records=tokens.records, covered=float(covered.mean()),
-        draws=plausible.draws, confidence=confidence, restricted=restricted,
+        draws=plausible.draws, confidence=CONFIDENCE, restricted=restricted,
         settings={
             "level": level, "candidates": plausible.most, "transitions": bigrams.smoothing, "counted_tokens": bigrams.tokens,
         },

@@ -152,7 +152,6 @@ def frequency_attack(
     *,
     symbols: int = SYMBOLS,
     rounds: int = ROUNDS,
-    confidence: float = CONFIDENCE,
     restricted: bool = True,
 ) -> FrequencyAttack:
     """Attack a text.
@@ -164,7 +163,6 @@ def frequency_attack(
         plausible: of all outputs by the law, for the Bayes adversary beside it; None leaves it out.
         symbols: how many outputs are matched by neighbours.
         rounds: how often.
-        confidence: of the bootstrap interval.
         restricted: whether the text is private.
 
     Raises:
@@ -188,7 +186,7 @@ def frequency_attack(
     matched = by_neighbours(tokens, bigrams, prior, symbols, rounds)
     flags = np.zeros(len(tokens.words), np.bool_)
     flags[at] = matched[outputs] == truth
-    interval = rate(tokens.by_record(flags), tokens.by_record(tokens.drawn), confidence)
+    interval = rate(tokens.by_record(flags), tokens.by_record(tokens.drawn))
     bayes: tuple[float | None, float | None] = (None, None)
     if plausible is not None:
         bayes = rates(np.where(plausible.slot >= 0, plausible.best[plausible.slot], -1).astype(np.int32))
@@ -197,7 +195,7 @@ def frequency_attack(
     return FrequencyAttack(
         success=success, lower=interval.lower, upper=interval.upper, by_type=by_type, ranks=ranks[0], ranks_by_type=ranks[1],
         bayes=bayes[0], bayes_by_type=bayes[1], random=1.0 / int(np.count_nonzero(prior)), unprotected=1.0, tokens=len(at),
-        types=len(keys), outputs=len(np.unique(outputs)), confidence=confidence, restricted=restricted,
+        types=len(keys), outputs=len(np.unique(outputs)), confidence=CONFIDENCE, restricted=restricted,
         settings={
             "symbols": symbols, "rounds": rounds, "transitions": bigrams.smoothing, "counted_tokens": bigrams.tokens,
         },

@@ -68,8 +68,6 @@ def masked_inference(
     *,
     most: int = MOST,
     progress: Callable[[int, int], None] | None = None,
-    confidence: float = CONFIDENCE,
-    restricted: bool = True,
 ) -> MaskedInference:
     """Let a masked language model name words of records from their replacements, and from themselves.
 
@@ -84,8 +82,6 @@ def masked_inference(
         private: [s], their replacements.
         most: words that are attacked, evenly spaced over the drawn ones.
         progress: is told how many words were asked for, of how many.
-        confidence: of the interval.
-        restricted: whether the text is private.
 
     Raises:
         DataError: different numbers of records, or no drawn word that stands in both texts.
@@ -116,7 +112,7 @@ def masked_inference(
     private_hits, plain_hits = found(output, there), found(source, at)
     record = np.searchsorted(source.bounds, at, side="right") - 1
     rows = len(plain)
-    named = rate(np.bincount(record, private_hits, rows), np.bincount(record, minlength=rows), confidence)
+    named = rate(np.bincount(record, private_hits, rows), np.bincount(record, minlength=rows))
     guessable = sum(word in known for word in truth) / len(truth)
     return MaskedInference(
         success=named.value,
@@ -128,9 +124,8 @@ def masked_inference(
         drawn=len(drawn),
         records=len(np.unique(record)),
         guessable=guessable,
-        confidence=confidence,
+        confidence=CONFIDENCE,
         resamples=RESAMPLES,
-        restricted=restricted,
         also={
             "replaced words attacked": f"{len(at):,} of {len(drawn):,}, evenly spaced",
             "records": f"{len(np.unique(record)):,}",

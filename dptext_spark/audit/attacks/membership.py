@@ -8,7 +8,7 @@ membership the adversary knows. All figures are taken on users that neither the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -105,8 +105,6 @@ def membership_attack(
     users: Sequence[Hashable] | None = None,
     *,
     seed: int = 0,
-    confidence: float = CONFIDENCE,
-    restricted: bool = True,
 ) -> MembershipAttack:
     """Attack a model trained on a quarter of the users; another quarter was not in it, and two are the adversary's.
 
@@ -116,16 +114,12 @@ def membership_attack(
         labels: [n], what the model predicts.
         users: [n], whose text each is; None where each is another user's.
         seed: of the split of the users.
-        confidence: of the intervals.
-        restricted: whether the text is private.
 
     Raises:
         DataError: lengths that differ, fewer than 8 users, or one class among the labels of a quarter.
     """
     rows = len(texts.plain)
-    for name, other in (("texts.private", texts.private), ("labels", labels), ("users", users)):
-        if other is not None and len(other) != rows:
-            raise DataError(f"{name}: {len(other)} given for {rows} texts; valid: one for each text.")
+    require_equal_lengths(texts, users, labels=labels)
     owner = np.arange(rows) if users is None else numbered(users)
     many = int(owner.max(initial=-1)) + 1
     if many < 2 * QUARTERS:
@@ -143,18 +137,27 @@ def membership_attack(
         plain = np.where(attacked, both[0], both[1])
         score = _better(plain, 2 * plain - both[0] - both[1], ~attacked, quarter == 2)
         threshold = best_threshold(score[~attacked], quarter[~attacked] == 2)
-        found.append(_figures(score[attacked], quarter[attacked] == 0, threshold, confidence))
+        found.append(_figures(score[attacked], quarter[attacked] == 0, threshold))
     return MembershipAttack(
         private=found[0],
         unprotected=found[1],
         random=0.5,
         users=int((quarter < 2).sum()),
         shadow_users=int((quarter >= 2).sum()),
-        confidence=confidence,
+        confidence=CONFIDENCE,
         resamples=RESAMPLES,
-        restricted=restricted,
         settings={"classifier": classifier.summary, "seed": seed, "texts": rows},
     )
+
+
+def require_equal_lengths(
+    texts: Both[Sequence[str]], users: Sequence[Hashable] | None, **columns: Sequence[Label]
+) -> None:
+    """Check that each text has its replacement, its user and its value of each column."""
+    rows = len(texts.plain)
+    for name, values in {"texts.private": texts.private, **columns, "users": users}.items():
+        if values is not None and len(values) != rows:
+            raise DataError(f"{name}: {len(values)} given for {rows} texts; valid: one for each text.")
 
 
 def best_threshold(scores: F64, members: Bools) -> float:
@@ -204,16 +207,12 @@ def _mean_log_probability(
     return np.asarray(np.bincount(owner, logs, many) / np.bincount(owner, minlength=many), np.float64)
 
 
-def _figures(scores: F64, members: Bools, least: float, confidence: float) -> MembershipFigures:
+def _figures(scores: F64, members: Bools, least: float) -> MembershipFigures:
     called = scores >= least
     cells = confusion(members.astype(np.int64), called.astype(np.int64), 2).ravel()
-
-    def of(figure: Callable[[F64], F64]) -> Estimate:
-        return of_counts(cells, figure, confidence)
-
     return MembershipFigures(
-        of(precision),
-        of(recall),
-        of(lambda shares: shares[:, 0] + shares[:, 3]),
-        auc(scores, members, confidence),
+        of_counts(cells, precision),
+        of_counts(cells, recall),
+        of_counts(cells, lambda shares: shares[:, 0] + shares[:, 3]),
+        auc(scores, members),
     )

@@ -2,7 +2,7 @@
 
 An attack asks for P(u|w) of the outputs u that it saw, over all words w. :func:`candidates` reads the law of every word, a row
 over u: 34,000 rows of 34,000 numbers take minutes. Where P(u|w) is a formula of w and u (laws by distance over the whole lexicon,
-lists), :func:`backward_candidates` computes only the columns that are needed, in float32, within about 1e-4 of the law. What is
+lists), :func:`from_columns` computes only the columns that are needed, in float32, within about 1e-4 of the law. What is
 guessed with them is measured on draws of the law itself.
 
 At most a stated number of words is listed for an output; `covered` says what share of P(w)·P(u|w) they hold. A law that is
@@ -196,18 +196,6 @@ def columns_of(sampler: Sampler) -> LawColumns:
     if found is None:
         raise ValueError("the law is not read output by output")
     return found
-
-
-def backward_candidates(sampler: Sampler, prior: F64, outputs: Ids, most: int = MOST) -> Candidates:
-    """Return what :func:`~dptext_spark.audit.attacks.posterior.candidates` does, from columns.
-
-    Args:
-        sampler: one that has columns.
-        prior: float64[V], of the words that are drawn; words of probability 0 are no candidates.
-        outputs: int32[n], the outputs that are asked for; repeated ones count once.
-        most: candidates of an output.
-    """
-    return from_columns(columns_of(sampler), prior, outputs, most)
 
 
 @compiled

@@ -99,7 +99,6 @@ def simulate(
     drawn: Bools,
     bounds: I64,
     level: Level = "token",
-    subkey: bytes = SUBKEY,
     numbers: Ids | None = None,
 ) -> Tokens:
     """Replace the words of a text.
@@ -110,7 +109,6 @@ def simulate(
         drawn: bool[n], which of them are drawn.
         bounds: int64[s + 1], of the records.
         level: `token` draws every occurrence anew; `record` one draw per record and word; `dataset` one per word.
-        subkey: 32 bytes that the draws are made from.
         numbers: int32[n], the words by their numbers in the word table, on which draws may depend; None: `words`.
 
     Returns:
@@ -122,7 +120,7 @@ def simulate(
     require_choice("level", level, LEVELS)
     if sampler.reads_context:
         check_context(level)
-        return _in_context(sampler, words, drawn, bounds, subkey, words if numbers is None else numbers)
+        return _in_context(sampler, words, drawn, bounds, words if numbers is None else numbers)
     at = np.flatnonzero(drawn)
     blocks = np.zeros((len(at), 2), np.uint64)
     if level == "token":
@@ -140,12 +138,12 @@ def simulate(
         )  # fmt: skip
     drawn_words = np.ascontiguousarray(words[at[distinct]], np.int32)
     outputs = np.array(words, np.int32)
-    outputs[at] = sampled(sampler, drawn_words, Draws(subkey, blocks[distinct]))[where.reshape(-1)]
+    outputs[at] = sampled(sampler, drawn_words, Draws(SUBKEY, blocks[distinct]))[where.reshape(-1)]
     return Tokens(words, outputs, drawn, bounds)
 
 
 def _in_context(
-    sampler: Sampler, words: Ids, drawn: Bools, bounds: I64, subkey: bytes, numbers: Ids
+    sampler: Sampler, words: Ids, drawn: Bools, bounds: I64, numbers: Ids
 ) -> Tokens:  # fmt: skip
     """Replace the words of a text at token level, each after the word that is released before it."""
     at = np.flatnonzero(drawn)
@@ -157,6 +155,6 @@ def _in_context(
     blocks[:, 0] = at
     outputs = np.array(numbers, np.int32)
     outputs[at] = sampler.sample_after(
-        np.ascontiguousarray(words[at], np.int32), left[at], Draws(subkey, blocks)
+        np.ascontiguousarray(words[at], np.int32), left[at], Draws(SUBKEY, blocks)
     )
     return Tokens(words, outputs, drawn, bounds)

@@ -153,7 +153,7 @@ class Comparison:
             **({"remapped": list(self.remapped)} if self.remapped else {}),
             "restricted": True,
             "frontiers": [one.as_dict() for one in self.frontiers],
-            "points": [one.as_dict() for one in self.points],
+            "points": [asdict(point) for point in self.points],
             "refused": [dict(zip(("mechanism", "epsilon", "why"), one, strict=True)) for one in self.refused],
             "unprotected": {name: asdict(one) for name, one in self.unprotected.items()},
             "settings": self.settings.as_dict(),

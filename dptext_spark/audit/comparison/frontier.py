@@ -29,7 +29,7 @@ from dptext_spark.audit.attacks.context import context_attack, posterior_guesses
 from dptext_spark.audit.attacks.noisy_vectors import candidates_of_vectors
 from dptext_spark.audit.attacks.posterior import TRIES, drawn_from
 from dptext_spark.audit.attacks.tokens import Level, Tokens, simulate
-from dptext_spark.audit.estimates import CONFIDENCE, Estimate, rate_interval
+from dptext_spark.audit.estimates import Estimate, rate_interval
 from dptext_spark.errors import SettingsError
 from dptext_spark.lexicon.prior import of_drawn
 from dptext_spark.mechanisms.base import Sampler
@@ -101,10 +101,6 @@ class Curve:
             self.mechanism, value, min(lower, value), max(upper, value), (min(around), max(around))
         )
 
-    def as_dict(self) -> dict[str, Json]:
-        """Return the points, JSON-able."""
-        return asdict(self)
-
 
 @dataclass(frozen=True)
 class Reached:
@@ -173,12 +169,7 @@ class Frontier:
 
     def as_dict(self) -> dict[str, Json]:
         """Return everything, JSON-able."""
-        return {
-            "risk": self.risk,
-            "utility": self.utility,
-            "curves": [one.as_dict() for one in self.curves],
-            "levels": [one.as_dict() for one in self.levels],
-        }
+        return {**asdict(self), "levels": [level.as_dict() for level in self.levels]}
 
 
 def frontier(
@@ -278,10 +269,6 @@ class Point:
     utilities: dict[str, Estimate]
     more: Basis
 
-    def as_dict(self) -> dict[str, Json]:
-        """Return everything, JSON-able."""
-        return asdict(self)
-
 
 BAYES, CONTEXT = "one word alone", "word in context"
 EXPLAINED = {
@@ -341,14 +328,9 @@ def risks(
     more_found = float((~best.considered[tokens.words[tokens.drawn]]).mean())
     above = seen_vectors(sampler, text, prior)
     assert best.alone is not None
+    plausible = best.plausible(tokens.outputs[tokens.drawn])
     context = context_attack(
-        sampler,
-        tokens,
-        text.public,
-        text.drawable,
-        level=text.level,
-        confidence=CONFIDENCE,
-        plausible=best.plausible(tokens.outputs[tokens.drawn]),
+        sampler, tokens, text.public, text.drawable, level=text.level, plausible=plausible
     )
     highest = min(1.0, max(context.upper + more_found, above))
     basis = Basis(
@@ -386,4 +368,4 @@ def seen_vectors(sampler: Sampler, text: Text, prior: F64) -> float:
     tokens = Tokens(text.words, text.words, text.drawn, text.bounds)
     guesses, _ = posterior_guesses(tokens, plausible, text.public, observed)
     hits = tokens.by_record(text.drawn & (guesses == text.words))
-    return rate_interval(hits, tokens.by_record(text.drawn), CONFIDENCE)[1]
+    return rate_interval(hits, tokens.by_record(text.drawn))[1]

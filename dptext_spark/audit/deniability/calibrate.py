@@ -89,13 +89,13 @@ class WordStatistic:
 WordRequirement: TypeAlias = Requirement[WordStatistic]
 
 
-def word_requirement(text: str, field: str = "require") -> WordRequirement:
+def word_requirement(text: str) -> WordRequirement:
     """Read a requirement of a mechanism over a lexicon.
 
     Raises:
         SettingsError: it has another form; the message says which forms are valid.
     """
-    return Requirement.parse(text, _statistic, VALID, field)
+    return Requirement.parse(text, _statistic, VALID, "require")
 
 
 def judge(requirement: WordRequirement, measured: Measured | Guesses) -> RequirementResult:
@@ -163,23 +163,81 @@ TIE = 1e-12  # relative; exact figures that differ by less are equal
 CHOSEN = "half of them evenly spaced by id, half those farthest from their nearest word, which deny least"
 
 
-@dataclass
-class _Search:
-    """The points seen so far, and how to see another."""
+@dataclass(kw_only=True)
+class Search:
+    """The search for the largest ε that satisfies every requirement, and the points that it has looked at.
+
+    Attributes:
+        compile_at: compiles the mechanism at an ε; a :class:`SettingsError` of it marks an ε that the mechanism refuses.
+        requirements: at least one.
+        total: V.
+        sample: returns int32[n], the words that are drawn from, where there is no law; see :func:`worst_and_typical`.
+        draws: of each word, where there is no law.
+        confidence: that all bounds at one ε hold, for each figure, where there is no law.
+        prior: float64[V], how frequent the words are that can be the input, for `bayes`; None for Zipf's law over all words.
+        prior_name: what the result calls it.
+        groups: bool[V], words that have a statistic of `bayes` of their own, by its name: `names`, `words`.
+        say: progress callback, called with each step.
+    """
 
     compile_at: Callable[[float], Sampler]
-    requirements: tuple[WordRequirement, ...]
+    requirements: Sequence[WordRequirement]
     total: int
     sample: Callable[[], Ids]
-    draws: int
-    confidence: float
-    say: Progress
-    seen: dict[float, Point] = field(default_factory=dict)
+    draws: int = DRAWS
+    confidence: float = CONFIDENCE
     prior: F64 | None = None
+    prior_name: str = "given"
     groups: Mapping[str, Bools] = field(default_factory=dict)
-    words: Ids | None = None
-    drawn: int | None = None
-    guesses: Guesses | None = None
+    say: Progress = silent
+    seen: dict[float, Point] = field(default_factory=dict, init=False)
+    words: Ids | None = field(default=None, init=False)
+    drawn: int | None = field(default=None, init=False)
+    guesses: Guesses | None = field(default=None, init=False)
+
+    def largest(self, low: float = LOW, high: float = HIGH, steps: int = STEPS) -> Calibration:
+        """Search a range.
+
+        Args:
+            low: the smallest ε, > 0.
+            high: the largest one.
+            steps: how many ε are looked at, half of them on the grid.
+
+        Raises:
+            SettingsError: no requirement, an invalid range or number of steps; or the mechanism refuses every ε.
+        """
+        _check(self.requirements, low, high, steps)
+        grid = _grid(low, high, (steps + 1) // 2)
+        for epsilon in grid:
+            self.look(epsilon)
+        stretch = _stretch(self.seen)
+        if not any(point.findings for point in self.seen.values()):
+            raise SettingsError(
+                f"the mechanism refuses every ε from {low:g} to {high:g}: {self.seen[grid[-1]].refused}"
+            )
+        if stretch and stretch[-1] != grid[-1] and all(_monotone(self)):
+            _bisect(self, stretch[-1], steps - len(grid))
+            stretch = _stretch(self.seen)
+        guesses = self.guesses
+        return Calibration(
+            tuple(self.requirements),
+            tuple(self.seen[epsilon] for epsilon in sorted(self.seen)),
+            stretch[-1] if stretch else None,
+            stretch[0] if stretch else None,
+            _monotone(self),
+            0 if self.words is None else len(self.words),
+            EVERY if self.drawn is None else CHOSEN,
+            self.total,
+            self.drawn,
+            None if self.drawn is None else self.confidence,
+            bool(stretch) and stretch[-1] == grid[-1],
+            None
+            if guesses is None
+            else Guessing(
+                len(guesses.words), guesses.how, guesses.exact, self.confidence,
+                ZIPF if self.prior is None else self.prior_name,
+            ),
+        )  # fmt: skip
 
     def look(self, epsilon: float) -> Point:
         """Examine an ε, once."""
@@ -214,87 +272,6 @@ class _Search:
             )
         findings = tuple(judge(one, by_figure[one.subject.figure]) for one in self.requirements)
         return Point(epsilon, findings, names=None if self.guesses is None else self.guesses.of_names)
-
-
-def search_epsilon(
-    compile_at: Callable[[float], Sampler],
-    requirements: Sequence[WordRequirement],
-    total: int,
-    *,
-    low: float = LOW,
-    high: float = HIGH,
-    steps: int = STEPS,
-    sample: Callable[[], Ids],
-    draws: int = DRAWS,
-    confidence: float = CONFIDENCE,
-    prior: F64 | None = None,
-    prior_name: str = "given",
-    groups: Mapping[str, Bools] | None = None,
-    progress: Progress | None = None,
-) -> Calibration:
-    """Search the largest ε that satisfies every requirement.
-
-    Args:
-        compile_at: compiles the mechanism at an ε; a :class:`SettingsError` of it marks an ε that the mechanism refuses.
-        requirements: at least one.
-        total: V.
-        low: the smallest ε, > 0.
-        high: the largest one.
-        steps: how many ε are looked at, half of them on the grid.
-        sample: returns int32[n], the words that are drawn from, where there is no law; see :func:`worst_and_typical`.
-        draws: of each word, where there is no law.
-        confidence: that all bounds at one ε hold, for each figure, where there is no law.
-        prior: float64[V], how frequent the words are that can be the input, for `bayes`; None for Zipf's law over all words.
-        prior_name: what the result calls it.
-        groups: bool[V], words that have a statistic of `bayes` of their own, by its name: `names`, `words`.
-        progress: progress callback, called with each step.
-
-    Raises:
-        SettingsError: no requirement, an invalid range or number of steps; or the mechanism refuses every ε.
-    """
-    _check(requirements, low, high, steps)
-    search = _Search(
-        compile_at,
-        tuple(requirements),
-        total,
-        sample,
-        draws,
-        confidence,
-        progress or silent,
-        prior=prior,
-        groups=groups or {},
-    )
-    grid = _grid(low, high, (steps + 1) // 2)
-    for epsilon in grid:
-        search.look(epsilon)
-    stretch = _stretch(search.seen)
-    if not any(point.findings for point in search.seen.values()):
-        raise SettingsError(
-            f"the mechanism refuses every ε from {low:g} to {high:g}: {search.seen[grid[-1]].refused}"
-        )
-    if stretch and stretch[-1] != grid[-1] and all(_monotone(search)):
-        _bisect(search, stretch[-1], steps - len(grid))
-        stretch = _stretch(search.seen)
-    looked_at = 0 if search.words is None else len(search.words)
-    guesses = search.guesses
-    return Calibration(
-        search.requirements,
-        tuple(search.seen[epsilon] for epsilon in sorted(search.seen)),
-        stretch[-1] if stretch else None,
-        stretch[0] if stretch else None,
-        _monotone(search),
-        looked_at,
-        EVERY if search.drawn is None else CHOSEN,
-        total,
-        search.drawn,
-        None if search.drawn is None else confidence,
-        bool(stretch) and stretch[-1] == grid[-1],
-        None
-        if guesses is None
-        else Guessing(
-            len(guesses.words), guesses.how, guesses.exact, confidence, ZIPF if prior is None else prior_name
-        ),
-    )
 
 
 def _check(requirements: Sequence[WordRequirement], low: float, high: float, steps: int) -> None:
@@ -347,7 +324,7 @@ def _stretch(seen: dict[float, Point]) -> list[float]:
     return found
 
 
-def _bisect(search: _Search, below: float, steps: int) -> None:
+def _bisect(search: Search, below: float, steps: int) -> None:
     """Halve the interval above an ε that holds, in ln ε."""
     above = min(epsilon for epsilon in search.seen if epsilon > below)
     for _ in range(steps):
@@ -360,7 +337,7 @@ def _bisect(search: _Search, below: float, steps: int) -> None:
             above = middle
 
 
-def _monotone(search: _Search) -> tuple[bool, ...]:
+def _monotone(search: Search) -> tuple[bool, ...]:
     """Return whether the figure of each requirement moves one way only, as far as was seen and bounds can tell."""
     points = [search.seen[epsilon] for epsilon in sorted(search.seen) if search.seen[epsilon].findings]
     flags = []

@@ -9,7 +9,7 @@ How many words a law alone lets expect to change: public figures, which no text 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -40,9 +40,8 @@ from dptext_spark.text.tokens import drawn_words
 STANDARD: tuple[WordFigure, ...] = (Unchanged(), SmallestSet(), DistinctOutputs(100), DistinctOutputs(1000))
 ENTROPIES = {"N_w": "min_entropy", "S_w": "max_entropy"}
 CONFIDENCE = 0.99  # that the bounds of all words hold, for each figure
-SAMPLE = 200  # words that are drawn from where there is no law
 WORST = 10
-EVERY, SPACED, GIVEN = "every word of the lexicon", "words evenly spaced by id", "words that were named"
+EVERY, NAMED = "every word of the lexicon", "words that were named"
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,7 +137,6 @@ def measure(
     draws: int = DRAWS,
     confidence: float = CONFIDENCE,
     progress: Counted | None = None,
-    chosen: str = GIVEN,
 ) -> list[Measured]:
     """Return figures of some words, in one pass over their laws or draws; a figure with a short cut needs none.
 
@@ -150,14 +148,13 @@ def measure(
         draws: of each word, where there is no law.
         confidence: that all bounds of a figure hold at once, where there is no law.
         progress: is told how many words are done.
-        chosen: how the words were chosen, where they are not all.
 
     Raises:
         SettingsError: no words, or fewer draws than a figure needs.
     """
     if not len(words):
         raise SettingsError("words: none given; valid: at least one.")
-    chosen = EVERY if len(np.unique(words)) == total else chosen
+    chosen = EVERY if len(np.unique(words)) == total else NAMED
     found = {figure: figure.shortcut(sampler, words) for figure in figures}
     long = [figure for figure, short in found.items() if short is None]
     least = max([1, *(figure.n for figure in long if isinstance(figure, DistinctOutputs))])
@@ -184,73 +181,6 @@ def measure(
         of = Bounded(*map(np.concatenate, zip(*parts[figure], strict=True)))
         measured.append(Measured(figure, words, of, total, drawn, sure, chosen))
     return measured
-
-
-def examined(sampler: Sampler, total: int, sample: int = SAMPLE) -> Ids:
-    """Return the words to look at: all of them where there is a law, else `sample` of them, evenly spaced by id: int32[n]."""
-    if sampler.law(0) is not None or sample >= total:
-        return np.arange(total, dtype=np.int32)
-    return np.unique(np.linspace(0, total - 1, max(sample, 1)).astype(np.int32))
-
-
-def deniability(
-    sampler: Sampler,
-    total: int,
-    figures: Sequence[WordFigure] = STANDARD,
-    *,
-    words: Ids | None = None,
-    draws: int = DRAWS,
-    confidence: float = CONFIDENCE,
-    progress: Counted | None = None,
-) -> list[Measured]:
-    """Return figures over a lexicon of `total` words; see :func:`measure` and :func:`examined`."""
-    looked_at = examined(sampler, total) if words is None else words
-    chosen = SPACED if words is None else GIVEN
-    return measure(sampler, looked_at, total, figures, draws, confidence, progress, chosen)
-
-
-def over_epsilons(
-    compile_at: Callable[[float], Sampler],
-    epsilons: Iterable[float],
-    total: int,
-    figures: Sequence[WordFigure] = STANDARD,
-    *,
-    words: Ids | None = None,
-    draws: int = DRAWS,
-    confidence: float = CONFIDENCE,
-    progress: Callable[[str, float | None], None] | None = None,
-) -> dict[float, list[Measured]]:
-    """Return figures at each ε of a grid.
-
-    Args:
-        compile_at: compiles the mechanism at an ε.
-        epsilons: ascending.
-        total: V.
-        figures: which.
-        words: int32[n]; None for :func:`examined`.
-        draws: of each word, where there is no law.
-        confidence: of the bounds at one ε.
-        progress: is told each ε, with the share of the words that are done.
-
-    Raises:
-        SettingsError: the grid is empty or does not ascend.
-    """
-    grid = check_epsilons("epsilons", epsilons)
-    found = {}
-    for epsilon in grid:
-        step = f"ε = {epsilon:g}"
-        if progress:
-            progress(f"{step}: compiling", None)
-
-        def tell(done: int, whole: int, step: str = step) -> None:
-            if progress:
-                progress(step, done / whole)
-
-        sampler = compile_at(epsilon)
-        found[epsilon] = deniability(
-            sampler, total, figures, words=words, draws=draws, confidence=confidence, progress=tell
-        )
-    return found
 
 
 def check_epsilons(field: str, epsilons: Iterable[float]) -> list[float]:

@@ -15,7 +15,7 @@ from dptext_spark.audit.deniability.calibrate import (
     LOW,
     Calibration,
     Point,
-    search_epsilon,
+    Search,
     word_requirement,
     worst_and_typical,
 )
@@ -134,19 +134,17 @@ def calibrate(
     lexicons = for_policy(config.mechanism, lexicons, config.policy)
     say(f"preparing {config.mechanism.name} for {len(lexicons[0]):,} words", None)
     quick = config.mechanism.sampler.compiles_quickly
-    found = search_epsilon(
-        config.mechanism.over_epsilons(*lexicons),
-        parsed,
-        len(lexicons[0]),
-        low=low,
-        high=high,
-        steps=steps if steps is not None else QUICK_STEPS if quick else SLOW_STEPS,
+    search = Search(
+        compile_at=config.mechanism.over_epsilons(*lexicons),
+        requirements=parsed,
+        total=len(lexicons[0]),
         sample=lambda: worst_and_typical(lexicons[0].vectors, sample),
         prior=_prior(config, lexicons[0]),
         prior_name=lexicons[0].prior.name,
         groups=_groups(lexicons[0], words),
-        progress=say,
+        say=say,
     )
+    found = search.largest(low, high, steps if steps is not None else QUICK_STEPS if quick else SLOW_STEPS)
     if found.epsilon is None:
         raise SettingsError(_none(found, lexicons[0], low, high))
     spec = config.spec()

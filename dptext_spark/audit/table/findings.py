@@ -145,14 +145,11 @@ class TableAudit:
     def as_dict(self) -> dict[str, Json]:
         """Return what may be shown, JSON-able: without `internal` no figure of names."""
         return {
-            "audit_id": self.audit_id,
-            "table": self.table,
-            "version": self.version,
-            "source": self.source,
-            "source_version": self.source_version,
-            "metrics": self.metrics,
-            "seconds": self.seconds,
-            "restricted": self.restricted,
+            **{
+                name: getattr(self, name)
+                for name in ("audit_id", "table", "version", "source", "source_version")
+            },
+            **{name: getattr(self, name) for name in ("metrics", "seconds", "restricted")},
             "figures": [described(figure) for figure in self.shown],
             "results": [one.as_dict() for one in self._shown_results()],
             "requirements": [{"requirement": one, "holds": held} for one, held in self.requirements],

@@ -159,21 +159,21 @@ LABEL = tuple(name for name in MEANING if name.startswith(("accuracy_", "label_"
 ATTRIBUTE = tuple(name for name in MEANING if name.startswith("attribute_"))
 
 
-# What an audit has to be given to measure a figure, by what its name begins with.
-_OPTIONS = (
-    (("accuracy_", "label_", "membership_"), "--label COLUMN"),
-    (("attribute_",), "--attribute COLUMN"),
-    (("cosine", "rouge_", "bleu", "distinct_"), "--similarity"),
-    (("embedding_", "bert_"), "--encoder FOLDER"),
-    (("masked_",), "--masked-model FOLDER"),
-    (("listed_",), "--names FILE"),
-)
+# What an audit has to be given to measure figures.
+_OPTIONS = {
+    "--label COLUMN": LABEL,
+    "--attribute COLUMN": ATTRIBUTE,
+    "--similarity": SIMILARITY,
+    "--encoder FOLDER": ENCODED,
+    "--masked-model FOLDER": MASKED,
+    "--names FILE": LISTED,
+}
 
 
 def options_for(names: Iterable[str]) -> list[str]:
     """Return the options of `dptext audit` that figures of these names take beside tables and settings."""
-    wanted = list(names)
-    return [option for starts, option in _OPTIONS if any(name.startswith(starts) for name in wanted)]
+    asked = set(names)
+    return [option for option, figures in _OPTIONS.items() if not asked.isdisjoint(figures)]
 
 
 def described(figure: Metric) -> dict[str, Json]:

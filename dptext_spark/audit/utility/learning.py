@@ -68,12 +68,12 @@ def accuracy(right: Bools, confidence: float = CONFIDENCE, resamples: int = RESA
     return of_counts(np.bincount(flags, minlength=2), lambda x: x[:, 1], confidence, resamples)
 
 
-def gain(right: Bools, other: Bools, confidence: float = CONFIDENCE, resamples: int = RESAMPLES) -> Estimate:
+def gain(right: Bools, other: Bools) -> Estimate:
     """Return how much larger the first share is, both taken on the same rows, which are drawn anew together."""
     if len(right) != len(other):
         raise DataError(f"rows: {len(right)} and {len(other)} given; valid: equal numbers.")
     kinds = np.bincount(2 * np.asarray(right, np.int64) + np.asarray(other, np.int64), minlength=4)
-    return of_counts(kinds, lambda x: x[:, 2] - x[:, 1], confidence, resamples)
+    return of_counts(kinds, lambda x: x[:, 2] - x[:, 1])
 
 
 def confusion(truth: I64, guessed: I64, classes: int) -> I64:
@@ -100,7 +100,7 @@ def macro_f1(shares: F64) -> F64:
     return np.asarray(_ratio(2 * hit, cells.sum(axis=1) + cells.sum(axis=2)).mean(axis=1))
 
 
-def auc(scores: F64, positive: Bools, confidence: float = CONFIDENCE, resamples: int = RESAMPLES) -> Estimate:
+def auc(scores: F64, positive: Bools, resamples: int = RESAMPLES) -> Estimate:
     """Return the area under the ROC curve: P(a positive scores above a negative), ties by half.
 
     Positives and negatives are resampled separately, so that the number of each stays the same.
@@ -108,7 +108,6 @@ def auc(scores: F64, positive: Bools, confidence: float = CONFIDENCE, resamples:
     Args:
         scores: float64[n].
         positive: bool[n].
-        confidence: of the interval.
         resamples: how often the rows are drawn anew.
 
     Raises:
@@ -133,7 +132,7 @@ def auc(scores: F64, positive: Bools, confidence: float = CONFIDENCE, resamples:
         high = random.multinomial(positives, above / positives, size=rounds)
         low = random.multinomial(negatives, below / negatives, size=rounds)
         areas.append(_area(high, low))
-    low_end, high_end = np.quantile(np.concatenate(areas), [(1 - confidence) / 2, (1 + confidence) / 2])
+    low_end, high_end = np.quantile(np.concatenate(areas), [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
     return Estimate(float(_area(above[None], below[None])[0]), float(low_end), float(high_end))
 
 
@@ -332,9 +331,6 @@ def downstream_accuracy(
     train_labels: Sequence[Label],
     test: Both[Sequence[str]],
     test_labels: Sequence[Label],
-    *,
-    confidence: float = CONFIDENCE,
-    restricted: bool = True,
 ) -> DownstreamAccuracy:
     """Train on original and on privatized text, and test both on both.
 
@@ -344,8 +340,6 @@ def downstream_accuracy(
         train_labels: theirs.
         test: the test rows.
         test_labels: theirs; one that is not among the training labels counts as not predicted.
-        confidence: of the intervals.
-        restricted: whether the text is private.
 
     Raises:
         DataError: a label column with one class, missing labels, or lengths that differ.
@@ -358,14 +352,13 @@ def downstream_accuracy(
             right[f"{trained}/{tested}"] = model.predict(getattr(test, tested)) == truth
     plain = right["plain/plain"]
     return DownstreamAccuracy(
-        accuracy={name: accuracy(flags, confidence) for name, flags in right.items()},
-        gain={name: gain(flags, plain, confidence) for name, flags in right.items() if name != "plain/plain"},
-        majority=accuracy(truth == model.majority, confidence),
+        accuracy={name: accuracy(flags) for name, flags in right.items()},
+        gain={name: gain(flags, plain) for name, flags in right.items() if name != "plain/plain"},
+        majority=accuracy(truth == model.majority),
         classes=len(model.classes),
         train_rows=len(model.places(train_labels)),
         test_rows=len(truth),
-        confidence=confidence,
+        confidence=CONFIDENCE,
         resamples=RESAMPLES,
-        restricted=restricted,
         settings={"classifier": classifier.summary},
     )

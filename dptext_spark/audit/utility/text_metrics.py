@@ -154,9 +154,6 @@ def vector_similarity(
     vectors: F32,
     plain: Records,
     private: Records,
-    *,
-    confidence: float = CONFIDENCE,
-    restricted: bool = True,
 ) -> VectorSimilarity:
     """Compare the mean vectors of records and their replacements.
 
@@ -164,8 +161,6 @@ def vector_similarity(
         vectors: float32[V, d] of the lexicon.
         plain: s records.
         private: their replacements.
-        confidence: of the interval.
-        restricted: whether the text is private.
 
     Raises:
         DataError: different numbers of records, or none that can be compared.
@@ -176,32 +171,26 @@ def vector_similarity(
         raise DataError("records: none of them holds a word of the lexicon on both sides.")
     others = record_cosines(vectors, plain, private, other_records(len(found)))
     return VectorSimilarity(
-        mean=mean(there, confidence),
+        mean=mean(there),
         percentiles=percentiles_of(there),
         others=float(np.nanmean(others)) if not np.isnan(others).all() else 0.0,
         unprotected=1.0,
         records=len(there),
         left_out=len(found) - len(there),
-        confidence=confidence,
+        confidence=CONFIDENCE,
         resamples=RESAMPLES,
-        restricted=restricted,
     )
 
 
 def text_overlap(
     plain: Sequence[str | None],
     private: Sequence[str | None],
-    *,
-    confidence: float = CONFIDENCE,
-    restricted: bool = True,
 ) -> TextOverlap:
     """Count shared words and runs of words, by the libraries rouge-score and sacrebleu (about a millisecond a record).
 
     Args:
         plain: [s], the records; NULL counts as an empty text.
         private: [s], their replacements.
-        confidence: of the intervals.
-        restricted: whether the text is private.
 
     Raises:
         DataError: different numbers of records, or none.
@@ -220,15 +209,14 @@ def text_overlap(
     rouge, other_rouge = (_rouge(plain, side) for side in (private, elsewhere))
     score, other_score = (bleu.corpus_score(side, [plain]).score for side in (private, elsewhere))
     return TextOverlap(
-        rouge={name: mean(values, confidence) for name, values in rouge.items()},
+        rouge={name: mean(values) for name, values in rouge.items()},
         bleu=float(score),
         other_rouge={name: float(values.mean()) for name, values in other_rouge.items()},
         other_bleu=float(other_score),
         bleu_signature=str(bleu.get_signature()),
         records=len(plain),
-        confidence=confidence,
+        confidence=CONFIDENCE,
         resamples=RESAMPLES,
-        restricted=restricted,
     )
 
 
@@ -332,9 +320,6 @@ def encoder_similarity(
     reader: Reader,
     plain: Sequence[str | None],
     private: Sequence[str | None],
-    *,
-    confidence: float = CONFIDENCE,
-    restricted: bool = True,
 ) -> EncoderSimilarity:
     """Compare records and their replacements.
 
@@ -342,8 +327,6 @@ def encoder_similarity(
         reader: turns texts into vectors.
         plain: [s], the records; NULL counts as an empty text.
         private: [s], their replacements.
-        confidence: of the intervals.
-        restricted: whether the text is private.
 
     Raises:
         DataError: different numbers of records, or none that can be compared.
@@ -353,7 +336,7 @@ def encoder_similarity(
     if not len(there):
         raise DataError("records: none of them holds a sub-word on both sides.")
     elsewhere = found[~np.isnan(found[:, 4]), 4:]
-    own = [mean(column, confidence) for column in there[:, :4].T]
+    own = [mean(column) for column in there[:, :4].T]
     chance = elsewhere.mean(axis=0).tolist() if len(elsewhere) else [0.0] * 4
     return EncoderSimilarity(
         mean=own[0],
@@ -364,9 +347,8 @@ def encoder_similarity(
         other_matched=dict(zip(MATCHED, chance[1:], strict=True)),
         records=len(there),
         left_out=len(found) - len(there),
-        confidence=confidence,
+        confidence=CONFIDENCE,
         resamples=RESAMPLES,
-        restricted=restricted,
     )
 
 
@@ -378,7 +360,7 @@ class Originals:
         self._reader = reader
         self._plain = self._read(texts)
 
-    def similarity(self, texts: Sequence[str], confidence: float = CONFIDENCE) -> Estimate:
+    def similarity(self, texts: Sequence[str]) -> Estimate:
         """Return the mean cosine of the sentence embeddings of the records and of their replacements [s].
 
         Raises:
@@ -389,7 +371,7 @@ class Originals:
         if not there.any():
             raise DataError("records: none of them holds a sub-word on both sides.")
         cosines = (self._plain[there] * private[there]).sum(axis=1, dtype=np.float64)
-        return mean(np.clip(cosines, -1.0, 1.0), confidence)
+        return mean(np.clip(cosines, -1.0, 1.0))
 
     def _read(self, texts: Sequence[str]) -> F32:
         parts = [self._reader(texts[i : i + AT_ONCE]).texts for i in range(0, len(texts), AT_ONCE)]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from dptext_spark.arrays import Ids
-from dptext_spark.audit.deniability.deniability import STANDARD, Measured, deniability
+from dptext_spark.audit.deniability.deniability import STANDARD, Measured, measure
 from dptext_spark.audit.deniability.word_figures import SmallestSet, Unchanged, WordFigure
 from dptext_spark.errors import SettingsError
 from dptext_spark.mechanisms.base import Sampler
@@ -135,10 +135,10 @@ def _measured(
     found: list[Measured] = []
     for figure in figures:
         if figure.shortcut(sampler, words[:1]) is not None:
-            found += deniability(sampler, total, [figure], words=drawn)
+            found += measure(sampler, drawn, total, [figure])
     whole = [one.figure for one in found]
     rest = [figure for figure in figures if figure not in whole]
-    found += deniability(sampler, total, rest, words=words, progress=progress)
+    found += measure(sampler, words, total, rest, progress=progress)
     return [replace(one, pool=len(drawn)) for one in found]
 
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from dptext_spark.audit.attacks.bayes import bayes_attack
-from dptext_spark.audit.deniability.deniability import deniability
+from dptext_spark.audit.deniability.deniability import measure
 from dptext_spark.config.load import parse_model_config
 from dptext_spark.errors import SettingsError
 from dptext_spark.importance.selection import Importance, Level
@@ -171,7 +171,7 @@ def test_columns_and_words_that_stay(kind: str) -> None:
     values, _ = made.unchanged(every)  # type: ignore[misc]
     np.testing.assert_allclose(values, law.diagonal(), rtol=1e-9, atol=1e-15)
     assert (values == 0).any()  # some words never stay, and every audit bears it
-    figures = deniability(made, WORDS, words=every)
+    figures = measure(made, every, WORDS)
     assert all(one.as_dict() for one in figures)
 
 

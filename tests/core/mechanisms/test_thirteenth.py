@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pytest
 
 from dptext_spark.audit.attacks.adversary import adversary, bayes_vulnerability
-from dptext_spark.audit.deniability.deniability import deniability
+from dptext_spark.audit.deniability.deniability import measure
 from dptext_spark.cli.app import main
 from dptext_spark.config.load import parse_model_config
 from dptext_spark.guarantee import Guarantee
@@ -129,7 +129,7 @@ def test_it_is_compiled_kept_certified_and_previewed(lexicon: Lexicon, tmp_path:
 def test_audits_read_its_law(lexicon: Lexicon) -> None:
     sampler = RandomizedResponse(2.0).compile(lexicon)
     stays = math.exp(2.0) / (math.exp(2.0) + V - 1)
-    unchanged, *_ = deniability(sampler, V)
+    unchanged, *_ = measure(sampler, np.arange(V, dtype=np.int32), V)
     assert unchanged.exact
     assert unchanged.of.values == pytest.approx(np.full(V, stays))
     prior = zipf(V)

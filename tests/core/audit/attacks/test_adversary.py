@@ -9,7 +9,7 @@ import pytest
 
 from dptext_spark.audit.attacks.adversary import FRESH, TRIAL, adversary, bayes_vulnerability, worst_words
 from dptext_spark.audit.attacks.bayes import bayes_attack
-from dptext_spark.audit.deniability.calibrate import judge, search_epsilon, word_requirement
+from dptext_spark.audit.deniability.calibrate import Search, judge, word_requirement
 from dptext_spark.errors import SettingsError
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
@@ -100,7 +100,15 @@ def staying(epsilon: float) -> TableSampler:
 
 def search(*texts: str, **options: Any) -> Any:
     requirements = [word_requirement(text) for text in texts]
-    return search_epsilon(staying, requirements, 2, sample=lambda: np.arange(2, dtype=np.int32), **options)
+    prior = options.pop("prior", None)
+    looking = Search(
+        compile_at=staying,
+        requirements=requirements,
+        total=2,
+        sample=lambda: np.arange(2, dtype=np.int32),
+        prior=prior,
+    )
+    return looking.largest(**options)
 
 
 def test_the_largest_epsilon_in_closed_form() -> None:

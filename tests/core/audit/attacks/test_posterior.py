@@ -10,7 +10,6 @@ import pytest
 from dptext_spark.audit.attacks.adversary import adversary
 from dptext_spark.audit.attacks.bayes import bayes_attack
 from dptext_spark.audit.attacks.posterior import (
-    backward_candidates,
     bayes_by_tries,
     candidates,
     columns_of,
@@ -92,14 +91,15 @@ def test_candidates_are_those_of_the_laws(samplers: dict[str, Sampler], name: st
     prior[[2, 9]] = 0.0
     prior /= prior.sum()
     outputs = np.array([4, 4, 150, 31], np.int32)
-    ours, theirs = (one(samplers[name], prior, outputs, 7) for one in (backward_candidates, candidates))
+    ours = from_columns(columns_of(samplers[name]), prior, outputs, 7)
+    theirs = candidates(samplers[name], prior, outputs, 7)
     np.testing.assert_array_equal(ours.slot, theirs.slot)
     np.testing.assert_array_equal(ours.starts, theirs.starts)
     np.testing.assert_array_equal(ours.ids, theirs.ids)
     np.testing.assert_allclose(ours.probability, theirs.probability, rtol=2e-4)
     np.testing.assert_allclose(ours.covered, theirs.covered, rtol=2e-4)
     assert not {2, 9} & set(ours.ids.tolist())
-    few = backward_candidates(samplers[name], np.where(np.arange(V) < 3, 1 / 3, 0.0), outputs, 7)
+    few = from_columns(columns_of(samplers[name]), np.where(np.arange(V) < 3, 1 / 3, 0.0), outputs, 7)
     assert np.diff(few.starts).max() <= 3
 
 

@@ -13,9 +13,9 @@ import pytest
 from dptext_spark.arrays import Ids
 from dptext_spark.audit.deniability.calibrate import (
     Calibration,
+    Search,
     figures_of,
     judge,
-    search_epsilon,
     short,
     word_requirement,
     worst_and_typical,
@@ -60,8 +60,10 @@ def search(
     compile_at: Callable[[float], object], *texts: str, total: int = 2, **options: object
 ) -> Calibration:
     requirements = [word_requirement(text) for text in texts]
+    ends = {name: options.pop(name) for name in ("low", "high", "steps") if name in options}
     options = {"sample": lambda: np.arange(total, dtype=np.int32)} | options
-    return search_epsilon(compile_at, requirements, total, **options)  # type: ignore[arg-type]
+    made = Search(compile_at=compile_at, requirements=requirements, total=total, **options)  # type: ignore[arg-type]
+    return made.largest(**ends)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("limit", [0.55, 0.7, 0.9, 0.99])

@@ -1,4 +1,4 @@
-"""Figures over a lexicon: against plain loops over laws and draws, and over a grid of ε."""
+"""Figures over a lexicon: against plain loops over laws and draws."""
 
 from __future__ import annotations
 
@@ -8,15 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from dptext_spark.audit.deniability.deniability import (
-    SAMPLE,
-    STANDARD,
-    check_epsilons,
-    deniability,
-    examined,
-    measure,
-    over_epsilons,
-)
+from dptext_spark.audit.deniability.deniability import STANDARD, check_epsilons, measure
 from dptext_spark.audit.deniability.word_figures import DistinctOutputs, SmallestSet, Unchanged
 from dptext_spark.errors import SettingsError
 from dptext_spark.lexicon.lexicon import Lexicon
@@ -25,6 +17,7 @@ from tests.core.mechanisms.lawless import Lawless
 from tests.core.names import lexicon_at, scattered
 
 WORDS = 90
+EVERY = np.arange(WORDS, dtype=np.int32)
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +44,7 @@ def test_a_lexicon_is_measured_as_word_by_word(mechanism: CusText, lexicon: Lexi
     sampler = mechanism.compile(lexicon)
     told: list[tuple[int, int]] = []
     figures = (Unchanged(), SmallestSet(), DistinctOutputs(100))
-    found = deniability(sampler, WORDS, figures, progress=lambda *of: told.append(of))
+    found = measure(sampler, EVERY, WORDS, figures, progress=lambda *of: told.append(of))
     assert told[-1] == (WORDS, WORDS)
     wanted = [plain(sampler, word) for word in range(WORDS)]
     for number, one in enumerate(found):
@@ -98,8 +91,8 @@ def test_figures_from_draws_are_those_of_the_law(lexicon: Lexicon) -> None:
     """The bounds at 1 - 1e-6 hold the exact figures of CusText, whose law is hidden here."""
     made = CusText(k=7, epsilon=3.0).compile(lexicon)
 
-    exact = deniability(made, WORDS)
-    drawn = deniability(Lawless(made), WORDS, confidence=1 - 1e-6)
+    exact = measure(made, EVERY, WORDS)
+    drawn = measure(Lawless(made), EVERY, WORDS, confidence=1 - 1e-6)
     for true, found in zip(exact, drawn, strict=True):
         assert ((found.of.lower <= true.of.values) & (true.of.values <= found.of.upper)).all()
 
@@ -108,7 +101,7 @@ def test_custext_with_two_words() -> None:
     """A set of two: the word itself has score 1, the other 0."""
     lexicon = lexicon_at(np.array([[1.0, 0.0], [0.6, 0.8]]))
     for epsilon in (0.0, 0.5, 2.0, 9.0):
-        (found,) = deniability(CusText(k=2, epsilon=epsilon).compile(lexicon), 2, STANDARD[:1])
+        (found,) = measure(CusText(k=2, epsilon=epsilon).compile(lexicon), EVERY[:2], 2, STANDARD[:1])
         assert found.of.values == pytest.approx([1 / (1 + math.exp(-epsilon / 2))] * 2, rel=1e-12)
 
 
@@ -122,31 +115,12 @@ def test_the_middle_of_a_list(form: str, rate: int) -> None:
     assert found.of.values == pytest.approx([math.tanh(1 / rate)] * 40, rel=1e-6)
 
 
-def test_which_words_are_looked_at(lexicon: Lexicon) -> None:
-    assert examined(CusText(k=5).compile(lexicon), WORDS, 10).tolist() == list(range(WORDS))
+def test_it_says_whether_all_words_were_looked_at(lexicon: Lexicon) -> None:
     lawless = MVC(epsilon=3.0).compile(lexicon)
-    assert examined(lawless, WORDS, 5).tolist() == [0, 22, 44, 66, 89]
-    assert examined(lawless, WORDS, SAMPLE).tolist() == list(range(WORDS))
-    (every,) = deniability(lawless, WORDS, STANDARD[:1], draws=5)
-    (some,) = deniability(lawless, WORDS, STANDARD[:1], words=np.arange(3, dtype=np.int32), draws=5)
+    (every,) = measure(lawless, EVERY, WORDS, STANDARD[:1], draws=5)
+    (some,) = measure(lawless, EVERY[:3], WORDS, STANDARD[:1], draws=5)
     assert every.as_dict()["words_chosen"] == "every word of the lexicon"
     assert some.as_dict()["words_chosen"] == "words that were named"
-
-
-def test_a_grid(lexicon: Lexicon) -> None:
-    said: list[tuple[str, float | None]] = []
-    found = over_epsilons(
-        lambda epsilon: CusText(k=7, epsilon=epsilon).compile(lexicon),
-        [0, 1, 2.5],
-        WORDS,
-        STANDARD[:1],
-        progress=lambda *of: said.append(of),
-    )
-    assert list(found) == [0.0, 1.0, 2.5]
-    assert found[0.0][0].of.values == pytest.approx(np.full(WORDS, 1 / 7))
-    assert found[2.5][0].of.values.mean() > found[1.0][0].of.values.mean() > 1 / 7
-    assert said[0] == ("ε = 0: compiling", None)
-    assert said[-1] == ("ε = 2.5", 1.0)
 
 
 @pytest.mark.parametrize(
