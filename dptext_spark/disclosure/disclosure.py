@@ -57,9 +57,7 @@ def disclosure(facts: RunFacts) -> Statement:
 def _warnings(facts: RunFacts) -> Sentences:
     if facts.key_kind == "insecure":
         yield (
-            "INSECURE KEY: the draws come from a seed that anybody can try. Nothing is protected; this "
-            "output is for "
-            "tests only."
+            "INSECURE KEY: the draws come from a seed that anybody can try. Nothing is protected; this output is for tests only."
         )
     if facts.is_refuted:
         yield "THE GUARANTEE BELOW DOES NOT HOLD: it was checked against the law that is sampled, and refuted."
@@ -78,9 +76,8 @@ def _warnings(facts: RunFacts) -> Sentences:
         )
     if facts.policy.oov == "keep":
         yield (
-            "UNKNOWN WORDS ARE RELEASED IN CLEAR (policy.oov: keep). Names, account words and misspellings "
-            "are the "
-            "words that a lexicon lacks: the most private words of the text have no protection at all."
+            "UNKNOWN WORDS ARE RELEASED IN CLEAR (policy.oov: keep). Names, account words and misspellings are the words that a "
+            "lexicon lacks: the most private words of the text have no protection at all."
         )
     if facts.config.allow_unknown:
         yield (
@@ -90,20 +87,17 @@ def _warnings(facts: RunFacts) -> Sentences:
         )
     if facts.policy.numbers == "keep":
         yield (
-            "NUMBERS ARE RELEASED IN CLEAR (policy.numbers: keep): telephone, account and order numbers "
-            "have no "
-            "protection at all."
+            "NUMBERS ARE RELEASED IN CLEAR (policy.numbers: keep): telephone, account and order numbers have no protection at "
+            "all."
         )
     if facts.consistency == "dataset":
         yield (
-            "Dataset level is a substitution cipher: a word has one replacement everywhere, so counting how "
-            "often "
-            "replacements occur tells frequent words apart, whatever ε is."
+            "Dataset level is a substitution cipher: a word has one replacement everywhere, so counting how often replacements "
+            "occur tells frequent words apart, whatever ε is."
         )
     if facts.second_release:
         yield (
-            "The records of an unfinished run were released a second time, with other draws: their ε counts "
-            "twice."
+            "The records of an unfinished run were released a second time, with other draws: their ε counts twice."
         )
     if facts.corrupt_records:
         records = "RECORD DOES" if facts.corrupt_records == 1 else "RECORDS DO"
@@ -470,14 +464,12 @@ def _identified(facts: RunFacts) -> Iterator[str]:
         yield f"A row is identified by {facts.config.row_key!r}, which is unique: {shared}."
     elif identity == "file_row":
         yield (
-            "A row is identified by its file and its place in it, so a retried task draws the same noise "
-            "again."
+            "A row is identified by its file and its place in it, so a retried task draws the same noise again."
         )
     elif identity.startswith("ordinal"):
         yield (
-            "A row is identified by its place in the scan; a retried task draws the same noise again as "
-            "long as the "
-            "input's files and their partitioning stay as they are. A row_key would do without that."
+            "A row is identified by its place in the scan; a retried task draws the same noise again as long as the input's "
+            "files and their partitioning stay as they are. A row_key would do without that."
         )
     else:
         yield f"What identifies a row: {identity}."
@@ -521,7 +513,6 @@ def across_runs(facts: RunFacts) -> Iterator[str]:
         yield "The target's history holds this release only."
     if facts.config.output.overwrite_raw:
         yield (
-            "The target may have held raw text before (output.overwrite_raw): it stays readable in old "
-            "versions, and in "
-            "the statistics of the transaction log even after VACUUM."
+            "The target may have held raw text before (output.overwrite_raw): it stays readable in old versions, and in the "
+            "statistics of the transaction log even after VACUUM."
         )

@@ -53,8 +53,7 @@ def released(facts: RunFacts) -> Iterator[str]:
         )
     else:
         yield (
-            "Nothing of upper and lower case: all words are released in lower case. With policy.case: carry, the case "
-            "pattern."
+            "Nothing of upper and lower case: all words are released in lower case. With policy.case: carry, the case pattern."
         )
     yield from _clear_words(policy, facts.budget)
     yield from names.listed(facts)

@@ -336,10 +336,7 @@ def risks(
     basis = Basis(
         best.how, float(prior.max()), context.bigram_baseline, context.tokens, context.records, context.bayes
     )
-    return {
-        BAYES: best.alone,
-        CONTEXT: Estimate(context.success, context.lower, highest),
-    }, basis
+    return {BAYES: best.alone, CONTEXT: Estimate(context.success, context.lower, highest)}, basis
 
 
 def words_of(text: Text, tries: int = TRIES) -> Ids | None:

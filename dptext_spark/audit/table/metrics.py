@@ -146,10 +146,7 @@ NAMED = (
     *("names_found", "names_kept", *(f"{kind}_kept{whole}" for kind in KINDS for whole in ("", "_whole"))),
     *LISTED,
 )
-_OF_NAMES = (
-    "names of persons, by public lists",
-    "names of places, by public lists",
-)
+_OF_NAMES = ("names of persons, by public lists", "names of places, by public lists")
 ATTACKS = ("bayes_success", "context_success", "attacked_words")
 FREQUENCY = ("frequency_success",)
 SIMILARITY = tuple(name for name in MEANING if name.startswith(("cosine", "rouge_", "bleu", "distinct_")))

@@ -355,7 +355,7 @@ def attack_sample(privatizer: Privatizer, sample: DataFrame, level: Level) -> Fi
         context, measures=f"{context.measures} {_HERE} {_LEARNT}",
         also={
             **also, "words learnt from": f"{bigrams.tokens:,}",
-            **completed,
+            **completed
         },
         how=how, open=is_open,
     )  # fmt: skip

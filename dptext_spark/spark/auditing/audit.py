@@ -183,11 +183,7 @@ def _audit(plan: AuditPlan, spark: SparkSession, say: Steps, at_the_end: ExitSta
         *text_figures(whole),
         *(listed_figures(whole) if plan.names else []),
     ]
-    found = Findings(
-        [*figures, *_consistency(gathered)],
-        [KeptWords.of(whole)],
-        [*plan.left_out],
-    )
+    found = Findings([*figures, *_consistency(gathered)], [KeptWords.of(whole)], [*plan.left_out])
     if plan.attacked:
         say("attacking the sample")
         found += attack_sample(privatizer, gathered.tokens, plan.level)
