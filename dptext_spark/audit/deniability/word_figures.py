@@ -204,10 +204,12 @@ class WordFigure(Protocol):
         """Whether a larger figure is the worse one for privacy."""
 
     def edges(self, words: int) -> tuple[float, ...]:
-        """Return the bins of its histogram over a lexicon of so many words."""
+        """Return the bins of its histogram over a lexicon of so many words: by default they double or so."""
+        return count_edges(words)
 
-    def shortcut(self, sampler: Sampler, words: Ids) -> Bounded | None:
+    def shortcut(self, sampler: Sampler, words: Ids) -> Bounded | None:  # noqa: ARG002  (some figures read it)
         """Return the figure of each of int32[n] without the whole laws, where the sampler allows; the bounds hold for certain."""
+        return None
 
     def of(self, found: Outcomes, words: int, confidence: float) -> Bounded:
         """Return the figure of each word.
@@ -220,7 +222,7 @@ class WordFigure(Protocol):
 
 
 @dataclass(frozen=True)
-class SmallestSet:
+class SmallestSet(WordFigure):
     """S_w(η): the size of the smallest set of outputs that holds 1 - η of the probability.
 
     Attributes:
@@ -250,13 +252,6 @@ class SmallestSet:
             "size of the lexicon"
         )
 
-    def edges(self, words: int) -> tuple[float, ...]:
-        """Return bins that double or so."""
-        return count_edges(words)
-
-    def shortcut(self, sampler: Sampler, words: Ids) -> None:
-        """Return None: it takes the whole law."""
-
     def of(self, found: Outcomes, words: int, confidence: float) -> Bounded:
         """Return S_w(η) of each word.
 
@@ -273,7 +268,7 @@ class SmallestSet:
 
 
 @dataclass(frozen=True)
-class DistinctOutputs:
+class DistinctOutputs(WordFigure):
     """S_w[n] = Σ over u of 1 - (1 - p_u)^n: the expected number of different outputs in n draws.
 
     Attributes:
@@ -301,9 +296,6 @@ class DistinctOutputs:
     def edges(self, words: int) -> tuple[float, ...]:
         """Return bins that double or so."""
         return count_edges(min(words, self.n))
-
-    def shortcut(self, sampler: Sampler, words: Ids) -> None:
-        """Return None: it takes the whole law."""
 
     def of(self, found: Outcomes, words: int, confidence: float) -> Bounded:  # noqa: ARG002  (others of the protocol need it)
         """Return S_w[n] of each word; exact ones within V·n·2^-52.
@@ -375,7 +367,7 @@ def _bounds_of_distinct(values: F64, n: int, draws: int, confidence: float) -> t
 
 
 @dataclass(frozen=True)
-class Unchanged:
+class Unchanged(WordFigure):
     """N_w = P(w|w)."""
 
     name = "N_w"

@@ -53,6 +53,12 @@ class Place(NamedTuple):
     path: str
     name: str
 
+    def is_at(self, path: str | None, name: str | None) -> bool:
+        """Check whether this is the table of a path, or of a name."""
+        if self.path:
+            return bool(path) and same_path(str(path), self.path)
+        return bool(name) and same_table(str(name), self.name)
+
 
 @dataclass(frozen=True, kw_only=True)
 class AuditPlan(AuditOptions):
@@ -222,7 +228,7 @@ def _metrics(table: str, out: str | None, run: RunConfig | None) -> str:
     if out is not None:
         return f"{out.rstrip('/')}/metrics"
     place = AuditPlan.target(table)
-    if run is not None and run.restricted is not None and _writes(run, place):
+    if run is not None and run.restricted is not None and place.is_at(run.output.path, run.output.table):
         return f"{run.restricted}/metrics"
     if place.name:
         raise SettingsError(
@@ -239,24 +245,12 @@ def _read_as(place: Place, given: str | None, run: RunConfig | None) -> Input | 
                 f"against_format: {given!r} given with the catalog name {place.name!r}; valid: none, for the catalog knows it."
             )
         require_choice("against_format", given, FORMATS)
-        of_run = run is not None and run.input.path is not None and same_path(run.input.path, place.path)
-        if run is not None and of_run and run.input.format == given:
-            return run.input
-        return Input.model_validate({"path": place.path, "format": given})
-    if run is None:
-        return None
-    if place.name:
-        is_input = run.input.table is not None and same_table(run.input.table, place.name)
-    else:
-        is_input = run.input.path is not None and same_path(run.input.path, place.path)
+    of_run = run.input if run is not None and place.is_at(run.input.path, run.input.table) else None
+    if given is not None:
+        is_told = of_run is not None and of_run.format == given
+        return of_run if is_told else Input.model_validate({"path": place.path, "format": given})
     # Only what the formats of tables do not tell is taken from the settings.
-    return run.input if is_input and run.input.format not in TABLES else None
-
-
-def _writes(run: RunConfig, place: Place) -> bool:
-    if place.path:
-        return run.output.path is not None and same_path(run.output.path, place.path)
-    return run.output.table is not None and same_table(run.output.table, place.name)
+    return of_run if of_run is not None and of_run.format not in TABLES else None
 
 
 def _require_classes(options: AuditOptions, columns: Sequence[str], keys: Mapping[str, str | None]) -> None:
@@ -273,9 +267,7 @@ def _require_classes(options: AuditOptions, columns: Sequence[str], keys: Mappin
 def _require_apart(table: str, source: str, metrics: str) -> None:
     """Refuse a table that is its own source, and metrics inside either."""
     one, other = AuditPlan.target(table), AuditPlan.target(source)
-    if (one.path and other.path and same_path(one.path, other.path)) or (
-        one.name and other.name and same_table(one.name, other.name)
-    ):
+    if one.is_at(other.path, other.name):
         raise SettingsError(
             f"against: {source!r} is the table itself; valid: the table that it was made from."
         )
