@@ -44,6 +44,16 @@ def bounds_of(owners: I64, count: int) -> I64:
     return bounds
 
 
+def offsets(sizes: npt.ArrayLike) -> I64:
+    """Return where consecutive parts of these sizes begin, and the last one ends: [n] -> int64[n + 1]."""
+    return np.append(0, np.cumsum(sizes)).astype(np.int64)
+
+
+def spaced(count: int, most: int) -> I64:
+    """Return at most so many places of 0 to count - 1, evenly spaced and ascending."""
+    return np.unique(np.linspace(0, count - 1, min(most, count)).astype(np.int64))
+
+
 class ReadOnlyArrays:
     """The base of a dataclass that holds arrays: they are :func:`read_only`, whoever made them."""
 

@@ -98,7 +98,12 @@ def rate_interval(
     for start in range(0, RESAMPLES, step):
         chosen = random.integers(0, len(top), (min(step, RESAMPLES - start), len(top)))
         rates.append(top[chosen].sum(axis=1) / bottom[chosen].sum(axis=1))
-    low, high = np.quantile(np.concatenate(rates), [(1 - confidence) / 2, (1 + confidence) / 2])
+    return middle(np.concatenate(rates), confidence)
+
+
+def middle(resampled: F64, confidence: float = CONFIDENCE) -> tuple[float, float]:
+    """Return the ends of the middle share of resampled figures: their percentile interval."""
+    low, high = np.quantile(resampled, [(1 - confidence) / 2, (1 + confidence) / 2])
     return float(low), float(high)
 
 

@@ -31,7 +31,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from dptext_spark.arrays import F64, Bools, Ids
+from dptext_spark.arrays import F64, Bools, Ids, spaced
 from dptext_spark.audit.attacks.bayes import (
     BACKWARDS,
     ROUNDING,
@@ -52,7 +52,7 @@ from dptext_spark.audit.attacks.posterior import (
     from_columns,
 )
 from dptext_spark.audit.attacks.tokens import sampled
-from dptext_spark.audit.deniability.word_figures import Bounded, interval
+from dptext_spark.audit.deniability.word_figures import Bounded, share_of
 from dptext_spark.audit.estimates import CONFIDENCE, Estimate, statistic
 from dptext_spark.errors import SettingsError
 from dptext_spark.mechanisms.base import Sampler
@@ -161,7 +161,7 @@ def _bounded(
     found = bayes_attack(sampler, len(prior), prior, considered, draws=draws, confidence=sure)
     words, numbers = drawn_from(prior, tries)
     same = int((words == sampled(sampler, words, numbers)).sum())
-    low = float(interval([same], tries, sure)[0][0])
+    low = share_of(same, tries, sure).lower
     value = max(mass * found.success, same / tries)
     upper = max(value, min(1.0, mass * found.upper + 1.0 - mass))  # a sum of rounded numbers can end below 1
     return Estimate(value, max(mass * found.lower, low), upper)
@@ -322,14 +322,14 @@ def worst_words(
         looked_at: words of the trial, or a few less.
     """
     able = np.flatnonzero(drawn).astype(np.int32)
-    words = able[np.unique(np.linspace(0, len(able) - 1, min(looked_at, len(able))).astype(np.int64))]
+    words = able[spaced(len(able), looked_at)]
     trial = _found(sampler, best, words, TRIAL, 0)
     chosen = words[np.lexsort((words, -trial))][: max(1, math.ceil(WORST * len(words)))]
     fresh = _found(sampler, best, chosen, FRESH, 1)
     draws = FRESH * len(chosen)
-    low, high = interval([int(fresh.sum())], draws, confidence)
+    mean = share_of(int(fresh.sum()), draws, confidence)
     return WorstWords(
-        Estimate(float(fresh.sum()) / draws, float(low[0]), float(high[0])), tuple(int(word) for word in chosen), len(words),
+        mean, tuple(int(word) for word in chosen), len(words),
         (TRIAL, FRESH),
     )  # fmt: skip
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dptext_spark.arrays import I64
-from dptext_spark.audit.attacks.membership import numbered, require_equal_lengths
+from dptext_spark.audit.attacks.membership import dealt, require_equal_lengths
 from dptext_spark.audit.estimates import CONFIDENCE, RESAMPLES, Estimate
 from dptext_spark.audit.results import AuditResult, Group, Shown
 from dptext_spark.audit.utility.learning import (
@@ -26,7 +26,6 @@ from dptext_spark.audit.utility.learning import (
     macro_f1,
     of_counts,
 )
-from dptext_spark.errors import DataError
 
 TENTHS = 10
 STRENGTHS = (1.0, 5.0, 25.0)
@@ -165,12 +164,7 @@ def split(rows: int, users: Sequence[Hashable] | None, seed: int) -> tuple[I64, 
     Raises:
         DataError: fewer than 10 users.
     """
-    owner = np.arange(rows) if users is None else numbered(users)
-    many = int(owner.max(initial=-1)) + 1
-    if many < TENTHS:
-        raise DataError(f"users: {many} given; a split of 80/10/10 needs at least {TENTHS}.")
-    tenth = np.empty(many, np.int64)
-    tenth[np.random.default_rng(seed).permutation(many)] = np.arange(many) * TENTHS // many
+    owner, tenth = dealt(rows, users, TENTHS, TENTHS, seed)
     of_row = tenth[owner]
     return np.flatnonzero(of_row < 8), np.flatnonzero(of_row == 8), np.flatnonzero(of_row == 9)
 

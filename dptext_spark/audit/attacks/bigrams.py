@@ -18,7 +18,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from dptext_spark.arrays import F64, I64, Bools, Ids
+from dptext_spark.arrays import F64, I64, Bools, Ids, offsets
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.lexicon.prior import Prior, counted
 from dptext_spark.runtime.jit import Int, compiled
@@ -122,7 +122,7 @@ class Bigrams:
             else f"λ = {weight:g}"
         )
         return cls(
-            unigram, weights, np.append(0, np.cumsum(kinds)).astype(np.int64), second, counts / before[first], len(tokens),
+            unigram, weights, offsets(kinds), second, counts / before[first], len(tokens),
             f"λ·bigram + (1 - λ)·unigram with {how}; unigrams completed by {public.name}",
         )  # fmt: skip
 
@@ -211,7 +211,7 @@ def guess_bigram_baseline(bigrams: Bigrams, left: Ids, right: Ids, drawn: Bools)
     order = np.argsort(bigrams.following, kind="stable")
     first = np.repeat(np.arange(size, dtype=np.int32), np.diff(bigrams.starts))
     counts = np.bincount(bigrams.following, minlength=size)
-    back = (np.append(0, np.cumsum(counts)).astype(np.int64), first[order])
+    back = (offsets(counts), first[order])
     guessable = np.append(drawn, np.zeros(size - words, np.bool_))
     alone = np.where(guessable, bigrams.unigram, -1.0)
     likely = np.array([alone.argmax(), (alone * (1.0 - bigrams.weight)).argmax()], np.int64)

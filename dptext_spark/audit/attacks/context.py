@@ -28,7 +28,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from dptext_spark.arrays import F64, I64, Bools, Ids
+from dptext_spark.arrays import F64, I64, Bools, Ids, offsets
 from dptext_spark.audit.attacks.bigrams import HIDDEN, SPECIAL, Bigrams, Chain, guess_bigram_baseline, states
 from dptext_spark.audit.attacks.posterior import Candidates, candidates, candidates_after
 from dptext_spark.audit.attacks.tokens import LEVELS, Level, Tokens
@@ -412,7 +412,7 @@ def pooled_guesses(
     symbols, symbol = np.unique(scope * words + tokens.outputs[at].astype(np.int64), return_inverse=True)
     source = plausible.slot[symbols % words]
     sizes = np.diff(plausible.starts)[source]
-    starts = np.append(0, np.cumsum(sizes)).astype(np.int64)
+    starts = offsets(sizes)
     of = np.repeat(np.arange(len(symbols)), sizes)
     entry = np.arange(starts[-1]) - starts[of] + plausible.starts[source][of]
     ids, probability = plausible.ids[entry], plausible.probability[entry]

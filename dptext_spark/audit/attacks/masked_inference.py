@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from dptext_spark.arrays import I64, Bools
+from dptext_spark.arrays import I64, Bools, spaced
 from dptext_spark.audit.estimates import CONFIDENCE, RESAMPLES, rate
 from dptext_spark.audit.results import WordAttack
 from dptext_spark.errors import DataError
@@ -93,7 +93,7 @@ def masked_inference(
     drawn = np.flatnonzero((source.kind == DRAWN_WORD) & (partner >= 0))
     if not len(drawn):
         raise DataError("masked-token inference: no drawn word stands in both texts.")
-    at = drawn[np.unique(np.linspace(0, len(drawn) - 1, min(most, len(drawn))).astype(np.int64))]
+    at = drawn[spaced(len(drawn), most)]
     there = partner[at]
     truth = [form(word) for word in _spelt(source, at)]
     done = 0

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dptext_spark.arrays import F64, I64, Bools
+from dptext_spark.arrays import F64, I64, Bools, offsets
 from dptext_spark.audit.estimates import CONFIDENCE, RESAMPLES, Estimate
 from dptext_spark.audit.results import AuditResult, Group, Shown
 from dptext_spark.audit.utility.learning import (
@@ -120,12 +120,8 @@ def membership_attack(
     """
     rows = len(texts.plain)
     require_equal_lengths(texts, users, labels=labels)
-    owner = np.arange(rows) if users is None else numbered(users)
-    many = int(owner.max(initial=-1)) + 1
-    if many < 2 * QUARTERS:
-        raise DataError(f"users: {many} given; the attack needs at least {2 * QUARTERS}.")
-    quarter = np.empty(many, np.int64)
-    quarter[np.random.default_rng(seed).permutation(many)] = np.arange(many) * QUARTERS // many
+    owner, quarter = dealt(rows, users, QUARTERS, 2 * QUARTERS, seed)
+    many = len(quarter)
     found = []
     for training in (texts.private, texts.plain):
         target, shadow = (
@@ -160,6 +156,23 @@ def require_equal_lengths(
             raise DataError(f"{name}: {len(values)} given for {rows} texts; valid: one for each text.")
 
 
+def dealt(rows: int, users: Sequence[Hashable] | None, parts: int, least: int, seed: int) -> tuple[I64, I64]:
+    """Deal users over equal parts: (int64[rows], the number of each row's user; int64[users], the part of each).
+
+    Raises:
+        DataError: fewer than `least` users.
+    """
+    owner = np.arange(rows) if users is None else numbered(users)
+    count = int(owner.max(initial=-1)) + 1
+    if count < least:
+        raise DataError(
+            f"users: {count} given; valid: {least} or more, for they are dealt over {parts} parts."
+        )
+    part = np.empty(count, np.int64)
+    part[np.random.default_rng(seed).permutation(count)] = np.arange(count) * parts // count
+    return owner, part
+
+
 def best_threshold(scores: F64, members: Bools) -> float:
     """Return the least score to be called a member by, right most often on these users; ties to the highest.
 
@@ -170,7 +183,7 @@ def best_threshold(scores: F64, members: Bools) -> float:
     levels, place = np.unique(scores, return_inverse=True)
     # Calling those from level i on members: right are the members there and the others below.
     above = np.append(np.cumsum(np.bincount(place[members], minlength=len(levels))[::-1])[::-1], 0)
-    below = np.append(0, np.cumsum(np.bincount(place[~members], minlength=len(levels))))
+    below = offsets(np.bincount(place[~members], minlength=len(levels)))
     best = len(levels) - int((above + below)[::-1].argmax())
     return float("inf") if best == len(levels) else float(levels[best])
 

@@ -18,7 +18,7 @@ from scipy.spatial.distance import cdist
 from dptext_spark.arrays import F32, F64, I64, Bools, Ids
 from dptext_spark.audit.attacks.posterior import AT_ONCE, MOST, SUBKEY, Candidates, drawn_from, from_columns
 from dptext_spark.audit.attacks.tokens import sampled
-from dptext_spark.audit.deniability.word_figures import interval
+from dptext_spark.audit.deniability.word_figures import share_of
 from dptext_spark.audit.estimates import Estimate
 from dptext_spark.mechanisms.numerics.matrices import in_threads, products
 from dptext_spark.mechanisms.samplers.noise import NoiseSampler
@@ -75,7 +75,7 @@ def bayes_between(
         lambda part: (ranking.likelihood(part) * weight).argmax(axis=1), distinct.astype(np.int32), AT_ONCE
     )
     hits = int((np.concatenate(named)[where.reshape(-1)] == words[split:]).sum())
-    below = interval([hits], tries - split, sure)[0]
+    below = share_of(hits, tries - split, sure)
     seen = tries if sampler.noise in ("radial", "gaussian") else min(SLOW, tries)
     noisy = sampler.noisy(words[:seen], draws)
     likely = np.log(np.maximum(prior, 1e-300)).astype(np.float32)
@@ -85,9 +85,9 @@ def bayes_between(
         np.arange(seen, dtype=np.int32),
         AT_ONCE,
     )
-    above = interval([int((np.concatenate(guess) == words[:seen]).sum())], seen, sure)[1]
-    value = hits / (tries - split)
-    return Estimate(value, min(value, float(below[0])), max(value, float(above[0]))), ranking
+    above = share_of(int((np.concatenate(guess) == words[:seen]).sum()), seen, sure)
+    value = below.value
+    return Estimate(value, min(value, below.lower), max(value, above.upper)), ranking
 
 
 def learnt(sampler: NoiseSampler, prior: F64) -> Ranking:

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dptext_spark.arrays import F32, F64, I64, Ids
+from dptext_spark.arrays import F32, F64, I64, Ids, offsets
 from dptext_spark.audit.attacks.tokens import sampled
-from dptext_spark.audit.deniability.word_figures import DRAWS, blocks, interval
+from dptext_spark.audit.deniability.word_figures import DRAWS, blocks, share_of
 from dptext_spark.audit.estimates import Estimate
 from dptext_spark.errors import SettingsError
 from dptext_spark.mechanisms.base import LawColumns, Sampler
@@ -134,7 +134,7 @@ def candidates(
     order = np.lexsort((kept, -np.where(filled, scores, -1.0)), axis=1)
     kept, shares = np.take_along_axis(kept, order, 1), np.take_along_axis(shares, order, 1)
     covered = np.divide(scores.sum(axis=1), total, out=np.ones(len(wanted)), where=total > 0)
-    starts = np.append(0, np.cumsum(counts)).astype(np.int64)
+    starts = offsets(counts)
     return Candidates(
         slot, starts, kept[filled], shares[filled], possible, np.minimum(covered, 1.0), most, counted
     )
@@ -171,7 +171,7 @@ def candidates_after(
     total = np.bincount(row, weights=score, minlength=len(seen))
     held = np.bincount(row[kept], weights=score[kept], minlength=len(seen))
     covered = np.divide(held, total, out=np.ones(len(seen)), where=possible > most)
-    starts = np.append(0, np.cumsum(np.minimum(possible, most))).astype(np.int64)
+    starts = offsets(np.minimum(possible, most))
     slot = np.arange(len(seen), dtype=np.int32)
     listed = Candidates(
         slot,
@@ -281,8 +281,7 @@ def bayes_by_tries(sampler: Sampler, prior: F64, tries: int = TRIES, confidence:
     outputs, where = np.unique(sampled(sampler, words, draws), return_inverse=True)
     guess = likeliest_inputs(columns_of(sampler), prior, outputs.astype(np.int32))
     hits = int((guess[where.reshape(-1)] == words).sum())
-    low, high = interval([hits], tries, confidence)
-    return Estimate(hits / tries, float(low[0]), float(high[0]))
+    return share_of(hits, tries, confidence)
 
 
 def likeliest_inputs(column_of: Callable[[Ids], F32], prior: F64, observed: Ids) -> Ids:

@@ -13,7 +13,7 @@ from typing import Literal
 
 import numpy as np
 
-from dptext_spark.arrays import I64, Bools, Ids
+from dptext_spark.arrays import I64, Bools, Ids, offsets
 from dptext_spark.errors import DataError, require_choice
 from dptext_spark.mechanisms.base import NO_WORD, PREVIOUS, Sampler, check_context
 from dptext_spark.mechanisms.numerics.matrices import in_threads
@@ -58,7 +58,7 @@ class Tokens:
 
     def by_record(self, flags: Bools) -> I64:
         """Count the flagged tokens of each record: int64[s]."""
-        ends = np.append(0, np.cumsum(flags))
+        ends = offsets(flags)
         return np.asarray(ends[self.bounds[1:]] - ends[self.bounds[:-1]], np.int64)
 
     @property

@@ -25,7 +25,7 @@ from scipy.stats import binom
 
 from dptext_spark.arrays import F64, I64, Ids
 from dptext_spark.audit.attacks.tokens import sampled
-from dptext_spark.audit.estimates import count_edges
+from dptext_spark.audit.estimates import Estimate, count_edges
 from dptext_spark.errors import SettingsError
 from dptext_spark.mechanisms.base import TOTAL, Sampler
 from dptext_spark.mechanisms.privacy_loss.loss import clopper_pearson
@@ -97,6 +97,12 @@ def interval(counts: npt.ArrayLike, draws: int, confidence: float) -> tuple[F64,
         (lower, upper), float64[m] each.
     """
     return clopper_pearson(counts, draws, (1.0 - confidence) / 2.0)
+
+
+def share_of(hits: int, tries: int, confidence: float) -> Estimate:
+    """Return the share of tries that hit, between both bounds of :func:`interval`."""
+    low, high = interval([hits], tries, confidence)
+    return Estimate(hits / tries, float(low[0]), float(high[0]))
 
 
 def outcomes(sampler: Sampler, words: Ids, draws: int = DRAWS, subkey: bytes = SUBKEY) -> Outcomes:

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dptext_spark.arrays import I64, U8, Bools
+from dptext_spark.arrays import I64, U8, Bools, offsets
 from dptext_spark.audit.estimates import Metric
 from dptext_spark.audit.results import AuditResult, Group, Shown
 from dptext_spark.config.requirements import MEANING, Requirement
@@ -101,9 +101,9 @@ def kept_words(names: FoundNames, source: Words, aligned: Bools, same: Bools) ->
     starts, ends = found[found[:, 1] > reached].T
     _, kept = stretches_in(source, starts, ends, aligned, same)
     sizes = (ends - starts)[kept]
-    offsets = np.append(0, np.cumsum(sizes))
-    taken = np.repeat(starts[kept] - offsets[:-1], sizes) + np.arange(offsets[-1])
-    buffers = [None, pa.py_buffer(offsets.astype(np.int64)), pa.py_buffer(names.data[taken].tobytes())]
+    places = offsets(sizes)
+    taken = np.repeat(starts[kept] - places[:-1], sizes) + np.arange(places[-1])
+    buffers = [None, pa.py_buffer(places), pa.py_buffer(names.data[taken].tobytes())]
     words = pc.utf8_lower(pa.Array.from_buffers(pa.large_string(), len(sizes), buffers))
     counted = words.value_counts()
     return counted.field("values"), counted.field("counts")
@@ -132,7 +132,7 @@ def stretches_in(source: Words, starts: I64, ends: I64, aligned: Bools, same: Bo
 
 def _sum(flags: Bools, first: I64, last: I64) -> I64:
     """Return how many flags from first to last - 1 are set, int64[n] for int64[n] of each."""
-    total = np.append(0, np.cumsum(flags))
+    total = offsets(flags)
     return np.asarray(total[last] - total[first])
 
 

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from dptext_spark.arrays import F32, I64, Bools
+from dptext_spark.arrays import F32, I64, Bools, offsets
 from dptext_spark.audit.attacks.adversary import FEW, QUICK_DRAWS, adversary
 from dptext_spark.audit.attacks.attribute import attribute_attack
 from dptext_spark.audit.attacks.bayes import BayesAttack
@@ -394,7 +394,7 @@ def _tokens(sample: DataFrame, number: I64, half: int) -> Tokens:
         for name, kind in (("words", np.int32), ("outputs", np.int32), ("drawn", np.bool_))
     )
     sizes = np.bincount(number[order] // 2, weights=[len(part) for part in words])
-    bounds = np.append(0, np.cumsum(sizes)).astype(np.int64)
+    bounds = offsets(sizes)
     none = np.empty(0, np.int32)
     return Tokens(
         np.concatenate([none, *words]), np.concatenate([none, *outputs]), np.concatenate([none.astype(np.bool_), *drawn]), bounds

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext_spark.arrays import F64, I64, Bools
-from dptext_spark.audit.estimates import CONFIDENCE, RESAMPLES, Estimate
+from dptext_spark.audit.estimates import CONFIDENCE, RESAMPLES, Estimate, middle
 from dptext_spark.audit.results import AuditResult, Group, Shown
 from dptext_spark.errors import DataError, SettingsError, require_extra
 
@@ -58,8 +58,7 @@ def of_counts(
     shares = number / rows
     drawn = np.random.default_rng(_SEED).multinomial(rows, shares, size=resamples)
     value = float(figure(shares[None])[0])
-    low, high = np.quantile(figure(drawn / rows), [(1 - confidence) / 2, (1 + confidence) / 2])
-    return Estimate(value, float(low), float(high))
+    return Estimate(value, *middle(figure(drawn / rows), confidence))
 
 
 def accuracy(right: Bools, confidence: float = CONFIDENCE, resamples: int = RESAMPLES) -> Estimate:
@@ -132,8 +131,7 @@ def auc(scores: F64, positive: Bools, resamples: int = RESAMPLES) -> Estimate:
         high = random.multinomial(positives, above / positives, size=rounds)
         low = random.multinomial(negatives, below / negatives, size=rounds)
         areas.append(_area(high, low))
-    low_end, high_end = np.quantile(np.concatenate(areas), [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
-    return Estimate(float(_area(above[None], below[None])[0]), float(low_end), float(high_end))
+    return Estimate(float(_area(above[None], below[None])[0]), *middle(np.concatenate(areas)))
 
 
 def _area(above: I64, below: I64) -> F64:

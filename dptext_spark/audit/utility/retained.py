@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dptext_spark.arrays import F32, F64, I64, Ids
+from dptext_spark.arrays import F32, F64, I64, Ids, offsets
 from dptext_spark.audit.attacks.bigrams import SPECIAL, Bigrams, states, with_edges
 from dptext_spark.audit.attacks.tokens import Tokens
 from dptext_spark.audit.estimates import Estimate, rate
@@ -111,7 +111,7 @@ def downstream(words: Ids, bounds: I64, strings: pa.Array, labels: Sequence[str]
 def joined(words: Ids, bounds: I64, strings: pa.Array) -> list[str]:
     """Return the words of each record with spaces between them."""
     known = np.asarray(words) >= 0
-    ends = np.append(0, np.cumsum(known))[bounds]
+    ends = offsets(known)[bounds]
     taken = strings.take(pa.array(np.asarray(words)[known]))
     return list(pc.binary_join(pa.ListArray.from_arrays(pa.array(ends, pa.int32()), taken), " ").to_pylist())
 

@@ -21,7 +21,7 @@ from typing import Protocol
 import numpy as np
 from scipy.sparse import csr_array
 
-from dptext_spark.arrays import F32, F64, I32, I64
+from dptext_spark.arrays import F32, F64, I32, I64, offsets
 from dptext_spark.audit.estimates import CONFIDENCE, PERCENTILES, RESAMPLES, Estimate, mean
 from dptext_spark.audit.results import AuditResult, Group, Shown
 from dptext_spark.errors import DataError, require_extra
@@ -237,7 +237,7 @@ def _rouge(plain: Sequence[str], private: Sequence[str]) -> dict[str, F64]:
 def _counts(records: Records, words: int) -> csr_array:
     """Return how often each word stands in each record, float32[s, V]."""
     known = np.asarray(records.words) >= 0
-    ends = np.append(0, np.cumsum(known))
+    ends = offsets(known)
     columns = np.asarray(records.words)[known]
     ones = np.ones(len(columns), np.float32)
     return csr_array((ones, columns, ends[records.bounds]), shape=(len(records.bounds) - 1, words))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from dptext_spark.arrays import Ids
+from dptext_spark.arrays import Ids, spaced
 from dptext_spark.audit.deniability.deniability import STANDARD, Measured, measure
 from dptext_spark.audit.deniability.word_figures import SmallestSet, Unchanged, WordFigure
 from dptext_spark.errors import SettingsError
@@ -154,8 +154,7 @@ def _looked_at(privatizer: Privatizer, drawn: Ids) -> Ids:
     if privatizer.sampler.has_short_laws:
         return drawn
     some = SAMPLED if privatizer.sampler.law(0) is not None else DRAWN
-    places = np.unique(np.linspace(0, len(drawn) - 1, min(some, len(drawn))).astype(np.int64))
-    return np.asarray(drawn[places])
+    return np.asarray(drawn[spaced(len(drawn), some)])
 
 
 def _basis(found: Sequence[Measured], lexicon: int) -> str:

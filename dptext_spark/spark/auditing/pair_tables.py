@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 from pyspark import TaskContext
 from pyspark.sql import Column, DataFrame, Window, functions
 
-from dptext_spark.arrays import I64, U64, Bools, Ids
+from dptext_spark.arrays import I64, U64, Bools, Ids, offsets
 from dptext_spark.audit.table.findings import StayedWord
 from dptext_spark.audit.table.metrics import COUNTS, FoundNames, kept_words, listed_counts, name_counts
 from dptext_spark.mechanisms.samplers import TableSampler
@@ -381,7 +381,7 @@ class PairTables:
                 words, times = kept_words(names, paired.source, aligned, same)
                 yield _rows("stayed", len(words), word=words, times=times)
             equal &= paired.equal
-            drawn = np.append(0, np.cumsum(kind == DRAWN_WORD))
+            drawn = offsets(kind == DRAWN_WORD)
             with_words |= np.diff(drawn[paired.source.bounds]) > 0
         whole = {
             "rows": len(batch),
@@ -493,7 +493,7 @@ def _tokens(
     # A word that did not stay and was not drawn, or could not be aligned, is not to be seen in the table.
     words[place] = np.where(drawn | paired.same, source.ids, UNKNOWN)
     out[place], flags[place] = outputs, drawn
-    ends = np.append(0, np.cumsum(edge))[bounds] + bounds
+    ends = offsets(edge)[bounds] + bounds
     return _rows(
         "tokens", len(scope), record=scope, column=column, words=_parts(words, ends), outputs=_parts(out, ends),
         drawn=_parts(flags, ends), **key,
