@@ -17,9 +17,9 @@ from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import CusText
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import RunKey
+from dptext_spark.text.names.listed_parts import Names
 from dptext_spark.text.names.matching import OwnNames
 from dptext_spark.text.names.name_table import compile_names, name_key
-from dptext_spark.text.names.names import Names
 from dptext_spark.text.names.search import NameSearch
 from dptext_spark.text.names.word_list import WordList
 from dptext_spark.text.policy import Policy

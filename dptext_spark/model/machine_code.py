@@ -34,8 +34,8 @@ from dptext_spark.randomness.draws import RunKey
 from dptext_spark.runtime import loop_cache
 from dptext_spark.runtime.paths import extract, python_path, writable_by_others
 from dptext_spark.runtime.progress import Progress, silent
+from dptext_spark.text.names.listed_parts import Names
 from dptext_spark.text.names.name_table import compile_names, name_key
-from dptext_spark.text.names.names import Names
 from dptext_spark.text.names.search import PERSON
 from dptext_spark.text.names.word_list import WordList
 from dptext_spark.text.selection import Texts

@@ -42,7 +42,7 @@ from dptext_spark.text.identifiers.imported import (
 )
 from dptext_spark.text.identifiers.provider import Provider, check_providers
 from dptext_spark.text.identifiers.types import TYPES
-from dptext_spark.text.names.names import Names
+from dptext_spark.text.names.listed_parts import Names
 from dptext_spark.text.names.pseudonyms import KeyedNames
 from dptext_spark.text.names.public_names import KINDS, LISTED_KINDS
 from dptext_spark.text.names.search import LIST_TYPES, PSEUDONYM

@@ -22,8 +22,8 @@ from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms.parameters import parameters_of
 from dptext_spark.model.privatizer import SHOWN, Privatizer
 from dptext_spark.runtime.display import MOST
+from dptext_spark.text.names.listed_parts import Names
 from dptext_spark.text.names.name_table import compile_names, name_key
-from dptext_spark.text.names.names import Names
 from dptext_spark.text.names.word_list import WordList
 
 # Cut at spaces, so that a word may be markup.

@@ -31,8 +31,8 @@ from dptext_spark.spark.runner import run
 from dptext_spark.spark.tables.paths import Elements
 from dptext_spark.spark.udf import names as shipping
 from dptext_spark.text.names import compiled_lists
+from dptext_spark.text.names.listed_parts import Names
 from dptext_spark.text.names.name_table import compile_names, name_key
-from dptext_spark.text.names.names import Names
 from dptext_spark.text.names.word_list import WordList
 from tests.core.names import beginning
 from tests.spark.effects import Effect, observed

@@ -19,7 +19,7 @@ from dptext_spark.audit.results import AuditResult, Group, Shown
 from dptext_spark.config.requirements import MEANING, Requirement
 from dptext_spark.runtime.record import Json
 from dptext_spark.text.chunks import padded
-from dptext_spark.text.names.names import Names
+from dptext_spark.text.names.listed_parts import Names
 from dptext_spark.text.names.public_lists import CITY, REGION
 from dptext_spark.text.names.public_names import parts_of_names
 from dptext_spark.text.tokens import Words

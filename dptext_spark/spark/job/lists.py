@@ -19,8 +19,8 @@ from dptext_spark.spark.tables.paths import quoted, schema_of
 from dptext_spark.spark.tables.tables import split_name
 from dptext_spark.spark.udf.names import NamesFile, ShippedNames
 from dptext_spark.text.names.compiled_lists import CompiledLists
+from dptext_spark.text.names.listed_parts import Names
 from dptext_spark.text.names.name_table import compile_names, name_key
-from dptext_spark.text.names.names import Names
 from dptext_spark.text.names.search import PERSON, ListSource, ListSources
 from dptext_spark.text.names.word_list import MOST_ENTRIES, WordList, check_size
 

@@ -28,9 +28,9 @@ from dptext_spark.randomness.draws import RunKey
 from dptext_spark.runtime.paths import PRIVATE
 from dptext_spark.spark.errors import LIST_ENTRY, TaskError
 from dptext_spark.spark.tables.paths import Elements, is_list
+from dptext_spark.text.names.listed_parts import Names
 from dptext_spark.text.names.matching import OwnNames
 from dptext_spark.text.names.name_table import NameTable, compile_names, name_key
-from dptext_spark.text.names.names import Names
 from dptext_spark.text.names.word_list import WordList
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.runtime.record import Json
 from dptext_spark.text.chunks import padded
+from dptext_spark.text.names.listed_parts import Names
 from dptext_spark.text.names.matching import names_in
 from dptext_spark.text.names.name_table import EntryError, compile_names, name_key
-from dptext_spark.text.names.names import Names
 from dptext_spark.text.names.search import VERSION, ListSource, ListSources
 from dptext_spark.text.names.word_list import WordList
 

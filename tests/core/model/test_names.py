@@ -18,9 +18,9 @@ from dptext_spark.model.preview import preview
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.text.identifiers.provider import TypedSpans
+from dptext_spark.text.names.listed_parts import Names
 from dptext_spark.text.names.matching import OwnNames
 from dptext_spark.text.names.name_table import compile_names, name_key
-from dptext_spark.text.names.names import Names
 from dptext_spark.text.names.pseudonyms import pool
 from dptext_spark.text.policy import Policy
 from tests.core.model.small_models import KEY, compiled, drawn

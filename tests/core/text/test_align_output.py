@@ -20,8 +20,8 @@ from dptext_spark.mechanisms import CusText
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import RunKey, hash_keys
 from dptext_spark.text.engine import Engine
+from dptext_spark.text.names.listed_parts import Names
 from dptext_spark.text.names.name_table import compile_names, name_key
-from dptext_spark.text.names.names import Names
 from dptext_spark.text.names.search import NameSearch
 from dptext_spark.text.pair_tokens import Pairing, align, pair
 from dptext_spark.text.policy import Policy

@@ -12,7 +12,7 @@ from dptext_spark.randomness.draws import RunKey
 from dptext_spark.text.chunks import padded
 from dptext_spark.text.engine import OF_STAYED
 from dptext_spark.text.names.compiled_lists import compile_names, name_key
-from dptext_spark.text.names.names import Names
+from dptext_spark.text.names.listed_parts import Names
 from dptext_spark.text.names.public_names import parts_of_names
 from dptext_spark.text.policy import Policy
 from tests.core.text.names.plain_names import words

@@ -27,8 +27,8 @@ from dptext_spark.errors import SettingsError
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.randomness.draws import RunKey, hash_keys
 from dptext_spark.text.engine import Engine
+from dptext_spark.text.names.listed_parts import Names
 from dptext_spark.text.names.name_table import compile_names, name_key
-from dptext_spark.text.names.names import Names
 from dptext_spark.text.names.word_list import WordList
 from dptext_spark.text.pair_tokens import pair
 from dptext_spark.text.policy import Policy

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.text.chunks import padded
+from dptext_spark.text.names.listed_parts import Names
 from dptext_spark.text.names.matching import OwnNames
 from dptext_spark.text.names.name_table import compile_names, name_key
-from dptext_spark.text.names.names import Names
 from dptext_spark.text.names.public_names import KINDS, LISTED_KINDS, parts_of_names
 from tests.core.text.names.plain_listed_parts import parts_of
 from tests.core.text.names.plain_names import find
