@@ -138,8 +138,7 @@ def preview(
     from dptext_spark.model.compile import prepare
     from dptext_spark.model.preview import preview as draw
     from dptext_spark.model.preview import shown
-    from dptext_spark.randomness.draws import RunKey
-    from dptext_spark.text.names.compiled_lists import CompiledLists
+    from dptext_spark.text.names.compiled_lists import NameLists
 
     if (text is None) == (source is None):
         raise SettingsError("preview: a sentence or --input is needed, and not both; valid: one of them.")
@@ -155,12 +154,10 @@ def preview(
     left: tuple[str, ...] = ()
     if settings.lists:
         stop_words = privatizer.policy.kept_words()
-        lists, left = CompiledLists.of_files(
-            settings.lists, RunKey.generate(), privatizer.vocabulary, stop_words
-        )
-        if lists.names is not None:
-            privatizer = privatizer.with_names(lists.names)
-            plain = None if plain is None else plain.with_names(lists.names)
+        lists, left = NameLists.of_files(settings.lists, privatizer.vocabulary, stop_words)
+        if lists.matcher is not None:
+            privatizer = privatizer.with_names(lists.matcher)
+            plain = None if plain is None else plain.with_names(lists.matcher)
     if sample is not None:
         return _rows(sample, columns or _columns(settings), privatizer, rows, left, as_json)
     assert text is not None

@@ -20,7 +20,6 @@ import tempfile
 import zipfile
 import zlib
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -34,9 +33,9 @@ from dptext_spark.randomness.draws import RunKey
 from dptext_spark.runtime import loop_cache
 from dptext_spark.runtime.paths import extract, python_path, writable_by_others
 from dptext_spark.runtime.progress import Progress, silent
-from dptext_spark.text.names.listed_parts import Names
-from dptext_spark.text.names.name_table import compile_names, name_key
-from dptext_spark.text.names.search import PERSON
+from dptext_spark.text.names.matching import NameMatcher
+from dptext_spark.text.names.name_table import NameTable
+from dptext_spark.text.names.search import KEEP, MASK, PERSON
 from dptext_spark.text.names.word_list import WordList
 from dptext_spark.text.selection import Texts
 from dptext_spark.text.tokens import list_words
@@ -235,9 +234,9 @@ def exercise(model: Privatizer) -> None:
             _draw(model, text, row_ids, key)
             _draw(model, other, row_ids, key)
     words = [WordList.of_texts(name, pa.array([name]), needed=False) for name in ("Lovelace", "Byron")]
-    names = Names(compile_names(words, name_key(key, "")), 1)
-    for kind in (None, PERSON):  # entries that are masked, and those that have pseudonyms
-        _draw(model.with_names(replace(names, kinds=(kind,))), pa.array(texts), numbers, key)
+    for use in (MASK, PERSON):  # entries that are masked, and those that have pseudonyms
+        names = NameMatcher(NameTable.of(words, (use, KEEP)))
+        _draw(model.with_names(names), pa.array(texts), numbers, key)
     _draw(model.of_rows(np.arange(len(texts))), pa.array(texts), numbers, key)
 
 

@@ -42,7 +42,7 @@ from dptext_spark.text.identifiers.imported import (
 )
 from dptext_spark.text.identifiers.provider import Provider, check_providers
 from dptext_spark.text.identifiers.types import TYPES
-from dptext_spark.text.names.listed_parts import Names
+from dptext_spark.text.names.matching import NameMatcher
 from dptext_spark.text.names.pseudonyms import KeyedNames
 from dptext_spark.text.names.public_names import KINDS, LISTED_KINDS
 from dptext_spark.text.names.search import LIST_TYPES, PSEUDONYM
@@ -336,8 +336,8 @@ class Privatizer:
         drawn = COUNTERS.index("distinct" if self.consistency == "record" else "drawn")
         return rows, Counters(counts, counts[:, drawn].astype(np.int64)), placed
 
-    def with_names(self, names: Names) -> Privatizer:
-        """Return it with lists of names that are masked, have pseudonyms, or stay. They are not in the fingerprint."""
+    def with_names(self, names: NameMatcher) -> Privatizer:
+        """Return it with name lists, whose entries are masked, have pseudonyms, or stay. They are not in the fingerprint."""
         made = copy(self)
         made.__dict__["engine"] = self.engine.with_providers((*self.engine.providers, names))
         return made

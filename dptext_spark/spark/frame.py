@@ -19,13 +19,13 @@ from dptext_spark.model.tables.table_checks import RESULT, check_texts, check_we
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.runtime.progress import silent
 from dptext_spark.spark.errors import CLIENT_LOGGER, suppress_sensitive_logs
-from dptext_spark.spark.job.lists import compile_lists, resolve_columns
+from dptext_spark.spark.job.lists import hash_lists, resolve_columns
 from dptext_spark.spark.secrets import key_given
 from dptext_spark.spark.session.session import context_of
 from dptext_spark.spark.tables.identity import identify_rows
 from dptext_spark.spark.tables.paths import paths_of, schema_of
 from dptext_spark.spark.udf.column import UdfSpec, applied, replaced
-from dptext_spark.spark.udf.names import NO_NAMES
+from dptext_spark.spark.udf.names import NO_LISTS
 from dptext_spark.spark.udf.ship import check_complete, shipped_model
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def privatize(
         paths = paths_of(df.schema, columns)
         identity = identify_rows(df, row_key, record_key, ordinal=False)
         sources = resolve_columns(df, sources)
-        lists = compile_lists(df.sparkSession, sources, model, key, run_id, silent)
+        lists = hash_lists(df.sparkSession, sources, model, silent)
         job = UdfSpec(
             columns=tuple(path.name for path in paths),
             shipped=shipped_model(df.sparkSession, model),
@@ -116,7 +116,7 @@ def privatize(
             has_row_id=True,
             has_record_id=identity.record is not None,
             weights=tuple(weights),
-            names=NO_NAMES if lists is None else lists.shipped(df.sparkSession),
+            names=NO_LISTS if lists is None else lists.shipped(df.sparkSession),
         )
         left = {name.lower() for name in weights}
         kept = [name for name in df.columns if name.lower() not in left]

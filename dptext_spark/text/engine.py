@@ -26,9 +26,8 @@ from dptext_spark.text.identifiers.finder import Finder, Found
 from dptext_spark.text.identifiers.provider import OfRows, Provider
 from dptext_spark.text.identifiers.types import TYPES
 from dptext_spark.text.lookup import INVALID, OPENING, look_up
-from dptext_spark.text.names.normal_words import FORM, WIDEST, next_word
+from dptext_spark.text.names.normal_words import FORM, WIDEST, folding, next_word
 from dptext_spark.text.names.pseudonyms import KeyedNames
-from dptext_spark.text.names.public_lists import public_lists
 from dptext_spark.text.names.public_names import LISTED_KINDS, PARTS_OF_PERSONS, PARTS_OF_PLACES, PublicNames
 from dptext_spark.text.names.search import LIST_TYPES, LOCATION, PERSON
 from dptext_spark.text.policy import BEYOND_MASK, CASES, NUMBER_MASK, NUMBERS, OOV, OOV_MASK, Policy
@@ -374,12 +373,11 @@ def _count_stayed(found: Found, kinds: I64, named: Bools, text: U8, bounds: I64,
     if not (kind >= 0).any():
         return
     chars, spans = tables(), found.spans
-    fold: tuple[Any, Any] = (np.zeros(0x110000 >> 7, np.uint16), np.zeros((128, WIDEST), np.int32))
-    if named.any():  # only then are forms compared
-        fold = (public_lists().stage, public_lists().folds)
+    # Only where names have pseudonyms are forms compared.
+    fold = folding() if named.any() else read_only(np.zeros((0, WIDEST), np.int32))
     _add_stayed(
         spans.data, (spans.starts, spans.ends, spans.owners), kind, found.kept, named, text, bounds,
-        (chars.stage, chars.classes), (read_only(fold[0]), read_only(fold[1])), counts,
+        (chars.stage, chars.classes), fold, counts,
     )  # fmt: skip
 
 

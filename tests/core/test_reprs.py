@@ -22,8 +22,8 @@ from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms.parameters import parameters_of
 from dptext_spark.model.privatizer import SHOWN, Privatizer
 from dptext_spark.runtime.display import MOST
-from dptext_spark.text.names.listed_parts import Names
-from dptext_spark.text.names.name_table import compile_names, name_key
+from dptext_spark.text.names.matching import NameMatcher
+from dptext_spark.text.names.name_table import NameTable
 from dptext_spark.text.names.word_list import WordList
 
 # Cut at spaces, so that a word may be markup.
@@ -123,8 +123,8 @@ def test_a_model_shows_a_draw_of_a_public_sentence(model: Privatizer) -> None:
 
 def test_a_model_does_not_show_what_a_private_list_holds(model: Privatizer) -> None:
     key = dp.RunKey.insecure(5)
-    listed = compile_names([WordList.of("names", [b"Please", b"London"])], name_key(key, "r"))
-    knows = model.with_names(Names(listed, 1))
+    listed = NameTable.of([WordList.of("names", [b"Please", b"London"])])
+    knows = model.with_names(NameMatcher(listed))
     (masked,) = knows.privatize(pa.array([SHOWN]), column="a", row_ids=pa.array([1]), key=key)[0].to_pylist()
     assert masked.count("[NAME]") == 2
     assert "[NAME]" not in shown(knows).rows["after"]

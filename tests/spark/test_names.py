@@ -31,8 +31,8 @@ from dptext_spark.spark.runner import run
 from dptext_spark.spark.tables.paths import Elements
 from dptext_spark.spark.udf import names as shipping
 from dptext_spark.text.names import compiled_lists
-from dptext_spark.text.names.listed_parts import Names
-from dptext_spark.text.names.name_table import compile_names, name_key
+from dptext_spark.text.names.matching import NameMatcher
+from dptext_spark.text.names.name_table import NameTable
 from dptext_spark.text.names.word_list import WordList
 from tests.core.names import beginning
 from tests.spark.effects import Effect, observed
@@ -111,13 +111,11 @@ def alone(model: Privatizer, rows: list[Row], run_id: str) -> dict[int, tuple[An
     released: dict[int, tuple[Any, Any]] = {}
     for number, body, notes, customer, sites, others in rows:
         entries = [
-            (MASK, None), (NAMED, "person"), ([customer] if customer else [], "person"), (sites or [], "location"),
-            (KEEP, None), (others or [], None),
+            (MASK, "mask"), (NAMED, "person"), ([customer] if customer else [], "person"), (sites or [], "location"),
+            (KEEP, "keep"), (others or [], "keep"),
         ]  # fmt: skip
         lists = [WordList.of("a", [word.encode() for word in words]) for words, _ in entries if words]
-        masking = sum(bool(words) for words, _ in entries[:4])
-        kinds = tuple(kind for words, kind in entries[:4] if words)
-        names = Names(compile_names(lists, name_key(KEY, "any")), masking, kinds=kinds)
+        names = NameMatcher(NameTable.of(lists, [use for words, use in entries if words]))
         ids = pa.array([number])
         released[number] = drawn_here(
             model.with_names(names), body, notes, ids=ids, records=ids, run_id=run_id
@@ -151,7 +149,7 @@ def test_a_run_replaces_and_keeps_and_shows_no_entry(
     assert model.fingerprint == model_of("record").fingerprint
     spark.createDataFrame(ROWS, SCHEMA).repartition(3).write.format("delta").save(settings["input"]["path"])
     with pytest.MonkeyPatch.context() as patch:
-        first = shipping.NamesFile.__init__
+        first = shipping.TableFile.__init__
 
         def noted(self: Any, *given: Any) -> None:
             first(self, *given)
@@ -161,7 +159,7 @@ def test_a_run_replaces_and_keeps_and_shows_no_entry(
             content = self.path.read_bytes().lower()
             assert not any(word.lower().encode() in content for word in PRIVATE)
 
-        patch.setattr(shipping.NamesFile, "__init__", noted)
+        patch.setattr(shipping.TableFile, "__init__", noted)
         facts = run(config, spark, key=KEY).facts
     assert facts["status"] == "succeeded"
     assert [file.stat().st_size for file in files] == [0]

@@ -19,7 +19,7 @@ from dptext_spark.audit.results import AuditResult, Group, Shown
 from dptext_spark.config.requirements import MEANING, Requirement
 from dptext_spark.runtime.record import Json
 from dptext_spark.text.chunks import padded
-from dptext_spark.text.names.listed_parts import Names
+from dptext_spark.text.names.matching import NameMatcher
 from dptext_spark.text.names.public_lists import CITY, REGION
 from dptext_spark.text.names.public_names import parts_of_names
 from dptext_spark.text.tokens import Words
@@ -110,7 +110,7 @@ def kept_words(names: FoundNames, source: Words, aligned: Bools, same: Bools) ->
 
 
 def listed_counts(
-    names: Names, texts: pa.Array, source: Words, aligned: Bools, same: Bools
+    names: NameMatcher, texts: pa.Array, source: Words, aligned: Bools, same: Bools
 ) -> dict[str, int]:
     """Count the entries of a list in texts, as :func:`name_counts` does: each of `LISTED_COUNTS`."""
     data, bounds = padded(texts)

@@ -60,11 +60,11 @@ from dptext_spark.spark.auditing.two_tables import (
 from dptext_spark.spark.errors import reported
 from dptext_spark.spark.job import runs
 from dptext_spark.spark.job.beside import step
-from dptext_spark.spark.job.lists import compile_lists, resolve_columns
+from dptext_spark.spark.job.lists import hash_lists, resolve_columns
 from dptext_spark.spark.session.session import spark_session
-from dptext_spark.spark.udf.names import NO_NAMES, NamesFile, ShippedNames
+from dptext_spark.spark.udf.names import NO_LISTS, ShippedLists, TableFile
 from dptext_spark.spark.udf.ship import ship_for
-from dptext_spark.text.names.name_table import compile_names, name_key
+from dptext_spark.text.names.name_table import NameTable
 from dptext_spark.text.names.word_list import WordList
 
 if TYPE_CHECKING:
@@ -75,7 +75,6 @@ PREFIX = "audit_"
 ASKED = (
     "asked: "  # before a requirement that an audit answered, 1 where it holds; these rows are only ever added
 )
-NAMES_SCOPE = "audit of names"  # of the hashes of a list that is counted
 
 
 @takes(AuditOptions)
@@ -152,16 +151,17 @@ def _audit(plan: AuditPlan, spark: SparkSession, say: Steps, at_the_end: ExitSta
         keys = counted_keys(plan, tables)
     require_matching(plan, keys)
     key = RunKey.generate()
-    names = NO_NAMES
+    names = NO_LISTS
     columns = resolve_columns(tables.source, plan.model.lists)
-    if (lists := compile_lists(spark, columns, privatizer, key, "audit", say)) is not None:
+    if (lists := hash_lists(spark, columns, privatizer, say)) is not None:
         at_the_end.callback(lists.end)
         names = lists.shipped(spark)
-    counted = NO_NAMES
+    counted = NO_LISTS
     if wanted_names is not None:
-        file = NamesFile(spark, compile_names([wanted_names], name_key(key, NAMES_SCOPE)))
+        table = NameTable.of([wanted_names])
+        file = TableFile(spark, table)
         at_the_end.callback(file.empty)
-        counted = ShippedNames(NAMES_SCOPE, file.name, 1)
+        counted = ShippedLists(file.name, table.uses)
     both = sides(plan, tables, names.columns)
     share = min(1.0, plan.sample / keys.both)
     wanted = replace(

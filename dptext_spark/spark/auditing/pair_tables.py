@@ -33,7 +33,7 @@ from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import KeyReference, RunKey, hash_keys, identify
 from dptext_spark.spark.errors import INVALID_UTF8, TaskError, code_of, worker_key
 from dptext_spark.spark.tables.paths import Elements, is_list, quoted
-from dptext_spark.spark.udf.names import NO_NAMES, ShippedNames, names_of, with_lists
+from dptext_spark.spark.udf.names import NO_LISTS, ShippedLists, matcher_of, with_lists
 from dptext_spark.spark.udf.ship import Shipped, open_shipped
 from dptext_spark.text.pair_tokens import Pairing, align, pair
 from dptext_spark.text.tokens import (
@@ -250,8 +250,8 @@ class PairTables:
     shipped: Shipped
     key: RunKey | KeyReference
     columns: int
-    names: ShippedNames = NO_NAMES
-    counted: ShippedNames = NO_NAMES
+    names: ShippedLists = NO_LISTS
+    counted: ShippedLists = NO_LISTS
     wanted: Wanted = Wanted()
 
     def __call__(self, stream: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -298,7 +298,7 @@ class PairTables:
         def pairs(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
             scope = identify(batch.column("scope"), key, "audit scope")
             yield from _groups(SCOPES, scope, np.zeros(len(scope), np.uint64))
-            listing = with_lists(plain, self.names, self._names_in(batch), key)
+            listing = with_lists(plain, self.names, self._names_in(batch))
             for i in range(self.columns):
                 source, output = (_elements(batch.column(f"{side}{i}")) for side in "so")
                 same = (np.diff(source.bounds) == np.diff(output.bounds)) & (source.null == output.null)
@@ -320,7 +320,7 @@ class PairTables:
     def _paired(self, privatizer: Privatizer, key: RunKey, batch: pa.RecordBatch) -> Iterator[Paired]:
         """Pair the texts of each column."""
         hashing = hash_keys(key.derive("audit words", length=16))
-        names = names_of(self.names, self._names_in(batch), key)
+        names = matcher_of(self.names, self._names_in(batch))
         engines = [privatizer.engine] * 2
         if names is not None:
             engines = [
@@ -358,7 +358,7 @@ class PairTables:
 
     def _counts(self, privatizer: Privatizer, key: RunKey, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         equal, with_words = np.ones(len(batch), np.bool_), np.zeros(len(batch), np.bool_)
-        listed = names_of(self.counted, [], key)
+        listed = matcher_of(self.counted, [])
         for i, paired in enumerate(self._paired(privatizer, key, batch)):
             kind, aligned, same = paired.source.kind, paired.aligned, paired.same
             word = kind != NO_WORD

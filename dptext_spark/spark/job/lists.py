@@ -1,10 +1,11 @@
-"""Read and compile the private lists of a run when it starts, on the driver."""
+"""Read and hash the name lists of a run when it starts, on the driver."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
@@ -12,15 +13,14 @@ from pyspark.sql import types as T
 from dptext_spark.errors import DataError
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.model.tables.table_checks import list_column
-from dptext_spark.randomness.draws import RunKey
 from dptext_spark.runtime.progress import Steps
 from dptext_spark.spark.errors import condition_of
 from dptext_spark.spark.tables.paths import quoted, schema_of
 from dptext_spark.spark.tables.tables import split_name
-from dptext_spark.spark.udf.names import NamesFile, ShippedNames
-from dptext_spark.text.names.compiled_lists import CompiledLists
-from dptext_spark.text.names.listed_parts import Names
-from dptext_spark.text.names.name_table import compile_names, name_key
+from dptext_spark.spark.udf.names import ShippedLists, TableFile
+from dptext_spark.text.names.compiled_lists import NameLists
+from dptext_spark.text.names.matching import NameMatcher
+from dptext_spark.text.names.name_table import NameTable
 from dptext_spark.text.names.search import PERSON, ListSource, ListSources
 from dptext_spark.text.names.word_list import MOST_ENTRIES, WordList, check_size
 
@@ -29,31 +29,26 @@ if TYPE_CHECKING:
 
 
 class RunLists:
-    """The lists of a run, or of a stream, and where its workers find them.
+    """The name lists of a run, or of a stream, and where its workers find them.
 
     Attributes:
-        compiled: the lists.
-        content: plain digests of what was read, which are shown nowhere.
+        lists: what was read.
+        content: plain digests of that, which are shown nowhere.
     """
 
-    def __init__(self, compiled: CompiledLists, content: tuple[str | None, ...]) -> None:
-        """Take compiled lists; nothing is shipped yet."""
-        self.compiled, self.content = compiled, content
-        self._file: NamesFile | None = None
+    def __init__(self, lists: NameLists, content: tuple[str | None, ...]) -> None:
+        """Take lists; nothing is shipped yet."""
+        self.lists, self.content = lists, content
+        self._file: TableFile | None = None
 
-    def shipped(self, spark: SparkSession) -> ShippedNames:
-        """Return what workers need to know; the first call ships the lists."""
-        compiled, names = self.compiled, self.compiled.names
-        if names is not None and self._file is None:
-            self._file = NamesFile(spark, names.table)
-        return ShippedNames(
-            compiled.scope,
-            "" if self._file is None else self._file.name,
-            0 if names is None else names.masking,
-            compiled.columns,
-            compiled.masking_columns,
-            () if names is None else names.kinds,
-            compiled.kinds_of_columns,
+    def shipped(self, spark: SparkSession) -> ShippedLists:
+        """Return what workers need to know; the first call ships the table."""
+        table = self.lists.table
+        if table is not None and self._file is None:
+            self._file = TableFile(spark, table)
+        names, uses = zip(*self.lists.columns, strict=True) if self.lists.columns else ((), ())
+        return ShippedLists(
+            "" if self._file is None else self._file.name, () if table is None else table.uses, names, uses
         )
 
     def end(self) -> None:
@@ -112,25 +107,21 @@ def _read(spark: SparkSession, field: str, source: ListSource) -> WordList | Non
     return WordList.of_texts(field, column.combine_chunks())
 
 
-def compile_lists(
+def hash_lists(
     spark: SparkSession,
     sources: ListSources,
     privatizer: Privatizer,
-    key: RunKey,
-    scope: str,
     say: Steps,
     known: RunLists | None = None,
 ) -> RunLists | None:
-    """Read and compile the lists of a run; None where the settings name none.
+    """Read and hash the name lists of a run; None where the settings name none.
 
     Args:
         spark: the session.
         sources: resolved.
         privatizer: the model.
-        key: the run key.
-        scope: run id, or the stream's.
         say: is told.
-        known: the lists as they were read before: compiled again only if they have changed.
+        known: the lists as they were read before: hashed again only if they have changed.
 
     Raises:
         SettingsError: too many lists.
@@ -140,17 +131,14 @@ def compile_lists(
         return None
     say("reading the lists of names")
     lists = read_lists(spark, sources)
-    content = tuple(None if one is None else one.digest for one in lists)
-    if known is not None and known.compiled.scope == scope and known.content == content:
+    content = tuple(None if words is None else words.digest for words in lists)
+    if known is not None and known.content == content:
         return known
-    stop_words = privatizer.policy.kept_words()
-    made = CompiledLists.checked(sources, lists, key, scope, privatizer.vocabulary, stop_words)
+    read = NameLists.of(sources, lists, privatizer.vocabulary, privatizer.policy.kept_words())
+    # Compile the loops that this process did not need, so that workers find them.
+    if read.table is None:
+        NameMatcher(NameTable.of([])).find(pa.array(["warm"]))
     if sources.kinds:
-        _warm_up(privatizer)
-    return RunLists(made, content)
-
-
-def _warm_up(privatizer: Privatizer) -> None:
-    """Compile the loops that make pseudonyms of a list's names, so that workers find them."""
-    listed = compile_names([WordList.of("names", [b"Lovelace"])], name_key(RunKey.insecure(0), ""))
-    privatizer.with_names(Names(listed, 1, kinds=(PERSON,))).warm_up()
+        table = NameTable.of([WordList.of("names", [b"Lovelace"])], [PERSON])
+        privatizer.with_names(NameMatcher(table)).warm_up()
+    return RunLists(read, content)

@@ -38,7 +38,7 @@ from dptext_spark.spark.tables.identity import Identity
 from dptext_spark.spark.tables.paths import Path, paths_of, schema_of
 from dptext_spark.spark.tables.tables import DeltaDetail, Target, history
 from dptext_spark.spark.udf.column import UdfSpec, applied
-from dptext_spark.spark.udf.names import NO_NAMES, ShippedNames
+from dptext_spark.spark.udf.names import NO_LISTS, ShippedLists
 from dptext_spark.spark.udf.ship import ship_for
 
 if TYPE_CHECKING:
@@ -206,9 +206,9 @@ class RunPlan:
         )
         return applied(self.df, spec, self.config.run.udf, self.identity.row, self.identity.record), spec
 
-    def names(self) -> ShippedNames:
+    def names(self) -> ShippedLists:
         """Return what the workers need to know of the lists of names; the first call ships them."""
-        return NO_NAMES if self.lists is None else self.lists.shipped(self.spark)
+        return NO_LISTS if self.lists is None else self.lists.shipped(self.spark)
 
     def commits(self) -> list[Commit]:
         """Return the target's commits, newest first; of a stream only the newest, where they must hold what is looked for."""
@@ -243,7 +243,8 @@ class RunPlan:
         """Return settings that say what was read for the lists of names."""
         if self.lists is None:
             return settings
-        policy = {**settings.values["policy"], **self.lists.compiled.shown()}
+        scope = self.run_id if self.stream is None else self.stream.stream
+        policy = {**settings.values["policy"], **self.lists.lists.shown(self.key, scope)}
         return ShownSettings({**settings.values, "policy": policy})
 
     @cached_property

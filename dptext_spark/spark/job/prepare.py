@@ -32,7 +32,7 @@ from dptext_spark.spark.errors import TaskError, code_of, provider_error, suppre
 from dptext_spark.spark.job.beside import reading
 from dptext_spark.spark.job.checks import KeyColumn, check_keys, check_output, detail_of_input, place_of
 from dptext_spark.spark.job.entries import check_ledger_writable, entries_of, ledger_of
-from dptext_spark.spark.job.lists import compile_lists, resolve_columns
+from dptext_spark.spark.job.lists import hash_lists, resolve_columns
 from dptext_spark.spark.job.plan import RunPlan, batched
 from dptext_spark.spark.secrets import key_of
 from dptext_spark.spark.tables.identity import identify_rows
@@ -245,8 +245,7 @@ def _counted(spark: SparkSession, df: DataFrame, config: RunConfig) -> tuple[int
 
 
 def with_lists(plan: RunPlan, say: Steps) -> RunPlan:
-    """Return the plan with the lists of names as they are now, read and compiled where they have changed."""
+    """Return the plan with the lists of names as they are now, read and hashed where they have changed."""
     sources = resolve_columns(plan.df, plan.config.lists)
-    scope = plan.run_id if plan.stream is None else plan.stream.stream
-    lists = compile_lists(plan.spark, sources, plan.privatizer, plan.key, scope, say, plan.lists)
+    lists = hash_lists(plan.spark, sources, plan.privatizer, say, plan.lists)
     return replace(plan, lists=lists)

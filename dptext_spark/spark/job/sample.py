@@ -142,7 +142,7 @@ def _require_decoded(sample: Sample) -> None:
 
 def _engine(plan: RunPlan) -> Engine:
     """Return what counts: with the lists of names that are the same for all rows, whose entries are no unknown words."""
-    names = None if plan.lists is None else plan.lists.compiled.names
+    names = None if plan.lists is None else plan.lists.lists.matcher
     return plan.privatizer.engine if names is None else plan.privatizer.with_names(names).engine
 
 

@@ -29,7 +29,7 @@ from dptext_spark.model.tables.table_checks import RESULT, check_key_kind
 from dptext_spark.randomness.draws import KeyReference, RunKey
 from dptext_spark.spark.errors import INVALID_UTF8, NULL_KEY, WEIGHTS, TaskError, code_of, worker_key
 from dptext_spark.spark.tables.paths import Elements, is_list, paths_of, quoted, rebuilt, strip_metadata
-from dptext_spark.spark.udf.names import NO_NAMES, ShippedNames, with_lists
+from dptext_spark.spark.udf.names import NO_LISTS, ShippedLists, with_lists
 from dptext_spark.spark.udf.ship import Shipped, open_shipped
 from dptext_spark.text.engine import COUNTERS
 from dptext_spark.text.selection import Texts, TokenSelection
@@ -52,7 +52,7 @@ class UdfSpec:
         has_row_id: the argument after the texts identifies the row; otherwise (partition, ordinal) does.
         has_record_id: the last argument identifies the record.
         weights: the columns that weigh the words of each text, which stand behind the texts; none where they are not needed.
-        names: the private lists; those that are columns stand behind the weights.
+        names: the name lists; those that are columns stand behind the weights.
     """
 
     columns: tuple[str, ...]
@@ -62,7 +62,7 @@ class UdfSpec:
     has_row_id: bool
     has_record_id: bool
     weights: tuple[str, ...] = ()
-    names: ShippedNames = NO_NAMES
+    names: ShippedLists = NO_LISTS
 
     @property
     def text_arguments(self) -> int:
@@ -117,7 +117,7 @@ def sanitize(
             NULL_KEY, 0, 0, row_ids.null_count or (record_ids.null_count if record_ids is not None else 0)
         )
     key = worker_key(spec.key)
-    privatizer = with_lists(privatizer, spec.names, arrays[spec.text_arguments : spec.row_arguments], key)
+    privatizer = with_lists(privatizer, spec.names, arrays[spec.text_arguments : spec.row_arguments])
     rows = len(row_ids)
     lists = [Elements.of(values) if is_list(values.type) else None for values in arrays[: len(spec.columns)]]
     chosen = _chosen(arrays, lists, spec, privatizer, row_ids, record_ids)

@@ -1,6 +1,6 @@
-"""The lists of a run, ready to be looked for: what they mask becomes `[NAME]` or has pseudonyms, what they keep stays.
+"""The parts of names that lists hold, which have pseudonyms: as the search by public lists tells them.
 
-Names that have pseudonyms have parts, as the search by public lists tells them. A name of a person has a part for each word: a
+A name of a person has a part for each word: a
 single letter is an initial, a particle belongs to the word behind it, and the last word of several, what stands before a comma,
 and a single word behind a title are surnames; another word is a given name where the public lists say so rather than a surname.
 "Lovelace, Ada" has the parts of "Ada Lovelace". A place is one part, a country or state where the public lists hold it as one,
@@ -9,14 +9,11 @@ else a town.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
-from dptext_spark.arrays import I64, U8, read_only
+from dptext_spark.arrays import I64, U8
 from dptext_spark.lexicon.characters import (
     APOSTROPHE,
     EXTEND,
@@ -29,11 +26,8 @@ from dptext_spark.lexicon.characters import (
     tables,
 )
 from dptext_spark.runtime.jit import Int, compiled
-from dptext_spark.text.chunks import padded
-from dptext_spark.text.identifiers.provider import TypedSpans
-from dptext_spark.text.names.matching import OWN, OwnNames, names_in
-from dptext_spark.text.names.name_table import MOST_LISTS, MOST_WORDS, NameTable
-from dptext_spark.text.names.normal_words import FORM, next_word, siphash
+from dptext_spark.text.names.name_table import MOST_WORDS
+from dptext_spark.text.names.normal_words import FORM, chain, folding, hash_word, next_word
 from dptext_spark.text.names.public_lists import (
     CITY,
     PARTICLE,
@@ -47,7 +41,6 @@ from dptext_spark.text.names.public_names import (
     END,
     FLAGS,
     HASH,
-    LISTED_KINDS,
     LOOKS,
     SINGLE,
     START,
@@ -56,7 +49,7 @@ from dptext_spark.text.names.public_names import (
     joins,
     look,
 )
-from dptext_spark.text.names.search import LIST_TYPES, NAME_TYPES, PERSON
+from dptext_spark.text.names.search import NAME_TYPES, PERSON
 
 OF_PERSONS = NAME_TYPES.index(PERSON)
 
@@ -74,7 +67,7 @@ def _before(data: Any, begin: Int, p: Int) -> Int:
 def _is_titled(data: Any, begin: Int, start: Int, lists: Any, chars: Any, form: Any) -> bool:
     """Whether a title stands before data[start], in a text that begins at `begin`, and nothing between that parts them."""
     stage, classes = chars
-    cells, shift, fold = lists
+    cells, fold = lists
     p = start
     while p > begin:
         q = _before(data, begin, p)
@@ -93,8 +86,7 @@ def _is_titled(data: Any, begin: Int, start: Int, lists: Any, chars: Any, form: 
     _, _, after, size = next_word(data, p, start, chars, fold, form)
     if size <= 0 or not joins(data, after, start, chars, True)[0]:
         return False
-    zero = np.uint64(0)
-    return bool(find_public(cells, shift, siphash(zero, zero, zero, form, size)) & TITLE != 0)
+    return bool(find_public(cells, chain(np.uint64(0), hash_word(form, size))) & TITLE != 0)
 
 
 @compiled
@@ -102,7 +94,7 @@ def _read_name(
     data: Any, start: Int, end: Int, lists: Any, letters: Any, form: Any, words: Any
 ) -> tuple[Int, Int, Int]:
     """Read the words of a name into `words`; return (how many, how many before a comma or 0, the flags of the whole)."""
-    cells, shift, fold = lists
+    cells, fold = lists
     stage, classes, lower, upper = letters
     zero = np.uint64(0)
     n, comma, whole = np.int64(0), np.int64(0), zero
@@ -122,13 +114,14 @@ def _read_name(
         place = cell(code, stage)
         if lower[place] == 0 and upper[place] == 0:
             looks &= ~SINGLE  # a letter without a case is a whole name as a rule, and a digit is no initial
-        flags = find_public(cells, shift, siphash(zero, zero, zero, form, size))
+        token = hash_word(form, size)
+        flags = find_public(cells, chain(zero, token))
         words[n, START], words[n, END], words[n, LOOKS] = first, stop, looks
         words[n, FLAGS], words[n, HASH] = flags if looks & WORD else np.int64(0), 0
-        whole = siphash(zero, zero, whole, form, size)
+        whole = chain(whole, token)
         n += 1
         p = after
-    return n, comma, find_public(cells, shift, whole)
+    return n, comma, find_public(cells, whole)
 
 
 @compiled
@@ -138,7 +131,7 @@ def _tell(data: Any, entries: Any, lists: Any, letters: Any, words: Any, turned:
     Args:
         data: uint8[...], the bytes of the texts, padded.
         entries: int64[n, 4]: where the text of each begins, where the name does, where it ends; its kind.
-        lists: (cells uint64[2^m], shift, folding) of the public lists.
+        lists: (cells uint64[2^m], folding) of the public lists.
         letters: (stage, classes, lower, upper) of the character tables.
         words: int64[w, 5], work space, and `turned` likewise.
         turned: int64[w, 5].
@@ -194,92 +187,10 @@ def parts_of_listed(data: U8, begins: I64, starts: I64, ends: I64, kinds: I64) -
     Returns:
         In the order of the texts; kinds are positions in :data:`~dptext_spark.text.names.public_names.KINDS`.
     """
-    chars, known = tables(), public_lists()
-    lists = (read_only(known.cells), known.shift, (read_only(known.stage), read_only(known.folds)))
+    chars, lists = tables(), (public_lists(), folding())
     letters = (chars.stage, chars.classes, chars.lower, chars.upper)
     words, turned = np.empty((2, MOST_WORDS, 5), np.int64)
     # A word has a byte, and another stands before the next.
     found = np.empty((int(np.minimum(MOST_WORDS, (ends - starts) // 2 + 1).sum()), 5), np.int64)
     entries = np.stack([begins, starts, ends, kinds], axis=1)
     return found[: _tell(data, entries, lists, letters, words, turned, found), :4]
-
-
-@dataclass(frozen=True, eq=False)
-class Names:
-    """Compiled lists as a provider of identifiers. They are private, and no part of a model or of its fingerprint.
-
-    Attributes:
-        table: the lists of all rows, those that mask first; it may hold none.
-        masking: how many of them mask; the others keep.
-        own: the lists that each row of a batch has of its own; None where there are none.
-        masked: whether the texts hold what the first of the lists masked already, so that only the others are looked for.
-        kinds: of each of the lists of all rows that mask, of what its entries are names, in `NAME_TYPES`, where they have
-            pseudonyms; None where they are masked. Of no length: all are masked.
-        own_kinds: the same of the lists that each row has of its own.
-        name: as errors call them.
-    """
-
-    table: NameTable
-    masking: int
-    own: OwnNames | None = None
-    masked: bool = False
-    kinds: tuple[str | None, ...] = ()
-    own_kinds: tuple[str | None, ...] = ()
-    name: str = "lists of names"
-
-    @property
-    def types(self) -> tuple[str, ...]:
-        """Of what is masked, and of the parts of names that have pseudonyms."""
-        return (*LIST_TYPES, *LISTED_KINDS) if self._has_pseudonyms else LIST_TYPES
-
-    @property
-    def _has_pseudonyms(self) -> bool:
-        return any(kind is not None for kind in (*self.kinds, *self.own_kinds))
-
-    @cached_property
-    def _kind_of_list(self) -> I64:
-        """Return int64[...], by the number of a list the position of its kind in `NAME_TYPES`; -1: it has no pseudonyms."""
-        found = np.full(OWN + MOST_LISTS + 1, -1, np.int64)
-        for first, kinds in ((0, self.kinds), (OWN, self.own_kinds)):
-            for number, kind in enumerate(kinds):
-                if kind is not None:
-                    found[first + number] = NAME_TYPES.index(kind)
-        return found
-
-    def of_rows(self, rows: I64) -> Names:
-        """Return them for texts of these rows, int64[r]; without, text i is of row i."""
-        return self if self.own is None else replace(self, own=self.own._replace(rows=rows))
-
-    def find(self, texts: pa.Array) -> TypedSpans:
-        """Return where the entries stand in texts."""
-        return self.find_in(*padded(texts))
-
-    def find_in(self, data: U8, rows: I64) -> TypedSpans:
-        """Return where the entries stand in the bytes of a batch, which are padded: as wholes, or as parts with pseudonyms."""
-        starts, ends, lists, row = names_in(data, rows, self.table, self.masking, self.own).T
-        own = 0 if self.own is None else self.own.masking
-        kept = lists >= np.where(lists < OWN, self.masking, OWN + own)
-        kinds = self._kind_of_list[lists]
-        if self.masked:
-            row, starts, ends, kept, kinds = (column[kept] for column in (row, starts, ends, kept, kinds))
-        types = np.zeros(len(row), np.int64)
-        wholes = np.full(len(row), -1, np.int64)
-        named = np.flatnonzero(kinds >= 0)
-        if len(named):
-            parts = parts_of_listed(data, rows[row[named]], starts[named], ends[named], kinds[named])
-            entry = named[parts[:, 3]]
-            others = np.flatnonzero(kinds < 0)
-            starts, ends = (
-                np.append(whole[others], part)
-                for whole, part in zip((starts, ends), parts.T[:2], strict=True)
-            )
-            types = np.append(types[others], len(LIST_TYPES) + parts[:, 2])
-            wholes = np.append(wholes[others], entry)
-            which = np.append(others, entry)
-            order = np.argsort(starts, kind="stable")
-            starts, ends, types, wholes, which = (
-                column[order] for column in (starts, ends, types, wholes, which)
-            )
-            row, kept = row[which], kept[which]
-        shift = rows[row]
-        return TypedSpans(row, starts - shift, ends - shift, types, kept, wholes)

@@ -1,28 +1,26 @@
-"""Private lists of words and phrases, compiled under the run key: who lacks it reads no name from them.
+"""The table of name lists: hashes of their entries, in every way that a name is written.
 
-An entry becomes hashes, one for each beginning of the phrase, by :func:`~dptext_spark.text.names.normal_words.siphash` under a
-subkey of run key and run id. A phrase of several words may also be written with its last word first and a comma, with initials
-before its last word, or as a title and its last word: "Ada Lovelace", "Lovelace, Ada", "A. Lovelace", "Dr. Lovelace". An entry
-with one comma is the same name the other way round. Marks between words, as in "Smith & Sons", are hashed as words are: an
-entry is found with them and without. One with a letter of a script without spaces is hashed piece by piece, too: it may stand
-amid others.
+An entry becomes hashes (:mod:`dptext_spark.text.names.normal_words`), one for each beginning of the phrase. A phrase of several
+words may also be written with its last word first and a comma, with initials before its last word, or as a title and its last
+word: "Ada Lovelace", "Lovelace, Ada", "A. Lovelace", "Dr. Lovelace". An entry with one comma is the same name the other way
+round. Marks between words, as in "Smith & Sons", are hashed as words are: an entry is found with them and without. One with a
+letter of a script without spaces is hashed piece by piece, too: it may stand amid others.
+
+The table is one array, which the workers of a machine map from one file. It has no key: who holds it can test guesses.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from dptext_spark.arrays import I32, U8, U64, Bools
+from dptext_spark.arrays import I64, U8, U64, read_only
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.lexicon.characters import tables
-from dptext_spark.randomness.draws import RunKey
 from dptext_spark.runtime.jit import Int, compiled, inlined
 from dptext_spark.text.identifiers.normalize import has_unspaced
 from dptext_spark.text.names.normal_words import (
@@ -30,24 +28,22 @@ from dptext_spark.text.names.normal_words import (
     FORM,
     JOINED,
     LONGEST,
-    Folding,
+    chain,
     folding,
+    hash_word,
     joint,
     next_piece,
     next_word,
-    siphash,
-    siphash_short,
 )
+from dptext_spark.text.names.search import KEEP, MASK
 from dptext_spark.text.names.word_list import WordList
 
 MOST_LISTS = 31
 MOST_WORDS = 12  # of a phrase
+MOST_TOKENS = MOST_WORDS * (LONGEST + 3)  # of a way to write one: its pieces, and what stands between words
 NO_WORD, TOO_LONG, ONE_LETTER = 0, -1, -2  # in the place of how many words an entry has
 ENDS, GOES_ON, TITLE = 1, 2, 4  # what a hash is: the end of an entry, a beginning of one, a title
 LIST_SHIFT = 3
-QUICK = 16  # bytes below which a word of ASCII letters is looked up as two numbers
-REMEMBERED_BITS = 16  # words that a worker remembers, as a power of two: 1 MiB of them
-MIX = np.uint64(0x9E3779B97F4A7C15)
 TAG = np.uint64(0xFFFFFFFFFFFFFF00)
 COMMA, AFTER_TITLE = 0x2C, 0x01  # stand for a word in a phrase
 IN_STRETCH, BETWEEN = 0x02, 0x20  # stand before the pieces of an entry, and between those of two of its words
@@ -63,264 +59,204 @@ TITLES = (
 )
 
 
-class EntryError(DataError):
-    """An entry of a list can be none.
-
-    Attributes:
-        sound: bool[n], which entries of that list can be.
-    """
-
-    def __init__(self, message: str, sound: Bools) -> None:
-        """Take a message that names the place of the first that cannot, and which can."""
-        super().__init__(message)
-        self.sound = sound
-
-
 @inlined
-def mix_of(first: Int, second: Int) -> Int:
-    """Return a number of a word of fewer than `QUICK` bytes, by no key: its highest bits choose places in tables of a batch."""
-    return ((first + second) * MIX ^ (first >> np.uint64(29))) * MIX
-
-
-@inlined
-def may_begin(wanted: Int, mixed: Int) -> Int:
-    """Return 1 where a word of :func:`mix_of` `mixed` may be one that a row looks for, whose bits are `wanted`; else 0."""
-    one = np.uint64(1)
-    return wanted >> (mixed >> np.uint64(58)) & wanted >> (mixed >> np.uint64(36) & np.uint64(63)) & one
-
-
-@compiled
-def _bits_of(form: Any, size: Int) -> Int:
-    """Return the two bits of a word among those of the first words that a row looks for, uint64; see :func:`may_begin`."""
-    first, second = np.uint64(0), np.uint64(0)
-    for i in range(min(size, 8)):
-        first |= np.uint64(form[i]) << np.uint64(8 * i)
-    for i in range(8, min(size, QUICK - 1)):
-        second |= np.uint64(form[i]) << np.uint64(8 * (i - 8))
-    mixed, one = mix_of(first, second), np.uint64(1)
-    return one << (mixed >> np.uint64(58)) | one << (mixed >> np.uint64(36) & np.uint64(63))
-
-
-@inlined
-def place_of(cells: Any, shift: Int, found: Int, tag: Int) -> Int:
+def place_of(cells: Any, hashed: Int, tag: Int) -> Int:
     """Return the slot of a hash by its bits of `tag`, or the empty one where it would stand."""
-    slot, mask = np.int64(found >> np.uint64(shift)), cells.shape[0] - 1
-    while cells[slot] != 0 and (cells[slot] ^ found) & tag != 0:
+    mask = cells.shape[0] - 1
+    slot = np.int64(hashed & np.uint64(mask))
+    while cells[slot] != 0 and (cells[slot] ^ hashed) & tag != 0:
         slot = (slot + 1) & mask
     return slot
 
 
 @inlined
-def find_cell(cells: Any, shift: Int, found: Int, tag: Int) -> Int:
-    """Return the flags that stand with a hash in the bits beside `tag`, 0 where it is not held."""
-    return np.int64(cells[place_of(cells, shift, found, tag)] & ~tag)
+def find_cell(cells: Any, hashed: Int, tag: Int) -> Int:
+    """Return the flags that stand with a hash in the bits beside `tag`, 0 where it is not there."""
+    return np.int64(cells[place_of(cells, hashed, tag)] & ~tag)
 
 
 @inlined
-def find_hash(cells: Any, shift: Int, found: Int) -> Int:
-    """Return the flags of a hash of private lists, 0 where it is not held."""
-    return find_cell(cells, shift, found, TAG)
+def find_hash(cells: Any, hashed: Int) -> Int:
+    """Return the flags of a hash of name lists, 0 where it is not there."""
+    return find_cell(cells, hashed, TAG)
 
 
 @dataclass(frozen=True, eq=False)
 class NameTable:
-    """Compiled lists.
+    """The hashes of name lists.
 
     Attributes:
-        key: uint64[2], of the hashes.
         cells: uint64[2^m], hashes with their flags in the lowest byte; 0 where none is.
-        stage: uint16[8704], of the folding that it was made with.
-        folds: int32[blocks * 128, 4].
-        firsts: uint64[rows], where rows have lists of their own: bits for the first words of their entries; 0: it has none.
-        digests: of each list, sha256: equal for equal entries under one key, in whatever order they stand.
+        uses: what becomes of the entries of each list: `mask`, or `person` or `location` where they have pseudonyms of that
+            kind, or `keep`. Those that are kept come last.
+        digests: of each list, sha256: equal for equal entries, in whatever order they stand.
     """
 
-    key: U64
     cells: U64
-    stage: np.ndarray
-    folds: I32
-    firsts: U64 = field(default_factory=lambda: np.zeros(0, np.uint64))
+    uses: tuple[str, ...] = ()
     digests: tuple[str, ...] = ()
-    _spare: list[U64] = field(default_factory=list, init=False, repr=False)
 
-    def __getstate__(self) -> object:
-        """Travel without what was remembered."""
-        return self.__dict__ | {"_spare": []}
-
-    @contextmanager
-    def remembered(self) -> Iterator[U64]:
-        """Yield what is remembered of short words from batch to batch, uint64[2^m]: most words of texts are few words.
-
-        A word of fewer than `QUICK` bytes in normal form has two numbers, its flags in the last byte. Only one thread has them at
-        a time.
-        """
-        try:
-            held = self._spare.pop()
-        except IndexError:
-            size = 2 << REMEMBERED_BITS
-            held = np.zeros(size + 8, np.uint64)
-            # The four places of a word lie in one line of the cache.
-            first = -held.ctypes.data % 64 // 8
-            held = held[first : first + size]
-        yield held
-        self._spare.append(held)
-
-    @cached_property
-    def shift(self) -> int:
-        """What a hash is shifted by for its first slot."""
-        return 64 - (len(self.cells).bit_length() - 1)
-
-    def packed(self) -> U64:
-        """Return what a worker needs in one array, uint64[...]; the key is derived there."""
-        stage, folds = (part.reshape(-1).view(np.uint64) for part in (self.stage, self.folds))
-        return np.concatenate([np.array([len(self.cells), len(stage)], np.uint64), self.cells, stage, folds])
+    @property
+    def masking(self) -> int:
+        """How many lists do not keep."""
+        return sum(use != KEEP for use in self.uses)
 
     @classmethod
-    def unpacked(cls, packed: U64, key: U64) -> NameTable:
-        """Return the lists of a packed array, which may be mapped from a file.
+    def of(
+        cls,
+        lists: Sequence[WordList],
+        uses: Sequence[str] = (),
+        rows: Sequence[I64] | None = None,
+        check: Callable[[NameTable], None] | None = None,
+    ) -> NameTable:
+        """Hash lists.
 
         Args:
-            packed: uint64[...], as :meth:`packed` gives it.
-            key: uint64[2], see :func:`name_key`.
+            lists: at most `MOST_LISTS`. Where two have an entry, the first counts.
+            uses: of each; none: all mask.
+            rows: of each list int64[n], the row whose own each entry is; None: all count in all rows.
+            check: is called with the table of the valid entries before an invalid one is refused.
+
+        Raises:
+            SettingsError: too many lists.
+            DataError: an entry without a word, of a single letter, or with too many or too long words; the message names its
+                place.
         """
-        cells, stage, folds = np.split(packed[2:], np.cumsum(packed[:2].astype(np.int64)))
-        return cls(key, cells, stage.view(np.uint16), folds.view(np.int32).reshape(-1, 4))
+        if len(lists) > MOST_LISTS:
+            raise SettingsError(
+                f"policy.mask: {len(lists)} lists given, with those of policy.keep; valid: at most {MOST_LISTS}."
+            )
+        parts = [
+            _hashed(entries, number, None if rows is None else rows[number])
+            for number, entries in enumerate(lists)
+        ]
+        titles, _, _ = _hashed(WordList.of("titles", TITLES.encode().split()), 0, None)
+        distinct = [np.unique(hashes) for hashes, _, _ in parts]
+        cells = np.zeros(1 << max(8, int(1.6 * sum(map(len, [titles, *distinct]))).bit_length()), np.uint64)
+        _fill(titles, np.full(len(titles), TITLE, np.uint8), cells)
+        for hashes, flags, _ in parts:
+            _fill(hashes, flags, cells)
+        digests = tuple(hashlib.sha256(hashes.tobytes()).hexdigest() for hashes in distinct)
+        table = cls(read_only(cells), tuple(uses) or (MASK,) * len(lists), digests)
+        if check is not None:
+            check(table)
+        for _, _, refusal in parts:
+            if refusal:
+                raise DataError(refusal)
+        return table
+
+
+def _hashed(entries: WordList, number: int, rows: I64 | None) -> tuple[U64, U8, str]:
+    """Return the hashes of a list's valid entries, their flags, and why the first invalid entry is refused, if any is."""
+    words, chars = np.zeros(len(entries), np.int32), tables()
+    roots = np.zeros(len(entries), np.uint64) if rows is None else rows.astype(np.uint64) + np.uint64(1)
+    taken = (entries.data, entries.bounds, roots, number, (chars.stage, chars.classes), folding(), words)
+    count = _hashes(*taken, (np.zeros(0, np.uint64), np.zeros(0, np.uint8)))
+    hashes, flags = np.empty(count, np.uint64), np.empty(count, np.uint8)
+    _hashes(*taken, (hashes, flags))
+    refusal, wrong = "", np.flatnonzero(words <= 0)
+    if len(wrong):
+        place = int(entries.places[wrong[0]]) + 1
+        refusal = f"{entries.name}: entry {place:,} {WRONG[int(words[wrong[0]])]}."
+    return hashes, flags, refusal
 
 
 @compiled
-def _initial_of(form: Any, size: Int, initial: Any) -> Int:
-    """Write the initial of a word with its stop into `initial`, uint8[8], and return its size."""
+def _initial(form: Any, size: Int) -> Int:
+    """Return the hash of a word's initial with its stop; the stop is written into the word."""
     width = np.int64(1)
     while width < size and form[width] & 0xC0 == 0x80:
         width += 1
-    initial[:width] = form[:width]
-    initial[width] = 0x2E
-    return width + 1
+    form[width] = 0x2E
+    return hash_word(form, width + 1)
 
 
 @compiled
-def _phrase(
-    keys: Any, state: Int, words: Any, first: Int, last: Int, initials: bool, flag: Int, out: Any
-) -> tuple[Int, Int]:
-    """List the hashes of words first..last after `state`, the last with `flag`; return (its hash, how many are listed)."""
-    forms, sizes = words
-    hashes, flags, n = out
-    initial = np.zeros(8, np.uint8)
-    for i in range(first, last):
-        form, size = forms[i], sizes[i]
-        if initials:
-            size = _initial_of(form, size, initial)
-            form = initial
-        state = siphash(keys[0], keys[1], state, form, size)
-        if n < hashes.shape[0]:
-            hashes[n], flags[n] = state, flag if i == last - 1 else GOES_ON
-        n += 1
-    return state, n
+def _add(root: Int, tokens: Any, count: Int, flag: Int, out: Any) -> Int:
+    """List the hash of each beginning of tokens[:count], the last with `flag`; return how many are listed.
 
-
-@compiled
-def _as_written(keys: Any, state: Int, words: Any, gaps: Any, count: Int, flag: Int, out: Any) -> Int:
-    """List the hashes of a phrase with the marks between its words, the last with `flag`; return how many are listed."""
-    forms, sizes = words
+    Args:
+        root: what stands before them.
+        tokens: uint64[...], hashes of words, and what stands between them.
+        count: of tokens.
+        flag: of the last.
+        out: (hashes uint64[m], flags uint8[m], how many are listed before); what there is no room for is counted alone.
+    """
     hashes, flags, n = out
     for i in range(count):
-        if gaps[i] != JOINED:
-            state = siphash_short(keys[0], keys[1], state, np.uint64(gaps[i]), np.uint64(0), 1)
-            if n < hashes.shape[0]:
-                hashes[n], flags[n] = state, GOES_ON
-            n += 1
-        state = siphash(keys[0], keys[1], state, forms[i], sizes[i])
+        root = chain(root, tokens[i])
         if n < hashes.shape[0]:
-            hashes[n], flags[n] = state, flag if i == count - 1 else GOES_ON
+            hashes[n], flags[n] = root, flag if i == count - 1 else GOES_ON
         n += 1
     return n
 
 
 @compiled
-def _pieces(
-    keys: Any, root: Int, data: Any, p: Int, end: Int, chars: Any, fold: Any, marks: bool, flag: Int, out: Any
-) -> Int:
-    """List the hashes of the pieces of the entry data[p:end], with the marks between its words or without, the last with `flag`.
+def _pieces(data: Any, p: Int, end: Int, chars: Any, fold: Any, marks: bool, tokens: Any) -> Int:
+    """Fill `tokens` with the pieces of the entry data[p:end], and with the marks between its words or without.
 
     Returns:
-        How many are listed.
+        How many there are.
     """
-    hashes, flags, n = out
-    form = np.zeros(FORM, np.uint8)
-    state, within = root, np.uint64(IN_STRETCH)
+    n, within, form = np.int64(0), IN_STRETCH, np.zeros(FORM, np.uint8)
     while True:
         before = p
         q, stop, p, size = next_word(data, p, end, chars, fold, form)
         if size < 0:
-            break
-        state = siphash_short(keys[0], keys[1], state, within, np.uint64(0), 1)
+            return n
+        tokens[n] = within
+        n += 1
         if marks and within == BETWEEN:
             between = joint(data, before, q, chars, False)
             if between != JOINED:
-                if n < hashes.shape[0]:
-                    hashes[n], flags[n] = state, GOES_ON
+                tokens[n] = between
                 n += 1
-                state = siphash_short(keys[0], keys[1], state, np.uint64(between), np.uint64(0), 1)
-        within, size = np.uint64(BETWEEN), np.int64(0)
+        within = BETWEEN
         while True:
-            if n < hashes.shape[0]:
-                hashes[n], flags[n] = state, GOES_ON
-            n += 1
             _, _, q, size = next_piece(data, q, stop, chars, fold, form)
             if size == 0:
                 break
-            state = siphash(keys[0], keys[1], state, form, size)
-    if n <= hashes.shape[0]:
-        flags[n - 1] = flag
-    return n
+            tokens[n] = hash_word(form, size)
+            n += 1
 
 
 @compiled
 def _hashes(
-    data: Any,
-    bounds: Any,
-    roots: Any,
-    number: Int,
-    keys: Any,
-    chars: Any,
-    fold: Any,
-    words: Any,
-    out: Any,
-    firsts: Any,
+    data: Any, bounds: Any, roots: Any, number: Int, chars: Any, fold: Any, counts: Any, out: Any
 ) -> Int:
     """List the hashes of all entries; return how many there are, of which as many as there is room for are listed.
 
     Args:
         data: uint8[...], entries in UTF-8.
         bounds: int64[entries + 1].
-        roots: uint64[entries], what stands before the first word of each; of no length: 0.
+        roots: uint64[entries], what stands before the first word of each.
         number: of the list.
-        keys: uint64[2].
         chars: (stage, classes).
-        fold: (stage, cells).
-        words: int32[entries], filled with how many each has; `NO_WORD`, `TOO_LONG` or `ONE_LETTER` of an entry that is refused.
+        fold: int32[n, 4].
+        counts: int32[entries], filled with how many words each has; `NO_WORD`, `TOO_LONG` or `ONE_LETTER` of an entry that is
+            refused.
         out: (hashes uint64[n], flags uint8[n]).
-        firsts: uint64[rows], as :class:`NameTable` has it, filled where there are roots.
     """
-    forms, sizes = np.zeros((MOST_WORDS, FORM), np.uint8), np.zeros(MOST_WORDS, np.int64)
-    turned, theirs, gaps = np.zeros_like(forms), np.zeros_like(sizes), np.zeros_like(sizes)
+    form, way = np.zeros(FORM, np.uint8), np.zeros(MOST_TOKENS, np.uint64)
+    words, gaps = np.zeros(MOST_WORDS, np.uint64), np.zeros(MOST_WORDS, np.int64)
+    initials, turned = np.zeros_like(words), np.zeros_like(words)
     hashes, flags = out
     ends = np.int64(ENDS) | (number << LIST_SHIFT)
-    initial = np.zeros(8, np.uint8)
     n = np.int64(0)
     for entry in range(bounds.shape[0] - 1):
-        p, end, count = bounds[entry], bounds[entry + 1], np.int64(0)
-        marked, comma, apart = 0, np.int64(0), False
+        p, end, root, count = bounds[entry], bounds[entry + 1], roots[entry], np.int64(0)
+        marked, comma, apart, letter = 0, np.int64(0), False, False
         while True:
-            place: Int = min(count, MOST_WORDS - 1)
             before = p
-            begin, _, p, size = next_word(data, p, end, chars, fold, forms[place])
+            begin, _, p, size = next_word(data, p, end, chars, fold, form)
             if size < 0:
                 break
             if size == 0 or count == MOST_WORDS:
                 count = np.int64(TOO_LONG)
                 break
-            sizes[count], gaps[count] = size, np.int64(JOINED)
+            letter = size == 1 or form[size - 1] == 0x2E
+            words[count], gaps[count] = hash_word(form, size), JOINED
+            initials[count] = _initial(form, size)
             if count > 0:
                 gaps[count] = joint(data, before, begin, chars, False)
                 marked += gaps[count] != JOINED
@@ -328,123 +264,59 @@ def _hashes(
                 if gaps[count] == COMMA:
                     comma = count
             count += 1
-        if count == 1 and (sizes[0] == 1 or forms[0, sizes[0] - 1] == 0x2E):
+        if count == 1 and letter:
             count = np.int64(ONE_LETTER)
-        words[entry] = count
+        counts[entry] = count
         if count <= 0:
             continue
-        root, last, held = roots[entry] if roots.shape[0] else np.uint64(0), count - 1, (forms, sizes)
-        _, n = _phrase(keys, root, held, 0, count, False, ends, (hashes, flags, n))
+        n = _add(root, words, count, ends, (hashes, flags, n))
         spelt = marked > 0 and not apart
         if spelt:
-            n = _as_written(keys, root, held, gaps, count, ends, (hashes, flags, n))
+            size = np.int64(0)
+            for i in range(count):
+                if gaps[i] != JOINED:
+                    way[size] = gaps[i]
+                    size += 1
+                way[size] = words[i]
+                size += 1
+            n = _add(root, way, size, ends, (hashes, flags, n))
+        if has_unspaced(data, bounds[entry], end):
+            for marks in (False, True):
+                if spelt or not marks:
+                    size = _pieces(data, bounds[entry], end, chars, fold, marks, way)
+                    n = _add(root, way, size, ends, (hashes, flags, n))
         if marked == 1 and comma > 0:
             # The surname first, and the others behind its comma: it is found as if it were written the other way round, too.
-            for i in range(count):
-                of: Int = (i + comma) % count
-                turned[i], theirs[i] = forms[of], sizes[of]
-            held = (turned, theirs)
-            _, n = _phrase(keys, root, held, 0, count, False, ends, (hashes, flags, n))
-        if root > 0:
-            short = _initial_of(held[0][0], held[1][0], initial)
-            begins = _bits_of(held[0][0], held[1][0]) | _bits_of(held[0][last], held[1][last])
-            begins |= _bits_of(initial, short) | _bits_of(forms[0], sizes[0])
-            firsts[root - np.uint64(1)] |= begins
-        if has_unspaced(data, bounds[entry], end):
-            n = _pieces(keys, root, data, bounds[entry], end, chars, fold, False, ends, (hashes, flags, n))
-            if spelt:
-                n = _pieces(keys, root, data, bounds[entry], end, chars, fold, True, ends, (hashes, flags, n))
+            for tokens in (words, initials):
+                turned[:count] = tokens[:count]
+                for i in range(count):
+                    tokens[i] = turned[(i + comma) % count]
+            n = _add(root, words, count, ends, (hashes, flags, n))
         if count == 1:
             continue
+        others, last = count - 1, words[count - 1]
         # The last word first, and a comma; then the others, or their initials.
-        state, n = _phrase(keys, root, held, last, count, False, GOES_ON, (hashes, flags, n))
-        state = siphash_short(keys[0], keys[1], state, np.uint64(COMMA), np.uint64(0), 1)
-        if n < hashes.shape[0]:
-            hashes[n], flags[n] = state, GOES_ON
-        n += 1
-        for initials in (False, True):
-            _, n = _phrase(keys, state, held, 0, last, initials, ends, (hashes, flags, n))
+        way[0], way[1] = last, COMMA
+        for tokens in (words, initials):
+            way[2 : count + 1] = tokens[:others]
+            n = _add(root, way, count + 1, ends, (hashes, flags, n))
         # The initials of the others before the last word; of several the first alone, or its initial.
-        for most, initials in ((last, True), (np.int64(1), True), (np.int64(1), False)):
-            if most == last and not initials:
-                continue
-            state, n = _phrase(keys, root, held, 0, most, initials, GOES_ON, (hashes, flags, n))
-            _, n = _phrase(keys, state, held, last, count, False, ends, (hashes, flags, n))
-        state = siphash_short(keys[0], keys[1], root, np.uint64(AFTER_TITLE), np.uint64(0), 1)
-        _, n = _phrase(keys, state, held, last, count, False, ends, (hashes, flags, n))
+        way[:others], way[others] = initials[:others], last
+        n = _add(root, way, count, ends, (hashes, flags, n))
+        for first in (words[0], initials[0], np.uint64(AFTER_TITLE)):
+            way[0], way[1] = first, last
+            n = _add(root, way, 2, ends, (hashes, flags, n))
     return n
 
 
 @compiled
-def _fill(hashes: Any, flags: Any, cells: Any, shift: Int) -> None:
+def _fill(hashes: Any, flags: Any, cells: Any) -> None:
     """Put hashes into slots; flags of equal ones are joined, and the lower list keeps an end that two lists have."""
     for i in range(hashes.shape[0]):
-        slot = place_of(cells, shift, hashes[i], TAG)
+        slot = place_of(cells, hashes[i], TAG)
         held = np.uint8(cells[slot] & np.uint64(0xFF))
         joined = held | flags[i]
         if held & ENDS and flags[i] & ENDS:
             list_ = min(held >> LIST_SHIFT, flags[i] >> LIST_SHIFT)
             joined = np.uint8((held | flags[i]) & (ENDS | GOES_ON | TITLE)) | np.uint8(list_ << LIST_SHIFT)
         cells[slot] = (hashes[i] & TAG) | np.uint64(joined)
-
-
-def name_key(key: RunKey, run_id: str) -> U64:
-    """Return the subkey of the hashes of a run's lists, uint64[2]."""
-    return np.frombuffer(key.derive("lists of names", run_id, length=16), "<u8").astype(np.uint64)
-
-
-def compile_names(lists: Sequence[WordList], key: U64, roots: Sequence[U64] | None = None) -> NameTable:
-    """Compile lists.
-
-    Args:
-        lists: at most `MOST_LISTS`. Where two have an entry, the first counts.
-        key: uint64[2], see :func:`name_key`.
-        roots: of each list uint64[n], one more than the row that each entry counts in; None: all count in all rows.
-
-    Raises:
-        SettingsError: too many lists.
-        EntryError: an entry without a word, of a single letter, or with too many or too long words; the message names its place.
-    """
-    if len(lists) > MOST_LISTS:
-        raise SettingsError(
-            f"policy.mask: {len(lists)} lists given, with those of policy.keep; valid: at most {MOST_LISTS}."
-        )
-    fold, chars = folding(), tables()
-    looks = (chars.stage, chars.classes)
-    rows = 0 if roots is None else int(max((one.max(initial=0) for one in roots), default=0))
-    firsts = np.zeros(rows, np.uint64)
-    parts = [
-        _hashed(one, number, key, looks, fold, firsts, None if roots is None else roots[number])
-        for number, one in enumerate(lists)
-    ]
-    held, _ = _hashed(WordList.of("titles", TITLES.encode().split()), 0, key, looks, fold, firsts)
-    hashes = np.concatenate([held, *(part[0] for part in parts)])
-    flags = np.concatenate([np.full(len(held), TITLE, np.uint8), *(part[1] for part in parts)])
-    distinct = [np.unique(part[0]) for part in parts]
-    size = 1 << max(8, int(1.6 * sum(map(len, [held, *distinct]))).bit_length())
-    cells = np.zeros(size, np.uint64)
-    _fill(hashes, flags, cells, 64 - (size.bit_length() - 1))
-    digests = tuple(hashlib.sha256(one.tobytes()).hexdigest() for one in distinct)
-    return NameTable(key, cells, fold.stage, fold.cells, firsts, digests)
-
-
-def _hashed(
-    one: WordList,
-    number: int,
-    key: U64,
-    looks: tuple[Any, Any],
-    fold: Folding,
-    firsts: U64,
-    roots: U64 | None = None,
-) -> tuple[U64, U8]:
-    """Return the hashes of a list's entries and their flags."""
-    words, none = np.zeros(len(one.bounds) - 1, np.int32), np.zeros(0, np.uint64)
-    taken = (one.data, one.bounds, none if roots is None else roots, number, key, looks, tuple(fold), words)
-    count = _hashes(*taken, (none, np.zeros(0, np.uint8)), firsts)
-    wrong = np.flatnonzero(words <= 0)
-    if len(wrong):
-        place = int(one.places[wrong[0]]) + 1
-        raise EntryError(f"{one.name}: entry {place:,} {WRONG[int(words[wrong[0]])]}.", words > 0)
-    hashes, flags = np.empty(count, np.uint64), np.empty(count, np.uint8)
-    _hashes(*taken, (hashes, flags), firsts)
-    return hashes, flags

@@ -8,20 +8,19 @@ separates words as a space does. A single letter before a full stop is an initia
 In scripts without spaces a name stands amid a run of letters. A *piece* of a normal word is a letter of such a script with its
 vowel signs, or a run of other letters up to an apostrophe; a name may begin and end at any of them.
 
-They are hashed by SipHash-2-4 with 64 bits (Aumasson and Bernstein 2012), chained over the words of a phrase, in compiled
-loops. It is a pseudo-random function: whoever sees hashes and guesses words, but lacks the key, can check no guess. The hash of
-a phrase is that of its last word with the hash of what stands before it in front.
+Lists of names hold hashes of 64 bits. That of a phrase chains its last word to the hash of what stands before it. No key enters
+them, so whoever sees them can test guesses. Two phrases share a hash with a chance of 2^-64.
 """
 
 from __future__ import annotations
 
 import unicodedata
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from dptext_spark.arrays import I32
+from dptext_spark.arrays import I32, read_only
 from dptext_spark.lexicon.characters import (
     APOSTROPHE,
     DIGIT,
@@ -35,91 +34,67 @@ from dptext_spark.lexicon.characters import (
     encode,
     tables,
 )
-from dptext_spark.runtime.jit import Int, compiled, inlined
+from dptext_spark.runtime.jit import Int, compiled, inlined, load64, trailing_zeros
 from dptext_spark.text.identifiers.normalize import is_unspaced
+from dptext_spark.text.tokenizer import letters_of
 
-_V0, _V1 = np.uint64(0x736F6D6570736575), np.uint64(0x646F72616E646F6D)
-_V2, _V3 = np.uint64(0x6C7967656E657261), np.uint64(0x7465646279746573)
-
-
-@inlined
-def _round(v0: Int, v1: Int, v2: Int, v3: Int) -> tuple[Int, Int, Int, Int]:
-    v0 += v1
-    v1 = (v1 << np.uint64(13)) | (v1 >> np.uint64(51))
-    v1 ^= v0
-    v0 = (v0 << np.uint64(32)) | (v0 >> np.uint64(32))
-    v2 += v3
-    v3 = (v3 << np.uint64(16)) | (v3 >> np.uint64(48))
-    v3 ^= v2
-    v0 += v3
-    v3 = (v3 << np.uint64(21)) | (v3 >> np.uint64(43))
-    v3 ^= v0
-    v2 += v1
-    v1 = (v1 << np.uint64(17)) | (v1 >> np.uint64(47))
-    v1 ^= v2
-    v2 = (v2 << np.uint64(32)) | (v2 >> np.uint64(32))
-    return v0, v1, v2, v3
+# Of SplitMix64 (Steele, Lea and Flood 2014): its step, and the two factors of its finalizer.
+_STEP, _FIRST_FACTOR, _SECOND_FACTOR = (
+    np.uint64(0x9E3779B97F4A7C15),
+    np.uint64(0xBF58476D1CE4E5B9),
+    np.uint64(0x94D049BB133111EB),
+)
+_ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
+_CASE = np.uint64(0x2020202020202020)
+_TOP = np.uint64(0x8080808080808080)
 
 
 @inlined
-def _take(block: Int, v0: Int, v1: Int, v2: Int, v3: Int) -> tuple[Int, Int, Int, Int]:
-    v3 ^= block
-    v0, v1, v2, v3 = _round(v0, v1, v2, v3)
-    v0, v1, v2, v3 = _round(v0, v1, v2, v3)
-    v0 ^= block
-    return v0, v1, v2, v3
+def chain(before: Int, token: Int) -> Int:
+    """Return the hash of a phrase, uint64, from that of what stands `before` its last token, and the token.
 
-
-@inlined
-def _end(v0: Int, v1: Int, v2: Int, v3: Int) -> Int:
-    v2 ^= np.uint64(0xFF)
-    v0, v1, v2, v3 = _round(v0, v1, v2, v3)
-    v0, v1, v2, v3 = _round(v0, v1, v2, v3)
-    v0, v1, v2, v3 = _round(v0, v1, v2, v3)
-    v0, v1, v2, v3 = _round(v0, v1, v2, v3)
-    return v0 ^ v1 ^ v2 ^ v3
-
-
-@compiled
-def siphash_short(k0: Int, k1: Int, before: Int, first: Int, second: Int, size: Int) -> Int:
-    """Return :func:`siphash` of at most 15 bytes, which stand in two numbers, zeros behind them."""
-    v0, v1, v2, v3 = _take(before, k0 ^ _V0, k1 ^ _V1, k0 ^ _V2, k1 ^ _V3)
-    last = first
-    if size >= 8:
-        v0, v1, v2, v3 = _take(first, v0, v1, v2, v3)
-        last = second
-    v0, v1, v2, v3 = _take(last | (np.uint64(size + 8) << np.uint64(56)), v0, v1, v2, v3)
-    return _end(v0, v1, v2, v3)
-
-
-@compiled
-def siphash(k0: Int, k1: Int, before: Int, data: Any, size: Int) -> Int:
-    """Return the hash of eight bytes `before` and data[:size] under the key (k0, k1).
-
-    Args:
-        k0: uint64, the first half of the key.
-        k1: uint64, the second.
-        before: uint64, the hash of what stands before; 0 at the beginning.
-        data: uint8[...].
-        size: bytes of it.
+    For one `before` no two tokens have the same hash. `before` is 0 at the beginning.
     """
-    v0, v1, v2, v3 = _take(before, k0 ^ _V0, k1 ^ _V1, k0 ^ _V2, k1 ^ _V3)
-    at = np.int64(0)
-    while at + 8 <= size:
-        block = np.uint64(0)
-        for j in range(8):
-            block |= np.uint64(data[at + j]) << np.uint64(8 * j)
-        v0, v1, v2, v3 = _take(block, v0, v1, v2, v3)
+    state = (before * _STEP) ^ np.uint64(token)
+    state = (state ^ (state >> np.uint64(30))) * _FIRST_FACTOR
+    state = (state ^ (state >> np.uint64(27))) * _SECOND_FACTOR
+    return state ^ (state >> np.uint64(31))
+
+
+@compiled
+def hash_word(form: Any, size: Int) -> Int:
+    """Return the hash of the word form[:size], uint64: its bytes chained by eights; `form` has eight bytes more than the word."""
+    state, at = np.uint64(0), np.int64(0)
+    while at < size:
+        unused = np.uint64(8 * max(np.int64(0), at + 8 - size))
+        state = chain(state, load64(form, at) & (_ALL >> unused))
         at += 8
-    block = np.uint64((size + 8) & 0xFF) << np.uint64(56)
-    for j in range(size - at):
-        block |= np.uint64(data[at + j]) << np.uint64(8 * j)
-    v0, v1, v2, v3 = _take(block, v0, v1, v2, v3)
-    return _end(v0, v1, v2, v3)
+    return state
 
 
-BLOCK = 128
+@compiled
+def plain_word(data: Any, p: Int, end: Int) -> tuple[Int, Int]:
+    """Read the word at data[p] as :func:`next_word` does, where it has ASCII letters alone: most words have.
+
+    Returns:
+        (where it ends, its hash); end -1 where :func:`next_word` has to read it.
+    """
+    q, state, run = p, np.uint64(0), np.int64(8)
+    while run == 8:
+        block = load64(data, q)
+        run = min(np.int64(trailing_zeros(letters_of(block) ^ _TOP) >> 3), end - q)
+        if run > 0:
+            state = chain(state, (block | _CASE) & (_ALL >> np.uint64(64 - 8 * run)))
+        q += run
+    after = np.int64(data[q]) if q < end else np.int64(0)
+    # What may follow within a word, the stop of an initial, and a word that is too long.
+    if after >= 128 or after == 0x27 or (after == 0x2E and q == p + 1) or q == p or q > p + LONGEST:
+        return np.int64(-1), state
+    return q, state
+
+
 WIDEST = 4  # code points that one is folded to; what needs more stays as it is
+FOLDED = 0x30000  # code points; no later one is folded
 LONGEST = 64  # bytes of a normal word; a longer one is no name
 FORM = LONGEST + 16 * WIDEST  # bytes of room for one
 APART, JOINED = -1, 0
@@ -143,24 +118,15 @@ _PLAIN = str.maketrans(
 )
 
 
-class Folding(NamedTuple):
-    """What each code point is folded to, in two stages.
-
-    Attributes:
-        stage: uint16[8704], the block of each 128 code points.
-        cells: int32[blocks * 128, 4], code points; 0 behind the last.
-    """
-
-    stage: np.ndarray
-    cells: I32
-
-
 @cache
-def folding() -> Folding:
-    """Return the folding by this Python's Unicode database. It goes with a compiled list, so that workers fold as the driver."""
-    every = np.zeros((0x110000, WIDEST), np.int32)
-    every[:, 0] = np.arange(0x110000)
-    for code in range(0x110000):
+def folding() -> I32:
+    """Return what each code point is folded to by this Python's Unicode database, int32[n, 4]; it cannot be written.
+
+    A row holds code points, and 0 behind the last. Code points from n on stay as they are.
+    """
+    every = np.zeros((FOLDED, WIDEST), np.int32)
+    every[:, 0] = np.arange(FOLDED)
+    for code in range(FOLDED):
         if 0xD800 <= code < 0xE000 or (code < 128 and not 65 <= code <= 90):
             continue
         char = chr(code)
@@ -169,14 +135,21 @@ def folding() -> Folding:
         plain = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", char).casefold()).translate(
             _PLAIN
         )
-        kept = [ord(one) for one in plain if not unicodedata.combining(one)]
-        if len(kept) <= WIDEST:
-            every[code] = [*kept, *[0] * (WIDEST - len(kept))]
-    blocks = every.reshape(-1, BLOCK * WIDEST)
-    unique, stage = np.unique(blocks, axis=0, return_inverse=True)
-    return Folding(
-        np.ascontiguousarray(stage.reshape(-1), np.uint16), np.ascontiguousarray(unique.reshape(-1, WIDEST))
-    )
+        letters = [ord(letter) for letter in plain if not unicodedata.combining(letter)]
+        if len(letters) <= WIDEST:
+            every[code] = [*letters, *[0] * (WIDEST - len(letters))]
+    return read_only(every)
+
+
+@inlined
+def _fold(code: Int, fold: Any, form: Any, size: Int) -> Int:
+    """Write what a code point is folded to behind form[:size], and return the new size."""
+    if code >= fold.shape[0]:
+        return size + encode(code, form, size)
+    for j in range(WIDEST):
+        if fold[code, j] != 0:
+            size += encode(fold[code, j], form, size)
+    return size
 
 
 @compiled
@@ -188,7 +161,7 @@ def next_word(data: Any, p: Int, end: Int, chars: Any, fold: Any, form: Any) -> 
         p: where to begin.
         end: where the text ends.
         chars: (stage, classes) of the character tables.
-        fold: (stage, cells) of the folding.
+        fold: int32[n, 4], of :func:`folding`.
         form: uint8[FORM].
 
     Returns:
@@ -196,7 +169,6 @@ def next_word(data: Any, p: Int, end: Int, chars: Any, fold: Any, form: Any) -> 
         0 of one that is too long); all `end` and -1 where there is none.
     """
     stage, classes = chars
-    folds, cells = fold
     while p < end:
         code, length = decode(data, p, end)
         kind = classes[cell(code, stage)] if code >= 0 else -1
@@ -225,10 +197,7 @@ def next_word(data: Any, p: Int, end: Int, chars: Any, fold: Any, form: Any) -> 
         kind = classes[cell(code, stage)] if code >= 0 else -1
         if kind == first:
             if size <= LONGEST:
-                at = np.int64(folds[code >> 7]) * 128 + (code & 127)
-                for j in range(WIDEST):
-                    if cells[at, j] != 0:
-                        size += encode(cells[at, j], form, size)
+                size = _fold(code, fold, form, size)
             letters += 1
             since += 1
             p += length
@@ -302,7 +271,7 @@ def next_piece(data: Any, p: Int, end: Int, chars: Any, fold: Any, form: Any) ->
         p: where to begin.
         end: where the word ends.
         chars: (stage, classes) of the character tables.
-        fold: (stage, cells) of the folding.
+        fold: int32[n, 4], of :func:`folding`.
         form: uint8[FORM].
 
     Returns:
@@ -310,7 +279,6 @@ def next_piece(data: Any, p: Int, end: Int, chars: Any, fold: Any, form: Any) ->
         none, or one that is too long).
     """
     stage, classes = chars
-    folds, cells = fold
     start, stop, size = p, p, np.int64(0)
     alone = False
     while p < end:
@@ -329,11 +297,8 @@ def next_piece(data: Any, p: Int, end: Int, chars: Any, fold: Any, form: Any) ->
             continue
         elif kind != MARK:
             break
-        if kind != MARK or alone:
-            at = np.int64(folds[code >> 7]) * 128 + (code & 127)
-            for j in range(WIDEST):
-                if size <= LONGEST and cells[at, j] != 0:
-                    size += encode(cells[at, j], form, size)
+        if size <= LONGEST and (kind != MARK or alone):
+            size = _fold(code, fold, form, size)
         p += length
         stop = p
     return start, stop, p, size if size <= LONGEST else np.int64(0)
@@ -346,7 +311,7 @@ def normal_words_of(text: str) -> list[str]:
     words: list[str] = []
     p = 0
     while True:
-        _, _, p, size = next_word(data, p, len(raw), (chars.stage, chars.classes), tuple(folding()), form)
+        _, _, p, size = next_word(data, p, len(raw), (chars.stage, chars.classes), folding(), form)
         if size < 0:
             return words
         if size:

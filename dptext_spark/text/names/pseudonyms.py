@@ -142,7 +142,7 @@ def pseudonyms(
     chars = tables()
     blocks, cases = np.empty((len(kinds), 2), np.uint64), np.empty(len(kinds), np.int64)
     letters = (chars.stage, chars.classes, chars.lower)
-    _read(data, starts, ends, keyed.hash_keys, letters, tuple(folding()), blocks, cases)
+    _read(data, starts, ends, keyed.hash_keys, letters, folding(), blocks, cases)
     blocks[:, 1] ^= kinds.astype(np.uint64) << np.uint64(56)
     if identity is not None:
         blocks ^= identity

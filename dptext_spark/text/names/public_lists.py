@@ -1,24 +1,23 @@
 """The packaged public lists of names: given names, surnames, towns, countries and states, each with how likely it is a name.
 
 They come from a census and from GeoNames (public/NOTICE; `python -m tools.names` makes them anew). For the
-finder they are one table of hashes of normal words; nothing in them is private, so the hashes have no key.
+finder they are one table of hashes of normal words.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from dptext_spark.arrays import I32, I64, U8, U64, Bools, read_only
+from dptext_spark.arrays import I64, U8, U64, Bools, read_only
 from dptext_spark.lexicon.characters import look_up_form, tables
 from dptext_spark.lexicon.vocabulary import Vocabulary, excluded_words
 from dptext_spark.runtime.jit import Int, compiled, inlined
 from dptext_spark.text.names.name_table import TITLES, find_cell, place_of
-from dptext_spark.text.names.normal_words import FORM, folding, next_word, siphash
+from dptext_spark.text.names.normal_words import FORM, chain, folding, hash_word, next_word
 from dptext_spark.text.names.word_list import WordList
 from dptext_spark.text.policy import packaged_stop_words
 
@@ -53,9 +52,9 @@ def class_of(flags: Int, kind: Int) -> Int:
 
 
 @inlined
-def find_public(cells: Any, shift: Int, found: Int) -> Int:
-    """Return the flags of a hash of the public lists, 0 where it is not held."""
-    return find_cell(cells, shift, found, TAG)
+def find_public(cells: Any, hashed: Int) -> Int:
+    """Return the flags of a hash of the public lists, 0 where they do not have it."""
+    return find_cell(cells, hashed, TAG)
 
 
 class Entries(NamedTuple):
@@ -72,41 +71,18 @@ class Entries(NamedTuple):
     classes: I64
 
 
-@dataclass(frozen=True, eq=False)
-class PublicLists:
-    """The lists as the finder takes them.
-
-    Attributes:
-        cells: uint64[2^m], hashes with their flags in the lowest 24 bits; 0 where none is.
-        stage: uint16[8704], of the folding that it was made with.
-        folds: int32[blocks * 128, 4].
-    """
-
-    cells: U64
-    stage: np.ndarray
-    folds: I32
-
-    @property
-    def shift(self) -> int:
-        """What a hash is shifted by for its first slot."""
-        return 64 - (len(self.cells).bit_length() - 1)
-
-
 @compiled
-def _add(
-    data: Any, bounds: Any, flags: Any, chars: Any, fold: Any, cells: Any, shift: Int, form: Any
-) -> None:
+def _add(data: Any, bounds: Any, flags: Any, chars: Any, fold: Any, cells: Any, form: Any) -> None:
     """Add entries to the cells, each with its flags; of two classes of an entry in a kind the higher counts."""
-    zero = np.uint64(0)
     for entry in range(bounds.shape[0] - 1):
-        p, end, state, more = bounds[entry], bounds[entry + 1], zero, True
+        p, end, state, more = bounds[entry], bounds[entry + 1], np.uint64(0), True
         _, _, p, size = next_word(data, p, end, chars, fold, form)
         while more and size > 0:
-            state = siphash(zero, zero, state, form, size)
+            state = chain(state, hash_word(form, size))
             _, _, p, size = next_word(data, p, end, chars, fold, form)
             more = size > 0
             added = np.uint64(GOES_ON if more else flags[entry])
-            slot = place_of(cells, shift, state, TAG)
+            slot = place_of(cells, state, TAG)
             joined = (cells[slot] | added) & ~np.uint64(0xFFF) & ~TAG
             for kind in range(4):
                 bits = np.uint64(7) << np.uint64(3 * kind)
@@ -115,24 +91,23 @@ def _add(
 
 
 @compiled
-def _flags(data: Any, bounds: Any, chars: Any, fold: Any, cells: Any, shift: Int, out: Any) -> None:
+def _flags(data: Any, bounds: Any, chars: Any, fold: Any, cells: Any, out: Any) -> None:
     """Fill the flags of each text that is one normal word, int64[n]; 0 of others."""
-    form, zero = np.zeros(FORM, np.uint8), np.uint64(0)
+    form = np.zeros(FORM, np.uint8)
     for i in range(out.shape[0]):
         _, _, p, size = next_word(data, bounds[i], bounds[i + 1], chars, fold, form)
         out[i] = 0
         if size > 0 and p == bounds[i + 1]:
-            out[i] = find_public(cells, shift, siphash(zero, zero, zero, form, size))
+            out[i] = find_public(cells, chain(np.uint64(0), hash_word(form, size)))
 
 
 def listed_names(words: Vocabulary) -> Bools:
     """Return which words are likely names by the packaged lists, bool[V]: of class `LIKELY` or more in a kind, no stop words."""
-    known, chars = public_lists(), tables()
+    chars = tables()
     flags = np.empty(len(words), np.int64)
     data = np.concatenate([words.data, np.zeros(32, np.uint8)])
-    fold = (read_only(known.stage), read_only(known.folds))
     looks = (chars.stage, chars.classes)
-    _flags(data, read_only(words.offsets), looks, fold, read_only(known.cells), known.shift, flags)
+    _flags(data, read_only(words.offsets), looks, folding(), public_lists(), flags)
     likely = [(flags >> (3 * kind)) & 7 >= LIKELY for kind in range(len(KINDS))]
     return np.asarray(np.logical_or.reduce(likely) & (flags & STOP == 0))
 
@@ -148,8 +123,12 @@ def public_entries(kind: int) -> Entries:
 
 
 @cache
-def public_lists() -> PublicLists:
-    """Return the packaged lists, with the words that tell what is no name, or that a name is near."""
+def public_lists() -> U64:
+    """Return the packaged lists, with the words that tell what is no name, or that a name is near.
+
+    Returns:
+        uint64[2^m], hashes with their flags in the lowest 24 bits; 0 where none is. It cannot be written.
+    """
     parts = [(public_entries(kind), kind) for kind in range(len(KINDS))]
     entries = [(one.data, one.bounds, one.classes << (3 * kind)) for one, kind in parts]
     english = Vocabulary.open(files("dptext_spark.lexicon") / "default")
@@ -162,22 +141,13 @@ def public_lists() -> PublicLists:
         _marked(PARTICLES.split(), PARTICLE),
         _marked(PREPOSITIONS.split(), PREPOSITION),
     ]
-    fold, chars = folding(), tables()
+    chars = tables()
     size = 1 << int(2.5 * sum(len(bounds) for _, bounds, _ in entries)).bit_length()
     cells, form = np.zeros(size, np.uint64), np.zeros(FORM, np.uint8)
     for data, bounds, flags in entries:
         padded = np.concatenate([data, np.zeros(32, np.uint8)])
-        _add(
-            padded,
-            bounds,
-            flags,
-            (chars.stage, chars.classes),
-            tuple(fold),
-            cells,
-            65 - size.bit_length(),
-            form,
-        )
-    return PublicLists(cells, fold.stage, fold.cells)
+        _add(padded, bounds, flags, (chars.stage, chars.classes), folding(), cells, form)
+    return read_only(cells)
 
 
 def _marked(words: list[str], flag: int) -> tuple[U8, I64, I64]:

@@ -22,12 +22,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from dptext_spark.arrays import I64, U8, read_only
+from dptext_spark.arrays import I64, U8
 from dptext_spark.lexicon.characters import DIGIT, HYPHEN, SPACE, cell, decode, tables
 from dptext_spark.runtime.jit import Int, compiled
 from dptext_spark.text.chunks import padded
 from dptext_spark.text.identifiers.provider import TypedSpans
-from dptext_spark.text.names.normal_words import FORM, next_word, siphash
+from dptext_spark.text.names.normal_words import FORM, chain, folding, hash_word, next_word
 from dptext_spark.text.names.public_lists import (
     ALWAYS,
     CITY,
@@ -128,8 +128,8 @@ def _read_line(
     data: Any, begin: Int, p: Int, end: Int, lists: Any, letters: Any, form: Any, words: Any
 ) -> tuple[Int, Int]:
     """Read the words of a line into `words`; return (how many, where to go on, or -1: nowhere). The text begins at `begin`."""
-    cells, shift, fold = lists
-    chars, zero = (letters[0], letters[1]), np.uint64(0)
+    cells, fold = lists
+    chars = (letters[0], letters[1])
     n, before = np.int64(0), p
     capital, upper, written = 0, 0, 0
     more = np.int64(-1)
@@ -148,8 +148,8 @@ def _read_line(
             size -= 1  # the stop of an initial is no part of it
             stop -= 1
         looks = look(data, begin, start, stop, letters, size)
-        state = siphash(zero, zero, zero, form, size)
-        flags = find_public(cells, shift, state) if looks & WORD else np.int64(0)
+        state = chain(np.uint64(0), hash_word(form, size))
+        flags = find_public(cells, state) if looks & WORD else np.int64(0)
         if joined:
             looks |= JOINED
         elif ended:
@@ -230,8 +230,8 @@ def _place(
     data: Any, end: Int, words: Any, n: Int, i: Int, lists: Any, letters: Any, form: Any
 ) -> tuple[Int, Int, Int]:
     """Return (words, class, kind) of the longest place that begins with word i; of no words: none."""
-    cells, shift, fold = lists
-    chars, zero = (letters[0], letters[1]), np.uint64(0)
+    cells, fold = lists
+    chars = (letters[0], letters[1])
     flags, state = words[i, FLAGS], np.uint64(words[i, HASH])
     length, likely, kind = np.int64(0), np.int64(0), np.int64(0)
     j = i
@@ -246,8 +246,8 @@ def _place(
         _, _, _, size = next_word(data, words[j, START], end, chars, fold, form)
         if size > 0 and form[size - 1] == 0x2E:
             size -= 1
-        state = siphash(zero, zero, state, form, size)
-        flags = find_public(cells, shift, state)
+        state = chain(state, hash_word(form, size))
+        flags = find_public(cells, state)
 
 
 @compiled
@@ -360,7 +360,7 @@ def _find(data: Any, rows: Any, lists: Any, letters: Any, words: Any, found: Any
     Args:
         data: uint8[...], the bytes of the texts, padded.
         rows: int64[r + 1].
-        lists: (cells uint64[2^m], shift, folding), see :class:`PublicLists`.
+        lists: (cells uint64[2^m], folding), see :func:`~dptext_spark.text.names.public_lists.public_lists`.
         letters: (stage, classes, lower) of the character tables.
         words: int64[n, 5], work space; a line of more than n words is cut.
         found: int64[m, 5], filled: (begin, end, kind, name, text); parts of one name have one number.
@@ -383,8 +383,7 @@ def parts_of_names(data: U8, rows: I64, most_words: int = MOST_WORDS) -> I64:
         rows: int64[r + 1], text i is data[rows[i]:rows[i + 1]].
         most_words: of a line that are looked at together.
     """
-    chars, known = tables(), public_lists()
-    lists = (read_only(known.cells), known.shift, (read_only(known.stage), read_only(known.folds)))
+    chars, lists = tables(), (public_lists(), folding())
     letters = (chars.stage, chars.classes, chars.lower)
     words = np.empty((most_words, 5), np.int64)
     room = 1024 + len(data) // 16

@@ -285,6 +285,11 @@ class ListSources:
                 yield f"policy.{name}[{number}]", source
 
     @property
+    def uses(self) -> tuple[str, ...]:
+        """What becomes of the entries of each list: `mask`, the kind that pseudonyms are of, or `keep`."""
+        return (*(source.kind or MASK for source in self.mask), *(KEEP for _ in self.keep))
+
+    @property
     def kinds(self) -> tuple[str, ...]:
         """The kinds of names that have pseudonyms, those of persons first; none where all entries are masked."""
         wanted = {source.kind for source in self.mask}

@@ -11,7 +11,7 @@ from typing import BinaryIO
 import numpy as np
 import pyarrow as pa
 
-from dptext_spark.arrays import I64, U8, Bools
+from dptext_spark.arrays import I64, U8
 from dptext_spark.errors import DataError
 from dptext_spark.randomness.draws import byte_view, is_bytes
 
@@ -92,12 +92,6 @@ class WordList:
             data = data[3:]
         breaks = np.flatnonzero(data == 0x0A)
         return cls._checked(name, data, np.append(0, breaks + 1), np.append(breaks, len(data)), True)
-
-    def only(self, some: Bools) -> WordList:
-        """Return the entries that `some`, bool[n], names, with their places."""
-        sizes = np.diff(self.bounds)[some]
-        kept = np.append(np.repeat(some, np.diff(self.bounds)), np.ones(PADDING, np.bool_))
-        return WordList(self.name, self.data[kept], np.append(0, np.cumsum(sizes)), self.places[some])
 
     @classmethod
     def _checked(cls, name: str, data: U8, starts: I64, ends: I64, needed: bool) -> WordList:

@@ -18,9 +18,8 @@ from dptext_spark.model.preview import preview
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.text.identifiers.provider import TypedSpans
-from dptext_spark.text.names.listed_parts import Names
-from dptext_spark.text.names.matching import OwnNames
-from dptext_spark.text.names.name_table import compile_names, name_key
+from dptext_spark.text.names.matching import NameMatcher
+from dptext_spark.text.names.name_table import NameTable
 from dptext_spark.text.names.pseudonyms import pool
 from dptext_spark.text.policy import Policy
 from tests.core.model.small_models import KEY, compiled, drawn
@@ -33,8 +32,8 @@ KEEP = ("new music", "school", "Qwxyz", "world school")
 
 
 @cache
-def names() -> Names:
-    return Names(compile_names([list_of(*MASK), list_of(*KEEP)], name_key(KEY, "r")), 1)
+def names() -> NameMatcher:
+    return NameMatcher(NameTable.of([list_of(*MASK), list_of(*KEEP)], ("mask", "keep")))
 
 
 @cache
@@ -109,7 +108,7 @@ def test_names_are_found_at_every_level_and_a_batch_equals_its_rows(which: str, 
 @pytest.mark.parametrize("action", SEARCHED)
 def test_what_a_list_keeps_or_masks_comes_before_the_search(action: str) -> None:
     lists = [list_of("Oslo"), list_of("Ada Lovelace", "Mary")]
-    made = searching(action, "plain", "token").with_names(Names(compile_names(lists, name_key(KEY, "r")), 1))
+    made = searching(action, "plain", "token").with_names(NameMatcher(NameTable.of(lists, ("mask", "keep"))))
     (found,) = drawn(made, ["Ada Lovelace, Mary Smith and Oslo"])
     assert found.startswith("Ada Lovelace, Mary ")
     assert found.endswith("[NAME]")
@@ -168,7 +167,7 @@ def test_a_preview_shows_what_takes_the_place_of_a_name(action: str) -> None:
 PERSONS = ("Ada Lovelace", "Abraham van Helsing", "James", "Jean-Luc Picard", "Mary Smith")
 PLACES = ("New York", "France", "Zorbtown")
 MASKED, KEPT = ("World",), ("school", "Mary Smith school")
-KINDS_OF_LISTS = ("person", "location", None)
+USES = ("person", "location", "mask", "keep")
 LISTED_TEXT = "World, Ada Lovelace met Mrs. A. Lovelace; Lovelace, Ada of Zorbtown.\nBest,\nADA LOVELACE"
 PIECES = (
     "Ada Lovelace", "Lovelace, Ada", "A. Lovelace", "Dr. Lovelace", "ADA LOVELACE", "ada lovelace's", "Abraham van Helsing",
@@ -182,9 +181,9 @@ TEXTS = st.lists(
 
 
 @cache
-def pseudonymous(scope: str = "r") -> Names:
+def pseudonymous() -> NameMatcher:
     lists = [list_of(*some) for some in (PERSONS, PLACES, MASKED, KEPT)]
-    return Names(compile_names(lists, name_key(KEY, scope)), 3, kinds=KINDS_OF_LISTS)
+    return NameMatcher(NameTable.of(lists, USES))
 
 
 def spelt(kind: int, written: str) -> set[str]:
@@ -215,8 +214,8 @@ def read_off(source: str, made: Privatizer, output: str, at: int = 0) -> list[tu
         if named
     }
     for start, end, number in find(source, [list(one) for one in (PERSONS, PLACES, MASKED, KEPT)]):
-        kind = (*KINDS_OF_LISTS, None)[number]
-        for a, b, part in parts_of(source, start, end, kind) if kind else ():
+        kind = USES[number]
+        for a, b, part in parts_of(source, start, end, kind) if number < 2 else ():
             if (a, b) in where:  # what became part of an identifier has none
                 found.append((part, source[a:b], where[a, b]))
     assert len(found) == len(where)
@@ -274,9 +273,7 @@ def test_pseudonyms_are_those_of_every_run_column_and_model_with_the_key_and_the
     text = "Ada Lovelace of New York"
     for level, alike in (("token", False), ("record", True), ("dataset", True)):
         found = {
-            drawn(model(which, level).with_names(pseudonymous(run_id)), [text], run_id=run_id, column=column)[
-                0
-            ]
+            drawn(model(which, level).with_names(pseudonymous()), [text], run_id=run_id, column=column)[0]
             .replace(" of ", " ")
             .split(" ")[0]
             for which, run_id, column in product(("plain", "remap"), ("r", "s"), ("c", "d"))
@@ -360,10 +357,9 @@ def test_rows_have_names_of_their_own(level: str) -> None:
 
     def looking(which: list[int], texts_of: Any) -> Privatizer:
         entries = [list_of(*(customers[row] for row in which if customers[row]))]
-        roots = [np.array([n + 1 for n, row in enumerate(which) if customers[row]], np.uint64)]
-        own = OwnNames(compile_names(entries, name_key(KEY, "r"), roots), 1)
-        looked = Names(compile_names([], name_key(KEY, "r")), 0, own, own_kinds=("person",))
-        return plain.with_names(looked).of_rows(texts_of)
+        rows = [np.array([n for n, row in enumerate(which) if customers[row]], np.int64)]
+        own = NameTable.of(entries, ["person"], rows)
+        return plain.with_names(NameMatcher(NameTable.of([]), own)).of_rows(texts_of)
 
     together = drawn(looking([0, 1, 2], rows), texts)
     for number, (row, text) in enumerate(zip(rows, texts, strict=True)):

@@ -20,8 +20,8 @@ from dptext_spark.mechanisms import CusText
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import RunKey, hash_keys
 from dptext_spark.text.engine import Engine
-from dptext_spark.text.names.listed_parts import Names
-from dptext_spark.text.names.name_table import compile_names, name_key
+from dptext_spark.text.names.matching import NameMatcher
+from dptext_spark.text.names.name_table import NameTable
 from dptext_spark.text.names.search import NameSearch
 from dptext_spark.text.pair_tokens import Pairing, align, pair
 from dptext_spark.text.policy import Policy
@@ -131,9 +131,10 @@ LISTED = (
 
 
 @functools.cache
-def lists_of_names() -> Names:
-    table = compile_names([list_of(*some) for some in LISTED], name_key(RunKey.insecure(0), "r"))
-    return Names(table, 3, kinds=("person", "location", None))
+def lists_of_names() -> NameMatcher:
+    return NameMatcher(
+        NameTable.of([list_of(*some) for some in LISTED], ("person", "location", "mask", "keep"))
+    )
 
 
 @pytest.mark.long

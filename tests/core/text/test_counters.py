@@ -11,8 +11,8 @@ from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.text.chunks import padded
 from dptext_spark.text.engine import OF_STAYED
-from dptext_spark.text.names.compiled_lists import compile_names, name_key
-from dptext_spark.text.names.listed_parts import Names
+from dptext_spark.text.names.matching import NameMatcher
+from dptext_spark.text.names.name_table import NameTable
 from dptext_spark.text.names.public_names import parts_of_names
 from dptext_spark.text.policy import Policy
 from tests.core.text.names.plain_names import words
@@ -81,7 +81,7 @@ def test_a_pseudonym_that_is_the_name_itself_is_kept(monkeypatch: pytest.MonkeyP
 
 def test_entries_of_lists_count_word_by_word() -> None:
     lists = [list_of("Ada Lovelace", "王小明"), list_of("Blue Ox", "Oslo")]
-    made = searching().with_names(Names(compile_names(lists, name_key(KEY, "r")), 1))
+    made = searching().with_names(NameMatcher(NameTable.of(lists, ("mask", "keep"))))
     texts = ["We saw Ada Lovelace, the Blue Ox and Mary in Oslo.", "今天王小明的手机", "Blue Ox [NAME]"]
     _, counters = run(made, texts)
     names = ("listed_words", "listed_words_kept", "person_words")

@@ -12,13 +12,13 @@ from dptext_spark.config.load import parse_config
 from dptext_spark.model.compile import prepare
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.spark.udf.column import UdfSpec, sanitize
-from dptext_spark.spark.udf.names import NO_NAMES, ShippedNames
+from dptext_spark.spark.udf.names import NO_LISTS, ShippedLists
 from dptext_spark.spark.udf.ship import Shipped
 from tests.spark.pairs.oracle import CORPUS, prepared, untagged
 from tests.spark.pairs.plain import COUNTED, Reference
 from tests.spark.pairs.table import KEEP, MASK, ROWS, SECRET, merged, settings_of, tagged_rows
 
-NAMES = ShippedNames("any", "", 0, ("masked", "kept"), 1)
+NAMES = ShippedLists(columns=("masked", "kept"), column_uses=("mask", "keep"))
 TEXT = pa.string()
 
 
@@ -63,7 +63,7 @@ def test_a_batch_comes_out_as_the_rules_say(place: Path, tmp_path: Path, name: s
     records = [] if entry.record_key is None else [pa.array([row[entry.record_key] for row in rows])]
     spec = UdfSpec(
         entry.columns, Shipped("", ""), RunKey(SECRET), "pairs", has_row_id=True, has_record_id=bool(records),
-        weights=tuple(weights), names=NAMES if "lists" in entry.features else NO_NAMES,
+        weights=tuple(weights), names=NAMES if "lists" in entry.features else NO_LISTS,
     )  # fmt: skip
     result = sanitize((*arrays, ids, *records), spec, model, ids)
     for number, column in enumerate(entry.columns):

@@ -27,8 +27,8 @@ from dptext_spark.errors import SettingsError
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.randomness.draws import RunKey, hash_keys
 from dptext_spark.text.engine import Engine
-from dptext_spark.text.names.listed_parts import Names
-from dptext_spark.text.names.name_table import compile_names, name_key
+from dptext_spark.text.names.matching import NameMatcher
+from dptext_spark.text.names.name_table import NameTable
 from dptext_spark.text.names.word_list import WordList
 from dptext_spark.text.pair_tokens import pair
 from dptext_spark.text.policy import Policy
@@ -140,7 +140,7 @@ def counted(
     source: list[str | None],
     table: list[str | None],
     policy: Policy | None = None,
-    names: Names | None = None,
+    names: NameMatcher | None = None,
 ) -> dict[str, int]:
     texts, *pairing = paired(source, table, policy or Policy())
     if names is not None:
@@ -200,7 +200,7 @@ def test_no_names_at_all() -> None:
 @pytest.mark.long
 def test_entries_of_a_list_are_counted_as_wholes() -> None:
     entries = WordList.of("names", [b"Acme Dog", b"cat"])
-    names = Names(compile_names([entries], name_key(RunKey.insecure(3), "audit")), 1)
+    names = NameMatcher(NameTable.of([entries]))
     sources = ["the Acme Dog barks", "acme dog and cat", "A. Dog, cat", None, "the Acme Dog barks"]
     tables = ["the Acme cat barks", "acme dog and dog", "A. Dog, cat", None, "the dog"]
     # The last row is not aligned; of the others three of five stay.

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -17,7 +17,7 @@ from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.text.names import word_list
-from dptext_spark.text.names.compiled_lists import CompiledLists
+from dptext_spark.text.names.compiled_lists import NameLists
 from dptext_spark.text.names.name_table import MOST_LISTS
 from dptext_spark.text.names.search import VERSION, ListSource, ListSources
 from dptext_spark.text.names.word_list import LONGEST_ENTRY, WordList
@@ -31,23 +31,28 @@ list_of = partial(named_list, name="policy.mask[0]")
 KNOWN = (Lexicon.default().vocabulary, Policy().kept_words())
 
 
-def compiled(*entries: str, key: RunKey = KEY, scope: str = "r") -> CompiledLists:
-    return CompiledLists.of(ListSources(mask=(FILE,)), [list_of(*entries)], key, scope)
+def of(*entries: str, known: Any = KNOWN) -> NameLists:
+    return NameLists.of(ListSources(mask=(FILE,)), [list_of(*entries)], *known)
+
+
+def digest(*entries: str, key: RunKey = KEY, scope: str = "r") -> str:
+    (shown,) = of(*entries).shown(key, scope)["mask"]  # type: ignore[misc]
+    return str(shown["digest"])
 
 
 def test_what_is_shown_is_where_it_comes_from_its_size_and_a_keyed_digest() -> None:
     sources = ListSources(mask=(FILE, ROWS), keep=(TABLE,))
     lists = [list_of("Ada Lovelace", "Zorblax"), None, list_of("music")]
-    made = CompiledLists.of(sources, lists, KEY, "r")
-    shown = made.shown()
+    made = NameLists.of(sources, lists, *KNOWN)
+    shown = made.shown(KEY, "r")
     first, rows = shown["mask"]  # type: ignore[misc]
     (kept,) = shown["keep"]  # type: ignore[misc]
     assert {name: first[name] for name in ("file", "entries")} == {"file": "/a.txt", "entries": 2}
     assert rows == {"column": "customer"}
     assert kept["entries"] == 1
     assert first["digest"] != kept["digest"]
-    assert made.names is not None
-    assert (made.names.masking, made.columns, made.masking_columns) == (1, ("customer",), 1)
+    assert made.table is not None
+    assert (made.table.uses, made.columns) == (("mask", "keep"), (("customer", "mask"),))
     assert "Zorblax" not in str(shown)
 
 
@@ -57,62 +62,59 @@ def test_pseudonyms_are_bound_to_the_version_of_the_public_lists() -> None:
     ]
     sources = ListSources(mask=(FILE, *named, TABLE))
     lists = [list_of("Zorblax"), list_of("Ada Lovelace"), None, list_of("Oslo")]
-    made = CompiledLists.of(sources, lists, KEY, "r")
-    first, second, third, fourth = made.shown()["mask"]  # type: ignore[misc]
+    made = NameLists.of(sources, lists, *KNOWN)
+    first, second, third, fourth = made.shown(KEY, "r")["mask"]  # type: ignore[misc]
     assert "version" not in first.keys() | fourth.keys()
     assert (second["version"], second["kind"], second["replace"]) == (VERSION, "person", "pseudonym")
     assert third == {"column": "c", "kind": "person", "replace": "pseudonym", "version": VERSION}
-    assert made.names is not None
-    assert made.names.kinds == (None, "person", None)
-    assert made.kinds_of_columns == ("person",)
-    (plain,) = compiled("Ada Lovelace").shown()["mask"]  # type: ignore[misc]
-    assert plain["digest"] == compiled("ada lovelace").shown()["mask"][0]["digest"]  # type: ignore[index, call-overload]
+    assert made.table is not None
+    assert made.table.uses == ("mask", "person", "mask")
+    assert made.columns == (("c", "person"),)
+    assert digest("Ada Lovelace") == digest("ada lovelace")
 
 
 def test_a_digest_depends_on_the_entries_the_key_and_the_run_alone() -> None:
     digests = {
-        compiled(*entries, key=key, scope=scope).digests[0]
+        digest(*entries, key=key, scope=scope)
         for entries in (("Ada Lovelace", "Zorblax"), ("zorblax", "ADA LOVELACE"))
         for key, scope in ((KEY, "r"), (RunKey.insecure(3), "r"))
     }
     assert len(digests) == 1
-    others = [compiled("Ada Lovelace"), compiled("Ada Lovelace", "Zorblax", key=RunKey.insecure(4))]
-    others.append(compiled("Ada Lovelace", "Zorblax", scope="another"))
-    assert len(digests | {one.digests[0] for one in others}) == 4
+    others = {digest("Ada Lovelace"), digest("Ada Lovelace", "Zorblax", key=RunKey.insecure(4))}
+    assert len(digests | others | {digest("Ada Lovelace", "Zorblax", scope="another")}) == 4
 
 
 def test_lists_of_files_are_read_for_a_preview_and_the_others_named(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("Ada Lovelace\n\nZorblax\n")
     sources = ListSources(mask=(TABLE, ListSource(file=str(tmp_path / "a.txt"))), keep=(ROWS,))
-    made, left = CompiledLists.of_files(sources, KEY, *KNOWN)
+    made, left = NameLists.of_files(sources, *KNOWN)
     assert left == ("policy.mask[0]", "policy.keep[0]")
-    assert made.names is not None
-    assert made.names.find(pa.array(["Dr. Lovelace met zorblax"])).starts.tolist() == [4, 17]
-    none, left = CompiledLists.of_files(ListSources(keep=(ROWS,)), KEY, *KNOWN)
-    assert (none.names, left) == (None, ("policy.keep[0]",))
+    assert made.matcher is not None
+    assert made.matcher.find(pa.array(["Dr. Lovelace met zorblax"])).starts.tolist() == [4, 17]
+    none, left = NameLists.of_files(ListSources(keep=(ROWS,)), *KNOWN)
+    assert (none.matcher, left) == (None, ("policy.keep[0]",))
     with pytest.raises(DataError, match=r"policy\.mask\[0\]: /nowhere cannot be read"):
-        CompiledLists.of_files(ListSources(mask=(ListSource(file="/nowhere"),)), KEY, *KNOWN)
+        NameLists.of_files(ListSources(mask=(ListSource(file="/nowhere"),)), *KNOWN)
 
 
 def test_a_list_of_stop_words_is_refused_by_its_share() -> None:
     stop_words = [word for word in Policy().kept_words() if word.isalpha() and len(word) > 2]
     vocabulary = Lexicon.default().vocabulary
-    made = compiled(*stop_words[:30], *(f"Zorblax{chr(97 + i)}" for i in range(20)))
+    most = [*stop_words[:30], *(f"Zorblax{chr(97 + i)}" for i in range(20))]
     with pytest.raises(DataError, match=r"policy\.mask\[0\]: \d\d% of its 50 entries are stop words"):
-        made.check_shares(vocabulary, stop_words)
-    made.check_shares(vocabulary, Policy(stop_words="draw").kept_words())
-    few = compiled("Will", "May", "Zorblax")  # too few to tell; they are names, too
-    few.check_shares(vocabulary, stop_words)
-    mixed = compiled(*stop_words[:10], *(f"Zorblax{chr(97 + i)}" for i in range(26)))
-    mixed.check_shares(vocabulary, stop_words)
+        of(*most, known=(vocabulary, stop_words))
+    of(*most, known=(vocabulary, Policy(stop_words="draw").kept_words()))
+    # Too few to tell; they are names, too.
+    of("Will", "May", "Zorblax", known=(vocabulary, stop_words))
+    of(*stop_words[:10], *(f"Zorblax{chr(97 + i)}" for i in range(26)), known=(vocabulary, stop_words))
 
 
 def test_a_list_of_the_lexicon_is_refused_by_its_share() -> None:
     words = Lexicon.default().vocabulary.strings().to_pylist()
     entries = [word for word in words if len(word) > 1]
     with pytest.raises(DataError, match=r"policy\.mask\[0\]: it holds \d+% of the words of the lexicon"):
-        compiled(*entries).check_shares(Lexicon.default().vocabulary, ())
-    compiled(*entries[: len(words) // 3]).check_shares(Lexicon.default().vocabulary, ())
+        of(*entries, known=(Lexicon.default().vocabulary, ()))
+    of(*entries[: len(words) // 3], known=(Lexicon.default().vocabulary, ()))
 
 
 @pytest.mark.parametrize(
@@ -130,15 +132,13 @@ def test_the_share_is_named_before_an_entry(entries: Sequence[str], said: str) -
     lists = [list_of("Ada Lovelace"), list_of(*entries)]
     sources = ListSources(mask=(FILE, FILE))
     with pytest.raises(DataError, match=said):
-        CompiledLists.checked(sources, lists, KEY, "r", *KNOWN)
-    made = CompiledLists.checked(sources, [lists[0], list_of("Zorblax")], KEY, "r", *KNOWN)
-    assert made.digests == CompiledLists.of(sources, [lists[0], list_of("Zorblax")], KEY, "r").digests
+        NameLists.of(sources, lists, *KNOWN)
 
 
 def test_too_many_lists() -> None:
     sources = ListSources(mask=(FILE,) * (MOST_LISTS + 1))
     with pytest.raises(SettingsError, match=f"policy.mask: {MOST_LISTS + 1} lists given"):
-        CompiledLists.of(sources, [list_of("Zorblax")] * (MOST_LISTS + 1), KEY, "r")
+        NameLists.of(sources, [list_of("Zorblax")] * (MOST_LISTS + 1), *KNOWN)
 
 
 def entries(one: WordList) -> list[str]:
@@ -238,11 +238,3 @@ def test_lines_are_counted_wherever_blocks_end(
             monkeypatch.setattr(word_list, "MOST_ENTRIES", len(wanted) - 1)
         with pytest.raises(DataError, match=f"list: {len(wanted):,} entries" if wanted else "list: no entry"):
             WordList.read("list", str(file))
-
-
-def test_some_entries_keep_their_places() -> None:
-    whole = WordList.of("list", [b"Ada", b"x", "José".encode(), b"Eve"])
-    some = whole.only(np.array([False, True, True, False]))
-    assert (entries(some), some.places.tolist()) == (["x", "José"], [1, 2])
-    assert some.data[some.bounds[-1] :].tolist() == [0] * word_list.PADDING
-    assert len(whole.only(np.zeros(4, np.bool_))) == 0

@@ -11,24 +11,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dptext_spark.randomness.draws import RunKey
 from dptext_spark.text.chunks import padded
-from dptext_spark.text.names.listed_parts import Names
-from dptext_spark.text.names.matching import OwnNames
-from dptext_spark.text.names.name_table import compile_names, name_key
+from dptext_spark.text.names.matching import NameMatcher
+from dptext_spark.text.names.name_table import NameTable
 from dptext_spark.text.names.public_names import KINDS, LISTED_KINDS, parts_of_names
 from tests.core.text.names.plain_listed_parts import parts_of
 from tests.core.text.names.plain_names import find
 from tests.core.text.samples import list_of
 
-KEY = name_key(RunKey.insecure(1), "r")
 PERSONS = (
     "Ada Lovelace", "Ada King Lovelace", "Jean-Luc Picard", "Abraham van Helsing", "Maria de la Cruz", "O\u2019Brien", "James",
     "Robert James", "李 小龍", "Straße Smith", "Louis 14", "von Trapp", "Zorblax",
 )  # fmt: skip
 PLACES = ("New York", "France", "Paris", "Zorbtown", "Saint Petersburg", "San J.")
 MASKED, KEPT = ("World", "Anne Smith"), ("school", "King School")
-LISTS, CODES = (PERSONS, PLACES, MASKED, KEPT), ("person", "location", None, None)
+LISTS, USES = (PERSONS, PLACES, MASKED, KEPT), ("person", "location", "mask", "keep")
 WRITTEN = (
     "Ada ada A. R. J. j. Lovelace LOVELACE King Jean Luc Picard Abraham van Van Helsing Maria de la Cruz O'Brien obrien's James "
     "james Robert 李 小龍 Strasse Smith Louis 14 1 von Trapp Zorblax New York France paris Zorbtown Saint St. Petersburg San J. "
@@ -49,11 +46,11 @@ TEXTS = st.lists(
 
 
 @cache
-def names() -> Names:
-    return Names(compile_names([list_of(*some) for some in LISTS], KEY), 3, kinds=CODES[:3])
+def names() -> NameMatcher:
+    return NameMatcher(NameTable.of([list_of(*some) for some in LISTS], USES))
 
 
-def found(some: Names, texts: list[str]) -> list[list[tuple[int, int, str, bool]]]:
+def found(some: NameMatcher, texts: list[str]) -> list[list[tuple[int, int, str, bool]]]:
     """What is found in each text, in characters: (begin, end, type, whether it is kept)."""
     data, rows = padded(pa.array(texts, pa.string()))
     spans = some.find_in(data, rows)
@@ -69,8 +66,8 @@ def found(some: Names, texts: list[str]) -> list[list[tuple[int, int, str, bool]
 def expected(text: str) -> list[tuple[int, int, str, bool]]:
     made = []
     for start, end, number in find(text, [list(one) for one in LISTS]):
-        kind = CODES[number]
-        if kind is None:
+        kind = USES[number]
+        if number > 1:
             made.append((start, end, "name", number == 3))
         else:
             made += [(a, b, LISTED_KINDS[part], False) for a, b, part in parts_of(text, start, end, kind)]
@@ -84,7 +81,7 @@ def test_parts_are_those_that_the_rules_say(texts: list[str]) -> None:
     assert found(names(), texts) == [expected(text) for text in texts]
 
 
-def kinds_in(text: str, some: Names | None = None) -> list[tuple[str, str]]:
+def kinds_in(text: str, some: NameMatcher | None = None) -> list[tuple[str, str]]:
     (spans,) = found(some or names(), [text])
     return [(text[a:b], kind.rpartition(":")[2]) for a, b, kind, _ in spans]
 
@@ -126,8 +123,8 @@ def test_parts_are_those_of_the_search_where_both_find_the_name(text: str) -> No
 
 def test_each_row_has_kinds_of_its_own() -> None:
     lists = [list_of("James", "New York"), list_of("James")]
-    own = compile_names(lists, KEY, [np.array([1, 2], np.uint64), np.array([3], np.uint64)])
-    some = Names(compile_names([], KEY), 0, OwnNames(own, 2), own_kinds=("person", None))
+    own = NameTable.of(lists, ("person", "mask"), [np.array([0, 1]), np.array([2])])
+    some = NameMatcher(NameTable.of([]), own)
     texts = ["Dr. James of New York"] * 3
     assert found(some, texts) == [
         [(4, 9, "name:surname", False)],
@@ -137,13 +134,13 @@ def test_each_row_has_kinds_of_its_own() -> None:
 
 
 def test_of_two_lists_with_an_entry_the_first_counts() -> None:
-    for kinds, said in ((("person", None), ["given_name", "surname"]), ((None, "person"), ["name"])):
-        table = compile_names([list_of("Ada Lovelace"), list_of("Ada Lovelace")], KEY)
-        assert [kind for _, kind in kinds_in("ADA LOVELACE", Names(table, 2, kinds=kinds))] == said
+    for uses, said in ((("person", "mask"), ["given_name", "surname"]), (("mask", "person"), ["name"])):
+        table = NameTable.of([list_of("Ada Lovelace"), list_of("Ada Lovelace")], uses)
+        assert [kind for _, kind in kinds_in("ADA LOVELACE", NameMatcher(table))] == said
 
 
 def test_what_is_masked_already_is_not_told_apart() -> None:
-    some = Names(names().table, 3, masked=True, kinds=CODES[:3])
+    some = NameMatcher(names().table, masked=True)
     assert found(some, ["Ada Lovelace at school"]) == [[(16, 22, "name", True)]]
 
 
