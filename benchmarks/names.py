@@ -17,9 +17,8 @@ from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import CusText
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.text.names.matching import NameMatcher
-from dptext_spark.text.names.name_table import NameTable
+from dptext_spark.text.names.name_table import NameTable, WordList
 from dptext_spark.text.names.search import NameSearch
-from dptext_spark.text.names.word_list import WordList
 from dptext_spark.text.policy import Policy
 
 ENTRIES_A_ROW = 20  # a million names beside a batch of 50,000 texts

@@ -138,7 +138,7 @@ def preview(
     from dptext_spark.model.compile import prepare
     from dptext_spark.model.preview import preview as draw
     from dptext_spark.model.preview import shown
-    from dptext_spark.text.names.compiled_lists import NameLists
+    from dptext_spark.text.names.name_lists import NameLists
 
     if (text is None) == (source is None):
         raise SettingsError("preview: a sentence or --input is needed, and not both; valid: one of them.")

@@ -12,7 +12,7 @@ from dptext_spark.config.checks import require_lasting
 from dptext_spark.config.model import RunConfig
 from dptext_spark.model.tables.schema import TextPath
 from dptext_spark.model.tables.table_files import large_files, on_one_core
-from dptext_spark.text.names.word_list import WordList
+from dptext_spark.text.names.name_table import WordList
 
 NEW = "new"
 

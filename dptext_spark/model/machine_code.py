@@ -34,9 +34,8 @@ from dptext_spark.runtime import loop_cache
 from dptext_spark.runtime.paths import extract, python_path, writable_by_others
 from dptext_spark.runtime.progress import Progress, silent
 from dptext_spark.text.names.matching import NameMatcher
-from dptext_spark.text.names.name_table import NameTable
+from dptext_spark.text.names.name_table import NameTable, WordList
 from dptext_spark.text.names.search import KEEP, MASK, PERSON
-from dptext_spark.text.names.word_list import WordList
 from dptext_spark.text.selection import Texts
 from dptext_spark.text.tokens import list_words
 

@@ -23,8 +23,7 @@ from dptext_spark.mechanisms.parameters import parameters_of
 from dptext_spark.model.privatizer import SHOWN, Privatizer
 from dptext_spark.runtime.display import MOST
 from dptext_spark.text.names.matching import NameMatcher
-from dptext_spark.text.names.name_table import NameTable
-from dptext_spark.text.names.word_list import WordList
+from dptext_spark.text.names.name_table import NameTable, WordList
 
 # Cut at spaces, so that a word may be markup.
 POLICY = dp.Policy(oov="keep", tokenizer="whitespace", identifiers="none")

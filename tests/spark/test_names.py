@@ -30,10 +30,9 @@ from dptext_spark.spark.job.prepare import prepare_run
 from dptext_spark.spark.runner import run
 from dptext_spark.spark.tables.paths import Elements
 from dptext_spark.spark.udf import names as shipping
-from dptext_spark.text.names import compiled_lists
+from dptext_spark.text.names import name_lists
 from dptext_spark.text.names.matching import NameMatcher
-from dptext_spark.text.names.name_table import NameTable
-from dptext_spark.text.names.word_list import WordList
+from dptext_spark.text.names.name_table import NameTable, WordList
 from tests.core.names import beginning
 from tests.spark.effects import Effect, observed
 
@@ -220,7 +219,7 @@ def test_an_unfinished_run_wants_its_lists(
     with pytest.raises((StoppedError, DPTextError)), observed(stop):
         job_module.run_once(lambda: prepare_run(spark, config, KEY, silent), config, silent)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(compiled_lists, "VERSION", "2")
+        patch.setattr(name_lists, "VERSION", "2")
         with pytest.raises(
             RunError, match=r"policy\.mask \(public lists of version 1 then, .* version 2 now\)"
         ):

@@ -64,8 +64,7 @@ from dptext_spark.spark.job.lists import hash_lists, resolve_columns
 from dptext_spark.spark.session.session import spark_session
 from dptext_spark.spark.udf.names import NO_LISTS, ShippedLists, TableFile
 from dptext_spark.spark.udf.ship import ship_for
-from dptext_spark.text.names.name_table import NameTable
-from dptext_spark.text.names.word_list import WordList
+from dptext_spark.text.names.name_table import NameTable, WordList
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

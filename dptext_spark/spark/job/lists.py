@@ -18,11 +18,10 @@ from dptext_spark.spark.errors import condition_of
 from dptext_spark.spark.tables.paths import quoted, schema_of
 from dptext_spark.spark.tables.tables import split_name
 from dptext_spark.spark.udf.names import ShippedLists, TableFile
-from dptext_spark.text.names.compiled_lists import NameLists
 from dptext_spark.text.names.matching import NameMatcher
-from dptext_spark.text.names.name_table import NameTable
+from dptext_spark.text.names.name_lists import NameLists
+from dptext_spark.text.names.name_table import MOST_ENTRIES, NameTable, WordList, check_size
 from dptext_spark.text.names.search import PERSON, ListSource, ListSources
-from dptext_spark.text.names.word_list import MOST_ENTRIES, WordList, check_size
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

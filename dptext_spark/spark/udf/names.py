@@ -28,8 +28,7 @@ from dptext_spark.runtime.paths import PRIVATE
 from dptext_spark.spark.errors import LIST_ENTRY, TaskError
 from dptext_spark.spark.tables.paths import Elements, is_list
 from dptext_spark.text.names.matching import NameMatcher
-from dptext_spark.text.names.name_table import NameTable
-from dptext_spark.text.names.word_list import WordList
+from dptext_spark.text.names.name_table import NameTable, WordList
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

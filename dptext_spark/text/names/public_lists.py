@@ -16,9 +16,8 @@ from dptext_spark.arrays import I64, U8, U64, Bools, read_only
 from dptext_spark.lexicon.characters import look_up_form, tables
 from dptext_spark.lexicon.vocabulary import Vocabulary, excluded_words
 from dptext_spark.runtime.jit import Int, compiled, inlined
-from dptext_spark.text.names.name_table import TITLES, find_cell, place_of
+from dptext_spark.text.names.name_table import TITLES, WordList, find_cell, place_of
 from dptext_spark.text.names.normal_words import FORM, chain, folding, hash_word, next_word
-from dptext_spark.text.names.word_list import WordList
 from dptext_spark.text.policy import packaged_stop_words
 
 FOLDER = files("dptext_spark.text.names") / "public"

@@ -22,8 +22,8 @@ from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import Draws, RunKey
 from dptext_spark.text.engine import Counters
 from dptext_spark.text.identifiers.types import NO_IDENTIFIERS, Identifiers
+from dptext_spark.text.names.name_table import WordList
 from dptext_spark.text.names.search import NameSearch
-from dptext_spark.text.names.word_list import WordList
 from dptext_spark.text.policy import Policy
 from tests.core.text.plain_engine import Plain, comparable, upper
 

@@ -28,8 +28,7 @@ from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.randomness.draws import RunKey, hash_keys
 from dptext_spark.text.engine import Engine
 from dptext_spark.text.names.matching import NameMatcher
-from dptext_spark.text.names.name_table import NameTable
-from dptext_spark.text.names.word_list import WordList
+from dptext_spark.text.names.name_table import NameTable, WordList
 from dptext_spark.text.pair_tokens import pair
 from dptext_spark.text.policy import Policy
 from dptext_spark.text.tokens import Words, words_of

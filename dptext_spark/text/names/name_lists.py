@@ -14,9 +14,8 @@ from dptext_spark.randomness.draws import RunKey
 from dptext_spark.runtime.record import Json
 from dptext_spark.text.chunks import padded
 from dptext_spark.text.names.matching import NameMatcher
-from dptext_spark.text.names.name_table import NameTable
+from dptext_spark.text.names.name_table import NameTable, WordList
 from dptext_spark.text.names.search import VERSION, ListSource, ListSources
-from dptext_spark.text.names.word_list import WordList
 
 MOST_STOP_WORDS = 0.5  # of a list's entries
 MOST_OF_LEXICON = 0.5

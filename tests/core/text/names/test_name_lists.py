@@ -16,11 +16,10 @@ import pytest
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.randomness.draws import RunKey
-from dptext_spark.text.names import word_list
-from dptext_spark.text.names.compiled_lists import NameLists
-from dptext_spark.text.names.name_table import MOST_LISTS
+from dptext_spark.text.names import name_table
+from dptext_spark.text.names.name_lists import NameLists
+from dptext_spark.text.names.name_table import LONGEST_ENTRY, MOST_LISTS, WordList
 from dptext_spark.text.names.search import VERSION, ListSource, ListSources
-from dptext_spark.text.names.word_list import LONGEST_ENTRY, WordList
 from dptext_spark.text.policy import Policy
 from tests.core.text.samples import list_of as named_list
 
@@ -194,10 +193,10 @@ def test_too_large_and_missing_files_are_refused(tmp_path: Path, monkeypatch: py
     with pytest.raises(DataError, match=r"list: .*names.txt cannot be read \(No such file"):
         WordList.read("list", str(file))
     file.write_bytes(b"Ada\nEve\nBob\n")
-    monkeypatch.setattr(word_list, "MOST_ENTRIES", 2)
+    monkeypatch.setattr(name_table, "MOST_ENTRIES", 2)
     with pytest.raises(DataError, match="list: 3 entries; valid: at most 2"):
         WordList.read("list", str(file))
-    monkeypatch.setattr(word_list, "LARGEST", 5)
+    monkeypatch.setattr(name_table, "LARGEST", 5)
     with pytest.raises(DataError, match="holds 12 bytes; valid: at most 5"):
         WordList.read("list", str(file))
 
@@ -208,8 +207,8 @@ def test_a_file_of_too_many_lines_is_refused_before_it_is_read(
     """What is allocated does not grow with the file: a line of two bytes made eleven of a hundred."""
     file = tmp_path / "names.txt"
     file.write_bytes(b"a\n\n" * 1_000_000)
-    monkeypatch.setattr(word_list, "MOST_ENTRIES", 999_999)
-    monkeypatch.setattr(word_list, "BLOCK", 1 << 14)
+    monkeypatch.setattr(name_table, "MOST_ENTRIES", 999_999)
+    monkeypatch.setattr(name_table, "BLOCK", 1 << 14)
     with (
         peak_below(1 << 20),
         pytest.raises(DataError, match="list: 1,000,000 entries; valid: at most 999,999"),
@@ -227,14 +226,14 @@ def test_lines_are_counted_wherever_blocks_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int
 ) -> None:
     chance, file = random.Random(block), tmp_path / "names.txt"
-    monkeypatch.setattr(word_list, "BLOCK", block)
+    monkeypatch.setattr(name_table, "BLOCK", block)
     for _ in range(200):
         text = "".join(chance.choice("a \n\n\r\té") for _ in range(chance.randint(0, 30)))
         file.write_text(text, encoding="utf-8", newline="")
         wanted = [line for line in text.split("\n") if any(char > " " for char in line)]
-        monkeypatch.setattr(word_list, "MOST_ENTRIES", len(wanted))
+        monkeypatch.setattr(name_table, "MOST_ENTRIES", len(wanted))
         if wanted:
             assert entries(WordList.read("list", str(file))) == wanted
-            monkeypatch.setattr(word_list, "MOST_ENTRIES", len(wanted) - 1)
+            monkeypatch.setattr(name_table, "MOST_ENTRIES", len(wanted) - 1)
         with pytest.raises(DataError, match=f"list: {len(wanted):,} entries" if wanted else "list: no entry"):
             WordList.read("list", str(file))
