@@ -1,4 +1,4 @@
-"""What the disclosure statement says of names: those that private lists hold, and those that the policy's search finds.
+"""What the disclosure statement says of names: those that lists hold, and those that the policy's search finds.
 
 Nothing bounds either, and both say so.
 """

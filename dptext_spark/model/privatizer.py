@@ -337,7 +337,7 @@ class Privatizer:
         return rows, Counters(counts, counts[:, drawn].astype(np.int64)), placed
 
     def with_names(self, names: NameMatcher) -> Privatizer:
-        """Return it with name lists, whose entries are masked, have pseudonyms, or stay. They are not in the fingerprint."""
+        """Return it with lists of names, whose entries are masked, have pseudonyms, or stay. They are not in the fingerprint."""
         made = copy(self)
         made.__dict__["engine"] = self.engine.with_providers((*self.engine.providers, names))
         return made

@@ -63,7 +63,7 @@ def privatize(
         udf: `auto`, `arrow` or `pandas`.
         weights: of a privatizer with importance from the user: for each text column a column with a number for each word. They
             are not in the frame that is returned.
-        mask: private lists of words and phrases that become `[NAME]`, whatever the lexicon holds, as `policy.mask` of the
+        mask: lists of names, words and phrases that become `[NAME]`, whatever the lexicon holds, as `policy.mask` of the
             settings names them: `{"file": ...}`, `{"table": ..., "column": ...}`, or `{"column": ...}` of the frame. Files and
             tables are read now. With `"kind": "person"` or `"location"`, and `"replace": "pseudonym"`, keyed names of that kind
             take their place.

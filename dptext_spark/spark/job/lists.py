@@ -1,4 +1,4 @@
-"""Read and hash the name lists of a run when it starts, on the driver."""
+"""Read and hash the lists of names of a run when it starts, on the driver."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class RunLists:
-    """The name lists of a run, or of a stream, and where its workers find them.
+    """The lists of names of a run, or of a stream, and where its workers find them.
 
     Attributes:
         lists: what was read.
@@ -113,7 +113,7 @@ def hash_lists(
     say: Steps,
     known: RunLists | None = None,
 ) -> RunLists | None:
-    """Read and hash the name lists of a run; None where the settings name none.
+    """Read and hash the lists of names of a run; None where the settings name none.
 
     Args:
         spark: the session.

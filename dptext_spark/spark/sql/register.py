@@ -176,7 +176,7 @@ def register(
     """Make a model a function of this session's SQL: `SELECT dptext(body, id) FROM reviews`.
 
     A call draws what a run of the job with the same key and model draws for that text and identity, at token level with the same
-    column and run id; private lists (`policy.mask`, `policy.keep`) are a run's own, and not in it. NULL stays NULL. The identity
+    column and run id; lists of names (`policy.mask`, `policy.keep`) are a run's own, and not in it. NULL stays NULL. The identity
     is that of `row_key` of a run; at record level of its `record_key`. It must not be NULL; whether it is unique cannot be seen.
 
     A function has one text column. Several columns are several functions, each with its name and its entry in the ledger; words

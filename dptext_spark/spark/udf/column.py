@@ -52,7 +52,7 @@ class UdfSpec:
         has_row_id: the argument after the texts identifies the row; otherwise (partition, ordinal) does.
         has_record_id: the last argument identifies the record.
         weights: the columns that weigh the words of each text, which stand behind the texts; none where they are not needed.
-        names: the name lists; those that are columns stand behind the weights.
+        names: the lists of names; those that are columns stand behind the weights.
     """
 
     columns: tuple[str, ...]

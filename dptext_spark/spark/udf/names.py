@@ -1,4 +1,4 @@
-"""Name lists in a worker: the table of all rows' lists from a file, and the lists of each row from its columns.
+"""Lists of names in a worker: the table of all rows' lists from a file, and the lists of each row from its columns.
 
 The file holds hashes without a key: who reads it can test guesses. It lies in a folder of the driver that only its user may
 read, is emptied when the run ends, and goes with the process. Spark hands it to executors that start later, too, and ends their
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ShippedLists:
-    """What a worker needs to know of the name lists of a run; it travels in the function's closure, and holds no entry.
+    """What a worker needs to know of the lists of names of a run; it travels in the function's closure, and holds no entry.
 
     Attributes:
         file: the table, by the name that Spark shipped it under; empty: there is none.

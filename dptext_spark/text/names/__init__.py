@@ -1,1 +1,1 @@
-"""Words and phrases of private lists: compiled under the run key, found in batches."""
+"""Names in texts: of lists, and those that a search by public lists finds."""

@@ -1,4 +1,4 @@
-"""Find the entries of name lists in a batch: the longest at each word, from left to right, in one compiled pass.
+"""Find the entries of lists of names in a batch: the longest at each word, from left to right, in one compiled pass.
 
 The words of a phrase are joined by spaces, one hyphen or one middle dot, or by the marks that stand between them in its entry,
 never by a line break. A stop that the entry lacks stands after initials and titles only. In scripts without spaces an entry may
@@ -291,7 +291,7 @@ def find_names(
 
 @dataclass(frozen=True, eq=False)
 class NameMatcher:
-    """Finds name lists in a batch, as a provider of identifiers. Lists are private, and no part of a model or its fingerprint.
+    """Finds lists of names in a batch, as a provider of identifiers. They are private, and no part of a model or its fingerprint.
 
     Attributes:
         table: the lists of all rows; it may hold none.

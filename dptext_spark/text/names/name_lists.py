@@ -1,4 +1,4 @@
-"""The name lists of a run, read and hashed: what is looked for, and what a row for sharing says of it."""
+"""The lists of names of a run, read and hashed: what is looked for, and what a row for sharing says of it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SHOWN = ("entries", "digest", "version")
 
 @dataclass(frozen=True, eq=False)
 class NameLists:
-    """The name lists of a run.
+    """The lists of names of a run.
 
     Attributes:
         sources: as the settings name them.

@@ -1,4 +1,4 @@
-"""The table of name lists: hashes of their entries, in every way that a name is written.
+"""The table of lists of names: hashes of their entries, in every way that a name is written.
 
 An entry becomes hashes (:mod:`dptext_spark.text.names.normal_words`), one for each beginning of the phrase. A phrase of several
 words may also be written with its last word first and a comma, with initials before its last word, or as a title and its last
@@ -224,13 +224,13 @@ def find_cell(cells: Any, hashed: Int, tag: Int) -> Int:
 
 @inlined
 def find_hash(cells: Any, hashed: Int) -> Int:
-    """Return the flags of a hash of name lists, 0 where it is not there."""
+    """Return the flags of a hash of lists of names, 0 where it is not there."""
     return find_cell(cells, hashed, TAG)
 
 
 @dataclass(frozen=True, eq=False)
 class NameTable:
-    """The hashes of name lists.
+    """The hashes of lists of names.
 
     Attributes:
         cells: uint64[2^m], hashes with their flags in the lowest byte; 0 where none is.
