@@ -25,6 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -144,10 +145,7 @@ class CusText(Remappable):
     measured: ClassVar[str | None] = "some 5 ns for the draw of some 50 ns a token, text to text, on one core"
 
     epsilon: float = number(
-        1.0,
-        "ε; 0 draws uniformly from the output set.",
-        zero="uniform",
-        gap=LEAST_EPSILON,
+        1.0, "ε; 0 draws uniformly from the output set.", zero="uniform", gap=LEAST_EPSILON
     )
     k: int = integer(
         20,
@@ -252,12 +250,9 @@ class CusText(Remappable):
 
         def compile_at(epsilon: float) -> Any:
             guarantee = replace(self, epsilon=epsilon)._guarantee(summary)
-            made = calibrate(
-                lambda internal: sampler(internal, guarantee),
-                epsilon,
-                self.calibration,
-                lambda made: within_groups(made, len(lexicon)),
-            )
+            compile_inner = partial(sampler, guarantee=guarantee)
+            certify = partial(within_groups, words=len(lexicon))
+            made = calibrate(compile_inner, epsilon, self.calibration, certify)
             parts = (made.cells[first : first + WALK] for first in range(0, len(lexicon), WALK))
             ruled_out, told = bits_told(map(laws_of, parts), len(lexicon))
             own = replace(made.summary, ruled_out_bits=ruled_out, told_bits=told)

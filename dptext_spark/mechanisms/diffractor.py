@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar, Literal, NamedTuple
 
 from dptext_spark.arrays import Ids
@@ -199,9 +200,7 @@ class Diffractor(Remappable):
 
         def compile_at(epsilon: float) -> Any:
             guarantee = replace(self, epsilon=epsilon)._guarantee(count)
-            made = calibrate(
-                lambda internal: sampler(internal, guarantee), epsilon, self.calibration, by_steps
-            )
+            made = calibrate(partial(sampler, guarantee=guarantee), epsilon, self.calibration, by_steps)
             return released(self, made, lexicon)
 
         return compile_at

@@ -44,10 +44,7 @@ class TEM(Remappable):
 
     epsilon: float = number(1.0, "ε per unit of Euclidean distance.", least=LEAST_EPSILON)
     beta: float = number(
-        0.001,
-        "β, the probability that may lie outside the ball, where γ is not given.",
-        above=0,
-        most=0.5,
+        0.001, "β, the probability that may lie outside the ball, where γ is not given.", above=0, most=0.5
     )
     gamma: float | None = number(
         None, "The radius γ; null: the published (2/ε)·ln((1-β)(V-1)/β).", above=0, null=True

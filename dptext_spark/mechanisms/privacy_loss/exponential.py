@@ -71,13 +71,7 @@ class Steepest(NamedTuple):
     pair: tuple[int, int] | None
 
 
-def steepest(
-    vectors: F32,
-    logs: F64,
-    step: float,
-    cut: float,
-    progress: Counted | None = None,
-) -> Steepest:
+def steepest(vectors: F32, logs: F64, step: float, cut: float, progress: Counted | None = None) -> Steepest:
     """Return the largest step + |ln Z - ln Z'| / min(distance, cut) over all pairs.
 
     Args:

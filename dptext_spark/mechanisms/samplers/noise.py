@@ -263,11 +263,8 @@ class NoiseSampler(Sampler):
         wanted = 1 if self.second is None else 2
         tile = TOKENS if self.index is None else POINTS
         # What the table leaves open is searched a full tile at a time: a product of few rows costs what many cost.
-        at, points, coins = (
-            np.empty(0, np.int64),
-            np.empty((0, self.centers.shape[1])),
-            np.empty(0, np.uint64),
-        )
+        at, coins = np.empty(0, np.int64), np.empty(0, np.uint64)
+        points = np.empty((0, self.centers.shape[1]))
         for start in range(0, len(ids), tile):
             rows = slice(start, min(start + tile, len(ids)))
             bits = self._bits(draws, rows)
