@@ -11,7 +11,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from dptext_spark.guarantee import compared
 from dptext_spark.ledger.entry import ADDED, METRIC, VOID, Entry
 from dptext_spark.rounding import exact
-from dptext_spark.runtime.record import Record
+from dptext_spark.runtime.record import Record, Unbounded
 
 WITHIN = "epsilon_dp_within_group"
 _UP = Context(prec=1_000, rounding=ROUND_CEILING)
@@ -31,11 +31,9 @@ class Total(Record):
         times: how often ε was spent.
     """
 
-    unbounded = ("epsilon",)
-
     metric: str | None
     unit: str
-    epsilon: float
+    epsilon: Unbounded
     delta: float
     within: bool
     times: int
@@ -64,12 +62,10 @@ class Spent(Record):
         left: of the limit, in an account; None where there is none.
     """
 
-    unbounded = ("total", "more")
-
     column: str
     figures: tuple[Total, ...]
-    total: float
-    more: float = 0.0
+    total: Unbounded
+    more: Unbounded = 0.0
     left: float | None = None
 
     def __str__(self) -> str:
@@ -111,13 +107,11 @@ class RecordSpent(Record):
         more: what of it the run in hand added.
     """
 
-    unbounded = ("epsilon", "more")
-
-    epsilon: float
+    epsilon: Unbounded
     delta: float
     times: int
     without: int
-    more: float = 0.0
+    more: Unbounded = 0.0
 
     def __str__(self) -> str:
         """Return the figure as a part of a sentence."""

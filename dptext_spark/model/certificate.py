@@ -18,7 +18,7 @@ from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.rounding import digits_up, exact, rounded_down
 from dptext_spark.runtime.display import line, table
 from dptext_spark.runtime.progress import Counted, counted
-from dptext_spark.runtime.record import Json, Record
+from dptext_spark.runtime.record import Json, Record, Unbounded
 
 CHEAP = 50_000  # words: all pairs of them are looked at within seconds
 Verdict = Literal["confirmed", "not refuted", "no bound", "refuted"]
@@ -34,8 +34,9 @@ class LossFigure(Loss, Record):
         verdict: as of a certificate.
     """
 
-    unbounded = ("value", "attained", "others")
-
+    value: Unbounded
+    attained: Unbounded
+    others: Unbounded | None = None
     verdict: Verdict = "not refuted"
 
 

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, Field, fields
+from dataclasses import Field, fields
 from functools import cache
-from types import NoneType, UnionType
-from typing import Any, ClassVar, Literal, TypeAlias, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, ClassVar, TypeAlias, TypeVar, get_type_hints
+
+from pydantic import BeforeValidator, TypeAdapter, ValidationError
 
 from dptext_spark.errors import DataError
+from dptext_spark.runtime.validation import needed, place_of
 
 Json: TypeAlias = "Mapping[str, Json] | Sequence[Json] | str | float | bool | None"
 """What JSON holds."""
+Unbounded = Annotated[float, BeforeValidator(lambda value: math.inf if value is None else value)]
+"""A number that may be infinite, which is written as null."""
 
 R = TypeVar("R", bound="Record")
-_PLAIN = {bool: "true or false", int: "an integer", float: "a number", str: "a text", NoneType: "null"}
 
 
 class Record:
@@ -25,111 +29,65 @@ class Record:
 
     Attributes:
         sparse: a field that may be left out and is None is not written.
-        unbounded: fields whose number may be infinite, which is written as null.
     """
 
     sparse: ClassVar[bool] = False
-    unbounded: ClassVar[tuple[str, ...]] = ()
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
 
     def as_dict(self) -> dict[str, Json]:
         """Return the fields, JSON-able."""
-        values = ((one, getattr(self, one.name)) for one in fields(self))
+        unbounded = _unbounded(type(self))
+        values = ((entry, getattr(self, entry.name)) for entry in fields(self))
         return {
-            one.name: None if one.name in self.unbounded and value == math.inf else _written(value)
-            for one, value in values
-            if not (self.sparse and value is None and one.default is None)
+            entry.name: None if entry.name in unbounded and value == math.inf else _written(value)
+            for entry, value in values
+            if not (self.sparse and value is None and entry.default is None)
         }
 
     @classmethod
-    def from_dict(cls: type[R], given: Mapping[str, Any], where: str = "") -> R:
+    def from_dict(cls: type[R], values: Mapping[str, Any], where: str = "") -> R:
         """Read the fields again; one that is missing has its default, and one that is unknown is of a later version.
 
         Args:
-            given: what :meth:`as_dict` returned, or its JSON.
+            values: what :meth:`as_dict` returned, or its JSON.
             where: what an error names the value by.
 
         Raises:
-            DataError: names the field and its type, never the value.
+            DataError: names each field that is not valid and its type, never the value.
         """
-        where = where or cls.__name__
-        if not isinstance(given, Mapping):
-            raise DataError(f"{where}: a {type(given).__name__} given; valid: a mapping.")
-        made: dict[str, Any] = {}
-        for one, kind in _typed_fields(cls):  # type: ignore[arg-type]  # mypy takes no class for hashable
-            if one.name in cls.unbounded and kind is float and given.get(one.name, 0.0) is None:
-                made[one.name] = math.inf
-            elif one.name in given:
-                made[one.name] = _read(kind, given[one.name], f"{where}.{one.name}")
-            elif one.default is MISSING and one.default_factory is MISSING:
-                raise DataError(f"{where}.{one.name}: missing; valid: {_named(kind)}.")
-        return cls(**made)
+        try:
+            record: R = _reader(cls).validate_json(json.dumps(values), strict=True)
+        except ValidationError as error:
+            raise DataError(
+                "\n".join(
+                    f"{place_of(problem, where or cls.__name__)}: "
+                    + (
+                        "missing."
+                        if problem["type"] == "missing"
+                        else f"{type(problem['input']).__name__} given; valid: {needed(problem)}"
+                    )
+                    for problem in error.errors(include_url=False)
+                )
+            ) from None
+        return record
+
+
+_reader = cache(TypeAdapter)
 
 
 @cache
-def _typed_fields(kind: Any) -> tuple[tuple[Field[Any], Any], ...]:
-    """Return the fields of a record, each with its type."""
-    hints = get_type_hints(kind)
-    return tuple((one, hints[one.name]) for one in fields(kind))
+def _unbounded(kind: type[Record]) -> frozenset[str]:
+    """Return the fields of a record that may be infinite."""
+    hints = get_type_hints(kind, include_extras=True).items()
+    return frozenset(name for name, hint in hints if hint in (Unbounded, Unbounded | None))
 
 
 def _written(value: Any) -> Json:
     if isinstance(value, Record):
         return value.as_dict()
     if isinstance(value, Mapping):
-        return {name: _written(one) for name, one in value.items()}
+        return {name: _written(entry) for name, entry in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return [_written(one) for one in value]
+        return [_written(entry) for entry in value]
     plain: Json = value
     return plain
-
-
-def _read(kind: Any, value: object, where: str) -> object:
-    """Return a value of the type that a hint names."""
-    origin, inner = get_origin(kind), get_args(kind)
-    if origin in (Union, UnionType):
-        for one in inner:
-            if _may_be(one, value):
-                return _read(one, value, where)
-    elif _may_be(kind, value):
-        if kind is float and isinstance(value, int | float):
-            return float(value)
-        if isinstance(value, Mapping):
-            if origin is None:
-                return kind.from_dict(value, where)
-            return {name: _read(inner[1], one, f"{where}.{name}") for name, one in value.items()}
-        if origin is not tuple:
-            return value
-        assert isinstance(value, Sequence)
-        kinds = [inner[0]] * len(value) if inner[-1:] == (...,) else list(inner)
-        if len(kinds) == len(value):
-            return tuple(_read(one, each, where) for one, each in zip(kinds, value, strict=True))
-    raise DataError(f"{where}: {type(value).__name__} given; valid: {_named(kind)}.")
-
-
-def _may_be(kind: Any, value: object) -> bool:
-    """Tell whether a value has the outer shape of a type."""
-    origin = get_origin(kind) or kind
-    if origin is Literal:
-        return value in get_args(kind)
-    if origin is float:
-        return isinstance(value, int | float) and not isinstance(value, bool)
-    if origin is int:
-        return isinstance(value, int) and not isinstance(value, bool)
-    if origin in _PLAIN:
-        return isinstance(value, origin)
-    if origin is tuple:
-        return isinstance(value, Sequence) and not isinstance(value, str)
-    return isinstance(value, Mapping)
-
-
-def _named(kind: Any) -> str:
-    """Return what is valid, in words."""
-    origin, inner = get_origin(kind), get_args(kind)
-    if origin in (Union, UnionType):
-        return " or ".join(map(_named, inner))
-    if origin is Literal:
-        return ", ".join(map(repr, inner))
-    if origin is tuple:
-        return "a list" if inner[-1:] == (...,) else f"a list of {len(inner)}"
-    return _PLAIN.get(kind, "a mapping")

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal
 import pytest
 
 from dptext_spark.errors import DataError
-from dptext_spark.runtime.record import Record
+from dptext_spark.runtime.record import Record, Unbounded
 
 
 @dataclass(frozen=True)
@@ -24,10 +24,8 @@ class Inner(Record):
 
 @dataclass(frozen=True)
 class Most(Record):
-    unbounded: ClassVar[tuple[str, ...]] = ("most", "known")
-
-    most: float
-    known: float | None = None
+    most: Unbounded
+    known: Unbounded | None = None
     other: float = 0.0
 
 
@@ -65,9 +63,9 @@ def test_an_infinite_number_is_null_where_its_class_says_so() -> None:
     assert json.dumps(written, allow_nan=False) == '{"most": null, "known": null, "other": 0.0}'
     assert Most.from_dict(written) == Most(math.inf, None)  # a null that may be one stays null
     assert Most.from_dict({"most": 1.5, "known": 2.0}) == Most(1.5, 2.0)
-    with pytest.raises(DataError, match=r"Most.other: NoneType given; valid: a number\."):
+    with pytest.raises(DataError, match=r"^Most.other: NoneType given; valid: a number\.$"):
         Most.from_dict({"most": 1.0, "other": None})
-    with pytest.raises(DataError, match=r"Most.most: missing; valid: a number\."):
+    with pytest.raises(DataError, match=r"^Most.most: missing"):
         Most.from_dict({})
 
 
@@ -79,17 +77,18 @@ def test_fields_of_a_later_version_are_passed_over_and_missing_ones_have_their_d
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ([], "Outer: a list given; valid: a mapping."),
+        ([], "Outer: list given; valid: a mapping."),
         ({"name": 1}, "Outer.name: int given; valid: a text."),
         ({"count": 1.5}, "Outer.count: float given; valid: an integer."),
         ({"count": True}, "Outer.count: bool given; valid: an integer."),
         ({"sure": 0}, "Outer.sure: int given; valid: true or false."),
-        ({"kind": "private"}, "Outer.kind: str given; valid: 'a', 'b'."),
-        ({"ends": [1]}, "Outer.ends: list given; valid: a list of 2."),
-        ({"ends": [1, "private"]}, "Outer.ends: str given; valid: an integer."),
-        ({"inner": "private"}, "Outer.inner: str given; valid: a mapping or null."),
-        ({"inner": {}}, "Outer.inner.low: missing; valid: a number."),
-        ({"every": [{"low": None}]}, "Outer.every.low: NoneType given; valid: a number."),
+        ({"kind": "private"}, "Outer.kind: str given; valid: a, b."),
+        ({"ends": [1]}, "Outer.ends[1]: missing."),
+        ({"ends": [1, "private"]}, "Outer.ends[1]: str given; valid: an integer."),
+        ({"ends": [1, 2, "private"]}, "Outer.ends: list given; valid: a list of at most 2."),
+        ({"inner": "private"}, "Outer.inner: str given; valid: a mapping."),
+        ({"inner": {}}, "Outer.inner.low: missing."),
+        ({"every": [{"low": None}]}, "Outer.every[0].low: NoneType given; valid: a number."),
         ({"shares": {"p": "private"}}, "Outer.shares.p: str given; valid: a number."),
         ({"by": {"q": 3}}, "Outer.by.q: int given; valid: a mapping."),
     ],
