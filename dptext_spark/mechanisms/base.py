@@ -22,6 +22,7 @@ from dptext_spark.randomness.draws import Draws
 from dptext_spark.runtime.display import brief, settings_line, table
 from dptext_spark.runtime.progress import Counted
 from dptext_spark.runtime.record import Json
+from dptext_spark.runtime.validation import problems_of
 
 TOTAL = 1 << 63
 # In the place of the word before a draw: none that is known; the output of the draw before. Its compiled loops read them.
@@ -308,12 +309,8 @@ class Mechanism(ABC):
         Raises:
             SettingsError: values are not valid; a line for each.
         """
-        checked = (
-            parameter.problem(f"mechanism.{name}", getattr(self, name))
-            for name, parameter in parameters_of(self).items()
-        )
-        if found := [*filter(None, checked)]:
-            raise SettingsError("\n".join(found))
+        if problems := [*problems_of(self, "mechanism")]:
+            raise SettingsError("\n".join(problems))
 
     def __repr__(self) -> str:
         """Return ε and the parameters that are not as by default; of a list of words, its length."""

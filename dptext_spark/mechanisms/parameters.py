@@ -1,19 +1,19 @@
 """The parameters of mechanisms, each declared once: its default, what is valid and what it means.
 
 A mechanism's dataclass makes its fields with :func:`number`, :func:`integer`, :func:`choice` and :func:`flag`. The declaration
-stands in the field's metadata: the mechanism checks its values by it, and the catalogue shows it.
+stands in the field's metadata: the mechanism checks its values by its type, and the catalogue shows it.
 """
 
 from __future__ import annotations
 
 import inspect
-import sys
-from abc import ABC, abstractmethod
 from dataclasses import Field, dataclass, field, fields
-from typing import Any, ClassVar, NamedTuple, TypeGuard, get_args
+from typing import Annotated, Any, NamedTuple, TypeGuard, get_args
 
-from dptext_spark.errors import unknown
+from pydantic import Field as Bounds
+
 from dptext_spark.runtime.record import Json
+from dptext_spark.runtime.validation import TYPE, valid
 
 DECLARED = "parameter"  # the key of the metadata
 
@@ -32,191 +32,48 @@ class Limits(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Parameter(ABC):
+class Parameter:
     """What a parameter can be, and what it means.
 
     Attributes:
+        kind: of its values, in a word or a few.
         meaning: in words, with its unit.
+        valid: what is valid, in words.
+        type: what values are checked by.
         null: whether None is valid, too.
         sparse: whether it is written only where it differs from its default: what is not used leaves no trace.
+        words: whether it can be a list of words, which settings may name by a file.
+        limits: between what it lies.
+        choices: the names that it is one of; None where it is no choice.
     """
 
-    kind: ClassVar[str]
-    words: ClassVar[bool] = False  # whether it can be a list of words, which settings may name by a file
-
+    kind: str
     meaning: str
+    valid: str
+    type: Any
     null: bool = False
     sparse: bool = False
-
-    @property
-    @abstractmethod
-    def domain(self) -> str:
-        """What is valid beside None, in words."""
-
-    @property
-    def valid(self) -> str:
-        """What is valid, in words."""
-        return f"null, or {self.domain}" if self.null else self.domain
-
-    @property
-    def limits(self) -> Limits:
-        """Between what it lies."""
-        return Limits()
-
-    @property
-    def names(self) -> tuple[str, ...] | None:
-        """The names that it is one of; None where it is no choice."""
-        return None
-
-    @abstractmethod
-    def accepts(self, value: object) -> bool:
-        """Whether `value` is valid; where `null` is set, :meth:`problem` takes None before."""
-
-    def problem(self, name: str, value: object) -> str | None:
-        """Return what is wrong with `value`, None where it is valid; `name` is the setting that the message names."""
-        if (self.null and value is None) or self.accepts(value):
-            return None
-        return f"{name}: {value!r} given; valid: {self.valid}."
+    words: bool = False
+    limits: Limits = Limits()
+    choices: tuple[str, ...] | None = None
 
     def as_dict(self) -> dict[str, Json]:
         """Return what is declared, JSON-able: `min`, `max` and `choices` are None where there are none."""
-        names = self.names
         return {
             "type": self.kind,
             "null": self.null,
             **self.limits._asdict(),
-            "choices": None if names is None else list(names),
+            "choices": self.choices and list(self.choices),
             "valid": self.valid,
             "meaning": self.meaning,
         }
 
 
-@dataclass(frozen=True)
-class Number(Parameter):
-    """A finite number in a range.
-
-    Attributes:
-        low: the least number.
-        high: the greatest; None for any that is finite.
-        low_excluded: whether `low` itself is not valid.
-        high_excluded: whether `high` itself is not valid.
-        zero: what 0 means, where that needs saying.
-        gap: numbers between 0 and this one are not valid, though 0 may be.
-    """
-
-    kind: ClassVar[str] = "number"
-
-    low: float = 0.0
-    high: float | None = None
-    low_excluded: bool = False
-    high_excluded: bool = False
-    zero: str = ""
-    gap: float = 0.0
-
-    @property
-    def domain(self) -> str:
-        """The range in words."""
-        if self.gap:
-            return f"0 ({self.zero}), or a finite number, {plain(self.gap)} or greater"
-        low = plain(self.low) + (f" ({self.zero})" if self.zero else "")
-        if self.high is None:
-            if not self.low_excluded:
-                return f"a finite number, {low} or greater"
-            return f"a finite number above {low}" if self.null else f"a finite number, greater than {low}"
-        high = plain(self.high)
-        if not self.low_excluded and not self.high_excluded:
-            return f"a number from {low} to {high}"
-        first, last = "above" if self.low_excluded else "from", "below" if self.high_excluded else "at most"
-        return f"a number {first} {low} and {last} {high}"
-
-    def accepts(self, value: object) -> bool:
-        """Whether `value` is a finite number in the range."""
-        # Compared, not tested by isfinite, which fails for an integer that is no float.
-        high = sys.float_info.max if self.high is None else self.high
-        return (
-            is_number(value)
-            and self.low <= value <= high
-            and not (self.low_excluded and value == self.low)
-            and not (self.high_excluded and value == high)
-            and not (0 < value < self.gap)
-        )
-
-    @property
-    def limits(self) -> Limits:
-        """Between what it lies."""
-        return Limits(self.low, self.low_excluded, self.high, self.high_excluded)
-
-
-@dataclass(frozen=True)
-class Integer(Parameter):
-    """An integer in a range, both ends included."""
-
-    kind: ClassVar[str] = "integer"
-
-    low: int = 0
-    high: int = 0
-
-    @property
-    def domain(self) -> str:
-        """The range in words."""
-        return f"an integer from {self.low} to {self.high}"
-
-    def accepts(self, value: object) -> bool:
-        """Whether `value` is an integer in the range; True and False are none."""
-        return isinstance(value, int) and not isinstance(value, bool) and self.low <= value <= self.high
-
-    @property
-    def limits(self) -> Limits:
-        """Between what it lies."""
-        return Limits(self.low, max=self.high)
-
-
-@dataclass(frozen=True)
-class Choice(Parameter):
-    """One of a few names."""
-
-    kind: ClassVar[str] = "choice"
-
-    choices: tuple[str, ...] = ()
-
-    @property
-    def domain(self) -> str:
-        """The names."""
-        return ", ".join(self.choices)
-
-    def accepts(self, value: object) -> bool:
-        """Whether `value` is one of the names."""
-        return isinstance(value, str) and value in self.choices
-
-    def problem(self, name: str, value: object) -> str | None:
-        """Return what is wrong with `value`, None where it is one of the names; the closest one is suggested."""
-        return None if self.accepts(value) else str(unknown(name, value, self.choices))
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names that it is one of."""
-        return self.choices
-
-
-@dataclass(frozen=True)
-class Flag(Parameter):
-    """True or false."""
-
-    kind: ClassVar[str] = "boolean"
-
-    @property
-    def domain(self) -> str:
-        """Both."""
-        return "true or false"
-
-    def accepts(self, value: object) -> bool:
-        """Whether `value` is one of the two."""
-        return isinstance(value, bool)
-
-
 def declared(default: Any, parameter: Parameter) -> Any:
     """Return the dataclass field of a parameter. A default that is not valid stands for a value that must be given."""
-    return field(default=default, metadata={DECLARED: parameter})
+    # The error of a choice names the closest one, too.
+    kind = parameter.type if parameter.choices else Annotated[parameter.type, valid(parameter.valid)]
+    return field(default=default, metadata={DECLARED: parameter, TYPE: kind})
 
 
 def number(
@@ -231,25 +88,67 @@ def number(
     zero: str = "",
     gap: float = 0.0,
 ) -> Any:
-    """Declare a number: greater than `above`, or `least` and greater; less than `below`, or `most` and less."""
-    low, high = least if above is None else above, most if below is None else below
-    excluded = {"low_excluded": above is not None, "high_excluded": below is not None}
-    return declared(default, Number(meaning, null, low=low, high=high, zero=zero, gap=gap, **excluded))
+    """Declare a finite number: greater than `above`, or `least` and greater; less than `below`, or `most` and less.
+
+    `zero` says what 0 means, where that needs saying. With a `gap`, no number between 0 and it is valid.
+    """
+    limits = Limits(
+        least if above is None else above,
+        above is not None,
+        most if below is None else below,
+        below is not None,
+    )
+    lowest = gap or limits.min
+    bounds = Bounds(
+        allow_inf_nan=False,
+        gt=limits.min if limits.min_excluded else None,
+        ge=None if limits.min_excluded else lowest,
+        lt=below,
+        le=most,
+    )
+    kind: Any = Annotated[float, bounds]
+    if gap:
+        kind = Annotated[float, Bounds(ge=0, le=0)] | kind
+    if null:
+        kind = kind | None
+    words = _range(limits, zero, gap)
+    if null:
+        words = f"null, or {words.replace(', greater than', ' above')}"
+    return declared(default, Parameter("number", meaning, words, kind, null, limits=limits))
+
+
+def _range(limits: Limits, zero: str, gap: float) -> str:
+    """Return a range of numbers in words."""
+    if gap:
+        return f"0 ({zero}), or a finite number, {plain(gap)} or greater"
+    low = plain(limits.min or 0) + (f" ({zero})" if zero else "")
+    if limits.max is None:
+        return f"a finite number, {f'greater than {low}' if limits.min_excluded else f'{low} or greater'}"
+    high = plain(limits.max)
+    if not limits.min_excluded and not limits.max_excluded:
+        return f"a number from {low} to {high}"
+    first, last = "above" if limits.min_excluded else "from", "below" if limits.max_excluded else "at most"
+    return f"a number {first} {low} and {last} {high}"
 
 
 def integer(default: int | None, meaning: str, *, least: int, most: int) -> Any:
     """Declare an integer from `least` to `most`."""
-    return declared(default, Integer(meaning, low=least, high=most))
+    kind = Annotated[int, Bounds(ge=least, le=most)]
+    words = f"an integer from {least} to {most}"
+    return declared(default, Parameter("integer", meaning, words, kind, limits=Limits(least, max=most)))
 
 
 def choice(names: Any, default: str, meaning: str, *, sparse: bool = False) -> Any:
     """Declare a choice between the names of a `Literal` type."""
-    return declared(default, Choice(meaning, sparse=sparse, choices=get_args(names)))
+    choices = get_args(names)
+    return declared(
+        default, Parameter("choice", meaning, ", ".join(choices), names, sparse=sparse, choices=choices)
+    )
 
 
 def flag(meaning: str, *, sparse: bool = False) -> Any:
     """Declare a switch, off by default."""
-    return declared(False, Flag(meaning, sparse=sparse))
+    return declared(False, Parameter("boolean", meaning, "true or false", bool, sparse=sparse))
 
 
 def parameters_of(mechanism: Any) -> dict[str, Parameter]:

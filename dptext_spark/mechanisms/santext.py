@@ -14,24 +14,25 @@ replaces them by a uniform word, as in the paper).
 A list of sensitive words must be public, and so must be the way it was made: it stands in the artifact and in the settings that a
 run records, and outputs show which words are sensitive. A list made from the private text would tell of it.
 
-`Sensitive` is the parameter that names them, and the ids it stands for.
+`SENSITIVE` is the parameter that names them, and the ids it stands for.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import pyarrow as pa
+from pydantic import Field
 
 from dptext_spark.arrays import Ids
 from dptext_spark.errors import SettingsError
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.neighbors import Metric
 from dptext_spark.mechanisms.base import Sampler
-from dptext_spark.mechanisms.parameters import LEAST_EPSILON, Parameter, declared, is_number, number
+from dptext_spark.mechanisms.parameters import LEAST_EPSILON, Parameter, declared, number
 from dptext_spark.mechanisms.privacy_loss.exponential import calibrated_whole
 from dptext_spark.mechanisms.privacy_loss.loss import Calibration, calibration_choice
 from dptext_spark.mechanisms.remap import Remap, Remappable, released, remap_choice, telling
@@ -42,29 +43,17 @@ from dptext_spark.mechanisms.samplers.remapped import RemappedSampler
 LEAST_P = 1e-6  # below it, so few of 2^63 would be left to the draws that their rounding mattered
 
 
-@dataclass(frozen=True)
-class Sensitive(Parameter):
-    """`none`, a share of the lexicon, or words; these must be public (see :mod:`dptext_spark.mechanisms.santext`)."""
-
-    kind: ClassVar[str] = "none, share or list of words"
-    words: ClassVar[bool] = True
-
-    @property
-    def domain(self) -> str:
-        """The three forms."""
-        return "none, a share above 0 and at most 1, or a list of words (in settings also {file: path}, a word a line)"
-
-    def accepts(self, value: object) -> bool:
-        """Whether `value` is of one of the forms."""
-        return value == "none" or isinstance(value, tuple) or (is_number(value) and 0 < value <= 1)
-
-    def problem(self, name: str, value: object) -> str | None:
-        """Return what is wrong with `value`, None where it is of one of the forms; no word of a list is shown."""
-        if isinstance(value, tuple) and not (
-            len(value) >= 2 and all(isinstance(word, str) and word for word in value)
-        ):
-            return f"{name}: a list of two words or more is needed, none of them empty."
-        return super().problem(name, value)
+_SHARE = Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)]
+_WORDS = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Field(min_length=2)]
+SENSITIVE = Parameter(
+    "none, share or list of words",
+    "`none`: SanText, where every word is drawn and can come out. For SanText+, which words are sensitive: a share "
+    "(the paper: 0.5), the last words of the lexicon, in whose order frequent ones come first; or a list of words, "
+    "which must be public.",
+    "none, a share above 0 and at most 1, or a list of two words or more (in settings also {file: path}, a word a line)",
+    Literal["none"] | _SHARE | _WORDS,
+    words=True,
+)
 
 
 def sensitive_ids(sensitive: str | float | tuple[str, ...], lexicon: Lexicon) -> Ids:
@@ -117,14 +106,7 @@ class SanText(Remappable):
     sampler: ClassVar[type[Sampler]] = ExponentialSampler
 
     epsilon: float = number(1.0, "ε per unit of Euclidean distance.", least=LEAST_EPSILON)
-    sensitive: str | float | tuple[str, ...] = declared(
-        "none",
-        Sensitive(
-            "`none`: SanText, where every word is drawn and can come out. For SanText+, which words are sensitive: a share "
-            "(the paper: 0.5), the last words of the lexicon, in whose order frequent ones come first; or a list of words, "
-            "which must be public."
-        ),
-    )
+    sensitive: str | float | tuple[str, ...] = declared("none", SENSITIVE)
     p: float = number(
         0.2, "SanText+: the probability that a word which is not sensitive is drawn.", least=LEAST_P, most=1
     )

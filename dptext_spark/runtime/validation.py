@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import fields, is_dataclass
 from functools import cache
 from typing import Any, get_type_hints
@@ -17,6 +17,7 @@ TYPE = "type"  # the key of a field's metadata: what it is checked by, in the pl
 # What is needed, by pydantic's name of the error.
 _NEEDED = {
     "bool_type": "true or false",
+    "datetime_type": "a time",
     "dataclass_type": "a mapping",
     "dict_type": "a section (a mapping)",
     "float_type": "a number",
@@ -60,7 +61,7 @@ def needed(problem: ErrorDetails) -> str:
         case "greater_than_equal":
             return f"an integer of {context['ge']} or more."
         case "too_long":
-            return f"a list of at most {context['max_length']:,}."
+            return f"at most {context['max_length']:,}."
         case kind:
             return f"{_NEEDED.get(kind, problem['msg'])}."
 
@@ -77,28 +78,42 @@ def shown(value: object) -> str:
     return text if len(text) <= 80 else text[:77] + "..."
 
 
-def problems_of(value: Any, section: str) -> Iterator[str]:
-    """Check the fields of a dataclass, and yield a sentence for each that is not valid; of a list no entry is shown."""
-    for name, adapter in _adapters(type(value)).items():
-        field = getattr(value, name)
-        try:
-            adapter.validate_python(field, strict=True)
-        except ValidationError as error:
-            problem = error.errors(include_url=False)[0]
-            listed = isinstance(field, list | tuple)
-            said = f"a list of {len(field):,}" if listed else shown(problem["input"])
-            where = f"{section}.{name}" if listed else place_of(problem, f"{section}.{name}")
-            yield f"{where}: {said} given; valid: {needed(problem)}"
+def problems_of(value: Any, section: str, but: Collection[str] = ()) -> Iterator[str]:
+    """Check the fields of a dataclass, and yield a sentence for each that is not valid; no list of words is shown.
+
+    Args:
+        value: the dataclass.
+        section: of the settings, which holds its fields.
+        but: fields that are checked elsewhere.
+    """
+    for name in _adapters(type(value)):
+        if name in but:
+            continue
+        if problem := problem_of(type(value), name, getattr(value, name)):
+            given = problem["input"]
+            hidden = isinstance(given, list | tuple) and any(isinstance(entry, str) for entry in given)
+            said = f"a list of {len(given):,}" if hidden else shown(given)
+            yield f"{place_of(problem, f'{section}.{name}')}: {said} given; valid: {needed(problem)}"
+
+
+def problem_of(kind: type, name: str, value: object) -> ErrorDetails | None:
+    """Check a value for a field of a dataclass, and return what is wrong with it; None where it is valid."""
+    try:
+        _adapters(kind)[name].validate_python(value, strict=True)
+    except ValidationError as error:
+        return error.errors(include_url=False)[0]
+    return None
 
 
 @cache
 def _adapters(kind: type) -> dict[str, TypeAdapter[Any]]:
     """Return what each field of a dataclass is checked by."""
-    hints = get_type_hints(kind, include_extras=True)
-    types = {entry.name: entry.metadata.get(TYPE, hints[entry.name]) for entry in fields(kind)}
+    types = {entry.name: entry.metadata.get(TYPE) for entry in fields(kind)}
+    if None in types.values():
+        hints = get_type_hints(kind, include_extras=True)
+        types = {name: hints[name] if hint is None else hint for name, hint in types.items()}
+    anything = ConfigDict(arbitrary_types_allowed=True)
     return {
-        name: TypeAdapter(
-            hint, config=None if is_dataclass(hint) else ConfigDict(arbitrary_types_allowed=True)
-        )
+        name: TypeAdapter(hint, config=None if is_dataclass(hint) else anything)
         for name, hint in types.items()
     }

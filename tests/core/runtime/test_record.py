@@ -85,7 +85,7 @@ def test_fields_of_a_later_version_are_passed_over_and_missing_ones_have_their_d
         ({"kind": "private"}, "Outer.kind: str given; valid: a, b."),
         ({"ends": [1]}, "Outer.ends[1]: missing."),
         ({"ends": [1, "private"]}, "Outer.ends[1]: str given; valid: an integer."),
-        ({"ends": [1, 2, "private"]}, "Outer.ends: list given; valid: a list of at most 2."),
+        ({"ends": [1, 2, "private"]}, "Outer.ends: list given; valid: at most 2."),
         ({"inner": "private"}, "Outer.inner: str given; valid: a mapping."),
         ({"inner": {}}, "Outer.inner.low: missing."),
         ({"every": [{"low": None}]}, "Outer.every[0].low: NoneType given; valid: a number."),
