@@ -10,10 +10,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
+from pydantic import Field
 
 from dptext_spark.arrays import I64
 from dptext_spark.errors import DataError, SettingsError
@@ -27,6 +28,7 @@ from dptext_spark.mechanisms.remap import remap_of
 from dptext_spark.rounding import exact
 from dptext_spark.runtime.jit import compiled
 from dptext_spark.runtime.record import Json, Record
+from dptext_spark.runtime.validation import problems_of, valid
 from dptext_spark.text.engine import Engine
 from dptext_spark.text.policy import BEYOND_MASK, Policy
 from dptext_spark.text.selection import BEYOND, Texts, TokenSelection
@@ -51,8 +53,10 @@ class Budget(Record):
         1e-06
     """
 
-    record: float
-    delta: float = DELTA
+    record: Annotated[float, Field(gt=0, allow_inf_nan=False), valid("a finite number above 0")]
+    delta: Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False), valid("a number above 0 and below 1")] = (
+        DELTA
+    )
 
     def __post_init__(self) -> None:
         """Check both.
@@ -60,23 +64,14 @@ class Budget(Record):
         Raises:
             SettingsError: values are not valid; a line for each.
         """
-        found = []
-        if not _is_number(self.record) or not 0.0 < self.record < math.inf:
-            found.append(f"budget.record: {self.record!r} given; valid: a finite number above 0.")
-        if not _is_number(self.delta) or not 0.0 < self.delta < 1.0:
-            found.append(f"budget.delta: {self.delta!r} given; valid: a number above 0 and below 1.")
-        if found:
-            raise SettingsError("\n".join(found))
+        if problems := [*problems_of(self, "budget")]:
+            raise SettingsError("\n".join(problems))
         object.__setattr__(self, "record", float(self.record))
         object.__setattr__(self, "delta", float(self.delta))
 
     def __str__(self) -> str:
         """Return it as a part of a sentence."""
         return f"ε = {exact(self.record)} up to a probability δ = {exact(self.delta)}"
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def laws_below(epsilon: float) -> tuple[float, ...]:

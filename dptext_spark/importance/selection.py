@@ -10,20 +10,23 @@ from dataclasses import dataclass, fields, replace
 from decimal import Decimal
 from itertools import accumulate
 from math import gcd
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, get_args
 
 import numpy.typing as npt
+from pydantic import AfterValidator, Field
 
-from dptext_spark.errors import SettingsError, unknown
+from dptext_spark.errors import SettingsError
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.mechanisms import MECHANISMS
 from dptext_spark.mechanisms.base import Mechanism, Sampler
 from dptext_spark.rounding import exact
 from dptext_spark.runtime.display import settings_line
 from dptext_spark.runtime.record import Json
+from dptext_spark.runtime.validation import problems_of, valid
 
-PROVIDERS = ("idf", "column", "attention", "random")
-DIRECTIONS = ("top", "medium", "bottom")
+Provider = Literal["idf", "column", "attention", "random"]
+Direction = Literal["top", "medium", "bottom"]
+DIRECTIONS: tuple[Direction, ...] = get_args(Direction)
 STRATEGIES = {"aggressive": "token", "conservative": "record"}  # each with its level of consistency
 MOST_LEVELS = 250
 PLACES = 6  # decimals of a percentage
@@ -34,6 +37,20 @@ NEEDED = {
     "weights": "the column of weights of each text column",
     "model": "an encoder: a folder, or an installed package that holds one",
 }
+
+
+def _of_few_decimals(percent: float) -> float:
+    if Decimal(repr(percent)).scaleb(PLACES) % 1:
+        raise ValueError(percent)
+    return percent
+
+
+Percentage = Annotated[
+    float,
+    Field(gt=0, le=100, allow_inf_nan=False),
+    AfterValidator(_of_few_decimals),
+    valid(f"a number above 0 and at most 100, with {PLACES} decimals or fewer"),
+]
 
 
 @dataclass(frozen=True)
@@ -51,7 +68,7 @@ class Level:
         True
     """
 
-    share: float | None
+    share: Percentage | None
     epsilon: float | None = None
     mechanism: Mechanism | None = None
 
@@ -97,14 +114,14 @@ class Importance:
         ['', 'NOT CHOSEN, IN CLEAR', 'stop word']
     """
 
-    provider: Literal["idf", "column", "attention", "random"] = "idf"
-    direction: Literal["top", "medium", "bottom"] = "top"
-    percent: float | None = None
+    provider: Provider = "idf"
+    direction: Direction = "top"
+    percent: Percentage | None = None
     strategy: Literal["aggressive", "conservative"] | None = None
     levels: tuple[Level, ...] = ()
     rank_punctuation: bool = False
     corpus: str | None = None
-    weights: tuple[str, ...] = ()
+    weights: tuple[Annotated[str, Field(min_length=1)], ...] = ()
     model: str | None = None
 
     def __post_init__(self) -> None:
@@ -113,27 +130,13 @@ class Importance:
         Raises:
             SettingsError: values are not valid; a line for each.
         """
-        found = [*self._choices(), *self._shares_problems(), *self._own()]
-        if not isinstance(self.rank_punctuation, bool):
-            found.append(
-                f"importance.rank_punctuation: {self.rank_punctuation!r} given; valid: true or false."
-            )
-        if found:
-            raise SettingsError("\n".join(found))
+        problems = [*problems_of(self, "importance")]
+        if problems := problems or [*self._shares_problems(), *self._own()]:
+            raise SettingsError("\n".join(problems))
 
     def __repr__(self) -> str:
         """Return the provider and what is not as by default."""
         return settings_line(self, always=("provider",))
-
-    def _choices(self) -> Iterator[str]:
-        for name, valid in (
-            ("provider", PROVIDERS),
-            ("direction", DIRECTIONS),
-            ("strategy", tuple(STRATEGIES)),
-        ):
-            given = getattr(self, name)
-            if given not in valid and not (name == "strategy" and given is None):
-                yield str(unknown(f"importance.{name}", given, valid))
 
     def _shares_problems(self) -> Iterator[str]:
         if (self.percent is None) == (not self.levels):
@@ -141,7 +144,6 @@ class Importance:
             yield f"importance: {given} of percent and levels given; valid: exactly one."
             return
         if self.percent is not None:
-            yield from _percentage("importance.percent", self.percent)
             return
         if len(self.levels) > MOST_LEVELS:
             yield f"importance.levels: {len(self.levels)} given; valid: {MOST_LEVELS} or fewer."
@@ -151,7 +153,7 @@ class Importance:
             if level.share is None and number < len(self.levels) - 1:
                 problems += 1
                 yield f"{field}.share: none given; valid: a percentage; only the last level may take what is left."
-            for problem in [] if level.share is None else _percentage(f"{field}.share", level.share):
+            for problem in problems_of(level, field):
                 problems += 1
                 yield problem
             if level.epsilon is not None and level.mechanism is not None:
@@ -167,10 +169,6 @@ class Importance:
                 yield f"importance.{name}: given with provider {self.provider}; valid: with {', '.join(providers)}."
             if not given and name in NEEDED and self.provider in providers:
                 yield f"importance.{name}: none given; provider {self.provider} needs {NEEDED[name]}."
-        if not isinstance(self.weights, tuple) or not all(
-            isinstance(name, str) and name for name in self.weights
-        ):
-            yield f"importance.weights: {self.weights!r} given; valid: a column, or a list of columns."
 
     @property
     def cumulative(self) -> tuple[int, ...]:
@@ -261,12 +259,6 @@ def mechanism_again(values: Mapping[str, Any] | None) -> Mechanism | None:
     listed = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
     parameters = {name: value for name, value in {**values, **listed}.items() if name != "name"}
     return MECHANISMS[values["name"]](**parameters)
-
-
-def _percentage(field: str, value: object) -> Iterator[str]:
-    good = isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= 100
-    if not good or Decimal(repr(value)).scaleb(PLACES) % 1:
-        yield f"{field}: {value!r} given; valid: a number above 0 and at most 100, with {PLACES} decimals or fewer."
 
 
 def _parts(percent: float) -> int:

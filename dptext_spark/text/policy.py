@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from importlib.resources import files
-from typing import Literal
+from typing import Annotated, Literal, get_args
 
-from dptext_spark.errors import SettingsError, unknown
-from dptext_spark.lexicon.characters import TOKENIZERS, look_up_form
+from pydantic import Field
+
+from dptext_spark.errors import SettingsError
+from dptext_spark.lexicon.characters import look_up_form
 from dptext_spark.runtime.display import settings_line
 from dptext_spark.runtime.record import Json
+from dptext_spark.runtime.validation import problems_of, valid
 from dptext_spark.text.identifiers.imported import check_paths
 from dptext_spark.text.identifiers.types import Identifiers
 from dptext_spark.text.names.search import NameSearch
 
-STOP_WORDS = ("keep", "draw")
-OOV = ("mask", "draw", "keep")
-NUMBERS = ("random", "mask", "keep")
-CASES = ("carry", "lower")
-GAPS = ("keep", "normalise")
-CHOICES = {
-    **{"stop_words": STOP_WORDS, "oov": OOV, "numbers": NUMBERS, "case": CASES},
-    **{"gaps": GAPS, "tokenizer": tuple(TOKENIZERS)},
-}
+Oov = Literal["mask", "draw", "keep"]
+Numbers = Literal["random", "mask", "keep"]
+Case = Literal["carry", "lower"]
+OOV, NUMBERS, CASES = (get_args(names) for names in (Oov, Numbers, Case))
+StopWords = Annotated[
+    tuple[Annotated[str, Field(pattern=r"[^\s\x1c-\x1f]")], ...] | None,
+    valid(
+        "null (the packaged list), a list of words in valid Unicode, none of them empty, or in settings the path of a text file"
+    ),
+]
 OOV_MASK = "[OOV]"
 NUMBER_MASK = "[NUM]"
 BEYOND_MASK = "[BGT]"  # in the place of words that are beyond those a budget draws
@@ -67,10 +70,10 @@ class Policy:
     """
 
     stop_words: Literal["keep", "draw"] = "keep"
-    stop_word_list: tuple[str, ...] | None = None
-    oov: Literal["mask", "draw", "keep"] = "mask"
-    numbers: Literal["random", "mask", "keep"] = "random"
-    case: Literal["carry", "lower"] = "carry"
+    stop_word_list: StopWords = None
+    oov: Oov = "mask"
+    numbers: Numbers = "random"
+    case: Case = "carry"
     gaps: Literal["keep", "normalise"] = "keep"
     tokenizer: Literal["words", "whitespace"] = "words"
     identifiers: Identifiers = field(default_factory=Identifiers)
@@ -83,32 +86,20 @@ class Policy:
         Raises:
             SettingsError: values are not valid; a line for each.
         """
-        found = [
-            str(unknown(f"policy.{name}", getattr(self, name), choices))
-            for name, choices in CHOICES.items()
-            if getattr(self, name) not in choices
-        ]
-        words = self.stop_word_list
-        if words is not None and (
-            not isinstance(words, list | tuple)
-            or not all(isinstance(word, str) and word.strip() for word in words)
-        ):
-            found.append("policy.stop_word_list: a list of words is needed, none of them empty.")
-        elif any(re.search("[\ud800-\udfff]", word) for word in words or ()):
-            found.append("policy.stop_word_list: a word in it is no valid Unicode.")
+        if isinstance(self.stop_word_list, list):
+            object.__setattr__(self, "stop_word_list", tuple(self.stop_word_list))
+        problems = []
         for name, kind in (("identifiers", Identifiers), ("names", NameSearch)):
             try:
                 object.__setattr__(self, name, kind.of(getattr(self, name)))
             except SettingsError as error:
-                found.append(str(error))
+                problems.append(str(error))
         try:
             object.__setattr__(self, "providers", check_paths(self.providers))
         except SettingsError as error:
-            found.append(str(error))
-        if found:
-            raise SettingsError("\n".join(found))
-        if words is not None:
-            object.__setattr__(self, "stop_word_list", tuple(words))
+            problems.append(str(error))
+        if problems := [*problems_of(self, "policy", but=("identifiers", "names", "providers")), *problems]:
+            raise SettingsError("\n".join(problems))
 
     def __repr__(self) -> str:
         """Return what is not as by default; of a list of words, its length."""

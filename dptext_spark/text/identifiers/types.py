@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any, Literal
+from typing import Literal, get_args
 
-from dptext_spark.errors import SettingsError, did_you_mean, unknown
+from dptext_spark.errors import SettingsError, did_you_mean
 from dptext_spark.runtime.display import settings_line
 from dptext_spark.runtime.record import Json
+from dptext_spark.runtime.validation import problems_of, shown
 
-MASK, FAKE, KEEP = ACTIONS = ("mask", "fake", "keep")
 NONE = "none"
 FIELD = "policy.identifiers"
 Action = Literal["mask", "fake", "keep"]
+MASK, FAKE, KEEP = ACTIONS = get_args(Action)
 IN_LANGUAGES = "languages"  # the one setting that is no type
 # Whose months are known by name, by their codes of ISO 639-1; English ones are always looked for.
-LANGUAGES = (
+Language = Literal[
     "ar", "bg", "cs", "da", "de", "el", "es", "fi", "fr", "hu", "it", "nb", "nl", "pl", "pt", "ro", "ru", "sv", "tr", "uk",
-)  # fmt: skip
+]  # fmt: skip
+LANGUAGES: tuple[Language, ...] = get_args(Language)
 
 
 @dataclass(frozen=True)
@@ -48,10 +50,10 @@ class Identifiers:
     iban: Action = "mask"
     card: Action = "mask"
     ip: Action = "mask"
-    date: Action = "keep"
+    date: Literal["mask", "keep"] = "keep"
     digits: Action = "mask"
     username: Action = "mask"
-    languages: tuple[str, ...] = ()
+    languages: tuple[Language, ...] = ()
 
     def __post_init__(self) -> None:
         """Check every action.
@@ -59,25 +61,17 @@ class Identifiers:
         Raises:
             SettingsError: values are not valid; a line for each.
         """
-        found = []
-        for name in TYPES:
-            valid = (MASK, KEEP) if name == "date" else ACTIONS
-            if getattr(self, name) not in valid:
-                found.append(str(unknown(f"{FIELD}.{name}", getattr(self, name), valid)))
-        languages, field = self.languages, f"{FIELD}.{IN_LANGUAGES}"
-        if not isinstance(languages, list | tuple) or not all(isinstance(one, str) for one in languages):
-            found.append(
-                f"{field}: {_shown(languages)} given; valid: a list of {', '.join(LANGUAGES)}. English is always known."
+        if isinstance(self.languages, list):
+            object.__setattr__(self, IN_LANGUAGES, tuple(self.languages))
+        problems = [*problems_of(self, FIELD)]
+        if not problems and self.languages and self.date == KEEP:
+            problems.append(
+                f"{FIELD}.{IN_LANGUAGES}: {shown(list(self.languages))} given, but dates are not looked for; valid: with "
+                f"{FIELD}.date: mask."
             )
-        else:
-            found += [str(unknown(field, one, LANGUAGES)) for one in languages if one not in LANGUAGES]
-            if languages and self.date == KEEP:
-                found.append(
-                    f"{field}: {_shown(list(languages))} given, but dates are not looked for; valid: with {FIELD}.date: mask."
-                )
-        if found:
-            raise SettingsError("\n".join(found))
-        object.__setattr__(self, IN_LANGUAGES, tuple(sorted(set(languages))))
+        if problems:
+            raise SettingsError("\n".join(problems))
+        object.__setattr__(self, IN_LANGUAGES, tuple(sorted(set(self.languages))))
 
     def __repr__(self) -> str:
         """Return the types whose action is not that by default."""
@@ -96,7 +90,7 @@ class Identifiers:
             return NO_IDENTIFIERS
         if not isinstance(value, Mapping):
             raise SettingsError(
-                f"{FIELD}: {_shown(value)} given; valid: none, or a mapping of types ({', '.join(TYPES)}) to "
+                f"{FIELD}: {shown(value)} given; valid: none, or a mapping of types ({', '.join(TYPES)}) to "
                 f"{', '.join(ACTIONS)}."
             )
         names = (*TYPES, IN_LANGUAGES)
@@ -135,8 +129,3 @@ NO_IDENTIFIERS = Identifiers(**dict.fromkeys(TYPES, KEEP))  # type: ignore[arg-t
 def placeholder(name: str) -> str:
     """Return what stands for a masked identifier of a type."""
     return f"[{name.upper()}]"
-
-
-def _shown(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 80 else text[:77] + "..."

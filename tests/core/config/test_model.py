@@ -150,7 +150,7 @@ def test_an_unknown_name_is_refused_with_a_suggestion(
         ({"record_key": "BODY"}, "record_key: 'BODY' is a text column"),
         ({"mechanism": ["custext"]}, "mechanism: ['custext'] given; valid: a section"),
         ({"policy": {"stop_word_list": 5}}, "policy.stop_word_list: 5 given; valid: null"),
-        ({"policy": {"stop_word_list": [1]}}, "policy.stop_word_list: a list of words is needed"),
+        ({"policy": {"stop_word_list": [1]}}, "policy.stop_word_list: [1] given; valid: null"),
         ({"policy": {"stop_word_list": "/no/list"}}, "policy.stop_word_list: '/no/list' cannot be read"),
         ({"output": {}}, "output: neither of path and table given"),
         ({"output": {"path": "/data/in/"}}, "output.path: '/data/in/' is the input; valid: another place."),
@@ -159,7 +159,7 @@ def test_an_unknown_name_is_refused_with_a_suggestion(
         ({"output": {"path": "/data"}}, "overlap"),
         ({"output": {"path": "/b", "overwrite_raw": "yes"}}, "output.overwrite_raw: 'yes' given; valid: true or false."),
         ({"output": {"path": "/b", "other_columns": 5}}, "output.other_columns: 5 given; valid: keep, drop, or a list"),
-        ({"output": {"path": "/b", "other_columns": ["a", "A"]}}, "output.other_columns: ['a', 'A'] given; valid: names"),
+        ({"output": {"path": "/b", "other_columns": ["a", "A"]}}, "output.other_columns: ['a', 'A'] given; valid: keep, drop"),
         ({"output": {"path": "/b", "other_columns": ["body"]}}, "'body' is one of `columns`"),
         ({"output": {"path": "s3a://me:pass@bucket/x"}}, "output.path: holds a password"),
         ({"key": {"file": 5}}, "key.file: a value that is not shown given; valid: a text."),
@@ -359,7 +359,7 @@ class TestSensitiveWordsFromAFile:
         file = tmp_path / "sensitive.txt"
         file.write_bytes(content)
         message = refused(mechanism={"name": "santext", "sensitive": {"file": str(file)}})
-        wanted = "is no UTF-8 text" if b"\xff" in content else "a list of two words or more is needed"
+        wanted = "is no UTF-8 text" if b"\xff" in content else "a list of two words or more"
         assert message.startswith("mechanism.sensitive")
         assert wanted in message
         assert "secretword" not in message
