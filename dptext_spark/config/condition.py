@@ -17,8 +17,9 @@ from decimal import Context, Decimal
 from typing import Any
 
 from dptext_spark.config.locations import parts_of, spelled
-from dptext_spark.config.messages import LONGEST, problem, shown
+from dptext_spark.config.messages import LONGEST, problem
 from dptext_spark.errors import SettingsError, did_you_mean
+from dptext_spark.runtime.validation import shown
 
 Value = bool | int | float | str
 Condition = dict[str, Any]  # by column: a value, a list of values, or values by operator

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from dptext_spark.errors import SettingsError, did_you_mean
+from dptext_spark.runtime.validation import needed, place_of, shown
 
 MOST_BYTES = 1 << 19  # of a file
 MOST_VALUES = 10_000  # that stand in a file; longer lists of words have files of their own
@@ -54,18 +55,6 @@ def check_at_most(what: str, given: int, most: int) -> None:
         raise SettingsError(f"settings: {given:,} {what} given, or more; valid: at most {most:,}.")
 
 
-# What is needed, by pydantic's name of the error.
-_NEEDED = {
-    "bool_type": "true or false",
-    "dict_type": "a section (a mapping)",
-    "int_type": "an integer",
-    "model_attributes_type": "a section (a mapping)",
-    "model_type": "a section (a mapping)",
-    "string_too_short": "a text that is not empty",
-    "string_type": "a text",
-    "too_short": "a list that is not empty",
-    "tuple_type": "a list",
-}
 # What has no default: how it is given in the file, and on the command line.
 _EXAMPLES = {
     "input": ("input: {path: tickets, format: delta}", "input.path=tickets"),
@@ -93,11 +82,6 @@ def no_place(message: str) -> PydanticCustomError:
     return PydanticCustomError(_NO_PLACE, "{message}", {"message": message})
 
 
-def invalid(valid: str) -> PydanticCustomError:
-    """Return an error for a validator to raise; the field and what was given are added."""
-    return PydanticCustomError("invalid", "{valid}", {"valid": valid})
-
-
 def check_left(settings: Mapping[str, Any]) -> None:
     """Check that no setting is one of those that left.
 
@@ -118,12 +102,6 @@ def _has(settings: object, path: str) -> bool:
             return False
         settings = settings[name]
     return True
-
-
-def shown(value: object) -> str:
-    """Return a value as a message shows it, cut to 80 characters."""
-    text = repr(value)
-    return text if len(text) <= 80 else text[:77] + "..."
 
 
 def briefly(value: object) -> str:
@@ -164,40 +142,26 @@ def refusal(lines: Sequence[str], left: int = 0) -> SettingsError:
     )
 
 
-def _message(found: ErrorDetails, model: type[BaseModel]) -> str:
-    kind = found["type"]
-    context = found.get("ctx", {})
+def _message(problem: ErrorDetails, model: type[BaseModel]) -> str:
+    kind, context = problem["type"], problem.get("ctx", {})
     if kind in ("settings", _NO_PLACE):
         return str(context["message"])
-    path = [part for part in found["loc"] if not str(part).startswith(("literal[", "tuple[", "function-"))]
-    field = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")
+    field = place_of(problem).lstrip(".")
+    if field in IN_POLICY:
+        field = f"policy.{field}"
     field = field if len(field) <= LONGEST else f"{field[:LONGEST]}..."
-    if kind == "too_long":
-        return f"{field}: {context['actual_length']:,} given; valid: at most {context['max_length']:,}."
     if kind == "missing":
         return f"{field}: missing; it has no default.{example_of(field)}"
     if kind == "extra_forbidden":
-        names = _fields(model, [str(part) for part in path[:-1]])
-        return f"{field}: no such setting; valid here: {', '.join(names)}.{did_you_mean(path[-1], names)}"
-    given = "a value that is not shown" if _HIDDEN.search(field) else shown(found["input"])
-    if kind == "invalid":
-        return f"{field}: {given} given; valid: {context['valid']}."
-    if kind == "literal_error":
-        choices = re.findall(r"'([^']*)'", context["expected"])
-        return f"{field}: {given} given; valid: {', '.join(choices)}.{did_you_mean(found['input'], choices)}"
-    if kind == "greater_than_equal":
-        return f"{field}: {given} given; valid: an integer of {context['ge']} or more."
-    if field == "key.env" and kind == "string_pattern_mismatch":
-        return f"{field}: {given} given; valid: the name of an environment variable, never the key itself."
-    if field == "run.artifact_fingerprint" and kind == "string_pattern_mismatch":
-        return (
-            f"{field}: {given} given; valid: 64 hexadecimal digits, as `prepare` prints them, or with + and 64 more, which vouch "
-            "for its machine code."
-        )
-    if kind == "string_pattern_mismatch":
-        return f"{field}: {given} given; valid: 1 to 128 letters, digits, dots, dashes and underscores."
-    needed = _NEEDED.get(kind)
-    return f"{field}: {given} given; {f'valid: {needed}' if needed else found['msg']}."
+        *path, name = map(str, problem["loc"])
+        names = _fields(model, path)
+        return f"{field}: no such setting; valid here: {', '.join(names)}.{did_you_mean(name, names)}"
+    given = shown(problem["input"])
+    if _HIDDEN.search(field):
+        given = "a value that is not shown"
+    elif kind == "too_long":
+        given = f"{context['actual_length']:,}"
+    return f"{field}: {given} given; valid: {needed(problem)}"
 
 
 def example_of(field: str) -> str:
@@ -232,7 +196,7 @@ def _all_absent(names: Sequence[str]) -> str:
 def _fields(model: type[BaseModel], path: list[str]) -> list[str]:
     """Return the names that are valid in the section at `path`."""
     for part in path:
-        if part.isdigit():  # an entry of a list
+        if part not in model.model_fields:  # an entry of a list, or a form of it
             continue
         inner = model.model_fields[part].annotation
         sections = [kind for kind in (inner, *get_args(inner)) if isinstance(kind, type)]

@@ -32,7 +32,6 @@ from dptext_spark.config.sections import (
 from dptext_spark.config.values import (
     ALLOW_UNKNOWN,
     of_runs_apart,
-    parse_allow_unknown,
     parse_budget,
     parse_lists,
     parse_mechanism,
@@ -89,7 +88,7 @@ class ModelConfig(Section):
     # `mask` and `keep` of the policy.
     lists: Annotated[InstanceOf[ListSources], BeforeValidator(parse_lists)] = ListSources()
     # Of the policy's section, too: whether a run goes on where most words are unknown. It changes no draw.
-    allow_unknown: Annotated[bool, BeforeValidator(parse_allow_unknown)] = False
+    allow_unknown: bool = False
     run: Annotated[Run, BeforeValidator(parse_section)] = Run()
     key: Annotated[Key, BeforeValidator(parse_section)] = Key()
 

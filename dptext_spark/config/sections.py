@@ -16,28 +16,63 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from dptext_spark.config.condition import Condition, parse_condition
 from dptext_spark.config.locations import absolute, has_scheme, normal_path
-from dptext_spark.config.messages import MOST_COLUMNS, invalid, problem
+from dptext_spark.config.messages import MOST_COLUMNS, problem
 from dptext_spark.config.values import (
     check_one_place,
     parse_day,
-    parse_interval,
-    parse_limit,
     parse_options,
-    parse_other_columns,
-    parse_partitions,
-    parse_rows,
     parse_sources,
     parse_table,
     without_nul,
 )
 from dptext_spark.lexicon.lexicon import PACKAGED, PACKAGED_VERSION
+from dptext_spark.runtime.validation import invalid, valid
 
 STYLES = ("balanced", "strict", "papers")  # each a file of conf/; the first is the default
 LONGEST_SAID = 300  # characters of what a report says of purpose and people
 Name = Annotated[str, Field(min_length=1)]
+Positive = Annotated[int, Field(ge=1)]
 Place = Annotated[str, Field(min_length=1), AfterValidator(without_nul)]
 Folder = Annotated[Place, AfterValidator(absolute)]  # a relative path becomes absolute
 Table = Annotated[str, BeforeValidator(parse_table)]
+Variable = Annotated[
+    str,
+    Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,39}$"),
+    valid("the name of an environment variable, never the key itself"),
+]
+RunId = Annotated[
+    str,
+    Field(pattern=r"^[A-Za-z0-9._-]{1,128}$"),
+    valid("1 to 128 letters, digits, dots, dashes and underscores"),
+]
+Fingerprint = Annotated[
+    str,
+    Field(pattern=r"^[0-9a-f]{64}(\+[0-9a-f]{64})?$"),
+    valid(
+        "64 hexadecimal digits, as `prepare` prints them, or with + and 64 more, which vouch for its machine code"
+    ),
+]
+BatchRows = Annotated[Literal["auto"] | Positive, valid("auto, or an integer of 1 or more")]
+Partitions = Annotated[Literal["auto", "keep"] | Positive, valid("auto, keep, or an integer of 1 or more")]
+Interval = Annotated[
+    Annotated[str, Field(pattern=r"^[1-9][0-9]* (second|minute|hour|day)s?$")] | None,
+    valid("null, or an interval such as 10 seconds, 1 minute, 2 hours"),
+]
+Limit = Annotated[
+    Annotated[float, Field(gt=0, allow_inf_nan=False)] | None, valid("null, or a finite number above 0")
+]
+
+
+def _that_differ(columns: tuple[str, ...]) -> tuple[str, ...]:
+    if len({name.lower() for name in columns}) < len(columns):
+        raise ValueError(columns)
+    return columns
+
+
+OtherColumns = Annotated[
+    Literal["keep", "drop"] | Annotated[tuple[Name, ...], Field(strict=False), AfterValidator(_that_differ)],
+    valid("keep, drop, or a list of columns that differ"),
+]
 
 
 class Section(BaseModel):
@@ -101,7 +136,7 @@ class LexiconSource(Embedding):
     # Words that are never put out, of every lexicon: a UTF-8 file, one a line.
     exclude: Place | None = None
     # Of the packaged lexicon: this package's, and no other can be asked for.
-    version: Annotated[int, Field(ge=1)] | None = None
+    version: Positive | None = None
 
     @property
     def is_packaged(self) -> bool:
@@ -129,9 +164,7 @@ class Output(Section):
     path: Folder | None = None
     table: Table | None = None
     mode: Literal["error", "append", "overwrite"] = "error"
-    other_columns: Annotated[
-        Literal["keep", "drop"] | tuple[str, ...], BeforeValidator(parse_other_columns)
-    ] = "drop"  # the row key always goes along
+    other_columns: OtherColumns = "drop"  # the row key always goes along
     overwrite_raw: bool = False
     fresh_noise: Literal["refuse", "accept"] = "refuse"
     partition_by: Annotated[tuple[Name, ...], Field(strict=False, max_length=MOST_COLUMNS)] = ()
@@ -154,7 +187,7 @@ class Key(Section):
 
     file: Place | None = None
     # Too short for a key itself, so that none is given by mistake.
-    env: Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,39}$")] | None = None
+    env: Variable | None = None
     secret: Secret | None = None
     # Whether the key travels in the function's closure, or each worker reads the file or its own variable.
     deliver: Literal["closure", "executors"] = "closure"
@@ -184,13 +217,13 @@ class Key(Section):
 class Run(Section):
     """How the job runs."""
 
-    id: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,128}$")] | None = None
+    id: RunId | None = None
     artifact: Place | None = None
-    artifact_fingerprint: Annotated[str, Field(pattern=r"^[0-9a-f]{64}(\+[0-9a-f]{64})?$")] | None = None
+    artifact_fingerprint: Fingerprint | None = None
     ship: Literal["artifact", "path", "broadcast"] = "artifact"
     udf: Literal["auto", "arrow", "pandas"] = "auto"
-    batch_rows: Annotated[Literal["auto"] | int, BeforeValidator(parse_rows)] = "auto"
-    partitions: Annotated[Literal["auto", "keep"] | int, BeforeValidator(parse_partitions)] = "auto"
+    batch_rows: BatchRows = "auto"
+    partitions: Partitions = "auto"
     second_release: Literal["refuse", "accept"] = "refuse"
 
     @model_validator(mode="after")
@@ -262,11 +295,11 @@ class Approval(Section):
 class Stream(Section):
     """How an incremental or streaming run reads its source, and where it remembers what it has read."""
 
-    trigger: Annotated[str | None, BeforeValidator(parse_interval)] = None
+    trigger: Interval = None
     checkpoint: Folder | None = None
     changes: Literal["refuse", "ignore"] = "refuse"
     duplicates: Literal["refuse", "drop", "accept"] = "refuse"
-    max_files: Annotated[int, Field(ge=1)] | None = None
+    max_files: Positive | None = None
     starting_version: Annotated[int, Field(ge=0)] | None = None
 
 
@@ -278,7 +311,7 @@ class Ledger(Section):
 
     path: Folder | None = None
     table: Table | None = None
-    limit: Annotated[float | None, BeforeValidator(parse_limit)] = None
+    limit: Limit = None
     raise_limit: Name | None = None
     override: Name | None = None
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -13,13 +12,14 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from dptext_spark.config.locations import TABLE
-from dptext_spark.config.messages import LONGEST, MOST_SHOWN, example_of, invalid, no_place, problem, shown
+from dptext_spark.config.messages import LONGEST, MOST_SHOWN, example_of, no_place, problem
 from dptext_spark.config.requirements import FIGURES, Requirement, named_requirement
 from dptext_spark.errors import SettingsError, did_you_mean
 from dptext_spark.importance.budget import Budget
 from dptext_spark.importance.selection import Importance, Level
 from dptext_spark.mechanisms import MECHANISMS, Mechanism, mechanism_named
 from dptext_spark.mechanisms.parameters import parameters_of
+from dptext_spark.runtime.validation import invalid, shown
 from dptext_spark.text.names.search import FIELDS, REPLACING, ListSource, ListSources, replaces_nothing
 from dptext_spark.text.policy import Policy
 
@@ -87,14 +87,6 @@ def parse_policy(value: object) -> Policy:
     if isinstance(words, str):
         lines = _safely(lambda: read_lines("policy.stop_word_list", words))
         given["stop_word_list"] = tuple(line for line in lines if not line.startswith("#"))
-    elif isinstance(words, list):
-        given["stop_word_list"] = tuple(words)
-    elif words is not None:
-        raise problem(
-            f"policy.stop_word_list: {shown(words)} given; valid: null (the packaged list), a list, or the "
-            "path of "
-            "a text file."
-        )
     return _build("policy", Policy, given)
 
 
@@ -141,13 +133,6 @@ def of_runs_apart(values: object) -> object:
     held = {name: policy.pop(name) for name in ("mask", "keep") if name in policy}
     allowed = {name: policy.pop(name) for name in (ALLOW_UNKNOWN,) if name in policy}
     return {**values, "policy": policy, **({"lists": held} if held else {}), **allowed}
-
-
-def parse_allow_unknown(value: object) -> object:
-    """Check whether a run may go on where most words are unknown."""
-    if not isinstance(value, bool):
-        raise problem(f"policy.{ALLOW_UNKNOWN}: {shown(value)} given; valid: true or false.")
-    return value
 
 
 def parse_lists(value: object) -> ListSources:
@@ -280,29 +265,6 @@ def parse_table(value: object) -> object:
     return value
 
 
-def parse_rows(value: object) -> object:
-    """Check a batch size."""
-    if value == "auto" or (isinstance(value, int) and not isinstance(value, bool) and value >= 1):
-        return value
-    raise invalid("auto, or an integer of 1 or more")
-
-
-def parse_partitions(value: object) -> object:
-    """Check a number of partitions."""
-    if value in ("auto", "keep") or (isinstance(value, int) and not isinstance(value, bool) and value >= 1):
-        return value
-    raise invalid("auto, keep, or an integer of 1 or more")
-
-
-def parse_interval(value: object) -> object:
-    """Check how often a stream looks for new rows."""
-    if value is None or (
-        isinstance(value, str) and re.fullmatch(r"[1-9]\d* (second|minute|hour|day)s?", value)
-    ):
-        return value
-    raise invalid("null, or an interval such as 10 seconds, 1 minute, 2 hours")
-
-
 def parse_day(value: object) -> object:
     """Read a day."""
     if value is None or type(value) is date:
@@ -327,15 +289,6 @@ def parse_requirements(value: object) -> tuple[Requirement[str], ...]:
     )
 
 
-def parse_limit(value: object) -> object:
-    """Check a limit of ε."""
-    if value is None:
-        return value
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
-        raise invalid("null, or a finite number above 0")
-    return float(value)
-
-
 def parse_row_key(value: object) -> object:
     """Return the row key; None where the settings accept that there is none."""
     if isinstance(value, Mapping):
@@ -348,18 +301,6 @@ def parse_row_key(value: object) -> object:
             "cannot be audited later."
         )
     return value
-
-
-def parse_other_columns(value: object) -> object:
-    """Check which other columns go along."""
-    if isinstance(value, list | tuple) and all(isinstance(name, str) and name for name in value):
-        lowered = [name.lower() for name in value]
-        if len(set(lowered)) < len(lowered):
-            raise invalid("names that differ")
-        return tuple(value)
-    if value in ("keep", "drop"):
-        return value
-    raise invalid("keep, drop, or a list of columns")
 
 
 def parse_sources(value: object) -> object:
