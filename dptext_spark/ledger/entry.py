@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from itertools import compress
 from operator import attrgetter
-from typing import Any, NamedTuple, Protocol, TypeGuard, TypeVar
+from typing import Annotated, Any, NamedTuple, Protocol, TypeVar
+
+from pydantic import Field
 
 from dptext_spark.config.locations import inside, same_path
 from dptext_spark.errors import DataError
 from dptext_spark.mechanisms.privacy_loss.accountant import RecordBound
+from dptext_spark.runtime.validation import needed, problem_of, valid
 
 RESERVED, SPENT, VOID = "reserved", "spent", "void"
 ALL, CHANGED, ADDED = "all", "changed", "added"
@@ -20,6 +22,13 @@ METRIC = "metric_dp"
 LIMIT, BEGUN = "limit", "begun"  # rows that spend nothing
 TABLE = "table:"  # before the name of an input that has no place of its own
 _WEIGHT = {RESERVED: 0, VOID: 1, SPENT: 2}
+# Of 0 is a promise that can be made, and kept.
+Epsilon = Annotated[float, Field(ge=0, allow_inf_nan=False), valid("a finite number of 0 or more")]
+Delta = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False), valid("a number from 0 to 1")]
+Limit = Annotated[float, Field(gt=0, allow_inf_nan=False), valid("a finite number above 0")]
+Text = Annotated[str, Field(min_length=1)]
+Status = Annotated[str, Field(pattern=f"^({'|'.join(_WEIGHT)})$"), valid(", ".join((*_WEIGHT, LIMIT, BEGUN)))]
+Drawn = Annotated[str, Field(pattern=f"^({ALL}|{CHANGED}|{ADDED})$"), valid(f"{ALL}, {CHANGED}, {ADDED}")]
 
 
 @dataclass(frozen=True)
@@ -51,33 +60,33 @@ class Entry:
         record_delta: up to which probability.
     """
 
-    entry: str
-    attempt: str
+    entry: Text
+    attempt: Text
     at: datetime
     run_id: str
-    input: str
+    input: Text
     input_id: str | None
-    input_version: str
-    column: str
+    input_version: Text
+    column: Text
     record_key: str
-    unit: str
-    consistency: str
+    unit: Text
+    consistency: Text
     mechanism: str
-    kind: str
+    kind: Text
     metric: str | None
-    epsilon: float
-    delta: float
+    epsilon: Epsilon
+    delta: Delta
     holds: bool
-    records: str
-    release: str
-    status: str
+    records: Drawn
+    release: Text
+    status: Status
     why: str | None
-    limit: float | None
+    limit: Limit | None
     override: str | None
-    output: str
+    output: Text
     record_words: int | None = None
-    record_epsilon: float | None = None
-    record_delta: float | None = None
+    record_epsilon: Epsilon | None = None
+    record_delta: Delta | None = None
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> Entry:
@@ -86,11 +95,7 @@ class Entry:
         Raises:
             DataError: it is damaged: what counts in it is missing, or has a value that is not valid.
         """
-        for name, sound, valid in _SOUND:
-            if not sound(row.get(name)):
-                raise damaged(row["run_id"], row["entry"], f"{name} is {row.get(name)!r}; valid: {valid}")
-        held: dict[str, Any] = {field.name: row.get(field.name) for field in fields(cls)}
-        return cls(**held)
+        return cls(**_sound(cls, row))
 
     def costing(self, bound: RecordBound) -> Entry:
         """Return it with what one release of its longest record was found to cost."""
@@ -123,14 +128,14 @@ class Decision:
         output: where the run writes.
     """
 
-    entry: str
+    entry: Text
     attempt: str
     at: datetime
     run_id: str
-    input: str
+    input: Text
     input_id: str | None
-    status: str
-    limit: float | None
+    status: Annotated[str, Field(pattern=f"^({LIMIT}|{BEGUN})$"), valid(f"{LIMIT}, {BEGUN}")]
+    limit: Limit | None
     why: str | None
     output: str
 
@@ -141,15 +146,10 @@ class Decision:
         Raises:
             DataError: it is damaged.
         """
-        if not isinstance(row["at"], datetime) or not row["input"]:
-            raise damaged(
-                row["run_id"], row["entry"], "it does not say when it was written, or of which input it is"
-            )
-        if row["status"] == LIMIT and not _is_limit(row["limit"]):
-            raise damaged(
-                row["run_id"], row["entry"], f"limit is {row['limit']!r}; valid: a finite number above 0"
-            )
-        return cls(**{field.name: row[field.name] for field in fields(cls)})
+        decision = cls(**_sound(cls, row))
+        if decision.status == LIMIT and decision.limit is None:
+            raise damaged(decision.run_id, decision.entry, "limit is None; valid: a finite number above 0.")
+        return decision
 
 
 class Book(NamedTuple):
@@ -180,7 +180,7 @@ class Book(NamedTuple):
         decides = [status in (LIMIT, BEGUN) for status in columns["status"]]
         spends = [not one for one in decides]
         held = {field.name: list(compress(columns[field.name], spends)) for field in fields(Entry)}
-        if not all(sound(value) for name, sound, _ in _SOUND for value in set(held[name])):
+        if any(problem_of(Entry, name, value) for name, values in held.items() for value in set(values)):
             for row in _rows(held):
                 Entry.of(row)  # says which row it is
         kept = {field.name: list(compress(columns[field.name], decides)) for field in fields(Decision)}
@@ -195,6 +195,19 @@ class Book(NamedTuple):
         return Book(self.version, entries, [one for one in here if isinstance(one, Decision)])
 
 
+def _sound(kind: type[Entry | Decision], row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a row; one that it lacks is NULL.
+
+    Raises:
+        DataError: one has a value that is not valid.
+    """
+    values = {field.name: row.get(field.name) for field in fields(kind)}
+    for name, value in values.items():
+        if problem := problem_of(kind, name, value):
+            raise damaged(row["run_id"], row["entry"], f"{name} is {value!r}; valid: {needed(problem)}")
+    return values
+
+
 def _rows(columns: Mapping[str, Sequence[Any]]) -> Iterator[dict[str, Any]]:
     return (dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True))
 
@@ -202,7 +215,7 @@ def _rows(columns: Mapping[str, Sequence[Any]]) -> Iterator[dict[str, Any]]:
 def damaged(run_id: object, entry: object, why: str) -> DataError:
     """Return the error for a row that cannot be counted."""
     return DataError(
-        f"ledger: the row of run {run_id!r} ({entry!r}) is damaged: {why}. Nothing is counted while it stands; "
+        f"ledger: the row of run {run_id!r} ({entry!r}) is damaged: {why} Nothing is counted while it stands; "
         "restore the ledger's table, or begin another one by ledger.path and ledger.override."
     )
 
@@ -255,43 +268,6 @@ def of_input(rows: Iterable[Row], place: str, input_id: str | None) -> list[Row]
         fresh = {one for one in open_pairs - known if any(_same(one, other) for other in fresh)}
         known |= fresh
     return [row for row in rows if (row.input, row.input_id) in known]
-
-
-def _is_number(value: object) -> TypeGuard[float]:
-    return isinstance(value, float | int) and not isinstance(value, bool) and not math.isnan(value)
-
-
-def _is_limit(value: object) -> bool:
-    return _is_number(value) and 0 < value < math.inf
-
-
-def _text(value: object) -> bool:
-    return isinstance(value, str) and bool(value)
-
-
-# What must hold of a field that decides what an entry counts: its name, whether a value is sound, and what is valid. ε of 0 is a
-# promise that can be made, and kept.
-_SOUND: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
-    ("epsilon", lambda value: _is_number(value) and 0 <= value < math.inf, "a finite number of 0 or more"),
-    ("delta", lambda value: _is_number(value) and 0 <= value <= 1, "a number from 0 to 1"),
-    (
-        "record_epsilon",
-        lambda value: value is None or (_is_number(value) and 0 <= value < math.inf),
-        "NULL, or a finite number of 0 or more",
-    ),
-    (
-        "record_delta",
-        lambda value: value is None or (_is_number(value) and 0 <= value <= 1),
-        "NULL, or a number from 0 to 1",
-    ),
-    ("limit", lambda value: value is None or _is_limit(value), "NULL, or a finite number above 0"),
-    ("status", lambda value: value in _WEIGHT, ", ".join((*_WEIGHT, LIMIT, BEGUN))),
-    ("records", lambda value: value in (ALL, CHANGED, ADDED), ", ".join((ALL, CHANGED, ADDED))),
-    ("holds", lambda value: isinstance(value, bool), "true or false"),
-    ("at", lambda value: isinstance(value, datetime), "a time"),
-    *((name, _text, "a text") for name in ("entry", "attempt", "input", "input_version", "column", "unit", "consistency")),
-    *((name, _text, "a text") for name in ("kind", "release", "output")),
-)  # fmt: skip
 
 
 def _same(one: tuple[str, str | None], other: tuple[str, str | None]) -> bool:
