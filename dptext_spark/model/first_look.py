@@ -24,6 +24,7 @@ import pyarrow.compute as pc
 from dptext_spark.config.locations import parts_of, spelled
 from dptext_spark.errors import DataError, SettingsError, did_you_mean, key_twice
 from dptext_spark.model.privatizer import Privatizer
+from dptext_spark.model.tables.schema import Parts, beside_texts, of_arrow, resolve_all, texts_of
 from dptext_spark.model.tables.table_files import TableSample
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.text.engine import OF_IDENTIFIERS
@@ -73,9 +74,6 @@ def draw_rows(model: Privatizer, columns: Mapping[str, pa.Array]) -> dict[str, p
     return found
 
 
-Parts = tuple[str, ...]
-
-
 def is_string(kind: pa.DataType) -> bool:
     """Whether a type is that of texts."""
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
@@ -83,19 +81,7 @@ def is_string(kind: pa.DataType) -> bool:
 
 def paths_in(schema: pa.Schema) -> dict[str, Parts]:
     """Return every text that a path leads to, nested or not: its one spelling, and the names on the way."""
-    found = (parts for one in schema for parts in _below((one.name,), one.type, False))
-    return {spelled(parts): parts for parts in found}
-
-
-def _below(at: Parts, kind: pa.DataType, over: bool) -> Iterator[Parts]:
-    """Yield the ways from a value to its texts; `over` says that a list or map is behind."""
-    if is_string(kind):
-        yield at
-    elif pa.types.is_struct(kind):
-        for one in kind:
-            yield from _below((*at, one.name), one.type, over)
-    elif _holds_several(kind) and not over:
-        yield from _below(at, _element(kind), True)
+    return {path.name: path.parts for path in texts_of(of_arrow(schema))}
 
 
 def text_at(rows: pa.Table, parts: Parts) -> pa.ChunkedArray:
@@ -143,29 +129,6 @@ def _repeats(value: object, kind: pa.DataType, parts: Parts) -> bool:
     if is_map and len({repr(key) for key, _ in value}) < len(value):
         return True
     return any(_repeats(inner[1] if is_map else inner, _element(kind), parts) for inner in value)
-
-
-def beside(schema: pa.Schema, texts: Sequence[Parts]) -> tuple[str, ...]:
-    """Return the fields that lie beside some texts inside their columns, spelled; the keys of a map are none."""
-    roots = dict.fromkeys(parts[0] for parts in texts)
-    return tuple(spelled(one) for root in roots for one in _beside((root,), schema.field(root).type, texts))
-
-
-def _beside(at: Parts, kind: pa.DataType, texts: Sequence[Parts]) -> Iterator[Parts]:
-    if _holds_several(kind):
-        yield from _beside(at, _element(kind), texts)
-    elif pa.types.is_struct(kind):
-        for one in kind:
-            way = (*at, one.name)
-            if any(parts[: len(way)] == way for parts in texts):
-                yield from _beside(way, one.type, texts)
-            else:
-                yield way
-
-
-def _holds_several(kind: pa.DataType) -> bool:
-    kinds = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list, pa.types.is_map)
-    return any(one(kind) for one in kinds)
 
 
 def _element(kind: pa.DataType) -> pa.DataType:
@@ -292,7 +255,8 @@ def columns_of(sample: TableSample, named: Sequence[str] = ()) -> Columns:
     shared = tuple(n for n in keys if 1 < distinct[n] < table.num_rows and _says_key(n))
     key = next((name for name in unique if _says_key(name) or _holds_codes(table[name])), None)
     others = tuple(name for name in rest if name not in nested and name != key)
-    others += beside(table.schema, ways)
+    schema = of_arrow(table.schema)
+    others += tuple(map(spelled, beside_texts(schema, resolve_all(schema, texts, exact=True))[0]))
     return Columns(texts, tuple(unique), shared, nested, others, key)
 
 

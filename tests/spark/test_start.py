@@ -21,8 +21,9 @@ from dptext_spark.config.locations import spelled
 from dptext_spark.config.sections import STYLES
 from dptext_spark.config.styles import TableSettings, settings_file
 from dptext_spark.errors import DataError, SettingsError
-from dptext_spark.model.first_look import beside, columns_of, paths_in, text_at
+from dptext_spark.model.first_look import columns_of, paths_in, text_at
 from dptext_spark.model.tables import table_files
+from dptext_spark.model.tables.schema import beside_texts, of_arrow, resolve_all
 from dptext_spark.model.tables.table_files import SAMPLE_ROWS, AsText
 from dptext_spark.spark.table_sample import place_of, read_sample
 from dptext_spark.spark.tables.tables import Target
@@ -480,7 +481,9 @@ def test_nested_texts_are_named_as_a_run_takes_them() -> None:
     assert text_at(NESTED, found["said.text"]).to_pylist() == [f"{BODIES[0]}\n", None, None, None]
     assert text_at(NESTED, found["said.by"]).to_pylist() == ["x\ny", None, None, None]
     assert text_at(NESTED, found["marks"]).to_pylist() == [BODIES[1], None, None, None]
-    assert beside(NESTED.schema, [("meta", "a.b"), ("said", "text"), ("marks",)]) == ("meta.at", "said.by")
+    schema = of_arrow(NESTED.schema)
+    paths = resolve_all(schema, ["meta.`a.b`", "said.text", "marks"], exact=True)
+    assert beside_texts(schema, paths)[0] == [("meta", "at"), ("said", "by")]
 
 
 def test_nested_texts_are_shown_and_written(

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-LOG = "_delta_log"
 SEAL = "dptext_bound"  # in the commit of a run: what binds it to its run id
 ATTEMPT = "dptext_attempt"  # in the commit of a run: which process made it
 CREATED = "dptext_created"  # a property of a table that was made empty for a run to write into: that run

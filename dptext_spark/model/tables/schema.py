@@ -16,13 +16,6 @@ from dptext_spark.errors import DataError
 
 Parts = tuple[str, ...]
 DECLARED = "__CHAR_VARCHAR_TYPE_STRING"  # of Spark's metadata: how a column of bounded text was declared
-# Spark's names: in the JSON of a schema, and as its messages have them.
-_SPELLED = {
-    "byte": "tinyint",
-    "short": "smallint",
-    "integer": "int",
-    "long": "bigint",
-}
 
 
 @dataclass(frozen=True)
