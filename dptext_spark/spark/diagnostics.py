@@ -25,8 +25,8 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import functions
 
-from dptext_spark.config.keys import read_key
 from dptext_spark.config.model import RunConfig
+from dptext_spark.config.sections import read_key
 from dptext_spark.doctor import (
     CheckResult,
     ProcessFacts,

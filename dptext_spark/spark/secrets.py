@@ -8,8 +8,7 @@ from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from dptext_spark.config.keys import drop_variable, taken
-from dptext_spark.config.sections import Key, Secret
+from dptext_spark.config.sections import Key, Secret, drop_variable, taken
 from dptext_spark.errors import SettingsError
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.randomness.key_sources import decoded

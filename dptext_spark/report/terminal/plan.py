@@ -15,10 +15,9 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
 from dptext_spark.config.file import dumped
-from dptext_spark.config.keys import read_key
 from dptext_spark.config.model import TRIGGER, RunConfig
 from dptext_spark.config.requirements import MEANING
-from dptext_spark.config.sections import ledger_on_disk
+from dptext_spark.config.sections import ledger_on_disk, read_key
 from dptext_spark.disclosure.disclosure import disclosure
 from dptext_spark.disclosure.facts import RunFacts
 from dptext_spark.disclosure.statement import check_measurable, not_audited

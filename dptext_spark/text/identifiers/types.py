@@ -14,7 +14,7 @@ from dptext_spark.runtime.validation import problems_of, shown
 NONE = "none"
 FIELD = "policy.identifiers"
 Action = Literal["mask", "fake", "keep"]
-MASK, FAKE, KEEP = ACTIONS = get_args(Action)
+MASK, FAKE, KEEP = ACTIONS = ("mask", "fake", "keep")
 IN_LANGUAGES = "languages"  # the one setting that is no type
 # Whose months are known by name, by their codes of ISO 639-1; English ones are always looked for.
 Language = Literal[

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from dptext_spark.config.keys import read_key, refuse_given, taken
 from dptext_spark.config.load import parse_model_config
-from dptext_spark.config.sections import Key, Secret
+from dptext_spark.config.sections import Key, Secret, read_key, refuse_given, taken
 from dptext_spark.errors import SettingsError
 from dptext_spark.randomness.draws import RunKey
 
