@@ -10,6 +10,7 @@ from functools import cache
 from typing import Annotated, Any, ClassVar, TypeAlias, TypeVar, get_type_hints
 
 from pydantic import BeforeValidator, TypeAdapter, ValidationError
+from pydantic_core import ErrorDetails
 
 from dptext_spark.errors import DataError
 from dptext_spark.runtime.validation import needed, place_of
@@ -36,7 +37,8 @@ class Record:
 
     def as_dict(self) -> dict[str, Json]:
         """Return the fields, JSON-able."""
-        unbounded = _unbounded(type(self))
+        kind: Any = type(self)  # mypy takes no class for hashable
+        unbounded = _unbounded(kind)
         values = ((entry, getattr(self, entry.name)) for entry in fields(self))
         return {
             entry.name: None if entry.name in unbounded and value == math.inf else _written(value)
@@ -55,28 +57,30 @@ class Record:
         Raises:
             DataError: names each field that is not valid and its type, never the value.
         """
+        kind: Any = cls
         try:
-            record: R = _reader(cls).validate_json(json.dumps(values), strict=True)
+            record: R = _reader(kind).validate_json(json.dumps(values), strict=True)
         except ValidationError as error:
-            raise DataError(
-                "\n".join(
-                    f"{place_of(problem, where or cls.__name__)}: "
-                    + (
-                        "missing."
-                        if problem["type"] == "missing"
-                        else f"{type(problem['input']).__name__} given; valid: {needed(problem)}"
-                    )
-                    for problem in error.errors(include_url=False)
-                )
-            ) from None
+            lines = (_refusal(problem, where or cls.__name__) for problem in error.errors(include_url=False))
+            raise DataError("\n".join(lines)) from None
         return record
 
 
-_reader = cache(TypeAdapter)
+def _refusal(problem: ErrorDetails, where: str) -> str:
+    """Return what is wrong with a stored value, which may be private and is not shown."""
+    place = place_of(problem, where)
+    if problem["type"] == "missing":
+        return f"{place}: missing."
+    return f"{place}: {type(problem['input']).__name__} given; valid: {needed(problem)}"
 
 
 @cache
-def _unbounded(kind: type[Record]) -> frozenset[str]:
+def _reader(kind: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)
+
+
+@cache
+def _unbounded(kind: Any) -> frozenset[str]:
     """Return the fields of a record that may be infinite."""
     hints = get_type_hints(kind, include_extras=True).items()
     return frozenset(name for name, hint in hints if hint in (Unbounded, Unbounded | None))

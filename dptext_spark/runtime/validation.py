@@ -86,17 +86,18 @@ def problems_of(value: Any, section: str, but: Collection[str] = ()) -> Iterator
         section: of the settings, which holds its fields.
         but: fields that are checked elsewhere.
     """
-    for name in _adapters(type(value)):
+    kind: Any = type(value)
+    for name in _adapters(kind):
         if name in but:
             continue
-        if problem := problem_of(type(value), name, getattr(value, name)):
-            given = problem["input"]
-            hidden = isinstance(given, list | tuple) and any(isinstance(entry, str) for entry in given)
+        if problem := problem_of(kind, name, getattr(value, name)):
+            given = [*problem["input"]] if isinstance(problem["input"], tuple) else problem["input"]
+            hidden = isinstance(given, list) and any(isinstance(entry, str) for entry in given)
             said = f"a list of {len(given):,}" if hidden else shown(given)
             yield f"{place_of(problem, f'{section}.{name}')}: {said} given; valid: {needed(problem)}"
 
 
-def problem_of(kind: type, name: str, value: object) -> ErrorDetails | None:
+def problem_of(kind: Any, name: str, value: object) -> ErrorDetails | None:
     """Check a value for a field of a dataclass, and return what is wrong with it; None where it is valid."""
     try:
         _adapters(kind)[name].validate_python(value, strict=True)
@@ -106,9 +107,9 @@ def problem_of(kind: type, name: str, value: object) -> ErrorDetails | None:
 
 
 @cache
-def _adapters(kind: type) -> dict[str, TypeAdapter[Any]]:
+def _adapters(kind: Any) -> dict[str, TypeAdapter[Any]]:
     """Return what each field of a dataclass is checked by."""
-    types = {entry.name: entry.metadata.get(TYPE) for entry in fields(kind)}
+    types: dict[str, Any] = {entry.name: entry.metadata.get(TYPE) for entry in fields(kind)}
     if None in types.values():
         hints = get_type_hints(kind, include_extras=True)
         types = {name: hints[name] if hint is None else hint for name, hint in types.items()}
