@@ -15,30 +15,10 @@ from dptext_spark.errors import SettingsError
 
 # The reader's options whose values are shown: how files are written. Any other may hold a secret, whatever its name.
 HARMLESS_OPTIONS = (
-    *(
-        "header",
-        "sep",
-        "delimiter",
-        "quote",
-        "escape",
-        "comment",
-        "linesep",
-        "encoding",
-        "charset",
-        "locale",
-        "multiline",
-        "mode",
-    ),
-    *(
-        "dateformat",
-        "timestampformat",
-        "ignoreleadingwhitespace",
-        "ignoretrailingwhitespace",
-        "enforceschema",
-        "wholetext",
-    ),
-    *("mergeschema", "recursivefilelookup", "maxcolumns", "maxcharspercolumn"),
-)
+    "header", "sep", "delimiter", "quote", "escape", "comment", "linesep", "encoding", "charset", "locale", "multiline",
+    "mode", "dateformat", "timestampformat", "ignoreleadingwhitespace", "ignoretrailingwhitespace", "enforceschema",
+    "wholetext", "mergeschema", "recursivefilelookup", "maxcolumns", "maxcharspercolumn",
+)  # fmt: skip
 LONGEST_OPTION = 40  # characters of a harmless value
 _TAG = "tag:yaml.org,2002:"
 _CORE = {

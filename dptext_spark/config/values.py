@@ -94,17 +94,14 @@ def parse_selection(value: object) -> Importance | None:
     """Build the selection of words by importance; None where all words are drawn."""
     if value is None or isinstance(value, Importance):
         return value
-    given = _mapping("importance", value)
+    given = {
+        name: tuple(part) if isinstance(part, list) else part
+        for name, part in _mapping("importance", value).items()
+        if part is not None or name not in ("levels", "weights")
+    }
     if isinstance(given.get("weights"), str):
         given["weights"] = (given["weights"],)
-    for name in ("levels", "weights"):
-        if given.get(name) is None:
-            given.pop(name, None)
-        elif not isinstance(given[name], list | tuple):
-            raise problem(f"importance.{name}: {shown(given[name])} given; valid: a list.")
-        else:
-            given[name] = tuple(given[name])
-    if "levels" in given:
+    if isinstance(given.get("levels"), tuple):
         given["levels"] = tuple(_level(number, level) for number, level in enumerate(given["levels"]))
     return _build("importance", Importance, given)
 

@@ -180,10 +180,7 @@ class Lexicon:
             >>> lexicon.with_prior(None).prior.pairs is None
             True
         """
-        found = replace(self, _prior=prior, checked=True)
-        if "fingerprint" in self.__dict__:
-            found.__dict__["fingerprint"] = self.fingerprint
-        return found
+        return self._with(_prior=prior)
 
     def without(self, words: Iterable[str]) -> Lexicon:
         """Return the lexicon without some words, in any case; they are neither inputs nor outputs of it.
@@ -212,10 +209,14 @@ class Lexicon:
 
     def drawing(self, drawn: Bools) -> Lexicon:
         """Return the same lexicon for a policy that draws some of its words only, bool[V]; see :attr:`drawn_prior`."""
-        found = replace(self, _drawn=drawn, checked=True)
+        return self._with(_drawn=drawn)
+
+    def _with(self, **changes: Any) -> Lexicon:
+        """Return the same words, with what is no part of the fingerprint changed."""
+        other = replace(self, **changes, checked=True)
         if "fingerprint" in self.__dict__:
-            found.__dict__["fingerprint"] = self.fingerprint
-        return found
+            other.__dict__["fingerprint"] = self.fingerprint
+        return other
 
     @property
     def drawn_prior(self) -> F64:

@@ -19,7 +19,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -40,7 +40,7 @@ from dptext_spark.mechanisms.summary import Summary
 from dptext_spark.model.certificate import Certificate
 from dptext_spark.model.privatizer import Consistency, Privatizer, fingerprint_of, providers_of
 from dptext_spark.runtime.paths import PRIVATE, write_atomically
-from dptext_spark.runtime.record import Json
+from dptext_spark.runtime.record import Json, Record
 from dptext_spark.text.identifiers.imported import ImportedProvider, require_named
 from dptext_spark.text.policy import Policy
 from dptext_spark.text.word_table import WordTable
@@ -53,7 +53,7 @@ Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
-class SamplerRecord:
+class SamplerRecord(Record):
     """What a manifest says of a sampler.
 
     Attributes:
@@ -62,6 +62,8 @@ class SamplerRecord:
         summary: figures of its law.
         before: of the law before a remap, whose class `sampler` names; None where outputs are released as they are drawn.
     """
+
+    sparse: ClassVar[bool] = True
 
     sampler: str
     guarantee: Guarantee
@@ -101,15 +103,6 @@ class SamplerRecord:
                 f"artifact: a sampler of type {name} cannot be stored; valid: {', '.join(_samplers())}."
             )
         return cls(name, sampler.guarantee, sampler.summary)
-
-    def as_dict(self) -> dict[str, Json]:
-        """Return it as a manifest holds it."""
-        return {
-            "sampler": self.sampler,
-            "guarantee": self.guarantee.as_dict(),
-            "summary": self.summary.as_dict(),
-            **({} if self.before is None else {"before": self.before.as_dict()}),
-        }
 
 
 @dataclass(frozen=True)
@@ -169,7 +162,7 @@ class BudgetRecord:
 
 
 @dataclass(frozen=True)
-class PriorRecord:
+class PriorRecord(Record):
     """What a manifest says of the public prior.
 
     Its arrays lie beside the model's. They are no part of the model's fingerprint: where draws depend on the prior, the sampler's
@@ -178,39 +171,24 @@ class PriorRecord:
     Attributes:
         name: what figures say that they used.
         digest: sha256 of its numbers, hex.
-        has_pairs: whether it knows which word follows which.
+        pairs: whether it knows which word follows which.
         others: the words of contexts beyond the lexicon's.
     """
 
     name: str
     digest: str
-    has_pairs: bool
+    pairs: bool
     others: tuple[str, ...]
-
-    @classmethod
-    def of(cls, written: Mapping[str, Any]) -> PriorRecord:
-        """Read it back from a manifest."""
-        others = tuple(map(str, written["others"]))
-        return cls(str(written["name"]), str(written["digest"]), bool(written["pairs"]), others)
 
     @classmethod
     def of_prior(cls, prior: Prior) -> PriorRecord:
         """Describe a prior."""
         return cls(prior.name, prior.digest, prior.pairs is not None, prior.others)
 
-    def as_dict(self) -> dict[str, Json]:
-        """Return it as a manifest holds it."""
-        return {
-            "name": self.name,
-            "digest": self.digest,
-            "pairs": self.has_pairs,
-            "others": list(self.others),
-        }
-
     @property
     def arrays(self) -> tuple[str, ...]:
         """The names of its arrays, as its files have them."""
-        names = ("words", *(one.name for one in fields(PairModel))) if self.has_pairs else ("words",)
+        names = ("words", *(one.name for one in fields(PairModel))) if self.pairs else ("words",)
         return tuple(f"prior.{name}" for name in names)
 
 
@@ -262,7 +240,7 @@ class Manifest:
             importance=None if chosen is None else ImportanceRecord.of(chosen),
             certificate=None if found is None else Certificate.of(found),
             private=bool(written.get("private")),
-            prior=None if prior is None else PriorRecord.of(prior),
+            prior=None if prior is None else PriorRecord.from_dict(prior, f"artifact: {MANIFEST}, prior"),
             budget=None if budget is None else BudgetRecord.of(budget),
             seal=written["seal"],
         )
