@@ -56,7 +56,7 @@ PROBES = {
         "rows": sanitized.count(), "levels": drawn, "totals": totals, "preview": shown.output,
     }""",
     "3_comparing_mechanisms.ipynb": """{
-        "points": [point.as_dict() for point in found.points], "frontiers": [one.as_dict() for one in found.frontiers],
+        "points": [asdict(point) for point in found.points], "frontiers": [one.as_dict() for one in found.frontiers],
     }""",
     "4_reading_an_audit.ipynb": """{
         "status": run.status, "app": spark.conf.get("spark.app.name"),
@@ -70,7 +70,7 @@ PROBES = {
         "majority": float(majority), "curve": accuracy.to_dict("index"),
     }""",
     "7_text_that_reads.ipynb": """{
-        "points": [point.as_dict() for point in found.points],
+        "points": [asdict(point) for point in found.points],
         "texts": {name: dp.preview(model, SENTENCE).output for name, model in models.items()},
     }""",
 }
@@ -111,7 +111,9 @@ def executed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str
             for cell in parts[name].cells:
                 cell.outputs = []
                 cell.id = f"{name[0]}-{cell.id}"
-            probe = new_code_cell(f"import json\nprint(json.dumps({PROBES.get(name)}))")
+            probe = new_code_cell(
+                f"import json\nfrom dataclasses import asdict\nprint(json.dumps({PROBES.get(name)}))"
+            )
             whole.cells += [*parts[name].cells, probe, new_code_cell(FORGET)]
         execute(whole, tmp_path_factory.mktemp("notebooks"))
         for name in names:
