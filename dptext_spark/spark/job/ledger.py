@@ -83,8 +83,7 @@ class Reservation:
         if bound is None or not self.ours:
             return self.cumulative
         ours = [entry.costing(bound) for entry in self.ours]
-        balance = replace(self.balance, record=record_after(self.others, ours))
-        return json.dumps(balance.spending.as_dict(), ensure_ascii=False)
+        return replace(self, balance=replace(self.balance, record=record_after(self.others, ours))).cumulative
 
 
 @dataclass(frozen=True)
