@@ -91,10 +91,10 @@ def problems_of(value: Any, section: str, but: Collection[str] = ()) -> Iterator
         if name in but:
             continue
         if problem := problem_of(kind, name, getattr(value, name)):
-            given = [*problem["input"]] if isinstance(problem["input"], tuple) else problem["input"]
-            hidden = isinstance(given, list) and any(isinstance(entry, str) for entry in given)
-            said = f"a list of {len(given):,}" if hidden else shown(given)
-            yield f"{place_of(problem, f'{section}.{name}')}: {said} given; valid: {needed(problem)}"
+            wrong = [*problem["input"]] if isinstance(problem["input"], tuple) else problem["input"]
+            hidden = isinstance(wrong, list) and any(isinstance(entry, str) for entry in wrong)
+            text = f"a list of {len(wrong):,}" if hidden else shown(wrong)
+            yield f"{place_of(problem, f'{section}.{name}')}: {text} given; valid: {needed(problem)}"
 
 
 def problem_of(kind: Any, name: str, value: object) -> ErrorDetails | None:

@@ -78,9 +78,9 @@ def check_output(
     else:
         _check_not_the_input(spark, config, df, target, source)
         if check_releases(config, str(place.target), commits, persistent=persistent):
-            there = schema_of(opened(spark, place.target).schema)
+            before = schema_of(opened(spark, place.target).schema)
             roots = {path.root for path in resolve_all(schema, config.columns)}
-            check_schema(there, without(schema, fit.kept, fit.dropped), roots, fit.kept, config.output.mode)
+            check_schema(before, without(schema, fit.kept, fit.dropped), roots, fit.kept, config.output.mode)
     # Of other folders than this machine's nothing is known here.
     check_writable({field: path for field, path in places_written(config).items() if is_here(spark, path)})
 

@@ -92,7 +92,7 @@ class Request:
 
     Attributes:
         asked: an entry a text column.
-        wanted: the entries that are to be written; none where those of an earlier attempt stand for them.
+        new: the entries that are to be written; none where those of an earlier attempt stand for them.
         settings: the limit, and the reason to raise it.
         override: the reason to pass the limit.
         told_apart: records are told apart by their keys, or not at all.
@@ -103,7 +103,7 @@ class Request:
     """
 
     asked: list[Entry]
-    wanted: list[Entry]
+    new: list[Entry]
     settings: Ledger
     override: str | None
     told_apart: bool
@@ -121,25 +121,25 @@ def granted(
     Raises:
         RunError: the limit would be passed, or is raised, without a reason.
     """
-    wanted, mine, settings, first = request.wanted, request.mine, request.settings, request.asked[0]
-    there, here = book.entries, book.of_input(first.input, first.input_id)
+    new, mine, settings, first = request.new, request.mine, request.settings, request.asked[0]
+    known_entries, here = book.entries, book.of_input(first.input, first.input_id)
     kept, named = kept_limit(here), settings.limit
     if request.is_committed and kept is not None and named is not None and not settings.raise_limit:
         named = min(named, kept)
     limit, keeps = bound_by(here, first.input, named, settings.raise_limit)
-    balance = balance_after(there, wanted or mine, path)
+    balance = balance_after(known_entries, new or mine, path)
     override = allowed(balance, limit, request.override, named=named is not None).override
     decisions = []
-    if wanted and request.begins:
+    if new and request.begins:
         decisions.append(decision(first, here, BEGUN, None, request.override))
-    if wanted and keeps:  # a first limit needs no reason
+    if new and keeps:  # a first limit needs no reason
         decisions.append(decision(first, here, LIMIT, limit, None if kept is None else settings.raise_limit))
-    wanted = [
+    new = [
         replace(entry, limit=limit, override=override)
-        for entry in labelled(there, wanted, told_apart=request.told_apart)
+        for entry in labelled(known_entries, new, told_apart=request.told_apart)
     ]
     if mine:  # what is said is what all attempts have spent, and why they might
-        balance = balance_after([entry for entry in there if entry not in mine], [*mine, *wanted], path)
+        balance = balance_after([entry for entry in known_entries if entry not in mine], [*mine, *new], path)
     balance = replace(
         balance,
         whose=request.whose,
@@ -149,12 +149,12 @@ def granted(
         decisions=(*here.decisions, *decisions),
     )
     # Draws of an earlier key were not committed: what was reserved for them stays so.
-    releases = {entry.release for entry in (request.asked if wanted else mine)}
+    releases = {entry.release for entry in (request.asked if new else mine)}
     earlier = [entry for entry in mine if entry.release in releases and entry.status == RESERVED]
-    ours = {entry.entry: entry for entry in (*mine, *wanted)}
+    ours = {entry.entry: entry for entry in (*mine, *new)}
     others = tuple(entry for entry in here.entries if entry.entry not in ours)
-    return [*wanted, *decisions], Reservation(
-        spark, path, tuple(wanted), tuple(earlier), balance, bool(mine), others, tuple(ours.values())
+    return [*new, *decisions], Reservation(
+        spark, path, tuple(new), tuple(earlier), balance, bool(mine), others, tuple(ours.values())
     )  # fmt: skip
 
 
@@ -188,11 +188,11 @@ def reserve(
 
         def decide(book: Book) -> tuple[list[Entry | Decision], Reservation]:
             mine = own_entries(book.entries, asked)
-            wanted = [] if committed and mine else [*_earlier_attempt(mine, asked, plan, second), *asked]
-            begins = bool(wanted) and _begins(plan, book, asked[0], commits, override)
+            new = [] if committed and mine else [*_earlier_attempt(mine, asked, plan, second), *asked]
+            begins = bool(new) and _begins(plan, book, asked[0], commits, override)
             return granted(
                 plan.spark, path, book,
-                Request(asked, wanted, config.ledger, override, told_apart, mine, committed, begins),
+                Request(asked, new, config.ledger, override, told_apart, mine, committed, begins),
             )  # fmt: skip
 
         return appended(plan.spark, path, decide)
@@ -383,30 +383,30 @@ def entry_of(source: Source, guarantee: Guarantee, **known: Any) -> Entry:
     )
 
 
-def labelled(there: list[Entry], wanted: list[Entry], *, told_apart: bool) -> list[Entry]:
+def labelled(known_entries: list[Entry], new: list[Entry], *, told_apart: bool) -> list[Entry]:
     """Say of entries which records they draw anew: those that changed, where the same draws were made of another version.
 
     That is known only where records are `told_apart` by their keys, or not at all: a place in a file is another one in the next
     version.
     """
     if not told_apart:
-        return wanted
+        return new
     here = (
-        [one for one in of_input(there, wanted[0].input, wanted[0].input_id) if one.status != VOID]
-        if wanted
+        [one for one in of_input(known_entries, new[0].input, new[0].input_id) if one.status != VOID]
+        if new
         else []
     )
-    again = {one.spend for one in wanted}
+    again = {one.spend for one in new}
     known = {(one.release, one.column) for one in here if one.spend not in again}
     return [
         replace(one, records=CHANGED) if one.records == ALL and (one.release, one.column) in known else one
-        for one in wanted
+        for one in new
     ]
 
 
-def own_entries(there: list[Entry], asked: list[Entry]) -> list[Entry]:
+def own_entries(known_entries: list[Entry], asked: list[Entry]) -> list[Entry]:
     """Return the entries of this run and target that count; void ones are left out."""
-    here = of_input(there, asked[0].input, asked[0].input_id)
+    here = of_input(known_entries, asked[0].input, asked[0].input_id)
     named = (asked[0].run_id, asked[0].output)
     return [one for one in here if (one.run_id, one.output) == named and one.status != VOID]
 

@@ -199,10 +199,10 @@ def _lines(file: BinaryIO) -> int:
             break
         breaks = np.flatnonzero(block == 0x0A)
         starts = np.append(0, breaks + 1)
-        held = np.maximum.reduceat(np.append(block, np.uint8(0)), starts) > 0x20
-        held[0] |= filled
-        count += int(held[:-1].sum())
-        filled = bool(held[-1])
+        filled_lines = np.maximum.reduceat(np.append(block, np.uint8(0)), starts) > 0x20
+        filled_lines[0] |= filled
+        count += int(filled_lines[:-1].sum())
+        filled = bool(filled_lines[-1])
     return count + filled
 
 
