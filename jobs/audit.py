@@ -1,4 +1,4 @@
-"""The audit of a written table for spark-submit: `spark-submit jobs/audit.py TABLE --against SOURCE [options]`.
+"""The audit of a written table for spark-submit: `spark-submit jobs/audit.py FILE [options]`, or `TABLE --against SOURCE`.
 
 The same as `dptext audit`, with the same options and exit codes: 7 where a requirement is broken.
 """

@@ -5,6 +5,8 @@ What a command needs is imported when it runs: `--help` stays quick, and only wh
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -26,3 +28,65 @@ Header = Annotated[
     ),
 ]
 Encoding = Annotated[str | None, typer.Option(help="Of CSV or JSON, such as ISO-8859-1. Default: UTF-8.")]
+
+
+def settings_in(command: str, given: str, **beside: object) -> Path | None:
+    """Return the file of settings that a command is given; None where something else stands there.
+
+    Args:
+        command: its name.
+        given: its first argument.
+        beside: values of its options that settings decide; each is None where it was not given.
+
+    Raises:
+        SettingsError: the file is not there, or such an option is; with the full command to use instead.
+    """
+    from dptext_spark.config.file import is_settings
+    from dptext_spark.errors import SettingsError
+
+    shown = f"dptext {command} {shlex.quote(given)}"
+    if not is_settings(given):
+        return None
+    if not Path(given).exists():
+        raise SettingsError(
+            f"settings: {given!r} cannot be read: there is no such file; valid: dptext start TABLE --to {shlex.quote(given)}, "
+            f"which writes it, then {shown}."
+        )
+    options = ", ".join(f"--{name}" for name, value in beside.items() if value is not None)
+    if options:
+        raise SettingsError(f"{options}: given with {given!r}, which says it already; valid: {shown}.")
+    return Path(given)
+
+
+def settings_of(command: str, given: str) -> Path:
+    """Return the file of settings that a command is given, or that of the style of that name.
+
+    Raises:
+        SettingsError: it is not there, or is a table; with the full commands to use instead.
+    """
+    from dptext_spark.config.styles import file_for, file_of_style
+    from dptext_spark.errors import SettingsError
+
+    file = settings_in(command, str(file_of_style(Path(given))))
+    if file is None:
+        named = shlex.quote(file_for(given))
+        raise SettingsError(
+            f"settings: {given!r} is no file of settings; valid for a table: dptext start {shlex.quote(given)}, which writes "
+            f"{named}, then dptext {command} {named}."
+        )
+    return file
+
+
+def end_where_broken(broken: Sequence[str], table: str) -> None:
+    """End the command with its exit code where requirements are broken, and say which.
+
+    Args:
+        broken: they, each once or more.
+        table: that must not be published.
+    """
+    from dptext_spark.errors import BrokenRequirementError
+    from dptext_spark.report.terminal.console import write_error
+
+    if broken:
+        write_error(f"requirement broken: {'; '.join(dict.fromkeys(broken))}. Do not publish {table}.")
+        raise typer.Exit(BrokenRequirementError.exit_code)

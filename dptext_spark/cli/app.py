@@ -19,6 +19,7 @@ from dptext_spark.cli.audit import audit, ledger, report
 from dptext_spark.cli.lexicon import lexicon_app
 from dptext_spark.cli.mechanisms import calibrate, certify, compare, mechanisms
 from dptext_spark.cli.preview import preview, start
+from dptext_spark.cli.release import release
 from dptext_spark.cli.run import demo, doctor, jobs, run
 from dptext_spark.errors import (
     BrokenRequirementError,
@@ -130,7 +131,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for command in (
-    demo, start, run, preview, certify, audit, report, ledger, calibrate, compare, mechanisms, doctor, jobs,
+    demo, start, release, run, preview, certify, audit, report, ledger, calibrate, compare, mechanisms, doctor, jobs,
 ):  # fmt: skip
     app.command()(command)
 app.add_typer(lexicon_app, name="lexicon")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -9,21 +10,27 @@ from typing import Annotated
 import typer
 
 from dptext_spark.audit.options import AuditOptions, ReportOptions, takes
-from dptext_spark.cli import Json, Override
-from dptext_spark.errors import BrokenRequirementError
-from dptext_spark.report.terminal.console import progress, width, write, write_error, write_json
+from dptext_spark.cli import Json, Override, end_where_broken, settings_in
+from dptext_spark.errors import SettingsError
+from dptext_spark.report.terminal.console import progress, width, write, write_json
 
 
 @takes(AuditOptions, is_command=True)
 def audit(
     table: Annotated[
-        str, typer.Argument(help="A written table, ours or anyone's: Delta or Parquet folder, or name.")
+        str,
+        typer.Argument(
+            metavar="FILE|TABLE",
+            help="The settings of a run. Or a written table, ours or anyone's, with --against: Delta or Parquet folder, or name.",
+        ),
     ],
-    against: Annotated[str, typer.Option("--against", help="The table that it was made from.")],
     *,
+    against: Annotated[
+        str | None, typer.Option("--against", metavar="SOURCE", help="The table that TABLE was made from.")
+    ] = None,
     config: Annotated[
         Path | None,
-        typer.Option("--config", "-c", help="The settings it was made with; without them, no attacks."),
+        typer.Option("--config", "-c", help="The settings TABLE was made with; without them, no attacks."),
     ] = None,
     overrides: Override = None,
     options: AuditOptions,
@@ -34,11 +41,21 @@ def audit(
 ) -> None:
     """Audit a written table against its source on Spark: what it keeps, how well it is attacked, what it is still good for."""
     from dptext_spark.audit.table.plan import AuditPlan
-    from dptext_spark.config.load import load_model_config
+    from dptext_spark.config.load import load_config, load_model_config
     from dptext_spark.report.terminal.table_audit import audit_plan_text, table_audit_text
 
-    settings = None if config is None else load_model_config(config, overrides or ())
-    plan = AuditPlan.of(table, against, settings, options)
+    file = settings_in("audit", table, against=against, config=config)
+    if file is not None:
+        plan = AuditPlan.of_run(load_config(file, overrides or ()), options)
+    elif against is None:
+        settings = "FILE" if config is None else shlex.quote(str(config))
+        raise SettingsError(
+            f"--against: none given with the table {table!r}; valid: dptext audit {settings}, with the settings of its run, or "
+            f"dptext audit {shlex.quote(table)} --against SOURCE --config {settings} (for another tool's table without --config)."
+        )
+    else:
+        model = None if config is None else load_model_config(config, overrides or ())
+        plan = AuditPlan.of(table, against, model, options)
     if dry_run:
         return write_json(plan.as_dict()) if as_json else write(audit_plan_text(plan, width()))
     with progress() as say:
@@ -50,18 +67,20 @@ def audit(
         write_json(found.as_dict())
     else:
         write(table_audit_text(found, width()))
-    if found.broken:
-        write_error(f"requirement broken: {'; '.join(found.broken)}. Do not publish {found.table}.")
-        raise typer.Exit(BrokenRequirementError.exit_code)
+    end_where_broken(found.broken, found.table)
 
 
 @takes(ReportOptions, is_command=True)
 def report(
     run_id: Annotated[
-        str, typer.Argument(metavar="RUN", help="A run id, or latest: the newest that succeeded.")
+        str,
+        typer.Argument(
+            metavar="FILE|RUN",
+            help="The settings of a run: its newest that succeeded. Or a run id, or latest, with --config or --audit.",
+        ),
     ],
     *,
-    config: Annotated[Path | None, typer.Option("--config", "-c", help="The settings of the run.")] = None,
+    config: Annotated[Path | None, typer.Option("--config", "-c", help="The settings of RUN.")] = None,
     overrides: Override = None,
     audit: Annotated[
         str | None, typer.Option(help="In place of --config: the folder <target>_audit.")
@@ -86,6 +105,17 @@ def report(
 
     if statement is not None:
         require_choice("statement", statement, STATEMENTS)
+    file = settings_in("report", run_id, config=config, audit=audit)
+    if file is not None:
+        run_id, config = "latest", file
+    elif config is None and audit is None:
+        is_folder = Path(run_id).is_dir()
+        account = f"{run_id.rstrip('/').removesuffix('_audit')}_audit" if is_folder else "FOLDER"
+        run = "latest" if is_folder else shlex.quote(run_id)
+        raise SettingsError(
+            f"report: {run_id!r} given without the settings of its run; valid: dptext report FILE, with its settings, dptext "
+            f"report {run} --config FILE, or dptext report {run} --audit {shlex.quote(account)}."
+        )
     require_pyspark()
     from dptext_spark.spark import report as report_on
 
@@ -100,14 +130,15 @@ def report(
         write_json({"file": str(file), **found.as_dict()})
     else:
         write(f"{file}")
-    if found.broken:
-        write_error(f"requirement broken: {'; '.join(found.broken)}. Do not publish the table of this run.")
-        raise typer.Exit(BrokenRequirementError.exit_code)
+    end_where_broken(found.broken, "the table of this run")
 
 
 def ledger(
     path: Annotated[
-        str, typer.Argument(help="A ledger, an input or a file of settings (.yaml), whose ledger is shown.")
+        str,
+        typer.Argument(
+            metavar="FILE|FOLDER", help="The settings of a run, a ledger, or an input, whose ledger is shown."
+        ),
     ],
     as_json: Json = False,
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dptext_spark.cli import Config, Encoding, Format, Header, Json, Override, Separator
+from dptext_spark.cli import Config, Encoding, Format, Header, Json, Override, Separator, settings_in
 from dptext_spark.errors import SettingsError
 from dptext_spark.report.terminal.console import progress, show, width, write, write_json
 
@@ -64,17 +65,22 @@ def start(
     encoding: Encoding = None,
     as_json: Json = False,
 ) -> None:
-    """Look at a sample of a table, show five rows by three styles, write settings for `dptext run`. RESTRICTED output."""
+    """Look at a sample of a table, show five rows by three styles, write settings for `dptext release`. RESTRICTED output."""
     from dptext_spark.config.load import parse_model_config
     from dptext_spark.config.sections import STYLES
-    from dptext_spark.config.styles import TableSettings, refuse_existing, settings_file, write_new
+    from dptext_spark.config.styles import TableSettings, file_for, refuse_existing, settings_file, write_new
     from dptext_spark.errors import require_choice
     from dptext_spark.model.compile import prepare
     from dptext_spark.model.first_look import columns_of, look
     from dptext_spark.report.terminal.start import look_record, look_text, next_text, rows_shown
 
     require_choice("--style", style, STYLES)
-    file = Path(_named(table)) if to is None else to
+    if settings_in("release", table) is not None:
+        command = f"dptext release {shlex.quote(table)}"
+        raise SettingsError(
+            f"table: {table!r} holds settings; valid: the table that they are for, or {command}."
+        )
+    file = Path(file_for(table)) if to is None else to
     refuse_existing(file)
     with progress() as say:
         sample = sample_of(table, format, separator, header, encoding, say)
@@ -95,17 +101,6 @@ def start(
     write("")
     show(rows_shown(found.rows))
     write(f"\nWrote {file} in the style {style}. {next_text(found, str(file))}")
-
-
-def _named(table: str) -> str:
-    """Return the name of the file of settings: that of the table, of a catalog name its last part."""
-    place = Path(table)
-    name = (
-        place.resolve().name.split(".")[0]
-        if place.exists() or "/" in table
-        else table.split(".")[-1].strip("`")
-    )
-    return f"{name.replace('/', '_') or 'table'}.yaml"
 
 
 MOST_ROWS = 100

@@ -9,22 +9,25 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dptext_spark.cli import Json, Override
+from dptext_spark.cli import Json, Override, end_where_broken, settings_of
 from dptext_spark.demo import TICKETS
-from dptext_spark.errors import BrokenRequirementError, DPTextError, RunError
-from dptext_spark.report.terminal.console import PRICE, progress, show, width, write, write_error, write_json
+from dptext_spark.errors import DPTextError, RunError
+from dptext_spark.report.terminal.console import PRICE, progress, show, width, write, write_json
 
 if TYPE_CHECKING:
     from dptext_spark.config.model import RunConfig
+    from dptext_spark.model.dry_run import Checked
+    from dptext_spark.report.terminal.plan import Plan
     from dptext_spark.report.terminal.summary import Pair
     from dptext_spark.spark.job.job import RunResult
 
 
 def run(
     config: Annotated[
-        Path,
+        str,
         typer.Argument(
-            help="The settings, a YAML file; conf/ holds examples. Or a style, strict, balanced or papers, with --set."
+            metavar="FILE",
+            help="The settings, a YAML file; conf/ holds examples. Or a style, strict, balanced or papers, with --set.",
         ),
     ],
     overrides: Override = None,
@@ -45,14 +48,13 @@ def run(
 ) -> None:
     """Run the job: read a table, sanitize its text columns, write a Delta table and the account."""
     from dptext_spark.config.load import load_config
-    from dptext_spark.config.styles import file_of_style
     from dptext_spark.errors import SettingsError
 
     if full and not dry_run:
         raise SettingsError(
             "--full: given without --dry-run, whose output it completes; valid: both, or neither."
         )
-    file = file_of_style(config)
+    file = settings_of("run", config)
     settings = load_config(file, overrides or ())
     if dry_run:
         return _plan(settings, full, as_json)
@@ -71,11 +73,7 @@ def run(
                 pair=pair, settings=str(file), overrides=overrides or (),
             )
         )  # fmt: skip
-    if report.broken:
-        write_error(
-            f"requirement broken: {'; '.join(report.broken)}. Do not publish the table of run {report.run_id}."
-        )
-        raise typer.Exit(BrokenRequirementError.exit_code)
+    end_where_broken(report.broken, f"the table of run {report.run_id}")
 
 
 def _pair(settings: RunConfig, result: RunResult) -> Pair | str | None:
@@ -92,20 +90,27 @@ def _pair(settings: RunConfig, result: RunResult) -> Pair | str | None:
     return None if found is None else Pair(*found)
 
 
-def _plan(settings: RunConfig, full: bool, as_json: bool) -> None:
-    from dptext_spark.report.terminal.plan import as_record, plan, screen
-    from dptext_spark.report.terminal.plan import full as whole
+def planned(settings: RunConfig) -> tuple[Plan, Checked]:
+    """Check a run, and return what it would do."""
+    from dptext_spark.report.terminal.plan import plan
     from dptext_spark.spark.runner import dry_run
 
     with progress() as say:
         checked = dry_run(settings, lambda step: say(step, None))
-        planned = plan(settings, say)
+        return plan(settings, say), checked
+
+
+def _plan(settings: RunConfig, full: bool, as_json: bool) -> None:
+    from dptext_spark.report.terminal.plan import as_record, screen
+    from dptext_spark.report.terminal.plan import full as whole
+
+    plan, checked = planned(settings)
     if as_json:
-        write_json(as_record(planned, checked))
+        write_json(as_record(plan, checked))
     elif full:
-        write(whole(planned, checked, width()))
+        write(whole(plan, checked, width()))
     else:
-        write(screen(planned, checked, width()))
+        write(screen(plan, checked, width()))
 
 
 def demo(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Mapping
 from copy import deepcopy
@@ -146,6 +147,19 @@ def read_settings(path: str | Path) -> dict[str, Any]:
             "`input:`, `columns:` and `output:`."
         )
     return found
+
+
+def is_settings(place: str) -> bool:
+    """Check that a place is a file of settings: by the ending of its name, or by the sections that it holds."""
+    try:
+        if os.path.isdir(place):
+            return False
+        if place.lower().endswith((".yaml", ".yml")):
+            return True
+        settings = read_settings(place) if os.path.isfile(place) else {}
+    except (SettingsError, ValueError):
+        return False
+    return any(isinstance(settings.get(name), dict) for name in ("input", "output", "mechanism", "policy"))
 
 
 def override(settings: Mapping[str, Any], overrides: Iterable[str]) -> dict[str, Any]:

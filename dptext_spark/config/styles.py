@@ -142,6 +142,14 @@ def _dumped(value: Mapping[str, Any] | Sequence[str]) -> list[str]:
     return dumped(plain, 10_000).splitlines()
 
 
+def file_for(table: str) -> str:
+    """Return the name of the file of settings of a table: that of the table, of a catalog name its last part."""
+    place = Path(table)
+    is_path = place.exists() or "/" in table
+    name = place.resolve().name.split(".")[0] if is_path else table.split(".")[-1].strip("`")
+    return f"{name.replace('/', '_') or 'table'}.yaml"
+
+
 def refuse_existing(file: Path) -> None:
     """Refuse a file that is there, or whose folder is not, before anything is read.
 

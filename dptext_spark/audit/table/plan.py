@@ -23,6 +23,7 @@ from dptext_spark.config.locations import TABLE, holds_credentials, inside, same
 from dptext_spark.config.model import ModelConfig, RunConfig
 from dptext_spark.config.requirements import ATTACKS, FREQUENCY, MEANING, Requirement, named_requirement
 from dptext_spark.config.sections import Input
+from dptext_spark.disclosure.statement import not_audited
 from dptext_spark.encoder.weights import require_encoders
 from dptext_spark.errors import SettingsError, require_choice
 from dptext_spark.runtime.record import Json
@@ -75,7 +76,7 @@ class AuditPlan(AuditOptions):
         chosen: whether only some words were drawn, as importance chose; the model is then that of all words.
         limits: what is required of the figures.
         required: what the settings require of the table beside `limits`: such a figure may go without being measured.
-        read_as: how the source is read, where it is no Delta or Parquet table; None for such a one.
+        read_as: how the source is read, where it is no Delta or Parquet table, or the run read some of its rows; else None.
     """
 
     table: str
@@ -196,6 +197,21 @@ class AuditPlan(AuditOptions):
         required = tuple(one for one in of_run if one.subject in MEANING and one not in limits)
         return replace(plan, limits=tuple(limits), required=required, read_as=read_as)
 
+    @classmethod
+    def of_run(cls, run: RunConfig, options: AuditOptions) -> AuditPlan:
+        """Settle what is compared where the settings of a run say all of it: its target with its input.
+
+        Raises:
+            SettingsError: as :meth:`of`, or nothing joins the rows of the two.
+        """
+        unaudited = not_audited(options.row_key or run.row_key)
+        if unaudited:
+            raise SettingsError(f"row_key: {unaudited}.")
+        if run.output.mode == "append" or run.is_stream:  # the target has rows of earlier inputs
+            options = replace(options, partial=True)
+        target, source = run.output, run.input
+        return cls.of(str(target.path or target.table), str(source.path or source.table), run, options)
+
     def as_dict(self) -> dict[str, Json]:
         """Return what a dry run shows, JSON-able."""
         plain = (
@@ -249,8 +265,9 @@ def _read_as(place: Place, given: str | None, run: RunConfig | None) -> Input | 
     if given is not None:
         is_told = of_run is not None and of_run.format == given
         return of_run if is_told else Input.model_validate({"path": place.path, "format": given})
-    # Only what the formats of tables do not tell is taken from the settings.
-    return of_run if of_run is not None and of_run.format not in TABLES else None
+    # Only what the formats of tables do not tell is taken from the settings, and which rows the run read.
+    is_told = of_run is not None and (of_run.format not in TABLES or of_run.where is not None)
+    return of_run if is_told else None
 
 
 def _require_classes(options: AuditOptions, columns: Sequence[str], keys: Mapping[str, str | None]) -> None:

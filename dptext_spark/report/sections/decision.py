@@ -406,7 +406,7 @@ def _changes(facts: ReportFacts) -> Iterator[str]:
         yield f"Not measured: {_some(audited)}. It cannot be: {unaudited}. Then a new run."
     elif audited:
         yield (
-            f"Not measured: {_some(audited)}. `dptext audit TABLE --against SOURCE --config FILE` measures it (options of "
+            f"Not measured: {_some(audited)}. `dptext audit FILE`, with the settings, measures it (options of "
             "it name labels, lists of names and models, without which some figures are not measured), and this report made again "
             "shows it."
         )

@@ -186,27 +186,13 @@ def _next(
     """Name the command that comes next."""
     if settings is None or not facts.output or facts.status not in ("succeeded", "recovered"):
         return
-    given = shlex.join(["--config", settings, *(word for one in overrides for word in ("--set", one))])
-    report = f"dptext report {facts.run_id} {given}"
+    given = shlex.join([settings, *(word for setting in overrides for word in ("--set", setting))])
     waiting = [] if verdict is None else [one for one in verdict.not_measured if one.split()[0] in MEANING]
-    unaudited = not_audited(facts.config.row_key) if waiting else ""
-    if unaudited:
+    unaudited = not_audited(facts.config.row_key)
+    if waiting and unaudited:
         yield "undecided", f"{', '.join(waiting)}: {unaudited}"
-        yield "next", report
-    elif waiting:
-        place = facts.config.input
-        table, source = facts.config.output, str(place.path or place.table)
-        form = (
-            "" if place.table is not None or place.format == "delta" else f" --against-format {place.format}"
-        )
-        written = shlex.quote(str(table.path or table.table))
-        more = "".join(f" {option}" for option in options_for(one.split()[0] for one in waiting))
-        yield (
-            "next",
-            f"dptext audit {written} --against {shlex.quote(source)}{form} {given}{more}; then {report}",
-        )
-    else:
-        yield "next", report
+    audit = " ".join(["dptext audit", given, *options_for(each.split()[0] for each in waiting)])
+    yield "next", f"{'' if unaudited else f'{audit}; then '}dptext report {given}"
 
 
 def _since(outcome: Unchanged) -> Iterator[tuple[str, str]]:

@@ -24,6 +24,7 @@ import pyarrow.parquet as pq
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
+from dptext_spark.config.file import is_settings
 from dptext_spark.config.load import load_config
 from dptext_spark.config.locations import absolute, normal_path
 from dptext_spark.config.model import RunConfig
@@ -314,7 +315,7 @@ def read(path: str, spark: SparkSession | None = None, progress: Steps | None = 
         DataError: what is there is no ledger, or one of another schema version.
     """
     say = progress or silent
-    config = load_config(path) if path.endswith((".yaml", ".yml")) else None
+    config = load_config(path) if is_settings(path) else None
     place = path if is_table_name(path) and not os.path.exists(path) and "." in path else absolute(path)
     if spark is None:
         say("starting Spark")

@@ -117,7 +117,7 @@ def test_what_is_broken_ends_with_7_after_the_commit_and_again(spark, folder: Pa
         assert "requirement broken: changed_share <= 1e-06. Do not publish the table of run decided." in err
         assert MARKER not in err
         assert MARKER not in printed
-    commands = f"dptext audit {folder / 'decided'} --against {folder / 'in'} --config {file}; then dptext report decided"
+    commands = f"dptext audit {file}; then dptext report {file}"
     assert f"next {commands}" in " ".join(committed[1].split())
     assert spark.read.format("delta").load(str(folder / "decided")).count() == ROWS
     assert called("report", "decided", "--config", file, "--out", out)[0] == 7

@@ -190,3 +190,18 @@ def test_a_source_is_read_as_it_is_said_or_as_the_settings_read_their_input() ->
     assert other is not None
     assert (other.path, other.format, other.options) == ("/data/other", "json", {})
     assert plan(config=settings, against_format="csv").read_as == by_settings.read_as
+
+
+def test_the_settings_of_a_run_name_both_tables_and_the_rows_that_it_read() -> None:
+    given = yaml.safe_load(RUN)
+    run = AuditPlan.of_run(parse_config(given), AuditOptions())
+    assert (run.table, run.source, run.partial, run.read_as) == ("/data/out", "/data/in", False, None)
+    given["input"]["where"] = {"customer": "c7"}
+    given["output"]["mode"] = "append"
+    some = AuditPlan.of_run(parse_config(given), AuditOptions(label="stars"))
+    assert (some.partial, some.label) == (True, "stars")  # the target has rows of other runs, too
+    assert some.read_as == parse_config(given).input
+    given["row_key"] = {"none": "accept"}
+    with pytest.raises(SettingsError, match="row_key"):
+        AuditPlan.of_run(parse_config(given), AuditOptions())
+    assert AuditPlan.of_run(parse_config(given), AuditOptions(row_key="id")).row_key == "id"

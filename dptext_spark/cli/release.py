@@ -1,0 +1,161 @@
+"""`dptext release` does all that makes a table ready to be shared: the run, the audit that is required, the report."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dptext_spark.cli import Json, Override, end_where_broken, settings_of
+from dptext_spark.errors import BrokenRequirementError, DPTextError, SettingsError, require_extra
+from dptext_spark.report.terminal.console import entries, progress, width, write, write_error, write_json
+from dptext_spark.runtime.progress import Progress
+
+if TYPE_CHECKING:
+    from dptext_spark.audit.table.findings import TableAudit
+    from dptext_spark.audit.table.plan import AuditPlan
+    from dptext_spark.config.model import RunConfig
+    from dptext_spark.spark.job.job import RunResult
+    from dptext_spark.spark.run_report import RunReport
+
+
+def release(
+    config: Annotated[
+        str, typer.Argument(metavar="FILE", help="The settings, a YAML file; `dptext start TABLE` writes it.")
+    ],
+    overrides: Override = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Check what the run would; show both plans; write nothing.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Release a table: `dptext run FILE`, `dptext audit FILE` and `dptext report FILE` in one.
+
+    The exit code is that of the first step that failed. A broken requirement (7) still writes the report.
+    """
+    from dptext_spark.config.load import load_config
+    from dptext_spark.spark.session.session import require_pyspark
+
+    file = settings_of("release", config)
+    settings = load_config(file, overrides or ())
+    given = shlex.join([str(file), *(word for setting in overrides or () for word in ("--set", setting))])
+    plan, left_out = _audit(settings, given)
+    require_extra("audit", "jinja2", "matplotlib")
+    require_pyspark()
+    if dry_run:
+        return _dry_run(settings, plan, left_out, as_json)
+    result, audited, report, page = _steps(settings, plan, given)
+    if audited is not None:
+        left_out = f"of {audited.table} against {audited.source}; figures in {audited.metrics} (restricted)"
+    verdict = report.facts.verdict
+    if as_json:
+        audit = (
+            {"left_out": left_out}
+            if audited is None
+            else {"id": audited.audit_id, "metrics": audited.metrics}
+        )
+        steps = {"run": result.as_dict(), "audit": audit, "report": {"file": str(page)}}
+        write_json({**steps, "verdict": verdict.as_dict()})
+    else:
+        from dptext_spark.report.terminal.summary import summary
+
+        is_judged = verdict.judged or verdict.against
+        rows = [] if is_judged else [("verdict", "not decided: the settings require nothing (`require`)")]
+        text = summary(result.outcome, verdict=verdict if is_judged else None, columns=width())
+        rows += [("audit", left_out), ("report", f"{page}, for any browser")]
+        write("\n".join([text, *entries(rows, width())]))
+    broken = [*result.broken, *(audited.broken if audited else ()), *report.broken]
+    end_where_broken(broken, f"the table of run {result.run_id}")
+
+
+def _audit(settings: RunConfig, given: str) -> tuple[AuditPlan | None, str]:
+    """Return the audit that follows the run; or none, and why.
+
+    Raises:
+        SettingsError: a stream, or a requirement that this audit cannot decide; with the commands to use instead.
+    """
+    from dptext_spark.audit.options import AuditOptions
+    from dptext_spark.audit.table.metrics import options_for
+    from dptext_spark.audit.table.plan import AuditPlan
+    from dptext_spark.config.requirements import COUNTED, MEANING
+    from dptext_spark.disclosure.statement import not_audited
+
+    names = {str(each): each.subject for each in settings.require if each.subject in MEANING}
+    options = " ".join(["", *options_for(names.values())])
+    steps = f"dptext run {given}; dptext audit {given}{options}; dptext report {given}"
+    if settings.is_stream:
+        raise SettingsError(
+            f"mode: {settings.mode!r} given, and a release is one batch; valid: mode: batch, or {steps}."
+        )
+    open_ended = [text for text, name in names.items() if " " in "".join(options_for([name]))]
+    if open_ended:
+        raise SettingsError(
+            f"require: {'; '.join(open_ended)} takes options of an audit that no setting names; valid: leave it out, or {steps}."
+        )
+    unaudited = not_audited(settings.row_key)
+    undecided = [text for text, name in names.items() if name not in COUNTED]
+    if unaudited and undecided:
+        raise SettingsError(
+            f"require: {'; '.join(undecided)} takes an audit, and {unaudited}. Valid: leave it out, or name a row_key."
+        )
+    if unaudited:
+        return None, f"left out: {unaudited}"
+    return AuditPlan.of_run(settings, AuditOptions(similarity="--similarity" in options)), ""
+
+
+def _dry_run(settings: RunConfig, plan: AuditPlan | None, left_out: str, as_json: bool) -> None:
+    """Show what the run would do and what the audit would compare."""
+    from dptext_spark.cli.run import planned
+    from dptext_spark.report.terminal.plan import as_record, screen
+    from dptext_spark.report.terminal.table_audit import audit_plan_text
+
+    run, checked = planned(settings)
+    if as_json:
+        audit = left_out if plan is None else plan.as_dict()
+        return write_json({"run": as_record(run, checked), "audit": audit})
+    audit_text = (
+        "\n".join(entries([("audit", left_out)], width())) if plan is None else audit_plan_text(plan, width())
+    )
+    write(f"{screen(run, checked, width())}\n\n{audit_text}")
+
+
+def _steps(
+    settings: RunConfig, plan: AuditPlan | None, given: str
+) -> tuple[RunResult, TableAudit | None, RunReport, Path]:
+    """Do the three steps in one Spark session; return what each made, and the page.
+
+    Raises:
+        BrokenRequirementError: a step failed after another had found a requirement broken.
+        DPTextError: as the step that failed.
+    """
+    from dptext_spark.spark.auditing.audit import audit_table
+    from dptext_spark.spark.run_report import report as report_on
+    from dptext_spark.spark.runner import run
+
+    result: RunResult | None = None
+    audited: TableAudit | None = None
+    try:
+        with progress() as say:
+            result = run(settings, progress=_within("run", say))
+            audited = None if plan is None else audit_table(plan, progress=_within("audit", say))
+            report = report_on(result.run_id, settings, progress=_within("report", say))
+            return result, audited, report, report.save()
+    except DPTextError as error:
+        if result is None:
+            raise
+        audit = "" if plan is None or audited is not None else f"dptext audit {given}; "
+        write_error(
+            f"run {result.run_id} is committed and accounted for; what is left: {audit}dptext report {given}"
+        )
+        broken = dict.fromkeys([*result.broken, *(audited.broken if audited else ())])
+        if broken:
+            raise BrokenRequirementError(f"{'; '.join(broken)}. Then: {error}") from None
+        raise
+
+
+def _within(step: str, say: Progress) -> Callable[..., None]:
+    """Return a progress callback that names the step of the release."""
+    return lambda text, share=None: say(f"{step}: {text}", share)
