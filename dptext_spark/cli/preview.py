@@ -87,13 +87,15 @@ def start(
         of = columns_of(sample, columns or ())
         named = TableSettings(
             sample.path, sample.format, of.texts, of.row_key, of.row_keys, of.record_keys, of.others + of.nested,
-            sample.options, sample.is_name,
+            of.attributes, sample.options, sample.is_name,
         )  # fmt: skip
         settings_file(named, style)  # names that no settings can have are refused now
         models = {name: prepare(parse_model_config({"style": name}), say)[0] for name in STYLES}
         say("looking at it", None)
         found = look(sample, of, models, style, FINDER, ROWS)
-    text, _ = settings_file(replace(named, is_foreign=found.unknown.is_mostly_unknown), style)
+    has_names = any(kind.startswith("names") for kind, _ in found.found)
+    named = replace(named, is_foreign=found.unknown.is_mostly_unknown, has_names=has_names)
+    text, _ = settings_file(named, style)
     write_new(file, text)
     if as_json:
         return write_json({**look_record(sample, found), "style": style, "settings": str(file)})

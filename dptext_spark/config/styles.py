@@ -14,6 +14,7 @@ from typing import Any
 from dptext_spark.config.file import dumped
 from dptext_spark.config.load import parse_config
 from dptext_spark.config.model import RunConfig
+from dptext_spark.config.requirements import COUNTED
 from dptext_spark.config.sections import STYLES
 from dptext_spark.errors import SettingsError, require_choice
 from dptext_spark.runtime.paths import folder_of
@@ -22,6 +23,26 @@ SAID = {
     "strict": "every word is drawn or masked, for tables that are shared outside the organisation",
     "balanced": "words that carry meaning are drawn among 20 like them, for people and programs that you know",
     "papers": "every word between spaces is drawn, as in the papers' experiments; not for real text",
+}
+
+# What is required of a table in each style, by figures that the run and an audit without options have, and why.
+REQUIRED = {
+    "strict": {
+        "original_share <= 0.1": "words of the lexicon that stay as they were",
+        "bayes_success <= 0.12": "drawn words that are guessed from what stands in their place",
+        "context_success <= 0.2": "the same, with the words around them; 0.08 of film reviews",
+        "names_kept <= 0.02": "words of names, by public lists, that stay as they were",
+    },
+    "balanced": {
+        "original_share <= 0.4": "words of the lexicon that stay as they were, stop words aside",
+        "bayes_success <= 0.35": "drawn words that are guessed from what stands in their place",
+        "context_success <= 0.7": "the same, with the words around them; 0.33 of film reviews, 0.64 of forms and their answers",
+        "names_kept <= 0.02": "words of names, by public lists, that stay as they were",
+    },
+    "papers": {
+        "original_share <= 0.15": "words of the lexicon that stay as they were",
+        "bayes_success <= 0.4": "drawn words that are guessed from what stands in their place",
+    },
 }
 
 
@@ -37,9 +58,11 @@ class TableSettings:
         row_keys: candidates; where the run takes none they are named in a comment.
         record_keys: candidates, which are named in a comment only.
         others: further columns, named in a comment: they are not released.
+        attributes: those of them with few values, named in a comment.
         options: as `input.options`.
         is_name: whether `path` is a name in the catalog.
         is_foreign: whether its words are mostly unknown, so that lists of English names would find other words.
+        has_names: whether these lists find names in the sample, so that an audit has some to count.
     """
 
     path: str
@@ -49,9 +72,11 @@ class TableSettings:
     row_keys: tuple[str, ...] = ()
     record_keys: tuple[str, ...] = ()
     others: tuple[str, ...] = ()
+    attributes: tuple[str, ...] = ()
     options: Mapping[str, str | bool] = field(default_factory=dict)
     is_name: bool = False
     is_foreign: bool = False
+    has_names: bool = True
 
     @property
     def target(self) -> str:
@@ -86,7 +111,19 @@ class TableSettings:
         made["style"] = style
         if self.is_foreign:
             made["policy"] = {"names": "none"}
-        return {**made, "output": {place: self.target}}
+        return {**made, "output": {place: self.target}, "require": list(self.required(style))}
+
+    def required(self, style: str) -> dict[str, str]:
+        """Return what is required of the table in a style, and why.
+
+        Nothing is required of names where none are looked for or found; without a row key only what the run counts.
+        """
+        return {
+            text: why
+            for text, why in REQUIRED[style].items()
+            if ("names" not in text or (self.has_names and not self.is_foreign))
+            and (self.row_key is not None or text.split()[0] in COUNTED)
+        }
 
 
 def settings_file(table: TableSettings, style: str) -> tuple[str, RunConfig]:
@@ -106,6 +143,7 @@ def settings_file(table: TableSettings, style: str) -> tuple[str, RunConfig]:
         f"# conf/{style}.yaml has the mechanism, policy and consistency that it consists of; what you name takes their place.",
         "policy": "Names are not looked for: the lists are made for English; policy.mask takes lists of any language.",
         "output": "What is written: the texts and the row key. Another column goes along in clear where other_columns names it.",
+        "require": "What must hold, or `dptext release` ends with 7. Each answer tells one bit of the private text.",
     }
     if table.row_key is None:
         sampled = "Unique in the sample:" if table.row_keys else "None is unique in the sample."
@@ -122,17 +160,26 @@ def settings_file(table: TableSettings, style: str) -> tuple[str, RunConfig]:
         "",
     ]
     for name, value in settings.items():
+        if name == "require":
+            limits = table.required(style)
+            lines += [f"# {said[name]}", "require:", *(f"  - {limit}  # {limits[limit]}" for limit in value)]
+            continue
         lines += [f"# {said[name]}", *_dumped({name: value})]
         if name == "row_key" and table.record_keys:
             lines.append(
                 "# Rows that share one of these may be of one person or thing; as a record their draws are added up:"
             )
             lines += [f"# {one}" for key in table.record_keys for one in _dumped({"record_key": key})]
-    if table.others:
-        lines.append(
-            "# Not released, for some may tell who is meant; add to other_columns what may be seen by all:"
-        )
-        lines += [f"# {one}" for one in _dumped(list(table.others))]
+        if name == "output" and table.others:
+            lines.append(
+                "# Not released, for some may tell who is meant; add to other_columns what may be seen by all:"
+            )
+            lines += [f"# {line}" for line in _dumped(list(table.others))]
+        if name == "output" and table.attributes and table.row_key is not None:
+            lines.append(
+                "# Has few values. `dptext audit FILE --attribute COLUMN` tells whether the released text gives it away:"
+            )
+            lines += [f"# {line}" for line in _dumped(list(table.attributes))]
     return "\n".join(lines) + "\n", config
 
 

@@ -140,6 +140,7 @@ SHOWN = 300  # characters of a text that is shown
 LEAST_WORDS, LEAST_LETTERS = 3.0, 12.0  # of a text, on average; letters in scripts without spaces
 LEAST_OF_TITLES = 1.5  # words of titles and subjects, on average, where more than half of the values differ
 LONGEST_KEY = 64  # characters
+MOST_VALUES = 20  # of a column that may be an attribute
 START_MINUTES, READ_AND_WRITE = 1.0, 2.0  # Spark's start; a job's work, as a multiple of the drawing alone
 _OF_RECORDS = re.compile(
     r"(?i)(^|[^a-z])(id|ids|uuid|guid|pk|key|no|nr|user|customer|author|account|client|patient|member|conversation|thread|session|case"
@@ -179,6 +180,7 @@ class Columns:
         record_keys: those that several rows of the sample share, and whose names say so.
         nested: structs, lists and maps without text.
         others: all others, and the fields beside nested texts.
+        attributes: those of them with few values for their rows: an audit tells whether the text gives them away.
         row_key: the first candidate, where its name or its values say that it is a key; None where none does: a date may be
             unique in a sample, too.
     """
@@ -189,6 +191,7 @@ class Columns:
     nested: tuple[str, ...]
     others: tuple[str, ...]
     row_key: str | None
+    attributes: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -255,9 +258,10 @@ def columns_of(sample: TableSample, named: Sequence[str] = ()) -> Columns:
     shared = tuple(n for n in keys if 1 < distinct[n] < table.num_rows and _says_key(n))
     key = next((name for name in unique if _says_key(name) or _holds_codes(table[name])), None)
     others = tuple(name for name in rest if name not in nested and name != key)
+    attributes = tuple(name for name in others if name not in shared and _has_few_values(table[name]))
     schema = of_arrow(table.schema)
     others += tuple(map(spelled, beside_texts(schema, resolve_all(schema, texts, exact=True))[0]))
-    return Columns(texts, tuple(unique), shared, nested, others, key)
+    return Columns(texts, tuple(unique), shared, nested, others, key, attributes)
 
 
 def _path_of(name: str, table: pa.Table, there: Mapping[str, tuple[str, ...]]) -> str:
@@ -311,6 +315,23 @@ def _may_be_key(column: pa.ChunkedArray) -> bool:
         return bool(pc.max(pc.utf8_length(column)).as_py() <= LONGEST_KEY)
     of_keys = (pa.types.is_signed_integer, pa.types.is_decimal, pa.types.is_date, pa.types.is_timestamp)
     return any(one(kind) for one in of_keys)
+
+
+def _has_few_values(column: pa.ChunkedArray) -> bool:
+    """Check that a column has values of a type that classes have, two or more, and few for its rows."""
+    kind = column.type
+    of_classes = (
+        pa.types.is_boolean,
+        pa.types.is_integer,
+        pa.types.is_floating,
+        pa.types.is_decimal,
+        pa.types.is_date,
+    )
+    if not is_string(kind) and not any(is_of(kind) for is_of in of_classes):
+        return False
+    return bool(
+        2 <= pc.count_distinct(column).as_py() <= min(MOST_VALUES, (len(column) - column.null_count) // 2)
+    )
 
 
 def _says_key(name: str) -> bool:

@@ -91,7 +91,8 @@ def test_a_csv_file_becomes_settings_that_a_run_takes(
     assert config.other_columns == ("ticket_id",)
     assert config.style == "balanced"
     # The style, and not what it consists of.
-    assert list(read_settings(here / "tickets.yaml")) == ["input", "columns", "row_key", "style", "output"]
+    sections = ["input", "columns", "row_key", "style", "output", "require"]
+    assert list(read_settings(here / "tickets.yaml")) == sections
     assert config.mechanism == parse_model_config({"style": "balanced"}).mechanism
     assert dptext("run", here / "tickets.yaml", "--dry-run") == 0
     capsys.readouterr()
@@ -162,6 +163,29 @@ def test_preview_shows_rows_with_changed_words_marked(
     assert "[EMAIL]" in rows[1]["after"]["after"]
     assert list(here.iterdir()) == []
     assert dptext("preview") == dptext("preview", "a b", "--input", source) == 2
+
+
+def test_columns_of_few_values_are_proposed_as_attributes(
+    here: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = 60
+    columns = {
+        "country": [["DE", "AT", None][n % 3] for n in range(rows)],
+        "stars": [float(n % 5) for n in range(rows)],
+        "alone": ["x"] * rows,  # of one value
+        "many": [n % 21 for n in range(rows)],
+        "seldom": ["x" if n < 3 else None for n in range(rows - 1)] + ["y"],
+        "read_at": [bytes([n % 2]) for n in range(rows)],  # no class
+    }
+    few = table(rows).drop_columns(["stars"])
+    for name, values in columns.items():
+        few = few.append_column(name, pa.array(values))
+    pq.write_table(few, tmp_path / "t.parquet")
+    assert columns_of(read_sample(tmp_path / "t.parquet")).attributes == ("country", "stars", "seldom")
+    assert dptext("start", tmp_path / "t.parquet", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["attribute_candidates"] == ["country", "stars", "seldom"]
+    assert "--attribute COLUMN` tells" in (written := (here / "t.yaml").read_text())
+    assert "# - country\n# - stars\n# - seldom\n# What must hold" in written
 
 
 @pytest.mark.parametrize("style", STYLES)

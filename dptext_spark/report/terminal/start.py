@@ -27,7 +27,7 @@ def next_text(found: FirstLook, file: str) -> str:
     """Return what comes next: where a run would be refused, a lexicon of the text's language."""
     checked = f"dptext run {shlex.quote(file)} --dry-run"
     if _refused(found) is None:
-        return f"Next: {checked}"
+        return f"Next: {checked}; then dptext release {shlex.quote(file)}"
     return (
         "Next: name a lexicon of the text's language in it (lexicon.source; guide 'Another language'), or a run is refused. "
         f"Then {checked}, which reads no text and so cannot tell"
@@ -56,6 +56,8 @@ def look_text(sample: TableSample, found: FirstLook, columns: int) -> str:
         ("row key", _candidates(of.row_keys, "none: the place in the files tells rows apart")),
         ("record key", _candidates(of.record_keys, "none: each row is a record")),
         ("", "a candidate is one in the sample only; the run checks that a row_key is unique and never NULL"),
+        ("attribute", f"{_candidates(of.attributes, '')}; `dptext audit FILE --attribute COLUMN` tells whether the released text "
+         "gives it away" if of.attributes and of.row_key else ""),
         ("minutes", f"about {max(1, round(found.minutes)):,} on this machine, at the speed of the sample and with Spark's start"),
     ]  # fmt: skip
     return "\n".join([RESTRICTED, "", *(hanging(f"{h:{_HEAD}}", said, columns) for h, said in heads if said)])
@@ -136,6 +138,7 @@ def look_record(sample: TableSample, found: FirstLook) -> dict[str, Json]:
         "left_out": list(of.others),
         "row_key_candidates": list(of.row_keys),
         "record_key_candidates": list(of.record_keys),
+        "attribute_candidates": list(of.attributes),
         "language": found.language,
         "words": unknown.words,
         "unknown_words": unknown.unknown,

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from dptext_spark.cli.app import main
+from dptext_spark.config.styles import REQUIRED, TableSettings, settings_file
 
 SETTINGS = "input: {path: /none/in}\ncolumns: [body]\nrow_key: id\noutput: {path: /none/out}\n"
 
@@ -124,3 +125,21 @@ def test_settings_are_known_by_their_sections_too(here: Path, capsys: pytest.Cap
     assert json.loads(capsys.readouterr().out)["source"] == "/none/in"
     assert dptext("run", "in.json") == 2
     assert "dptext start in.json" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("style", REQUIRED)
+def test_the_settings_of_a_table_require_what_its_release_can_decide(style: str, here: Path) -> None:
+    columns = {"columns": ("body",), "others": ("country", "note"), "attributes": ("country",)}
+    text, config = settings_file(TableSettings("/in.csv", "csv", row_key="id", **columns), style)
+    assert [str(limit) for limit in config.require] == list(REQUIRED[style])
+    assert all(f"  - {limit}  # {why}\n" in text for limit, why in REQUIRED[style].items())
+    assert "--attribute COLUMN" in text
+    keyless, without_key = settings_file(TableSettings("/in.csv", "csv", **columns), style)
+    assert [limit.subject for limit in without_key.require] == ["original_share"]
+    assert "--attribute" not in keyless
+    for kind in ({"is_foreign": True}, {"has_names": False}):
+        nameless = TableSettings("/in.csv", "csv", row_key="id", **columns, **kind)
+        assert not any("names" in limit.subject for limit in settings_file(nameless, style)[1].require)
+    # Each is decided without options of an audit: nothing but Spark stands between the file and a release.
+    Path("s.yaml").write_text(text)
+    assert dptext("audit", "s.yaml", "--dry-run") == 0
