@@ -105,6 +105,25 @@ _LEFT = {
         "--annotations": "`python -m benchmarks labelled` of a checkout counts names of labelled texts"
     },
     "report": {"--publish": _NO_NOISE, "--most-words": _NO_NOISE, "--most-names": _NO_NOISE},
+    **{
+        name: {"--config": f"the settings stand alone: `dptext {name} FILE`"}
+        for name in ("run", "ledger", "doctor")
+    },
+    "release": {
+        "--config": "the settings stand alone: `dptext release FILE`",
+        **{
+            option: f"the steps one by one take it: `dptext run FILE`, `dptext audit FILE {option} ...`, `dptext report FILE`"
+            for option in (
+                "--label",
+                "--attribute",
+                "--similarity",
+                "--encoder",
+                "--masked-model",
+                "--names",
+                "--require",
+            )
+        },
+    },
 }
 
 
