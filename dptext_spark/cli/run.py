@@ -73,7 +73,7 @@ def run(
                 pair=pair, settings=str(file), overrides=overrides or (),
             )
         )  # fmt: skip
-    end_where_broken(report.broken, f"the table of run {report.run_id}")
+    end_where_broken(report.broken, f"the table of run {report.outcome.run_id}")
 
 
 def _pair(settings: RunConfig, result: RunResult) -> Pair | str | None:
