@@ -205,7 +205,7 @@ def _attributes(kind: type) -> dict[str, str]:
 def mechanism_parameters() -> str:
     """Return every mechanism with its paper, guarantee, cost, certificate and parameters."""
     parts = []
-    for one in (described.as_dict() for described in catalogue()):
+    for one in catalogue():
         cost = one["cost"] + (f" (measured: {one['measured']})" if one["measured"] else "")
         rows = [
             (

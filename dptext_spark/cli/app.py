@@ -31,7 +31,7 @@ from dptext_spark.errors import (
     RunError,
     SettingsError,
 )
-from dptext_spark.report.terminal.console import write
+from dptext_spark.report.terminal.console import FULL, write
 
 FAILED = RunError.exit_code
 INTERRUPTED = 130
@@ -165,11 +165,14 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def _options(
     debug: Annotated[bool, typer.Option("--debug", help="Tracebacks, which may show private text.")] = False,
+    full: Annotated[
+        bool, typer.Option("--full", help="All that a command has to say; by default at most 40 lines.")
+    ] = False,
     version: Annotated[
         bool, typer.Option("--version", help="Print the version.", callback=_version, is_eager=True)
     ] = False,
 ) -> None:
-    """Declare what stands before a command; `main` takes --debug wherever it stands."""
+    """Declare what stands before a command; `main` takes --debug and --full wherever they stand."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -180,6 +183,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in given
+    FULL.set("--full" in given)
 
     def command() -> int:
         for stream in (sys.stdout, sys.stderr):
@@ -189,7 +193,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # What Java's second compiler gains comes too late for a command.
         os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
         try:
-            app([item for item in given if item != "--debug"], prog_name="dptext")
+            app([item for item in given if item not in ("--debug", "--full")], prog_name="dptext")
         except SystemExit as end:
             return end.code if isinstance(end.code, int) else 0
         return 0

@@ -12,7 +12,7 @@ import typer
 from dptext_spark.audit.options import AuditOptions, ReportOptions, takes
 from dptext_spark.cli import Json, Override, end_where_broken, settings_in
 from dptext_spark.errors import SettingsError
-from dptext_spark.report.terminal.console import progress, width, write, write_json
+from dptext_spark.report.terminal.console import progress, show, write, write_json
 
 
 @takes(AuditOptions, is_command=True)
@@ -42,7 +42,7 @@ def audit(
     """Audit a written table against its source on Spark: what it keeps, how well it is attacked, what it is still good for."""
     from dptext_spark.audit.table.plan import AuditPlan
     from dptext_spark.config.load import load_config, load_model_config
-    from dptext_spark.report.terminal.table_audit import audit_plan_text, table_audit_text
+    from dptext_spark.report.terminal.table_audit import audit_plan, table_audit
 
     file = settings_in("audit", table, against=against, config=config)
     if file is not None:
@@ -57,16 +57,13 @@ def audit(
         model = None if config is None else load_model_config(config, overrides or ())
         plan = AuditPlan.of(table, against, model, options)
     if dry_run:
-        return write_json(plan.as_dict()) if as_json else write(audit_plan_text(plan, width()))
+        return show(audit_plan(plan), plan.as_dict() if as_json else None)
     with progress() as say:
         say("loading what reads tables", None)
         from dptext_spark.spark.auditing.audit import audit_table
 
         found = audit_table(plan, progress=lambda step: say(step, None))
-    if as_json:
-        write_json(found.as_dict())
-    else:
-        write(table_audit_text(found, width()))
+    show(table_audit(found), found.as_dict() if as_json else None)
     end_where_broken(found.broken, found.table)
 
 
@@ -148,10 +145,9 @@ def ledger(
     require_pyspark()
     with progress() as say:
         say("loading what reads tables", None)
-        from dptext_spark.report.terminal.summary import spent_text
+        from dptext_spark.report.terminal.summary import spent
         from dptext_spark.spark.job.entries import read
 
         found = read(path, progress=lambda step: say(step, None))
-    if as_json:
-        return write_json({"ledger": path, "inputs": [balance.spending.as_dict() for balance in found]})
-    write(spent_text(found, width()))
+    inputs = {"ledger": path, "inputs": [balance.spending.as_dict() for balance in found]}
+    show(spent(found), inputs if as_json else None)

@@ -10,7 +10,7 @@ import typer
 
 from dptext_spark.cli import Json
 from dptext_spark.errors import DataError, SettingsError
-from dptext_spark.report.terminal.console import progress, write, write_json
+from dptext_spark.report.terminal.console import Screen, progress, show
 from dptext_spark.runtime.progress import counted
 
 if TYPE_CHECKING:
@@ -87,8 +87,10 @@ def _describe(lexicon: Lexicon, as_json: bool, folder: Path | None = None, versi
         facts["version"] = PACKAGED_VERSION
     if folder is not None:
         facts["folder"] = str(folder)
-    if as_json:
-        return write_json(facts)
-    for name, value in {**facts, **(facts.pop("counts") or {})}.items():
-        if value is not None and not isinstance(value, dict):
-            write(f"{name.replace('_', ' '):<18}{f'{value:,}' if type(value) is int else value}")
+    flat = {**facts, **(facts["counts"] or {}), "counts": None}
+    rows = [
+        (name.replace("_", " "), f"{value:,}" if type(value) is int else str(value))
+        for name, value in flat.items()
+        if value is not None and not isinstance(value, dict)
+    ]
+    show(Screen(f"The lexicon {lexicon.name}", rows), facts if as_json else None)

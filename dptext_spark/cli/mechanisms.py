@@ -11,7 +11,7 @@ import typer
 from dptext_spark.audit.options import ComparisonOptions, takes
 from dptext_spark.cli import Config, Json, Override
 from dptext_spark.errors import DataError
-from dptext_spark.report.terminal.console import hanging, progress, width, write, write_json
+from dptext_spark.report.terminal.console import Screen, progress, show
 
 
 def mechanisms(
@@ -19,13 +19,12 @@ def mechanisms(
     as_json: Json = False,
 ) -> None:
     """List the mechanisms: paper, guarantee, cost, certificate, parameters with defaults and ranges."""
-    from dptext_spark.report.terminal.catalogue import catalogue, catalogue_text, described
+    from dptext_spark.report.terminal.catalogue import catalogue, described, overview, rows
 
-    if as_json:
-        return write_json(
-            [one.as_dict() for one in catalogue()] if name is None else described(name).as_dict()
-        )
-    write(catalogue_text(catalogue() if name is None else [described(name)], width()))
+    if name is None:
+        return show(overview(), catalogue() if as_json else None)
+    mechanism = described(name)
+    show(Screen(name, rows(mechanism)), mechanism if as_json else None)
 
 
 def certify(
@@ -63,17 +62,20 @@ def certify(
     pair = found.loss.worst if found.loss is not None else None
     worst = None if pair is None else [words[word].as_py() for word in pair]
     record = record_account(privatizer)
-    if as_json:
-        sizes = [one.as_dict() for size in SIZES if (one := record.of(size)) is not None]
-        return write_json({**found.as_dict(), "worst_words": worst, "record": sizes})
-    write(hanging("", f"{privatizer.guarantee().sentence}", width()))
-    write(hanging("", found.sentence, width()))
-    if worst is not None:
-        write(f"worst pair: {' / '.join(worst)}")
-    write(hanging("", record.stated, width()))
-    if not record.why and record.levels == 1:
-        write(hanging("", f"{record.unit} {record.meaning()} {WEAK}", width()))
-    write(f"{found.seconds:.1f} s")
+    sizes = [bound.as_dict() for size in SIZES if (bound := record.of(size)) is not None]
+    document = {**found.as_dict(), "worst_words": worst, "record": sizes}
+    meaning = f"{record.unit} {record.meaning()} {WEAK}" if not record.why and record.levels == 1 else ""
+    rows = [
+        ("guarantee", privatizer.guarantee().sentence),
+        ("certificate", found.sentence),
+        ("worst pair", " / ".join(worst or ())),
+        ("record", record.stated),
+        ("", meaning),
+    ]
+    show(
+        Screen(f"The guarantee is {found.verdict}; {found.seconds:.1f} s.", rows),
+        document if as_json else None,
+    )
 
 
 def calibrate(
@@ -110,7 +112,7 @@ def calibrate(
     from dptext_spark.audit.deniability.find_epsilon import calibrate as search
     from dptext_spark.config.load import load_model_config
     from dptext_spark.config.values import read_lines
-    from dptext_spark.report.terminal.calibration import calibration_text
+    from dptext_spark.report.terminal.calibration import calibration
 
     settings = load_model_config(config, overrides or ())
     given = None if words is None else read_lines("--words", str(words))
@@ -118,10 +120,7 @@ def calibrate(
         found = search(
             settings, require, low=low, high=high, steps=steps, sample=sample, words=given, progress=say
         )
-    if as_json:
-        write_json(found.as_dict())
-    else:
-        write(calibration_text(found, width()))
+    show(calibration(found), found.as_dict() if as_json else None)
 
 
 @takes(ComparisonOptions, is_command=True)
@@ -177,7 +176,7 @@ def compare(
     from dptext_spark.audit.comparison.spec import ComparisonSpec
     from dptext_spark.config.load import load_model_config
     from dptext_spark.errors import require_extra
-    from dptext_spark.report.comparison import comparison_page, comparison_text, write_private
+    from dptext_spark.report.comparison import comparison, comparison_page, write_private
 
     if out is not None:
         require_extra("audit", "jinja2", "matplotlib")
@@ -191,7 +190,4 @@ def compare(
         found = run_comparison(settings, asked, known, secret, language=third, progress=say)
     if out is not None:
         write_private(out / "compare.html", comparison_page(found))
-    if as_json:
-        write_json(found.as_dict())
-    else:
-        write(comparison_text(found, width()))
+    show(comparison(found), found.as_dict() if as_json else None)

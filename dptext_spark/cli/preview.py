@@ -12,7 +12,7 @@ import typer
 
 from dptext_spark.cli import Config, Encoding, Format, Header, Json, Override, Separator, settings_in
 from dptext_spark.errors import SettingsError
-from dptext_spark.report.terminal.console import progress, show, width, write, write_json
+from dptext_spark.report.terminal.console import progress, show
 
 if TYPE_CHECKING:
     from dptext_spark.config.model import ModelConfig
@@ -72,7 +72,7 @@ def start(
     from dptext_spark.errors import require_choice
     from dptext_spark.model.compile import prepare
     from dptext_spark.model.first_look import columns_of, look
-    from dptext_spark.report.terminal.start import look_record, look_text, next_text, rows_shown
+    from dptext_spark.report.terminal import start as screens
 
     require_choice("--style", style, STYLES)
     if settings_in("release", table) is not None:
@@ -97,12 +97,8 @@ def start(
     named = replace(named, is_foreign=found.unknown.is_mostly_unknown, has_names=has_names)
     text, _ = settings_file(named, style)
     write_new(file, text)
-    if as_json:
-        return write_json({**look_record(sample, found), "style": style, "settings": str(file)})
-    write(look_text(sample, found, width()))
-    write("")
-    show(rows_shown(found.rows))
-    write(f"\nWrote {file} in the style {style}. {next_text(found, str(file))}")
+    document = {**screens.look_record(sample, found), "style": style, "settings": str(file)}
+    show(screens.look(sample, found, str(file), style), document if as_json else None)
 
 
 MOST_ROWS = 100
@@ -134,7 +130,7 @@ def preview(
     from dptext_spark.config.load import load_model_config
     from dptext_spark.model.compile import prepare
     from dptext_spark.model.preview import preview as draw
-    from dptext_spark.model.preview import shown
+    from dptext_spark.report.terminal.start import sentence
     from dptext_spark.text.names.name_lists import NameLists
 
     if (text is None) == (source is None):
@@ -161,10 +157,7 @@ def preview(
     result = replace(draw(privatizer, text, top=top), lists_left_out=left)
     if plain is not None:
         result = replace(result, plain=draw(plain, text, top=top).output)
-    if as_json:
-        write_json(result.as_dict())
-    else:
-        show(shown(result))
+    show(sentence(result), result.as_dict() if as_json else None)
 
 
 def _rows(
@@ -177,24 +170,18 @@ def _rows(
 ) -> None:
     """Show rows of a file before and after."""
     from dptext_spark.model.first_look import THROWN_AWAY, columns_of, shown_rows
-    from dptext_spark.report.terminal.start import RESTRICTED, rows_record, rows_shown
+    from dptext_spark.report.terminal.console import RESTRICTED
+    from dptext_spark.report.terminal.start import rows_of, rows_record
 
     made = shown_rows(sample, columns_of(sample, named).texts, {"after": privatizer}, rows)
-    not_read = f"Not looked for here, for only a run reads them: {', '.join(left)}." if left else ""
-    if as_json:
-        return write_json(
-            {
-                "restricted": RESTRICTED,
-                "assumed": list(sample.assumed),
-                "rows": rows_record(made),
-                "note": THROWN_AWAY,
-                **({"lists_left_out": list(left)} if left else {}),
-            }
-        )
-    write(
-        "\n".join([RESTRICTED, *(f"Assumed: {one}" for one in sample.assumed), *filter(None, [not_read]), ""])
-    )
-    show(rows_shown(made))
+    document = {
+        "restricted": RESTRICTED,
+        "assumed": list(sample.assumed),
+        "rows": rows_record(made),
+        "note": THROWN_AWAY,
+        **({"lists_left_out": list(left)} if left else {}),
+    }
+    show(rows_of(sample, made, left), document if as_json else None)
 
 
 def _columns(settings: ModelConfig) -> Sequence[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,7 +12,7 @@ import typer
 
 from dptext_spark.cli import Json, Override, end_where_broken, settings_of
 from dptext_spark.errors import BrokenRequirementError, DPTextError, SettingsError, require_extra
-from dptext_spark.report.terminal.console import entries, progress, width, write, write_error, write_json
+from dptext_spark.report.terminal.console import progress, show, write_error
 from dptext_spark.runtime.progress import Progress
 
 if TYPE_CHECKING:
@@ -51,22 +52,19 @@ def release(
     if audited is not None:
         left_out = f"of {audited.table} against {audited.source}; figures in {audited.metrics} (restricted)"
     verdict = report.facts.verdict
-    if as_json:
-        audit = (
-            {"left_out": left_out}
-            if audited is None
-            else {"id": audited.audit_id, "metrics": audited.metrics}
-        )
-        steps = {"run": result.as_dict(), "audit": audit, "report": {"file": str(page)}}
-        write_json({**steps, "verdict": verdict.as_dict()})
-    else:
-        from dptext_spark.report.terminal.summary import summary
+    from dptext_spark.report.terminal.summary import summary
 
-        is_judged = verdict.judged or verdict.against
-        rows = [] if is_judged else [("verdict", "not decided: the settings require nothing (`require`)")]
-        text = summary(result.outcome, verdict=verdict if is_judged else None, columns=width())
-        rows += [("audit", left_out), ("report", f"{page}, for any browser")]
-        write("\n".join([text, *entries(rows, width())]))
+    is_judged = verdict.judged or verdict.against
+    screen = summary(result.outcome, verdict=verdict if is_judged else None)
+    if not is_judged:
+        nothing = ("verdict", "not decided: the settings require nothing (`require`)")
+        screen = replace(screen, rows=[nothing, *screen.rows])
+    places = [*screen.places, ("audit", left_out), ("report", f"{page}, for any browser")]
+    audit = (
+        {"left_out": left_out} if audited is None else {"id": audited.audit_id, "metrics": audited.metrics}
+    )
+    steps = {"run": result.as_dict(), "audit": audit, "report": {"file": str(page)}}
+    show(replace(screen, places=places), {**steps, "verdict": verdict.as_dict()} if as_json else None)
     broken = [*result.broken, *(audited.broken if audited else ()), *report.broken]
     end_where_broken(broken, f"the table of run {result.run_id}")
 
@@ -109,17 +107,22 @@ def _audit(settings: RunConfig, given: str) -> tuple[AuditPlan | None, str]:
 def _dry_run(settings: RunConfig, plan: AuditPlan | None, left_out: str, as_json: bool) -> None:
     """Show what the run would do and what the audit would compare."""
     from dptext_spark.cli.run import planned
-    from dptext_spark.report.terminal.plan import as_record, screen
-    from dptext_spark.report.terminal.table_audit import audit_plan_text
+    from dptext_spark.report.terminal.plan import as_record
+    from dptext_spark.report.terminal.table_audit import audit_plan
 
     run, checked = planned(settings)
-    if as_json:
-        audit = left_out if plan is None else plan.as_dict()
-        return write_json({"run": as_record(run, checked), "audit": audit})
-    audit_text = (
-        "\n".join(entries([("audit", left_out)], width())) if plan is None else audit_plan_text(plan, width())
+    screen = run.screen(checked)
+    audit = (
+        ""
+        if plan is None
+        else f"{len(plan.figures)} figures against the input, to {plan.metrics} (restricted)"
     )
-    write(f"{screen(run, checked, width())}\n\n{audit_text}")
+    more = [] if plan is None else [("what the audit would compare", audit_plan(plan).rows)]
+    screen = replace(
+        screen, places=[*screen.places, ("audit", audit or left_out)], more=[*screen.more, *more]
+    )
+    document = {"run": as_record(run, checked), "audit": left_out if plan is None else plan.as_dict()}
+    show(screen, document if as_json else None)
 
 
 def _steps(

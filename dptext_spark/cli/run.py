@@ -12,7 +12,7 @@ import typer
 from dptext_spark.cli import Json, Override, end_where_broken, settings_of
 from dptext_spark.demo import TICKETS
 from dptext_spark.errors import DPTextError, RunError
-from dptext_spark.report.terminal.console import PRICE, progress, show, width, write, write_json
+from dptext_spark.report.terminal.console import PRICE, Screen, progress, show, write, write_json
 
 if TYPE_CHECKING:
     from dptext_spark.config.model import RunConfig
@@ -35,9 +35,6 @@ def run(
         bool,
         typer.Option("--dry-run", help="Check schemas, keys and targets, and show the plan; write nothing."),
     ] = False,
-    full: Annotated[
-        bool, typer.Option("--full", help="With --dry-run: all settings, steps and the whole disclosure.")
-    ] = False,
     as_json: Json = False,
     internal: Annotated[
         bool, typer.Option("--internal", help="Also show figures that depend on the private text.")
@@ -48,31 +45,22 @@ def run(
 ) -> None:
     """Run the job: read a table, sanitize its text columns, write a Delta table and the account."""
     from dptext_spark.config.load import load_config
-    from dptext_spark.errors import SettingsError
 
-    if full and not dry_run:
-        raise SettingsError(
-            "--full: given without --dry-run, whose output it completes; valid: both, or neither."
-        )
     file = settings_of("run", config)
     settings = load_config(file, overrides or ())
     if dry_run:
-        return _plan(settings, full, as_json)
+        return _plan(settings, as_json)
     from dptext_spark.report.terminal.summary import summary
     from dptext_spark.spark.runner import run
 
     with progress() as say:
         report = run(settings, progress=lambda step: say(step, None))
-    if as_json:
-        write_json(report.as_dict(internal=internal))
-    else:
-        pair = _pair(settings, report) if internal else None
-        write(
-            summary(
-                report.outcome, internal=internal, price=price, columns=width(), verdict=report.verdict,
-                pair=pair, settings=str(file), overrides=overrides or (),
-            )
-        )  # fmt: skip
+    pair = _pair(settings, report) if internal and not as_json else None
+    screen = summary(
+        report.outcome, internal=internal, price=price, verdict=report.verdict, pair=pair, settings=str(file),
+        overrides=overrides or (),
+    )  # fmt: skip
+    show(screen, report.as_dict(internal=internal) if as_json else None)
     end_where_broken(report.broken, f"the table of run {report.outcome.run_id}")
 
 
@@ -100,17 +88,11 @@ def planned(settings: RunConfig) -> tuple[Plan, Checked]:
         return plan(settings, say), checked
 
 
-def _plan(settings: RunConfig, full: bool, as_json: bool) -> None:
-    from dptext_spark.report.terminal.plan import as_record, screen
-    from dptext_spark.report.terminal.plan import full as whole
+def _plan(settings: RunConfig, as_json: bool) -> None:
+    from dptext_spark.report.terminal.plan import as_record
 
     plan, checked = planned(settings)
-    if as_json:
-        write_json(as_record(plan, checked))
-    elif full:
-        write(whole(plan, checked, width()))
-    else:
-        write(screen(plan, checked, width()))
+    show(plan.screen(checked), as_record(plan, checked) if as_json else None)
 
 
 def demo(
@@ -123,11 +105,11 @@ def demo(
     """Write a sample table of support tickets, sanitize it on local Spark, and show what came out."""
     with progress() as say:
         say("loading libraries", None)
+        from dptext_spark.demo.demo import as_record, screen
         from dptext_spark.demo.demo import demo as run_demo
-        from dptext_spark.demo.demo import show
 
         made = run_demo(folder, rows, say)
-    show(made, as_json)
+    show(screen(made), as_record(made) if as_json else None)
 
 
 def doctor(
@@ -140,7 +122,7 @@ def doctor(
 ) -> None:
     """Check Spark, its machines and what the settings name, in a minute: what a run would stumble over, and the cure."""
     from dptext_spark.config.load import load_config
-    from dptext_spark.report.terminal.plan import table_of, verdict
+    from dptext_spark.report.terminal.plan import checks as screen
     from dptext_spark.spark import doctor as examine
 
     began = time.perf_counter()
@@ -149,12 +131,9 @@ def doctor(
         findings = examine(settings, progress=lambda step: say(step, None))
     seconds = time.perf_counter() - began
     failed = any(found.status == "fail" for found in findings)
-    if as_json:
-        checks = [asdict(found) for found in findings]
-        write_json({"failed": failed, "seconds": round(seconds, 1), "checks": checks})
-    else:
-        show(table_of(findings))
-        write(verdict(findings, seconds))
+    checks = [asdict(found) for found in findings]
+    document = {"failed": failed, "seconds": round(seconds, 1), "checks": checks}
+    show(screen(findings, seconds), document if as_json else None)
     if failed:
         raise typer.Exit(RunError.exit_code)
 
@@ -167,7 +146,6 @@ def jobs(
     as_json: Json = False,
 ) -> None:
     """Show the jobs for spark-submit: spark-submit $(dptext jobs privatize) SETTINGS.yaml."""
-    from dptext_spark.report.terminal.console import hanging
     from dptext_spark.runtime.paths import first_line, folder_of, job_file, jobs_by_name
 
     if as_json:
@@ -178,5 +156,12 @@ def jobs(
         return write(str(folder_of("conf")))
     if name is not None:
         return write(str(job_file(name)))
-    for file in jobs_by_name().values():
-        write(f"{file}\n{hanging('    ', first_line(file), width())}")
+    files = jobs_by_name()
+    show(
+        Screen(
+            "Jobs for spark-submit",
+            [(name, first_line(file)) for name, file in files.items()],
+            places=[("path", str(next(iter(files.values())).parent))],
+            next="spark-submit $(dptext jobs NAME) SETTINGS.yaml",
+        )
+    )

@@ -7,9 +7,8 @@ that most users choose among.
 from __future__ import annotations
 
 import shutil
-import textwrap
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,9 +20,10 @@ from dptext_spark.config.model import RunConfig
 from dptext_spark.demo.tickets import FILE, Released, demo_config, side_by_side, tickets
 from dptext_spark.errors import SettingsError, require_extra
 from dptext_spark.randomness.draws import RunKey
-from dptext_spark.report.terminal.console import width, write, write_json
+from dptext_spark.report.terminal.console import Screen
 from dptext_spark.report.terminal.summary import summary
 from dptext_spark.runtime.progress import Progress
+from dptext_spark.runtime.record import Json
 from dptext_spark.spark.job.job import RunResult
 from dptext_spark.spark.run_report import report
 from dptext_spark.spark.runner import run
@@ -93,32 +93,31 @@ def demo(folder: Path | None, rows: int, say: Progress) -> DemoResult:
     return DemoResult(result, examples, released, page, place)
 
 
-def show(made: DemoResult, as_json: bool) -> None:
-    """Write what a demo made to stdout.
+def as_record(made: DemoResult) -> dict[str, Json]:
+    """Return what a demo made, JSON-able."""
+    return {
+        **made.run.as_dict(),
+        "examples": list(made.examples),
+        "settings": [released._asdict() for released in made.released],
+        "report": made.page,
+    }
 
-    Args:
-        made: what it made.
-        as_json: one JSON document in place of the lines for people.
-    """
-    if as_json:
-        others = [one._asdict() for one in made.released]
-        document = {
-            **made.run.as_dict(),
-            "examples": list(made.examples),
-            "settings": others,
-            "report": made.page,
-        }
-        return write_json(document)
-    write("\n".join(_lines(made.examples)))
-    write("\n".join(_settings(made.examples, made.released)))
-    # The tickets are invented: what depends on them may be shown.
-    write(summary(made.run.outcome, internal=True, columns=width()))
-    if made.page is not None:
-        write(f"\nThe report of this run, one file for any browser: {made.page}")
-    write(
-        f"\nThe tickets are in {made.place / MADE[1]}, the sanitized ones in {made.place / MADE[2]}.\n"
-        "Next: the same for a table of yours, `dptext run conf/minimal.yaml`; what a sentence becomes, "
-        '`dptext preview "Please send the parcel to my sister in London"`.'
+
+def screen(made: DemoResult) -> Screen:
+    """Return a ticket before and after, as the files of settings would release it, and the summary of the run."""
+    ran = summary(made.run.outcome, internal=True)
+    examples = [
+        (f"{example['column']} {side}", example[side])
+        for example in made.examples
+        for side in ("before", "after")
+    ]
+    examples += [(f"body, {released.settings}", released.text) for released in made.released]
+    return replace(
+        ran,
+        rows=[*((name, " ".join(text.split())) for name, text in examples), *ran.rows],
+        places=[*ran.places, ("report", made.page or ""), ("tickets", f"{made.place / MADE[1]}. {WHOSE}")],
+        next="dptext start TABLE writes settings for a table of yours",
+        restricted=False,  # the tickets are invented
     )
 
 
@@ -158,28 +157,3 @@ def _examples(spark: SparkSession, before: pa.Table, target: str) -> Iterator[di
                 "before": row[name],
                 "after": after[row["ticket_id"]][name],
             }
-
-
-def _settings(examples: Sequence[dict[str, str]], shown: Sequence[Released]) -> Iterator[str]:
-    """Yield one ticket as the settings of conf/ would release it."""
-    yield f"The body of ticket {examples[0]['ticket']} by the settings of conf/ (docs/guide/settings)"
-    for one in shown:
-        yield f"  {one.settings + '.yaml':<15}{one.mechanism}"
-        yield _filled(one.text, " " * 17)
-    yield ""
-
-
-def _lines(examples: Sequence[dict[str, str]]) -> Iterator[str]:
-    """Yield the ticket before and after."""
-    yield f"\nticket {examples[0]['ticket']}"
-    for example in examples:
-        for side in ("before", "after"):
-            yield _filled(example[side], f"  {example['column'] if side == 'before' else '':<8}{side:<7}")
-    yield f"\n{_filled(WHOSE, '')}\n"
-
-
-def _filled(text: str, first: str) -> str:
-    """Return a text in lines, the first of which begins in its own way; the others are as far from the margin."""
-    return textwrap.fill(
-        " ".join(text.split()), 110, initial_indent=first, subsequent_indent=" " * len(first)
-    )

@@ -8,7 +8,6 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -23,7 +22,6 @@ from dptext_spark.mechanisms.privacy_loss.accountant import RecordBound
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.model.record import record_account
 from dptext_spark.randomness.draws import Draws, RunKey
-from dptext_spark.rounding import rounded_up
 from dptext_spark.runtime.display import line, table
 from dptext_spark.runtime.record import Json
 from dptext_spark.text.chunks import padded
@@ -35,10 +33,6 @@ from dptext_spark.text.names.search import LIST_TYPES, NAME_TYPES
 from dptext_spark.text.policy import Policy
 from dptext_spark.text.selection import BEYOND, Texts, TokenSelection
 from dptext_spark.text.tokens import listed
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-    from rich.text import Text
 
 MOST_CHARACTERS = 10_000
 MOST_DRAWS, LEAST_DRAWS = 1_000, 5  # of a word whose law has no closed form
@@ -381,63 +375,6 @@ def _lowered(written: str) -> str:
     """Return a kept word in lower case; its apostrophes stay as they are, which the look-up form's do not."""
     pairs = zip(written, look_up_form(written), strict=True)
     return "".join(char if char == "\u2019" else low for char, low in pairs)
-
-
-def shown(result: Preview) -> RenderableType:
-    """Return a preview for a terminal."""
-    from rich.console import Group
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold", expand=True)
-    for column in ("word", "became", "what happens"):
-        table.add_column(column, overflow="fold", max_width=28)
-    counted = any(word.draws is not None for word in result.words)
-    header = "can become, with share of fresh draws" if counted else "can become, with probability"
-    table.add_column(header, overflow="fold", ratio=1)
-    for word in result.words:
-        listed = _shown_candidates(word)
-        action = f"{word.action}: {word.reason}" if word.reason else word.action
-        table.add_row(Text(word.text), Text(word.became), Text(action), Text(listed))
-    return Group(
-        Text.assemble(("before  ", "bold"), result.text),
-        Text.assemble(("after   ", "bold"), result.output),
-        *([] if result.plain is None else [Text.assemble(("plain   ", "bold"), result.plain)]),
-        Text(""),
-        table,
-        Text(""),
-        Text(str(result.guarantee)),
-        *([] if result.remapped is None else [Text(result.remapped)]),
-        *_of_record(result.record),
-        *(
-            [Text(f"Not looked for here, for only a run reads them: {', '.join(result.lists_left_out)}.")]
-            if result.lists_left_out
-            else []
-        ),
-        Text("One draw with a fresh key; the same command draws anew.", "dim"),
-    )
-
-
-def _of_record(record: RecordBound | None) -> list[Text]:
-    """Return what the sentence would spend as a record, as a line."""
-    from rich.text import Text
-
-    return [] if record is None else [Text(f"As a record its {record.draws} draws would come to {record}.")]
-
-
-def _shown_candidates(word: Word) -> str:
-    """Return the candidates of a word in one line; a probability is never shown as less than it is."""
-    if not word.candidates:
-        return ""
-    listed = ", ".join(
-        f"{name} {rounded_up(share, 3) if word.draws is None else format(share, '.3f')}"
-        for name, share in word.candidates
-    )
-    more = (word.outputs or 0) - len(word.candidates)
-    if word.draws is not None:
-        seen = f", {more:,} more seen" if more else ""
-        return f"in {word.draws:,} draws: {listed}{seen}"
-    return f"{listed}, {more:,} more" if more else listed
 
 
 def levels_of_words(privatizer: Privatizer, text: pa.Array, listed: Mapping[int, int]) -> dict[int, int]:

@@ -27,7 +27,7 @@ from dptext_spark.errors import DataError, require_extra
 from dptext_spark.report.blocks import Block, Chart, Listed, Section, Table, Text, capital, pairs
 from dptext_spark.report.charts import MOST_LINES, Line, lines
 from dptext_spark.report.page import build_page
-from dptext_spark.report.terminal.console import grid, hanging
+from dptext_spark.report.terminal.console import Screen
 from dptext_spark.rounding import exact, percent_down, percent_up
 from dptext_spark.runtime.paths import PRIVATE, write_atomically
 
@@ -68,26 +68,29 @@ def write_private(file: Path, text: str) -> None:
         raise DataError(f"out: {str(file)!r} cannot be written ({error.strerror}).") from None
 
 
-def comparison_text(found: Comparison, columns: int) -> str:
-    """Return the points of every curve, and the best at each level of each risk for each utility."""
-    parts = [_points_text(found, columns)]
-    short = False
-    for one in found.frontiers:
-        title = hanging("", f"{capital(one.utility)} at equal risk, {one.risk}", columns)
-        head, rows = table_of(one)
-        table = grid([head, *rows])
-        if not one.levels:
-            table = f"{NOT_REACHED} by any mechanism"
-        elif _width(table) > columns:
-            short = True
-            table = grid([("risk", "best"), *runs_of(one)])
-        parts.append(f"{title}\n{table}")
-    said = [*sentences_of(found), f"Restricted: {RESTRICTED}"]
-    if short:
-        said.insert(
-            0, "What each mechanism keeps at a level of risk stands in the page of --out, and in --json."
-        )
-    return "\n\n".join([*parts, "\n".join(hanging("", one, columns) for one in said)])
+def comparison(found: Comparison) -> Screen:
+    """Return the best at each level of each risk for each utility, and the points of every curve."""
+    best, tables = [], []
+    for frontier in found.frontiers:
+        name = f"{capital(frontier.utility)}, {frontier.risk}"
+        runs = "; ".join(f"{levels}: {verdict}" for levels, verdict in runs_of(frontier))
+        best.append((name, runs or f"{NOT_REACHED} by any mechanism"))
+        head, rows = table_of(frontier)
+        if rows:
+            tables.append((f"{name}, at equal risk", [head, *rows]))
+    return Screen(
+        "Which mechanism keeps most of the text at equal risk",
+        best,
+        table=[points_head(found), *points_rows(found)],
+        warnings=refused(found),
+        more=[*tables, ("how it was measured", [("-", sentence) for sentence in sentences_of(found)])],
+        restricted=True,
+    )
+
+
+def refused(found: Comparison) -> list[str]:
+    """Say which mechanism refuses which ε, and why."""
+    return [f"{name} refuses ε = {epsilon:g}: {why}" for name, epsilon, why in found.refused]
 
 
 def comparison_page(found: Comparison) -> str:
@@ -106,7 +109,7 @@ def comparison_page(found: Comparison) -> str:
         lead=f"{', '.join(names)}: what is left of the private text, where an attack is as successful against each of them. ε "
         "means another thing for each mechanism and is not compared.",
         source="a comparison",
-        warnings=[f"{name} refuses ε = {epsilon:g}: {why}" for name, epsilon, why in found.refused],
+        warnings=refused(found),
         restricted=RESTRICTED,
     )
 
@@ -160,26 +163,6 @@ def _bottom(drawn: Sequence[Line]) -> float:
     """Return where the upright scale begins: at 0, or, where all lies in the upper half, at a round number below it."""
     least = min(value for line in drawn for value in line.low or line.y)
     return 0.0 if least < 50.0 else 5.0 * math.floor(min(least, 95.0) / 5.0)
-
-
-def _points_text(found: Comparison, columns: int) -> str:
-    """Lay the points out in one table, or where that is too wide a table for each mechanism."""
-    head, rows = points_head(found), points_rows(found)
-    table = grid([head, *rows])
-    if _width(table) <= columns:
-        return table
-    lines = iter(grid([("", *row[1:]) for row in (head, *rows)]).splitlines())
-    out, last = [next(lines)], ""
-    for row, line in zip(rows, lines, strict=True):
-        if row[0] != last:
-            out.append(row[0])
-            last = row[0]
-        out.append(line)
-    return "\n".join(out)
-
-
-def _width(table: str) -> int:
-    return max(map(len, table.splitlines()))
 
 
 def table_of(one: Frontier) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
@@ -297,9 +280,7 @@ def sentences_of(found: Comparison) -> list[str]:
             "though nobody learns more, so that curves are compared at equal risk, never at equal ε; "
             "fewer different words come out."
         )
-    sentences += _alike(found.points)
-    sentences += [f"{name} refuses ε = {epsilon:g}: {why}" for name, epsilon, why in found.refused]
-    return sentences
+    return sentences + _alike(found.points)
 
 
 def _alike(points: Sequence[Point]) -> list[str]:

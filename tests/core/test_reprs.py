@@ -163,12 +163,14 @@ def test_what_a_run_or_an_audit_returns_shows_no_figure() -> None:
         run_id="<script>",
         rows=7,
         other_columns=("id",),
-        restricted=Restricted({"words": 987_654.0, "drawn": 123_456.0, "changed_share": 0.123456}),
+        restricted=Restricted(
+            {"words": 987_654.0, "drawn": 123_456.0, "changed_share": 0.123456, "unknown_rows": 7.0}
+        ),
     )
     assert shown(dps.RunResult(facts)).rows["rows"] == "7"
     html = dps.RunResult(facts)._repr_html_()
     assert html.startswith("<div><strong>run &lt;script&gt;: succeeded</strong>")
-    assert not re.search(r"987|123|12\.3|0\.1", html)
+    assert not re.search(r"987|123|12\.3|0\.1|MOSTLY UNKNOWN", html)
     assert "secret" not in repr(facts.config.input).replace("/secret", "")
     assert "secret" not in str(facts.config) + repr(facts.config)
 

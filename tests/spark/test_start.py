@@ -154,7 +154,7 @@ def test_preview_shows_rows_with_changed_words_marked(
     assert dptext("preview", "--input", source, "--rows", 2) == 0
     shown = capsys.readouterr().out
     assert shown.startswith("RESTRICTED")
-    assert shown.count("\nbefore  ") == 2
+    assert shown.count("  before  ") == 2
     assert "«[EMAIL]»" not in shown  # the rows are the first and the last
     assert "«" in shown
     assert dptext("preview", "--input", source, "--json") == 0

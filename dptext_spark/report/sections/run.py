@@ -189,10 +189,10 @@ _KINDS = {
     "approx_dp": "(ε, δ)-DP",
 }
 _PARTS = (("drawn", "drawn"), ("stop_kept", "kept: stop words"), ("oov", "unknown"), ("numbers", "numbers"))
-_SHARES = (
-    ("original_share_all", percent_up),
-    ("original_share", percent_up),
-    ("changed_share", percent_down),
+SHARES = (
+    ("original_share_all", "as before, of all", percent_up),
+    ("original_share", "as before, of drawn", percent_up),
+    ("changed_share", "changed", percent_down),
 )
 _NOT_CHOSEN = ("not_chosen", "not chosen, in clear")
 _UNFINISHED = "There is no statement: the run did not come to its account."
@@ -291,6 +291,11 @@ def quality(facts: ReportFacts) -> Section:
     return Section("quality", "Data quality", tuple(blocks), restricted=metrics is not None)
 
 
+def parts_of(counts: Figures) -> tuple[tuple[str, str], ...]:
+    """Return the kinds of words that a run counts: (figure, in words)."""
+    return (*_PARTS, *([_NOT_CHOSEN] if counts.get(_NOT_CHOSEN[0]) else []))
+
+
 def _counted(whole: Figures, columns: Mapping[str, Figures]) -> Iterator[Block]:
     words = whole.get("words")
     yield from identifiers_by_type(whole)
@@ -300,7 +305,7 @@ def _counted(whole: Figures, columns: Mapping[str, Figures]) -> Iterator[Block]:
             quiet=True,
         )
         return
-    parts = (*_PARTS, *([_NOT_CHOSEN] if whole.get(_NOT_CHOSEN[0]) else []))
+    parts = parts_of(whole)
     shares = [Bar(said, (whole.get(name) or 0.0) / words, 0) for name, said in parts]
     counts = [f"{whole.get(name) or 0.0:,.0f}" for name, _ in parts]
     yield Chart(
@@ -324,8 +329,8 @@ def _counted(whole: Figures, columns: Mapping[str, Figures]) -> Iterator[Block]:
             "The share of all words that are in the output as they were in the input, kept stop words included.",
             "The longer the bar, the more of the text still stands there; a word that was drawn as itself counts too.",
             bars(kept, key="same", x="share of all words", top=1.0),
-            Table(("column", "as before, of all", "as before, of drawn", "changed"), tuple(
-                (name, *("none" if (share := one.get(figure)) is None else written(share) for figure, written in _SHARES))
+            Table(("column", *(said for _, said, _ in SHARES)), tuple(
+                (name, *("none" if (share := one.get(figure)) is None else written(share) for figure, _, written in SHARES))
                 for name, one in [*columns.items(), ("all", whole)]
             )),
         )  # fmt: skip

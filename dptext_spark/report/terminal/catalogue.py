@@ -2,109 +2,66 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any
 
-from dptext_spark.mechanisms import MECHANISMS, Mechanism, mechanism_named
-from dptext_spark.mechanisms.parameters import Parameter, parameters_of
-from dptext_spark.report.terminal.console import hanging
-from dptext_spark.runtime.record import Json, Record
-
-LEAST_TEXT = 40  # columns beside the parameters' names; with less, what is said of them stands below
+from dptext_spark.mechanisms import MECHANISMS, mechanism_named
+from dptext_spark.mechanisms.parameters import parameters_of
+from dptext_spark.report.terminal.console import Screen
 
 
-@dataclass(frozen=True)
-class DescribedParameter(Record):
-    """A parameter of a mechanism, its default, and what its declaration says."""
-
-    name: str
-    default: Any
-    declared: Parameter
-
-    @property
-    def required(self) -> bool:
-        """Whether it must be given."""
-        return self.default is None and not self.declared.null
-
-    @property
-    def head(self) -> str:
-        """`name = default` as YAML writes it."""
-        if self.required:
-            return f"{self.name} (required)"
-        return f"{self.name} = {'null' if self.default is None else self.default}"
-
-    def as_dict(self) -> dict[str, Json]:
-        """Return it, JSON-able."""
-        named: dict[str, Json] = {"name": self.name, "default": self.default, "required": self.required}
-        return {**named, **self.declared.as_dict()}
-
-
-@dataclass(frozen=True)
-class DescribedMechanism(Record):
-    """A mechanism.
-
-    Attributes:
-        name: in the settings.
-        paper: that it is of.
-        guarantee: that it gives, in words.
-        cost: a class, in words.
-        measured: an order of magnitude; None where no record has one.
-        certificate: how it is certified, in words.
-        parameters: in order.
-    """
-
-    name: str
-    paper: str
-    guarantee: str
-    cost: str
-    measured: str | None
-    certificate: str
-    parameters: tuple[DescribedParameter, ...]
-
-    @classmethod
-    def of(cls, registered: str, kind: type[Mechanism]) -> DescribedMechanism:
-        """Describe a mechanism by the name that it is registered under."""
-        defaults = {field.name: field.default for field in fields(kind)}
-        declared = parameters_of(kind).items()
-        certified_by = kind.certified_by or kind.sampler.certified_by
-        parameters = tuple(DescribedParameter(name, defaults[name], one) for name, one in declared)
-        return cls(
-            registered, kind.paper, kind.protects, kind.sampler.cost, kind.measured, certified_by, parameters
-        )
-
-    def lines(self, columns: int) -> Iterator[str]:
-        """Write it for a person, in lines of so many columns."""
-        yield self.name
-        measured = f" (measured: {self.measured})" if self.measured else ""
-        said = {"paper": self.paper, "guarantee": self.guarantee, "cost": f"{self.cost}{measured}"}
-        for name, text in {**said, "certificate": self.certificate}.items():
-            yield hanging(f"  {name:<13}", text, columns)
-        heads = [f"    {one.head}" for one in self.parameters]
-        indent = max(map(len, heads)) + 2
-        for head, one in zip(heads, self.parameters, strict=True):
-            text = f"{one.declared.meaning} Valid: {one.declared.valid}."
-            if columns - indent >= LEAST_TEXT:
-                yield hanging(f"{head:<{indent}}", text, columns)
-            else:
-                yield head
-                yield hanging(" " * 8, text, columns)
-
-
-def catalogue() -> list[DescribedMechanism]:
-    """Return all mechanisms that are registered."""
-    return [DescribedMechanism.of(name, kind) for name, kind in MECHANISMS.items()]
-
-
-def described(name: str) -> DescribedMechanism:
-    """Return one mechanism.
+def described(name: str) -> dict[str, Any]:
+    """Return what a mechanism is and what its parameters are, JSON-able.
 
     Raises:
         SettingsError: there is no such mechanism.
     """
-    return DescribedMechanism.of(name, mechanism_named("name", name))
+    kind = mechanism_named("name", name)
+    defaults = {field.name: field.default for field in fields(kind)}
+    return {
+        "name": name,
+        "paper": kind.paper,
+        "guarantee": kind.protects,
+        "cost": kind.sampler.cost,
+        "measured": kind.measured,  # an order of magnitude; None where no record has one
+        "certificate": kind.certified_by or kind.sampler.certified_by,
+        "parameters": [
+            {"name": parameter, "default": default, "required": default is None and not declared.null}
+            | declared.as_dict()
+            for parameter, declared in parameters_of(kind).items()
+            for default in [defaults[parameter]]
+        ],
+    }
 
 
-def catalogue_text(mechanisms: Iterable[DescribedMechanism], columns: int) -> str:
-    """Write mechanisms for a person, in lines of so many columns."""
-    return "\n\n".join("\n".join(one.lines(columns)) for one in mechanisms)
+def catalogue() -> list[dict[str, Any]]:
+    """Return all mechanisms that are registered."""
+    return [described(name) for name in MECHANISMS]
+
+
+def rows(mechanism: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return what a mechanism is and its parameters, for a person."""
+    measured = f" (measured: {mechanism['measured']})" if mechanism["measured"] else ""
+    parameters = []
+    for each in mechanism["parameters"]:
+        default = "null" if each["default"] is None else each["default"]
+        head = f"{each['name']} (required)" if each["required"] else f"{each['name']} = {default}"
+        parameters.append((head, f"{each['meaning']} Valid: {each['valid']}."))
+    return [
+        ("paper", mechanism["paper"]),
+        ("guarantee", mechanism["guarantee"]),
+        ("cost", mechanism["cost"] + measured),
+        ("certificate", mechanism["certificate"]),
+        *parameters,
+    ]
+
+
+def overview() -> Screen:
+    """Return what each mechanism guarantees, and all of each on demand."""
+    mechanisms = catalogue()
+    return Screen(
+        f"{len(mechanisms)} mechanisms, and what each guarantees",
+        [(each["name"], each["guarantee"]) for each in mechanisms],
+        next="dptext mechanisms NAME",
+        more=[(each["name"], rows(each)) for each in mechanisms],
+    )

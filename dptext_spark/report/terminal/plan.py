@@ -1,18 +1,13 @@
 """What a run would do, without reading any data: settings, guarantee, disclosure, what would be written.
 
-What a dry run shows on one screen: what was checked, what would happen, and where the rest is said.
-
-The findings of `dptext doctor` for a person: a table, and one line that says how it stands.
+A dry run adds what was checked. The findings of `dptext doctor` are a screen, too.
 """
 
 from __future__ import annotations
 
 import json
-import re
-import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING
 
 from dptext_spark.config.file import dumped
 from dptext_spark.config.model import TRIGGER, RunConfig
@@ -23,54 +18,38 @@ from dptext_spark.disclosure.facts import RunFacts
 from dptext_spark.disclosure.statement import check_measurable, not_audited
 from dptext_spark.doctor import CheckResult
 from dptext_spark.model.artifact import certificate_of
-from dptext_spark.model.certificate import Certificate
 from dptext_spark.model.compile import prepare
 from dptext_spark.model.dry_run import Checked
 from dptext_spark.model.record import record_account
 from dptext_spark.model.tables.target_checks import mapped_names
-from dptext_spark.report.terminal.console import WIDTH, hanging
-from dptext_spark.runtime.display import line, table
+from dptext_spark.report.terminal.console import Screen, listed
+from dptext_spark.runtime.display import line
 from dptext_spark.runtime.progress import Progress, by_default
 from dptext_spark.runtime.record import Json
 
-if TYPE_CHECKING:
-    from rich.table import Table
+_VERDICTS = {
+    "fail": "A run would not work here as it is: do what the failed checks say.",
+    "warn": "A run works here; the warnings say what would make it better.",
+    "ok": "All is well.",
+}
 
 
-_STYLE = {"ok": "green", "warn": "yellow", "fail": "bold red"}
+def checks(findings: Sequence[CheckResult], seconds: float) -> Screen:
+    """Return whether a run will work: what stands against it, what would make it better, and what is well."""
+    found = {status: [each for each in findings if each.status == status] for status in _VERDICTS}
+    count = ", ".join(f"{len(found[status])} {status}" for status in ("ok", "warn", "fail") if found[status])
+    rows = {
+        status: [
+            (each.check, status, f"{each.message}{f' → {each.hint}' if each.hint else ''}") for each in some
+        ]
+        for status, some in found.items()
+    }
+    stands = next(status for status in _VERDICTS if found[status] or status == "ok")
+    return Screen(
+        f"{count} in {seconds:.0f} s. {_VERDICTS[stands]}", [*rows["fail"], *rows["warn"]], table=rows["ok"]
+    )
 
 
-def table_of(findings: Sequence[CheckResult]) -> Table:
-    """Return the findings as a table: what was checked, how it stands, what was seen, and what to do."""
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("check", no_wrap=True)
-    table.add_column("", no_wrap=True)
-    table.add_column("what was seen, and what to do", overflow="fold")
-    for found in findings:
-        seen = Text(found.message)
-        if found.hint:
-            seen.append("\n→ ").append(found.hint, style="bold")
-        table.add_row(Text(found.check), Text(found.status, style=_STYLE[found.status]), seen)
-    return table
-
-
-def verdict(findings: Sequence[CheckResult], seconds: float) -> str:
-    """Return one line: whether a run will work."""
-    counts = {status: sum(found.status == status for found in findings) for status in _STYLE}
-    said = {
-        "fail": "A run would not work here as it is: do what the failed checks say.",
-        "warn": "A run works here; the warnings say what would make it better.",
-        "ok": "All is well.",
-    }[next(status for status in ("fail", "warn", "ok") if counts[status] or status == "ok")]
-    told = ", ".join(f"{counts[status]} {status}" for status in _STYLE if counts[status])
-    return f"{told} in {seconds:.0f} s. {said}"
-
-
-_NOT_READ = "No data was read, so columns, keys and target were not checked."
 _UNCERTIFIED = "none was made; `dptext certify` makes one"
 _LOOK = "look at a sample of 1,000 rows; refused where most of their words are not in the lexicon"
 
@@ -88,6 +67,11 @@ class Written:
     what: str
     where: str
     share: str
+
+    @property
+    def name(self) -> str:
+        """What it is in a word."""
+        return self.what.partition(":")[0].split()[-1]
 
 
 @dataclass(frozen=True)
@@ -122,18 +106,57 @@ class Plan:
         )
 
     def _repr_html_(self) -> str:
-        """Return steps, places, guarantee and certificate, for a notebook; settings and statement are in the text."""
-        steps = [(f"step {number}", step) for number, step in enumerate(self.steps, start=1)]
-        writes = [(place.where, f"{place.what} (to be shared: {place.share})") for place in self.writes]
-        promise = [
-            ("guarantee", str(self.facts.guarantee)),
-            ("certificate", certified(self.facts.certificate)),
-        ]
-        return table("What a run would do", [*steps, *writes, *promise], note=_NOT_READ)
+        """Return what is drawn, promised and written, for a notebook; settings, steps and statement are in the text."""
+        return self.screen().html()
 
     def __str__(self) -> str:
         """Return the text, in lines of the usual width."""
-        return plan_text(self)
+        return self.screen().text(full=True)
+
+    def screen(self, checked: Checked | None = None) -> Screen:
+        """Return it for a person, with what a dry run checked."""
+        config, statement = self.facts.config, self.facts.disclosure
+        sections = () if statement is None else statement.sections
+        steps = [(f"{number}.", step) for number, step in enumerate(self.steps, start=1)]
+        names = (*config.columns, *(checked.kept if checked else ()))
+        state, read = "", ""
+        if checked:
+            state = f"{checked.target}; "
+            read = f", {len(checked.columns):,} columns; Spark read {checked.read}"
+        return Screen(
+            "DRY RUN: nothing was written but the model. "
+            + ("No schema, key or target stands against this run." if checked else "No data was read."),
+            [*_rows(self.facts, checked)],
+            warnings=[
+                *(statement.under("Warnings") if statement else ()),
+                *filter(None, [mapped_names(names)]),
+            ],
+            places=[
+                ("input", _source(config) + read + _where(config).replace(" where", "; where", 1)),
+                ("slow", checked.slow if checked else ""),
+                *(
+                    (place.name, f"{place.where} ({'' if number else state}to be shared: {place.share})")
+                    for number, place in enumerate(self.writes)
+                ),
+                ("model", self.artifact),
+                (
+                    "not checked",
+                    f"only the run can tell {', '.join(checked.open)}"
+                    if checked
+                    else "columns, keys and target",
+                ),
+            ],
+            next="the same without --dry-run",
+            more=[
+                ("settings in effect", dumped(_settings(config), 100).rstrip()),
+                ("what would happen", steps),
+                *(
+                    (heading, [("-", each) for each in some])
+                    for heading, some in sections
+                    if heading != "Warnings"
+                ),
+            ],
+        )
 
     def as_dict(self) -> dict[str, Json]:
         """Return the plan, JSON-able."""
@@ -190,14 +213,14 @@ def _where(config: RunConfig) -> str:
     return f" where {json.dumps(where, ensure_ascii=False)}" if where else ""
 
 
-def certified(certificate: Certificate | None) -> str:
-    """Return what a certificate says, or that there is none."""
-    return _UNCERTIFIED if certificate is None else certificate.sentence
+def _source(config: RunConfig) -> str:
+    """Return where the input is, and how it is read."""
+    source = config.input
+    return f"{source.table or source.path} ({'catalog' if source.table else source.format})"
 
 
 def _steps(config: RunConfig) -> list[str]:
-    source, target = config.input, config.output
-    place = f"{source.table or source.path} ({'catalog' if source.table else source.format})"
+    target, place = config.output, _source(config)
     read = f"read {place}"
     others = config.other_columns
     along = "all other columns go along" if others is None else "no other column goes along"
@@ -268,59 +291,6 @@ def _writes(config: RunConfig) -> Iterator[Written]:
         yield Written("the checkpoint: what was read", str(config.checkpoint), "no")
 
 
-def plan_text(planned: Plan, columns: int = WIDTH, checked: str = _NOT_READ) -> str:
-    """Write a plan for a person, in lines of so many columns; `checked` says what was looked at."""
-    settings = dumped(_settings(planned.facts.config), 100)
-    parts = ["SETTINGS IN EFFECT", settings.rstrip(), "", "WHAT WOULD HAPPEN"]
-    parts += [hanging(f"  {number}. ", step, columns) for number, step in enumerate(planned.steps, start=1)]
-    parts += ["", "WHAT WOULD BE WRITTEN"]
-    for place in planned.writes:
-        parts.append(f"  {place.where}")
-        parts.append(hanging("    ", f"{place.what} (to be shared: {place.share})", columns))
-    certificate, statement = planned.facts.certificate, planned.facts.disclosure
-    promise = hanging("  ", str(planned.facts.guarantee), columns)
-    found = certified(certificate)
-    parts += ["", "GUARANTEE", promise, hanging("  certificate: ", found, columns), "", "DISCLOSURE"]
-    for heading, sentences in () if statement is None else statement.sections:
-        parts.append(f"  {heading}")
-        parts += [hanging("    - ", sentence, columns) for sentence in sentences]
-    parts += [
-        "",
-        hanging("", checked, columns),
-        "Nothing was written but the model:",
-        planned.artifact,
-    ]
-    return "\n".join(parts)
-
-
-LINES = 24  # of the screen
-_HEAD = 13
-_ROWS = {
-    "parquet": "file and position in it tell rows apart",
-    "delta": "file and position, or the place in the scan",
-}
-_SCAN = "the place in the scan tells rows apart"
-
-
-def screen(planned: Plan, checked: Checked, columns: int = WIDTH) -> str:
-    """Return at most :data:`LINES` lines of at most so many columns."""
-    said = "DRY RUN: no schema, key or target stands against this run. Nothing was written but its model."
-    lines = _cut("", said, columns, 1)
-    for head, text, most in _entries(planned, checked):
-        lines += _cut(f"{head:{_HEAD}}", text, columns, most)
-    statement = planned.facts.disclosure
-    points = 0 if statement is None else sum(len(sentences) for _, sentences in statement.sections)
-    more = (
-        f"the same without --dry-run; with --full, too: settings, steps and all {points} points of disclosure"
-    )
-    return "\n".join([*lines, *_cut(f"{'next':{_HEAD}}", more, columns, 1)])
-
-
-def full(planned: Plan, checked: Checked, columns: int = WIDTH) -> str:
-    """Return the plan with all settings and the whole disclosure, and what was checked."""
-    return plan_text(planned, columns, _checked(checked))
-
-
 def as_record(planned: Plan, checked: Checked) -> dict[str, Json]:
     """Return the plan with what was checked, JSON-able."""
     return {
@@ -329,75 +299,34 @@ def as_record(planned: Plan, checked: Checked) -> dict[str, Json]:
     }
 
 
-def _checked(checked: Checked) -> str:
-    return (
-        f"Columns, keys and targets were checked by Spark, which read {checked.read}. Only the run can tell: "
-        f"{'; '.join(checked.open)}."
+def _rows(facts: RunFacts, checked: Checked | None) -> Iterator[tuple[str, str]]:
+    """Yield what is drawn, promised and required."""
+    config, mechanism = facts.config, facts.config.spec()["mechanism"]
+    by = f"by {mechanism['name']}, ε = {mechanism['epsilon']:g}, at {config.consistency} level"
+    yield "drawn", f"{listed(config.columns)}, {by}; {_words(config)}"
+    unaudited = (
+        f"row_key is not set: rows are told apart by their place, and no audit joins them{_undecided(config)}"
     )
-
-
-def _entries(planned: Plan, checked: Checked) -> Iterator[tuple[str, str, int]]:
-    """Yield heads, what they say, and how many lines each may have: with title and last line no more than the screen has."""
-    config, statement = planned.facts.config, planned.facts.disclosure
-    source, target = config.input, config.output
-    kind = "catalog" if source.table else source.format
-    read = (
-        f"{source.table or source.path} ({kind}), {len(checked.columns):,} columns; Spark read {checked.read}"
-    )
-    yield "input", read + _where(config).replace(" where", "; where", 1), 2
-    if checked.slow:
-        yield "slow", checked.slow, 1
-    yield "text", _listed(config.columns), 1
-    yield "rows", _rows(config), 1
-    yield "records", _records(config), 1
-    mechanism = config.spec()["mechanism"]
-    yield (
-        "drawn",
-        f"by {mechanism['name']}, ε = {mechanism['epsilon']:g}, at {config.consistency} level; {_words(config)}",
-        2,
-    )
-    unaudited = "" if config.row_key else "there is no row_key"
-    required = _listed([str(one) for one in config.require], "")
-    lines = 5 - bool(unaudited) - bool(required) - bool(checked.slow)
-    yield "guarantee", _short(str(planned.facts.guarantee)), lines
-    yield "certificate", certified(planned.facts.certificate).split(" (", 1)[0], 2
-    warned = [] if statement is None else [*statement.under("Warnings")]
-    warned += [said] if (said := mapped_names((*config.columns, *checked.kept))) else []
-    if warned:
-        yield "WARNING", (f"1 of {len(warned)}: " if len(warned) > 1 else "") + warned[0], 2
-    texts = {name.lower() for name in config.columns}
-    along = [name for name in checked.kept if name.lower() not in texts]
-    yield "in clear", _listed(along, "no other column") + ", beside what words and gaps tell (--full)", 1
-    yield "output", f"{target.table or target.path} ({checked.target}), to be shared with the disclosure", 1
-    _, account, ledger, restricted, *_ = planned.writes
-    yield "account", f"{account.where}, may be shared; ledger {ledger.where}", 1
-    yield "restricted", f"{restricted.where}, depends on the private text", 1
-    if required:
-        approver = config.approval.approver
-        yield "required", (f"to be signed by {approver}: " if approver else "") + required, 1
-    if unaudited:
-        yield "no audit", unaudited + _undecided(config), 1
-    yield "not checked", f"only the run can tell {', '.join(checked.open)}", 2
+    yield "rows", f"by row_key {config.row_key}" if config.row_key else unaudited
+    if config.record_key is None:
+        yield "records", "record_key is not set: each row is a record of its own"
+    else:
+        yield "records", f"by record_key {config.record_key}: all rows that share it are one record"
+    yield "guarantee", str(facts.guarantee)
+    yield "certificate", _UNCERTIFIED if facts.certificate is None else facts.certificate.sentence
+    if checked:
+        texts = {name.lower() for name in config.columns}
+        along = [name for name in checked.kept if name.lower() not in texts]
+        yield "in clear", listed(along, "no other column") + ", beside what words and gaps tell"
+    approver = config.approval.approver
+    required = "; ".join(map(str, config.require))
+    yield "required", f"to be signed by {approver}: {required}" if required and approver else required
 
 
 def _undecided(config: RunConfig) -> str:
-    """Say how many requirements take an audit of the written table, which cannot be."""
-    count = sum(one.subject in MEANING for one in config.require)
-    said = f"{count:,} requirement{'s' if count > 1 else ''} will"
-    return f", so that {said} not be decided (--full)" if count else " (--full)"
-
-
-def _rows(config: RunConfig) -> str:
-    if config.row_key is not None:
-        return f"by row_key {config.row_key}"
-    kind = "" if config.input.table else config.input.format
-    return f"row_key is not set: {_ROWS.get(kind, _SCAN)}"
-
-
-def _records(config: RunConfig) -> str:
-    if config.record_key is None:
-        return "record_key is not set: each row is a record of its own"
-    return f"by record_key {config.record_key}: all rows that share it are one record"
+    """Say how many requirements take such an audit."""
+    count = sum(requirement.subject in MEANING for requirement in config.require)
+    return f", so that {count:,} requirement{'s' if count > 1 else ''} will not be decided" if count else ""
 
 
 def _words(config: RunConfig) -> str:
@@ -410,30 +339,3 @@ def _words(config: RunConfig) -> str:
         *(["all words that importance does not choose"] if config.importance is not None else []),
     ]
     return f"in clear: {', '.join(kept)}" if kept else "no word is meant to stay in clear"
-
-
-def _short(guarantee: str) -> str:
-    """Return the first sentence and the unit: what is promised to whom, and for what."""
-    sentences = re.split(r"(?<=[.\])]) (?=[A-Z0-9])", guarantee)
-    unit = [one for one in sentences[1:] if one.startswith("The unit")]
-    return " ".join([sentences[0], *unit])
-
-
-def _listed(names: Sequence[str], none: str = "none") -> str:
-    """Return names, those that do not fit into a line as a number."""
-    shown: list[str] = []
-    size = 0
-    for name in names:
-        size += len(name) + 2
-        if size > 50 and shown:
-            return f"{', '.join(shown)} and {len(names) - len(shown):,} more"
-        shown.append(name)
-    return ", ".join(shown) or none
-
-
-def _cut(head: str, said: str, columns: int, most: int) -> list[str]:
-    """Return text behind a head in at most so many lines, with dots where it goes on."""
-    return textwrap.wrap(
-        said, columns, initial_indent=head, subsequent_indent=" " * len(head), max_lines=most, placeholder=" ...",
-        break_on_hyphens=False,
-    )  # fmt: skip

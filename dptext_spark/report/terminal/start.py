@@ -1,66 +1,116 @@
-"""What `dptext start` and `dptext preview --input` show: restricted text, with changed words in marks."""
+"""What `dptext start` and `dptext preview` show: texts before and after, with changed words in marks."""
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from dptext_spark.errors import DataError
 from dptext_spark.model.first_look import THROWN_AWAY, FirstLook, ShownRow
+from dptext_spark.model.preview import Preview, Word
 from dptext_spark.model.tables.table_files import MOST_FILES, SAMPLE_ROWS, TableSample
-from dptext_spark.report.terminal.console import hanging
-from dptext_spark.runtime.display import differences
+from dptext_spark.report.terminal.console import RESTRICTED, Rows, Screen
+from dptext_spark.rounding import rounded_up
+from dptext_spark.runtime.display import cut, differences
 from dptext_spark.runtime.record import Json
 from dptext_spark.text.unknown import ENGLISH, EXTRA, can_tell, refusal
 
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-    from rich.text import Text
-
-RESTRICTED = "RESTRICTED: this shows private text and figures of it. Do not share it."
 OPEN, CLOSE = "«", "»"  # around changed words
-_HEAD = 16
+_MARKED = f"words in {OPEN}{CLOSE} were changed. {THROWN_AWAY}"
+_NOT_READ = "not looked for here, for only a run reads them: "
+MOST_WORD = 28  # characters of a word in a table
 
 
-def next_text(found: FirstLook, file: str) -> str:
-    """Return what comes next: where a run would be refused, a lexicon of the text's language."""
-    checked = f"dptext run {shlex.quote(file)} --dry-run"
-    if _refused(found) is None:
-        return f"Next: {checked}; then dptext release {shlex.quote(file)}"
-    return (
-        "Next: name a lexicon of the text's language in it (lexicon.source; guide 'Another language'), or a run is refused. "
-        f"Then {checked}, which reads no text and so cannot tell"
-    )
-
-
-def look_text(sample: TableSample, found: FirstLook, columns: int) -> str:
-    """Return what a sample holds, as lines of at most so many columns."""
+def look(sample: TableSample, found: FirstLook, file: str, style: str) -> Screen:
+    """Return what a sample holds, how some of its rows come out, and which settings were written."""
     of = found.columns
     about = "" if sample.is_exact else "about "
     unknown, refused = found.unknown, _refused(found)
     share = f"{unknown.unknown / max(unknown.words, 1):.0%} of {unknown.words:,} words"
-    heads = [
-        ("table", f"{sample.path} ({sample.format})"),
-        ("rows", f"{about}{sample.total:,}; looked at {sample.rows.num_rows:,}, in {sample.read} of {sample.files} files (at "
-         f"most {SAMPLE_ROWS:,} rows of {MOST_FILES} files)"),
-        *(("assumed", one) for one in sample.assumed),
-        ("text columns", ", ".join(of.texts)),
-        ("no text in", ", ".join(of.nested)),
-        ("left out", ", ".join(of.others)),
-        ("language", found.language or ("not told" if can_tell() else f"not told: it takes the extra [{EXTRA}]")),
-        ("unknown", f"{share} of the sample are not in the lexicon"),
-        ("", f"a run would end here: {refused}" if refused is not None else ""),
-        ("found", ", ".join(f"{kind} {count:,}" for kind, count in found.found) or "no identifiers or names"),
-        ("", f"in the sample, by rules and public lists, which miss some and take others for one{_foreign(found)}"),
-        ("row key", _candidates(of.row_keys, "none: the place in the files tells rows apart")),
-        ("record key", _candidates(of.record_keys, "none: each row is a record")),
-        ("", "a candidate is one in the sample only; the run checks that a row_key is unique and never NULL"),
-        ("attribute", f"{_candidates(of.attributes, '')}; `dptext audit FILE --attribute COLUMN` tells whether the released text "
-         "gives it away" if of.attributes and of.row_key else ""),
-        ("minutes", f"about {max(1, round(found.minutes)):,} on this machine, at the speed of the sample and with Spark's start"),
-    ]  # fmt: skip
-    return "\n".join([RESTRICTED, "", *(hanging(f"{h:{_HEAD}}", said, columns) for h, said in heads if said)])
+    kinds = ", ".join(f"{kind} {count:,}" for kind, count in found.found) or "no identifiers or names"
+    command = f"dptext run {shlex.quote(file)} --dry-run"
+    another = (
+        "name a lexicon of the text's language in it (lexicon.source; guide 'Another language'), or a run is refused. Then "
+        f"{command}, which reads no text and so cannot tell"
+    )
+    return Screen(
+        f"Wrote {file} in the style {style}.",
+        [
+            ("rows", f"{about}{sample.total:,}; looked at {sample.rows.num_rows:,}, in {sample.read} of {sample.files} files "
+             f"(at most {SAMPLE_ROWS:,} rows of {MOST_FILES} files)"),
+            *(("assumed", assumed) for assumed in sample.assumed),
+            ("text columns", ", ".join(of.texts)),
+            ("no text in", ", ".join(of.nested)),
+            ("left out", ", ".join(of.others)),
+            ("language", found.language or ("not told" if can_tell() else f"not told: it takes the extra [{EXTRA}]")),
+            ("unknown", f"{share} of the sample are not in the lexicon"),
+            ("found", f"{kinds}; by rules and public lists, which miss some and take others for one{_foreign(found)}"),
+            ("row key", _candidates(of.row_keys, "none: the place in the files tells rows apart")),
+            ("record key", _candidates(of.record_keys, "none: each row is a record")),
+            ("attribute", f"{_candidates(of.attributes, '')}; `dptext audit FILE --attribute COLUMN` tells whether the released "
+             "text gives it away" if of.attributes and of.row_key else ""),
+            ("minutes", f"about {max(1, round(found.minutes)):,} here, at the speed of the sample and with Spark's start"),
+        ],
+        table=_shown(found.rows),
+        warnings=[] if refused is None else [f"a run would end here: {refused}"],
+        places=[("table", f"{sample.path} ({sample.format})"), ("rows shown", _MARKED)],
+        next=another if refused is not None else f"{command}; then dptext release {shlex.quote(file)}",
+        restricted=True,
+    )  # fmt: skip
+
+
+def rows_of(sample: TableSample, rows: Sequence[ShownRow], left: Sequence[str]) -> Screen:
+    """Return rows of a table before and after."""
+    return Screen(
+        f"{len(rows):,} rows before and after",
+        [
+            *(("assumed", assumed) for assumed in sample.assumed),
+            ("lists", f"{_NOT_READ}{', '.join(left)}" if left else ""),
+        ],
+        table=_shown(rows),
+        places=[("rows shown", _MARKED)],
+        restricted=True,
+    )
+
+
+def sentence(found: Preview) -> Screen:
+    """Return a sentence before and after one draw, and what can become of each of its words."""
+    counted = any(word.draws is not None for word in found.words)
+    head = "can become, with share of fresh draws" if counted else "can become, with probability"
+    words = (
+        (
+            cut(word.text, MOST_WORD), cut(word.became, MOST_WORD),
+            f"{word.action}: {word.reason}" if word.reason else word.action, _candidates_of(word) or "-",
+        )
+        for word in found.words
+    )  # fmt: skip
+    record, left = found.record, found.lists_left_out
+    return Screen(
+        "One draw with a fresh key; the same command draws anew.",
+        [("before", _flat(found.text)), ("after", _flat(found.output)), ("plain", _flat(found.plain or ""))],
+        table=[("word", "became", "what happens", head), *words],
+        places=[
+            ("guarantee", str(found.guarantee)),
+            ("remap", found.remapped or ""),
+            (
+                "record",
+                "" if record is None else f"as a record its {record.draws} draws would come to {record}",
+            ),
+            ("lists", f"{_NOT_READ}{', '.join(left)}" if left else ""),
+        ],
+    )
+
+
+def _candidates_of(word: Word) -> str:
+    """Return the candidates of a word; a probability is never shown as less than it is."""
+    listed = ", ".join(
+        f"{name} {rounded_up(share, 3) if word.draws is None else format(share, '.3f')}"
+        for name, share in word.candidates
+    )
+    more = (word.outputs or 0) - len(word.candidates)
+    if word.draws is not None and listed:
+        return f"in {word.draws:,} draws: {listed}{f', {more:,} more seen' if more else ''}"
+    return f"{listed}, {more:,} more" if more and listed else listed
 
 
 def _candidates(names: Sequence[str], none: str) -> str:
@@ -85,28 +135,19 @@ def _refused(found: FirstLook) -> DataError | None:
     )
 
 
-def rows_shown(rows: Sequence[ShownRow]) -> RenderableType:
-    """Return rows before and after, with changed words in marks, and why nothing was counted."""
-    from rich.console import Group
-    from rich.text import Text
-
-    width = max((len(style) for row in rows for style, _ in row.after), default=0)
-    width = max(width, len("before")) + 2
-    lines: list[Text] = []
+def _shown(rows: Sequence[ShownRow]) -> Rows:
+    """Return rows before and after, with changed words in marks."""
+    texts = []
     for row in rows:
-        lines += [Text(row.column, "bold"), Text(f"{'before':{width}}").append(_flat(row.before))]
-        lines += [Text(f"{style:{width}}").append(_marked(row.before, after)) for style, after in row.after]
-        lines.append(Text(""))
-    return Group(*lines, Text(f"Words in {OPEN}{CLOSE} were changed. {THROWN_AWAY}", "dim"))
+        before = _flat(row.before)
+        texts.append((row.column, "before", before or "(empty)"))
+        texts += [("", style, _marked(before, _flat(after)) or "(empty)") for style, after in row.after]
+    return texts
 
 
-def _marked(before: str, after: str) -> Text:
-    from rich.text import Text
-
-    made = Text()
-    for same, _, there in differences(_flat(before), _flat(after)):
-        made.append(there if same or not there else f"{OPEN}{there}{CLOSE}", "" if same else "bold")
-    return made
+def _marked(before: str, after: str) -> str:
+    pieces = differences(before, after)
+    return "".join(new if same or not new else f"{OPEN}{new}{CLOSE}" for same, _, new in pieces)
 
 
 def _flat(text: str) -> str:

@@ -1,7 +1,4 @@
-"""The summary of a run that a person reads at its end, from plain numbers.
-
-What a ledger says to a person: a block for each input, a line for each column.
-"""
+"""The summary of a run that a person reads at its end, and what a ledger says to a person."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ from typing import NamedTuple
 from dptext_spark.audit.table.metrics import options_for
 from dptext_spark.audit.verdict import BROKEN, Verdict
 from dptext_spark.config.requirements import MEANING
-from dptext_spark.disclosure.facts import Figures, RunFacts, Unchanged
+from dptext_spark.disclosure.facts import RunFacts, Unchanged
 from dptext_spark.disclosure.released import MANY_UNKNOWN
 from dptext_spark.disclosure.statement import not_audited
 from dptext_spark.guarantee import counted as word_count
@@ -22,37 +19,33 @@ from dptext_spark.ledger.sums import left_of
 from dptext_spark.model.record import WEAK
 from dptext_spark.model.tables.target_checks import mapped_names
 from dptext_spark.report.sections import names, run
-from dptext_spark.report.terminal.console import PRICE, WIDTH, entries, hanging
+from dptext_spark.report.terminal.console import PRICE, Rows, Screen
+from dptext_spark.report.terminal.table_audit import required
 from dptext_spark.rounding import exact, percent_down, percent_up, rounded_up
-from dptext_spark.text.names.search import ListSources
 
 
-def spent_text(balances: Sequence[Balance], columns: int = WIDTH) -> str:
-    """Write what was spent on each input, in lines of so many columns."""
-    if not balances:
-        return "The ledger is empty."
-    return "\n".join(line for balance in balances for line in _lines(balance, columns)).rstrip()
+def spent(balances: Sequence[Balance]) -> Screen:
+    """Return what was spent on each input, a row for each column."""
+    rows = [row for balance in balances for row in _spent(balance)]
+    title = f"What was spent on {len(balances):,} inputs" if len(balances) > 1 else "What was spent"
+    return Screen(title if rows else "The ledger is empty.", table=rows)
 
 
-def _lines(balance: Balance, columns: int) -> Iterator[str]:
-    yield f"{balance.input}, since {balance.since:%Y-%m-%d}"
-    wide = max((len(spent.column) for spent in balance.columns), default=0)
-    for spent in balance.columns:
-        yield hanging(f"  {spent.column:<{wide}}  ", str(spent), columns)
+def _spent(balance: Balance) -> Iterator[tuple[str, str]]:
+    unfinished = (
+        f"; counted with them: {balance.unfinished:,} that did not finish" if balance.unfinished else ""
+    )
+    yield "input", f"{balance.input}, since {balance.since:%Y-%m-%d}{unfinished}"
+    for column in balance.columns:
+        limit = "no limit is kept"
         if balance.limit is not None:
-            said = "no ε stands for it" if math.isinf(spent.total) else f"spent ε = {exact(spent.total)}"
-            left = exact(left_of(balance.limit, spent.total))
-            yield hanging(
-                f"  {'':<{wide}}  ", f"limit ε = {exact(balance.limit)}, {said}, left ε = {left}", columns
-            )
+            total = "no ε stands for it" if math.isinf(column.total) else f"spent ε = {exact(column.total)}"
+            left = exact(left_of(balance.limit, column.total))
+            limit = f"limit ε = {exact(balance.limit)}, {total}, left ε = {left}"
+        yield f"  {column.column}", f"{limit}: {column}"
     record = balance.record
     if record is not None and (record.times or record.without):
-        yield hanging("  ", f"one record, all its drawn words: {record}.", columns)
-    if balance.limit is None:
-        yield hanging("  ", "no limit is kept", columns)
-    if balance.unfinished:
-        yield hanging("  ", f"counted with them: {balance.unfinished:,} that did not finish", columns)
-    yield ""
+        yield "  one record", f"all its drawn words: {record}"
 
 
 LARGE = 5e12  # bytes: the 5 TB that a cost is named for
@@ -64,13 +57,6 @@ _STATUS = {
     "recovered": "recovered: it had committed before; only the account was made now, {counted}",
     "unchanged": "unchanged: this run id had committed before, and nothing was done",
 }
-_PARTS = (
-    ("drawn", ("drawn",)),
-    ("kept: stop words", ("stop_kept",)),
-    ("unknown words", ("oov",)),
-    ("numbers", ("numbers",)),
-    ("not chosen, IN CLEAR", ("not_chosen",)),
-)
 
 
 class Pair(NamedTuple):
@@ -82,60 +68,37 @@ class Pair(NamedTuple):
 
 
 def summary(
-    outcome: RunFacts | Unchanged, *, internal: bool = False, price: float = PRICE, columns: int = WIDTH,
+    outcome: RunFacts | Unchanged, *, internal: bool = False, price: float = PRICE,
     verdict: Verdict | None = None, pair: Pair | str | None = None, settings: str | None = None, overrides: Sequence[str] = (),
-) -> str:  # fmt: skip
-    """Write the summary.
+) -> Screen:  # fmt: skip
+    """Return the summary.
 
     Args:
         outcome: of the run; what is not known of it is left out.
         internal: also show what depends on the private text; such a summary is not for sharing.
         price: of a core-hour.
-        columns: how long a line may be.
         verdict: how the requirements of the settings stand; None where there are none.
         pair: a row before and after, private text, shown with `internal` only; or why there is none. None says nothing of it.
         settings: the file of the settings, for the command that comes next; None where there is none.
         overrides: `a.b=value`, which the run was given beside that file.
-
-    Returns:
-        Lines of text without a final newline.
     """
     if isinstance(outcome, Unchanged):
-        notes = [hanging("  ", note, columns) for _, note in _since(outcome)]
-        return "\n".join([_heading(outcome), *notes, *entries([*_required(verdict)], columns, 0)])
+        return Screen(_heading(outcome), [*_required(verdict), *_since(outcome)], warnings=outcome.since)
     facts = outcome
-    lines = [_heading(facts), *(hanging("  ", problem, columns) for problem in facts.problems)]
-    # Whoever reads no further must have seen the warnings.
-    lines += [
-        hanging("  WARNING: ", warning, columns) for warning in (*_warnings(facts), *_of_operators(facts))
-    ]
-    rows = [
-        *_required(verdict),
-        *_work(facts, internal),
-        *_shown(facts, internal, pair),
-        *_promise(facts, internal),
-        *_places(facts),
-        *_cost(facts, price),
-        *_next(facts, verdict, settings, overrides),
-    ]
-    lines += entries(rows, columns)
-    if internal:
-        lines.append("These figures depend on the private text: not for sharing.")
-    return "\n".join(lines)
-
-
-def shareable_summary(
-    outcome: RunFacts | Unchanged, verdict: Verdict | None = None
-) -> tuple[str, list[tuple[str, str]]]:
-    """Return a heading, and (name, value) of what may be shared: what the summary has without `internal`, but for its cost."""
-    required = list(_required(verdict))
-    if isinstance(outcome, Unchanged):
-        return _heading(outcome), [*_since(outcome), *required]
-    facts = outcome
-    first = [("problem", problem) for problem in facts.problems]
-    first += [("WARNING", warning) for warning in _warnings(facts)]
-    shown = [*required, *_work(facts, False), *_shown(facts, False, None), *_promise(facts, False)]
-    return _heading(facts), [*first, *shown, *_places(facts)]
+    problems = [("problem", problem) for problem in facts.problems]
+    undecided, command = _next(facts, verdict, settings, overrides)
+    shown = [*_required(verdict), *undecided, *_work(facts), *_shown(facts, pair if internal else None)]
+    cost = [*_cost(facts, price)]
+    return Screen(
+        _heading(facts),
+        [*problems, *shown, *_promise(facts, internal)],
+        table=[*_words(facts)] if internal else (),
+        warnings=[*_warnings(facts)],
+        places=_places(facts),
+        next=command,
+        more=[("what 5 TB would cost", cost)] if cost else (),
+        restricted=internal,
+    )
 
 
 def _heading(outcome: RunFacts | Unchanged) -> str:
@@ -149,72 +112,62 @@ def _required(verdict: Verdict | None) -> Iterator[tuple[str, str]]:
     """Say how the requirements of the settings stand; their figures are not shown."""
     if verdict is None:
         return
-    for one in verdict.judged:
-        yield "required", f"{one.requirement}: {one.loud}"
+    yield from required((each.requirement, each.loud) for each in verdict.judged)
     for reason in verdict.against:
         yield "required", f"BROKEN whatever is required: {reason}"
-    said = verdict.standing if verdict.standing != BROKEN else "BROKEN: do not publish this table"
+    stands = verdict.standing if verdict.standing != BROKEN else "BROKEN: do not publish this table"
     bits = verdict.bits
     which = "1 of these answers depends" if bits == 1 else f"{bits:,} of these answers depend"
-    released = f" ({which} on the private text, a bit each)" if bits else ""
-    yield "verdict", f"{said}{released}"
+    yield "verdict", stands + (f" ({which} on the private text, a bit each)" if bits else "")
 
 
-def _shown(facts: RunFacts, internal: bool, pair: Pair | str | None) -> Iterator[tuple[str, str]]:
-    """Say what became of the text: by the law alone, and to those inside by the text itself."""
+def _shown(facts: RunFacts, pair: Pair | str | None) -> Rows:
+    """Return what became of the text: to those inside by the text itself, to others by the law alone."""
+    if isinstance(pair, str):
+        return [("a row", f"none can be shown: {pair}")]
+    if pair is not None:
+        sides = (("before", pair.before), ("after", pair.after))
+        return [(side, f"PRIVATE TEXT, {pair.column}: {text}") for side, text in sides]
     band = facts.expected_change
-    shown = pair if internal else None
-    if isinstance(shown, str):
-        yield "a row", f"none can be shown: {shown}"
-    elif shown is not None:
-        yield "before", f"PRIVATE TEXT, {shown.column}: {shown.before}"
-        yield "after", f"PRIVATE TEXT, {shown.column}: {shown.after}"
-    if internal or band is None:
-        return
-    if isinstance(band, str):
-        why = f"no law tells what is to be expected: {band}"
-        yield "changed", f"{why} (the figure of this table: --internal)"
-        return
+    if band is None or isinstance(band, str):
+        why = band and f"no law tells what is to be expected: {band} (the figure of this table: --internal)"
+        return [("changed", why or "")]
     low, high = percent_down(min(band)), percent_up(max(band))
     expected = f"{low} to {high} of the drawn words are to be expected: by the law and by how common words are in public"
-    yield "changed", f"{expected}, so that it tells nothing of this table (its figure: --internal)"
+    return [("changed", f"{expected}, so that it tells nothing of this table (its figure: --internal)")]
 
 
 def _next(
     facts: RunFacts, verdict: Verdict | None, settings: str | None, overrides: Sequence[str]
-) -> Iterator[tuple[str, str]]:
-    """Name the command that comes next."""
+) -> tuple[Rows, str]:
+    """Return why requirements stay undecided, and the command that comes next; nothing where there is none."""
     if settings is None or not facts.output or facts.status not in ("succeeded", "recovered"):
-        return
+        return (), ""
     given = shlex.join([settings, *(word for setting in overrides for word in ("--set", setting))])
-    waiting = [] if verdict is None else [one for one in verdict.not_measured if one.split()[0] in MEANING]
+    waiting = [] if verdict is None else [each for each in verdict.not_measured if each.split()[0] in MEANING]
     unaudited = not_audited(facts.config.row_key)
-    if waiting and unaudited:
-        yield "undecided", f"{', '.join(waiting)}: {unaudited}"
+    undecided = [("undecided", f"{', '.join(waiting)}: {unaudited}")] if waiting and unaudited else []
     audit = " ".join(["dptext audit", given, *options_for(each.split()[0] for each in waiting)])
-    yield "next", f"{'' if unaudited else f'{audit}; then '}dptext report {given}"
+    return undecided, f"{'' if unaudited else f'{audit}; then '}dptext report {given}"
 
 
 def _since(outcome: Unchanged) -> Iterator[tuple[str, str]]:
-    """Say what is not as it was at the run: the key, the target, the input."""
-    yield from (("WARNING", sentence) for sentence in outcome.since)
+    """Say whether the input is what it was at the run."""
     if outcome.input_version_now is not None:
         now, then = outcome.input_version_now, outcome.record.input_version
         yield "input", f"It read {then}; the input is at {now} now, which takes a new run id."
 
 
-def _warnings(facts: RunFacts) -> tuple[str, ...]:
-    return () if facts.disclosure is None else tuple(facts.disclosure.under("Warnings"))
-
-
-def _of_operators(facts: RunFacts) -> Iterator[str]:
-    """Warn of names that some readers of the target cannot follow, and of many rows of unknown words.
+def _warnings(facts: RunFacts) -> Iterator[str]:
+    """Warn as the statement does, of names that some readers cannot follow, and of many rows of unknown words.
 
     The number of those rows is restricted.
     """
-    warned = mapped_names((*facts.config.columns, *(facts.other_columns or ())))
-    if warned:
-        yield warned
+    if facts.disclosure is not None:
+        yield from facts.disclosure.under("Warnings")
+    mapped = mapped_names((*facts.config.columns, *(facts.other_columns or ())))
+    if mapped:
+        yield mapped
     figures = {} if facts.restricted is None else facts.restricted.figures
     if facts.rows and (figures.get("unknown_rows") or 0.0) > MANY_UNKNOWN * facts.rows:
         yield (
@@ -225,27 +178,15 @@ def _of_operators(facts: RunFacts) -> Iterator[str]:
         )
 
 
-def _work(facts: RunFacts, internal: bool) -> Iterator[tuple[str, str]]:
+def _work(facts: RunFacts) -> Iterator[tuple[str, str]]:
     if facts.rows is not None:
-        broken = facts.corrupt_records
-        note = (
-            f"; {broken:,} RECORD{' DOES' if broken == 1 else 'S DO'} NOT FIT THE INPUT'S COLUMNS (kept as far as they do)"
-            if broken
-            else ""
-        )
-        yield "rows", f"{facts.rows:,}{note}"
-    held = facts.batches
-    if held is not None:
-        added = f"{held.now:,} now" if held.now else "none now: nothing was added to the source"
+        yield "rows", f"{facts.rows:,}"
+    batches = facts.batches
+    if batches is not None:
+        added = f"{batches.now:,} now" if batches.now else "none now: nothing was added to the source"
         yield (
             "micro-batches",
-            f"{added}; {held.in_all:,} with {held.rows:,} rows since the stream began",
-        )
-    if internal and facts.restricted is not None:
-        yield from _words(
-            facts.restricted.figures,
-            lists=facts.config.lists,
-            search=facts.policy.names.finders if facts.policy.names else "",
+            f"{added}; {batches.in_all:,} with {batches.rows:,} rows since the stream began",
         )
     if facts.rows is not None:
         looked = names.looked(facts.policy, bool(facts.config.lists))
@@ -255,28 +196,24 @@ def _work(facts: RunFacts, internal: bool) -> Iterator[tuple[str, str]]:
         measured = facts.tokens_per_second and (facts.text_bytes or 0) >= LEAST
         speed = f"; {facts.tokens_per_second:,.0f} words/s" if measured else ""
         yield "seconds", f"{facts.seconds:,.1f}{written}{speed}"
-    loops = facts.compiled_loops
-    if loops is not None:
-        said = f"{loops} loops; the cache holds them now" if loops else "nothing, all was in the cache"
-        yield "compiled", said
 
 
-def _words(counts: Figures, *, lists: ListSources, search: str) -> Iterator[tuple[str, str]]:
+def _words(facts: RunFacts) -> Iterator[tuple[str, str]]:
+    """Count words and names: figures of the private text."""
+    if facts.restricted is None:
+        return
+    counts, lists = facts.restricted.figures, facts.config.lists
+    search = facts.policy.names.finders if facts.policy.names else ""
     words = counts.get("words")
     if words is None:
         return
     yield "words", f"{words:,.0f}"
-    for name, parts in _PARTS if counts.get("not_chosen") else _PARTS[:-1]:
-        held = sum(counts.get(part) or 0.0 for part in parts)
-        yield f"  {name}", f"{held:,.0f}{_share(held / words if words else None)}"
-    for name, figure, percent in (
-        ("changed", "changed_share", percent_down),
-        ("as before, of drawn", "original_share", percent_up),
-        ("as before, of all", "original_share_all", percent_up),
-    ):
-        share = counts.get(figure)
-        if share is not None:
-            yield f"  {name}", percent(share)
+    for part, name in run.parts_of(counts):
+        share = f"  ({100 * (counts.get(part) or 0.0) / words:.1f} %)" if words else ""
+        yield f"  {name}", f"{counts.get(part) or 0.0:,.0f}{share}"
+    for figure, name, percent in run.SHARES:
+        share_of = counts.get(figure)
+        yield f"  {name}", "" if share_of is None else percent(share_of)
     replaced = run.in_words(counts)
     if replaced:
         by = "rules and providers" if counts.get(f"{run.PREFIX}provided") else "rules"
@@ -287,10 +224,6 @@ def _words(counts: Figures, *, lists: ListSources, search: str) -> Iterator[tupl
         yield "names", f"{names.found_names(counts)}; by {search}, no guarantee"
     for what, said in names.stayed_words(counts):
         yield f"  {what}", said
-
-
-def _share(share: float | None) -> str:
-    return "" if share is None else f"  ({100 * share:.1f} %)"
 
 
 def _promise(facts: RunFacts, internal: bool) -> Iterator[tuple[str, str]]:
@@ -322,24 +255,22 @@ def _promise(facts: RunFacts, internal: bool) -> Iterator[tuple[str, str]]:
             left = "" if counted.left is None else f", and ε = {exact(counted.left)} of it is left"
             limit = f" The limit is ε = {exact(counted.limit)}{left}."
         yield "spent so far", f"{counted.sentence}{limit} (ledger: {counted.ledger})"
-    if facts.audited:
-        yield "consistency", facts.audited
-    if facts.key_kind == "insecure":
-        yield "key", "INSECURE: from a seed; nothing is protected"
+    yield "consistency", facts.audited or ""
 
 
-def _places(facts: RunFacts) -> Iterator[tuple[str, str]]:
-    version, others = facts.output_version, facts.other_columns
-    if facts.input:
-        yield "input", facts.input
-    if facts.output:
-        yield "output", f"{facts.output}{'' if version is None else f' (version {version})'}"
-    if facts.runs:
-        yield "account", f"{facts.runs} (may be shared: settings, guarantee, disclosure)"
-    if facts.metrics:
-        yield "metrics", f"{facts.metrics} (restricted: depends on the private text)"
-    if others is not None:
-        yield "in clear", f"columns {', '.join(others)}" if others else "no other column"
+def _places(facts: RunFacts) -> Rows:
+    others = facts.other_columns
+    version = "" if facts.output_version is None else f" (version {facts.output_version})"
+    return [
+        ("input", facts.input or ""),
+        ("output", f"{facts.output}{version}" if facts.output else ""),
+        ("account", f"{facts.runs} (may be shared: settings, guarantee, disclosure)" if facts.runs else ""),
+        ("metrics", f"{facts.metrics} (restricted: depends on the private text)" if facts.metrics else ""),
+        (
+            "in clear",
+            "" if others is None else f"columns {', '.join(others)}" if others else "no other column",
+        ),
+    ]
 
 
 def core_hours(text_bytes: float, seconds: float, cores: int, size: float = LARGE) -> float:
@@ -362,4 +293,4 @@ def _cost(facts: RunFacts, price: float) -> Iterator[tuple[str, str]]:
         f"at {price:g} a core-hour {hours * price:,.0f} (--price)",
     )
     if text_bytes < 1e9:
-        yield "", f"measured on {text_bytes / 1e6:,.1f} MB and {cores} cores, where starting up weighs much"
+        yield "measured", f"on {text_bytes / 1e6:,.1f} MB and {cores} cores, where starting up weighs much"

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Iterator
+
 from dptext_spark.audit.attacks.masked_inference import MOST
 from dptext_spark.audit.estimates import Metric
 from dptext_spark.audit.table.findings import TableAudit
-from dptext_spark.audit.table.metrics import ATTRIBUTE, LABEL, MASKED
 from dptext_spark.audit.table.plan import AuditPlan
-from dptext_spark.config.requirements import MEANING
-from dptext_spark.report.terminal.console import WIDTH, entries, hanging
+from dptext_spark.config.requirements import ALONE, MEANING, greatest
+from dptext_spark.report.terminal.console import Screen
 from dptext_spark.rounding import percent_down, percent_up
 
-_SCORES = ("cosine", "rouge_", "bleu", "embedding_", "bert_", "membership_")
-_COUNTS = ("_rows", "_missing", "_words")
-_SHARES = {name for name in (*LABEL, *ATTRIBUTE, *MASKED) if not name.endswith(_COUNTS)}
-_ENDINGS = ("share", "success", "_kept", "_kept_whole")
+_SCORE = re.compile(r"-?\d to 1(00)?\b|^how well")  # in the meaning of a figure that is no share
 _GOOD = ("accuracy", "distinct")  # shares of which more is better
 
 WITHHELD = "figures of names: they are shown with --internal, and stand among the metrics"
@@ -29,8 +28,18 @@ UNCOUNTED = (
 RELEASED = "whether {limits} holds is told, and nothing else of the figure; whoever asks with several limits finds it out"
 
 
-def audit_plan_text(plan: AuditPlan, columns: int = WIDTH) -> str:
-    """Write a plan."""
+def required(standings: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """Yield requirements by how they stand, a row for each standing; broken ones first."""
+    grouped: dict[str, list[str]] = {"BROKEN": []}
+    for requirement, standing in standings:
+        grouped.setdefault(standing, []).append(requirement)
+    yield from (
+        ("required", f"{standing}: {'; '.join(names)}") for standing, names in grouped.items() if names
+    )
+
+
+def audit_plan(plan: AuditPlan) -> Screen:
+    """Return a plan."""
     record = f", record key {plan.record_key}" if plan.record_key else ""
     mechanism = plan.model.mechanism.as_dict()
     model = f"{mechanism['name']}, ε = {mechanism['epsilon']:g}, consistency {plan.level}"
@@ -43,66 +52,67 @@ def audit_plan_text(plan: AuditPlan, columns: int = WIDTH) -> str:
         ("made with", model if plan.has_settings else "not known"),
         ("sampled", f"about {plan.sample:,} rows, for consistency, similarity and attacks"),
         *((option, f"{column}, {learnt}") for option, column in plan.values.items()),
-        *([("shown", "the words of names that stayed most: PRIVATE TEXT")] if plan.internal else []),
-        *([("encoder", f"{plan.encoder}, which reads every text of the sample")] if plan.encoder else []),
-        *([("masked model", f"{plan.masked_model}, {named}")] if plan.masked_model else []),
+        ("shown", "the words of names that stayed most: PRIVATE TEXT" if plan.internal else ""),
+        ("encoder", f"{plan.encoder}, which reads every text of the sample" if plan.encoder else ""),
+        ("masked model", f"{plan.masked_model}, {named}" if plan.masked_model else ""),
         ("figures", ", ".join(plan.figures)),
-        *(("required", str(limit)) for limit in plan.limits),
-        *(("required", f"{limit} (settings)") for limit in plan.required),
+        (
+            "required",
+            "; ".join([*map(str, plan.limits), *(f"{limit} (settings)" for limit in plan.required)]),
+        ),
         *(("left out", reason) for reason in plan.left_out),
-        ("metrics to", f"{plan.metrics} (restricted)"),
     ]
-    lines = [hanging(f"{name:<14}", text, columns) for name, text in rows]
-    return "\n".join([*lines, "Nothing was read."])
+    return Screen("DRY RUN: nothing was read.", rows, places=[("metrics", f"{plan.metrics} (restricted)")])
 
 
-def table_audit_text(found: TableAudit, columns: int = WIDTH) -> str:
-    """Write the figures of an audit."""
-    lines = [
-        hanging("", f"{found.table} ({found.version}) against {found.source}", columns),
-        hanging("", f"audit {found.audit_id}, {found.seconds:.1f} s", columns),
-    ]
-    several = len({figure.column for figure in found.figures} - {None}) > 1
-    column = None
-    for figure in found.shown:
-        if figure.column is not None and not several:
-            continue
-        if figure.column != column:
-            column = figure.column
-            lines.append(f"column {column}")
-        head = f"  {figure.name:<24} {figure_text(figure):>24}"
-        lines.append(hanging(f"{head}  ", MEANING[figure.name], columns) if column is None else head)
-    notes = [
-        *(("required", f"{limit}: {'holds' if holds else 'BROKEN'}") for limit, holds in found.requirements),
-        *(("required", f"{each.requirement} (settings): {each.loud}") for each in found.verdict.judged),
-        *([("answered", ANSWERED if found.has_account else UNCOUNTED)] if found.answers else []),
-        *([("released", RELEASED.format(limits="; ".join(found.released)))] if found.released else []),
-        *(("left out", reason) for reason in found.left_out),
-        *([("withheld", WITHHELD)] if found.withheld else []),
-    ]
-    if found.stayed is not None:
-        words = ", ".join(f"{stayed.word} {stayed.times:,}" for stayed in found.stayed) or "none"
-        notes.append(("PRIVATE TEXT", f"words of names that stayed most: {words}"))
-    lines += entries(notes, columns, 0)
-    lines.append(f"metrics in {found.metrics}")
-    lines.append("These figures depend on the private text: not for sharing.")
-    return "\n".join(lines)
+def table_audit(found: TableAudit) -> Screen:
+    """Return the figures of an audit: those that a requirement names first, then shares and scores, then counts."""
+    standings = [(limit, "holds" if holds else "BROKEN") for limit, holds in found.requirements]
+    standings += [(f"{each.requirement} (settings)", each.loud) for each in found.verdict.judged]
+    named = {requirement.split()[0] for requirement, _ in standings}
+    columns = {figure.column for figure in found.figures} - {None}
+    figures = [figure for figure in found.shown if figure.column is None or len(columns) > 1]
+    figures.sort(
+        key=lambda figure: (figure.column or "", figure.name not in named, greatest(figure.name) is None)
+    )
+    stayed = found.stayed and ", ".join(f"{stayed.word} {stayed.times:,}" for stayed in found.stayed)
+    asked = RELEASED.format(limits="; ".join(found.released)) if found.released else ""
+    return Screen(
+        f"audit {found.audit_id}, {found.seconds:.1f} s: {found.table} ({found.version}) against {found.source}",
+        [
+            *required(standings),
+            ("answered", (ANSWERED if found.has_account else UNCOUNTED) if found.answers else ""),
+            ("released", asked),
+            *(("left out", reason) for reason in found.left_out),
+            ("withheld", WITHHELD if found.withheld else ""),
+            (
+                "PRIVATE TEXT",
+                "" if found.stayed is None else f"words of names that stayed most: {stayed or 'none'}",
+            ),
+        ],
+        table=[
+            (
+                figure.name,
+                figure_text(figure),
+                f"column {figure.column}" if figure.column else MEANING[figure.name],
+            )
+            for figure in figures
+        ],
+        places=[("metrics", found.metrics)],
+        restricted=True,
+    )
 
 
 def figure_text(figure: Metric) -> str:
-    """Write a figure's value, with its interval."""
+    """Write a figure's value, with its interval: a count, a score or a share."""
     name, value = figure.name, figure.value
     if value is None:
         return "none"
-    bounded = figure.lower is not None and figure.upper is not None
-    if name.startswith(_SCORES):
-        return f"{value:.3f} ({figure.lower:.3f} to {figure.upper:.3f})" if bounded else f"{value:.3f}"
-    # A share of all words is a share: original_share_all.
-    if not name.removesuffix("_all").endswith(_ENDINGS) and name not in _SHARES:
+    lower, upper = figure.lower, figure.upper
+    if _SCORE.search(ALONE.get(name, MEANING[name])):
+        return f"{value:.3f}" if lower is None else f"{value:.3f} ({lower:.3f} to {upper:.3f})"
+    if greatest(name) is None and not name.endswith("_share"):
         return f"{value:,.0f}"
     # No risk is printed as less than it is, and nothing good as more.
-    good = name.startswith(_GOOD)
-    said = percent_down(value) if good else percent_up(value)
-    if figure.lower is None or figure.upper is None:
-        return said
-    return f"{said} ({100 * figure.lower:.3g} to {100 * figure.upper:.3g})"
+    shown = percent_down(value) if name.startswith(_GOOD) else percent_up(value)
+    return shown if lower is None or upper is None else f"{shown} ({100 * lower:.3g} to {100 * upper:.3g})"

@@ -25,8 +25,8 @@ from dptext_spark.disclosure.facts import Restricted, RunFacts, RunMetric, RunRe
 from dptext_spark.errors import CountMismatchError, DPTextError, NoRowsError, RecordingError, RunError
 from dptext_spark.ledger.entry import SPENT
 from dptext_spark.model.tables.delta_log import Commit, our_commits
-from dptext_spark.report.terminal.summary import shareable_summary
-from dptext_spark.runtime.display import cut, line, table
+from dptext_spark.report.terminal.summary import summary
+from dptext_spark.runtime.display import cut, line
 from dptext_spark.runtime.progress import Steps
 from dptext_spark.runtime.record import Json
 from dptext_spark.spark.errors import reduced, suppress_sensitive_logs
@@ -71,8 +71,12 @@ class RunResult:
 
     def _repr_html_(self) -> str:
         """Return what may be shared of the run, for a notebook; figures of the private text are in `facts`."""
-        heading, rows = shareable_summary(self.outcome, self.verdict)
-        return table(heading, rows, note="Figures of the private text are not shown: `facts` has them.")
+        outcome = (
+            self.outcome if isinstance(self.outcome, Unchanged) else replace(self.outcome, restricted=None)
+        )
+        return summary(outcome, verdict=self.verdict).html(
+            "Figures of the private text are not shown: `facts` has them."
+        )
 
     @property
     def run_id(self) -> str:

@@ -35,7 +35,7 @@ from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import MECHANISMS
 from dptext_spark.model import artifact
 from dptext_spark.model.compile import prepare
-from dptext_spark.report.terminal.console import WIDTH
+from dptext_spark.report.terminal.console import LINES, WIDTH
 from dptext_spark.runtime.loop_cache import code_cache
 from tests.core.mechanisms.fluent_toys import with_pairs
 from tests.core.names import beginning
@@ -177,7 +177,7 @@ def test_preview_prints_before_and_after(
     capsys.readouterr()
     assert dptext("preview", "Hello Qwxyz") == 0
     out = capsys.readouterr().out
-    assert out.startswith("before  Hello Qwxyz\nafter   ")
+    assert "\n  before     Hello Qwxyz\n  after      " in out
     assert "[OOV]" in out
     lexicon = words.removeprefix("lexicon.source=")
     settings.write_text(f"{SETTINGS}policy: {{oov: keep}}\nlexicon: {{source: {lexicon}}}\n")
@@ -195,12 +195,12 @@ def test_preview_of_fluent_draws_shows_the_sentence_by_plain_ones_too(
     taken = [part for one in chosen for part in ("--set", one)]
     text = "good new music for people"
     assert dptext("preview", text, *taken, "--set", "mechanism.fluent=true") == 0
-    before, after, by_plain, *_ = capsys.readouterr().out.splitlines()
-    assert before == f"before  {text}"
+    _, before, after, by_plain, *_ = capsys.readouterr().out.splitlines()
+    assert before.split(maxsplit=1) == ["before", text]
     known = set(Lexicon.open(tmp_path / "words").vocabulary.strings().to_pylist())
-    for line, name in ((after, "after   "), (by_plain, "plain   ")):
-        assert line.startswith(name)
-        drawn = line.removeprefix(name).split()
+    for line, name in ((after, "after"), (by_plain, "plain")):
+        head, *drawn = line.split()
+        assert head == name
         assert len(drawn) == len(text.split())
         assert set(drawn) <= known
     assert dptext("preview", text, *taken, "--json") == 0
@@ -269,8 +269,12 @@ def test_calibrate_says_what_is_closest(words: str, capsys: pytest.CaptureFixtur
 def test_mechanisms(capsys: pytest.CaptureFixture[str]) -> None:
     assert dptext("mechanisms") == 0
     out = capsys.readouterr().out
-    assert all(f"\n{name}\n" in f"\n{out}" for name in MECHANISMS)
+    assert all(f"\n  {name} " in out for name in MECHANISMS)
+    assert len(out.splitlines()) <= LINES
     assert max(map(len, out.splitlines())) <= WIDTH
+    for words in (["--full", "mechanisms"], ["mechanisms", "--full"]):
+        assert dptext(*words) == 0
+        assert all(f"\n{name}\n  paper" in capsys.readouterr().out for name in ["tem"])
     assert dptext("mechanisms", "--json") == 0
     assert [record["name"] for record in json.loads(capsys.readouterr().out)] == list(MECHANISMS)
     assert dptext("mechanisms", "tem", "--json") == 0
@@ -299,7 +303,7 @@ def test_lexicon_import_then_info_then_preview(tmp_path: Path, capsys: pytest.Ca
     assert found["counts"]["duplicates"] == 1
     assert found["counts"]["unproducible"] == 1
     assert dptext("lexicon", "info", folder) == 0
-    assert "duplicates        1" in capsys.readouterr().out
+    assert re.search(r"duplicates +1\n", capsys.readouterr().out)
     overrides = ("--set", f"lexicon.source={folder}", "--set", "mechanism.k=4")
     assert dptext("preview", "wa wb", *overrides, "--json") == 0
     assert {w["word"] for w in json.loads(capsys.readouterr().out)["words"][0]["candidates"]} <= {

@@ -35,7 +35,7 @@ from dptext_spark.ledger.entry import (
     settled,
 )
 from dptext_spark.ledger.sums import left_of, spent_on, spent_on_record
-from dptext_spark.report.terminal.summary import spent_text
+from dptext_spark.report.terminal.summary import spent
 from tests.frozen.written import assert_as_frozen
 
 NOW = datetime(2026, 11, 21, 9, 30)
@@ -542,5 +542,5 @@ def test_what_is_said_is_as_it_was() -> None:
     }
     texts = {name: str(spent_on(entries, "body")) for name, entries in sums.items()}
     texts |= {f"run, {name}": "\n".join([run.sentence, *run.notes]) for name, run in runs.items()}
-    texts |= {f"balances, {name}": spent_text(some, 200) for name, some in listed.items()}
+    texts |= {f"balances, {name}": spent(some).text(200) for name, some in listed.items()}
     assert_as_frozen("terminal", "ledger", texts)

@@ -11,7 +11,9 @@ from dptext_spark.audit.comparison.corpus import CorpusSettings
 from dptext_spark.audit.comparison.frontier import BAYES, CONTEXT, Basis, Point, frontier
 from dptext_spark.audit.estimates import Estimate
 from dptext_spark.audit.utility.retained import COSINE, KEPT
-from dptext_spark.report.comparison import comparison_page, comparison_text
+from dptext_spark.report.comparison import comparison as screen_of
+from dptext_spark.report.comparison import comparison_page
+from dptext_spark.report.terminal.console import LINES
 from tests.frozen.written import assert_as_frozen
 
 MORE = Basis("exact: every law of the lexicon was read", 0.0301, 0.1, 1234, 100, 0.2)
@@ -50,24 +52,23 @@ FOUND = comparison(
 
 ALIKE = [points(name, (1, 0.1, 0.1), (2, 0.9, 0.9)) for name in ("one", "two")]
 CASES = {
-    "wide": (FOUND, 100),
-    "narrow": (FOUND, 70),
-    "ties": (comparison(*ALIKE[0], *points("two", (1, 0.1, 0.11), (2, 0.9, 0.91))), 100),
-    "the same figures": (comparison(*ALIKE[0], *ALIKE[1]), 100),
+    "plain": FOUND,
+    "ties": comparison(*ALIKE[0], *points("two", (1, 0.1, 0.11), (2, 0.9, 0.91))),
+    "the same figures": comparison(*ALIKE[0], *ALIKE[1]),
 }
 
 
 def test_comparisons_are_as_they_were() -> None:
-    """Every point, the best at each risk, who is not told apart, and how it was measured; as wide as the terminal."""
-    texts = {name: comparison_text(compared, columns) for name, (compared, columns) in CASES.items()}
+    """Every point, the best at each risk, who is not told apart, and how it was measured; in full and on a screen."""
+    texts = {name: screen_of(compared).text() for name, compared in CASES.items()}
+    texts["in full"] = screen_of(FOUND).text(full=True)
     assert_as_frozen("terminal", "comparison", texts)
-    assert max(map(len, texts["narrow"].split("\n\n", 1)[1].splitlines())) <= 70
+    assert all(len(text.splitlines()) <= LINES for name, text in texts.items() if name != "in full")
 
 
 def test_a_risk_is_never_rounded_down() -> None:
-    row = comparison_text(comparison(*points("one", (1, 0.10001, 0.1), (2, 0.4, 0.4))), 100).splitlines()[1]
-    assert "10.1 " in row
-    assert "15.1 (14-16.1)" in row
+    _, row, *_ = screen_of(comparison(*points("one", (1, 0.10001, 0.1), (2, 0.4, 0.4)))).table
+    assert row[2:4] == ("10.1", "15.1 (14-16.1)")
 
 
 def test_the_page_is_restricted_and_has_its_charts() -> None:

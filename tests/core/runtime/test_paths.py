@@ -27,7 +27,9 @@ def test_a_name_prints_its_path_alone(capsys: pytest.CaptureFixture[str]) -> Non
 
 def test_all_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["jobs"]) == 0
-    assert f"{CHECKOUT / 'jobs' / 'doctor.py'}\n" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert f"{CHECKOUT / 'jobs'}\n" in shown
+    assert "  doctor  " in shown
     assert main(["jobs", "--json"]) == 0
     names = {file.stem for file in (CHECKOUT / "jobs").glob("*.py")}
     assert set(json.loads(capsys.readouterr().out)["jobs"]) == names

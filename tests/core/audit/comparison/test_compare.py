@@ -31,7 +31,7 @@ from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import TEM, CusText, Diffractor, SanText, diffractor
 from dptext_spark.mechanisms.samplers import ExponentialSampler
 from dptext_spark.randomness.draws import Draws
-from dptext_spark.report.comparison import comparison_text
+from dptext_spark.report.comparison import comparison
 from tests.core.encoder.tiny_bert import make_tiny_bert
 from tests.core.names import scattered
 
@@ -115,7 +115,7 @@ def test_a_third_text_judges_the_word_order(config: ModelConfig, places: Path, t
     assert low.value < high.value < 1.1
     assert low.lower <= low.value <= low.upper
     assert found.unprotected[ORDER].value == 1
-    assert "order, %" in comparison_text(found, 200)
+    assert "order, %" in comparison(found).text(200)
     for wrong in texts:
         with pytest.raises(SettingsError, match=r"^language: "):
             compare(config, asked, *texts, language=wrong)
@@ -132,7 +132,7 @@ def test_an_encoder_compares_too(config: ModelConfig, texts: list[Records], tmp_
     assert found.unprotected[EMBEDDED].value == 1
     assert len(found.settings.encoder) == 64
     assert (CONTEXT, EMBEDDED) in [(one.risk, one.utility) for one in found.frontiers]
-    assert "embedding, %" in comparison_text(found, 200)
+    assert "embedding, %" in comparison(found).text(200)
     with pytest.raises(SettingsError, match="encoder: 'no-such-bert'"):
         ComparisonSpec.of(config, "custext", ["1,12"], encoder="no-such-bert", **SIZES)
 
@@ -180,9 +180,8 @@ def test_a_public_text_needs_no_labels(places: Path, capsys: pytest.CaptureFixtu
     bare = places / "bare"
     bare.write_text((places / "public").read_text(encoding="utf-8").replace("\tyes", "").replace("\tno", ""))
     without = ("--public", bare, "--public-labels", "none")
-    assert (
-        main(command(places, "--mechanisms", "custext,tem", *grids, *without, "--levels", "0.001,0.5")) == 0
-    )
+    levels = ("--levels", "0.001,0.5", "--full")
+    assert main(command(places, "--mechanisms", "custext,tem", *grids, *without, *levels)) == 0
     assert "0.1 % not reached - -" in " ".join(capsys.readouterr().out.split())
 
 

@@ -14,7 +14,7 @@ from dptext_spark.audit.table.plan import AuditPlan
 from dptext_spark.config.load import parse_config, parse_model_config
 from dptext_spark.config.model import ModelConfig
 from dptext_spark.errors import DataError, SettingsError
-from dptext_spark.report.terminal.table_audit import audit_plan_text
+from dptext_spark.report.terminal.table_audit import audit_plan
 from tests.core.encoder.tiny_bert import make_tiny_bert, tiny_weights
 
 RUN = """
@@ -148,7 +148,7 @@ class TestEncoders:
         masked = {"masked_success", "masked_unprotected", "masked_words"}
         assert {*attacked.figures} - {*bare.figures} == masked
         assert [str(limit) for limit in attacked.limits] == ["masked_success <= 0.3"]
-        assert "2,000 words" in audit_plan_text(plan(encoder=bert, masked_model=bert), 200)
+        assert "2,000 words" in audit_plan(plan(encoder=bert, masked_model=bert)).text()
 
     def test_what_cannot_be_opened_is_refused_before_anything_is_read(self, tmp_path: Path) -> None:
         with pytest.raises(SettingsError, match="encoder: 'no-such-bert'"):

@@ -9,7 +9,7 @@ from dptext_spark.audit.deniability.find_epsilon import FoundEpsilon
 from dptext_spark.config.requirements import RequirementResult
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
-from dptext_spark.report.terminal.calibration import BAR, calibration_text
+from dptext_spark.report.terminal.calibration import BAR, calibration
 from tests.frozen.written import assert_as_frozen, beyond
 
 LEXICON = Lexicon(Vocabulary.of(["one", "two"]), np.eye(2, dtype=np.float32))
@@ -58,14 +58,14 @@ CASES = {
 
 
 def test_searches_are_as_they_were() -> None:
-    plain = calibration_text(CASES["plain"], 100)
-    texts = {name: beyond(calibration_text(result, 100), plain) for name, result in CASES.items()}
+    plain = calibration(CASES["plain"]).text()
+    texts = {name: beyond(calibration(result).text(), plain) for name, result in CASES.items()}
     assert_as_frozen("terminal", "calibration", {**texts, "plain": plain})
 
 
 def test_the_curve_and_the_finding() -> None:
     points = (point(0.5, 0.25, 4.0), point(1.0, 0.499999, 3.0), point(2.0, 1.0, 1.0))
-    rows = calibration_text(found(*points, epsilon=1.0), 100).splitlines()
-    assert [row.split()[-2] for row in rows[1:4]] == ["holds", "found", "fails"]
-    assert [row.count("█") for row in rows[1:4]] == [BAR // 4, BAR // 2, BAR]
-    assert rows[2].split()[:3] == ["1", "0.5", "3"]
+    rows = calibration(found(*points, epsilon=1.0)).table
+    assert [row[-1].split()[0] for row in rows[1:]] == ["holds", "found", "fails"]
+    assert [row[-1].count("█") for row in rows[1:]] == [BAR // 4, BAR // 2, BAR]
+    assert rows[2][:3] == ("1", "0.5", "3")

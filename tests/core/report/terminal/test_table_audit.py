@@ -14,7 +14,8 @@ from dptext_spark.audit.table.findings import TableAudit
 from dptext_spark.audit.table.metrics import COUNTS, MEANING, NAMED, KeptWords
 from dptext_spark.cli.app import main
 from dptext_spark.config.requirements import Requirement
-from dptext_spark.report.terminal.table_audit import table_audit_text
+from dptext_spark.report.terminal.console import LINES
+from dptext_spark.report.terminal.table_audit import table_audit
 from tests.frozen.written import assert_as_frozen, beyond
 
 FOUND = TableAudit(
@@ -38,15 +39,27 @@ def without(name: str) -> TableAudit:
 
 def test_audits_are_as_they_were() -> None:
     """Figures with intervals, requirements, what is left out, and who counts the questions."""
-    plain = table_audit_text(FOUND, 200)
+    plain = table_audit(FOUND).text(200)
     others = {
         "without an account": replace(FOUND, has_account=False),
         "without limits": replace(FOUND, limits=()),
         "a column": without("b"),
     }
-    texts = {name: beyond(table_audit_text(audit, 200), plain) for name, audit in others.items()}
+    texts = {name: beyond(table_audit(audit).text(200), plain) for name, audit in others.items()}
     assert_as_frozen("terminal", "audit", {"plain": plain, **texts})
-    assert "column" not in table_audit_text(without("b"))
+    assert "column" not in table_audit(without("b")).text()
+
+
+def test_a_screen_has_what_was_required_first_then_shares() -> None:
+    many = [Metric(name, 0.5) for name in MEANING]
+    found = replace(FOUND, figures=(*many, *(replace(each, column=c) for c in "ab" for each in many)))
+    lines = table_audit(found).text().splitlines()
+    assert len(lines) <= LINES
+    names = [row[0] for row in table_audit(found).table]
+    assert names[:2] == ["rows", "unchanged_rows_share"]
+    assert names.index("bayes_success") < names.index("words")
+    assert len(names) == 3 * len(set(MEANING) - set(NAMED))
+    assert all(f"{standing}: rows" in "".join(lines) for standing in ("BROKEN", "holds"))
 
 
 def test_each_answer_is_exact() -> None:
@@ -62,10 +75,10 @@ def test_figures_of_names_are_for_who_asks_for_private_ones() -> None:
         FOUND, figures=(*FOUND.figures, *named), results=(KeptWords.of(counts),),
         limits=(Requirement("names_kept", "<=", 0.02), Requirement("persons_kept", "<=", 0.5), Requirement("rows", ">=", 1)),
     )  # fmt: skip
-    text, held = table_audit_text(found, 400), found.as_dict()
+    text, held = table_audit(found).text(400, full=True), found.as_dict()
     assert "4.2" not in text + json.dumps(held)
     assert not [line for line in text.splitlines() if line.strip().split(" ")[0] in NAMED]
-    for part in ("names_kept <= 0.02: BROKEN", "persons_kept <= 0.5: holds", "withheld"):
+    for part in ("BROKEN: names_kept <= 0.02", "holds: persons_kept <= 0.5", "withheld"):
         assert part in text
     assert held["withheld"] == sorted(NAMED)
     assert held["released"] == ["names_kept <= 0.02", "persons_kept <= 0.5"]
@@ -74,7 +87,7 @@ def test_figures_of_names_are_for_who_asks_for_private_ones() -> None:
     assert [one["name"] for one in held["results"]] == ["kept words"]
     assert not any("name" in one for one in held["results"][0]["figures"])
     whole = replace(found, internal=True)
-    said = table_audit_text(whole, 400)
+    said = table_audit(whole).text(400, full=True)
     assert re.search(r"persons_kept +4[.]21 %", said)
     assert "withheld" not in said
     assert "released" not in said
