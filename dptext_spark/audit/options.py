@@ -19,6 +19,7 @@ from dptext_spark.errors import SettingsError
 
 R = TypeVar("R")
 MOST_LABEL_ROWS = 10_000  # classifiers learn on the driver
+MOST_QUERIES = 1_000  # linkage looks for
 
 
 def takes(kind: type[Any], *, is_command: bool = False) -> Callable[[Callable[..., R]], Callable[..., R]]:
@@ -94,6 +95,18 @@ class AuditOptions:
             metavar="COLUMN", help="A column of the source that nobody should be able to infer from the text."
         ),
     ] = None
+    author: Annotated[
+        str | None,
+        Option(
+            metavar="COLUMN", help="Whose text a row of the source is: does another text of theirs find it?"
+        ),
+    ] = None
+    queries: Annotated[
+        int,
+        Option(
+            min=0, max=MOST_QUERIES, help="Rows that linkage looks for among all others; 0 leaves it out."
+        ),
+    ] = MOST_QUERIES
     similarity: Annotated[
         bool,
         Option("--similarity", help="Compare both texts: ROUGE, BLEU, cosine; --label does so, too."),
@@ -145,6 +158,8 @@ class AuditOptions:
         """Check the sizes of samples."""
         if self.sample < 1:
             raise SettingsError(f"sample: {self.sample} given; valid: 1 or more.")
+        if not 0 <= self.queries <= MOST_QUERIES:
+            raise SettingsError(f"queries: {self.queries:,} given; valid: 0 to {MOST_QUERIES:,}.")
         if not 1 <= self.label_rows <= MOST_LABEL_ROWS:
             raise SettingsError(
                 f"label_rows: {self.label_rows:,} given; valid: 1 to {MOST_LABEL_ROWS:,}, classifiers learn from a sample on the "

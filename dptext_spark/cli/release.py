@@ -78,10 +78,10 @@ def _audit(settings: RunConfig, given: str) -> tuple[AuditPlan | None, str]:
     from dptext_spark.audit.options import AuditOptions
     from dptext_spark.audit.table.metrics import options_for
     from dptext_spark.audit.table.plan import AuditPlan
-    from dptext_spark.config.requirements import COUNTED, MEANING
+    from dptext_spark.config.requirements import COUNTED, is_audited
     from dptext_spark.disclosure.statement import not_audited
 
-    names = {str(each): each.subject for each in settings.require if each.subject in MEANING}
+    names = {str(each): each.subject for each in settings.require if is_audited(each.subject)}
     options = " ".join(["", *options_for(names.values())])
     steps = f"dptext run {given}; dptext audit {given}{options}; dptext report {given}"
     if settings.is_stream:

@@ -49,7 +49,27 @@ MEANING = {
     "bayes_success": "share of the drawn words that are guessed from their replacements alone, by a public prior",
     "context_success": "share of the drawn words that are guessed from their replacements and the words around them",
     "frequency_success": "dataset level: share of the drawn words that are guessed by how often replacements occur, and where",
+    "guess_success": "share of the drawn words that the best of these adversaries guesses",
     "attacked_words": "drawn words of the sample that the contextual adversary guesses; the other records taught it",
+    "linkage_top1": "share of released rows whose source is named first, by who holds all source texts and knows the law",
+    "linkage_top10": "share of released rows whose source is among the first ten so named",
+    "linkage_source_top1": "share of source rows whose release is named first, by who holds the row's text and knows the law",
+    "linkage_source_top10": "share of source rows whose release is among the first ten so named",
+    "linkage_tfidf_top1": "share of released rows whose source is named first, by who knows no law (TF-IDF)",
+    "linkage_tfidf_top10": "share of released rows whose source is among the first ten, by who knows no law (TF-IDF)",
+    "linkage_tfidf_source_top1": "share of source rows whose release is named first, by who knows no law (TF-IDF)",
+    "linkage_tfidf_source_top10": "share of source rows whose release is among the first ten, by who knows no law (TF-IDF)",
+    "linkage_3_words_top1": "share of rows whose release is named first by who knows three of their drawn words",
+    "linkage_3_words_top10": "share of rows whose release is among the first ten, by who knows three of their drawn words",
+    "linkage_5_words_top1": "share of rows whose release is named first by who knows five of their drawn words",
+    "linkage_5_words_top10": "share of rows whose release is among the first ten, by who knows five of their drawn words",
+    "linkage_10_words_top1": "share of rows whose release is named first by who knows ten of their drawn words",
+    "linkage_10_words_top10": "share of rows whose release is among the first ten, by who knows ten of their drawn words",
+    "linkage_author_top1": "share of authors of whom a release is named first by who holds another text of theirs (TF-IDF)",
+    "linkage_author_top10": "share of authors of whom a release is among the first ten, by who holds another text (TF-IDF)",
+    "linkage_candidates": "rows that each linkage adversary chooses from",
+    "linkage_guess": "share of rows that a random guess among these candidates links",
+    "singled_out": "share of released rows whose words leave fewer than ten of these candidates possible, by the law",
     "cosine": "semantic similarity: mean cosine of the mean word vectors of a row's texts in both tables, -1 to 1",
     "rouge_1": "overlap in words of a row's texts in both tables, mean F1 of ROUGE-1, 0 to 1",
     "rouge_2": "the same in pairs of words",
@@ -76,13 +96,14 @@ MEANING = {
     "attribute_adaptive": "share of rows whose attribute is guessed: learnt from the table's text, reading the table's",
     "attribute_unprotected": "share of rows whose attribute is guessed: learnt from the source's text, reading the source's",
     "attribute_majority": "accuracy of always guessing the commonest attribute",
+    "attribute_gain": "how much more often the better of both reads the attribute in the table than that; may be below 0",
     "attribute_rows": "rows with an attribute that this was learnt from or tried on",
     "attribute_missing": "rows of that sample without an attribute; they were left out",
 }
 # What a share can be at most; counts, ε and a quotient of counts have no such bound.
 _PER_CENT = ("bleu",)
 _UNBOUNDED = re.compile(
-    r"rows|words|missing_in_\w+|distinct_words_share|\w+_(rows|words|found|groups|missing|aligned|texts|epsilon)"
+    r"rows|words|linkage_candidates|missing_in_\w+|distinct_words_share|\w+_(rows|words|found|groups|missing|aligned|texts|epsilon)"
 )
 
 
@@ -94,8 +115,32 @@ def greatest(name: str) -> float | None:
 
 
 def smallest(name: str) -> float | None:
-    """Return the least value that a figure can have; None where it may be negative: cosines, and means of them."""
-    return None if "cosine" in name or name.startswith("bert_") else 0.0
+    """Return the least value that a figure can have; None where it may be negative: cosines, means of them, gains."""
+    return None if "cosine" in name or name.startswith("bert_") or name == "attribute_gain" else 0.0
+
+
+# Figures that depend on how many rows there are to choose from, which a requirement may name: linkage_top1(10000).
+LINKAGE = tuple(name for name in MEANING if name.startswith("linkage_") and "_top" in name)
+_AMONG = re.compile(r"(\w+)\(([1-9]\d*)\)")
+
+
+def split_subject(subject: str) -> tuple[str, int | None]:
+    """Return the name of a figure, and the number of candidates that it is for; None where it names none."""
+    match = _AMONG.fullmatch(subject)
+    if match is None or match[1] not in LINKAGE:
+        return subject, None
+    return match[1], int(match[2])
+
+
+def is_audited(subject: str) -> bool:
+    """Whether an audit of the table measures a figure."""
+    return split_subject(subject)[0] in MEANING
+
+
+def meaning_of(subject: str) -> str:
+    """Return what a figure of an audit is."""
+    name, among = split_subject(subject)
+    return MEANING[name] if among is None else f"{MEANING[name]}, among {among:,} rows"
 
 
 # Of the run and its ledger; no audit counts them.
@@ -108,6 +153,7 @@ COUNTED = ("words", "original_share", "original_share_all", "changed_share", "oo
 ATTACKS = (
     "bayes_success",
     "context_success",
+    "guess_success",
     "attacked_words",
 )  # nobody can measure them where importance chose
 FREQUENCY = ("frequency_success",)  # at dataset level
@@ -243,7 +289,7 @@ def named_requirement(
     """
 
     def read(name: str) -> str | None:
-        if name in names:
+        if split_subject(name)[0] in names:
             return name
         if re.fullmatch(r"\w+", name) is None:
             return None

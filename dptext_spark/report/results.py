@@ -15,6 +15,7 @@ from dptext_spark.audit.attacks.attribute import AttributeAttack
 from dptext_spark.audit.attacks.bayes import BayesAttack
 from dptext_spark.audit.attacks.context import ContextAttack
 from dptext_spark.audit.attacks.frequency import FrequencyAttack
+from dptext_spark.audit.attacks.linkage import Linkage
 from dptext_spark.audit.attacks.masked_inference import MaskedInference
 from dptext_spark.audit.attacks.membership import MembershipAttack
 from dptext_spark.audit.results import AuditResult, OtherResult, WordAttack
@@ -30,7 +31,7 @@ KINDS: dict[str, type[AuditResult]] = {
     kind.name: kind
     for kind in (
         AttributeAttack, BayesAttack, ContextAttack, DownstreamAccuracy, EncoderSimilarity, FrequencyAttack,
-        KeptWords, MaskedInference, MembershipAttack, TextOverlap, VectorSimilarity,
+        KeptWords, Linkage, MaskedInference, MembershipAttack, TextOverlap, VectorSimilarity,
     )
 }  # fmt: skip
 STATEMENTS = ("md", "html", "json")

@@ -58,8 +58,8 @@ SIGNATURES = {
     "dp.read_prior": "(corpus, lexicon, policy)",
     "dp.save_model": "(model, folder, *, spec)",
     "dp.tickets": "(rows)",
-    "dps.audit": "(table, against, *, config, against_format, columns, row_key, record_key, label, attribute, similarity, "
-    "encoder, masked_model, label_rows, names, internal, require, sample, partial, out, spark, progress)",
+    "dps.audit": "(table, against, *, config, against_format, columns, row_key, record_key, label, attribute, author, "
+    "queries, similarity, encoder, masked_model, label_rows, names, internal, require, sample, partial, out, spark, progress)",
     "dps.compare_rows": "(before, after)",
     "dps.doctor": "(config, spark, *, progress)",
     "dps.document_frequencies": "(df, columns, model)",

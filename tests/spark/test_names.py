@@ -148,7 +148,7 @@ def test_a_run_replaces_and_keeps_and_shows_no_entry(
     assert model.fingerprint == model_of("record").fingerprint
     spark.createDataFrame(ROWS, SCHEMA).repartition(3).write.format("delta").save(settings["input"]["path"])
     with pytest.MonkeyPatch.context() as patch:
-        first = shipping.TableFile.__init__
+        first = shipping.PrivateFile.__init__
 
         def noted(self: Any, *given: Any) -> None:
             first(self, *given)
@@ -158,7 +158,7 @@ def test_a_run_replaces_and_keeps_and_shows_no_entry(
             content = self.path.read_bytes().lower()
             assert not any(word.lower().encode() in content for word in PRIVATE)
 
-        patch.setattr(shipping.TableFile, "__init__", noted)
+        patch.setattr(shipping.PrivateFile, "__init__", noted)
         facts = run(config, spark, key=KEY).facts
     assert facts["status"] == "succeeded"
     assert [file.stat().st_size for file in files] == [0]

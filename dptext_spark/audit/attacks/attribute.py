@@ -23,6 +23,7 @@ from dptext_spark.audit.utility.learning import (
     accuracy,
     classes_of,
     confusion,
+    gain,
     macro_f1,
     of_counts,
 )
@@ -59,6 +60,7 @@ class AttributeAttack(AuditResult):
         adaptive: trained on text that was privatized by the same mechanism, tested on privatized.
         unprotected: trained and tested on original text.
         majority: of always guessing the most frequent class of the training rows.
+        gain: how much more often the better of both adversaries is right than that, on the same rows.
         random: accuracy of guessing one of the classes at random.
         classes: how many.
         rows: of training, choice and test.
@@ -75,6 +77,7 @@ class AttributeAttack(AuditResult):
     adaptive: AttributeFigures
     unprotected: AttributeFigures
     majority: AttributeFigures
+    gain: Estimate
     random: float
     classes: int
     rows: tuple[int, int, int]
@@ -94,7 +97,8 @@ class AttributeAttack(AuditResult):
             ),
             {**{said: figures[said].accuracy for said in others}, "one of the classes at random": self.random},
             {
-                "classes": self.classes, "rows learnt from": learnt, "rows to choose a classifier by": chosen_by,
+                "gain over the commonest class": self.gain, "classes": self.classes,
+                "rows learnt from": learnt, "rows to choose a classifier by": chosen_by,
                 "rows tried on": tried,
             },
         )  # fmt: skip
@@ -137,6 +141,10 @@ def attribute_attack(
     static, static_kind = _chosen(kinds, plain[0], known, plain[1], chosen_by)
     adaptive, adaptive_kind = _chosen(kinds, private[0], known, private[1], chosen_by)
 
+    def gained(model: TextModel) -> Estimate:
+        truth = model.places(tested)
+        return gain(truth == model.predict(private[2]), truth == model.majority)
+
     def figures(model: TextModel, guesses: I64) -> AttributeFigures:
         truth = model.places(tested)
         # An attribute that is not among the training rows is a class of its own that is never guessed.
@@ -149,6 +157,7 @@ def attribute_attack(
         adaptive=figures(adaptive, adaptive.predict(private[2])),
         unprotected=figures(static, static.predict(plain[2])),
         majority=figures(static, np.full(len(tested), static.majority, np.int64)),
+        gain=max(gained(static), gained(adaptive), key=lambda estimate: estimate.upper),
         random=1.0 / len(classes),
         classes=len(classes),
         rows=(len(parts[0]), len(parts[1]), len(parts[2])),

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from dptext_spark.arrays import I64, U8, Bools, offsets
 from dptext_spark.audit.estimates import Metric
 from dptext_spark.audit.results import AuditResult, Group, Shown
-from dptext_spark.config.requirements import MEANING, Requirement
+from dptext_spark.config.requirements import MEANING, Requirement, meaning_of, split_subject
 from dptext_spark.runtime.record import Json
 from dptext_spark.text.chunks import padded
 from dptext_spark.text.names.matching import NameMatcher
@@ -147,11 +147,15 @@ NAMED = (
     *LISTED,
 )
 _OF_NAMES = ("names of persons, by public lists", "names of places, by public lists")
-ATTACKS = ("bayes_success", "context_success", "attacked_words")
-FREQUENCY = ("frequency_success",)
 SIMILARITY = tuple(name for name in MEANING if name.startswith(("cosine", "rouge_", "bleu", "distinct_")))
 ENCODED = tuple(name for name in MEANING if name.startswith(("embedding_", "bert_")))
 MASKED = tuple(name for name in MEANING if name.startswith("masked_"))
+BY_AUTHOR = tuple(name for name in MEANING if name.startswith("linkage_author_"))
+BY_TEXTS = (
+    *("linkage_top1", "linkage_top10", "linkage_candidates", "linkage_guess"),
+    *(name for name in MEANING if name.startswith(("linkage_tfidf_", "linkage_source_"))),
+)
+BY_LAW = ("singled_out", *(name for name in MEANING if name.startswith("linkage_") and "_words_" in name))
 LABEL = tuple(name for name in MEANING if name.startswith(("accuracy_", "label_", "membership_")))
 ATTRIBUTE = tuple(name for name in MEANING if name.startswith("attribute_"))
 
@@ -160,6 +164,7 @@ ATTRIBUTE = tuple(name for name in MEANING if name.startswith("attribute_"))
 _OPTIONS = {
     "--label COLUMN": LABEL,
     "--attribute COLUMN": ATTRIBUTE,
+    "--author COLUMN": BY_AUTHOR,
     "--similarity": SIMILARITY,
     "--encoder FOLDER": ENCODED,
     "--masked-model FOLDER": MASKED,
@@ -169,13 +174,13 @@ _OPTIONS = {
 
 def options_for(names: Iterable[str]) -> list[str]:
     """Return the options of `dptext audit` that figures of these names take beside tables and settings."""
-    asked = set(names)
+    asked = {split_subject(name)[0] for name in names}
     return [option for option, figures in _OPTIONS.items() if not asked.isdisjoint(figures)]
 
 
 def described(figure: Metric) -> dict[str, Json]:
     """Return a figure and what it means, JSON-able."""
-    return {**figure.as_dict(), "meaning": MEANING[figure.name]}
+    return {**figure.as_dict(), "meaning": meaning_of(figure.name)}
 
 
 def holds(requirement: Requirement[str], figures: Iterable[Metric]) -> bool:

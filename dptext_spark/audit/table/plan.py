@@ -12,6 +12,9 @@ from dptext_spark.audit.attacks.tokens import Level
 from dptext_spark.audit.options import AuditOptions
 from dptext_spark.audit.table.metrics import (
     ATTRIBUTE,
+    BY_AUTHOR,
+    BY_LAW,
+    BY_TEXTS,
     ENCODED,
     LABEL,
     LISTED,
@@ -21,7 +24,15 @@ from dptext_spark.audit.table.metrics import (
 from dptext_spark.config.load import parse_model_config
 from dptext_spark.config.locations import TABLE, holds_credentials, inside, same_path, same_table
 from dptext_spark.config.model import ModelConfig, RunConfig
-from dptext_spark.config.requirements import ATTACKS, FREQUENCY, MEANING, Requirement, named_requirement
+from dptext_spark.config.requirements import (
+    ATTACKS,
+    FREQUENCY,
+    MEANING,
+    Requirement,
+    is_audited,
+    named_requirement,
+    split_subject,
+)
 from dptext_spark.config.sections import Input
 from dptext_spark.disclosure.statement import not_audited
 from dptext_spark.encoder.weights import require_encoders
@@ -121,7 +132,13 @@ class AuditPlan(AuditOptions):
     @property
     def of_source(self) -> dict[str, str | None]:
         """The columns that only the source needs to have, by the option that names them."""
-        return {"record_key": self.record_key, **self.values}
+        return {"record_key": self.record_key, "author": self.author, **self.values}
+
+    @property
+    def asked(self) -> list[str]:
+        """The figures among a number of candidates that requirements name."""
+        subjects = (limit.subject for limit in (*self.limits, *self.required))
+        return [subject for subject in dict.fromkeys(subjects) if split_subject(subject)[1] is not None]
 
     @property
     def figures(self) -> tuple[str, ...]:
@@ -135,6 +152,9 @@ class AuditPlan(AuditOptions):
             SIMILARITY: self.similarity,
             ENCODED: self.encoder,
             MASKED: self.masked_model,
+            BY_TEXTS: self.queries,
+            BY_LAW: self.queries and self.attacked,
+            BY_AUTHOR: self.queries and self.author,
         }
         without = {name for names, wanted in asked.items() if not wanted for name in names}
         return tuple(name for name in MEANING if name not in without)
@@ -194,7 +214,7 @@ class AuditPlan(AuditOptions):
             # What the settings promise is required without being asked.
             limits.append(Requirement(f"{plan.level}_broken_groups", "<=", 0.0))
         of_run = () if run is None else run.require
-        required = tuple(one for one in of_run if one.subject in MEANING and one not in limits)
+        required = tuple(one for one in of_run if is_audited(one.subject) and one not in limits)
         return replace(plan, limits=tuple(limits), required=required, read_as=read_as)
 
     @classmethod
@@ -221,6 +241,8 @@ class AuditPlan(AuditOptions):
             "record_key",
             "label",
             "attribute",
+            "author",
+            "queries",
             "encoder",
             "masked_model",
             "names",
@@ -274,8 +296,12 @@ def _require_classes(options: AuditOptions, columns: Sequence[str], keys: Mappin
     """Refuse labels that are the text or identify it."""
     roles = dict.fromkeys(columns, "a text column")
     roles |= {key: f"the {name}" for name, key in keys.items() if key is not None}
-    for option, column in (("label", options.label), ("attribute", options.attribute)):
-        if column in roles:
+    for option, column in (
+        ("label", options.label),
+        ("attribute", options.attribute),
+        ("author", options.author),
+    ):
+        if column in roles and not (option == "author" and column == keys["record_key"]):
             raise SettingsError(
                 f"{option}: {column!r} is {roles[column]}; valid: another column of the source."
             )

@@ -237,6 +237,7 @@ def attribute(rows: Rows, column: str) -> Findings:
         Metric.of("attribute_adaptive", found.adaptive.accuracy),
         Metric.of("attribute_unprotected", found.unprotected.accuracy),
         Metric.of("attribute_majority", found.majority.accuracy),
+        Metric.of("attribute_gain", found.gain),
         Metric("attribute_rows", len(held)),
         Metric("attribute_missing", len(rows) - len(held)),
     ]
@@ -373,6 +374,7 @@ def attack_sample(privatizer: Privatizer, sample: DataFrame, level: Level) -> Fi
             matched, measures=f"{matched.measures} {_HERE} {_LEARNT}", also={**matched.details, **completed}
         )
     figures = [one.metric(name) for name, one in attacks.items()]
+    figures.append(max(attacks.values(), key=lambda attack: attack.at_most).metric("guess_success"))
     return Findings([*figures, Metric("attacked_words", len(at))], list(attacks.values()), missing)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from dptext_spark.audit.verdict import BROKEN, HOLDS, UNDECIDED
-from dptext_spark.config.requirements import MEANING
+from dptext_spark.config.requirements import is_audited
 from dptext_spark.disclosure.released import columns_named
 from dptext_spark.disclosure.statement import not_audited
 from dptext_spark.guarantee import counted
@@ -400,7 +400,7 @@ def _changes(facts: ReportFacts) -> Iterator[str]:
         helped.setdefault(_help(requirement, policy), []).append(requirement)
     for said, requirements in helped.items():
         yield f"{_some(requirements)} (broken): {said}. Then a new run."
-    audited = [one for one in verdict.not_measured if one.split()[0] in MEANING]
+    audited = [one for one in verdict.not_measured if is_audited(one.split()[0])]
     unaudited = not_audited(facts.run.settings.row_key)
     if audited and unaudited:
         yield f"Not measured: {_some(audited)}. It cannot be: {unaudited}. Then a new run."

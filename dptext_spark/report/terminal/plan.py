@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, replace
 
 from dptext_spark.config.file import dumped
 from dptext_spark.config.model import TRIGGER, RunConfig
-from dptext_spark.config.requirements import MEANING
+from dptext_spark.config.requirements import is_audited
 from dptext_spark.config.sections import ledger_on_disk, read_key
 from dptext_spark.disclosure.disclosure import disclosure
 from dptext_spark.disclosure.facts import RunFacts
@@ -325,7 +325,7 @@ def _rows(facts: RunFacts, checked: Checked | None) -> Iterator[tuple[str, str]]
 
 def _undecided(config: RunConfig) -> str:
     """Say how many requirements take such an audit."""
-    count = sum(requirement.subject in MEANING for requirement in config.require)
+    count = sum(is_audited(requirement.subject) for requirement in config.require)
     return f", so that {count:,} requirement{'s' if count > 1 else ''} will not be decided" if count else ""
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from dptext_spark.audit.table.metrics import options_for
 from dptext_spark.audit.verdict import BROKEN, Verdict
-from dptext_spark.config.requirements import MEANING
+from dptext_spark.config.requirements import is_audited
 from dptext_spark.disclosure.facts import RunFacts, Unchanged
 from dptext_spark.disclosure.released import MANY_UNKNOWN
 from dptext_spark.disclosure.statement import not_audited
@@ -144,7 +144,9 @@ def _next(
     if settings is None or not facts.output or facts.status not in ("succeeded", "recovered"):
         return (), ""
     given = shlex.join([settings, *(word for setting in overrides for word in ("--set", setting))])
-    waiting = [] if verdict is None else [each for each in verdict.not_measured if each.split()[0] in MEANING]
+    waiting = (
+        [] if verdict is None else [each for each in verdict.not_measured if is_audited(each.split()[0])]
+    )
     unaudited = not_audited(facts.config.row_key)
     undecided = [("undecided", f"{', '.join(waiting)}: {unaudited}")] if waiting and unaudited else []
     audit = " ".join(["dptext audit", given, *options_for(each.split()[0] for each in waiting)])

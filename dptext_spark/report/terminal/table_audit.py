@@ -9,11 +9,13 @@ from dptext_spark.audit.attacks.masked_inference import MOST
 from dptext_spark.audit.estimates import Metric
 from dptext_spark.audit.table.findings import TableAudit
 from dptext_spark.audit.table.plan import AuditPlan
-from dptext_spark.config.requirements import ALONE, MEANING, greatest
+from dptext_spark.config.requirements import ALONE, greatest, meaning_of, split_subject
 from dptext_spark.report.terminal.console import Screen
 from dptext_spark.rounding import percent_down, percent_up
 
 _SCORE = re.compile(r"-?\d to 1(00)?\b|^how well")  # in the meaning of a figure that is no share
+# Singling out, linkage and inference: a number each.
+FIRST = ("singled_out", "linkage_top1", "guess_success", "attribute_gain")
 _GOOD = ("accuracy", "distinct")  # shares of which more is better
 
 WITHHELD = "figures of names: they are shown with --internal, and stand among the metrics"
@@ -73,7 +75,12 @@ def table_audit(found: TableAudit) -> Screen:
     columns = {figure.column for figure in found.figures} - {None}
     figures = [figure for figure in found.shown if figure.column is None or len(columns) > 1]
     figures.sort(
-        key=lambda figure: (figure.column or "", figure.name not in named, greatest(figure.name) is None)
+        key=lambda figure: (
+            figure.column or "",
+            figure.name not in named,
+            figure.name not in FIRST,
+            greatest(figure.name) is None,
+        )
     )
     stayed = found.stayed and ", ".join(f"{stayed.word} {stayed.times:,}" for stayed in found.stayed)
     asked = RELEASED.format(limits="; ".join(found.released)) if found.released else ""
@@ -94,7 +101,7 @@ def table_audit(found: TableAudit) -> Screen:
             (
                 figure.name,
                 figure_text(figure),
-                f"column {figure.column}" if figure.column else MEANING[figure.name],
+                f"column {figure.column}" if figure.column else meaning_of(figure.name),
             )
             for figure in figures
         ],
@@ -105,11 +112,11 @@ def table_audit(found: TableAudit) -> Screen:
 
 def figure_text(figure: Metric) -> str:
     """Write a figure's value, with its interval: a count, a score or a share."""
-    name, value = figure.name, figure.value
+    (name, _), value = split_subject(figure.name), figure.value
     if value is None:
         return "none"
     lower, upper = figure.lower, figure.upper
-    if _SCORE.search(ALONE.get(name, MEANING[name])):
+    if _SCORE.search(ALONE.get(name, meaning_of(name))):
         return f"{value:.3f}" if lower is None else f"{value:.3f} ({lower:.3f} to {upper:.3f})"
     if greatest(name) is None and not name.endswith("_share"):
         return f"{value:,.0f}"

@@ -42,12 +42,13 @@ from dptext_spark.audit.table.utility import (
 )
 from dptext_spark.audit.utility.learning import Both
 from dptext_spark.config.model import ModelConfig
-from dptext_spark.config.requirements import MEANING
+from dptext_spark.config.requirements import is_audited
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.model.compile import load_lexicon, prepare
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.runtime.progress import Steps, by_default
+from dptext_spark.spark.auditing.link_tables import MOST_CANDIDATES, LinkPlan, link
 from dptext_spark.spark.auditing.pair_tables import LEVELS, WHOLE, PairTables, Tallies, Wanted, limit_of
 from dptext_spark.spark.auditing.two_tables import (
     counted_keys,
@@ -62,7 +63,8 @@ from dptext_spark.spark.job import runs
 from dptext_spark.spark.job.beside import step
 from dptext_spark.spark.job.lists import hash_lists, resolve_columns
 from dptext_spark.spark.session.session import spark_session
-from dptext_spark.spark.udf.names import NO_LISTS, ShippedLists, TableFile
+from dptext_spark.spark.tables.paths import quoted
+from dptext_spark.spark.udf.names import NO_LISTS, ShippedLists, table_file
 from dptext_spark.spark.udf.ship import ship_for
 from dptext_spark.text.names.name_table import NameTable, WordList
 
@@ -149,6 +151,7 @@ def _audit(plan: AuditPlan, spark: SparkSession, say: Steps, at_the_end: ExitSta
     with step(spark, say, "checking and matching the keys of both tables", "a pass over them"):
         keys = counted_keys(plan, tables)
     require_matching(plan, keys)
+    links = linked(plan, keys.both)
     key = RunKey.generate()
     names = NO_LISTS
     columns = resolve_columns(tables.source, plan.model.lists)
@@ -158,7 +161,7 @@ def _audit(plan: AuditPlan, spark: SparkSession, say: Steps, at_the_end: ExitSta
     counted = NO_LISTS
     if wanted_names is not None:
         table = NameTable.of([wanted_names])
-        file = TableFile(spark, table)
+        file = table_file(spark, table)
         at_the_end.callback(file.empty)
         counted = ShippedLists(file.name, table.uses)
     both = sides(plan, tables, names.columns)
@@ -169,10 +172,12 @@ def _audit(plan: AuditPlan, spark: SparkSession, say: Steps, at_the_end: ExitSta
         tokens=plan.attacked,
         stayed=plan.internal,
     )
-    job = PairTables(ship_for(spark, str(folder), plan.model), key, len(plan.columns), names, counted, wanted)
+    shipped = ship_for(spark, str(folder), plan.model)
+    job = PairTables(shipped, key, len(plan.columns), names, counted, wanted)
     how = f"one pass; a sample of about {100 * share:.3g} % of the records is looked at"
+    paired = both[0].join(both[1], "row_key")
     with step(spark, say, "comparing the texts", how):
-        gathered = job.tallies(both[0].join(both[1], "row_key"))
+        gathered = job.tallies(paired)
     counts = {i: gathered.counts(i) for i in (WHOLE, *range(len(plan.columns)))}
     rows = counts[WHOLE]["rows"]
     require_matching(plan, keys._replace(both=rows))  # files may have changed since
@@ -182,7 +187,14 @@ def _audit(plan: AuditPlan, spark: SparkSession, say: Steps, at_the_end: ExitSta
         *text_figures(whole),
         *(listed_figures(whole) if plan.names else []),
     ]
-    found = Findings([*figures, *_consistency(gathered)], [KeptWords.of(whole)], [*plan.left_out])
+    linkage = Findings(left_out=[FEW_ROWS] if plan.queries and links is None else [])
+    if links is not None:
+        how = (
+            f"one pass; {min(plan.queries, rows):,} rows are looked for among {min(rows, MOST_CANDIDATES):,}"
+        )
+        with step(spark, say, "linking rows", how):
+            linkage = link(spark, paired, links, privatizer, shipped, key, names)
+    found = Findings([*figures, *_consistency(gathered)], [KeptWords.of(whole)], [*plan.left_out]) + linkage
     if plan.attacked:
         say("attacking the sample")
         found += attack_sample(privatizer, gathered.tokens, plan.level)
@@ -227,7 +239,7 @@ def _rows(figures: Sequence[Metric]) -> list[tuple[str | None, str, float | None
     """Return the rows of `metrics`: one a figure, and one for each bound."""
     rows: list[tuple[str | None, str, float | None]] = []
     for figure in figures:
-        assert figure.name in MEANING
+        assert is_audited(figure.name)
         rows.append((figure.column, PREFIX + figure.name, figure.value))
         bounds = {"lower": figure.lower, "upper": figure.upper}
         rows += [
@@ -236,6 +248,35 @@ def _rows(figures: Sequence[Metric]) -> list[tuple[str | None, str, float | None
             if bound is not None
         ]
     return rows
+
+
+FEWEST = 50  # rows among which linkage is measured
+FEW_ROWS = f"linkage: both tables have fewer than {FEWEST} rows in common"
+
+
+def linked(plan: AuditPlan, rows: int) -> LinkPlan | None:
+    """Return what is linked; None where nothing is.
+
+    Raises:
+        DataError: too few rows for what was asked for.
+    """
+    if not plan.queries:
+        return None
+    if rows < FEWEST:
+        asked = [
+            str(limit)
+            for limit in (*plan.limits, *plan.required)
+            if limit.subject.startswith(("linkage_", "singled_"))
+        ]
+        if plan.author or asked:
+            raise DataError(
+                f"{'author' if plan.author else 'require'}: linkage was asked for ({plan.author or asked[0]}), and {rows} rows "
+                f"are in both tables; valid: with {FEWEST} rows or more."
+            )
+        return None
+    return LinkPlan(
+        plan.queries, rows, len(plan.columns), plan.author is not None, tuple(plan.asked), plan.attacked
+    )
 
 
 F: Any = functions  # its stubs leave out what Spark adds at run time
@@ -248,6 +289,13 @@ def check_classes(plan: AuditPlan, spark: SparkSession, source: DataFrame, say: 
     Raises:
         DataError: another type, no value, one class, or too many.
     """
+    if plan.author is not None:
+        with step(spark, say, "counting the texts of each author", "a pass over the column"):
+            texts = source.where(quoted(plan.author).isNotNull()).groupBy(quoted(plan.author)).count()
+            if not texts.where(F.col("count") > 1).head(1):
+                raise DataError(
+                    f"author: no value of column {plan.author!r} is in two rows; valid: a column whose values repeat."
+                )
     for option, name in plan.values.items():
         value, n = F.col(option), F.col("count")
         of_values = source.select(value_of(source, name, option)).groupBy(option).count()

@@ -130,6 +130,7 @@ def sides(plan: AuditPlan, tables: TwoTables, names: tuple[str, ...] = ()) -> tu
     of_table, of_source = row_keys(plan, tables)
     scope = key_column(tables.source, plan.record_key, "record_key") if plan.record_key else of_source
     values = [value_of(tables.source, name, field) for field, name in plan.values.items()]
+    values += [quoted(plan.author).cast("string").alias("author")] if plan.author else []
     plain, private = (_texts(frame, plan) for frame in (tables.source, tables.table))
     source = side_of(tables.source, "s", of_source, plain, names, scope.alias("scope"), *values)
     return source, side_of(tables.table, "o", of_table, private)

@@ -17,7 +17,7 @@ from dptext_spark.runtime.progress import Steps
 from dptext_spark.spark.errors import condition_of
 from dptext_spark.spark.tables.paths import quoted, schema_of
 from dptext_spark.spark.tables.tables import split_name
-from dptext_spark.spark.udf.names import ShippedLists, TableFile
+from dptext_spark.spark.udf.names import PrivateFile, ShippedLists, table_file
 from dptext_spark.text.names.matching import NameMatcher
 from dptext_spark.text.names.name_lists import NameLists
 from dptext_spark.text.names.name_table import MOST_ENTRIES, NameTable, WordList, check_size
@@ -38,13 +38,13 @@ class RunLists:
     def __init__(self, lists: NameLists, content: tuple[str | None, ...]) -> None:
         """Take lists; nothing is shipped yet."""
         self.lists, self.content = lists, content
-        self._file: TableFile | None = None
+        self._file: PrivateFile | None = None
 
     def shipped(self, spark: SparkSession) -> ShippedLists:
         """Return what workers need to know; the first call ships the table."""
         table = self.lists.table
         if table is not None and self._file is None:
-            self._file = TableFile(spark, table)
+            self._file = table_file(spark, table)
         names, uses = zip(*self.lists.columns, strict=True) if self.lists.columns else ((), ())
         return ShippedLists(
             "" if self._file is None else self._file.name, () if table is None else table.uses, names, uses

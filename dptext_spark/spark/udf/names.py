@@ -12,11 +12,11 @@ import os
 import secrets
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -54,23 +54,28 @@ class ShippedLists:
 NO_LISTS = ShippedLists()
 
 
-class TableFile:
-    """A table on the driver, and under which name Spark has it."""
+class PrivateFile:
+    """A file on the driver that only its user may read, shipped to all workers under `name`."""
 
-    def __init__(self, spark: SparkSession, table: NameTable) -> None:
+    def __init__(self, spark: SparkSession, kind: str, write: Callable[[BinaryIO], None]) -> None:
         """Write the file, and ship it."""
-        folder = Path(tempfile.mkdtemp(prefix="dptext-names-"))  # for its user alone
+        folder = Path(tempfile.mkdtemp(prefix=f"dptext-{kind}-"))  # for its user alone
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
-        self.name = f"names-{secrets.token_hex(12)}.npy"
+        self.name = f"{kind}-{secrets.token_hex(12)}.npy"
         self.path = folder / self.name
         with open(self.path, "wb", opener=lambda path, flags: os.open(path, flags, PRIVATE)) as out:
-            np.save(out, table.cells)
+            write(out)
         spark.addArtifact(str(self.path), file=True)
 
     def empty(self) -> None:
         """Empty the file: no task of the run needs it any more."""
         if self.path.exists():
             os.truncate(self.path, 0)
+
+
+def table_file(spark: SparkSession, table: NameTable) -> PrivateFile:
+    """Ship a table of names."""
+    return PrivateFile(spark, "names", lambda out: np.save(out, table.cells))
 
 
 def with_lists(

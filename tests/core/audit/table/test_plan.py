@@ -72,7 +72,7 @@ def test_labels_and_attributes_bring_figures_of_their_own() -> None:
     assert {"rouge_1", "membership_auc", "label_missing"} <= set(labelled.figures)
     assert [str(limit) for limit in labelled.limits] == ["accuracy_private_private >= 0.7"]
     found = plan(label="mood", attribute="city", label_rows=50)
-    assert found.of_source == {"record_key": None, "label": "mood", "attribute": "city"}
+    assert found.of_source == {"record_key": None, "author": None, "label": "mood", "attribute": "city"}
     assert set(found.figures) - set(labelled.figures) >= {"attribute_success", "attribute_adaptive"}
     shown = found.as_dict()
     assert (shown["label"], shown["attribute"], shown["label_rows"]) == ("mood", "city", 50)

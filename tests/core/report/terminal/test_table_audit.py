@@ -56,7 +56,7 @@ def test_a_screen_has_what_was_required_first_then_shares() -> None:
     lines = table_audit(found).text().splitlines()
     assert len(lines) <= LINES
     names = [row[0] for row in table_audit(found).table]
-    assert names[:2] == ["rows", "unchanged_rows_share"]
+    assert names[:2] == ["rows", "guess_success"]
     assert names.index("bayes_success") < names.index("words")
     assert len(names) == 3 * len(set(MEANING) - set(NAMED))
     assert all(f"{standing}: rows" in "".join(lines) for standing in ("BROKEN", "holds"))

@@ -1,0 +1,401 @@
+"""What the law of a mechanism says of two rows: how likely one is the release of the other, in compiled loops.
+
+log P(t|s) = Σ log P(y|x) over the places of a source row s and a released row t, each draw once; -inf where the law excludes a
+place. Who looks for the release of s subtracts log P(t) under the public prior (:func:`rank`). Who knows some words W of a row
+scores a release with n drawn words y by (:func:`rank_known`)
+
+    Σ_{w in W} log((1 - Π_y (1 - P(w|y))) / (1 - (1 - P(w))^n)),  P(w|y) by Bayes' rule and the prior.
+
+Laws come in two forms. Short ones are lists of the words that lead to each output. Long ones, over a whole lexicon, are read as
+a table of the words that a block of queries holds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dptext_spark.arrays import F64, I64, Ids, offsets
+from dptext_spark.audit.attacks.aligned_rows import DRAWN, EQUAL, FAKED, LAW, NAMED, PLACEHOLDER, RowWords
+from dptext_spark.audit.deniability.word_figures import blocks
+from dptext_spark.mechanisms.base import LawColumns, Sampler
+from dptext_spark.runtime.jit import Int, compiled
+
+# What the law does not say, in natural logarithms.
+MISFIT = math.log(1e-12)  # a piece with another number of words than its partner
+FAKE = math.log(1e-5)  # a pseudonym or a fake, of a name or an identifier
+CLOSE = 1e-9  # scores that differ by less are ties
+TABLE_WORDS = 750  # of a table of a long law: 8·V bytes each
+LAWS_AT_ONCE = 16  # more do not fit a processor's cache
+DRAWS = 64  # of a row: of so many, chance is worked out once
+NEVER = -math.inf
+
+
+class ShortLaw(NamedTuple):
+    """The words that lead to outputs: those of key k are words[starts[k]:starts[k + 1]].
+
+    Attributes:
+        starts: int64[K + 1].
+        words: int32[m], ascending within a key.
+        log: float64[m], log P(output | word).
+        marginal: float64[K], log P(output) under the prior.
+        absent: float64[m], log(1 - P(word | output)).
+    """
+
+    starts: I64
+    words: Ids
+    log: F64
+    marginal: F64
+    absent: F64
+
+    @classmethod
+    def of(cls, starts: I64, words: Ids, probability: F64, prior: F64) -> ShortLaw:
+        """Complete P(output | word), float64[m], by the prior, float64[V]."""
+        key = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+        joint = probability * prior[words]
+        total = np.bincount(key, weights=joint, minlength=len(starts) - 1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            posterior = np.where(total[key] > 0, np.minimum(joint / total[key], 1.0), 0.0)
+            return cls(starts, words, np.log(probability), np.log(total), np.log1p(-posterior))
+
+    @classmethod
+    def read(cls, sampler: Sampler, prior: F64) -> ShortLaw:
+        """Read every law, output by output; key k is output k."""
+        parts = list(blocks(sampler, np.arange(len(prior), dtype=np.int32)))
+        outputs, shares = (
+            np.concatenate([getattr(part, name) for part in parts]) for name in ("ids", "probability")
+        )
+        words = np.concatenate([part.words[part.rows] for part in parts])
+        order = np.argsort(outputs, kind="stable")
+        counts = np.bincount(outputs, minlength=len(prior))
+        return cls.of(offsets(counts), words[order], shares[order], prior)
+
+
+class Fit(NamedTuple):
+    """How one query stands among rows that are not its own.
+
+    Attributes:
+        better: int64[Q], rows that score higher than its own.
+        equal: int64[Q], rows that score the same.
+        possible: int64[Q], rows that the law does not exclude.
+    """
+
+    better: I64
+    equal: I64
+    possible: I64
+
+    @classmethod
+    def none(cls, queries: int) -> Fit:
+        """Return counts of 0."""
+        return cls(*np.zeros((3, queries), np.int64))
+
+
+class WordsFit(NamedTuple):
+    """How queries stand to who knows words of theirs, for each number of words.
+
+    Attributes:
+        sizes: int64[k], the numbers of words, ascending.
+        true: float64[Q, k], the score of each query's own release; -inf: impossible, or not known yet.
+        better: int64[Q, k], see :class:`Fit`; and `equal` and `possible`.
+        scores: float64[Q, k], the scores of own releases that came by.
+    """
+
+    sizes: I64
+    true: F64
+    better: I64
+    equal: I64
+    possible: I64
+    scores: F64
+
+    @classmethod
+    def none(cls, queries: int, sizes: tuple[int, ...]) -> WordsFit:
+        """Return counts of 0."""
+        true, scores = np.full((2, queries, len(sizes)), NEVER)
+        better, equal, possible = np.zeros((3, queries, len(sizes)), np.int64)
+        return cls(np.array(sizes, np.int64), true, better, equal, possible, scores)
+
+
+@compiled
+def _find(words: Any, low: Int, high: Int, word: Int) -> Int:
+    """Return where `word` is in words[low:high], ascending, or -1."""
+    end = high
+    while low < high:
+        middle = (low + high) >> 1
+        if words[middle] < word:
+            low = middle + 1
+        else:
+            high = middle
+    return low if low < end and words[low] == word else np.int64(-1)
+
+
+@compiled
+def _score(
+    source: RowWords, s: Int, output: RowWords, t: Int, keys: Any, law: Any, table: Any, slots: Any,
+    mode: Int, back: bool, room: I64,
+) -> float:  # fmt: skip
+    """Return log P(row t of the release | row s of the source); `back`: minus the logarithm of the release's own probability.
+
+    Args:
+        source: with the row s.
+        s: the row.
+        output: with the row t.
+        t: the row, of the same shape.
+        keys: int64, of each released word in a short law.
+        law: a short law.
+        table: float64[k, V], of a long one: each row is an output's over all words, or with `back` a word's over all outputs.
+        slots: int64[V], the row of each output or word.
+        mode: 0 short, 1 long.
+        back: see above.
+        room: int64[>= words of row s], scratch.
+    """
+    total: float = 0.0
+    base = source.starts[source.pieces[s]]
+    shift = output.pieces[t] - source.pieces[s]
+    for piece in range(source.pieces[s], source.pieces[s + 1]):
+        low, high = source.starts[piece], source.starts[piece + 1]
+        opposite = output.starts[piece + shift]
+        if output.starts[piece + shift + 1] - opposite != high - low:
+            total += MISFIT
+            for w in range(low, high):
+                room[w - base] = -1
+            continue
+        for w in range(low, high):
+            u = opposite + (w - low)
+            room[w - base] = u
+            kind = source.kind[w]
+            if kind == LAW:
+                if output.ids[u] < 0:
+                    return NEVER
+                first = source.first[w]
+                if first >= 0 and room[first - base] >= 0:
+                    if output.ids[room[first - base]] != output.ids[u]:
+                        return NEVER
+                    continue
+                if mode == 0:
+                    key = keys[u]
+                    at = _find(law.words, law.starts[key], law.starts[key + 1], source.ids[w])
+                    if at < 0:
+                        return NEVER
+                    total += law.log[at]
+                    if back:
+                        total -= law.marginal[key]
+                else:
+                    row, column = output.ids[u], source.ids[w]
+                    if back:
+                        row, column = column, row
+                    if table[slots[row], column] == NEVER:
+                        return NEVER
+                    total += table[slots[row], column]
+            elif kind == EQUAL:
+                if source.form[w] != output.form[u]:
+                    return NEVER
+            elif kind == NAMED:
+                if output.kind[u] != PLACEHOLDER:
+                    return NEVER
+            elif kind == FAKED:
+                if output.kind[u] != PLACEHOLDER:
+                    total += FAKE
+            elif output.ids[u] < 0:  # an unknown word becomes any word of the lexicon
+                return NEVER
+    return total
+
+
+@compiled
+def rank(
+    queries: RowWords, chosen: I64, others: RowWords, order: I64, low: I64, high: I64, own: Any, rows: Any,
+    keys: Any, law: Any, table: Any, slots: Any, mode: Int, back: bool, true: F64, fit: Fit, room: I64,
+) -> None:  # fmt: skip
+    """Add up how `chosen` queries stand among the rows order[low[i]:high[i]] that are not their own."""
+    for i in range(chosen.shape[0]):
+        q = chosen[i]
+        if true[q] == NEVER:
+            continue
+        for at in range(low[i], high[i]):
+            row = order[at]
+            if rows[row] == own[q]:
+                continue
+            if back:
+                score = _score(queries, q, others, row, keys, law, table, slots, mode, back, room)
+            else:
+                score = _score(others, row, queries, q, keys, law, table, slots, mode, back, room)
+            if score == NEVER:
+                continue
+            fit.possible[q] += 1
+            if score > true[q] + CLOSE:
+                fit.better[q] += 1
+            elif score >= true[q] - CLOSE:
+                fit.equal[q] += 1
+
+
+@compiled
+def own_scores(
+    source: RowWords, output: RowWords, chosen: I64, keys: Any, law: Any, table: Any, slots: Any, mode: Int,
+    back: bool, true: F64, room: I64,
+) -> None:  # fmt: skip
+    """Fill the score of each chosen query's own pair."""
+    for i in range(chosen.shape[0]):
+        q = chosen[i]
+        if source.shape[q] == output.shape[q]:
+            true[q] = _score(source, q, output, q, keys, law, table, slots, mode, back, room)
+
+
+class LongLaw:
+    """A law over a whole lexicon, read for the words of some queries at a time."""
+
+    def __init__(self, sampler: Sampler, prior: F64, marginal: F64) -> None:
+        """Take the law, the prior of the drawn words, float64[V], and log P(output), float64[V]."""
+        self.sampler, self.prior, self.marginal = sampler, prior, marginal
+
+    def by_output(self, outputs: Ids) -> F64:
+        """Return log P(u|w) of int32[k] outputs u over all words w: float64[k, V]."""
+        columns = self.sampler.law_columns()
+        every = np.arange(len(self.prior), dtype=np.int32)
+        if columns is None:
+            table = np.zeros((len(outputs), len(every)))
+            for part in blocks(self.sampler, every):
+                place = np.full(len(every), -1, np.int64)
+                place[outputs] = np.arange(len(outputs))
+                at = place[part.ids]
+                table[at[at >= 0], part.words[part.rows][at >= 0]] = part.probability[at >= 0]
+        else:
+            table = np.concatenate([_precise(columns, part, every) for part in _some(outputs)])
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(table, out=table))
+
+    def by_word(self, words: Ids) -> F64:
+        """Return log P(u|w) - log P(u) of int32[k] words w over all outputs u: float64[k, V]."""
+        table = np.empty((len(words), len(self.prior)))
+        for start in range(0, len(words), LAWS_AT_ONCE):
+            part = self.sampler.laws(words[start : start + LAWS_AT_ONCE])
+            assert part is not None
+            table[start : start + LAWS_AT_ONCE] = part.dense(len(self.prior))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            np.log(table, out=table)
+            table -= self.marginal
+        table[np.isnan(table)] = NEVER
+        return table
+
+    def absent(self, words: Ids) -> F64:
+        """Return log(1 - P(w|u)) of int32[k] words w for all outputs u: float64[V, k]."""
+        posterior = np.exp(self.by_word(words)) * self.prior[words][:, None]
+        with np.errstate(divide="ignore"):
+            return np.ascontiguousarray(np.log1p(-np.minimum(posterior, 1.0)).T)
+
+
+def _some(ids: Ids) -> Iterator[Ids]:
+    for start in range(0, len(ids), LAWS_AT_ONCE):
+        yield ids[start : start + LAWS_AT_ONCE]
+
+
+def _precise(columns: LawColumns, outputs: Ids, every: Ids) -> F64:
+    """Return P(u|w) in float64: by matrix products where the formula has them, else pair by pair."""
+    precise = getattr(columns, "precise", None)
+    if precise is not None:
+        return np.asarray(precise(outputs))
+    words, repeated = np.tile(every, len(outputs)), np.repeat(outputs, len(every))
+    return np.asarray(columns.probability(words, repeated)).reshape(len(outputs), len(every))
+
+
+@compiled
+def rank_known(
+    released: RowWords, keys: Any, law: ShortLaw, rows: Any, own: Any, slots: I64, starts: I64, holders: I64,
+    ranks: I64, prior: F64, fit: WordsFit, only_first: bool, scratch: F64, touched: I64, sums: F64, covered: I64, reached: I64,
+) -> None:  # fmt: skip
+    """Score released rows for who knows words, by a short law; by every word that leads to their outputs."""
+    for row in range(released.shape.shape[0]):
+        n, many = 0, 0
+        for u in range(released.starts[released.pieces[row]], released.starts[released.pieces[row + 1]]):
+            if released.kind[u] != DRAWN or (only_first and released.first[u] >= 0):
+                continue
+            n += 1
+            key = keys[u]
+            for at in range(law.starts[key], law.starts[key + 1]):
+                slot = slots[law.words[at]]
+                if slot < 0 or law.absent[at] == 0.0:
+                    continue
+                if scratch[slot] == 0.0:
+                    touched[many] = slot
+                    many += 1
+                scratch[slot] += law.absent[at]
+        many_queries = 0
+        for i in range(many):
+            slot = touched[i]
+            likely = -math.expm1(scratch[slot])
+            scratch[slot] = 0.0
+            value = math.log(likely) - math.log(-math.expm1(n * math.log1p(-prior[slot])))
+            for at in range(starts[slot], starts[slot + 1]):
+                q = holders[at]
+                if covered[q, fit.sizes.shape[0] - 1] == 0:
+                    reached[many_queries] = q
+                    many_queries += 1
+                for k in range(fit.sizes.shape[0]):
+                    if ranks[at] < fit.sizes[k]:
+                        sums[q, k] += value
+                        covered[q, k] += 1
+        for i in range(many_queries):
+            q = reached[i]
+            for k in range(fit.sizes.shape[0]):
+                if covered[q, k] == fit.sizes[k]:
+                    _count(row, rows, own, q, k, sums[q, k], fit)
+                sums[q, k], covered[q, k] = 0.0, 0
+
+
+@compiled
+def _count(row: Int, rows: Any, own: Any, q: Int, k: Int, score: float, fit: WordsFit) -> None:
+    """Count a released row for a query, or keep its score where the row is the query's own."""
+    if rows[row] == own[q]:
+        fit.scores[q, k] = score
+    elif fit.true[q, k] > NEVER:
+        fit.possible[q, k] += 1
+        if score > fit.true[q, k] + CLOSE:
+            fit.better[q, k] += 1
+        elif score >= fit.true[q, k] - CLOSE:
+            fit.equal[q, k] += 1
+
+
+def by_chance(prior: F64) -> F64:
+    """Return log(1 - P(w)), and behind it (1 - P(w))^n - 1 for n from 1 on: float64[`DRAWS`, k]."""
+    table: F64 = np.expm1(np.arange(DRAWS)[:, None] * np.log1p(-prior))
+    table[0] = np.log1p(-prior)
+    return table
+
+
+@compiled
+def rank_known_by_table(
+    released: RowWords, absent: F64, least: F64, rows: Any, own: Any, chosen: I64, known: I64, counts: I64,
+    fit: WordsFit, only_first: bool, scratch: F64,
+) -> None:  # fmt: skip
+    """Score released rows for who knows words, by the table of a long law.
+
+    `known` are its columns, int64[Q, most]. `least` is of :func:`by_chance`.
+    """
+    words = absent.shape[1]
+    for row in range(released.shape.shape[0]):
+        n = 0
+        for w in range(words):
+            scratch[w] = 0.0
+        for u in range(released.starts[released.pieces[row]], released.starts[released.pieces[row + 1]]):
+            if released.kind[u] != DRAWN or (only_first and released.first[u] >= 0):
+                continue
+            n += 1
+            y = released.ids[u]
+            for w in range(words):
+                scratch[w] += absent[y, w]
+        if n == 0:
+            continue
+        for w in range(words):
+            chance = least[n, w] if n < least.shape[0] else math.expm1(n * least[0, w])
+            scratch[w] = math.expm1(scratch[w]) / chance
+        for i in range(chosen.shape[0]):
+            q = chosen[i]
+            product = 1.0
+            k = 0
+            for r in range(counts[q]):
+                product *= scratch[known[q, r]]
+                while k < fit.sizes.shape[0] and fit.sizes[k] == r + 1:
+                    if product > 0.0:
+                        _count(row, rows, own, q, k, math.log(product), fit)
+                    k += 1
