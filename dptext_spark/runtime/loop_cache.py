@@ -9,11 +9,13 @@ Machine code is run as it is found, and numba's form of it is a pickle: who hand
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import logging
 import os
 import platform
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -37,6 +39,7 @@ PORTABLE = "x86-64-v3"
 V3 = frozenset(
     ("avx", "avx2", "bmi", "bmi2", "cx16", "f16c", "fma", "lzcnt", "movbe", "popcnt", "sahf", "sse3", "sse4.1", "sse4.2", "ssse3")
 )  # fmt: skip
+PATIENCE = 60.0  # seconds that a process waits for another one which compiles the same loop
 # The kind of machine, the processor and its instructions, as LLVM names them.
 Target: TypeAlias = tuple[str, str, str]
 _log = logging.getLogger(__name__)
@@ -196,6 +199,7 @@ class LoopCache(FunctionCache):
     def __init__(self, function: Callable[..., Any]) -> None:
         """Find the place of the user's files."""
         super().__init__(function)  # type: ignore[no-untyped-call]
+        self._locks: dict[str, int] = {}  # of loops that this process compiles
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Return the compiled loop for these arguments, or None where it must be compiled."""
@@ -207,6 +211,11 @@ class LoopCache(FunctionCache):
             if loop is not None:
                 _state.taken += folder in _state.attached
                 return loop
+        if self._waits_for_another(sig):
+            loop = self._loaded(Path(self.cache_path), targets()[0], sig, target_context)
+            if loop is not None:
+                self._let_others_compile(sig)
+                return loop
         if _state.attached and _state.depth == 0:
             _state.warn(f"{self._py_func.__qualname__}: not in the model's machine code; it is compiled.")
         _state.depth += 1  # compiled now, and saved then
@@ -215,6 +224,12 @@ class LoopCache(FunctionCache):
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep a loop that was compiled. Where no file can be written, the process goes on."""
         _state.depth = max(0, _state.depth - 1)
+        try:
+            self._keep(sig, data)
+        finally:
+            self._let_others_compile(sig)
+
+    def _keep(self, sig: Any, data: Any) -> None:
         if not self._impl.check_cachable(data):
             return
         target = targets()[0]
@@ -224,6 +239,40 @@ class LoopCache(FunctionCache):
         except OSError as error:
             _state.warn(f"{self.cache_path}: {error.strerror}; loops are compiled again by each process.")
         self._record(target, sig, form)
+
+    def _waits_for_another(self, sig: Any) -> bool:
+        """Take the right to compile a loop; return whether another process had it, or may have had it just before.
+
+        A process that ends gives it back. Where no file can be locked, and after `PATIENCE`, everybody compiles.
+        """
+        name = self._lock_name(sig)
+        if name in self._locks:  # it failed to compile before
+            return False
+        folder, until = Path(self.cache_path), time.monotonic() + PATIENCE
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            lock = os.open(folder / name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError:
+            return False
+        while time.monotonic() < until:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                time.sleep(0.02)
+            else:
+                self._locks[name] = lock
+                return True
+        os.close(lock)
+        return False
+
+    def _lock_name(self, sig: Any) -> str:
+        loop = f"{self._impl.filename_base}{self._key(targets()[0], sig)}"
+        return f"{hashlib.sha256(loop.encode()).hexdigest()[:24]}.lock"
+
+    def _let_others_compile(self, sig: Any) -> None:
+        lock = self._locks.pop(self._lock_name(sig), None)
+        if lock is not None:
+            os.close(lock)
 
     def _loaded(self, folder: Path, target: Target, sig: Any, target_context: Any) -> Any:
         """Return the loop that a folder holds; None where it holds none, or one that is not what its key says."""

@@ -7,6 +7,8 @@ import errno
 import importlib
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -237,6 +239,8 @@ class TestLevels:
 
 CHILD = """
 import sys
+import threading
+import time
 from pathlib import Path
 import pyarrow as pa
 from dptext_spark.randomness.draws import RunKey, identify
@@ -275,3 +279,49 @@ def test_another_process_compiles_nothing(tmp_path: Path, monkeypatch: pytest.Mo
         assert again == "0"
         assert int(took) > 0
         assert same == drawn
+
+
+class TestProcessesThatCompileAtOnce:
+    LOOP = "def loop(x):\n    return x + 1\n"
+
+    def test_one_compiles_and_another_takes_what_it_wrote(self, written: Callable[..., Any]) -> None:
+        first, second = written(self.LOOP), written(self.LOOP)  # as two processes have it
+        keep = first._cache._keep
+
+        def kept_late(sig: Any, data: Any) -> None:
+            waiting.start()
+            waiting.join(0.3)
+            assert waiting.is_alive()  # it waits for the one that compiles
+            keep(sig, data)
+
+        sig = (numba.int64,)
+        loops: list[Any] = []
+        target = numba.core.registry.cpu_target.target_context
+        waiting = threading.Thread(target=lambda: loops.append(second._cache.load_overload(sig, target)))
+        first._cache._keep = kept_late
+        first.compile(sig)
+        waiting.join(30)
+        assert [loop.signature.args for loop in loops] == [sig]
+        assert not first._cache._locks
+        assert not second._cache._locks
+
+    def test_a_loop_that_does_not_compile_is_tried_again_at_once(
+        self, written: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(loop_cache, "PATIENCE", 60.0)
+        loop, began = written("def loop(x):\n    return x.nothing\n"), time.monotonic()
+        for _ in range(2):
+            with pytest.raises(numba.core.errors.TypingError):
+                loop(1)
+        assert time.monotonic() - began < 30
+
+    def test_who_waits_too_long_compiles(
+        self, written: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(loop_cache, "PATIENCE", 0.1)
+        first, second = written(self.LOOP), written(self.LOOP)
+        sig = (numba.int64,)
+        assert first._cache._waits_for_another(sig)
+        assert not second._cache._waits_for_another(sig)
+        first._cache._let_others_compile(sig)
+        assert second._cache._waits_for_another(sig)
