@@ -112,11 +112,14 @@ def screen(made: DemoResult) -> Screen:
         for side in ("before", "after")
     ]
     examples += [(f"body, {released.settings}", released.text) for released in made.released]
+    shown = [row for row in ran.rows if row[0] in ("rows", "guarantee")]
     return replace(
         ran,
-        rows=[*((name, " ".join(text.split())) for name, text in examples), *ran.rows],
-        places=[*ran.places, ("report", made.page or ""), ("tickets", f"{made.place / MADE[1]}. {WHOSE}")],
+        rows=[*((name, " ".join(text.split())) for name, text in examples), *shown],
+        table=(),
+        places=[*ran.places, ("report", made.page or ""), ("tickets", str(made.place / MADE[1]))],
         next="dptext start TABLE writes settings for a table of yours",
+        more=[("whose the tickets are", [("", WHOSE)]), ("the run", [*ran.rows, *ran.table]), *ran.more],
         restricted=False,  # the tickets are invented
     )
 

@@ -18,7 +18,7 @@ from dptext_spark.runtime.display import table
 WIDTH = 100  # columns, where stdout is no terminal
 LEAST_WIDTH = 40
 LINES = 40  # of a screen
-LEAST_TABLE = 14  # lines of a table that the rows around it leave room for
+LEAST_TABLE = 6  # lines of a table that the rows around it leave room for
 PRICE = 0.05  # of a core-hour, in whatever currency the reader pays; a round figure for rented machines
 RESTRICTED = "RESTRICTED: this shows private text and figures of it. Do not share it."
 UNCUT = ("problem", "required", "verdict", "guarantee")  # rows that are whole on every screen

@@ -88,7 +88,7 @@ def summary(
     problems = [("problem", problem) for problem in facts.problems]
     undecided, command = _next(facts, verdict, settings, overrides)
     shown = [*_required(verdict), *undecided, *_work(facts), *_shown(facts, pair if internal else None)]
-    cost = [*_cost(facts, price)]
+    beside = [*([("consistency", facts.audited)] if facts.audited else []), *_cost(facts, price)]
     return Screen(
         _heading(facts),
         [*problems, *shown, *_promise(facts, internal)],
@@ -96,7 +96,7 @@ def summary(
         warnings=[*_warnings(facts)],
         places=_places(facts),
         next=command,
-        more=[("what 5 TB would cost", cost)] if cost else (),
+        more=[("consistency and cost", beside)] if beside else (),
         restricted=internal,
     )
 
@@ -244,12 +244,12 @@ def _promise(facts: RunFacts, internal: bool) -> Iterator[tuple[str, str]]:
         yield "ε a record", f"{spread}; {epsilon.basis}"
         least = epsilon.of_words(word_count(facts.consistency))
         if least:
-            yield "  least bound", least
+            yield "  least", least
     elif epsilon is not None or facts.record_epsilon is not None:
         basis = facts.record_epsilon if epsilon is None else epsilon.basis
         yield "ε a record", f"{basis}{'' if internal else ' (figures: --internal)'}"
     if facts.record is not None and not facts.record.why and not facts.is_refuted:
-        yield "  of so many words", f"{facts.record.stated} {WEAK}"
+        yield "  by words", f"{facts.record.stated} {WEAK}"
     counted = facts.ledger
     if counted is not None and counted.sentence:
         limit = ""
@@ -257,7 +257,6 @@ def _promise(facts: RunFacts, internal: bool) -> Iterator[tuple[str, str]]:
             left = "" if counted.left is None else f", and ε = {exact(counted.left)} of it is left"
             limit = f" The limit is ε = {exact(counted.limit)}{left}."
         yield "spent so far", f"{counted.sentence}{limit} (ledger: {counted.ledger})"
-    yield "consistency", facts.audited or ""
 
 
 def _places(facts: RunFacts) -> Rows:
