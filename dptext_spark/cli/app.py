@@ -116,6 +116,7 @@ _LEFT = {
             for option in (
                 "--label",
                 "--attribute",
+                "--author",
                 "--similarity",
                 "--encoder",
                 "--masked-model",
