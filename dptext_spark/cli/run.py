@@ -17,8 +17,8 @@ from dptext_spark.report.terminal.console import PRICE, Screen, progress, show, 
 if TYPE_CHECKING:
     from dptext_spark.config.model import RunConfig
     from dptext_spark.model.dry_run import Checked
+    from dptext_spark.report.facts import Example
     from dptext_spark.report.terminal.plan import Plan
-    from dptext_spark.report.terminal.summary import Pair
     from dptext_spark.spark.job.job import RunResult
 
 
@@ -64,18 +64,16 @@ def run(
     end_where_broken(report.broken, f"the table of run {report.outcome.run_id}")
 
 
-def _pair(settings: RunConfig, result: RunResult) -> Pair | str | None:
+def _pair(settings: RunConfig, result: RunResult) -> Example | str | None:
     """Return a row before and after, or why there is none; None where nothing was written now."""
-    from dptext_spark.report.terminal.summary import Pair
     from dptext_spark.spark.run_report import first_pair
 
     if result.status not in ("succeeded", "recovered") or settings.is_stream:
         return None
     try:
-        found = first_pair(settings, result.run_id)
+        return first_pair(settings, result.run_id)
     except DPTextError as error:
         return str(error)
-    return None if found is None else Pair(*found)
 
 
 def planned(settings: RunConfig) -> tuple[Plan, Checked]:
@@ -156,12 +154,11 @@ def jobs(
         return write(str(folder_of("conf")))
     if name is not None:
         return write(str(job_file(name)))
-    files = jobs_by_name()
     show(
         Screen(
             "Jobs for spark-submit",
-            [(name, first_line(file)) for name, file in files.items()],
-            places=[("path", str(next(iter(files.values())).parent))],
+            [(name, first_line(file)) for name, file in jobs_by_name().items()],
+            places=[("path", str(folder_of("jobs")))],
             next="spark-submit $(dptext jobs NAME) SETTINGS.yaml",
         )
     )

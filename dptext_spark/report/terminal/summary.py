@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 from dptext_spark.audit.table.metrics import options_for
 from dptext_spark.audit.verdict import BROKEN, Verdict
@@ -18,6 +17,7 @@ from dptext_spark.ledger.balance import Balance
 from dptext_spark.ledger.sums import left_of
 from dptext_spark.model.record import WEAK
 from dptext_spark.model.tables.target_checks import mapped_names
+from dptext_spark.report.facts import Example
 from dptext_spark.report.sections import names, run
 from dptext_spark.report.terminal.console import PRICE, Rows, Screen
 from dptext_spark.report.terminal.table_audit import required
@@ -59,17 +59,9 @@ _STATUS = {
 }
 
 
-class Pair(NamedTuple):
-    """A text before and after: private."""
-
-    column: str
-    before: str
-    after: str
-
-
 def summary(
     outcome: RunFacts | Unchanged, *, internal: bool = False, price: float = PRICE,
-    verdict: Verdict | None = None, pair: Pair | str | None = None, settings: str | None = None, overrides: Sequence[str] = (),
+    verdict: Verdict | None = None, pair: Example | str | None = None, settings: str | None = None, overrides: Sequence[str] = (),
 ) -> Screen:  # fmt: skip
     """Return the summary.
 
@@ -83,7 +75,9 @@ def summary(
         overrides: `a.b=value`, which the run was given beside that file.
     """
     if isinstance(outcome, Unchanged):
-        return Screen(_heading(outcome), [*_required(verdict), *_since(outcome)], warnings=outcome.since)
+        now, then = outcome.input_version_now, outcome.record.input_version
+        moved = f"It read {then}; the input is at {now} now, which takes a new run id." if now else ""
+        return Screen(_heading(outcome), [*_required(verdict), ("input", moved)], warnings=outcome.since)
     facts = outcome
     problems = [("problem", problem) for problem in facts.problems]
     undecided, command = _next(facts, verdict, settings, overrides)
@@ -121,13 +115,12 @@ def _required(verdict: Verdict | None) -> Iterator[tuple[str, str]]:
     yield "verdict", stands + (f" ({which} on the private text, a bit each)" if bits else "")
 
 
-def _shown(facts: RunFacts, pair: Pair | str | None) -> Rows:
+def _shown(facts: RunFacts, pair: Example | str | None) -> Rows:
     """Return what became of the text: to those inside by the text itself, to others by the law alone."""
     if isinstance(pair, str):
         return [("a row", f"none can be shown: {pair}")]
     if pair is not None:
-        sides = (("before", pair.before), ("after", pair.after))
-        return [(side, f"PRIVATE TEXT, {pair.column}: {text}") for side, text in sides]
+        return [(side, f"PRIVATE TEXT, {pair.column}: {getattr(pair, side)}") for side in ("before", "after")]
     band = facts.expected_change
     if band is None or isinstance(band, str):
         why = band and f"no law tells what is to be expected: {band} (the figure of this table: --internal)"
@@ -151,13 +144,6 @@ def _next(
     undecided = [("undecided", f"{', '.join(waiting)}: {unaudited}")] if waiting and unaudited else []
     audit = " ".join(["dptext audit", given, *options_for(each.split()[0] for each in waiting)])
     return undecided, f"{'' if unaudited else f'{audit}; then '}dptext report {given}"
-
-
-def _since(outcome: Unchanged) -> Iterator[tuple[str, str]]:
-    """Say whether the input is what it was at the run."""
-    if outcome.input_version_now is not None:
-        now, then = outcome.input_version_now, outcome.record.input_version
-        yield "input", f"It read {then}; the input is at {now} now, which takes a new run id."
 
 
 def _warnings(facts: RunFacts) -> Iterator[str]:

@@ -21,8 +21,9 @@ from dptext_spark.disclosure.facts import (
 from dptext_spark.disclosure.statement import Statement
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.ledger.balance import Spending
+from dptext_spark.report.facts import Example
 from dptext_spark.report.terminal.console import RESTRICTED
-from dptext_spark.report.terminal.summary import Pair, core_hours, summary
+from dptext_spark.report.terminal.summary import core_hours, summary
 from dptext_spark.text.names.search import ListSource, ListSources
 from tests.frozen.written import assert_as_frozen, beyond
 
@@ -109,7 +110,6 @@ CASES: dict[str, tuple[RunFacts | Unchanged, dict[str, Any]]] = {
     "ledger with a limit": (replace(FACTS, ledger=replace(COUNTED, limit=4.0)), {}),
     "ledger with what is left": (replace(FACTS, ledger=replace(COUNTED, limit=4.0, left=1.0)), {}),
     "cost": (replace(FACTS, text_bytes=160_000_000, write_seconds=40.0), {"price": 0.1}),
-    "cost of a large run": (replace(FACTS, text_bytes=2_000_000_000, write_seconds=40.0), {}),
     "mismatch": (replace(FACTS, status="mismatch", problems=("5 rows were counted and 6 written",)), {}),
     "recovered, counted": (replace(FACTS, status="recovered", counted="again", write_seconds=None), {}),
     "recovered": (replace(FACTS, status="recovered", counted=None), {}),
@@ -122,7 +122,7 @@ CASES: dict[str, tuple[RunFacts | Unchanged, dict[str, Any]]] = {
     "stream, nothing new": (replace(FACTS, batches=replace(BATCHES, now=0)), {}),
     "change by the law": (replace(FACTS, expected_change=(0.73211, 0.6)), {}),
     "no law tells": (replace(FACTS, expected_change="a draw depends on the word before it, too"), {}),
-    "a row": (FACTS, {"pair": Pair("body", "marker before", "marker after")}),
+    "a row": (FACTS, {"pair": Example("body", "marker before", "marker after")}),
     "no row": (FACTS, {"pair": "no row key."}),
     "requirements": (of(row_key="id"), KEYED),
     "requirements, no row key": (FACTS, KEYED),
