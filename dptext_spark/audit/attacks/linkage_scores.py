@@ -13,7 +13,6 @@ a table of the words that a block of queries holds.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,7 +27,7 @@ from dptext_spark.runtime.jit import Int, compiled
 MISFIT = math.log(1e-12)  # a piece with another number of words than its partner
 FAKE = math.log(1e-5)  # a pseudonym or a fake, of a name or an identifier
 CLOSE = 1e-9  # scores that differ by less are ties
-TABLE_WORDS = 750  # of a table of a long law: 8·V bytes each
+TABLE_WORDS = 500  # of a table of a long law: 8·V bytes each
 LAWS_AT_ONCE = 16  # more do not fit a processor's cache
 DRAWS = 64  # of a row: of so many, chance is worked out once
 NEVER = -math.inf
@@ -261,7 +260,10 @@ class LongLaw:
                 at = place[part.ids]
                 table[at[at >= 0], part.words[part.rows][at >= 0]] = part.probability[at >= 0]
         else:
-            table = np.concatenate([_precise(columns, part, every) for part in _some(outputs)])
+            table = np.empty((len(outputs), len(every)))
+            for start in range(0, len(outputs), LAWS_AT_ONCE):
+                some = slice(start, start + LAWS_AT_ONCE)
+                table[some] = _precise(columns, outputs[some], every)
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(table, out=table))
 
@@ -280,14 +282,13 @@ class LongLaw:
 
     def absent(self, words: Ids) -> F64:
         """Return log(1 - P(w|u)) of int32[k] words w for all outputs u: float64[V, k]."""
-        posterior = np.exp(self.by_word(words)) * self.prior[words][:, None]
+        table = self.by_word(words)
+        np.exp(table, out=table)
+        table *= -self.prior[words][:, None]
+        np.maximum(table, -1.0, out=table)
         with np.errstate(divide="ignore"):
-            return np.ascontiguousarray(np.log1p(-np.minimum(posterior, 1.0)).T)
-
-
-def _some(ids: Ids) -> Iterator[Ids]:
-    for start in range(0, len(ids), LAWS_AT_ONCE):
-        yield ids[start : start + LAWS_AT_ONCE]
+            np.log1p(table, out=table)
+        return np.ascontiguousarray(table.T)
 
 
 def _precise(columns: LawColumns, outputs: Ids, every: Ids) -> F64:

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 F: Any = functions  # its stubs leave out what Spark adds at run time
 MOST_CANDIDATES = 1_000_000  # of more rows a sample are candidates
-WORDS_AT_ONCE = 2_500_000  # of the rows that a worker scores at a time
+WORDS_AT_ONCE = 1_500_000  # of the rows that a worker scores at a time
 SHARES = 1 << 30
 SCHEMA = (
     f"adversary string, query bigint, standing bigint, {', '.join(f'{name} bigint' for name in Fit._fields)}"
