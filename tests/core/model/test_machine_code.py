@@ -200,6 +200,7 @@ class TestRefused:
         assert told(model) == []
         assert told(model, digest_of(archive(model).read_bytes())) == []
 
+    @pytest.mark.long
     def test_what_is_loaded_is_a_copy_that_only_the_user_can_write(self, model: Path) -> None:
         before = os.umask(0)
         try:

@@ -152,6 +152,7 @@ def test_workers_count_what_the_driver_counts(
     assert path.stat().st_size == 0  # emptied
 
 
+@pytest.mark.long
 def test_without_settings_only_texts_are_compared(session, written: Written) -> None:
     audit = audit_table(written.plan(None), session)
     found = values(audit)
@@ -161,6 +162,7 @@ def test_without_settings_only_texts_are_compared(session, written: Written) -> 
     assert any(reason.startswith("linkage by who knows the law") for reason in audit.left_out)
 
 
+@pytest.mark.long
 def test_a_sample_of_the_rows_is_candidates(
     session, written: Written, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -170,6 +172,7 @@ def test_a_sample_of_the_rows_is_candidates(
     assert 25 < found["linkage_candidates"] < 95
 
 
+@pytest.mark.long
 def test_what_cannot_be_linked_is_refused_or_left_out(
     session, written: Written, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -187,6 +190,7 @@ def test_what_cannot_be_linked_is_refused_or_left_out(
     assert "linkage_top1" not in values(found)
 
 
+@pytest.mark.long
 def test_settings_require_a_figure_among_more_rows_than_there_are(session, written: Written) -> None:
     config = written.config.model_copy(
         update={
@@ -207,6 +211,7 @@ def _plain(written: Written) -> dict[str, Any]:
     }
 
 
+@pytest.mark.long
 def test_the_author_s_other_texts_are_no_candidates(session) -> None:
     both = session.createDataFrame(
         [(1, "x y", "x y", "a"), (2, "y", "x", "a"), (3, "z", "z", "b"), (4, "w", "w", None)],
