@@ -175,7 +175,7 @@ class TestOurOwnTable:
         assert audited.left_out == ()
         assert "frequency_success" not in found
         names = [result.name for result in audited.results]
-        assert names == ["kept words", "each word alone", "contextual adversary"]
+        assert names == ["kept words", "linkage", "each word alone", "contextual adversary"]
         assert not {*SIMILARITY, *LABEL, *ATTRIBUTE, *ENCODED, *MASKED} & set(found)
 
     def test_writes_its_metrics_beside_those_of_the_run(self, session, ours, audited: TableAudit) -> None:
