@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -38,21 +37,21 @@ def release(
     The exit code is that of the first step that failed. A broken requirement (7) still writes the report.
     """
     from dptext_spark.config.load import load_config
+    from dptext_spark.report.terminal.summary import summary, words_of
     from dptext_spark.spark.session.session import require_pyspark
 
     file = settings_of("release", config)
     settings = load_config(file, overrides or ())
-    given = shlex.join([str(file), *(word for setting in overrides or () for word in ("--set", setting))])
-    plan, left_out = _audit(settings, given)
+    command = words_of(str(file), overrides or ())
+    plan, left_out = _audit(settings, command)
     require_extra("audit", "jinja2", "matplotlib")
     require_pyspark()
     if dry_run:
         return _dry_run(settings, plan, left_out, as_json)
-    result, audited, report, page = _steps(settings, plan, given)
+    result, audited, report, page = _steps(settings, plan, command)
     if audited is not None:
         left_out = f"of {audited.table} against {audited.source}; figures in {audited.metrics} (restricted)"
     verdict = report.facts.verdict
-    from dptext_spark.report.terminal.summary import summary
 
     is_judged = verdict.judged or verdict.against
     screen = summary(result.outcome, verdict=verdict if is_judged else None)

@@ -128,8 +128,8 @@ def doctor(
     with progress() as say:
         findings = examine(settings, progress=lambda step: say(step, None))
     seconds = time.perf_counter() - began
-    failed = any(found.status == "fail" for found in findings)
-    checks = [asdict(found) for found in findings]
+    failed = any(finding.status == "fail" for finding in findings)
+    checks = [asdict(finding) for finding in findings]
     document = {"failed": failed, "seconds": round(seconds, 1), "checks": checks}
     show(screen(findings, seconds), document if as_json else None)
     if failed:

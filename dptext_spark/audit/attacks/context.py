@@ -45,7 +45,7 @@ SCAN = 64  # a list of followers is read through while it is at most so many tim
 
 
 @compiled
-def _place(following: Ids, low: Int, high: Int, state: Int) -> Int:
+def place_in(following: Ids, low: Int, high: Int, state: Int) -> Int:
     """Return where `state` stands in following[low:high], or -1."""
     end = high
     while low < high:
@@ -75,7 +75,7 @@ def _meet(
                     at += 1
         else:
             for j in range(k):
-                e = _place(following, low, high, second[j])
+                e = place_in(following, low, high, second[j])
                 if e >= 0:
                     pairs[at, 0], pairs[at, 1], pairs[at, 2] = i, j, e
                     at += 1

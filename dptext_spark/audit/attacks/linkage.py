@@ -40,7 +40,7 @@ from dptext_spark.audit.attacks.linkage_scores import (
     rank_known_by_table,
 )
 from dptext_spark.audit.attacks.singling_out import Told
-from dptext_spark.audit.estimates import Estimate, Metric, rate_interval
+from dptext_spark.audit.estimates import Estimate, Metric, mean
 from dptext_spark.audit.results import AuditResult, Group, Shown
 from dptext_spark.audit.table.findings import Findings
 from dptext_spark.audit.utility.learning import Both
@@ -623,7 +623,7 @@ class Standings:
     def rate(self, top: int, candidates: int | None = None) -> Estimate:
         """Return how often the right row is among the first `top`, of so many candidates; None: of all."""
         fit, among = self.fit, self.others + 1 if candidates is None else candidates
-        return rate_of(success(fit.better, fit.equal, self.lost, self.others, among, top))
+        return mean(success(fit.better, fit.equal, self.lost, self.others, among, top))
 
 
 def findings_of(counted: pa.Table, asked: Sequence[str], told: Told | None) -> Findings:
@@ -654,7 +654,7 @@ def findings_of(counted: pa.Table, asked: Sequence[str], told: Told | None) -> F
     singled = None
     if law:
         few = standings[RELEASED].fit.possible + 1 < FEW
-        singled = rate_of(few.astype(np.float64))
+        singled = mean(few.astype(np.float64))
         figures.append(Metric.of("singled_out", singled))
     by_figure = {
         f"{FIGURES[name]}_top{top}": (standing, top) for name, standing in standings.items() for top in TOPS
@@ -673,8 +673,3 @@ def findings_of(counted: pa.Table, asked: Sequence[str], told: Told | None) -> F
         words=None if told is None else told.words(candidates),
     )  # fmt: skip
     return Findings(figures, [result], [] if law else [NO_LAW])
-
-
-def rate_of(shares: F64) -> Estimate:
-    """Return the mean of what each query came to, float64[n], with its bootstrap interval."""
-    return Estimate(float(shares.mean()), *rate_interval(shares, np.ones(len(shares))))

@@ -19,6 +19,7 @@ import numpy as np
 
 from dptext_spark.arrays import F64, I64, Ids, offsets
 from dptext_spark.audit.attacks.aligned_rows import DRAWN, EQUAL, FAKED, LAW, NAMED, PLACEHOLDER, RowWords
+from dptext_spark.audit.attacks.context import place_in
 from dptext_spark.audit.deniability.word_figures import blocks
 from dptext_spark.mechanisms.base import LawColumns, Sampler
 from dptext_spark.runtime.jit import Int, compiled
@@ -118,19 +119,6 @@ class WordsFit(NamedTuple):
 
 
 @compiled
-def _find(words: Any, low: Int, high: Int, word: Int) -> Int:
-    """Return where `word` is in words[low:high], ascending, or -1."""
-    end = high
-    while low < high:
-        middle = (low + high) >> 1
-        if words[middle] < word:
-            low = middle + 1
-        else:
-            high = middle
-    return low if low < end and words[low] == word else np.int64(-1)
-
-
-@compiled
 def _score(
     source: RowWords, s: Int, output: RowWords, t: Int, keys: Any, law: Any, table: Any, slots: Any,
     mode: Int, back: bool, room: I64,
@@ -175,7 +163,7 @@ def _score(
                     continue
                 if mode == 0:
                     key = keys[u]
-                    at = _find(law.words, law.starts[key], law.starts[key + 1], source.ids[w])
+                    at = place_in(law.words, law.starts[key], law.starts[key + 1], source.ids[w])
                     if at < 0:
                         return NEVER
                     total += law.log[at]

@@ -36,15 +36,17 @@ _VERDICTS = {
 
 def checks(findings: Sequence[CheckResult], seconds: float) -> Screen:
     """Return whether a run will work: what stands against it, what would make it better, and what is well."""
-    found = {status: [each for each in findings if each.status == status] for status in _VERDICTS}
-    count = ", ".join(f"{len(found[status])} {status}" for status in ("ok", "warn", "fail") if found[status])
+    by_status = {status: [each for each in findings if each.status == status] for status in _VERDICTS}
+    count = ", ".join(
+        f"{len(by_status[status])} {status}" for status in ("ok", "warn", "fail") if by_status[status]
+    )
     rows = {
         status: [
             (each.check, status, f"{each.message}{f' → {each.hint}' if each.hint else ''}") for each in some
         ]
-        for status, some in found.items()
+        for status, some in by_status.items()
     }
-    stands = next(status for status in _VERDICTS if found[status] or status == "ok")
+    stands = next(status for status in _VERDICTS if by_status[status] or status == "ok")
     return Screen(
         f"{count} in {seconds:.0f} s. {_VERDICTS[stands]}", [*rows["fail"], *rows["warn"]], table=rows["ok"]
     )

@@ -130,20 +130,25 @@ def _shown(facts: RunFacts, pair: Example | str | None) -> Rows:
     return [("changed", f"{expected}, so that it tells nothing of this table (its figure: --internal)")]
 
 
+def words_of(file: str, overrides: Sequence[str]) -> str:
+    """Return what names the settings of a run behind a command: the file, and what was set beside it."""
+    return shlex.join([file, *(word for setting in overrides for word in ("--set", setting))])
+
+
 def _next(
     facts: RunFacts, verdict: Verdict | None, settings: str | None, overrides: Sequence[str]
 ) -> tuple[Rows, str]:
     """Return why requirements stay undecided, and the command that comes next; nothing where there is none."""
     if settings is None or not facts.output or facts.status not in ("succeeded", "recovered"):
         return (), ""
-    given = shlex.join([settings, *(word for setting in overrides for word in ("--set", setting))])
+    command = words_of(settings, overrides)
     waiting = (
         [] if verdict is None else [each for each in verdict.not_measured if is_audited(each.split()[0])]
     )
     unaudited = not_audited(facts.config.row_key)
     undecided = [("undecided", f"{', '.join(waiting)}: {unaudited}")] if waiting and unaudited else []
-    audit = " ".join(["dptext audit", given, *options_for(each.split()[0] for each in waiting)])
-    return undecided, f"{'' if unaudited else f'{audit}; then '}dptext report {given}"
+    audit = " ".join(["dptext audit", command, *options_for(each.split()[0] for each in waiting)])
+    return undecided, f"{'' if unaudited else f'{audit}; then '}dptext report {command}"
 
 
 def _warnings(facts: RunFacts) -> Iterator[str]:
