@@ -89,7 +89,7 @@ class Plan:
     Examples:
         >>> plan = dp.plan(dp.load_config("reviews.yaml"))
         >>> print(plan)
-        SETTINGS IN EFFECT
+        DRY RUN: nothing was written but the model. No data was read.
         ...
         >>> plan.as_dict()["guarantee"]["epsilon"]
         2.0
