@@ -42,7 +42,7 @@ def page(facts: ReportFacts) -> str:
     why = "examples" if facts.examples else "internal" if facts.internal else None
     written = (
         requirements(facts.verdict.judged), guarantee(facts), disclosure(facts), attacks(facts.attacks, facts.attacks_missing),
-        deniability(facts.deniability, facts.run.promised.epsilon), utility(facts.utility, facts.utility_missing),
+        deniability(facts.deniability, facts.run.promised.epsilon), utility(facts.utility, facts.utility_missing, facts.attacks),
         names(facts), quality(facts), configuration(facts), examples(facts), glossary(),
     )  # fmt: skip
     return build_page(

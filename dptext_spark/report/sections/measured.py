@@ -8,9 +8,11 @@ The section of a report on attacks, each against its baselines.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 
 from dptext_spark.audit.estimates import Estimate
-from dptext_spark.audit.results import UNPROTECTED, AuditResult, WordAttack
+from dptext_spark.audit.results import UNPROTECTED, AuditResult, Figures, WordAttack
+from dptext_spark.audit.utility.learning import LEARNT, DownstreamAccuracy
 from dptext_spark.report.blocks import Block, Chart, Listed, Section, Table, Text, capital, pairs
 from dptext_spark.report.charts import Bar, bars
 from dptext_spark.rounding import exact, percent_up
@@ -95,17 +97,49 @@ def sure(one: AuditResult, *, bounded: bool = True) -> str:
     )
 
 
-def utility(found: Sequence[AuditResult], missing: str) -> Section:
+def utility(found: Sequence[AuditResult], missing: str, against: Sequence[AuditResult] = ()) -> Section:
     """Write what the text is still good for, as far as it was measured.
 
     Args:
         found: by audits.
         missing: what is said where nothing was.
+        against: attacks; those on the text that labels were learnt from stand beside what it is good for.
     """
     if not found:
         return Section("utility", "Utility", (Text(missing, quiet=True),))
-    blocks = [block for place, one in enumerate(found) for block in measured(one, f"use{place}")]
+    blocks = [*_beside(found, against)]
+    blocks += [block for place, one in enumerate(found) for block in measured(one, f"use{place}")]
     return Section("utility", "Utility", tuple(blocks), restricted=any(one.restricted for one in found))
+
+
+def _beside(found: Sequence[AuditResult], against: Sequence[AuditResult]) -> Iterator[Block]:
+    """Yield, for each audited table whose labels were learnt, one table of usefulness beside risk."""
+    for learnt in found:
+        if not isinstance(learnt, DownstreamAccuracy) or learnt.audit is None:
+            continue
+        useful = {LEARNT[name]: figure for name, figure in learnt.accuracy.items()}
+        risks = {
+            f"{attack.name}: {name}".removesuffix(": "): figure
+            for attack in against
+            if attack.audit == learnt.audit
+            for name, figure in _of_attack(attack).items()
+        }
+        sides = (
+            [(name, _figure_text(figure)) for name, figure in figures.items()]
+            for figures in ({**useful, "always the commonest label": learnt.majority}, risks)
+        )
+        rows = (left + right for left, right in zip_longest(*sides, fillvalue=("", "")))
+        yield Listed("Usefulness beside risk", ())
+        yield Table(("labels predicted", "share", "what an adversary finds", "share"), tuple(rows))
+
+
+def _of_attack(attack: AuditResult) -> Figures:
+    """Return the figures of an attack that come first."""
+    if not isinstance(attack, WordAttack):
+        return next((group.figures for group in attack.shown().groups), {})
+    if attack.lower is None or attack.upper is None:
+        return {"": attack.success}
+    return {"": Estimate(attack.success, attack.lower, attack.upper)}
 
 
 def attacks(found: Sequence[AuditResult], missing: str) -> Section:

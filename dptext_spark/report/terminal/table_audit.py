@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import zip_longest
 
 from dptext_spark.audit.attacks.masked_inference import MOST
 from dptext_spark.audit.estimates import Metric
@@ -17,6 +18,15 @@ _SCORE = re.compile(r"-?\d to 1(00)?\b|^how well")  # in the meaning of a figure
 # Singling out, linkage and inference: a number each.
 FIRST = ("singled_out", "linkage_top1", "guess_success", "attribute_gain")
 _GOOD = ("accuracy", "distinct")  # shares of which more is better
+# With a label these stand beside each other.
+USEFUL = (
+    "accuracy_private_private", "accuracy_private_plain", "accuracy_plain_private", "accuracy_plain_plain",
+    "accuracy_majority", "label_rows",
+)  # fmt: skip
+RISKS = (
+    "linkage_top1", "linkage_tfidf_top1", "linkage_10_words_top1", "linkage_guess", "singled_out", "guess_success",
+    "attribute_gain", "membership_auc",
+)  # fmt: skip
 
 WITHHELD = "figures of names: they are shown with --internal, and stand among the metrics"
 ANSWERED = (
@@ -74,9 +84,12 @@ def table_audit(found: TableAudit) -> Screen:
     named = {requirement.split()[0] for requirement, _ in standings}
     columns = {figure.column for figure in found.figures} - {None}
     figures = [figure for figure in found.shown if figure.column is None or len(columns) > 1]
+    beside = usefulness_beside_risk(found.figures)
+    shown = (*USEFUL, *RISKS) if beside else ()
     figures.sort(
         key=lambda figure: (
             figure.column or "",
+            figure.name in shown,
             figure.name not in named,
             figure.name not in FIRST,
             greatest(figure.name) is None,
@@ -98,16 +111,33 @@ def table_audit(found: TableAudit) -> Screen:
             ),
         ],
         table=[
-            (
-                figure.name,
-                figure_text(figure),
-                f"column {figure.column}" if figure.column else meaning_of(figure.name),
-            )
-            for figure in figures
+            *beside,
+            *(
+                (
+                    figure.name,
+                    figure_text(figure),
+                    f"column {figure.column}" if figure.column else meaning_of(figure.name),
+                )
+                for figure in figures
+            ),
         ],
         places=[("metrics", found.metrics)],
         restricted=True,
     )
+
+
+def usefulness_beside_risk(figures: Sequence[Metric]) -> list[tuple[str, ...]]:
+    """Return a table of what the text is still good for and what it gives away; no row where no label was learnt."""
+    texts = {figure.name: figure_text(figure) for figure in figures if figure.column is None}
+    useful, risks = ([(name, texts[name]) for name in names if name in texts] for names in (USEFUL, RISKS))
+    if not useful:
+        return []
+    pairs = zip_longest(useful, risks, fillvalue=())
+    return [
+        ("usefulness", "value (95 %)", "risk", "value (95 %)"),
+        *((*(useful_figure or ("", "")), *risk) for useful_figure, risk in pairs),
+        ("figure", "value", "what it is"),
+    ]
 
 
 def figure_text(figure: Metric) -> str:

@@ -19,6 +19,8 @@ from dptext_spark.cli.app import main
 from dptext_spark.config.load import load_config
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.randomness.draws import RunKey
+from dptext_spark.report.terminal.console import LINES
+from dptext_spark.report.terminal.table_audit import RISKS, USEFUL
 from dptext_spark.spark import run_report as reporting
 from dptext_spark.spark.auditing import audit as auditing
 from dptext_spark.spark.auditing import two_tables
@@ -293,7 +295,7 @@ class TestWhatTheTextIsStillGoodFor:
         text = page.read_text(encoding="utf-8")
         for title in (
             "Kept words", "Each word alone", "Contextual adversary", "Vector similarity", "Text overlap", "Downstream accuracy",
-            "Membership attack", "Attribute attack", "Encoder similarity", "Masked-token inference",
+            "Membership attack", "Attribute attack", "Encoder similarity", "Masked-token inference", "Usefulness beside risk",
         ):  # fmt: skip
             assert title in text, title
         everything = out + err + text + str(capsys.readouterr()) + str(kept)
@@ -302,6 +304,19 @@ class TestWhatTheTextIsStillGoodFor:
         file.write_text(json.dumps({**audit, "audit_id": "another"}))
         assert main([*report, "--internal"]) == 3
         assert ours["run"] in capsys.readouterr().err
+
+    def test_usefulness_stands_beside_risk_on_one_screen(self, ours, capsys) -> None:
+        assert main([*ours_given(ours)[:-1], "--label", "mood"]) == 0
+        out = capsys.readouterr().out
+        lines = [line.split() for line in out.splitlines()]
+        assert len(lines) <= LINES
+        (first,) = [place for place, line in enumerate(lines) if line[:1] == ["usefulness"]]
+        useful = [line[0] for line in lines[first + 1 : first + 1 + len(USEFUL)]]
+        assert useful == list(USEFUL)
+        missing = {name for name in RISKS if f" {name} " not in out}
+        assert missing == {"attribute_gain", "linkage_10_words_top1"}  # no row has ten words
+        for secret in (MARKER, *MOODS):
+            assert secret not in out
 
     @pytest.mark.parametrize(
         ("change", "said"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import astuple
+from dataclasses import astuple, replace
 from typing import Any
 
 import pytest
@@ -11,11 +11,11 @@ import pytest
 from dptext_spark.audit.attacks.attribute import attribute_attack
 from dptext_spark.audit.attacks.membership import membership_attack
 from dptext_spark.audit.estimates import Estimate
-from dptext_spark.audit.results import AuditResult, Figures, Group, OtherResult
-from dptext_spark.audit.utility.learning import Both, TextClassifier, downstream_accuracy
+from dptext_spark.audit.results import AuditResult, Figures, Group, OtherResult, WordAttack
+from dptext_spark.audit.utility.learning import LEARNT, Both, TextClassifier, downstream_accuracy
 from dptext_spark.audit.utility.text_metrics import EncoderSimilarity, VectorSimilarity, text_overlap
-from dptext_spark.report.blocks import Chart
-from dptext_spark.report.sections.measured import measured
+from dptext_spark.report.blocks import Chart, Table
+from dptext_spark.report.sections.measured import measured, utility
 from tests.core.audit.labelled_texts import labelled, replaced
 
 
@@ -127,3 +127,23 @@ def test_charts_say_how_sure_they_are_and_matched_sub_words_have_one_of_their_ow
     assert {row[0]: row[1] for row in matched.rows} == {
         "precision": "0.7", "F1": "0.71", "precision, with another record's": "0.31", "F1, with another record's": "0.32",
     }  # fmt: skip
+
+
+def test_usefulness_stands_beside_the_attacks_on_the_same_table(results: dict[str, AuditResult]) -> None:
+    learnt, membership, other = (
+        replace(results[name], audit=audit)
+        for name, audit in (
+            ("downstream accuracy", "r1"),
+            ("membership attack", "r1"),
+            ("attribute attack", "r2"),
+        )
+    )
+    words = WordAttack(name="each word alone", success=0.25, lower=0.2, upper=0.3, audit="r1")
+    blocks = utility([learnt], "", [membership, other, words, replace(words, audit=None)]).blocks
+    table = next(block for block in blocks if isinstance(block, Table))
+    assert [row[0] for row in table.rows] == [*LEARNT.values(), "always the commonest label"]
+    assert [row[2:] for row in table.rows[1:]] == [("each word alone", "0.25 (0.2 to 0.3)"), *[("", "")] * 3]
+    assert table.rows[0][2] == "membership attack: a classifier that learnt from privatized text"
+    assert table.rows[0][1].startswith(f"{learnt.accuracy['plain/plain'].value:.4g} (")
+    alone = utility([results["downstream accuracy"]], "", [words]).blocks
+    assert not any(isinstance(block, Table) and "what an adversary finds" in block.head for block in alone)

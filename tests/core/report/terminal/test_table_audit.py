@@ -11,11 +11,11 @@ import pytest
 
 from dptext_spark.audit.estimates import Metric
 from dptext_spark.audit.table.findings import TableAudit
-from dptext_spark.audit.table.metrics import COUNTS, MEANING, NAMED, KeptWords
+from dptext_spark.audit.table.metrics import COUNTS, LABEL, MEANING, NAMED, KeptWords
 from dptext_spark.cli.app import main
 from dptext_spark.config.requirements import Requirement
 from dptext_spark.report.terminal.console import LINES
-from dptext_spark.report.terminal.table_audit import table_audit
+from dptext_spark.report.terminal.table_audit import RISKS, USEFUL, table_audit
 from tests.frozen.written import assert_as_frozen, beyond
 
 FOUND = TableAudit(
@@ -56,10 +56,39 @@ def test_a_screen_has_what_was_required_first_then_shares() -> None:
     lines = table_audit(found).text().splitlines()
     assert len(lines) <= LINES
     names = [row[0] for row in table_audit(found).table]
-    assert names[:2] == ["rows", "guess_success"]
+    names = names[names.index("figure") + 1 :]
+    assert names[:2] == ["rows", "unchanged_rows_share"]
     assert names.index("bayes_success") < names.index("words")
     assert len(names) == 3 * len(set(MEANING) - set(NAMED))
     assert all(f"{standing}: rows" in "".join(lines) for standing in ("BROKEN", "holds"))
+
+
+def test_usefulness_stands_beside_risk_where_labels_were_learnt() -> None:
+    found = replace(
+        FOUND, figures=(*(Metric(name, 0.5, 0.4, 0.6) for name in MEANING), Metric("words", 7, column="a"))
+    )
+    table = table_audit(found).table
+    beside = table[1 : next(place for place, row in enumerate(table) if row[0] == "figure")]
+    assert tuple(row[0] for row in beside if row[0]) == USEFUL
+    assert tuple(row[2] for row in beside if len(row) > 2) == RISKS
+    assert {*USEFUL, *RISKS} <= set(MEANING)
+    text = table_audit(found).text()
+    assert len(text.splitlines()) <= LINES
+    for name in (*USEFUL, *RISKS):
+        assert text.count(f" {name} ") == 1
+    # A table of another tool: no law, so nobody knows words by it, and there is less to show.
+    other = [
+        Metric(name, 0.5)
+        for name in MEANING
+        if not name.startswith(("guess", "linkage_10", "singled", "attribute"))
+    ]
+    rows = table_audit(replace(FOUND, figures=tuple(other))).table
+    assert ("label_rows", "0") in rows
+    assert rows[1] == ("accuracy_private_private", "50 %", "linkage_top1", "50 %")
+    unlabelled = [Metric(name, 0.5) for name in MEANING if name not in LABEL]
+    names = [row[0] for row in table_audit(replace(FOUND, figures=tuple(unlabelled))).table]
+    assert names[0] == "rows"
+    assert "linkage_top1" in names[:5]
 
 
 def test_each_answer_is_exact() -> None:
