@@ -100,7 +100,7 @@ def _audit(settings: RunConfig, given: str) -> tuple[AuditPlan | None, str]:
         )
     if unaudited:
         return None, f"left out: {unaudited}"
-    return AuditPlan.of_run(settings, AuditOptions(similarity="--similarity" in options)), ""
+    return AuditPlan.of_run(settings, AuditOptions()), ""
 
 
 def _dry_run(settings: RunConfig, plan: AuditPlan | None, left_out: str, as_json: bool) -> None:

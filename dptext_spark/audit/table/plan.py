@@ -20,6 +20,7 @@ from dptext_spark.audit.table.metrics import (
     LISTED,
     MASKED,
     SIMILARITY,
+    options_for,
 )
 from dptext_spark.config.load import parse_model_config
 from dptext_spark.config.locations import TABLE, holds_credentials, inside, same_path, same_table
@@ -198,7 +199,12 @@ class AuditPlan(AuditOptions):
         metrics = _metrics(table, options.out, run)
         _require_apart(table, source, metrics)
         require_encoders(options.encoder, options.masked_model)
-        settled = {"columns": columns, **keys, "similarity": options.similarity or options.label is not None}
+        limits = [named_requirement(text, tuple(MEANING), "an audit") for text in options.require]
+        of_run = () if run is None else run.require
+        similar = options.label is not None or any(
+            limit.subject in SIMILARITY for limit in (*limits, *of_run)
+        )
+        settled = {"columns": columns, **keys, "similarity": options.similarity or similar}
         plan = cls(
             **{**vars(options), **settled},
             table=table,
@@ -209,12 +215,15 @@ class AuditPlan(AuditOptions):
             chosen=model.importance is not None,
         )
         read_as = _read_as(cls.target(source), options.against_format, run)
-        limits = [named_requirement(text, plan.figures, "this audit") for text in options.require]
+        for limit in limits:
+            plan.require_measured(limit)
         if plan.has_settings and plan.level != "token" and not plan.chosen:
             # What the settings promise is required without being asked.
             limits.append(Requirement(f"{plan.level}_broken_groups", "<=", 0.0))
-        of_run = () if run is None else run.require
         required = tuple(one for one in of_run if is_audited(one.subject) and one not in limits)
+        for limit in required:
+            if options_for([limit.subject]):
+                plan.require_measured(limit)
         return replace(plan, limits=tuple(limits), required=required, read_as=read_as)
 
     @classmethod
@@ -231,6 +240,25 @@ class AuditPlan(AuditOptions):
             options = replace(options, partial=True)
         target, source = run.output, run.input
         return cls.of(str(target.path or target.table), str(source.path or source.table), run, options)
+
+    def require_measured(self, limit: Requirement[str]) -> None:
+        """Refuse a requirement on a figure that this audit does not have.
+
+        Raises:
+            SettingsError: the message names the option that measures it.
+        """
+        name, _ = split_subject(limit.subject)
+        if name in self.figures:
+            return
+        needs = options_for([name])
+        if not needs and name.startswith(("linkage_", "singled_")) and not self.queries:
+            needs = ["--queries N"]
+        elif not needs and not self.has_settings:
+            needs = ["--config FILE"]
+        raise SettingsError(
+            f"require: '{limit}' given, and this audit does not measure {name}; valid: "
+            f"{', or '.join([*needs, 'leave the requirement out'])}."
+        )
 
     def as_dict(self) -> dict[str, Json]:
         """Return what a dry run shows, JSON-able."""
@@ -293,7 +321,11 @@ def _read_as(place: Place, given: str | None, run: RunConfig | None) -> Input | 
 
 
 def _require_classes(options: AuditOptions, columns: Sequence[str], keys: Mapping[str, str | None]) -> None:
-    """Refuse labels that are the text or identify it."""
+    """Refuse labels that are the text or identify it, and an author whom nobody looks for."""
+    if options.author is not None and not options.queries:
+        raise SettingsError(
+            f"author: {options.author!r} given with queries: 0, which leaves linkage out; valid: --queries of 1 or more."
+        )
     roles = dict.fromkeys(columns, "a text column")
     roles |= {key: f"the {name}" for name, key in keys.items() if key is not None}
     for option, column in (

@@ -23,10 +23,18 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, functions
 
 from dptext_spark.arrays import F32
+from dptext_spark.audit.attacks.linkage import has_law
 from dptext_spark.audit.estimates import Metric
 from dptext_spark.audit.options import AuditOptions, takes
 from dptext_spark.audit.table.findings import Findings, TableAudit
-from dptext_spark.audit.table.metrics import COUNTS, KeptWords, listed_figures, row_figures, text_figures
+from dptext_spark.audit.table.metrics import (
+    BY_LAW,
+    COUNTS,
+    KeptWords,
+    listed_figures,
+    row_figures,
+    text_figures,
+)
 from dptext_spark.audit.table.plan import AuditPlan
 from dptext_spark.audit.table.utility import (
     MOST_CLASSES,
@@ -42,7 +50,7 @@ from dptext_spark.audit.table.utility import (
 )
 from dptext_spark.audit.utility.learning import Both
 from dptext_spark.config.model import ModelConfig
-from dptext_spark.config.requirements import is_audited
+from dptext_spark.config.requirements import is_audited, split_subject
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.model.compile import load_lexicon, prepare
 from dptext_spark.model.privatizer import Privatizer
@@ -147,6 +155,7 @@ def _audit(plan: AuditPlan, spark: SparkSession, say: Steps, at_the_end: ExitSta
     say("preparing the model")
     privatizer, folder = prepare(plan.model, lambda step, _: say(step))
     require_the_model(plan, privatizer, tables)
+    require_law(plan, privatizer)
     check_classes(plan, spark, tables.source, say)
     with step(spark, say, "checking and matching the keys of both tables", "a pass over them"):
         keys = counted_keys(plan, tables)
@@ -248,6 +257,22 @@ def _rows(figures: Sequence[Metric]) -> list[tuple[str | None, str, float | None
             if bound is not None
         ]
     return rows
+
+
+def require_law(plan: AuditPlan, privatizer: Privatizer) -> None:
+    """Refuse a requirement that takes the law of a mechanism, where there is none to read.
+
+    Raises:
+        SettingsError: there is none.
+    """
+    if not plan.attacked or has_law(privatizer):
+        return
+    for limit in (*plan.limits, *plan.required):
+        if split_subject(limit.subject)[0] in BY_LAW:
+            raise SettingsError(
+                f"require: '{limit}' given, and mechanism {plan.model.mechanism.name!r} has no law to read; valid: leave the "
+                "requirement out, or require linkage_top1, which is then by TF-IDF."
+            )
 
 
 FEWEST = 50  # rows among which linkage is measured

@@ -14,10 +14,13 @@ from dptext_spark.audit.options import AuditOptions
 from dptext_spark.audit.table.findings import TableAudit
 from dptext_spark.audit.table.plan import AuditPlan
 from dptext_spark.audit.utility.learning import Both
-from dptext_spark.config.load import parse_config
+from dptext_spark.config.load import parse_config, parse_model_config
 from dptext_spark.config.model import RunConfig
 from dptext_spark.errors import DataError, SettingsError
+from dptext_spark.lexicon.lexicon import Lexicon
+from dptext_spark.mechanisms import CusText, Mahalanobis
 from dptext_spark.model.compile import prepare
+from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.runtime.progress import silent
 from dptext_spark.spark.auditing import audit as auditing
@@ -25,6 +28,8 @@ from dptext_spark.spark.auditing import link_tables
 from dptext_spark.spark.auditing.audit import audit_table
 from dptext_spark.spark.runner import run
 from dptext_spark.spark.udf import names as shipping
+from dptext_spark.text.policy import Policy
+from tests.core.names import beginning
 
 ROWS, MARKER, KEY = 120, "zanzibarsecret", RunKey.insecure(11)
 WORDS = (
@@ -188,6 +193,17 @@ def test_what_cannot_be_linked_is_refused_or_left_out(
     found = audit_table(written.plan(None), session)
     assert any(reason.startswith("linkage") for reason in found.left_out)
     assert "linkage_top1" not in values(found)
+
+
+@pytest.mark.parametrize("limit", ["singled_out <= 0.1", "linkage_3_words_top1(100) <= 0.1"])
+def test_what_takes_a_law_is_not_required_of_a_mechanism_without_one(limit: str) -> None:
+    config = parse_model_config({"mechanism": {"name": "mahalanobis"}})
+    options = AuditOptions(columns=["body"], row_key="id", require=[limit])
+    asked = AuditPlan.of("/data/out", "/data/in", config, options)
+    words = beginning(Lexicon.default(), 60)
+    auditing.require_law(asked, Privatizer(words, CusText().compile(words), Policy()))
+    with pytest.raises(SettingsError, match=r"^require: '.*mechanism 'mahalanobis' has no law"):
+        auditing.require_law(asked, Privatizer(words, Mahalanobis().compile(words), Policy()))
 
 
 @pytest.mark.long

@@ -77,6 +77,7 @@ def test_labels_and_attributes_bring_figures_of_their_own() -> None:
     shown = found.as_dict()
     assert (shown["label"], shown["attribute"], shown["label_rows"]) == ("mood", "city", 50)
     assert plan().as_dict()["label_rows"] is None
+    assert plan(require=["cosine >= 0.5"]).similarity
 
 
 def test_paths_and_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,13 +105,14 @@ def test_paths_and_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         ({"label": "mood", "label_rows": 0}, "label_rows: 0 given; valid: 1 to 10,000"),
         ({"label": "mood", "label_rows": 10_001}, "label_rows: 10,001 given; valid: 1 to 10,000"),
         ({"label": "body"}, "label: 'body' is a text column"),
+        ({"author": "who", "queries": 0}, "author: 'who' given with queries: 0"),
         ({"attribute": "id"}, "attribute: 'id' is the row_key"),
         ({"attribute": "who", "record_key": "who"}, "attribute: 'who' is the record_key"),
         ({"require": ["original_share"]}, "require: 'original_share' given"),
-        ({"require": ["bayes_success <= 0.5"]}, "require: 'bayes_success'"),
+        ({"require": ["bayes_success <= 0.5"]}, "require: 'bayes_success <= 0.5'"),
         (
             {"attribute": "city", "require": ["accuracy_private_private >= 0.7"]},
-            "require: 'accuracy_private_private'",
+            "require: 'accuracy_private_private >= 0.7'",
         ),
         ({"against_format": "xml"}, "against_format: 'xml'"),
         ({"source": "a.table", "against_format": "csv", "out": "/m"}, "against_format: 'csv' .* 'a.table'"),
@@ -120,6 +122,40 @@ def test_what_is_refused(change: dict[str, Any], said: str) -> None:
     with pytest.raises(SettingsError, match=f"^{said}") as caught:
         plan(**change)
     assert "user:pass" not in str(caught.value)
+
+
+ACCURACY = "accuracy_private_private >= 0.7"
+
+
+@pytest.mark.parametrize(
+    ("change", "limit", "option"),
+    [
+        ({}, ACCURACY, "--label COLUMN"),
+        ({}, "attribute_gain <= 0.1", "--attribute COLUMN"),
+        ({}, "linkage_author_top1(10000) <= 0.1", "--author COLUMN"),
+        ({}, "linkage_10_words_top1(10000) <= 0.1", "--config FILE"),
+        ({}, "singled_out <= 0.1", "--config FILE"),
+        ({"queries": 0}, "linkage_top1 <= 0.1", "--queries N"),
+    ],
+)
+def test_a_requirement_of_another_audit_names_the_option_that_it_takes(
+    change: dict[str, Any], limit: str, option: str
+) -> None:
+    with pytest.raises(SettingsError) as caught:
+        plan(**change, require=[limit])
+    assert str(caught.value).startswith(f"require: '{limit}' given")
+    assert f"valid: {option}, or leave" in str(caught.value)
+
+
+def test_so_does_one_of_the_settings() -> None:
+    limit = "linkage_author_top1 <= 0.1"
+    config = parse_config({**yaml.safe_load(RUN), "require": [limit, ACCURACY, "linkage_top1(10000) <= 0.5"]})
+    for more in ({"author": "who"}, {"label": "mood"}):
+        with pytest.raises(SettingsError) as caught:
+            AuditPlan.of_run(config, AuditOptions(**more))
+        assert ("--label COLUMN" if "author" in more else "--author COLUMN") in str(caught.value)
+    found = AuditPlan.of_run(config, AuditOptions(author="who", label="mood"))
+    assert [str(each) for each in found.required] == [limit, ACCURACY, "linkage_top1(10000) <= 0.5"]
 
 
 def test_words_that_importance_chose_are_not_attacked() -> None:
