@@ -5,13 +5,17 @@ from __future__ import annotations
 import re
 import shlex
 import unicodedata
+from decimal import Decimal
 from pathlib import Path
+
+from dptext_spark.audit.estimates import Metric
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 DOCS = CHECKOUT / "docs"
 README = CHECKOUT / "README.md"
 # The README first: its settings are those that the commands of other pages name.
 WRITTEN = [README, *sorted(DOCS.rglob("*.md"))]
+_FIGURE = re.compile(r"(\w+) +([\d.,]+)( %)?(?: \(([\d.]+) to ([\d.]+)\))?(?= |$)", re.MULTILINE)
 FENCE = re.compile(r"^```(\w+)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -39,6 +43,17 @@ def commands(program: str) -> list[tuple[str, list[str]]]:
                 words = shlex.split(line, comments=True)
                 if words[:1] == [program]:
                     found.append((name_of(file), words[1 : words.index(">") if ">" in words else None]))
+    return found
+
+
+def figures(block: str) -> list[Metric]:
+    """Return the figures that a block of text shows as an audit prints them: shares, scores and counts, with intervals."""
+    found = []
+    for name, value, share, lower, upper in _FIGURE.findall(block):
+        numbers = [
+            Decimal(part.replace(",", "")) / (100 if share else 1) for part in (value, lower, upper) if part
+        ]
+        found.append(Metric(name, *map(float, numbers)))
     return found
 
 

@@ -133,7 +133,7 @@ def test_the_search_for_an_epsilon_finds_one_and_audits_can_be_planned(
     (words,) = [words for _, words in commands("dptext") if words[0] == "calibrate"]
     assert "N_w max <= 0.5" in ended([*with_settings(words, settings), "--steps", "4"])
     audits = [words for _, words in commands("dptext") if words[0] == "audit"]
-    assert len(audits) == 3
+    assert len(audits) == 5
     plans = " ".join(ended([*with_settings(words, settings), "--dry-run"]) for words in audits)
     for limit in ("original_share <= 0.4", "accuracy_private_private >= 0.7"):
         assert limit in plans

@@ -17,11 +17,12 @@ from dptext_spark.disclosure.disclosure import LINKAGE
 from dptext_spark.mechanisms import MECHANISMS
 from dptext_spark.model.compile import prepare
 from dptext_spark.randomness.draws import RunKey
+from dptext_spark.report.terminal.table_audit import RISKS, USEFUL, usefulness_beside_risk
 from dptext_spark.rounding import percent_up, rounded_up
 from dptext_spark.runtime.progress import silent
 from dptext_spark.text.identifiers.types import LANGUAGES, Identifiers
 from dptext_spark.text.policy import Policy
-from tests.docs.pages import CHECKOUT, blocks, text
+from tests.docs.pages import CHECKOUT, blocks, figures, text
 
 LISTS, RULES = "lists and a capital", "lists and how names are written"
 MODEL = "lists, how names are written, and a classifier"
@@ -117,6 +118,28 @@ def test_figures_of_an_audit_are_those_of_the_code() -> None:
     }
     assert len(named) > 10
     assert named <= set(MEANING)
+
+
+def test_usefulness_and_risk_are_shown_as_the_screen_of_an_audit_shows_them() -> None:
+    """tests/spark/test_docs.py runs the page's commands."""
+    page = text("docs/guide/classifier.md")
+    (shown,) = blocks(CHECKOUT / "docs/guide/classifier.md", "text")
+    found = figures(shown)
+    heading, *rows, _ = usefulness_beside_risk(found)
+    assert [" ".join(row).split() for row in (heading, *rows)] == [
+        line.split() for line in shown.splitlines()
+    ]
+    assert [name for name in (*USEFUL, *RISKS) if f"`{name}`" not in page] == []
+    for name, balanced in re.findall(r"^\| `(\w+)` \| ([\d.]+(?: %)?) \| [\d.]+", page, flags=re.MULTILINE):
+        assert f"{name} {balanced} " in " ".join(shown.split())
+    value = {figure.name: 100 * (figure.value or 0) for figure in found}
+    for fact in (
+        f"tells the topic of {value['accuracy_private_private']:.0f} % of the tickets",
+        f"Original text gives {value['accuracy_plain_plain']:.0f} %, and the commonest topic {value['accuracy_majority']:.0f} %",
+        f"costs {value['accuracy_plain_plain'] - value['accuracy_private_private']:.0f} points",
+        f"{value['linkage_tfidf_top1']:.0f} % of the released tickets, where a guess finds {value['linkage_guess']:g} %",
+    ):
+        assert fact in re.sub(r"\s+", " ", page)
 
 
 def test_what_finds_names_is_that_of_the_newest_record() -> None:

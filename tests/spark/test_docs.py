@@ -13,12 +13,16 @@ import pytest
 
 pytest.importorskip("pyspark", reason="the extra [spark] is not installed")
 
+import pyarrow.parquet as pq
 from pyspark.sql import functions
 
+from dptext_spark.cli.app import main
+from dptext_spark.demo import TICKETS
+from dptext_spark.demo.tickets import tickets
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.randomness.draws import RunKey
 from tests.core.names import beginning
-from tests.docs.pages import DOCS, README, WRITTEN, blocks, name_of
+from tests.docs.pages import DOCS, README, WRITTEN, blocks, figures, name_of
 
 REVIEWS = [
     (1, 1, "Late", "Cheerful people love wine, my friend."),
@@ -87,3 +91,26 @@ def test_its_python_runs(
     if file.name == "audit.md":
         assert json.dumps(names["found"].as_dict())
     capsys.readouterr()
+
+
+@pytest.mark.cluster
+def test_usefulness_and_risk_of_the_demos_tickets_are_those_of_the_page(
+    session: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each run draws other words; figures of several runs were at most nine points apart."""
+    for name in ("sklearn", "rouge_score"):
+        pytest.importorskip(name, reason="the extra [audit] is not installed")
+    (shown,) = blocks(DOCS / "guide" / "classifier.md", "text")
+    monkeypatch.chdir(tmp_path)
+    pq.write_table(tickets(TICKETS), tmp_path / "tickets.parquet")
+    place = str(tmp_path / "dptext-demo" / "tickets")
+    session.read.parquet(str(tmp_path / "tickets.parquet")).write.format("delta").save(place)
+    settings = str(DOCS.parent / "conf" / "tickets.yaml")
+    assert main(["run", settings]) == 0
+    capsys.readouterr()
+    assert main(["audit", settings, "--label", "topic", "--json"]) == 0
+    printed = json.loads(capsys.readouterr().out)["figures"]
+    found = {figure["name"]: figure["value"] for figure in printed if figure["column"] is None}
+    for figure in figures(shown):
+        nearly = 0 if figure.name.startswith(("label_", "linkage_guess")) else 0.12
+        assert found[figure.name] == pytest.approx(figure.value, abs=nearly), figure.name
