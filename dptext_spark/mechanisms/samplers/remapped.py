@@ -8,8 +8,9 @@ Rows of a table are relabelled once, so that a draw costs what it did. Other law
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -174,13 +175,23 @@ class RemappedColumns:
 
     def __call__(self, outputs: Ids) -> F32:
         """Return Q(z|w) of some outputs z over all words w: float32[n, V]."""
-        found = np.zeros((len(outputs), len(self.order)), np.float32)
+        return np.asarray(self._added(self.columns, np.float32, outputs), np.float32)
+
+    @property
+    def precise(self) -> Callable[[Ids], F64] | None:
+        """What returns the same in float64: float64[n, V]; None where P has no such reading."""
+        columns = getattr(self.columns, "precise", None)
+        return None if columns is None else partial(self._added, columns, np.float64)
+
+    def _added(self, columns: Callable[[Ids], Any], number: type[np.floating[Any]], outputs: Ids) -> Any:
+        """Add up the columns that `columns` returns of P."""
+        total = np.zeros((len(outputs), len(self.order)), number)
         place, behind = self._behind(outputs)
         for start in range(0, len(behind), COLUMNS):
             part = slice(start, start + COLUMNS)
             heads = np.flatnonzero(np.diff(place[part], prepend=-1))
-            found[place[part][heads]] += np.add.reduceat(self.columns(behind[part]), heads, axis=0)
-        return found
+            total[place[part][heads]] += np.add.reduceat(columns(behind[part]), heads, axis=0)
+        return total
 
     def probability(self, words: Ids, outputs: Ids) -> F64:
         """Return Q(outputs[i] | words[i]) of int32[n] each, in float64, as the formula says: float64[n]."""
