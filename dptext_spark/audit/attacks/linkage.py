@@ -203,6 +203,20 @@ class Laws:
         elif not self.in_context:
             self._short = ShortLaw.read(sampler, self.prior)
 
+    def uniform(self, *, back: bool) -> F64:
+        """Return log P(output) of an unknown word, which becomes any word of the lexicon: float64[V].
+
+        With `back` minus log P(output) under the prior; in context, of the word by itself. 0 where no known word leads to it.
+        """
+        size, remap = len(self.prior), self.sampler.remap
+        outputs = np.ones(size) if remap is None else np.bincount(remap, minlength=size)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            score = np.log(outputs / size)
+            if back:
+                public = np.log(self.prior) if self.in_context else (self.long or self._short).marginal
+                score = np.where(np.isfinite(score - public), score - public, 0.0)
+        return np.asarray(score)
+
     def short(self, released: RowWords) -> tuple[I64, ShortLaw]:
         """Return the key of each released word, int64[n], and the law by it; in context each word before it is another key."""
         if not self.in_context:
@@ -254,7 +268,7 @@ class ByLaw(Adversary):
         if laws.is_long:
             drawn = np.flatnonzero(self.side.kind == LAW if back else self.side.ids >= 0)
             self.groups = _query_blocks(self.side.ids[drawn], self.side.rows[drawn], len(every))
-        self.is_scored = False
+        self.uniform, self.is_scored = laws.uniform(back=back), False
 
     def _table(self, words: Ids) -> tuple[F64, I64]:
         """Return the table of the words of some queries, and the row of each word."""
@@ -282,13 +296,13 @@ class ByLaw(Adversary):
             if not self.is_scored:
                 own_scores(
                     self.queries.source, self.queries.output, chosen, self.keys, self.law, table, slots, mode, self.back,
-                    self.true, own,
+                    self.true, own, self.uniform,
                 )  # fmt: skip
             shape = self.side.shape[chosen]
             low, high = (np.searchsorted(shapes, shape, side=side) for side in ("left", "right"))
             rank(
                 self.side, chosen, others, order, low, high, self.queries.rows, candidates.rows, keys, law, table, slots,
-                mode, self.back, self.true, self.fit, room,
+                mode, self.back, self.true, self.fit, room, self.uniform,
             )  # fmt: skip
         self.is_scored = True
 

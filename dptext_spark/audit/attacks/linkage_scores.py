@@ -121,7 +121,7 @@ class WordsFit(NamedTuple):
 @compiled
 def _score(
     source: RowWords, s: Int, output: RowWords, t: Int, keys: Any, law: Any, table: Any, slots: Any,
-    mode: Int, back: bool, room: I64,
+    mode: Int, back: bool, room: I64, uniform: F64,
 ) -> float:  # fmt: skip
     """Return log P(row t of the release | row s of the source); `back`: minus the logarithm of the release's own probability.
 
@@ -137,6 +137,7 @@ def _score(
         mode: 0 short, 1 long.
         back: see above.
         room: int64[>= words of row s], scratch.
+        uniform: float64[V], the score of each output of an unknown word that is drawn.
     """
     total: float = 0.0
     base = source.starts[source.pieces[s]]
@@ -187,13 +188,15 @@ def _score(
                     total += FAKE
             elif output.ids[u] < 0:  # an unknown word becomes any word of the lexicon
                 return NEVER
+            else:
+                total += uniform[output.ids[u]]
     return total
 
 
 @compiled
 def rank(
     queries: RowWords, chosen: I64, others: RowWords, order: I64, low: I64, high: I64, own: Any, rows: Any,
-    keys: Any, law: Any, table: Any, slots: Any, mode: Int, back: bool, true: F64, fit: Fit, room: I64,
+    keys: Any, law: Any, table: Any, slots: Any, mode: Int, back: bool, true: F64, fit: Fit, room: I64, uniform: F64,
 ) -> None:  # fmt: skip
     """Add up how `chosen` queries stand among the rows order[low[i]:high[i]] that are not their own."""
     for i in range(chosen.shape[0]):
@@ -205,9 +208,9 @@ def rank(
             if rows[row] == own[q]:
                 continue
             if back:
-                score = _score(queries, q, others, row, keys, law, table, slots, mode, back, room)
+                score = _score(queries, q, others, row, keys, law, table, slots, mode, back, room, uniform)
             else:
-                score = _score(others, row, queries, q, keys, law, table, slots, mode, back, room)
+                score = _score(others, row, queries, q, keys, law, table, slots, mode, back, room, uniform)
             if score == NEVER:
                 continue
             fit.possible[q] += 1
@@ -220,13 +223,13 @@ def rank(
 @compiled
 def own_scores(
     source: RowWords, output: RowWords, chosen: I64, keys: Any, law: Any, table: Any, slots: Any, mode: Int,
-    back: bool, true: F64, room: I64,
+    back: bool, true: F64, room: I64, uniform: F64,
 ) -> None:  # fmt: skip
     """Fill the score of each chosen query's own pair."""
     for i in range(chosen.shape[0]):
         q = chosen[i]
         if source.shape[q] == output.shape[q]:
-            true[q] = _score(source, q, output, q, keys, law, table, slots, mode, back, room)
+            true[q] = _score(source, q, output, q, keys, law, table, slots, mode, back, room, uniform)
 
 
 class LongLaw:

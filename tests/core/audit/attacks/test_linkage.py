@@ -141,9 +141,21 @@ class Plain:
             elif x in self.stops or self.oov == "keep":
                 if x != y:
                     return -math.inf
+            elif self.oov == "draw":
+                if y not in self.place:
+                    return -math.inf
+                total += self.uniform(self.place[y], back)
             elif y != "[OOV]":
                 return -math.inf
         return total
+
+    def uniform(self, output: int, back: bool) -> float:
+        remap = self.sampler.remap
+        many = 1 if remap is None else sum(released == output for released in remap.tolist())
+        if not back:
+            return math.log(many / len(self.words)) if many else -math.inf
+        public = self.prior[output] if self.sampler.reads_context else self.marginal(output, -1)
+        return math.log(many / len(self.words)) - math.log(public) if many and public else 0.0
 
     def known(self, words: list[int], output: str) -> float:
         """The score of a release for who knows some words of its source."""
@@ -178,18 +190,20 @@ def counts(scores: list[float], own: int) -> tuple[int, int, int]:
 
 
 CASES = [
-    ("short", "token"),
-    ("short", "record"),
-    ("remapped", "record"),
-    ("long", "token"),
-    ("in_context", "token"),
+    ("short", "token", "mask"),
+    ("short", "record", "keep"),
+    ("remapped", "record", "keep"),
+    ("remapped", "token", "draw"),
+    ("long", "token", "mask"),
+    ("long", "record", "draw"),
+    ("in_context", "token", "draw"),
 ]
 
 
 @pytest.fixture(scope="module", params=CASES, ids=lambda case: "-".join(case))
 def world(request: pytest.FixtureRequest) -> World:
-    mechanism, level = request.param
-    return World(MECHANISMS[mechanism], level, "keep" if level == "record" else "mask")
+    mechanism, level, oov = request.param
+    return World(MECHANISMS[mechanism], level, oov)
 
 
 @pytest.mark.parametrize("back", [False, True])
