@@ -11,7 +11,7 @@ import typer
 from dptext_spark.audit.options import ComparisonOptions, takes
 from dptext_spark.cli import Config, Json, Override
 from dptext_spark.errors import DataError
-from dptext_spark.report.terminal.console import Screen, progress, show
+from dptext_spark.report.terminal.console import Screen, progress, show, write
 
 
 def mechanisms(
@@ -92,15 +92,25 @@ def calibrate(
             metavar="REQUIREMENT",
             help="What must hold over the words of the lexicon, such as 'N_w max <= 0.5', 'S_w min >= 10', 'S_w[1000] p5 >= 20' "
             "or 'bayes token <= 0.3' (the share of replaced words that the best guess finds; 'bayes names': of the names that "
-            "public lists hold, 'bayes words': of those of --words); may be repeated.",
+            "public lists hold, 'bayes words': of those of --words), with --public also 'linkage_top1(10000) <= 0.1'; "
+            "may be repeated.",
         ),
     ],
     config: Config = None,
     overrides: Override = None,
+    public: Annotated[
+        Path | None,
+        typer.Option(
+            help="A public text, a text a line, as many as linkage_top1(N) has candidates: search K, mapping and remap, too."
+        ),
+    ] = None,
     low: Annotated[float, typer.Option(help="The smallest ε to look at.")] = 0.01,
     high: Annotated[float, typer.Option(help="The largest ε to look at.")] = 100.0,
     steps: Annotated[
-        int | None, typer.Option(help="How many ε to look at. Default: 24, or 12 where compiling takes long.")
+        int | None,
+        typer.Option(
+            help="How many ε to look at. Default: 24, or 12 where compiling takes long; 8 of each setting with --public."
+        ),
     ] = None,
     sample: Annotated[
         int, typer.Option(help="How many words to draw from, where the mechanism has no law.")
@@ -114,13 +124,32 @@ def calibrate(
     as_json: Json = False,
 ) -> None:
     """Find the largest ε whose figures meet what is required, for the worst word of the lexicon, and show the curve."""
+    from dptext_spark.audit.comparison.corpus import read_records
     from dptext_spark.audit.deniability.find_epsilon import calibrate as search
+    from dptext_spark.audit.deniability.find_setting import STEPS, find_setting
     from dptext_spark.config.load import load_model_config
     from dptext_spark.config.values import read_lines
-    from dptext_spark.report.terminal.calibration import calibration
+    from dptext_spark.report.terminal.calibration import calibration, settings_found
 
     settings = load_model_config(config, overrides or ())
     given = None if words is None else read_lines("--words", str(words))
+    if public is not None:
+        texts = read_records(public, "public")
+        with progress() as say:
+            best = find_setting(
+                settings,
+                require,
+                texts,
+                low=low,
+                high=high,
+                steps=STEPS if steps is None else steps,
+                words=given,
+                progress=say,
+            )
+        show(settings_found(best), best.as_dict() if as_json else None)
+        if not as_json:
+            write(f"\n{best.settings}")
+        return
     with progress() as say:
         found = search(
             settings, require, low=low, high=high, steps=steps, sample=sample, words=given, progress=say

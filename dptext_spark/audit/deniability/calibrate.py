@@ -41,7 +41,8 @@ MOST_DRAWS = 1_000_000
 VALID = (
     "a figure (N_w, S_w, S_w(η) with η between 0 and 1, S_w[n] with n draws, bayes), a statistic over the words (max, min, mean, "
     f"or a percentile such as p99; of bayes also token, worst, names and words), {FORM}, as in 'N_w max <= 0.5', "
-    "'S_w[1000] p5 >= 20' or 'bayes token <= 0.3'"
+    "'S_w[1000] p5 >= 20' or 'bayes token <= 0.3'; with a public text (--public FILE) also figures of linkage, as in "
+    "'linkage_top1(10000) <= 0.1'"
 )
 _FORM = re.compile(r"(\S+)\s+(\S+)")
 _PERCENTILE = re.compile(r"p(\d{1,3}(?:\.\d+)?)")
@@ -216,7 +217,7 @@ class Search:
                 f"the mechanism refuses every ε from {low:g} to {high:g}: {self.seen[grid[-1]].refused}"
             )
         if stretch and stretch[-1] != grid[-1] and all(_monotone(self)):
-            _bisect(self, stretch[-1], steps - len(grid))
+            bisect(self, stretch[-1], steps - len(grid))
             stretch = _stretch(self.seen)
         guesses = self.guesses
         return Calibration(
@@ -252,6 +253,12 @@ class Search:
             sampler = self.compile_at(epsilon)
         except SettingsError as error:
             return Point(epsilon, refused=str(error))
+        return Point(
+            epsilon, self.judged(sampler, step), names=None if self.guesses is None else self.guesses.of_names
+        )
+
+    def judged(self, sampler: Sampler, step: str) -> tuple[RequirementResult, ...]:
+        """Compare a compiled mechanism with each requirement; `step` is what progress is told."""
         figures = figures_of(self.requirements)
         by_figure: dict[WordFigure | BayesVulnerability, Measured | Guesses] = {}
         if figures:
@@ -270,17 +277,25 @@ class Search:
             self.guesses = by_figure[BayesVulnerability()] = bayes_vulnerability(
                 sampler, prior, self.confidence, groups=self.groups
             )
-        findings = tuple(judge(one, by_figure[one.subject.figure]) for one in self.requirements)
-        return Point(epsilon, findings, names=None if self.guesses is None else self.guesses.of_names)
+        return tuple(judge(one, by_figure[one.subject.figure]) for one in self.requirements)
 
 
 def _check(requirements: Sequence[WordRequirement], low: float, high: float, steps: int) -> None:
     if not requirements:
         raise SettingsError("require: none given; valid: one requirement or more.")
-    if not (math.isfinite(high) and 0 < low < high):
-        raise SettingsError(f"low, high: {low:g} and {high:g} given; valid: finite numbers, 0 < low < high.")
+    check_range(low, high)
     if steps < LEAST_STEPS:
         raise SettingsError(f"steps: {steps} given; valid: {LEAST_STEPS} or more.")
+
+
+def check_range(low: float, high: float) -> None:
+    """Refuse what is no range of ε.
+
+    Raises:
+        SettingsError: so.
+    """
+    if not (math.isfinite(high) and 0 < low < high):
+        raise SettingsError(f"low, high: {low:g} and {high:g} given; valid: finite numbers, 0 < low < high.")
 
 
 def worst_and_typical(vectors: F32, count: int) -> Ids:
@@ -324,7 +339,7 @@ def _stretch(seen: dict[float, Point]) -> list[float]:
     return found
 
 
-def _bisect(search: Search, below: float, steps: int) -> None:
+def bisect(search: Search, below: float, steps: int) -> None:
     """Halve the interval above an ε that holds, in ln ε."""
     above = min(epsilon for epsilon in search.seen if epsilon > below)
     for _ in range(steps):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,10 +17,12 @@ from dptext_spark.audit.deniability.calibrate import (
     Calibration,
     Point,
     Search,
+    WordRequirement,
     word_requirement,
     worst_and_typical,
 )
 from dptext_spark.config.model import ModelConfig
+from dptext_spark.config.requirements import Requirement
 from dptext_spark.errors import SettingsError
 from dptext_spark.lexicon.characters import look_up_form
 from dptext_spark.lexicon.lexicon import Lexicon, with_shared_words
@@ -112,6 +115,36 @@ def calibrate(
     parsed = [word_requirement(text) for text in require]
     if sample < 2:
         raise SettingsError(f"sample: {sample} given; valid: 2 or more.")
+    check_search(config, parsed, words)
+    say = progress or by_default()
+    lexicons = with_shared_words(load_lexicons(config, say))
+    lexicons = for_policy(config.mechanism, lexicons, config.policy)
+    say(f"preparing {config.mechanism.name} for {len(lexicons[0]):,} words", None)
+    quick = config.mechanism.sampler.compiles_quickly
+    search = Search(
+        compile_at=config.mechanism.over_epsilons(*lexicons),
+        requirements=parsed,
+        total=len(lexicons[0]),
+        sample=lambda: worst_and_typical(lexicons[0].vectors, sample),
+        prior=prior_over(config, lexicons[0]),
+        prior_name=lexicons[0].prior.name,
+        groups=groups_of(lexicons[0], words),
+        say=say,
+    )
+    found = search.largest(low, high, steps if steps is not None else QUICK_STEPS if quick else SLOW_STEPS)
+    if found.epsilon is None:
+        raise SettingsError(_none(found, lexicons[0], low, high))
+    spec = config.spec()
+    settings = {"mechanism": spec["mechanism"] | {"epsilon": found.epsilon}, "lexicon": spec["lexicon"]}
+    return FoundEpsilon(found, lexicons[0], settings | {"lexicon_fingerprint": lexicons[0].fingerprint})
+
+
+def check_search(config: ModelConfig, parsed: Sequence[WordRequirement], words: Sequence[str] | None) -> None:
+    """Refuse settings by which no search can look at many ε, and `bayes words` without words.
+
+    Raises:
+        SettingsError: so.
+    """
     if words is None and any(str(one.subject) == "bayes words" for one in parsed):
         raise SettingsError(
             "require: 'bayes words' is about words that are not given; valid: with words (--words FILE)."
@@ -129,30 +162,9 @@ def calibrate(
             "budget: given, but a search looks for one ε, and a budget takes one for each number of words; valid: null (--set "
             "budget=null)."
         )
-    say = progress or by_default()
-    lexicons = with_shared_words(load_lexicons(config, say))
-    lexicons = for_policy(config.mechanism, lexicons, config.policy)
-    say(f"preparing {config.mechanism.name} for {len(lexicons[0]):,} words", None)
-    quick = config.mechanism.sampler.compiles_quickly
-    search = Search(
-        compile_at=config.mechanism.over_epsilons(*lexicons),
-        requirements=parsed,
-        total=len(lexicons[0]),
-        sample=lambda: worst_and_typical(lexicons[0].vectors, sample),
-        prior=_prior(config, lexicons[0]),
-        prior_name=lexicons[0].prior.name,
-        groups=_groups(lexicons[0], words),
-        say=say,
-    )
-    found = search.largest(low, high, steps if steps is not None else QUICK_STEPS if quick else SLOW_STEPS)
-    if found.epsilon is None:
-        raise SettingsError(_none(found, lexicons[0], low, high))
-    spec = config.spec()
-    settings = {"mechanism": spec["mechanism"] | {"epsilon": found.epsilon}, "lexicon": spec["lexicon"]}
-    return FoundEpsilon(found, lexicons[0], settings | {"lexicon_fingerprint": lexicons[0].fingerprint})
 
 
-def _groups(lexicon: Lexicon, words: Sequence[str] | None) -> dict[str, Bools]:
+def groups_of(lexicon: Lexicon, words: Sequence[str] | None) -> dict[str, Bools]:
     """Return which words of the lexicon are names by public lists, and which are those that were given."""
     groups = {NAMES: listed_names(lexicon.vocabulary)}
     if words is not None:
@@ -162,7 +174,7 @@ def _groups(lexicon: Lexicon, words: Sequence[str] | None) -> dict[str, Bools]:
     return groups
 
 
-def _prior(config: ModelConfig, lexicon: Lexicon) -> F64:
+def prior_over(config: ModelConfig, lexicon: Lexicon) -> F64:
     """Return how frequent the words are that the policy draws: float64[V]."""
     table = WordTable.build(lexicon.vocabulary, config.policy.stop_list())
     return of_drawn(lexicon.prior.words, drawn_words(Engine(table, config.policy)))
@@ -173,14 +185,14 @@ def _none(found: Calibration, lexicon: Lexicon, low: float, high: float) -> str:
     closest = found.closest()
     return (
         f"require: no ε of the {len(found.points)} looked at from {low:g} to {high:g} satisfies {wanted}; the closest is "
-        f"ε = {closest.epsilon:g}, where {_standing(found, closest, lexicon)}."
+        f"ε = {closest.epsilon:g}, where {standing(found.requirements, closest, lexicon)}."
     )
 
 
-def _standing(found: Calibration, point: Point, lexicon: Lexicon) -> str:
+def standing(requirements: Sequence[Requirement[Any]], point: Point, lexicon: Lexicon) -> str:
     """Return what was found at a point, and at which words."""
     parts = []
-    for requirement, finding in zip(found.requirements, point.findings, strict=True):
+    for requirement, finding in zip(requirements, point.findings, strict=True):
         about = "" if finding.exact else " by its bound"
         at = "" if finding.word is None else f", the word {lexicon.vocabulary.word(finding.word)!r}"
         parts.append(

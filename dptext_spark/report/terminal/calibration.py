@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from dptext_spark.audit.deniability.calibrate import Calibration, Guessing, Point
 from dptext_spark.audit.deniability.find_epsilon import FoundEpsilon
+from dptext_spark.audit.deniability.find_setting import Combination, FoundSetting
 from dptext_spark.report.terminal.console import Screen
 from dptext_spark.rounding import exact, percent_up, round_conservatively
 
@@ -39,6 +40,37 @@ def calibration(found: FoundEpsilon) -> Screen:
         table=[head, *(_row(result, point) for point in result.points)],
         warnings=[*_warnings(found)],
     )
+
+
+def settings_found(found: FoundSetting) -> Screen:
+    """Return the settings that leave most of the text, and the others that meet the requirements."""
+    best = found.met[0]
+    rows = [
+        ("texts", f"{found.rows:,} public ones, each a candidate; {found.queries:,} of them looked for"),
+        ("judged", "by the upper end of the interval"),
+        ("similarity", "mean cosine of a text and what comes out, by mean word vectors"),
+        ("ruled out", f"{len(found.broken)} settings, by their least ε" if found.broken else ""),
+    ]
+    head = ("ε", *map(str, best.limits), "similarity", "setting")
+    return Screen(
+        f"{len(found.met)} settings meet {' and '.join(map(str, best.limits))}; the first leaves most of the text.",
+        rows,
+        table=[head, *map(_setting, found.met)],
+        warnings=["Time ended the search: a larger ε, or another setting, may do as well."] * found.is_cut,
+        more=[("Ruled out at the least ε", [head, *map(_setting, found.broken)])] if found.broken else (),
+    )
+
+
+def _setting(one: Combination) -> tuple[str, ...]:
+    epsilon = min(one.seen) if one.epsilon is None else one.epsilon
+    point = one.seen[epsilon]
+    if point.refused is not None:
+        return (exact(epsilon), *("-" for _ in one.limits), "-", f"{one}: refused")
+    judged = [
+        str(round_conservatively(finding.judged, 4, up=limit.caps))
+        for limit, finding in zip(one.limits, point.findings, strict=True)
+    ]
+    return (exact(epsilon), *judged, f"{one.cosines[epsilon].value:.3f}", str(one))
 
 
 def _row(result: Calibration, point: Point) -> tuple[str, ...]:

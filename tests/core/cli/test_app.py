@@ -266,6 +266,41 @@ def test_calibrate_says_what_is_closest(words: str, capsys: pytest.CaptureFixtur
     assert re.search(r"N_w max <= 0\.1.* ε = 0\.01, where N_w max is 0\.20.* the word '[a-z]{2}'\.$", last)
 
 
+def test_calibrate_searches_settings_on_a_public_text(
+    words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text, names = tmp_path / "public.txt", [a + b for a in "bcdfghkl" for b in "aeiou"]
+    rng = random.Random(5)
+    text.write_text("".join(f"{' '.join(rng.choices(names, k=rng.randint(2, 6)))}\n" for _ in range(60)))
+    asked = [
+        "calibrate",
+        "--set",
+        words,
+        "--set",
+        "mechanism.name=tem",
+        "--public",
+        text,
+        "--low",
+        0.5,
+        "--steps",
+        3,
+    ]
+    capsys.readouterr()
+    assert dptext(*asked, "-r", "linkage_top1(50) <= 0.9", "--json") == 0
+    best = json.loads(capsys.readouterr().out)["met"][0]
+    at = next(point for point in best["curve"] if point["epsilon"] == best["epsilon"])
+    assert at["figures"][0]["judged"] <= 0.9
+    assert dptext(*asked, "-r", "linkage_top1(50) <= 0.9") == 0
+    out = capsys.readouterr().out
+    assert f"\nmechanism:\n  name: tem\n  epsilon: {best['epsilon']:g}\n" in out
+    assert dptext(*asked, "-r", "linkage_top1(50) <= 0.0001") == 2
+    assert "the nearest is tem, remap " in capsys.readouterr().err
+    assert dptext(*asked, "-r", "linkage_top1(70) <= 0.9") == 2
+    assert "not measured among 60 public texts" in capsys.readouterr().err
+    assert dptext("calibrate", "--set", words, "-r", "linkage_top1(50) <= 0.9") == 2
+    assert "with a public text (--public FILE)" in capsys.readouterr().err
+
+
 def test_mechanisms(capsys: pytest.CaptureFixture[str]) -> None:
     assert dptext("mechanisms") == 0
     out = capsys.readouterr().out
