@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.measure import Grid, Section
-from benchmarks.sentiment import Say, Task, shares
+from benchmarks.sentiment import Say, Task, policy, shares
 from benchmarks.sizes import Sizes
 from benchmarks.sources import lexicons
 from dptext_spark.audit.attacks.membership import membership_attack
@@ -32,8 +32,6 @@ from dptext_spark.mechanisms import (
     Vickrey,
 )
 from dptext_spark.model.privatizer import Privatizer
-from dptext_spark.text.identifiers.types import NO_IDENTIFIERS
-from dptext_spark.text.policy import Policy
 from dptext_spark.text.tokens import read
 
 MODEL = "DPTEXT_ENCODER"  # an environment variable: an encoder
@@ -71,6 +69,7 @@ USER = 5  # sentences that stand for a user's
 # Truncated Laplace (Huang et al. 2024): its range of ε, and the accuracies that are at hand.
 EPSILONS_TRL = (0.05, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0)
 TRL_ACCURACY, RANDOM_ACCURACY = 0.865, 0.5607
+PUBLISHED = "truncated Laplace, published"
 FEW = 600  # training sentences
 
 
@@ -117,12 +116,6 @@ def measure(sizes: Sizes, say: Say) -> Section:
     return section
 
 
-def _policy(stop_words: str) -> Policy:
-    return Policy(  # type: ignore[arg-type]
-        stop_words=stop_words, oov="keep", numbers="keep", tokenizer="whitespace", identifiers=NO_IDENTIFIERS
-    )
-
-
 def _similarity(
     section: Section, lexicon: Lexicon, task: Task, epsilons: tuple[float, ...], say: Say
 ) -> Iterator[tuple[Any, ...]]:
@@ -143,7 +136,7 @@ def _similarity(
             say(f"paper_tables: 1-Diffractor, Table 2, {name}, ε = {epsilon:g}")
             sampler = compiled(epsilon)
             for stop_words in ("keep", "draw"):
-                engine = Privatizer(lexicon, sampler, _policy(stop_words)).engine
+                engine = Privatizer(lexicon, sampler, policy(stop_words)).engine
                 out, _ = few.privatized((lexicon, sampler), stop_words)
                 found = vector_similarity(
                     lexicon.vectors, read(engine, sentences), read(engine, pa.array(out, pa.string()))
@@ -182,16 +175,15 @@ def _truncated(
     few = task.first(FEW)
     for epsilon in epsilons:
         say(f"paper_tables: truncated Laplace, ε = {epsilon:g}")
-        published = TruncatedLaplace(epsilon=epsilon, calibration="published")
-        made: dict[str, Mechanism] = {
+        noise = {
             "truncated Laplace, verified": TruncatedLaplace(epsilon=epsilon),
-            "truncated Laplace, published": published,
+            PUBLISHED: TruncatedLaplace(epsilon=epsilon, calibration="published"),
             "Laplace": Laplace(epsilon=epsilon),
             "Gaussian": Gaussian(epsilon=epsilon),
         }
-        for name, mechanism in made.items():
+        for name, mechanism in noise.items():
             found = few.accuracy(*few.privatized((lexicon, mechanism.compile(lexicon)), "draw"))
-            paper = TRL_ACCURACY if mechanism is published else None
+            paper = TRL_ACCURACY if name == PUBLISHED else None
             yield name, epsilon, paper, *shares(found)
     vectors = np.random.default_rng(1).normal(size=lexicon.vectors.shape).astype(np.float32)
     scattered = Lexicon(lexicon.vocabulary, vectors)

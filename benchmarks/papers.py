@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from benchmarks import paper_custext, paper_diffractor, paper_noise
+from benchmarks import paper_custext, paper_diffractor
 from benchmarks.measure import Section
 from benchmarks.sizes import Sizes
 from benchmarks.sources import lexicons
@@ -18,6 +18,6 @@ def measure(sizes: Sizes, say: Callable[[str], None]) -> Section:
     found, section.skipped = lexicons(sizes.lexicon_words, tokenizer="whitespace")
     name, lexicon = found[-1]
     section.facts = {"lexicon": name, "words": len(lexicon), "dimensions": lexicon.dimensions}
-    for paper in (paper_custext, paper_diffractor, paper_noise):
+    for paper in (paper_custext, paper_diffractor):
         paper.measure(section, name, lexicon, sizes, say)
     return section

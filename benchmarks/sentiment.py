@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -12,7 +12,7 @@ from benchmarks.sources import row_ids, shared_file, texts
 from dptext_spark.audit.estimates import Estimate
 from dptext_spark.audit.utility.learning import TextClassifier, accuracy
 from dptext_spark.lexicon.lexicon import Lexicon
-from dptext_spark.model.privatizer import Consistency, Privatizer
+from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness.draws import RunKey
 from dptext_spark.text.identifiers.types import NO_IDENTIFIERS
 from dptext_spark.text.policy import Policy
@@ -82,21 +82,9 @@ class Task:
             pa.array(made[:most]), labels[:most], pa.array(made[most:]), labels[most:], "made-up sentences"
         )
 
-    def privatized(
-        self, made: Made, stop_words: str, level: Consistency = "token", oov: str = "keep"
-    ) -> tuple[list[str], list[str]]:
-        """Return (training sentences, test sentences) with their words replaced; unknown words and numbers stay.
-
-        Args:
-            made: a lexicon and a sampler.
-            stop_words: `keep` or `draw`.
-            level: of consistency.
-            oov: what happens to unknown words.
-        """
-        policy = Policy(
-            stop_words=stop_words, oov=oov, numbers="keep", tokenizer="whitespace", identifiers=NO_IDENTIFIERS
-        )  # type: ignore[arg-type]
-        privatizer = Privatizer(*made, policy, consistency=level)
+    def privatized(self, made: Made, stop_words: str) -> tuple[list[str], list[str]]:
+        """Return (training sentences, test sentences) with their words replaced; `made` is a lexicon and a sampler."""
+        privatizer = Privatizer(*made, policy(stop_words))
         whole = pa.concat_arrays([self.train, self.test])
         out, _ = privatizer.privatize(whole, column="text", row_ids=row_ids(len(whole)), key=KEY)
         rows = out.to_pylist()
@@ -106,6 +94,12 @@ class Task:
         """Train and test a classifier; return its accuracy with an interval over the test sentences."""
         model = TextClassifier().fit(train, self.train_labels)
         return accuracy(model.predict(test) == model.places(self.test_labels))
+
+
+def policy(stop_words: str) -> Policy:
+    """Return a policy that keeps unknown words and numbers; stop words `keep` or `draw`."""
+    whitespace = Policy(tokenizer="whitespace", identifiers=NO_IDENTIFIERS)
+    return replace(whitespace, stop_words=stop_words, oov="keep", numbers="keep")  # type: ignore[arg-type]
 
 
 def shares(found: Estimate) -> tuple[float, str]:
