@@ -5,46 +5,25 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable
 from dataclasses import asdict, replace
 from datetime import datetime, timezone
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
-from benchmarks import (
-    engine,
-    labelled_names,
-    mechanisms,
-    memory,
-    names,
-    paper_tables,
-    papers,
-    scale,
-    spark,
-    start,
-    utility_gain,
-)  # fmt: skip
 from benchmarks.machine import commit, machine, versions
 from benchmarks.measure import Section
 from benchmarks.sizes import FULL, QUICK, Sizes
 from benchmarks.table import show
 
-SECTIONS: dict[str, Callable[[Sizes, Callable[[str], None]], Section]] = {
-    # Memory first: its workers are compared with each other, and the rest starts with warm files.
-    "memory": memory.measure,
-    "start": start.measure,
-    "engine": engine.measure,
-    "names": names.measure,
-    "labelled": labelled_names.measure,
-    "mechanisms": mechanisms.measure,
-    "papers": papers.measure,
-    "paper_tables": paper_tables.measure,
-    "utility_gain": utility_gain.measure,
-    "spark": spark.measure,
-    "scale": scale.measure,
-}
+# Memory first: its workers are compared with each other, and the rest starts with warm files.
+SECTIONS = (
+    "memory", "start", "engine", "names", "labelled", "mechanisms", "papers", "paper_tables", "utility_gain", "spark",
+    "scale",
+)  # fmt: skip
+MODULES = {"labelled": "labelled_names"}  # of sections whose module has another name
 RECORDS = Path(__file__).resolve().parent / "records"
 
 
@@ -95,7 +74,8 @@ def measured(names: list[str], sizes: Sizes, repeat: str, file: Path, console: C
     file.parent.mkdir(parents=True, exist_ok=True)
     for name in names:
         with console.status(name) as status:
-            section = SECTIONS[name](sizes, status.update)
+            module = import_module(f"benchmarks.{MODULES.get(name, name)}")
+            section: Section = module.measure(sizes, status.update)
         show(section, console)
         record["sections"][name] = section.as_dict()
         file.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -25,20 +25,19 @@ COLUMNS = ("body",)
 UNITS = 25  # the made-up counter of a row runs from 0 to this, so that percentiles have something to do
 
 
-def identity_job(spark: SparkSession, source: Path, target: Path, form: str = "delta") -> tuple[float, float]:
+def identity_job(spark: SparkSession, source: Path, target: Path) -> tuple[float, float]:
     """Read, pass every text through, observe as many aggregates, write as Delta, wait for the counts.
 
     Args:
         spark: the session.
         source: a table with the columns `id` and `body`, and any others.
         target: a folder that does not exist.
-        form: of the source.
 
     Returns:
         (seconds of the write alone, in which Spark does all of it; seconds with the planning before it).
     """
     started = time.perf_counter()
-    source_frame = spark.read.format(form).load(str(source))
+    source_frame = spark.read.format("delta").load(str(source))
     observation = Observation("identity")
     frame = source_frame.withColumn(RESULT, identity_function()(F.col("body"), F.col("id")))
     frame = frame.observe(observation, *observed(paths_of(source_frame.schema, COLUMNS)))

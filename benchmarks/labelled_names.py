@@ -42,6 +42,13 @@ class Labelled(NamedTuple):
     others: list[int]
 
 
+def tweets() -> tuple[list[str] | None, str]:
+    """Return the tweets of WNUT 2017's training part, or None and the reason."""
+    file, reason = shared_file(TWEETS)
+    every = None if file is None else labelled(file.read_text(encoding="utf-8-sig"))
+    return every and [" ".join(text.tokens) for text in every], reason
+
+
 def labelled(text: str) -> Iterator[Labelled]:
     """Read texts in CoNLL's form; a token without a letter is no word of a name."""
     for block in re.split(r"\n\s*\n", text.strip()):

@@ -29,12 +29,7 @@ class Spread:
     def as_dict(self) -> dict[str, Any]:
         """Return median, extremes and every run, JSON-able."""
         digits = [float(f"{value:.6g}") for value in self.runs]
-        return {
-            "median": float(f"{self.median:.6g}"),
-            "min": min(digits),
-            "max": max(digits),
-            "runs": digits,
-        }
+        return {"median": float(f"{self.median:.6g}"), "min": min(digits), "max": max(digits), "runs": digits}
 
 
 @dataclass(frozen=True)

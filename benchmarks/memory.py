@@ -52,12 +52,8 @@ def measure(sizes: Sizes, say: Callable[[str], None]) -> Section:
             peer, quotient(value, peer), "x its memory", GOALS,
         )  # fmt: skip
         section.figures.append(figure)
-        section.facts[name] = {
-            "artifact_bytes": size,
-            "workers": sizes.workers,
-            "mapped": mapped,
-            "copied": copied,
-        }
+        workers = {"workers": sizes.workers, "mapped": mapped, "copied": copied}
+        section.facts[name] = {"artifact_bytes": size, **workers}
     return section
 
 

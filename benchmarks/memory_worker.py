@@ -37,10 +37,7 @@ def private_bytes() -> dict[str, int]:
     for line in ROLLUP.read_text().splitlines()[1:]:
         name, amount, *_ = line.split()
         sizes[name.rstrip(":")] = int(amount) * 1024
-    return {
-        "private": sizes["Private_Clean"] + sizes["Private_Dirty"],
-        "proportional": sizes["Pss"],
-    }
+    return {"private": sizes["Private_Clean"] + sizes["Private_Dirty"], "proportional": sizes["Pss"]}
 
 
 def opened(how: str, folder: Path, name: str) -> Privatizer:

@@ -84,33 +84,24 @@ def measure(sizes: Sizes, say: Callable[[str], None]) -> Section:
         section.facts["core"] = core
         peer = runner(model, batch)
         words = peer()[1].totals()["words"]
-        for shown, names in (
-            (f"a list of {len(entries):,} names", NameMatcher(table)),
-            ("a name of each row's own", NameMatcher(NameTable.of([]), own)),
+        searching = replace(model, policy=Policy(names=NameSearch(lists=True)), fingerprint="")
+        listing = model.with_names(NameMatcher(table))
+        each = model.with_names(NameMatcher(NameTable.of([]), own))
+        for shown, variant, without, goals in (
+            (f"a list of {len(entries):,} names", listing, "no list", GOALS),
+            ("a name of each row's own", each, "no list", GOALS),
+            ("the search by public lists", searching, "no search", SEARCH_GOALS),
         ):
             say(f"names: {shown}")
-            run = runner(model.with_names(names), batch)
-            found = run()[1].totals()["names_masked"]
+            run = runner(variant, batch)
+            counts = run()[1].totals()
             ours, theirs = in_turn(sizes.rounds, run, peer)
             value, plain_run = scaled(ours, 1e9 / words), scaled(theirs, 1e9 / words)
             section.figures.append(
                 Figure(
-                    f"{name}, {shown}", "ns/word", value, "no list", plain_run, quotient(value, plain_run), "x its time",
-                    GOALS, f"{found:,} masked; words as they are without a list: {words:,}",
+                    f"{name}, {shown}", "ns/word", value, without, plain_run, quotient(value, plain_run), "x its time", goals,
+                    f"{counts['names_masked']:,} masked, {counts['persons_found']:,} persons and {counts['locations_found']:,} "
+                    f"places found; words as they are without: {words:,}",
                 )
             )  # fmt: skip
-        say("names: the search by public lists")
-        searching = replace(model, policy=Policy(names=NameSearch(lists=True)), fingerprint="")
-        run = runner(searching, batch)
-        counts = run()[1].totals()
-        ours, theirs = in_turn(sizes.rounds, run, peer)
-        value, plain_run = scaled(ours, 1e9 / words), scaled(theirs, 1e9 / words)
-        section.figures.append(
-            Figure(
-                f"{name}, the search by public lists", "ns/word", value, "no search", plain_run, quotient(value, plain_run),
-                "x its time", SEARCH_GOALS,
-                f"{counts['persons_found']:,} persons and {counts['locations_found']:,} places found; words as they are without: "
-                f"{words:,}",
-            )
-        )  # fmt: skip
     return section

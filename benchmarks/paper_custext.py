@@ -44,25 +44,13 @@ def measure(section: Section, name: str, lexicon: Lexicon, sizes: Sizes, say: Ca
     walked = by_frequency(lexicon, corpus)
     say("papers: CusText, Table 4")
     facts = section.facts["type_shares"] = []
+    every = [(name, lexicon, metric, mapping, None) for metric in METRICS for mapping in MAPPINGS]
+    first = (f"{name}, SST-2's words first", _first(lexicon, walked), METRICS[0], "balanced", len(walked))
     rows = [
-        (name, metric, mapping, k, TABLE_4[mapping].get(k), _alone(name, lexicon, metric, mapping, k, facts))
-        for metric in METRICS
-        for mapping in MAPPINGS
+        (shown, metric, mapping, k, TABLE_4[mapping].get(k), _alone(shown, of, (metric, mapping, k), facts, words))
+        for shown, of, metric, mapping, words in [*every, first]
         for k in sizes.set_sizes
-    ]
-    first, metric, mapping = f"{name}, SST-2's words first", METRICS[0], "balanced"
-    reordered = _first(lexicon, walked)
-    rows += [
-        (
-            first,
-            metric,
-            mapping,
-            k,
-            TABLE_4[mapping].get(k),
-            _alone(first, reordered, metric, mapping, k, facts, len(walked)),
-        )
-        for k in sizes.set_sizes
-    ]
+    ]  # fmt: skip
     headings = ("words", "metric", "mapping", "K", "paper, %", "here, %")
     section.grids.append(Grid("CusText, Table 4: words alone on their set", headings, tuple(rows)))
     section.notes.append(
@@ -71,13 +59,8 @@ def measure(section: Section, name: str, lexicon: Lexicon, sizes: Sizes, say: Ca
     )
     say("papers: CusText, Table 6")
     headings = ("level", "stop words", "ε", "paper, %", "of words in the lexicon, %", "of all tokens, %")
-    section.grids.append(
-        Grid(
-            f"CusText, Table 6: tokens that stay, K = {TABLE_6_K}, balanced",
-            headings,
-            tuple(_stays(walked, corpus)),
-        )
-    )
+    title = f"CusText, Table 6: tokens that stay, K = {TABLE_6_K}, balanced"
+    section.grids.append(Grid(title, headings, tuple(_stays(walked, corpus))))
     section.notes.append(
         "Table 6: cosine, sets walked by frequency as in the paper's code, vectors as above, which decide the gaps of "
         "the scores "
@@ -96,15 +79,10 @@ def _first(lexicon: Lexicon, words: Lexicon) -> Lexicon:
 
 
 def _alone(
-    name: str,
-    lexicon: Lexicon,
-    metric: Any,
-    mapping: str,
-    k: int,
-    facts: list[dict[str, Any]],
-    words: int | None = None,
+    name: str, lexicon: Lexicon, law: tuple[Any, str, int], facts: list[dict[str, Any]], words: int | None
 ) -> float:
     """Return the share of the first words that are alone on their set, in %; all types go to `facts`."""
+    metric, mapping, k = law
     sets, of_word = output_sets(lexicon.vectors, k, mapping, metric)
     summary = mapping_summary(sets, of_word)
     asked = {"lexicon": name, "metric": metric, "mapping": mapping, "k": k}

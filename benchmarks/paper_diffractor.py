@@ -10,22 +10,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from benchmarks.engine import runner
 from benchmarks.measure import Figure, Grid, Section, in_turn, quotient, scaled
 from benchmarks.sizes import Sizes
-from benchmarks.sources import composition, row_ids, sst2, texts
+from benchmarks.sources import composition, sst2, texts
 from dptext_spark.lexicon.lexicon import Lexicon
-from dptext_spark.mechanisms import (
-    MVC,
-    TEM,
-    Diffractor,
-    Mahalanobis,
-    Mechanism,
-    TruncatedGumbel,
-    Vickrey,
-)
+from dptext_spark.mechanisms import MVC, TEM, Diffractor, Mahalanobis, Mechanism, TruncatedGumbel, Vickrey
 from dptext_spark.mechanisms.samplers.ordering import Window
 from dptext_spark.model.privatizer import Privatizer
-from dptext_spark.randomness.draws import RunKey
 from dptext_spark.text.identifiers.types import NO_IDENTIFIERS
 from dptext_spark.text.policy import Policy
 
@@ -52,21 +44,17 @@ MIB = 1 << 20
 def measure(section: Section, _: str, lexicon: Lexicon, sizes: Sizes, say: Callable[[str], None]) -> None:
     """Add what stays, speed and memory to a section."""
     say("papers: 1-Diffractor, what stays")
-    section.grids.append(
-        Grid(
-            f"1-Diffractor: the middle of a list of {len(lexicon):,} words",
-            (
-                "form",
-                "ε",
-                "stays itself",
-                "closed form",
-                "changed, %",
-                "paper, %",
-                f"outputs in {DRAWS:,} draws",
-            ),
-            tuple(_stays(len(lexicon))),
-        )
+    headings = (
+        "form",
+        "ε",
+        "stays itself",
+        "closed form",
+        "changed, %",
+        "paper, %",
+        f"outputs in {DRAWS:,} draws",
     )
+    title = f"1-Diffractor: the middle of a list of {len(lexicon):,} words"
+    section.grids.append(Grid(title, headings, tuple(_stays(len(lexicon)))))
     section.notes.append(
         'Changed: the paper says "around 60 %" at ε = 1; the laws say 53.8 % (geometric) and 75.5 % (tem), whatever the words. '
         "Closed forms: tanh(ε/2) and, up to β, tanh(ε/4): tem at ε is geometric at ε/2."
@@ -87,20 +75,11 @@ def measure(section: Section, _: str, lexicon: Lexicon, sizes: Sizes, say: Calla
         ("SST-2", corpus[: sizes.texts], ("draw", "keep"), max(1, sizes.long_rounds // 2)),
     ):
         for stop_words in policies:
-            models = [
-                (
-                    mechanism,
-                    Privatizer(
-                        lexicon,
-                        sampler,
-                        Policy(stop_words=stop_words, tokenizer="whitespace", identifiers=NO_IDENTIFIERS),
-                    ),
-                )
-                for mechanism, sampler, _ in compiled
-            ]
+            policy = Policy(stop_words=stop_words, tokenizer="whitespace", identifiers=NO_IDENTIFIERS)
+            models = [(mechanism, Privatizer(lexicon, sampler, policy)) for mechanism, sampler, _ in compiled]
             shown = text if text != "SST-2" else f"SST-2, {STOP_WORDS[stop_words]}"
             say(f"papers: 1-Diffractor, speed, {shown}")
-            totals = _runner(models[0][1], batch)()[1].totals()
+            totals = runner(models[0][1], batch)()[1].totals()
             section.facts["texts"][shown] = composition(totals) | {"words": totals["words"]}
             section.figures += _speeds(shown, models, batch, totals["words"], rounds)
             if text != "SST-2":
@@ -108,13 +87,9 @@ def measure(section: Section, _: str, lexicon: Lexicon, sizes: Sizes, say: Calla
                     (mechanism, _arrays(sampler), _peak(model, batch), paper)
                     for (mechanism, sampler, paper), (_, model) in zip(compiled, models, strict=True)
                 ]
-    section.grids.append(
-        Grid(
-            f"1-Diffractor, Table 5: memory for {WORDS:,} words, in MiB",
-            ("mechanism", "arrays of the sampler", "more at most while drawing", "paper"),
-            tuple(grid),
-        )
-    )
+    headings = ("mechanism", "arrays of the sampler", "more at most while drawing", "paper")
+    title = f"1-Diffractor, Table 5: memory for {WORDS:,} words, in MiB"
+    section.grids.append(Grid(title, headings, tuple(grid)))
     section.notes += [
         "Speed and memory: ε = 10 and one text engine for all, so that the differences are those of the mechanisms; truncated "
         "Gumbel runs below its floor, without a guarantee, as the paper ran it. The paper: 1-Diffractor more than 15 times "
@@ -151,16 +126,11 @@ def _distinct(window: Window) -> float:
     return float(-np.expm1(DRAWS * np.log1p(-law)).sum())
 
 
-def _runner(privatizer: Privatizer, batch: pa.Array) -> Callable[[], Any]:
-    rows = row_ids(len(batch))
-    return lambda: privatizer.privatize(batch, column="text", row_ids=rows, key=RunKey.insecure(0))
-
-
 def _speeds(
     shown: str, models: list[tuple[str, Privatizer]], batch: pa.Array, words: int, rounds: int
 ) -> list[Figure]:
     """Return microseconds a word of each mechanism, beside those of the geometric form, in turn."""
-    runs = [_runner(model, batch) for _, model in models]
+    runs = [runner(model, batch) for _, model in models]
     runs[0]()
     spreads = [scaled(times, 1e6 / words) for times in in_turn(rounds, *runs)]
     return [
@@ -177,7 +147,7 @@ def _arrays(sampler: Any) -> float:
 
 def _peak(model: Privatizer, batch: pa.Array) -> float:
     """Return the most memory that NumPy holds at once while a batch is drawn, beyond what it held before, in MiB."""
-    run = _runner(model, batch)
+    run = runner(model, batch)
     run()
     tracemalloc.start()
     try:

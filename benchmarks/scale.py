@@ -69,9 +69,7 @@ def measure(sizes: Sizes, say: Callable[[str], None]) -> Section:
     return section
 
 
-def masters(
-    folder: Path,
-) -> list[tuple[str, int, Callable[[], AbstractContextManager[SparkSession]]]]:
+def masters(folder: Path) -> list[tuple[str, int, Callable[[], AbstractContextManager[SparkSession]]]]:
     """Return what is measured on: a name, its cores, and how to start a session."""
     return [
         ("local[1]", 1, lambda: local(1, folder)),
@@ -101,20 +99,12 @@ def _measured(
 def _compare(section: Section, name: str, cores: int, tokens: int, found: dict[int, Done]) -> None:
     """Add the growth of a token's cost and of a worker's memory from the smallest table to the largest."""
     least, most = min(found), max(found)
-
-    def cost(times: int) -> Spread:
-        return Spread((1e9 * found[times].seconds * cores / (tokens * times),))
-
-    def memory(times: int) -> Spread:
-        return Spread((found[times].worker_bytes / MEGABYTE,))
-
-    for said, unit, figure, goals in (
-        ("cost of a word", "core-ns", cost, GROWTH),
+    costs = {times: 1e9 * done.seconds * cores / (tokens * times) for times, done in found.items()}
+    memory = {times: done.worker_bytes / MEGABYTE for times, done in found.items()}
+    for what, unit, figure, goals in (
+        ("cost of a word", "core-ns", costs, GROWTH),
         ("memory of a worker", "MB", memory, MEMORY),
     ):
-        ratio = quotient(figure(most), figure(least))
-        section.figures.append(
-            Figure(
-                f"{name}: {said} at {most} x", unit, figure(most), f"at {least} x", figure(least), ratio, "x", goals
-            )
-        )  # fmt: skip
+        value, peer = Spread((figure[most],)), Spread((figure[least],))
+        title, ratio = f"{name}: {what} at {most} x", quotient(value, peer)
+        section.figures.append(Figure(title, unit, value, f"at {least} x", peer, ratio, "x", goals))

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from benchmarks.measure import Figure, Goal, Section, Spread, quotient
 from benchmarks.sizes import Sizes
 from benchmarks.sources import packaged, texts
+from benchmarks.tables import local
 from dptext_spark.errors import SettingsError
 from dptext_spark.randomness.draws import RunKey
 
@@ -38,24 +39,14 @@ def measure(sizes: Sizes, say: Callable[[str], None]) -> Section:
     with tempfile.TemporaryDirectory(prefix="dptext-bench-") as work:
         folder = Path(work)
         say("spark: starting a session")
+        settings = {"spark.sql.execution.arrow.maxRecordsPerBatch": BATCH_ROWS}
         try:
-            from dptext_spark.spark.session.session import spark_session
-
-            session = spark_session(
-                "dptext-bench",
-                master=f"local[{CORES}]",
-                settings={"spark.sql.execution.arrow.maxRecordsPerBatch": BATCH_ROWS},
-                warehouse=folder / "warehouse",
-            )
+            with local(CORES, folder, settings) as session:
+                say("spark: writing the input")
+                write_input(session, folder, sizes)
+                _measure_jobs(section, session, folder, sizes, say)
         except SettingsError as error:
             section.skipped = [f"spark: {error}"]
-            return section
-        try:
-            say("spark: writing the input")
-            write_input(session, folder, sizes)
-            _measure_jobs(section, session, folder, sizes, say)
-        finally:
-            session.stop()
     return section
 
 
@@ -98,25 +89,19 @@ def _measure_jobs(
             fluent.append(in_context)
             for step, took in parts.items():
                 steps.setdefault(step, []).append(took)
-    write, bare = (Spread(times) for times in zip(*writes, strict=True))
-    section.figures.append(
-        Figure(
-            "read, privatize, observe, write", "s", write, "identity job", bare, quotient(write, bare), "x its time", GOALS
+    (write, bare), (whole, bare_whole) = (map(Spread, zip(*both, strict=True)) for both in (writes, wholes))
+    drawn, note = (
+        Spread(tuple(fluent)),
+        "with checks of input and key, audit and account, which an identity job has none of",
+    )
+    for name, value, beside, peer, goals, more in (
+        ("read, privatize, observe, write", write, "identity job", bare, GOALS, ""),
+        ("the whole run", whole, "identity job", bare_whole, (), f"the whole run: {note}"),
+        ("the whole run, fluent draws", drawn, "plain draws", whole, OF_FLUENT, ""),
+    ):
+        section.figures.append(
+            Figure(name, "s", value, beside, peer, quotient(value, peer), "x its time", goals, more)
         )
-    )  # fmt: skip
-    whole, bare = (Spread(times) for times in zip(*wholes, strict=True))
-    section.figures.append(
-        Figure(
-            "the whole run", "s", whole, "identity job", bare, quotient(whole, bare), "x its time",
-            note="the whole run: with checks of input and key, audit and account, which an identity job has none of",
-        )
-    )  # fmt: skip
-    drawn = Spread(tuple(fluent))
-    section.figures.append(
-        Figure(
-            "the whole run, fluent draws", "s", drawn, "plain draws", whole, quotient(drawn, whole), "x its time", OF_FLUENT
-        )
-    )  # fmt: skip
     section.facts = {
         "rows": facts["rows"],
         "words_a_row": sizes.words_a_row,
@@ -139,16 +124,12 @@ def run_job(
     from dptext_spark.spark.runner import run
 
     output = folder / "sanitized"
-    config = parse_config(
-        {
-            "input": {"path": str(folder / "input")},
-            "columns": ["body"],
-            "row_key": "id",
-            "output": {"path": str(output), "other_columns": "keep"},
-            "run": {"batch_rows": BATCH_ROWS},
-            **settings,
-        }
-    )
+    settings |= {"columns": ["body"], "row_key": "id", "run": {"batch_rows": BATCH_ROWS}}
+    settings |= {
+        "input": {"path": str(folder / "input")},
+        "output": {"path": str(output), "other_columns": "keep"},
+    }
+    config = parse_config(settings)
     began: list[tuple[str, float]] = []
 
     def note(step: str) -> None:

@@ -11,17 +11,19 @@ the attack's success. Intervals are paired: each resample takes the same records
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 import pyarrow as pa
 
+from benchmarks.labelled_names import tweets
 from benchmarks.learned_attack import ReleasedNeighbours, learned_guesses
 from benchmarks.measure import Grid, Section
+from benchmarks.sentiment import Say, Task
 from benchmarks.sizes import FULL, Sizes
-from benchmarks.sources import lexicons, shared_file
+from benchmarks.sources import lexicons, packaged
 from dptext_spark.arrays import F64
 from dptext_spark.audit.attacks.bigrams import Bigrams
 from dptext_spark.audit.attacks.context import posterior_guesses
@@ -53,8 +55,6 @@ LEVELS = (0.3, 0.4, 0.5)  # of success
 TOGETHER = 10  # sentences of one label in a longer text
 MOST = 512  # words that the adversary weighs for an output
 KEPT, ACCURACY, ORDER, COSINE = "kept", "accuracy", "order", "cosine"
-TWEETS = "wnut17/train.conll"
-Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,46 +213,32 @@ def measure(sizes: Sizes, say: Say) -> Section:
         "utility_gain", "What Bayes remap and fluent draws gain where an attack succeeds equally"
     )
     found, section.skipped = lexicons(sizes.lexicon_words)
-    sentences, reason = _sst2("train", sizes)
-    others, _ = _sst2("test", sizes)
-    if sentences is None or others is None:
-        section.skipped.append(reason)
-        return section
-    tweets = _tweets(section)
+    most, grid = (None, EPSILONS) if sizes.name == FULL.name else (4 * sizes.rows, TOY_EPSILONS)
+    task, missing = Task.sst2(packaged(sizes.lexicon_words), most)
+    third, reason = tweets()
+    section.skipped += [*missing, *([] if third else [f"word order: {reason}"])]
+    sentences = (task.train.to_pylist(), task.train_labels)
     for name, lexicon in found:
         variants = [
             one for one, fields in VARIANTS.items() if lexicon.prior.pairs or not fields.get("fluent")
         ]
         if len(variants) < len(VARIANTS):
             section.skipped.append(f"fluent draws with {name}: its prior has no pairs of words")
-        for kind, records in (("sentences", sentences), ("longer texts", _longer(*sentences))):
-            corpus = _corpus(lexicon, records, others[0], tweets)
+        for kind, records in (("sentences", sentences), ("longer texts", longer(*sentences))):
+            corpus = _corpus(lexicon, records, task.test.to_pylist(), third and pa.array(third))
             points = {
-                variant: [*map(partial(_point, corpus, lexicon, variant, say), _grid(sizes))]
-                for variant in variants
+                variant: [*map(partial(_point, corpus, lexicon, variant, say), grid)] for variant in variants
             }
             size = len(corpus.labels)
             heads = [f"{variant}{what}" for variant in variants[1:] for what in ("", ", gain", ", ratio")]
-            section.grids.append(
-                Grid(
-                    f"{name}, {kind}: at equal success",
-                    ("utility", "attack", PLAIN, *heads),
-                    tuple(gains(points, size)),
-                )
-            )
+            title, headings = f"{name}, {kind}: at equal success", ("utility", "attack", PLAIN, *heads)
+            section.grids.append(Grid(title, headings, tuple(gains(points, size))))
             rows = tuple(_row(variant, one) for variant, each in points.items() for one in each)
-            section.grids.append(
-                Grid(
-                    f"{name}, {kind}: all points",
-                    heads_of(points),
-                    rows,
-                )
-            )
-    section.facts = {
-        "records": len(sentences[0]),
-        "longer": len(sentences[0]) // TOGETHER,
-        "resamples": RESAMPLES,
-    }
+            heads = [*points[PLAIN][0].utilities, "different words"]
+            headings = ("variant", "ε", "attack", "attack by learning", *heads)
+            section.grids.append(Grid(f"{name}, {kind}: all points", headings, rows))
+    count = len(sentences[0])
+    section.facts = {"records": count, "longer": count // TOGETHER, "resamples": RESAMPLES}
     section.notes.append(
         "Attack: the share of the replaced words that the better of two adversaries guesses: the contextual one, and one that "
         "learns from a release of its own. Stop words are kept, token level. "
@@ -261,20 +247,11 @@ def measure(sizes: Sizes, say: Say) -> Section:
     return section
 
 
-def heads_of(points: Mapping[str, Sequence[Point]]) -> tuple[str, ...]:
-    """Return the headings of the table of all points."""
-    return ("variant", "ε", "attack", "attack by learning", *points[PLAIN][0].utilities, "different words")
-
-
 def _row(variant: str, one: Point) -> tuple[str | float | None, ...]:
     every = np.ones((1, one.attack.shape[1]))
     use = [_number(float(_ratio(every, sums)[0])) for sums in one.utilities.values()]
     attack = _number(float(_ratio(every, one.attack)[0]))
     return (variant, one.epsilon, attack, _number(one.learned), *use, one.distinct)
-
-
-def _grid(sizes: Sizes) -> Sequence[float]:
-    return EPSILONS if sizes.name == FULL.name else TOY_EPSILONS
 
 
 def _point(corpus: Corpus, lexicon: Lexicon, variant: str, say: Say, epsilon: float) -> Point:
@@ -285,34 +262,7 @@ def _point(corpus: Corpus, lexicon: Lexicon, variant: str, say: Say, epsilon: fl
     return corpus.measured(mechanism.compile(known), epsilon)
 
 
-def _sst2(part: str, sizes: Sizes) -> tuple[tuple[list[str], list[str]] | None, str]:
-    """Return (sentences, their labels) of a part of SST-2, or the reason why not."""
-    file, reason = shared_file(f"sst2/{part}.tsv")
-    if file is None:
-        return None, reason
-    lines = file.read_text(encoding="utf-8").splitlines()
-    lines = lines if sizes.name == FULL.name else lines[: 4 * sizes.rows]
-    pairs = [line.rsplit("\t", 1) for line in lines]
-    return ([text for text, _ in pairs], [label for _, label in pairs]), ""
-
-
-def _tweets(section: Section) -> pa.Array | None:
-    """Return the tweets that judge the word order; None, with the reason, where they are not here."""
-    file, reason = shared_file(TWEETS)
-    if file is None:
-        section.skipped.append(f"word order: {reason}")
-        return None
-    records = file.read_text(encoding="utf-8").split("\n\n")
-    return pa.array(
-        [
-            " ".join(line.split("\t")[0] for line in record.splitlines())
-            for record in records
-            if record.strip()
-        ]
-    )
-
-
-def _longer(texts: list[str], labels: list[str]) -> tuple[list[str], list[str]]:
+def longer(texts: list[str], labels: list[str]) -> tuple[list[str], list[str]]:
     """Join sentences of one label to longer texts, in an order by chance: every fourth of them is tested."""
     made: list[tuple[str, str]] = []
     for label in sorted(set(labels)):
