@@ -20,10 +20,11 @@ Sections:
   were taken elsewhere; what a token costs with short laws and lists, in turn with CusText; the time to make a 1-D list. One
   lexicon: the GloVe excerpt if it is here. Matrix products have one thread, by the environment of a process of their own.
 - `papers`: figures of the papers beside ours, with the reason where they differ: CusText's Tables 4 and 6; 1-Diffractor's law,
-  speed and memory beside five other mechanisms, with stop words kept and drawn; how much stays under calibrated, Mahalanobis,
-  truncated Laplace, Laplace and Gaussian noise. Most are exact or drawn by fixed numbers.
+  speed and memory beside five other mechanisms, with stop words kept and drawn. Most are exact or drawn by fixed numbers.
 - `paper_tables`: SST-2 with replaced words beside 1-Diffractor's Table 2, MVC's Table 4 and truncated Laplace. Needs [audit].
 - `utility_gain`: what the Bayes remap and fluent draws gain where an attack succeeds equally. Needs the extra [audit].
+- `referee`: who finds a row of SST-2, and what is left of the text: masked names, shuffled words, keyed hashes, our styles.
+  Needs the extra [audit]; with the extra [presidio] and a model of spaCy, Presidio masks the names (docs/guide/referee.md).
 - `spark`: the job on local Spark with Delta Lake; beside it an identity job with the same read, kind of function,
   struct, observed aggregates and write.
 - `scale`: what a word costs as the table grows, on one and two cores and on a standalone cluster.

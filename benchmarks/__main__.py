@@ -20,7 +20,7 @@ from benchmarks.table import show
 
 # Memory first: its workers are compared with each other, and the rest starts with warm files.
 SECTIONS = (
-    "memory", "start", "engine", "names", "labelled", "mechanisms", "papers", "paper_tables", "utility_gain", "spark",
+    "memory", "start", "engine", "names", "labelled", "mechanisms", "papers", "paper_tables", "utility_gain", "referee", "spark",
     "scale",
 )  # fmt: skip
 MODULES = {"labelled": "labelled_names"}  # of sections whose module has another name

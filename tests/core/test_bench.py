@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import re
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from benchmarks import __main__ as command
-from benchmarks import labelled_names
-from benchmarks.measure import Figure, Goal, Spread, quotient, scaled
+from benchmarks import labelled_names, referee
+from benchmarks.measure import Figure, Goal, Section, Spread, quotient, scaled
 from benchmarks.plain_loop import kept_words, laws_of, plain_loop
 from benchmarks.sizes import TOY
 from benchmarks.sources import composition, packaged, row_ids, sst2, texts
@@ -156,3 +157,25 @@ def test_shares_are_those_counted_by_hand(tmp_path: Path, monkeypatch: pytest.Mo
         assert (
             shares == [0.0] * 4 if search == "on" else all(0 <= float(share or 0) < 0.5 for share in shares)
         )
+
+
+def test_the_referee_reads_a_release_as_an_adversary_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(referee, "MODEL", "no model")  # so public lists find the names
+    own = ["Ada likes the harbour in Oslo", "a slow film about rivers", "good food and a good walk"]
+    source = referee.Source(own, ["0", "1", "1"], own, None, [0, 1, 2], packaged())
+    section = Section("referee", "")
+    plain, names, shuffled, dealt, hashes = islice(referee.releases(source, section), 5)
+    assert names.texts == ["[NAME] likes the harbour in [NAME]", *own[1:]]
+    assert [sorted(text.split()) for text in shuffled.texts] == [sorted(text.split()) for text in own]
+    assert sorted(" ".join(dealt.texts).split()) == sorted(" ".join(own).split())
+    codes = hashes.texts[2].split()
+    assert codes[0] == codes[4]
+    assert len(set(codes)) == 5
+    assert not set(" ".join(own).split()) & {word for text in hashes.texts for word in text.split()}
+    for release in (plain, shuffled):
+        figures = referee.linked(source, release)
+        assert figures["linkage_top1"].value == figures["linkage_source_top1"].value == 1.0
+        assert "singled_out" not in figures  # there is no law
+        assert referee.guessed(source, release) == 1.0
+    assert section.facts["names"].startswith("public lists")
+    assert referee.guessed(source, names) == 9 / 11
