@@ -29,7 +29,7 @@ GENERATORS: dict[str, Callable[..., str]] = {
     "exit-codes": references.exit_codes,
     "api": references.api,
     "records": records.newest_sections,
-    "equal-success": records.grids_of,
+    "grids": records.grids_of,
     "output-sets": sets.output_sets,
     "floors": floors.picture,
     "rooms": floors.rooms,

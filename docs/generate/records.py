@@ -29,17 +29,18 @@ def newest_sections() -> str:
 
 
 def grids_of(section: str) -> str:
-    """Return the grids at equal success of the newest record of a section, and where it is from.
+    """Return the grids of the newest record of a section, those at equal success where it has some, and where it is from.
 
     Args:
         section: its name.
     """
     record, found = newest()[section]
     parts = [f"Record of {record['date'][:10]}, {record['machine']['cores']} cores; `{record['file']}`."]
-    for grid in found["grids"]:
-        if grid["title"].endswith("at equal success"):
-            reached = [row for row in grid["rows"] if row[2] is not None]
-            parts += [f"**{grid['title']}**", _table(grid["headings"], reached)]
+    equal = [grid for grid in found["grids"] if grid["title"].endswith("at equal success")]
+    for grid in equal or found["grids"]:
+        reached = [row for row in grid["rows"] if row[2] is not None]
+        parts += [f"**{grid['title']}**"] if grid["title"] else []
+        parts.append(_table(grid["headings"], reached))
     return "\n\n".join(parts)
 
 

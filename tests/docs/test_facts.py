@@ -192,6 +192,21 @@ def test_the_page_on_scale_is_worked_out_from_the_newest_record() -> None:
     assert f"58,600, of {seconds / 58_600:.0f} s each" in page
 
 
+def test_what_the_referee_concludes_is_in_the_newest_record() -> None:
+    section, page = newest("referee"), text("docs/guide/referee.md")
+    (grid,) = section["grids"]  # type: ignore[index]
+    sentences = {row[1].split(",")[0]: row[3:] for row in grid["rows"] if row[0].endswith("sentences")}
+    hashes, strict = sentences["keyed hashes of words"], sentences["style `strict`"]
+    for name, (source, *_, guessed, learnt, _, _, _) in list(sentences.items())[1:]:
+        assert (source > 0.6) == (name != "words dealt anew over all texts")  # that alone hides rows
+        assert guessed < 0.5 or not name.startswith("style")
+        assert learnt < 0.7 or not name.startswith("style")
+    assert (hashes[4] > strict[4], hashes[5] > 0.75, hashes[7] < 0.55, strict[2] < 0.1) == (True,) * 4
+    assert all(row[3] == 1.0 for row in grid["rows"] if row[0].endswith("of ten") and "strict" in row[1])
+    _, version, *_, model, of_model = section["facts"]["names"].split()  # type: ignore[index]
+    assert {f"Presidio {version}" in page, f"{model}`" in page, f"=={of_model}" in page} == {True}
+
+
 def test_a_cluster_gets_the_package_by_the_commands_that_are_tried() -> None:
     """tests/spark/test_install.py runs them."""
     page = text("docs/guide/cluster.md")
