@@ -160,7 +160,7 @@ def _audit(plan: AuditPlan, spark: SparkSession, say: Steps, at_the_end: ExitSta
     with step(spark, say, "checking and matching the keys of both tables", "a pass over them"):
         keys = counted_keys(plan, tables)
     require_matching(plan, keys)
-    links = linked(plan, keys.both)
+    require_rows(plan, keys.both)
     key = RunKey.generate()
     names = NO_LISTS
     columns = resolve_columns(tables.source, plan.model.lists)
@@ -191,6 +191,9 @@ def _audit(plan: AuditPlan, spark: SparkSession, say: Steps, at_the_end: ExitSta
     rows = counts[WHOLE]["rows"]
     require_matching(plan, keys._replace(both=rows))  # files may have changed since
     whole = {name: sum(counts[i][name] for i in range(len(plan.columns))) for name in COUNTS}
+    with_text = rows if whole["words"] + whole["words_not_aligned"] else 0
+    require_rows(plan, with_text, "rows with a word")
+    links = linked(plan, with_text)
     figures = [
         *row_figures(rows, keys.table, keys.source, counts[WHOLE]["unchanged"], counts[WHOLE]["with_words"]),
         *text_figures(whole),
@@ -275,29 +278,33 @@ def require_law(plan: AuditPlan, privatizer: Privatizer) -> None:
             )
 
 
-FEWEST = 50  # rows among which linkage is measured
-FEW_ROWS = f"linkage: both tables have fewer than {FEWEST} rows in common"
+FEWEST = 50  # rows among which linkage is measured, and that classifiers learn from
+FEW_ROWS = f"linkage: fewer than {FEWEST} rows with a word are in both tables"
+
+
+def require_rows(plan: AuditPlan, rows: int, kind: str = "rows") -> None:
+    """Refuse what was asked for and takes more rows than are in both tables.
+
+    Raises:
+        DataError: too few rows.
+    """
+    if rows >= FEWEST:
+        return
+    limits = (
+        str(limit)
+        for limit in (*plan.limits, *plan.required)
+        if limit.subject.startswith(("linkage_", "singled_"))
+    )
+    for field, value in {"author": plan.author, **plan.values, "require": next(limits, None)}.items():
+        if value is not None:
+            raise DataError(
+                f"{field}: {value!r} given, and {rows} {kind} are in both tables; valid: with {FEWEST} rows or more."
+            )
 
 
 def linked(plan: AuditPlan, rows: int) -> LinkPlan | None:
-    """Return what is linked; None where nothing is.
-
-    Raises:
-        DataError: too few rows for what was asked for.
-    """
-    if not plan.queries:
-        return None
-    if rows < FEWEST:
-        asked = [
-            str(limit)
-            for limit in (*plan.limits, *plan.required)
-            if limit.subject.startswith(("linkage_", "singled_"))
-        ]
-        if plan.author or asked:
-            raise DataError(
-                f"{'author' if plan.author else 'require'}: linkage was asked for ({plan.author or asked[0]}), and {rows} rows "
-                f"are in both tables; valid: with {FEWEST} rows or more."
-            )
+    """Return what is linked; None where nothing is."""
+    if not plan.queries or rows < FEWEST:
         return None
     return LinkPlan(
         plan.queries, rows, len(plan.columns), plan.author is not None, tuple(plan.asked), plan.attacked

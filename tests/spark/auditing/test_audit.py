@@ -442,6 +442,18 @@ class TestTablesThatDoNotBelongTogether:
             audit_table(plan(table, f"{source}2"), spark)
 
     @pytest.mark.long
+    def test_without_text_nothing_is_linked(self, spark, tables) -> None:
+        rows = [(i, None if i % 2 else " ") for i in range(60)]
+        table, source = tables(rows, rows)
+        with pytest.raises(
+            DataError, match=r"^require: 'linkage_top1 <= 0\.5' given, and 0 rows with a word"
+        ):
+            audit_table(plan(table, source, require=["linkage_top1 <= 0.5"]), spark)
+        found = audit_table(plan(table, source), spark)
+        assert "linkage_top1" not in figures(found)
+        assert any(reason.startswith("linkage: ") for reason in found.left_out)
+
+    @pytest.mark.long
     def test_a_source_of_csv_whose_records_do_not_fit(self, spark, tables, tmp_path: Path) -> None:
         table, _ = tables([("1", "a dog"), ("2", "the day")], [("1", "a")], kind="id string")
         place = tmp_path / "in"

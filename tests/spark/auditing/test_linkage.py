@@ -206,6 +206,31 @@ def test_what_takes_a_law_is_not_required_of_a_mechanism_without_one(limit: str)
         auditing.require_law(asked, Privatizer(words, Mahalanobis().compile(words), Policy()))
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"author": "who"},
+        {"label": "mood"},
+        {"attribute": "town"},
+        {"require": ["linkage_top1(10000) <= 0.5"]},
+    ],
+)
+def test_what_was_asked_for_takes_fifty_rows(change: dict[str, Any]) -> None:
+    def asked(**more: Any) -> AuditPlan:
+        return AuditPlan.of(
+            "/data/out", "/data/in", None, AuditOptions(columns=["body"], row_key="id", **more)
+        )
+
+    auditing.require_rows(asked(**change), auditing.FEWEST)
+    auditing.require_rows(asked(), 1)
+    ((field, value),) = change.items()
+    with pytest.raises(
+        DataError, match=rf"^{field}: .*, and 49 rows are in both tables; valid: with 50"
+    ) as caught:
+        auditing.require_rows(asked(**change), 49)
+    assert (value if field != "require" else value[0]) in str(caught.value)
+
+
 @pytest.mark.long
 def test_settings_require_a_figure_among_more_rows_than_there_are(session, written: Written) -> None:
     config = written.config.model_copy(
