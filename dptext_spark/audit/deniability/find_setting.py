@@ -89,7 +89,7 @@ ROWS, MOST_ROWS, FEWEST = (
 )  # texts that are linked: where no requirement says how many, at most, at least
 QUERIES = 1_000
 STEPS = 8  # halvings of a combination's interval: from 0.01 to 100 within 4 per cent
-FIRST_SECONDS, SECONDS = 105.0, 840.0  # for the least ε of all combinations; for everything
+FIRST_SECONDS, SECONDS = 105.0, 840.0  # until it is said that nothing holds; for everything
 KEY = RunKey.insecure(1)  # public: a search is repeatable, and what it draws is thrown away
 
 
@@ -266,7 +266,6 @@ class Combination(Search):
     def judged(self, sampler: Sampler, step: str) -> tuple[RequirementResult, ...]:
         """Compare a compiled mechanism with what is required of words, and with what is required of the text."""
         of_words = super().judged(sampler, step)
-        self.say(f"{step}: linking", None)
         of_text, self._cosine = self.text.judged(self.lexicon, sampler)
         return (*of_words, *of_text)
 
@@ -408,7 +407,8 @@ def find_setting(
     looked: list[Combination] = []
     combinations = [*_combinations(config.mechanism)]
     for chosen in combinations:
-        if looked and monotonic() - begin > FIRST_SECONDS:
+        is_hopeful = any(combination.least.holds for combination in looked)
+        if looked and monotonic() - begin > (SECONDS / 2 if is_hopeful else FIRST_SECONDS):
             break
         mechanism = replace(config.mechanism, **chosen)
         own = for_policy(mechanism, whole, config.policy)[0]
