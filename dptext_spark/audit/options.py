@@ -176,9 +176,9 @@ class ReportOptions:
         examine: whether the model is opened and attacked; without, only the account is read.
     """
 
-    internal: Annotated[bool, Option("--internal", help="Also figures that depend on the private text.")] = (
-        False
-    )
+    public: Annotated[
+        bool, Option("--public", help="Only what may be shared: no figure that depends on the private text.")
+    ] = False
     with_examples: Annotated[
         bool, Option("--with-examples", help="Also private text: some records before and after.")
     ] = False
@@ -187,6 +187,13 @@ class ReportOptions:
     ] = ()
     public_text: Sequence[str] = ()
     examine: bool = True
+
+    def __post_init__(self) -> None:
+        """Refuse private text on a page that may be shared."""
+        if self.public and self.with_examples:
+            raise SettingsError(
+                "public: given with with_examples, which shows private text; valid: one of them."
+            )
 
 
 @dataclass(frozen=True, kw_only=True)

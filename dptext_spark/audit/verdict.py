@@ -11,7 +11,7 @@ from typing import Literal
 
 from dptext_spark.audit.estimates import Metric
 from dptext_spark.config.requirements import Requirement, is_restricted
-from dptext_spark.rounding import exact
+from dptext_spark.rounding import exact, round_conservatively
 from dptext_spark.runtime.record import Json
 
 Standing = Literal["holds", "broken", "not measured"]
@@ -30,7 +30,7 @@ class Judged:
         requirement: as the settings name it.
         standing: holds, broken, or not measured.
         restricted: whether its figure depends on the private text; the standing is then one bit of it.
-        shown: the figure, where it does not; empty otherwise.
+        shown: the figure, on its cautious side; empty where it may not be shown.
     """
 
     requirement: str
@@ -107,6 +107,12 @@ class Verdict:
         }
 
 
+def bound(requirement: Requirement[str], metric: Metric) -> float | None:
+    """Return a measurement on the side that is cautious for a limit; None where it has no value."""
+    side = metric.upper if requirement.caps else metric.lower
+    return metric.value if side is None else side
+
+
 def judge(requirement: Requirement[str], found: Iterable[Metric]) -> Standing:
     """Compare what was measured of a figure with its limit: broken where one of the measurements is, by its cautious bound.
 
@@ -118,8 +124,7 @@ def judge(requirement: Requirement[str], found: Iterable[Metric]) -> Standing:
     for one in found:
         if one.name != requirement.subject or one.column is not None or one.value is None:
             continue
-        bound = one.upper if requirement.caps else one.lower
-        if not requirement.holds(one.value if bound is None else bound):
+        if (value := bound(requirement, one)) is not None and not requirement.holds(value):
             return BROKEN
         standing = HOLDS
     return standing
@@ -132,6 +137,7 @@ def verdict(
     bounded: bool = False,
     against: Sequence[str] = (),
     unfinished: bool = False,
+    internal: bool = False,
 ) -> Verdict:
     """Judge every requirement.
 
@@ -141,16 +147,17 @@ def verdict(
         bounded: whether a budget bounds ε of a record, which is then known without the text.
         against: see :class:`Verdict`.
         unfinished: likewise.
+        internal: whether figures that depend on the private text are shown.
     """
     judged = []
     for one in require:
         restricted = is_restricted(one.subject, bounded=bounded)
-        values = [
-            each.value
-            for each in found
-            if each.name == one.subject and each.column is None and each.value is not None
-        ]
+        measured = [each for each in found if each.name == one.subject and each.column is None]
+        values = [each.value for each in measured if each.value is not None]
         shown = exact(max(values)) if values and not restricted else ""
+        if values and restricted and internal:
+            bounds = [value for each in measured if (value := bound(one, each)) is not None]
+            shown = round_conservatively(max(bounds) if one.caps else min(bounds), 4, up=one.caps)
         judged.append(Judged(str(one), judge(one, found), restricted, shown))
     return Verdict(tuple(judged), tuple(against), unfinished)
 

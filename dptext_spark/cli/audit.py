@@ -82,7 +82,9 @@ def report(
     audit: Annotated[
         str | None, typer.Option(help="In place of --config: the folder <target>_audit.")
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="The file. Default: report-RUN.html.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="The file. Default: in the run's restricted folder.")
+    ] = None,
     options: ReportOptions,
     public_text: Annotated[
         Path | None, typer.Option(help="A public text, a record a line, for the contextual adversary.")
@@ -93,7 +95,7 @@ def report(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Write one offline HTML file about a run: verdict, guarantee, disclosure, attacks, deniability, utility, counters."""
+    """Write one offline HTML file about a run: who signs reads its first two pages; it is restricted unless it is --public."""
     from dptext_spark.config.load import load_config
     from dptext_spark.errors import require_choice
     from dptext_spark.report.results import STATEMENTS
@@ -117,7 +119,10 @@ def report(
     from dptext_spark.spark import report as report_on
 
     settings = None if config is None else load_config(config, overrides or ())
-    options = replace(options, public_text=read_lines(public_text), examine=statement is None)
+    is_public = options.public or statement is not None  # a statement is for outside
+    options = replace(
+        options, public=is_public, public_text=read_lines(public_text), examine=statement is None
+    )
     with progress() as say:
         found = report_on(run_id, settings, audit=audit, options=options, progress=say)
     if statement is not None:

@@ -39,8 +39,7 @@ def certify(
 
     It is kept in the compiled model, from which runs take it into their account; that of a sample only where there is none.
     """
-    from dptext_spark.audit.attacks.linkage import has_law, prior_of
-    from dptext_spark.audit.attacks.singling_out import Told
+    from dptext_spark.audit.attacks.linkage import told_by
     from dptext_spark.config.load import load_model_config
     from dptext_spark.model.artifact import certificate_of, keep_certificate
     from dptext_spark.model.certificate import certify as examine
@@ -65,7 +64,7 @@ def certify(
     worst = None if pair is None else [words[word].as_py() for word in pair]
     record = record_account(privatizer)
     sizes = [bound.as_dict() for size in SIZES if (bound := record.of(size)) is not None]
-    told = Told.of(privatizer.sampler, prior_of(privatizer)) if has_law(privatizer) else None
+    told = told_by(privatizer)
     document = {**found.as_dict(), "worst_words": worst, "record": sizes}
     document |= {} if told is None else {"told": told.as_dict()}
     meaning = f"{record.unit} {record.meaning()} {WEAK}" if not record.why and record.levels == 1 else ""

@@ -58,7 +58,11 @@ def release(
     if not is_judged:
         nothing = ("verdict", "not decided: the settings require nothing (`require`)")
         screen = replace(screen, rows=[nothing, *screen.rows])
-    places = [*screen.places, ("audit", left_out), ("report", f"{page}, for any browser")]
+    places = [
+        *screen.places,
+        ("audit", left_out),
+        ("report", f"{page} (restricted; `dptext report {command} --public` writes one for outside)"),
+    ]
     audit = (
         {"left_out": left_out} if audited is None else {"id": audited.audit_id, "metrics": audited.metrics}
     )

@@ -134,7 +134,8 @@ def _report(
         say(f"no report: {error}", None)
         return None
     # The tickets are invented, so they may serve as the public text that the adversary learns from.
-    return str(report(run_id, config, public_text=public, spark=spark, progress=say).save(file))
+    page = report(run_id, config, public=True, public_text=public, spark=spark, progress=say)
+    return str(page.save(file))
 
 
 def _clear(place: Path) -> None:

@@ -403,7 +403,7 @@ def assumed(facts: RunFacts) -> Iterator[str]:
             "The draws come from AES-256 under a secret key, so the guarantee holds against whoever cannot break it, and only "
             "while the key is secret: its holder can test candidates word by word."
         )
-        yield _key(str(facts.key_kind))
+        yield key_sentence(str(facts.key_kind))
     yield (
         "The lexicon, its order, the stop-word list and all settings are public, and not made from the "
         "private text. Whoever makes one of them from the text must count that as a release of its own."
@@ -429,7 +429,8 @@ def assumed(facts: RunFacts) -> Iterator[str]:
         yield "A record is a row. With record_key it is all rows with the same key."
 
 
-def _key(kind: str) -> str:
+def key_sentence(kind: str) -> str:
+    """Return where the key of a run is, and when it is gone."""
     return {
         "os": (
             "The key is 32 bytes of the operating system, held in memory only, and gone when the run ends. With key.file it "
@@ -447,6 +448,7 @@ def _key(kind: str) -> str:
             "The key comes from the platform's secrets and outlives the run: whoever may read that secret can test "
             "candidates. Without key.secret it would be gone when the run ends."
         ),
+        "insecure": "The key is no secret: whoever has this program can draw again, and nothing is protected.",
         "given": (
             "The key was given by the calling program: it is as secret as the text. Without it the run would make its own."
         ),

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from dptext_spark._version import __version__
+from dptext_spark.audit.attacks.linkage import told_by
+from dptext_spark.audit.attacks.singling_out import Told
 from dptext_spark.audit.results import AuditResult, WordAttack
 from dptext_spark.audit.verdict import Verdict
 from dptext_spark.config.requirements import Requirement
@@ -43,6 +45,7 @@ class ReportFacts:
     Attributes:
         run: its row.
         statement: of the run, with what was required since.
+        outside: the same without figures of the private text.
         certificate: that the run kept, or that was made now; None, as the next, where the model cannot be had.
         worst_pair: the words that lose most.
         model_missing: why the model cannot be had.
@@ -55,10 +58,12 @@ class ReportFacts:
         verdict: how the requirements of the settings stand.
         approval: what the settings say of purpose and people.
         example: a public text, and what one draw under a fresh key made of it; None where there is none.
+        told: how much a draw tells, by its law; None where there is no model, or no law.
     """
 
     run: RunRecord
     statement: Statement
+    outside: Statement
     certificate: Certificate | None
     worst_pair: tuple[str, ...] | None
     model_missing: str
@@ -73,6 +78,7 @@ class ReportFacts:
     verdict: Verdict = field(default_factory=Verdict)
     approval: Approval = field(default_factory=Approval)
     example: tuple[str, str] | None = None
+    told: Told | None = None
 
     @property
     def internal(self) -> bool:
@@ -99,6 +105,7 @@ class ReportFacts:
             "run": self.run.opened(),
             "internal": self.internal,
             "statement": self.statement.as_dict(),
+            "outside": self.outside.as_dict(),
             "certificate": None if self.certificate is None else self.certificate.as_dict(),
             "worst_pair": None if self.worst_pair is None else list(self.worst_pair),
             "deniability": self.deniability.as_dict(),
@@ -108,6 +115,7 @@ class ReportFacts:
             "verdict": self.verdict.as_dict(),
             "approval": self.approval.model_dump(mode="json"),
             "example": None if self.example is None else list(self.example),
+            "told": None if self.told is None else self.told.as_dict(),
         }
 
 
@@ -173,6 +181,7 @@ def gathered(
     return ReportFacts(
         run=run,
         statement=_statement(run, whole, require),
+        outside=_statement(run, None, require),
         certificate=certificate,
         worst_pair=pair,
         model_missing=missing,
@@ -187,12 +196,13 @@ def gathered(
         verdict=verdict or Verdict(),
         approval=approval or Approval(),
         example=None if model is None else public_example(model.privatizer),
+        told=None if model is None else told_by(model.privatizer),
     )
 
 
 def _held_back(count: int) -> str:
     return (
-        f"Results that depend on the private text were left out (--internal shows them): {count}."
+        f"Results that depend on the private text were left out (they are on the restricted page): {count}."
         if count
         else ""
     )
@@ -203,7 +213,7 @@ def _statement(
     metrics: Figures | None,
     require: Sequence[Requirement[str]],
 ) -> Statement:
-    """Return the run's statement, with what was required since, and for --internal what ε came to."""
+    """Return the run's statement, with what was required since, and on a restricted page what ε came to."""
     statement = run.statement
     for sentence in bits(require, bounded=run.settings.budget is not None):
         if statement.sections and sentence not in statement.under(HEADING):

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from dptext_spark.audit.options import ReportOptions, takes
 from dptext_spark.config.load import parse_model_config
+from dptext_spark.config.locations import is_here, normal_path
 from dptext_spark.config.model import RunConfig
 from dptext_spark.disclosure.facts import RunRecord
 from dptext_spark.errors import DataError, DPTextError, SettingsError, require_choice, require_extra
@@ -96,6 +97,7 @@ class RunReport:
 
     Attributes:
         facts: everything, as values.
+        folder: where a page that is not for sharing goes; None for the working directory.
 
     Examples:
         >>> report = dps.report("first", dp.load_config("reviews.yaml"), examine=False)
@@ -104,6 +106,7 @@ class RunReport:
     """
 
     facts: ReportFacts
+    folder: Path | None = None
 
     def __repr__(self) -> str:
         """Return the id of the run; what it holds may depend on the private text."""
@@ -118,18 +121,20 @@ class RunReport:
         """Write one offline HTML file, atomically, and return where.
 
         Args:
-            path: the file; None for `report-<run id>.html` in the working directory.
+            path: the file; None for `report-<run id>-restricted.html` in the folder of the run's restricted tables, where that is
+                on this machine, and `report-<run id>.html` in the working directory for a page that may be shared. A restricted
+                file is for its owner alone (mode 600).
 
         Raises:
             DataError: it cannot be written there.
         """
-        return write_page(self.facts, None if path is None else Path(path))
+        return write_page(self.facts, None if path is None else Path(path), self.folder)
 
     def show(self) -> None:
         """Show the page below the cell of a notebook; elsewhere write it, as :meth:`save` does, and print where it is.
 
-        A notebook that is kept with its outputs holds the page. One with `internal` or `with_examples` is not for sharing, and a
-        sentence above it says so.
+        A notebook that is kept with its outputs holds the page. Unless it is `public` it is not for sharing, and a sentence
+        above it says so.
 
         Raises:
             DataError: the file cannot be written.
@@ -143,13 +148,13 @@ class RunReport:
         show_html(warning + frame(page(self.facts), f"Report of run {self.facts.run.run_id}"))
 
     def statement(self, form: str = "md") -> str:
-        """Return the disclosure statement alone: `md`, `html` or `json`.
+        """Return the disclosure statement alone: `md`, `html` or `json`; it holds no figure of the private text.
 
         Raises:
             SettingsError: another form.
         """
         require_choice("statement", form, STATEMENTS)
-        return rendered(self.facts.statement, form)
+        return rendered(self.facts.outside, form)
 
     def as_dict(self) -> dict[str, Json]:
         """Return everything, JSON-able."""
@@ -175,7 +180,7 @@ def report(
         run_id: of the run; `latest` is the newest that succeeded.
         config: the settings of the run, which name the folders of its account.
         audit: in their place: the folder `<target>_audit`.
-        options: not this argument itself, but each field of it by its name: `internal`, `with_examples` and `figures` as `dptext
+        options: not this argument itself, but each field of it by its name: `public`, `with_examples` and `figures` as `dptext
             report --help` has them; `public_text`, lines for the contextual adversary; `examine`, False to leave the model alone.
         spark: a session; None takes the active one, or starts a local one.
         progress: progress callback, called with each step. None tells them on stderr in a notebook or terminal.
@@ -189,7 +194,9 @@ def report(
         >>> dps.report("first", config).save("report.html").name
         'report.html'
     """
-    return RunReport(report_facts(run_id, Account.of(config, audit), options, spark, progress))
+    account = Account.of(config, audit)
+    here = Path(normal_path(account.restricted)) if is_here(account.restricted) else None
+    return RunReport(report_facts(run_id, account, options, spark, progress), here)
 
 
 def report_facts(
@@ -227,13 +234,18 @@ def report_facts(
         require_run(results, record.run_id)
         examples = list(pairs(session, account.config, record)) if options.with_examples else []
         metrics = None
-        if options.internal:
+        if not options.public:
             metrics = runs.metrics_of(session, f"{account.restricted}/metrics", record.run_id)
         settings = account.config
         require = () if settings is None else settings.require
-        verdict = of_account(session, require, record, f"{account.restricted}/metrics")
-    if options.internal and metrics is None:
-        raise DataError(f"audit.restricted: {account.restricted!r} holds no metrics of run {record.run_id}.")
+        verdict = of_account(
+            session, require, record, f"{account.restricted}/metrics", internal=not options.public
+        )
+    if not options.public and metrics is None:
+        raise DataError(
+            f"audit.restricted: {account.restricted!r} holds no metrics of run {record.run_id}; valid: a folder with them,"
+            " or --public (public=True): a page without figures of the private text."
+        )
     model, missing = None, "the model was not examined."
     if options.examine:
         say("preparing the model", None)
@@ -253,14 +265,20 @@ def report_facts(
     )
 
 
-def write_page(facts: ReportFacts, file: Path | None) -> Path:
+def write_page(facts: ReportFacts, file: Path | None, restricted: Path | None = None) -> Path:
     """Write the page, atomically; return where.
+
+    Args:
+        facts: of the page.
+        file: the place; None for a name by the run.
+        restricted: folder of such a page where it is not for sharing; None for the working directory.
 
     Raises:
         DataError: it cannot be written there.
     """
     marked = "-restricted" if facts.internal or facts.examples else ""
-    place = file or Path(f"report-{facts.run.run_id}{marked}.html")
+    folder = (marked and restricted) or Path()
+    place = file or folder / f"report-{facts.run.run_id}{marked}.html"
     text = page(facts)
     try:
         write_atomically(place, text, PRIVATE if marked else 0o644)

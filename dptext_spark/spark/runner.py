@@ -80,8 +80,9 @@ def after_run(spark: SparkSession, config: RunConfig, outcome: RunFacts | Unchan
 
 
 def of_account(
-    spark: SparkSession, require: Sequence[Requirement[str]], record: RunRecord, metrics: str
-) -> Verdict:
+    spark: SparkSession, require: Sequence[Requirement[str]], record: RunRecord, metrics: str, *,
+    internal: bool = False,
+) -> Verdict:  # fmt: skip
     """Judge a run by its account; its metrics are read only where a requirement needs them.
 
     Of the settings it takes the requirements; all else is the run's own. A folder of metrics that is not there measured
@@ -95,7 +96,7 @@ def of_account(
     against = _unsound(
         refuted="refuted" in verdicts or record.key_kind == "insecure", unbounded=NO_BOUND in verdicts
     )
-    return _judged(require, figures, record.spent, budget, against, record.status)
+    return _judged(require, figures, record.spent, budget, against, record.status, internal=internal)
 
 
 def _unsound(*, refuted: bool, unbounded: bool) -> list[str]:
@@ -105,7 +106,7 @@ def _unsound(*, refuted: bool, unbounded: bool) -> list[str]:
 
 def _judged(
     require: Sequence[Requirement[str]], figures: Mapping[str, float | None], spent: Spending | None,
-    budget: Budget | None, unsound: Sequence[str], status: str,
+    budget: Budget | None, unsound: Sequence[str], status: str, internal: bool = False,
 ) -> Verdict:  # fmt: skip
     found = of_metrics(figures, COUNTED)
     largest = figures.get("record_epsilon_max") if budget is None else budget.record
@@ -113,7 +114,9 @@ def _judged(
     if spent is not None and spent.columns:
         found.append(Metric("ledger_epsilon", max(one.total for one in spent.columns)))
     against = [*unsound, *([MISMATCH] if status == "mismatch" else [])]
-    return verdict(require, found, bounded=budget is not None, against=against, unfinished=status not in DONE)
+    return verdict(
+        require, found, bounded=budget is not None, against=against, unfinished=status not in DONE, internal=internal
+    )  # fmt: skip
 
 
 def run(

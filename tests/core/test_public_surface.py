@@ -66,7 +66,7 @@ SIGNATURES = {
     "dps.preview": "(df, columns, model, *, rows)",
     "dps.privatize": "(df, columns, model, *, row_key, record_key, key, run_id, udf, weights, mask, keep)",
     "dps.register": "(spark, name, model, *, column, key, run_id, ledger, input, row_key, record_key, replace, progress)",
-    "dps.report": "(run_id, config, *, audit, internal, with_examples, figures, "
+    "dps.report": "(run_id, config, *, audit, public, with_examples, figures, "
     "public_text, examine, spark, progress)",
     "dps.run": "(config, spark, *, key, progress)",
     "dps.spark_session": "(app_name, *, master, settings, warehouse)",

@@ -508,6 +508,11 @@ def has_law(privatizer: Privatizer) -> bool:
     return privatizer.selector is None and privatizer.sampler.law(0) is not None
 
 
+def told_by(privatizer: Privatizer) -> Told | None:
+    """Return how much a draw tells; None where there is no law to read."""
+    return Told.of(privatizer.sampler, prior_of(privatizer)) if has_law(privatizer) else None
+
+
 def prior_of(privatizer: Privatizer) -> F64:
     """Return how frequent the words that the policy draws are in public, float64[V]."""
     return of_drawn(privatizer.prior.words, drawn_words(privatizer.engine))

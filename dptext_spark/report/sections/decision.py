@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from dptext_spark.audit.verdict import BROKEN, HOLDS, UNDECIDED
 from dptext_spark.config.requirements import is_audited
+from dptext_spark.disclosure.disclosure import key_sentence
 from dptext_spark.disclosure.released import columns_named
 from dptext_spark.disclosure.statement import not_audited
 from dptext_spark.guarantee import counted
@@ -19,14 +20,19 @@ from dptext_spark.model.certificate import NO_BOUND
 from dptext_spark.report.blocks import Listed, Section, capital, pairs
 from dptext_spark.report.facts import ReportFacts
 from dptext_spark.report.sections import names
+from dptext_spark.report.sections.questions import Answer, answers, audited
 from dptext_spark.report.sections.required import CLASSES, MARKS, Row, arranged
-from dptext_spark.report.sections.run import parts_in_clear
+from dptext_spark.report.sections.run import in_words, parts_in_clear
 from dptext_spark.rounding import digits_up, exact, percent_up
 from dptext_spark.runtime.display import differences
 from dptext_spark.runtime.record import Json
 from dptext_spark.text.policy import OOV_MASK
 
 _BLANK = "to be filled in"
+_KEY = (
+    "Whoever holds the key can draw again and compare. Destroy a key that is kept once no further release has to repeat these "
+    "replacements."
+)
 _NO_EXAMPLE = "There is no example: {}"
 _UNREAD = "the program's sentence is English, and this lexicon holds few of its words."
 CONTEXT = "audit_context_success"
@@ -138,6 +144,7 @@ class Decision:
         mark: a sign.
         words: the verdict.
         why: a sentence.
+        answers: to the three questions: whether a row can be singled out or linked, and what can be inferred.
         rows: the first of the requirements: the annex has each.
         warnings: the first of the statement; `more_warnings` says how many more there are, and where.
         more_warnings: as that; empty where there are none.
@@ -155,6 +162,7 @@ class Decision:
     mark: str
     words: str
     why: str
+    answers: tuple[Answer, ...]
     rows: tuple[Row, ...]
     warnings: tuple[str, ...]
     more_warnings: str
@@ -185,6 +193,7 @@ def decision(facts: ReportFacts) -> Decision:
         mark=MARKS[standing],
         words=_VERDICTS[standing],
         why=_why(facts, shown.beyond),
+        answers=answers(facts),
         rows=shown.rows,
         warnings=tuple(warnings[:_WARNINGS]),
         more_warnings=more_warnings,
@@ -195,8 +204,9 @@ def decision(facts: ReportFacts) -> Decision:
         no_example="" if pieces else _NO_EXAMPLE.format(facts.model_missing or why_none),
         rests=(
             Listed("In clear", tuple(_clear(facts))),
-            Listed("Names", tuple(_names(facts))),
+            Listed("Names and identifiers", tuple(_names(facts))),
             Listed("Spent, and what is left", tuple(_spent(facts))),
+            Listed("Key", tuple(_key(facts.run.key_kind))),
             Listed("What would change it", tuple(_changes(facts))),
         ),
         sign=tuple(_sign(facts)),
@@ -267,10 +277,13 @@ def meaning(facts: ReportFacts) -> Iterator[str]:
             f"What one drawn word became shifts the odds between two {promised.compared}{sets} by a factor of at most {times} "
             f"(ε = {exact(promised.epsilon)}; {promised.status}), {between}."
         )
-    yield (
-        joined(facts)
-        or "How often a word is guessed all the same was not measured here, for no attack was made."
-    )
+    if facts.internal:
+        yield "ε bounds what one output tells of its word. It says nothing of how often a row is found or a word is guessed."
+    else:
+        yield (
+            joined(facts)
+            or "How often a word is guessed all the same was not measured here, for no attack was made."
+        )
     record = (
         f"a record has ε = {exact(settings.budget.record)} at most (δ = {exact(settings.budget.delta)})"
         if settings.budget is not None
@@ -328,7 +341,7 @@ def _why(facts: ReportFacts, beyond: int) -> str:
 
 def _released(facts: ReportFacts) -> str:
     bits = facts.verdict.bits
-    if not bits:
+    if not bits or facts.internal:  # a restricted page is for those who have the figures
         return ""
     which = "One of these answers depends" if bits == 1 else f"{bits:,} of these answers depend"
     each = "It" if bits == 1 else "Each"
@@ -350,14 +363,29 @@ def _clear(facts: ReportFacts) -> Iterator[str]:
 
 
 def _names(facts: ReportFacts) -> Iterator[str]:
-    looked = names.searches(facts.run.settings)
+    settings = facts.run.settings
+    looked = names.looked(settings.policy, bool(settings.lists))
     if looked:
-        yield f"They were looked for: {'; '.join(f'{what} ({how})' for what, how in looked)}."
-        yield "No guarantee covers them: a name that nobody found is treated like other words."
+        yield (
+            f"Names were looked for by {looked}. No guarantee covers them: a name that nobody found is treated like other words."
+        )
     else:
         yield names.NO_SEARCH
-    if looked and facts.metrics is None:
+    if facts.metrics is None:
         yield "How many were found, and how many stayed, is restricted."
+        return
+    kept = audited(facts.metrics, "names_kept")
+    if kept is not None:
+        yield f"Of the words of names that public lists find in the source, {percent_up(kept)} are in the table as they were."
+    replaced = in_words(facts.metrics)
+    if replaced:
+        yield f"Identifiers that rules found and replaced: {replaced}. What the rules missed is not counted."
+
+
+def _key(kind: str) -> Iterator[str]:
+    yield key_sentence(kind)
+    if kind not in ("os", "insecure"):
+        yield _KEY
 
 
 def _spent(facts: ReportFacts) -> Iterator[str]:

@@ -39,8 +39,8 @@ NO_SEARCH = (
     "words. policy.names looks for names, policy.mask for those of a list."
 )
 _RESTRICTED = (
-    "How many names were found, and how many stayed, depends on the private text: such figures are in a report made with "
-    "--internal."
+    "How many names were found, and how many stayed, depends on the private text: such figures are on the "
+    "restricted page."
 )
 
 

@@ -19,7 +19,7 @@ SEVERAL = {HOLDS: "hold", BROKEN: "ARE BROKEN", NOT_MEASURED: "were not measured
 CLASSES = {HOLDS: "holds", BROKEN: "broken", NOT_MEASURED: "open", UNDECIDED: "open"}
 HEADING = "What was required"
 _ORDER: tuple[Standing, ...] = (BROKEN, NOT_MEASURED, HOLDS)
-ROWS, NAMED = 6, 10  # lines of the first page, and names in one that stands for several
+ROWS, NAMED = 6, 8  # lines of the first page, and names in one that stands for several
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ def row_of(one: Judged) -> Row:
     name = one.requirement.split()[0]
     said = capital(ALONE.get(name) or FIGURES[name])
     if one.shown:
-        said += f"; it came to {one.shown}"
+        said += f"; it came to {one.shown}"  # beside its limit, which the requirement names
     elif one.restricted and one.standing != NOT_MEASURED:
         said += "; the figure is restricted"
     return Row(MARKS[one.standing], CLASSES[one.standing], one.requirement, WORDS[one.standing], f"{said}.")

@@ -107,18 +107,13 @@ def _composed(facts: ReportFacts) -> Tile:
     if budget is not None:
         said = f"at most, up to δ = {exact(budget.delta)}, whatever its number of drawn words; short ones have less"
         return Tile("ε of a record", exact(budget.record), said)
-    mean, high, most = (metrics.get(f"record_epsilon_{name}") for name in ("mean", "p95", "max"))
-    if mean is not None and high is not None and most is not None:
-        said = (
-            f"on average, as a sum; at most {rounded_up(high)} for 95 % of them, {rounded_up(most)} for all"
-        )
-        middle, longest, delta = (metrics.get(f"record_bound_{name}") for name in ("p50", "max", "delta"))
-        if middle is not None and longest is not None and delta is not None:
-            said += (
-                f"; by the least bound {exact(middle)} for the median number of words and {exact(longest)} for the largest, up "
-                f"to δ = {exact(delta)}. How many words attacks find stands beside it"
-            )
-        return Tile("ε of a record", rounded_up(mean), said)
+    most = metrics.get("record_epsilon_max")
+    longest, delta = (metrics.get(f"record_bound_{name}") for name in ("max", "delta"))
+    if longest is not None and delta is not None:
+        said = f"for the record with the most drawn words, up to δ = {exact(delta)}, by the least bound; the disclosure has sums"
+        return Tile("ε of a record", exact(longest), said)
+    if most is not None:
+        return Tile("ε of a record", rounded_up(most), "for the record that spends most, as a sum")
     if level == "dataset":
         return Tile("ε of a record", "none", "all records share the draws")
     promised, levels = facts.run.promised, levels_of(settings.selection)
@@ -264,7 +259,7 @@ def disclosure(facts: ReportFacts) -> Section:
 
 
 def quality(facts: ReportFacts) -> Section:
-    """Write what was counted: what may be shared, and with --internal what depends on the text."""
+    """Write what was counted: what may be shared, and on a restricted page what depends on the text."""
     run, metrics = facts.run, facts.metrics
     agreed = {
         "succeeded": "The rows that were counted on the way are those of the commit, and the consistency audit found nothing.",
@@ -282,7 +277,7 @@ def quality(facts: ReportFacts) -> Section:
         blocks.append(
             Text(
                 "How many words were drawn, kept, unknown or changed depends on the private text: such figures are in the "
-                "restricted metrics, and in a report made with --internal.",
+                "restricted metrics, and on the restricted page.",
                 quiet=True,
             )
         )

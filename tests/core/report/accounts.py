@@ -27,6 +27,18 @@ METRICS: list[tuple[str | None, str, float | None]] = [
     ("body", "changed_share", 0.44), ("body", "original_share", 0.1), ("body", "original_share_all", 0.56),
 ]  # fmt: skip
 
+# The same with what an audit measured.
+AUDITED = [
+    *METRICS,
+    *((None, f"audit_{name}", value) for name, value in {
+        "singled_out": 0.9, "singled_out_upper": 0.91, "guess_success": 0.4, "guess_success_upper": 0.415, "names_kept": 0.012,
+        "linkage_top1": 0.7, "linkage_top1_upper": 0.725, "linkage_10_words_top1": 0.8, "linkage_10_words_top1_upper": 0.8215,
+        "linkage_3_words_top1": 0.3, "linkage_3_words_top1_upper": 0.3305, "linkage_candidates": 4000.0, "linkage_guess": 0.00025,
+        "attribute_gain": 0.05, "attribute_gain_upper": 0.0625,
+    }.items()),
+    (None, "identifiers", 12.0), (None, "identifiers_email", 12.0),
+]  # fmt: skip
+
 
 def small_model(epsilon: float = 2.0, words: int = 300) -> Model:
     """CusText over the commonest words of the packaged lexicon."""

@@ -16,7 +16,7 @@ pytest.importorskip("jinja2", reason="the extra [audit] is not installed")
 from dptext_spark.report.comparison import comparison_page
 from dptext_spark.report.facts import Example, gathered
 from dptext_spark.report.page import page
-from tests.core.report.accounts import METRICS, row, small_model
+from tests.core.report.accounts import AUDITED, METRICS, row, small_model
 from tests.core.report.browser import Browser, found
 from tests.core.report.sections.test_decision import standings
 from tests.core.report.test_comparison import comparison, points
@@ -164,13 +164,15 @@ def test_every_printed_page_is_marked_and_tables_behind_charts_are_printed(
 
 @pytest.mark.long
 @pytest.mark.skipif(shutil.which("pdftotext") is None, reason="no pdftotext here")
+@pytest.mark.parametrize("restricted", [False, True])
 @pytest.mark.parametrize("counts", [(4, 4, 4), (10, 12, 8), (0, 60, 0)])
 def test_the_decision_is_two_printed_pages(
-    browser: Browser, tmp_path: Path, counts: tuple[int, int, int]
+    browser: Browser, tmp_path: Path, counts: tuple[int, int, int], restricted: bool
 ) -> None:
     """However many requirements there are; the annex begins on the third sheet."""
     model = small_model(words=60)
-    facts = replace(gathered(row(model), model=model), verdict=standings(*counts))
+    metrics = AUDITED if restricted else None
+    facts = replace(gathered(row(model), model=model, metrics=metrics), verdict=standings(*counts))
     place = tmp_path / "report.html"
     place.write_text(page(facts), encoding="utf-8")
     browser.open(place.as_uri(), 800)

@@ -22,7 +22,13 @@ from dptext_spark.report.sections.model_figures import Model
 from tests.core.report.accounts import METRICS, row, small_model
 
 EXAMPLES = [Example("body", "marker <b>before</b>", "marker after")]
-OPENING = ["What that means", "An example, of public text", "What it rests on", "To sign"]
+OPENING = [
+    "What somebody can find",
+    "What that means",
+    "An example, of public text",
+    "What it rests on",
+    "To sign",
+]
 HEADINGS = [
     *OPENING, "Annex: what was released, in figures", "Guarantee and certificate",
     "What is disclosed", "Attacks", "Plausible deniability", "Utility", "Names", "Data quality",

@@ -103,7 +103,7 @@ def test_restricted_results_are_shown_to_insiders_only(model: Model) -> None:
     assert ATTACK["name"] not in shared
     assert ATTACK["name"] in whole
     assert "20.00 to 30.00 %" in whole
-    assert [text.count("--internal shows them") for text in (shared, whole)] == [1, 0]
+    assert [text.count("they are on the restricted page") for text in (shared, whole)] == [1, 0]
     # Estimates with their bounds; what may be negative stands in a table.
     figures = ("0.8125", "0.75 to 0.875", "-0.0625", "-0.125 to 0", "0.4375 to 0.5625", "872")
     names = (UTILITY["name"], "private to private", "commonest label", COUNTED["name"], "length")

@@ -289,9 +289,9 @@ class TestWhatTheTextIsStillGoodFor:
         monkeypatch.setattr(reporting, "_model", lambda *given: (None, "not examined here."))
         files = ["--figures", str(file), "--out", str(page)]
         report = ["report", ours["run"], "--config", ours["settings"], *files]
+        assert main([*report, "--public"]) == 0
+        assert "were left out (they are on the restricted page): " in page.read_text(encoding="utf-8")
         assert main(report) == 0
-        assert "were left out (--internal shows them): " in page.read_text(encoding="utf-8")
-        assert main([*report, "--internal"]) == 0
         text = page.read_text(encoding="utf-8")
         for title in (
             "Kept words", "Each word alone", "Contextual adversary", "Vector similarity", "Text overlap", "Downstream accuracy",
@@ -302,7 +302,7 @@ class TestWhatTheTextIsStillGoodFor:
         for secret in (MARKER, *MOODS):
             assert secret not in everything
         file.write_text(json.dumps({**audit, "audit_id": "another"}))
-        assert main([*report, "--internal"]) == 3
+        assert main(report) == 3
         assert ours["run"] in capsys.readouterr().err
 
     def test_usefulness_stands_beside_risk_on_one_screen(self, ours, capsys) -> None:

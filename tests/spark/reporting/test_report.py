@@ -49,7 +49,7 @@ def account(config: RunConfig) -> Account:
 
 
 def test_the_report_holds_the_account_and_no_private_word(spark, account: Account, tmp_path: Path) -> None:
-    facts = report_facts("second", account, ReportOptions(), spark)
+    facts = report_facts("second", account, ReportOptions(public=True), spark)
     file = write_page(facts, tmp_path / "report.html")
     text = file.read_text(encoding="utf-8")
     assert facts.run.run_id == "second"
@@ -82,16 +82,17 @@ def test_an_account_is_named_once() -> None:
 
 
 def test_internal_figures_are_those_of_the_run(spark, account: Account, tmp_path: Path) -> None:
-    facts = report_facts("first", account, ReportOptions(internal=True, examine=False), spark)
+    facts = report_facts("first", account, ReportOptions(examine=False), spark)
     assert facts.metrics["oov"] == ROWS
     assert "body" in facts.metrics_by_column
-    file = write_page(facts, tmp_path / "r.html")
+    file = write_page(facts, None, tmp_path)
+    assert file == tmp_path / "report-first-restricted.html"
     assert "RESTRICTED" in file.read_text(encoding="utf-8").splitlines()[0]
     assert file.stat().st_mode & 0o077 == 0
     assert MARKER not in file.read_text(encoding="utf-8")
     elsewhere = Account(account.shareable, str(tmp_path))
     with pytest.raises(DataError, match=r"audit\.restricted: .* holds no metrics of run first"):
-        report_facts("first", elsewhere, ReportOptions(internal=True, examine=False), spark)
+        report_facts("first", elsewhere, ReportOptions(examine=False), spark)
 
 
 def test_examples_are_pairs_of_the_run_and_mark_the_file(spark, account: Account, tmp_path: Path) -> None:

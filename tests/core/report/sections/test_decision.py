@@ -24,8 +24,9 @@ from dptext_spark.ledger.sums import RecordSpent
 from dptext_spark.report.facts import ReportFacts, gathered
 from dptext_spark.report.page import page
 from dptext_spark.report.sections.decision import decision, joined
+from dptext_spark.report.sections.required import row_of
 from dptext_spark.rounding import percent_up
-from tests.core.report.accounts import METRICS, row, small_model, with_guarantee, with_settings
+from tests.core.report.accounts import AUDITED, METRICS, row, small_model, with_guarantee, with_settings
 from tests.frozen.written import assert_as_frozen, beyond
 
 VALUES = {"holds": 0.125, "broken": 0.875, "not measured": None}
@@ -118,7 +119,9 @@ def cases(facts: ReportFacts) -> dict[str, ReportFacts]:
             for name, others in columns.items()
         },
         "no column": with_settings(facts, row_key=None, output={**OUTPUT, "other_columns": "drop"}),
-        "context measured": replace(facts, metrics={"audit_context_success": 0.734}),
+        "audited": replace(facts, metrics={name: value for _, name, value in AUDITED}),
+        "attacked alone": replace(facts, metrics={"audit_guess_success": 0.734}),
+        "key in a file": replace(facts, run=replace(facts.run, key_kind="file")),
         "attack on the table": replace(facts, attacks=[replace(attack, restricted=True)]),
         "open attack": replace(facts, attacks=[replace(attack, open=True)]),
         "no attack": replace(facts, attacks=[]),
@@ -136,9 +139,10 @@ def first_page(facts: ReportFacts) -> str:
     )
     rows = (f"{row.mark} {row.requirement}: {row.standing}. {row.said}" for row in made.rows)
     rests = (f"{part.heading}: {sentence}" for part in made.rests for sentence in part.sentences)
+    answers = (": ".join(answer) for answer in made.answers)
     pairs = (f"{name}: {value}" for name, value in (*made.about, *made.sign))
     lines = [
-        f"{made.look}: {made.words}. {made.why}", *rows, made.released, *made.meaning,
+        f"{made.look}: {made.words}. {made.why}", *answers, *rows, made.released, *made.meaning,
         f"example: {before} -> {after} {made.no_example}", *rests, *pairs,
     ]  # fmt: skip
     return "\n".join(line.rstrip() for line in lines if line)
@@ -218,6 +222,9 @@ def test_a_restricted_page_stays_marked_and_the_statement_says_what_was_asked_si
 ) -> None:
     model, holds = small_model(words=60), of("names_kept", "holds")
     internal = gathered(row(model), model=None, missing="x", metrics=METRICS, verdict=holds)
+    assert [answer.figure for answer in decision(internal).answers] == ["not measured"] * 3
+    marks = [text.markdown().count("Restricted, for") for text in (internal.statement, internal.outside)]
+    assert marks == [1, 0]
     for marked, restricted in ((internal, True), (replace(facts, verdict=holds), False)):
         assert page(marked).startswith("<!doctype html><!-- RESTRICTED") == restricted
     require = [named_requirement("names_kept <= 0.5", FIGURES, "a run")]
@@ -285,3 +292,21 @@ def test_the_first_warnings_are_shown_and_the_others_counted(
     assert page.warnings == warnings[:shown]
     assert page.more_warnings.startswith(f"{count - shown} more of the {count} " if count > shown else "")
     assert bool(page.more_warnings) == (count > shown)
+
+
+def test_the_three_questions_have_the_cautious_figure_of_who_finds_most(facts: ReportFacts) -> None:
+    audited = replace(facts, metrics={name: value for _, name, value in AUDITED})
+    singled, linked, inferred = decision(audited).answers
+    assert [one.figure for one in (singled, linked, inferred)] == ["91 %", "82.2 %", "41.5 %"]
+    assert "(linkage_10_words_top1)" in linked.sentence
+    assert "6.25 %" in inferred.sentence
+    # A page that may be shared has none of them.
+    shared = [one.figure for one in decision(facts).answers]
+    assert shared == ["by the law", "restricted", "restricted"]
+
+
+def test_a_broken_requirement_shows_its_value_on_the_restricted_page_alone() -> None:
+    limit = named_requirement("names_kept <= 0.5", FIGURES, "a run")
+    metric = [Metric("names_kept", 0.87512, 0.86, 0.89125)]
+    shown = [row_of(verdict([limit], metric, internal=each).judged[0]).said for each in (True, False)]
+    assert ["it came to 0.8913" in said for said in shown] == [True, False]
