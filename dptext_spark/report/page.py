@@ -25,8 +25,8 @@ from dptext_spark.report.sections.run import (
 )
 
 _WHY = {
-    "examples": "this file holds private text. Not for sharing.",
-    "internal": "this file holds figures that depend on the private text. Not for sharing.",
+    "examples": "this report holds private text. Not for sharing.",
+    "internal": "this report holds figures that depend on the private text. Not for sharing.",
 }
 
 

@@ -29,6 +29,7 @@ from dptext_spark.runtime.record import Json
 from dptext_spark.text.policy import OOV_MASK
 
 _BLANK = "to be filled in"
+_NO_PERMISSION = "That is no permission to release: they bound what they name."
 _KEY = (
     "Whoever holds the key can draw again and compare. Destroy a key that is kept once no further release has to repeat these "
     "replacements."
@@ -206,7 +207,7 @@ def decision(facts: ReportFacts) -> Decision:
             Listed("In clear", tuple(_clear(facts))),
             Listed("Names and identifiers", tuple(_names(facts))),
             Listed("Spent, and what is left", tuple(_spent(facts))),
-            Listed("Key", tuple(_key(facts.run.key_kind))),
+            Listed("Key", tuple(_key(str(facts.run.key_kind)))),
             Listed("What would change it", tuple(_changes(facts))),
         ),
         sign=tuple(_sign(facts)),
@@ -324,9 +325,9 @@ def _why(facts: ReportFacts, beyond: int) -> str:
         return f"{capital('; '.join(said))}.{also}"
     if verdict.standing == HOLDS:
         return (
-            f"All {len(verdict.judged):,} that the settings set are met."
+            f"All {len(verdict.judged):,} that the settings set are met. {_NO_PERMISSION}"
             if len(verdict.judged) > 1
-            else "The one that the settings set is met."
+            else f"The one that the settings set is met. {_NO_PERMISSION}"
         )
     if verdict.unfinished:
         return "The run has not come to its account."
@@ -383,7 +384,7 @@ def _names(facts: ReportFacts) -> Iterator[str]:
 
 
 def _key(kind: str) -> Iterator[str]:
-    yield key_sentence(kind)
+    yield f"{key_sentence(kind).partition('. ')[0].removesuffix('.')}."
     if kind not in ("os", "insecure"):
         yield _KEY
 
@@ -470,4 +471,5 @@ def _sign(facts: ReportFacts) -> Iterator[tuple[str, str]]:
     yield "date", "" if approval.date is None else str(approval.date)
     yield "valid until", "" if approval.expires is None else str(approval.expires)
     yield "decision", "☐ release   ☐ do not release"
+    yield "conditions", ""
     yield "signature", ""

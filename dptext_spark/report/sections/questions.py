@@ -15,13 +15,13 @@ from dptext_spark.rounding import percent_up
 
 # Who finds a row, by the figure of the audit; the greatest of them answers.
 LINKS = {
-    "linkage_top1": "who holds all source texts and knows the law",
-    "linkage_source_top1": "who holds the row's text and knows the law",
+    "linkage_top1": "who holds all source texts and knows the settings",
+    "linkage_source_top1": "who holds the row's text and knows the settings",
     "linkage_tfidf_top1": "who holds all source texts",
     "linkage_tfidf_source_top1": "who holds the row's text",
-    "linkage_10_words_top1": "who knows ten of the row's drawn words",
-    "linkage_5_words_top1": "who knows five of the row's drawn words",
-    "linkage_3_words_top1": "who knows three of the row's drawn words",
+    "linkage_10_words_top1": "who knows ten words of the row that were replaced",
+    "linkage_5_words_top1": "who knows five words of the row that were replaced",
+    "linkage_3_words_top1": "who knows three words of the row that were replaced",
     "linkage_author_top1": "who holds another text of the same author",
 }
 AMONG = 10_000  # rows
@@ -41,7 +41,7 @@ def answers(facts: ReportFacts) -> tuple[Answer, ...]:
     """Answer the three questions."""
     return (
         Answer("Singling out", *_singled_out(facts)),
-        Answer("Linkability", *_linked(facts.metrics)),
+        Answer("Linkability", *_linked(facts)),
         Answer("Inference", *_inferred(facts.metrics)),
     )
 
@@ -55,52 +55,48 @@ def audited(figures: Figures, name: str) -> float | None:
 def _singled_out(facts: ReportFacts) -> tuple[str, str]:
     told, words = "", None if facts.told is None else facts.told.words(AMONG)
     if words is not None:
-        many = "one drawn word singles" if words == 1 else f"{words:,} drawn words single"
-        told = f"By the law about {many} out one of {AMONG:,} rows."
+        many = "one replaced word singles" if words == 1 else f"{words:,} replaced words single"
+        told = f"By the probabilities of the draws about {many} out one of {AMONG:,} rows."
     if facts.metrics is None:
-        return ("by the law" if told else "restricted"), f"{told} {RESTRICTED}".strip()
+        return ("by the draws" if told else "restricted"), f"{told} {RESTRICTED}".strip()
     share = audited(facts.metrics, "singled_out")
     if share is None:
         return "not measured", f"{MEASURED} {told}".strip()
-    return percent_up(share), (
-        f"of the released rows leave fewer than ten of {_candidates(facts.metrics)} source rows possible. {told}"
-    ).strip()
+    fit = f"of the released rows fit fewer than ten of {_candidates(facts.metrics)} source rows, for who knows the settings."
+    return percent_up(share), f"{fit} {told}".strip()
 
 
-def _linked(figures: Figures | None) -> tuple[str, str]:
+def _linked(facts: ReportFacts) -> tuple[str, str]:
+    key = facts.run.settings.row_key
+    joined = f"{key} is in the table: who has it in the source needs no guess. " if key else ""
+    personal = f"{joined}For whoever holds the source the table stays personal data."
+    figures = facts.metrics
     if figures is None:
-        return "restricted", RESTRICTED
+        return "restricted", f"{RESTRICTED} {personal}"
     shares = {name: share for name in LINKS if (share := audited(figures, name)) is not None}
     if not shares:
-        return "not measured", MEASURED
+        return "not measured", f"{MEASURED} {personal}"
     most = max(shares, key=lambda name: shares[name])
-    guess = figures.get(f"{AUDITED}linkage_guess")
+    guess, few = figures.get(f"{AUDITED}linkage_guess"), shares.get("linkage_3_words_top1")
     chance = "" if guess is None else f"; a random guess finds {percent_up(guess)}"
-    fewest = shares.get("linkage_3_words_top1")
-    few = (
-        ""
-        if fewest is None or most == "linkage_3_words_top1"
-        else f" Who knows three of its drawn words finds {percent_up(fewest)}."
-    )
-    return percent_up(shares[most]), (
-        f"of the rows are found among {_candidates(figures)} by {LINKS[most]} ({most}){chance}.{few}"
-    )
+    three = "" if few is None else f"; three such words find {percent_up(few)}"
+    found = f"of the rows are found among {_candidates(figures)} by {LINKS[most]}{three}{chance}."
+    return percent_up(shares[most]), f"{found} {personal}"
 
 
 def _inferred(figures: Figures | None) -> tuple[str, str]:
     if figures is None:
         return "restricted", RESTRICTED
     share, gain = audited(figures, "guess_success"), audited(figures, "attribute_gain")
-    attribute = (
-        "No attribute was tried (`dptext audit FILE --attribute COLUMN`)."
-        if gain is None
-        else f"The attribute that was tried is read {percent_up(max(0.0, gain))} more often than by naming the commonest value."
-    )
+    attribute = "No attribute was tried (`dptext audit FILE --attribute COLUMN`)."
+    if gain is not None:
+        points = percent_up(max(0.0, gain)).removesuffix(" %")
+        attribute = f"The attribute that was tried is guessed {points} percentage points more often than its commonest value."
     if share is None:
         return "not measured", f"{MEASURED} {attribute}"
-    return percent_up(
-        share
-    ), f"of the drawn words are guessed right by the strongest attack of the audit. {attribute}"
+    return percent_up(share), (
+        f"of the replaced words are guessed right by who reads the table and knows the settings. {attribute}"
+    )
 
 
 def _candidates(figures: Figures) -> str:

@@ -129,14 +129,14 @@ def test_what_may_be_shared_holds_no_restricted_figure(facts: ReportFacts, inter
 def test_restricted_figures_mark_the_file_and_every_page(internal: ReportFacts) -> None:
     text = page(internal)
     assert text.splitlines()[0].startswith("<!doctype html><!-- RESTRICTED: ")
-    assert text.count("RESTRICTED: this file") == 4
+    assert text.count("RESTRICTED: this report") == 4
     assert "<title>RESTRICTED: " in text
 
 
 @pytest.mark.long
 def test_examples_mark_the_file_in_its_first_line_and_are_escaped(facts: ReportFacts) -> None:
     text = page(replace(facts, examples=EXAMPLES))
-    assert "RESTRICTED: this file holds private text" in text.splitlines()[0]
+    assert "RESTRICTED: this report holds private text" in text.splitlines()[0]
     assert "marker &lt;b&gt;before&lt;/b&gt;" in text
     assert "<b>before" not in text
     assert "marker" not in page(facts)

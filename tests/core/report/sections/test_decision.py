@@ -298,11 +298,12 @@ def test_the_three_questions_have_the_cautious_figure_of_who_finds_most(facts: R
     audited = replace(facts, metrics={name: value for _, name, value in AUDITED})
     singled, linked, inferred = decision(audited).answers
     assert [one.figure for one in (singled, linked, inferred)] == ["91 %", "82.2 %", "41.5 %"]
-    assert "(linkage_10_words_top1)" in linked.sentence
-    assert "6.25 %" in inferred.sentence
+    assert "knows ten words" in linked.sentence
+    assert "33.1 %" in linked.sentence
+    assert "6.25 percentage points" in inferred.sentence
     # A page that may be shared has none of them.
     shared = [one.figure for one in decision(facts).answers]
-    assert shared == ["by the law", "restricted", "restricted"]
+    assert shared == ["by the draws", "restricted", "restricted"]
 
 
 def test_a_broken_requirement_shows_its_value_on_the_restricted_page_alone() -> None:
