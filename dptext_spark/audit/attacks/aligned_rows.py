@@ -131,7 +131,7 @@ def released_rows(
         kind[(words.ids >= 0) & (words.kind != KEPT_WORD)] = DRAWN
         form = words.form.copy()
         if engine.policy.numbers == "random":
-            number = words.kind == NUMBER
+            number = (words.kind == NUMBER) | ((words.kind == NO_WORD) & _numeric(words))
             form[number] = _lengths(words)[number]
         kind[_bracketed(words)] = PLACEHOLDER
         kinds.append(kind)
@@ -158,6 +158,14 @@ def _lengths(words: Words) -> U64:
     """Return a form for each word that tells its length alone, uint64[n, 2]."""
     sizes = (words.spans.ends - words.spans.starts).astype(np.uint64)
     return np.stack([sizes, np.zeros_like(sizes)], axis=1)
+
+
+def _numeric(words: Words) -> Bools:
+    """Return which words begin and end with a digit, bool[n]: a drawn number may read as an identifier, as in "[OOV]61547307"."""
+    data, starts, ends = words.spans.data, words.spans.starts, words.spans.ends
+    if not len(starts):
+        return np.zeros(0, np.bool_)
+    return np.asarray(((data[starts] ^ 0x30) < 10) & ((data[ends - 1] ^ 0x30) < 10))
 
 
 def _bracketed(words: Words) -> Bools:

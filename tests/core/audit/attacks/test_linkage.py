@@ -309,6 +309,21 @@ def test_rows_of_several_columns_are_one_row() -> None:
             assert np.array_equal(values, getattr(getattr(one, side), name)), name
 
 
+def test_a_number_behind_an_unknown_word_is_released_as_what_reads_like_an_identifier() -> None:
+    policy = dp.Policy(oov="mask", numbers="random", identifiers={"digits": "mask"})
+    lexicon = beginning(dp.Lexicon.default(), 400)
+    model = dp.compile(CusText(epsilon=3.0, k=6), lexicon, policy, consistency="record")
+    source = pa.array([f"people JD{8000 + n}4567 city" for n in range(20)])
+    rows = np.arange(20, dtype=np.uint64)
+    output = model.privatize(source, column="t", row_ids=pa.array(rows), key=KEY)[0]
+    assert all(text.startswith("[OOV]", len(text.split()[0]) + 1) for text in output.to_pylist())
+    pairs = read_pairs(model, model, Both([source], [output]), rows, KEY)
+    for back in (False, True):
+        adversary = ByLaw(Laws(model), pairs, back=back)
+        adversary.add(pairs)
+        assert np.isfinite(adversary.true).all()
+
+
 def test_drawn_words_that_are_names_and_masks_of_names() -> None:
     model = dp.compile(
         CusText(epsilon=3.0, k=6),
