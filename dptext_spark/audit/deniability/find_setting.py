@@ -51,7 +51,7 @@ from dptext_spark.audit.deniability.calibrate import (
     word_requirement,
 )
 from dptext_spark.audit.deniability.find_epsilon import check_search, groups_of, prior_over, standing
-from dptext_spark.audit.estimates import Estimate, mean
+from dptext_spark.audit.estimates import mean
 from dptext_spark.audit.utility.text_metrics import vector_similarity
 from dptext_spark.config.file import dumped
 from dptext_spark.config.model import ModelConfig
@@ -139,8 +139,8 @@ class PublicText:
         self._adversaries = {FIGURE_OF[_figure(limit)] for limit in limits}
         self._sources: list[RowWords] = []
 
-    def judged(self, lexicon: Lexicon, sampler: Sampler) -> tuple[tuple[RequirementResult, ...], Estimate]:
-        """Release the texts; return how the limits stand, and how alike texts and releases are (cosine).
+    def judged(self, lexicon: Lexicon, sampler: Sampler) -> tuple[tuple[RequirementResult, ...], float]:
+        """Release the texts; return how the limits stand, and by how much a text is liker its release than another's (cosine).
 
         Raises:
             SettingsError: the law cannot be read, or no text has as many drawn words as an adversary is to know.
@@ -162,7 +162,8 @@ class PublicText:
         standings = self._linked(model, queries, every)
         results = tuple(self._result(limit, standings) for limit in self.limits)
         before, after = read(model.engine, plain[0]), read(without_names(model.engine), private[0])
-        return results, vector_similarity(self._vectors, before, after).mean
+        similarity = vector_similarity(self._vectors, before, after)
+        return results, similarity.mean.value - similarity.others
 
     def _linked(self, model: Privatizer, queries: Pairs, every: Pairs) -> dict[str, Standings]:
         """Return how the queries of each adversary that is asked for stand."""
@@ -223,14 +224,14 @@ class Combination(Search):
         mechanism: by these settings.
         lexicon: the words.
         text: what is linked.
-        cosines: how alike texts and releases are, by ε.
+        similarities: by how much a text is liker its release than another's, by ε.
     """
 
     chosen: Mapping[str, str | int]
     mechanism: Mechanism
     lexicon: Lexicon
     text: PublicText
-    cosines: dict[float, Estimate] = field(default_factory=dict)
+    similarities: dict[float, float] = field(default_factory=dict)
 
     def __str__(self) -> str:
         """Return the settings."""
@@ -253,10 +254,10 @@ class Combination(Search):
         return max((limit.shortfall(finding) for limit, finding in pairs), default=math.inf)
 
     @property
-    def left(self) -> Estimate:
-        """How alike texts and releases are at that ε."""
+    def left(self) -> float:
+        """The similarity at that ε."""
         assert self.epsilon is not None
-        return self.cosines[self.epsilon]
+        return self.similarities[self.epsilon]
 
     @property
     def least(self) -> Point:
@@ -266,14 +267,14 @@ class Combination(Search):
     def judged(self, sampler: Sampler, step: str) -> tuple[RequirementResult, ...]:
         """Compare a compiled mechanism with what is required of words, and with what is required of the text."""
         of_words = super().judged(sampler, step)
-        of_text, self._cosine = self.text.judged(self.lexicon, sampler)
+        of_text, self._similarity = self.text.judged(self.lexicon, sampler)
         return (*of_words, *of_text)
 
     def look(self, epsilon: float) -> Point:
         """Examine an ε, once."""
         point = super().look(epsilon)
         if point.findings:
-            self.cosines.setdefault(epsilon, self._cosine)
+            self.similarities.setdefault(epsilon, self._similarity)
         return point
 
     def refine(self, high: float) -> bool:
@@ -320,19 +321,19 @@ class FoundSetting:
             "texts": self.rows,
             "queries": self.queries,
             "cut_short": self.is_cut,
-            "met": [self._described(one) for one in self.met],
-            "broken": [self._described(one) for one in self.broken],
+            "met": [self._described(combination) for combination in self.met],
+            "broken": [self._described(combination) for combination in self.broken],
         }
 
-    def _described(self, one: Combination) -> dict[str, Json]:
+    def _described(self, combination: Combination) -> dict[str, Json]:
         return {
-            **one.chosen,
-            "epsilon": one.epsilon,
+            **combination.chosen,
+            "epsilon": combination.epsilon,
             "curve": [
                 {
                     "epsilon": epsilon,
                     "refused": point.refused,
-                    "cosine": one.cosines[epsilon].value if point.findings else None,
+                    "similarity": combination.similarities[epsilon] if point.findings else None,
                     "figures": [
                         {
                             "name": str(limit.subject),
@@ -340,10 +341,10 @@ class FoundSetting:
                             "judged": finding.judged,
                             "holds": finding.holds,
                         }
-                        for limit, finding in zip(one.limits, point.findings, strict=False)
+                        for limit, finding in zip(combination.limits, point.findings, strict=False)
                     ],
                 }
-                for epsilon, point in sorted(one.seen.items())
+                for epsilon, point in sorted(combination.seen.items())
             ],
         }
 
@@ -432,7 +433,7 @@ def find_setting(
             is_cut = is_cut or is_late
             if is_late or not combination.refine(high):
                 waiting.remove(combination)
-    met.sort(key=lambda combination: -combination.left.value)
+    met.sort(key=lambda combination: -combination.left)
     broken = tuple(combination for combination in looked if not combination.least.holds)
     return FoundSetting(tuple(met), broken, len(texts), min(QUERIES, len(texts)), is_cut)
 

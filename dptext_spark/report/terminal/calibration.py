@@ -42,35 +42,38 @@ def calibration(found: FoundEpsilon) -> Screen:
     )
 
 
-def settings_found(found: FoundSetting) -> Screen:
+def settings_found(result: FoundSetting) -> Screen:
     """Return the settings that leave most of the text, and the others that meet the requirements."""
-    best = found.met[0]
+    best = result.met[0]
     rows = [
-        ("texts", f"{found.rows:,} public ones, each a candidate; {found.queries:,} of them looked for"),
+        ("texts", f"{result.rows:,} public ones, each a candidate; {result.queries:,} of them looked for"),
         ("judged", "by the upper end of the interval"),
-        ("similarity", "mean cosine of a text and what comes out, by mean word vectors"),
-        ("ruled out", f"{len(found.broken)} settings, by their least ε" if found.broken else ""),
+        (
+            "similarity",
+            "mean cosine of a text and what comes out, less that of what comes out of another text",
+        ),
+        ("ruled out", f"{len(result.broken)} settings, by their least ε" if result.broken else ""),
     ]
     head = ("ε", *map(str, best.limits), "similarity", "setting")
     return Screen(
-        f"{len(found.met)} settings meet {' and '.join(map(str, best.limits))}; the first leaves most of the text.",
+        f"{len(result.met)} settings meet {' and '.join(map(str, best.limits))}; the first leaves most of the text.",
         rows,
-        table=[head, *map(_setting, found.met)],
-        warnings=["Time ended the search: a larger ε, or another setting, may do as well."] * found.is_cut,
-        more=[("Ruled out at the least ε", [head, *map(_setting, found.broken)])] if found.broken else (),
+        table=[head, *map(_setting, result.met)],
+        warnings=["Time ended the search: a larger ε, or another setting, may do as well."] * result.is_cut,
+        more=[("Ruled out at the least ε", [head, *map(_setting, result.broken)])] if result.broken else (),
     )
 
 
-def _setting(one: Combination) -> tuple[str, ...]:
-    epsilon = min(one.seen) if one.epsilon is None else one.epsilon
-    point = one.seen[epsilon]
+def _setting(combination: Combination) -> tuple[str, ...]:
+    epsilon = min(combination.seen) if combination.epsilon is None else combination.epsilon
+    point = combination.seen[epsilon]
     if point.refused is not None:
-        return (exact(epsilon), *("-" for _ in one.limits), "-", f"{one}: refused")
+        return (exact(epsilon), *("-" for _ in combination.limits), "-", f"{combination}: refused")
     judged = [
         str(round_conservatively(finding.judged, 4, up=limit.caps))
-        for limit, finding in zip(one.limits, point.findings, strict=True)
+        for limit, finding in zip(combination.limits, point.findings, strict=True)
     ]
-    return (exact(epsilon), *judged, f"{one.cosines[epsilon].value:.3f}", str(one))
+    return (exact(epsilon), *judged, f"{combination.similarities[epsilon]:.3f}", str(combination))
 
 
 def _row(result: Calibration, point: Point) -> tuple[str, ...]:

@@ -116,7 +116,7 @@ def test_figures_are_those_of_an_audit(lexicon: str, mechanism: dict[str, Any]) 
     public_text, lexicon_of_model = PublicText(config, words, texts, limits), compiled_model.lexicon
     assert isinstance(lexicon_of_model, Lexicon)
     model = public_text.model(lexicon_of_model, compiled_model.sampler)
-    results, cosine = public_text.judged(lexicon_of_model, model.sampler)
+    results, similarity = public_text.judged(lexicon_of_model, model.sampler)
     output, _ = model.privatize(texts, column="text", row_ids=pa.array(rows), key=KEY)
     pairs = read_pairs(model, model, Both([texts], [output]), rows, KEY)
     linker = Linker(pairs, KEY, None, Laws(model), shared=False)
@@ -136,7 +136,7 @@ def test_figures_are_those_of_an_audit(lexicon: str, mechanism: dict[str, Any]) 
     assert [result.value for result in results[:4]] == [estimate.value for estimate in expected]
     assert [result.judged for result in results[:4]] == [estimate.upper for estimate in expected]
     assert results[4].value == (standings[RELEASED].fit.possible + 1 < 10).mean()
-    assert -1.0 <= cosine.value <= 1.0
+    assert 0.0 < similarity < 1.0
 
 
 def test_what_is_found_holds_and_more_does_not(lexicon: str) -> None:
@@ -150,9 +150,10 @@ def test_what_is_found_holds_and_more_does_not(lexicon: str) -> None:
     assert 1.0 < best.epsilon < 64.0
     assert best.seen[best.epsilon].findings[-1].judged <= 0.7
     assert min(epsilon for epsilon in best.seen if not best.seen[epsilon].holds) < 1.2 * best.epsilon
-    assert [one.left.value for one in found.met] == sorted(
-        (one.left.value for one in found.met), reverse=True
+    assert [combination.left for combination in found.met] == sorted(
+        (combination.left for combination in found.met), reverse=True
     )
+    assert best.similarities[64.0] > best.left > best.similarities[1.0]
     assert not found.is_cut
     read = yaml.safe_load(found.settings)["mechanism"]
     assert (read["name"], read["epsilon"], read.get("remap", "none")) == (
