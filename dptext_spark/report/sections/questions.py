@@ -79,7 +79,7 @@ def _linked(facts: ReportFacts) -> tuple[str, str]:
     most = max(shares, key=lambda name: shares[name])
     guess, few = figures.get(f"{AUDITED}linkage_guess"), shares.get("linkage_3_words_top1")
     chance = "" if guess is None else f"; a random guess finds {percent_up(guess)}"
-    three = "" if few is None else f"; three such words find {percent_up(few)}"
+    three = "" if few is None else f"; who knows three replaced words finds {percent_up(few)}"
     found = f"of the rows are found among {_candidates(figures)} by {LINKS[most]}{three}{chance}."
     return percent_up(shares[most]), f"{found} {personal}"
 
