@@ -80,8 +80,8 @@ def _linked(facts: ReportFacts) -> tuple[str, str]:
     guess, few = figures.get(f"{AUDITED}linkage_guess"), shares.get("linkage_3_words_top1")
     chance = "" if guess is None else f"; a random guess finds {percent_up(guess)}"
     three = "" if few is None else f"; who knows three replaced words finds {percent_up(few)}"
-    found = f"of the rows are found among {_candidates(figures)} by {LINKS[most]}{three}{chance}."
-    return percent_up(shares[most]), f"{found} {personal}"
+    rows = f"of the rows are found among {_candidates(figures)} by {LINKS[most]}{three}{chance}."
+    return percent_up(shares[most]), f"{rows} {personal}"
 
 
 def _inferred(figures: Figures | None) -> tuple[str, str]:
