@@ -137,7 +137,7 @@ def test_usefulness_and_risk_are_shown_as_the_screen_of_an_audit_shows_them() ->
         f"tells the topic of {value['accuracy_private_private']:.0f} % of the tickets",
         f"Original text gives {value['accuracy_plain_plain']:.0f} %, and the commonest topic {value['accuracy_majority']:.0f} %",
         f"costs {value['accuracy_plain_plain'] - value['accuracy_private_private']:.0f} points",
-        f"{value['linkage_tfidf_top1']:.0f} % of the released tickets, where a guess finds {value['linkage_guess']:g} %",
+        f"{value['linkage_top1']:.1f} % of the released tickets, where a guess finds {value['linkage_guess']:g} %",
     ):
         assert fact in re.sub(r"\s+", " ", page)
 
