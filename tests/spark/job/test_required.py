@@ -159,12 +159,13 @@ def test_a_run_an_audit_and_a_report_decide_together(spark, folder: Path, commit
     code, printed, _ = called("audit", table, "--against", source, "--config", file, "--json")
     assert code == 0
     assert json.loads(printed)["verdict"]["requirements"][0]["standing"] == "holds"
-    assert called("report", "decided", "--config", file, "--out", out)[0] == 0
-    text = out.read_text(encoding="utf-8")
-    assert '<div class="verdict holds">' in text
-    assert APPROVAL["purpose"] in text
-    assert MARKER.lower() not in text.lower()
-    assert "RESTRICTED" not in text
+    for outside in (["--public"], []):
+        assert called("report", "decided", "--config", file, "--out", out, *outside)[0] == 0
+        text = out.read_text(encoding="utf-8")
+        assert '<div class="verdict holds">' in text
+        assert APPROVAL["purpose"] in text
+        assert MARKER.lower() not in text.lower()
+        assert ("RESTRICTED" in text) == (not outside)
 
 
 def test_an_expired_approval_is_refused_before_anything_is_read(folder: Path) -> None:
