@@ -28,7 +28,7 @@ MEANING = {
     "unchanged_rows_share": "share of the rows with a word to draw that are unchanged",
     "words": "words of the source that were aligned with the table's",
     "aligned_share": "share of all words of the source that were aligned with the table's",
-    "original_share": "share of the lexicon's words that are in the table as they were (stop words that the policy keeps aside)",
+    "original_share": "share of the lexicon's words that are in the table as they were (kept stop words not counted)",
     "original_share_all": "share of all words (also kept stop words, unknown words, numbers) that are in the table as they were",
     "changed_share": "share of all words that were replaced by others",
     "oov_share": "share of words that the lexicon does not hold",

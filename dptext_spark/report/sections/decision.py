@@ -29,7 +29,7 @@ from dptext_spark.runtime.record import Json
 from dptext_spark.text.policy import OOV_MASK
 
 _BLANK = "to be filled in"
-_NO_PERMISSION = "That is no permission to release: they bound what they name."
+_NO_PERMISSION = "That is no permission to release: a requirement limits only what it names."
 _KEY = (
     "Whoever holds the key can draw again and compare. Destroy a key that is kept once no further release has to repeat these "
     "replacements."

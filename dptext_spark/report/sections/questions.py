@@ -15,14 +15,14 @@ from dptext_spark.rounding import percent_up
 
 # Who finds a row, by the figure of the audit; the greatest of them answers.
 LINKS = {
-    "linkage_top1": "who holds all source texts and knows the settings",
-    "linkage_source_top1": "who holds the row's text and knows the settings",
-    "linkage_tfidf_top1": "who holds all source texts",
-    "linkage_tfidf_source_top1": "who holds the row's text",
-    "linkage_10_words_top1": "who knows ten words of the row that were replaced",
-    "linkage_5_words_top1": "who knows five words of the row that were replaced",
-    "linkage_3_words_top1": "who knows three words of the row that were replaced",
-    "linkage_author_top1": "who holds another text of the same author",
+    "linkage_top1": "somebody who holds all source texts and knows the settings",
+    "linkage_source_top1": "somebody who holds the row's text and knows the settings",
+    "linkage_tfidf_top1": "somebody who holds all source texts",
+    "linkage_tfidf_source_top1": "somebody who holds the row's text",
+    "linkage_10_words_top1": "somebody who knows ten of its original words",
+    "linkage_5_words_top1": "somebody who knows five of its original words",
+    "linkage_3_words_top1": "somebody who knows three of its original words",
+    "linkage_author_top1": "somebody who holds another text of the same author",
 }
 AMONG = 10_000  # rows
 MEASURED = "`dptext audit FILE` measures it."
@@ -55,20 +55,20 @@ def audited(figures: Figures, name: str) -> float | None:
 def _singled_out(facts: ReportFacts) -> tuple[str, str]:
     told, words = "", None if facts.told is None else facts.told.words(AMONG)
     if words is not None:
-        many = "one replaced word singles" if words == 1 else f"{words:,} replaced words single"
-        told = f"By the probabilities of the draws about {many} out one of {AMONG:,} rows."
+        many = "one replacement tells" if words == 1 else f"about {words:,} replacements tell"
+        told = f"By the probabilities of the draws {many} one row from {AMONG:,} others."
     if facts.metrics is None:
         return ("by the draws" if told else "restricted"), f"{told} {RESTRICTED}".strip()
     share = audited(facts.metrics, "singled_out")
     if share is None:
         return "not measured", f"{MEASURED} {told}".strip()
-    fit = f"of the released rows fit fewer than ten of {_candidates(facts.metrics)} source rows, for who knows the settings."
+    fit = f"of the released rows come down to fewer than ten of {_candidates(facts.metrics)} source rows, for who holds these."
     return percent_up(share), f"{fit} {told}".strip()
 
 
 def _linked(facts: ReportFacts) -> tuple[str, str]:
     key = facts.run.settings.row_key
-    joined = f"{key} is in the table: who has it in the source needs no guess. " if key else ""
+    joined = f"Whoever has {key} of the source needs no guess. " if key else ""
     personal = f"{joined}For whoever holds the source the table stays personal data."
     figures = facts.metrics
     if figures is None:
@@ -79,7 +79,7 @@ def _linked(facts: ReportFacts) -> tuple[str, str]:
     most = max(shares, key=lambda name: shares[name])
     guess, few = figures.get(f"{AUDITED}linkage_guess"), shares.get("linkage_3_words_top1")
     chance = "" if guess is None else f"; a random guess finds {percent_up(guess)}"
-    three = "" if few is None else f"; who knows three replaced words finds {percent_up(few)}"
+    three = "" if few is None else f"; three known original words find {percent_up(few)}"
     rows = f"of the rows are found among {_candidates(figures)} by {LINKS[most]}{three}{chance}."
     return percent_up(shares[most]), f"{rows} {personal}"
 
@@ -91,11 +91,11 @@ def _inferred(figures: Figures | None) -> tuple[str, str]:
     attribute = "No attribute was tried (`dptext audit FILE --attribute COLUMN`)."
     if gain is not None:
         points = percent_up(max(0.0, gain)).removesuffix(" %")
-        attribute = f"The attribute that was tried is guessed {points} percentage points more often than its commonest value."
+        attribute = f"The attribute that was tried is read {points} points more often than by naming its commonest value."
     if share is None:
         return "not measured", f"{MEASURED} {attribute}"
     return percent_up(share), (
-        f"of the replaced words are guessed right by who reads the table and knows the settings. {attribute}"
+        f"of the replaced words are guessed right by somebody who reads the table alone and knows the settings. {attribute}"
     )
 
 

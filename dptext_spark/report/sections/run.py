@@ -162,9 +162,10 @@ def parts_in_clear(facts: ReportFacts) -> list[str]:
             ("WORDS THAT WERE NOT CHOSEN", in_clear(settings.selection)),
             ("case", policy.case == "carry"),
             ("spacing", policy.gaps == "keep"),
-            ("length", True),
+            ("number of words", True),
             ("punctuation", True),
-            ("which words are equal", settings.consistency != "token"),
+            ("which words of a record are equal", settings.consistency == "record"),
+            ("which words are equal", settings.consistency == "dataset"),
             ("other columns", settings.releases_other_columns),
         )
         if there

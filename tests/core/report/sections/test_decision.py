@@ -298,9 +298,9 @@ def test_the_three_questions_have_the_cautious_figure_of_who_finds_most(facts: R
     audited = replace(facts, metrics={name: value for _, name, value in AUDITED})
     singled, linked, inferred = decision(audited).answers
     assert [one.figure for one in (singled, linked, inferred)] == ["91 %", "82.2 %", "41.5 %"]
-    assert "knows ten words" in linked.sentence
+    assert "knows ten of its" in linked.sentence
     assert "33.1 %" in linked.sentence
-    assert "6.25 percentage points" in inferred.sentence
+    assert "6.25 points" in inferred.sentence
     # A page that may be shared has none of them.
     shared = [one.figure for one in decision(facts).answers]
     assert shared == ["by the draws", "restricted", "restricted"]
