@@ -53,6 +53,7 @@ from dptext_spark.text.tokens import drawn_words
 
 SIZES = (3, 5, 10)  # words that an adversary knows
 SOUGHT, LOST, NOT_ASKED = range(3)  # lost: the law excludes the right row itself
+FEWEST = 50  # rows among which linkage is measured, and that classifiers learn from
 FEW = 10  # candidates: a row that leaves fewer is singled out
 RELEASED, SOURCE, AUTHOR = "released", "source", "author"
 ROWS = "rows"  # in the place of an adversary: how many rows were counted

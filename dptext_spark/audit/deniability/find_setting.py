@@ -24,6 +24,7 @@ from dptext_spark.audit.attacks.linkage import (
     BY_COSINE,
     BY_WORDS,
     FEW,
+    FEWEST,
     FIGURES,
     LOST,
     NOT_ASKED,
@@ -52,6 +53,7 @@ from dptext_spark.audit.deniability.calibrate import (
 )
 from dptext_spark.audit.deniability.find_epsilon import check_search, groups_of, prior_over, standing
 from dptext_spark.audit.estimates import mean
+from dptext_spark.audit.options import MOST_QUERIES
 from dptext_spark.audit.utility.text_metrics import vector_similarity
 from dptext_spark.config.file import dumped
 from dptext_spark.config.model import ModelConfig
@@ -82,12 +84,7 @@ SINGLED = "singled_out"
 OF_TEXT = (*(name for name in LINKAGE if "author" not in name), SINGLED)
 FIGURE_OF = {figure: name for name, figure in FIGURES.items()} | {SINGLED: RELEASED}
 SETS = (100, 60, 20, 10)  # K
-ROWS, MOST_ROWS, FEWEST = (
-    10_000,
-    20_000,
-    50,
-)  # texts that are linked: where no requirement says how many, at most, at least
-QUERIES = 1_000
+ROWS, MOST_ROWS = 10_000, 20_000  # texts that are linked: where no requirement says how many, at most
 STEPS = 8  # halvings of a combination's interval: from 0.01 to 100 within 4 per cent
 FIRST_SECONDS, SECONDS = 105.0, 840.0  # until it is said that nothing holds; for everything
 KEY = RunKey.insecure(1)  # public: a search is repeatable, and what it draws is thrown away
@@ -134,7 +131,7 @@ class PublicText:
             classifier=read_classifier(config.policy.names), imported=providers_of(config.policy), fingerprint="of no release",
         )  # fmt: skip
         self._rows = np.arange(len(texts), dtype=np.uint64)
-        places = np.linspace(0, len(texts) - 1, min(QUERIES, len(texts))).astype(np.int64)
+        places = np.linspace(0, len(texts) - 1, min(MOST_QUERIES, len(texts))).astype(np.int64)
         self._queries = pa.array(places)
         self._adversaries = {FIGURE_OF[_figure(limit)] for limit in limits}
         self._sources: list[RowWords] = []
@@ -435,7 +432,7 @@ def find_setting(
                 waiting.remove(combination)
     met.sort(key=lambda combination: -combination.left)
     broken = tuple(combination for combination in looked if not combination.least.holds)
-    return FoundSetting(tuple(met), broken, len(texts), min(QUERIES, len(texts)), is_cut)
+    return FoundSetting(tuple(met), broken, len(texts), min(MOST_QUERIES, len(texts)), is_cut)
 
 
 def _combinations(mechanism: Mechanism) -> Iterator[dict[str, Any]]:
@@ -486,9 +483,9 @@ def _nearest(looked: Sequence[Combination], many: int, low: float) -> str:
         if len(looked) == many
         else f"the {len(looked)} of {many} settings that time was enough for"
     )
-    wanted = " and ".join(map(str, nearest.limits))
+    limits = " and ".join(map(str, nearest.limits))
     return (
-        f"require: none of {of} satisfies {wanted} at the least ε, {low:g}; the nearest is {nearest}, where "
+        f"require: none of {of} satisfies {limits} at the least ε, {low:g}; the nearest is {nearest}, where "
         f"{standing(nearest.limits, nearest.least, nearest.lexicon)}."
     )
 

@@ -375,9 +375,9 @@ def _names(facts: ReportFacts) -> Iterator[str]:
     if facts.metrics is None:
         yield "How many were found, and how many stayed, is restricted."
         return
-    kept = audited(facts.metrics, "names_kept")
-    if kept is not None:
-        yield f"Of the words of names that public lists find in the source, {percent_up(kept)} are in the table as they were."
+    share = audited(facts.metrics, "names_kept")
+    if share is not None:
+        yield f"Of the words of names that public lists find in the source, {percent_up(share)} are in the table as they were."
     replaced = in_words(facts.metrics)
     if replaced:
         yield f"Identifiers that rules found and replaced: {replaced}. What the rules missed is not counted."

@@ -110,8 +110,8 @@ def _composed(facts: ReportFacts) -> Tile:
     most = metrics.get("record_epsilon_max")
     longest, delta = (metrics.get(f"record_bound_{name}") for name in ("max", "delta"))
     if longest is not None and delta is not None:
-        said = f"for the record with the most drawn words, up to δ = {exact(delta)}, by the least bound; the disclosure has sums"
-        return Tile("ε of a record", exact(longest), said)
+        bound = f"up to δ = {exact(delta)}, by the least bound; the disclosure has sums"
+        return Tile("ε of a record", exact(longest), f"for the record with the most drawn words, {bound}")
     if most is not None:
         return Tile("ε of a record", rounded_up(most), "for the record that spends most, as a sum")
     if level == "dataset":

@@ -23,7 +23,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, functions
 
 from dptext_spark.arrays import F32
-from dptext_spark.audit.attacks.linkage import has_law
+from dptext_spark.audit.attacks.linkage import FEWEST, has_law
 from dptext_spark.audit.estimates import Metric
 from dptext_spark.audit.options import AuditOptions, takes
 from dptext_spark.audit.table.findings import Findings, TableAudit
@@ -278,7 +278,6 @@ def require_law(plan: AuditPlan, privatizer: Privatizer) -> None:
             )
 
 
-FEWEST = 50  # rows among which linkage is measured, and that classifiers learn from
 FEW_ROWS = f"linkage: fewer than {FEWEST} rows with a word are in both tables"
 
 
