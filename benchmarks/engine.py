@@ -17,7 +17,7 @@ from benchmarks.sources import composition, lexicons, row_ids, texts
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import CusText
 from dptext_spark.model.privatizer import CONSISTENCY, Privatizer
-from dptext_spark.randomness.draws import RunKey
+from dptext_spark.randomness import RunKey
 from dptext_spark.text.policy import Policy
 
 GOALS = (Goal(45.0, 60.0, "value"), Goal(24.0, 18.0, "ratio", at_least=True))

@@ -20,7 +20,7 @@ import pyarrow as pa
 from benchmarks.sources import row_ids
 from dptext_spark.model.artifact import open_model
 from dptext_spark.model.privatizer import Privatizer
-from dptext_spark.randomness.draws import RunKey
+from dptext_spark.randomness import RunKey
 
 ROLLUP = Path("/proc/self/smaps_rollup")
 PAGE = 4096

@@ -13,7 +13,7 @@ from dptext_spark.audit.estimates import Estimate
 from dptext_spark.audit.utility.learning import TextClassifier, accuracy
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.model.privatizer import Privatizer
-from dptext_spark.randomness.draws import RunKey
+from dptext_spark.randomness import RunKey
 from dptext_spark.text.identifiers.types import NO_IDENTIFIERS
 from dptext_spark.text.policy import Policy
 

@@ -18,7 +18,7 @@ from benchmarks.sizes import Sizes
 from benchmarks.sources import packaged, texts
 from benchmarks.tables import local
 from dptext_spark.errors import SettingsError
-from dptext_spark.randomness.draws import RunKey
+from dptext_spark.randomness import RunKey
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from benchmarks.sources import CHECKOUT, packaged, texts
 from benchmarks.workers import watched_workers
 from dptext_spark.errors import SettingsError
-from dptext_spark.randomness.draws import RunKey
+from dptext_spark.randomness import RunKey
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from dptext_spark.model.preview import Preview, preview
     from dptext_spark.model.privatizer import Privatizer
     from dptext_spark.model.public_text import read_prior
-    from dptext_spark.randomness.draws import RunKey
+    from dptext_spark.randomness import RunKey
     from dptext_spark.report.terminal.plan import Plan, plan
     from dptext_spark.text.engine import Counters
     from dptext_spark.text.policy import Policy
@@ -79,7 +79,7 @@ _HOMES = {
     "Privatizer": "dptext_spark.model.privatizer",
     "Projection": "dptext_spark.mechanisms",
     "RunConfig": "dptext_spark.config.model",
-    "RunKey": "dptext_spark.randomness.draws",
+    "RunKey": "dptext_spark.randomness",
     "SanText": "dptext_spark.mechanisms",
     "TEM": "dptext_spark.mechanisms",
     "TruncatedGumbel": "dptext_spark.mechanisms",

@@ -29,7 +29,7 @@ from dptext_spark.config.values import (
 )
 from dptext_spark.errors import SettingsError
 from dptext_spark.lexicon.lexicon import PACKAGED, PACKAGED_VERSION
-from dptext_spark.randomness.draws import RunKey
+from dptext_spark.randomness import RunKey
 from dptext_spark.runtime.validation import invalid, valid
 
 STYLES = ("balanced", "strict", "papers")  # each a file of conf/; the first is the default

@@ -13,7 +13,7 @@ from dptext_spark.config.model import RunConfig
 from dptext_spark.demo import TICKETS
 from dptext_spark.errors import SettingsError
 from dptext_spark.model.compile import prepare
-from dptext_spark.randomness.draws import RunKey
+from dptext_spark.randomness import RunKey
 from dptext_spark.runtime.progress import Progress, silent
 
 FILE = "tickets.parquet"

@@ -18,7 +18,7 @@ from dptext_spark.arrays import F32, I32, I64, U8
 from dptext_spark.errors import DataError
 from dptext_spark.importance.providers import InvalidWeightsError
 from dptext_spark.importance.selection import DIRECTIONS, WHOLE, Units
-from dptext_spark.randomness.draws import is_bytes
+from dptext_spark.randomness import is_bytes
 from dptext_spark.runtime.jit import Int, compiled
 from dptext_spark.text.engine import Engine
 from dptext_spark.text.selection import Texts, TokenSelection

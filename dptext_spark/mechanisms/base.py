@@ -18,7 +18,7 @@ from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms.parameters import documented, parameters_of
 from dptext_spark.mechanisms.summary import Summary
-from dptext_spark.randomness.draws import Draws
+from dptext_spark.randomness import Draws
 from dptext_spark.runtime.display import brief, settings_line, table
 from dptext_spark.runtime.progress import Counted
 from dptext_spark.runtime.record import Json

@@ -26,7 +26,7 @@ from dptext_spark.mechanisms.numerics.matrices import transform
 from dptext_spark.mechanisms.parameters import LEAST_EPSILON, integer, number
 from dptext_spark.mechanisms.samplers.approximate import Search, search_choice
 from dptext_spark.mechanisms.samplers.noise import NoiseSampler, NoiseSummary
-from dptext_spark.randomness.draws import encrypt
+from dptext_spark.randomness import encrypt
 from dptext_spark.runtime.jit import compiled
 
 MOST = 4096

@@ -26,7 +26,7 @@ from dptext_spark.errors import DataError, SettingsError, did_you_mean, key_twic
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.model.tables.schema import Parts, beside_texts, of_arrow, resolve_all, texts_of
 from dptext_spark.model.tables.table_files import TableSample
-from dptext_spark.randomness.draws import RunKey
+from dptext_spark.randomness import RunKey
 from dptext_spark.text.engine import OF_IDENTIFIERS
 from dptext_spark.text.selection import Texts
 from dptext_spark.text.unknown import UnknownWords, count_unknown, likely_language

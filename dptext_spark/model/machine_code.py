@@ -29,7 +29,7 @@ from dptext_spark.errors import DataError
 from dptext_spark.importance.selector import Selector
 from dptext_spark.model.artifact import expected_fingerprint, open_model
 from dptext_spark.model.privatizer import WARM, Privatizer
-from dptext_spark.randomness.draws import RunKey
+from dptext_spark.randomness import RunKey
 from dptext_spark.runtime import loop_cache
 from dptext_spark.runtime.paths import extract, python_path, writable_by_others
 from dptext_spark.runtime.progress import Progress, silent

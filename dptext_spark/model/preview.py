@@ -21,7 +21,7 @@ from dptext_spark.mechanisms.base import PREVIOUS, Sampler
 from dptext_spark.mechanisms.privacy_loss.accountant import RecordBound
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.model.record import record_account
-from dptext_spark.randomness.draws import Draws, RunKey
+from dptext_spark.randomness import Draws, RunKey
 from dptext_spark.runtime.display import line, table
 from dptext_spark.runtime.record import Json
 from dptext_spark.text.chunks import padded

@@ -29,7 +29,7 @@ from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.prior import Prior
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms.base import Sampler, check_context
-from dptext_spark.randomness.draws import Draws, RunKey, encrypt, hash_keys, identify, is_bytes
+from dptext_spark.randomness import Draws, RunKey, encrypt, hash_keys, identify, is_bytes
 from dptext_spark.rounding import exact
 from dptext_spark.runtime.display import line, table
 from dptext_spark.runtime.record import Json

@@ -46,8 +46,7 @@ from dptext_spark.model.artifact import MANIFEST, read_manifest
 from dptext_spark.model.privatizer import Privatizer, providers_of
 from dptext_spark.model.tables.table_checks import check_texts
 from dptext_spark.model.tables.target_checks import places_written
-from dptext_spark.randomness.draws import KeyReference, RunKey, key_at_hand
-from dptext_spark.randomness.key_sources import KeyUnavailableError
+from dptext_spark.randomness import KeyReference, KeyUnavailableError, RunKey, key_at_hand
 from dptext_spark.runtime.paths import user_cache
 from dptext_spark.runtime.progress import Steps, by_default
 from dptext_spark.spark.errors import key_error, reduced, suppress_sensitive_logs

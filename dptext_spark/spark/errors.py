@@ -18,8 +18,7 @@ from pyspark.logger import PySparkLogger
 
 from dptext_spark.encoder.name_classifier import OtherLabelsError
 from dptext_spark.errors import DataError, DPTextError, RunError, key_twice
-from dptext_spark.randomness.draws import KeyReference, RunKey, key_at_hand
-from dptext_spark.randomness.key_sources import KeyUnavailableError
+from dptext_spark.randomness import KeyReference, KeyUnavailableError, RunKey, key_at_hand
 from dptext_spark.spark.session.session import context_of
 from dptext_spark.text.identifiers.imported import EXPECTED, ProviderImportError
 from dptext_spark.text.identifiers.provider import ProviderError

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from dptext_spark.config.sections import Key, Secret, drop_variable, taken
 from dptext_spark.errors import SettingsError
-from dptext_spark.randomness.draws import RunKey
-from dptext_spark.randomness.key_sources import decoded
+from dptext_spark.randomness import RunKey, decoded
 from dptext_spark.spark.session.session import context_of
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ import pyarrow as pa
 from dptext_spark.arrays import I32, I64, U8, Bools, bounds_of
 from dptext_spark.errors import DataError
 from dptext_spark.lexicon.characters import PASS, SPACE, Tokenizer, tables
-from dptext_spark.randomness.draws import byte_view
+from dptext_spark.randomness import byte_view
 from dptext_spark.runtime.jit import Int, compiled
 
 _WRONG = (

@@ -23,7 +23,7 @@ from dptext_spark.lexicon.characters import (
     decode,
     lower_into,
 )
-from dptext_spark.randomness.draws import hash_bytes
+from dptext_spark.randomness import hash_bytes
 from dptext_spark.runtime.jit import Int, compiled
 from dptext_spark.text.word_table import CLITIC, STOP, find_long, find_short, key_of, slot_of
 

@@ -29,7 +29,7 @@ from dptext_spark.lexicon.characters import (
     lower_into,
     scan_word,
 )
-from dptext_spark.randomness.draws import hash_bytes
+from dptext_spark.randomness import hash_bytes
 from dptext_spark.runtime.jit import Int, compiled, inlined, load64, trailing_zeros
 from dptext_spark.text.lookup import (
     AFTER_APOSTROPHE,

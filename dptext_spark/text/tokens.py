@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from dptext_spark.arrays import I32, I64, U8, U64, Bools
 from dptext_spark.lexicon.characters import APOSTROPHE, HYPHEN, PASS, SPACE, cell, decode, lower_into, tables
-from dptext_spark.randomness.draws import hash_bytes
+from dptext_spark.randomness import hash_bytes
 from dptext_spark.runtime.jit import Int, compiled
 from dptext_spark.text.chunks import Spans, padded, strips, summed
 from dptext_spark.text.engine import OF_WORDS, Engine, byte_blocks

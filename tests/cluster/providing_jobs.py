@@ -16,7 +16,7 @@ from dptext_spark import spark as dps
 from dptext_spark.config.load import parse_config
 from dptext_spark.config.model import RunConfig
 from dptext_spark.errors import DPTextError
-from dptext_spark.randomness.draws import RunKey
+from dptext_spark.randomness import RunKey
 from dptext_spark.spark.runner import run
 from dptext_spark.spark.session.session import spark_session
 

@@ -19,7 +19,7 @@ from dptext_spark.errors import DPTextError
 from dptext_spark.model.artifact import open_model
 from dptext_spark.model.machine_code import make_code
 from dptext_spark.model.privatizer import Privatizer
-from dptext_spark.randomness.draws import RunKey
+from dptext_spark.randomness import RunKey
 from dptext_spark.spark.diagnostics import server_levels
 from dptext_spark.spark.session.session import spark_session
 from dptext_spark.spark.udf.ship import open_shipped, ship

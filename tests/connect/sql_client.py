@@ -15,7 +15,7 @@ from dptext_spark import spark as dps
 from dptext_spark.errors import DPTextError
 from dptext_spark.model.artifact import open_model
 from dptext_spark.model.privatizer import Privatizer
-from dptext_spark.randomness.draws import RunKey
+from dptext_spark.randomness import RunKey
 from dptext_spark.spark.job.entries import entries_of
 
 ROWS = [(1, "good news zanzibarmarker"), (2, ""), (3, None), (4, "the people of the day, NOW?")]

@@ -23,7 +23,7 @@ from dptext_spark.mechanisms import CusText
 from dptext_spark.model.artifact import open_model, save_model
 from dptext_spark.model.compile import compile, prepare
 from dptext_spark.model.privatizer import Privatizer
-from dptext_spark.randomness.draws import RunKey
+from dptext_spark.randomness import RunKey
 from dptext_spark.spark.diagnostics import PLAN_LOGGERS
 from dptext_spark.spark.job.entries import read
 from dptext_spark.text.policy import Policy

@@ -16,7 +16,7 @@ from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import CusText
 from dptext_spark.model.artifact import open_model, save_model
 from dptext_spark.model.compile import compile
-from dptext_spark.randomness.draws import RunKey
+from dptext_spark.randomness import RunKey
 from tests.connect.conftest import CHECKOUT, Server, environment
 from tests.connect.sql_client import ROWS
 from tests.core.names import beginning

@@ -18,7 +18,7 @@ from benchmarks.sizes import TOY
 from benchmarks.sources import composition, packaged, row_ids, sst2, texts
 from dptext_spark.mechanisms import CusText
 from dptext_spark.model.privatizer import Privatizer
-from dptext_spark.randomness.draws import RunKey
+from dptext_spark.randomness import RunKey
 from dptext_spark.text.policy import Policy
 
 

@@ -19,7 +19,7 @@ from dptext_spark.mechanisms import MECHANISMS, CusText, Mechanism
 from dptext_spark.model.compile import compile as dp_compile
 from dptext_spark.model.compile import load_lexicon, prepare
 from dptext_spark.model.privatizer import Privatizer
-from dptext_spark.randomness.draws import RunKey
+from dptext_spark.randomness import RunKey
 from dptext_spark.text.identifiers.types import TYPES
 from dptext_spark.text.names.pseudonyms import pool
 from dptext_spark.text.names.public_lists import KINDS

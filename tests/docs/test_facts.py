@@ -16,7 +16,7 @@ from dptext_spark.demo.tickets import tickets
 from dptext_spark.disclosure.disclosure import LINKAGE
 from dptext_spark.mechanisms import MECHANISMS
 from dptext_spark.model.compile import prepare
-from dptext_spark.randomness.draws import RunKey
+from dptext_spark.randomness import RunKey
 from dptext_spark.report.terminal.table_audit import RISKS, USEFUL, usefulness_beside_risk
 from dptext_spark.rounding import percent_up, rounded_up
 from dptext_spark.runtime.progress import silent

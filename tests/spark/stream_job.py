@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from dptext_spark.config.load import parse_config
-from dptext_spark.randomness.draws import RunKey
+from dptext_spark.randomness import RunKey
 from dptext_spark.spark import runner
 from dptext_spark.spark.job import job
 from dptext_spark.spark.session.session import spark_session

@@ -16,7 +16,7 @@ from dptext_spark.config.model import RunConfig
 from dptext_spark.config.styles import TableSettings, settings_file
 from dptext_spark.errors import DataError, DPTextError
 from dptext_spark.model.first_look import columns_of
-from dptext_spark.randomness.draws import RunKey
+from dptext_spark.randomness import RunKey
 from dptext_spark.spark.runner import dry_run, run
 from dptext_spark.spark.tables.tables import Target, opened
 

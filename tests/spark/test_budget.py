@@ -16,7 +16,7 @@ from dptext_spark.errors import DPTextError
 from dptext_spark.importance.budget import BudgetSelector
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.model.compile import prepare
-from dptext_spark.randomness.draws import RunKey
+from dptext_spark.randomness import RunKey
 from dptext_spark.spark.runner import run
 from tests.core.names import beginning
 

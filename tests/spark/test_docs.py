@@ -20,7 +20,7 @@ from dptext_spark.cli.app import main
 from dptext_spark.demo import TICKETS
 from dptext_spark.demo.tickets import tickets
 from dptext_spark.lexicon.lexicon import Lexicon
-from dptext_spark.randomness.draws import RunKey
+from dptext_spark.randomness import RunKey
 from tests.core.names import beginning
 from tests.docs.pages import DOCS, README, WRITTEN, blocks, figures, name_of
 

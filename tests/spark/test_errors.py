@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 
 from dptext_spark.config.load import parse_config
 from dptext_spark.errors import DataError, RunError, SettingsError
-from dptext_spark.randomness.draws import RunKey
+from dptext_spark.randomness import RunKey
 from dptext_spark.spark.errors import TaskError, condition_of, reduced, suppress_sensitive_logs
 from dptext_spark.spark.job import beside
 from dptext_spark.spark.runner import dry_run, run

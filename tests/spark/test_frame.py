@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from dptext_spark import spark as dps
 from dptext_spark.errors import DataError, DPTextError, SettingsError
-from dptext_spark.randomness.draws import RunKey
+from dptext_spark.randomness import RunKey
 from dptext_spark.spark.errors import reduced, suppress_sensitive_logs
 
 KEY = RunKey.insecure(1)

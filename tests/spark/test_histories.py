@@ -28,7 +28,7 @@ from dptext_spark.ledger.sums import spent_on
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.model.tables.delta_log import SEAL, Commit
 from dptext_spark.model.tables.table_checks import check_input
-from dptext_spark.randomness.draws import RunKey
+from dptext_spark.randomness import RunKey
 from dptext_spark.spark.job import checks, entries, job, ledger, releases, runs
 from dptext_spark.spark.job.checks import check_output, place_of
 from dptext_spark.spark.job.counting import Counts

@@ -20,7 +20,7 @@ from dptext_spark.importance.idf import Frequencies
 from dptext_spark.importance.selection import Importance
 from dptext_spark.model.budget import with_importance
 from dptext_spark.model.compile import prepare
-from dptext_spark.randomness.draws import RunKey
+from dptext_spark.randomness import RunKey
 from dptext_spark.spark.job.prepare import prepare_run
 from dptext_spark.spark.job.releases import release_of, source_of
 from dptext_spark.spark.runner import run

@@ -24,7 +24,7 @@ from dptext_spark.config.sections import Key
 from dptext_spark.errors import RunError, SettingsError
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.model.privatizer import Privatizer
-from dptext_spark.randomness.draws import RunKey
+from dptext_spark.randomness import RunKey
 from dptext_spark.spark import diagnostics, frame
 from dptext_spark.spark.errors import CLIENT_LOGGER
 from dptext_spark.spark.frame import privatize

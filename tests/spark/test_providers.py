@@ -20,7 +20,7 @@ from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import CusText
 from dptext_spark.model.compile import compile, prepare
 from dptext_spark.model.privatizer import Privatizer
-from dptext_spark.randomness.draws import RunKey
+from dptext_spark.randomness import RunKey
 from dptext_spark.spark.runner import run
 from dptext_spark.text.identifiers.imported import _imported
 from dptext_spark.text.policy import Policy

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from dptext_spark import spark as dps
-from dptext_spark.randomness.draws import RunKey
+from dptext_spark.randomness import RunKey
 
 WIDTH = 200
 KEY = RunKey.insecure(6)

@@ -56,7 +56,7 @@ from dptext_spark.audit.deniability.word_figures import Bounded, share_of
 from dptext_spark.audit.estimates import CONFIDENCE, Estimate, statistic
 from dptext_spark.errors import SettingsError
 from dptext_spark.mechanisms.base import Sampler
-from dptext_spark.randomness.draws import Draws
+from dptext_spark.randomness import Draws
 
 SMALL = 2_000  # words of a lexicon whose laws are all read
 FEW = 500  # words that the adversary considers, where there is no other way

@@ -47,7 +47,7 @@ from dptext_spark.audit.utility.learning import Both
 from dptext_spark.config.requirements import split_subject
 from dptext_spark.lexicon.prior import of_drawn
 from dptext_spark.model.privatizer import Privatizer
-from dptext_spark.randomness.draws import RunKey, hash_keys
+from dptext_spark.randomness import RunKey, hash_keys
 from dptext_spark.runtime.jit import compiled
 from dptext_spark.text.tokens import drawn_words
 

@@ -22,7 +22,7 @@ from dptext_spark.audit.deniability.word_figures import share_of
 from dptext_spark.audit.estimates import Estimate
 from dptext_spark.mechanisms.numerics.matrices import in_threads, products
 from dptext_spark.mechanisms.samplers.noise import NoiseSampler
-from dptext_spark.randomness.draws import Draws
+from dptext_spark.randomness import Draws
 from dptext_spark.runtime.jit import compiled
 
 LEARNT = 1_024  # of the tries, that τ and p are learnt on

@@ -24,7 +24,7 @@ from dptext_spark.audit.estimates import Estimate
 from dptext_spark.errors import SettingsError
 from dptext_spark.mechanisms.base import LawColumns, Sampler
 from dptext_spark.mechanisms.numerics.matrices import in_threads
-from dptext_spark.randomness.draws import Draws
+from dptext_spark.randomness import Draws
 from dptext_spark.runtime.jit import Int, compiled
 
 MOST = 64

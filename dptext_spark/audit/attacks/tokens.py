@@ -17,7 +17,7 @@ from dptext_spark.arrays import I64, Bools, Ids, offsets
 from dptext_spark.errors import DataError, require_choice
 from dptext_spark.mechanisms.base import NO_WORD, PREVIOUS, Sampler, check_context
 from dptext_spark.mechanisms.numerics.matrices import in_threads
-from dptext_spark.randomness.draws import Draws
+from dptext_spark.randomness import Draws
 
 
 @dataclass(frozen=True, eq=False)

@@ -29,7 +29,7 @@ from dptext_spark.audit.estimates import Estimate, count_edges
 from dptext_spark.errors import SettingsError
 from dptext_spark.mechanisms.base import TOTAL, Sampler
 from dptext_spark.mechanisms.privacy_loss.loss import clopper_pearson
-from dptext_spark.randomness.draws import Draws
+from dptext_spark.randomness import Draws
 
 DRAWS = 1_000  # of a word without a law
 MOST_BYTES = 1 << 28  # of a block, with what it takes to make it

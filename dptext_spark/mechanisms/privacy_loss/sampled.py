@@ -38,7 +38,7 @@ from dptext_spark.lexicon.neighbors import nearest
 from dptext_spark.mechanisms.extent import distant_pairs
 from dptext_spark.mechanisms.privacy_loss.loss import Loss, clopper_pearson, evenly_spaced
 from dptext_spark.mechanisms.samplers.noise import NoiseSampler
-from dptext_spark.randomness.draws import Draws
+from dptext_spark.randomness import Draws
 from dptext_spark.runtime.jit import Int, compiled
 from dptext_spark.runtime.progress import Counted
 

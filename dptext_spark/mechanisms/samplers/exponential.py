@@ -31,7 +31,7 @@ from dptext_spark.mechanisms.samplers.exponential_rows import Rows, compile_rows
 from dptext_spark.mechanisms.samplers.exponential_tail import Tail, add_tails, propose
 from dptext_spark.mechanisms.samplers.table import draw_all, laws_of
 from dptext_spark.mechanisms.summary import Quantiles, Summary
-from dptext_spark.randomness.draws import Draws
+from dptext_spark.randomness import Draws
 from dptext_spark.runtime.jit import compiled
 
 DEEPEST = 40 * math.log(2.0)  # -ln of the smallest weight beside that of distance 0

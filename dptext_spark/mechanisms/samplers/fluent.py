@@ -27,7 +27,7 @@ from dptext_spark.mechanisms.base import DECIDES, NO_WORD, PREVIOUS, Inputs, Law
 from dptext_spark.mechanisms.numerics.elementary import exponentials
 from dptext_spark.mechanisms.numerics.matrices import in_threads
 from dptext_spark.mechanisms.samplers.table import TableSummary, integer_weights
-from dptext_spark.randomness.draws import Draws
+from dptext_spark.randomness import Draws
 from dptext_spark.runtime.jit import Int, compiled, inlined, mul_high, prefetch
 
 FACTOR_BITS = 24  # 1 <= f <= 2^24, 1 <= b < 2^28; with 2^12 outputs a sum stays below 2^64

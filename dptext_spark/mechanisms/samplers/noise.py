@@ -48,7 +48,7 @@ from dptext_spark.mechanisms.samplers.approximate import (
 )
 from dptext_spark.mechanisms.samplers.nearest import OPEN, SIZE, TOKENS, NeighborTable, Targets
 from dptext_spark.mechanisms.summary import Ends, Quantiles, Summary
-from dptext_spark.randomness.draws import Draws
+from dptext_spark.randomness import Draws
 from dptext_spark.runtime.jit import Int, compiled
 from dptext_spark.runtime.record import Record
 

@@ -16,7 +16,7 @@ from dptext_spark.guarantee import Guarantee
 from dptext_spark.mechanisms.base import TOTAL, Sampler
 from dptext_spark.mechanisms.numerics.elementary import expm1, exponential, log1p, logarithm
 from dptext_spark.mechanisms.summary import Summary
-from dptext_spark.randomness.draws import Draws
+from dptext_spark.randomness import Draws
 from dptext_spark.runtime.jit import Int, compiled
 from dptext_spark.runtime.record import Record
 

@@ -35,7 +35,7 @@ from dptext_spark.guarantee import Guarantee
 from dptext_spark.mechanisms.base import DECIDES, TOTAL, Law, Sampler
 from dptext_spark.mechanisms.numerics.elementary import logarithm
 from dptext_spark.mechanisms.summary import Summary
-from dptext_spark.randomness.draws import Draws
+from dptext_spark.randomness import Draws
 from dptext_spark.runtime.jit import Int, compiled, inlined, mul_high, prefetch
 
 GUIDE_BITS = (8, 16)

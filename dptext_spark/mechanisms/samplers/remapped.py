@@ -21,7 +21,7 @@ from dptext_spark.guarantee import Guarantee
 from dptext_spark.mechanisms.base import Law, LawColumns, Laws, Sampler
 from dptext_spark.mechanisms.samplers.table import AliasRows, TableSampler, merged
 from dptext_spark.mechanisms.summary import Summary
-from dptext_spark.randomness.draws import Draws
+from dptext_spark.randomness import Draws
 
 COLUMNS = 512  # of P that are held at once while those of Q are added up
 PAIRS = 1 << 20  # of words and outputs of P, likewise

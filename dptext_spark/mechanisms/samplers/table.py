@@ -19,7 +19,7 @@ from dptext_spark.errors import SettingsError
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.mechanisms.base import DECIDES, TOTAL, Law, Laws, Sampler
 from dptext_spark.mechanisms.summary import Quantiles, Summary
-from dptext_spark.randomness.draws import Draws
+from dptext_spark.randomness import Draws
 from dptext_spark.runtime.jit import Int, compiled, inlined, prefetch
 
 _LOWER, _SHIFT = np.uint64(0xFFFFFFFF), np.uint64(32)

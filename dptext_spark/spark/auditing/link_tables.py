@@ -33,7 +33,7 @@ from dptext_spark.audit.attacks.singling_out import Told
 from dptext_spark.audit.table.findings import Findings
 from dptext_spark.audit.utility.learning import Both
 from dptext_spark.model.privatizer import Privatizer
-from dptext_spark.randomness.draws import KeyReference, RunKey, identify
+from dptext_spark.randomness import KeyReference, RunKey, identify
 from dptext_spark.spark.errors import TaskError, code_of, worker_key
 from dptext_spark.spark.udf.names import NO_LISTS, PrivateFile, ShippedLists, with_lists
 from dptext_spark.spark.udf.ship import Shipped, open_shipped

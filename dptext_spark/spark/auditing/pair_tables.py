@@ -30,22 +30,13 @@ from dptext_spark.audit.table.metrics import COUNTS, FoundNames, kept_words, lis
 from dptext_spark.mechanisms.samplers import TableSampler
 from dptext_spark.mechanisms.samplers.table import TableSummary
 from dptext_spark.model.privatizer import Privatizer
-from dptext_spark.randomness.draws import KeyReference, RunKey, hash_keys, identify
+from dptext_spark.randomness import KeyReference, RunKey, hash_keys, identify
 from dptext_spark.spark.errors import INVALID_UTF8, TaskError, code_of, worker_key
 from dptext_spark.spark.tables.paths import Elements, is_list, quoted
 from dptext_spark.spark.udf.names import NO_LISTS, ShippedLists, matcher_of, with_lists
 from dptext_spark.spark.udf.ship import Shipped, open_shipped
 from dptext_spark.text.pair_tokens import Pairing, align, pair
-from dptext_spark.text.tokens import (
-    DRAWN_WORD,
-    EDGE,
-    NO_WORD,
-    NUMBER,
-    UNKNOWN,
-    UNKNOWN_WORD,
-    Words,
-    words_of,
-)
+from dptext_spark.text.tokens import DRAWN_WORD, EDGE, NO_WORD, NUMBER, UNKNOWN, UNKNOWN_WORD, Words, words_of
 
 if TYPE_CHECKING:
     from pandas import DataFrame as PandasFrame

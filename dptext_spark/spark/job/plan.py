@@ -31,7 +31,7 @@ from dptext_spark.model.privatizer import ENGINE_VERSION, Privatizer
 from dptext_spark.model.record import record_account
 from dptext_spark.model.tables.delta_log import Commit
 from dptext_spark.model.tables.schema import Parts, beside_texts
-from dptext_spark.randomness.draws import RunKey
+from dptext_spark.randomness import RunKey
 from dptext_spark.spark.job import runs
 from dptext_spark.spark.job.lists import RunLists
 from dptext_spark.spark.tables.identity import Identity

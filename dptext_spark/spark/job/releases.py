@@ -24,7 +24,7 @@ from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import Mechanism
 from dptext_spark.model.artifact import Manifest
 from dptext_spark.model.privatizer import ENGINE_VERSION, Privatizer
-from dptext_spark.randomness.draws import RunKey
+from dptext_spark.randomness import RunKey
 from dptext_spark.spark.job.checks import detail_of_input
 from dptext_spark.spark.job.plan import RunPlan
 from dptext_spark.spark.tables.tables import DeltaDetail, Target, escaped, escaped_if_there

@@ -21,7 +21,7 @@ from dptext_spark.errors import RunError, SettingsError
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.ledger.balance import Balance
 from dptext_spark.model.privatizer import ENGINE_VERSION, Privatizer
-from dptext_spark.randomness.draws import RunKey
+from dptext_spark.randomness import RunKey
 from dptext_spark.runtime.display import line
 from dptext_spark.runtime.progress import Steps, by_default
 from dptext_spark.spark.errors import condition_of, reduced, reported

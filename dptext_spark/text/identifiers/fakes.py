@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dptext_spark.arrays import I64, U8, U64, Bools
-from dptext_spark.randomness.draws import hash_all
+from dptext_spark.randomness import hash_all
 from dptext_spark.runtime.jit import Int, compiled, inlined, mul_high
 from dptext_spark.text.identifiers.finder import Finder, Found
 from dptext_spark.text.identifiers.normalize import FOREIGN, NOTHING, STRANGE, UNSPACED, look, shapes

@@ -23,7 +23,7 @@ import pyarrow as pa
 from dptext_spark.arrays import I64, U8, U64, read_only
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.lexicon.characters import tables
-from dptext_spark.randomness.draws import byte_view, is_bytes
+from dptext_spark.randomness import byte_view, is_bytes
 from dptext_spark.runtime.jit import Int, compiled, inlined
 from dptext_spark.text.identifiers.normalize import has_unspaced
 from dptext_spark.text.names.normal_words import (

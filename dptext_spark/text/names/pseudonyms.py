@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from dptext_spark.arrays import I64, U8, U64
 from dptext_spark.lexicon.characters import LETTER, cell, decode, tables
 from dptext_spark.lexicon.vocabulary import excluded_words
-from dptext_spark.randomness.draws import byte_view, hash_bytes
+from dptext_spark.randomness import byte_view, hash_bytes
 from dptext_spark.runtime.jit import compiled, mul_high
 from dptext_spark.text.names.normal_words import FORM, folding, next_word
 from dptext_spark.text.names.public_lists import KINDS, public_entries

@@ -11,7 +11,7 @@ from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import MVC, TEM, CusText, Mechanism, Vickrey
 from dptext_spark.mechanisms.numerics import matrices
 from dptext_spark.mechanisms.numerics.matrices import in_threads, products
-from dptext_spark.randomness.draws import Draws
+from dptext_spark.randomness import Draws
 from tests.core.names import scattered
 
 V = 90

@@ -12,7 +12,7 @@ import pytest
 from dptext_spark.config.load import parse_model_config
 from dptext_spark.config.sections import Key, Secret, read_key, refuse_given, taken
 from dptext_spark.errors import SettingsError
-from dptext_spark.randomness.draws import RunKey
+from dptext_spark.randomness import RunKey
 
 SECRET = hashlib.sha256(b"a key of the tests").digest()
 FORMS = {

@@ -20,7 +20,7 @@ from dptext_spark.errors import SettingsError
 from dptext_spark.lexicon.prior import of_drawn
 from dptext_spark.model.compile import prepare
 from dptext_spark.model.privatizer import Privatizer
-from dptext_spark.randomness.draws import RunKey
+from dptext_spark.randomness import RunKey
 from dptext_spark.runtime.paths import folder_of
 from dptext_spark.text.names.public_lists import listed_names
 from dptext_spark.text.names.search import NameSearch

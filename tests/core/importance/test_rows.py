@@ -30,7 +30,7 @@ from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms.samplers import TableSampler
 from dptext_spark.mechanisms.samplers.table import TableSummary
 from dptext_spark.model.privatizer import IN_ONE_TEXT, UNITS, Privatizer
-from dptext_spark.randomness.draws import Draws, RunKey
+from dptext_spark.randomness import Draws, RunKey
 from dptext_spark.text.chunks import Spans
 from dptext_spark.text.policy import Policy
 from dptext_spark.text.selection import Texts

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dptext_spark.mechanisms.base import Sampler
-from dptext_spark.randomness.draws import Draws
+from dptext_spark.randomness import Draws
 
 
 class Lawless(Sampler):

@@ -9,7 +9,7 @@ from scipy import stats
 
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
-from dptext_spark.randomness.draws import Draws
+from dptext_spark.randomness import Draws
 from tests.core.names import names
 
 CHECKOUT = Path(__file__).resolve().parents[3]

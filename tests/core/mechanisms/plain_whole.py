@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import Law, Sampler
-from dptext_spark.randomness.draws import Draws, RunKey
+from dptext_spark.randomness import Draws, RunKey
 
 Reals = np.ndarray
 

@@ -13,7 +13,7 @@ from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import MECHANISMS, Mechanism, Sampler
 from dptext_spark.mechanisms.samplers.noise import NoiseSampler
-from dptext_spark.randomness.draws import Draws
+from dptext_spark.randomness import Draws
 from dptext_spark.rounding import exact
 from tests.core.mechanisms.plain_noise import lexicon_of
 

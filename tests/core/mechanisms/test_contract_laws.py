@@ -12,7 +12,7 @@ from dptext_spark.errors import SettingsError
 from dptext_spark.mechanisms import MECHANISMS, Mechanism
 from dptext_spark.model.certificate import certify
 from dptext_spark.model.privatizer import Privatizer
-from dptext_spark.randomness.draws import Draws
+from dptext_spark.randomness import Draws
 from tests.core.mechanisms.plain_noise import lexicon_of
 from tests.core.mechanisms.test_contract import PARAMETERS, WORDS, blocks
 

@@ -31,7 +31,7 @@ from dptext_spark.model.artifact import open_model, save_model
 from dptext_spark.model.certificate import certify
 from dptext_spark.model.compile import compile as compile_model
 from dptext_spark.model.privatizer import Privatizer
-from dptext_spark.randomness.draws import Draws, RunKey
+from dptext_spark.randomness import Draws, RunKey
 from dptext_spark.text.policy import Policy
 from tests.core.mechanisms.plain_whole import check_draws
 from tests.core.names import names

@@ -31,7 +31,7 @@ from dptext_spark.model.certificate import certify
 from dptext_spark.model.compile import prepare
 from dptext_spark.model.preview import preview
 from dptext_spark.model.privatizer import Privatizer
-from dptext_spark.randomness.draws import Draws
+from dptext_spark.randomness import Draws
 from tests.core.mechanisms.plain_noise import draws_of
 from tests.core.names import names
 

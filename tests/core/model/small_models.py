@@ -15,7 +15,7 @@ from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import CusText
 from dptext_spark.model.compile import compile
 from dptext_spark.model.privatizer import Privatizer
-from dptext_spark.randomness.draws import RunKey
+from dptext_spark.randomness import RunKey
 from dptext_spark.text.policy import Policy
 from tests.core.mechanisms.fluent_toys import with_pairs
 from tests.core.names import beginning

@@ -35,7 +35,7 @@ from dptext_spark.model.artifact import (
 from dptext_spark.model.budget import with_importance
 from dptext_spark.model.certificate import Certificate, LossFigure
 from dptext_spark.model.privatizer import Privatizer
-from dptext_spark.randomness.draws import RunKey
+from dptext_spark.randomness import RunKey
 from dptext_spark.text.policy import Policy
 from tests.core.text.samples import CORNERS, WORDS, privatizer
 

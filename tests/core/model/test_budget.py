@@ -27,7 +27,7 @@ from dptext_spark.model.compile import compile
 from dptext_spark.model.preview import preview
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.model.record import loss_of, record_account
-from dptext_spark.randomness.draws import RunKey
+from dptext_spark.randomness import RunKey
 from dptext_spark.text.policy import Policy
 from dptext_spark.text.selection import BEYOND, Texts
 from tests.core.names import beginning

@@ -26,7 +26,7 @@ from dptext_spark.model.certificate import certify
 from dptext_spark.model.compile import compile as compile_model
 from dptext_spark.model.preview import preview
 from dptext_spark.model.privatizer import Privatizer
-from dptext_spark.randomness.draws import RunKey
+from dptext_spark.randomness import RunKey
 from dptext_spark.text import chunks, engine
 from dptext_spark.text.policy import Policy
 from dptext_spark.text.selection import Texts

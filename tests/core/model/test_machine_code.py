@@ -36,7 +36,7 @@ from dptext_spark.model.machine_code import (
     trusted_code,
 )
 from dptext_spark.model.privatizer import Privatizer
-from dptext_spark.randomness.draws import RunKey
+from dptext_spark.randomness import RunKey
 from dptext_spark.runtime import loop_cache
 from dptext_spark.runtime.loop_cache import _state, code_cache
 from dptext_spark.runtime.paths import writable_by_others
@@ -118,7 +118,7 @@ import os, sys
 import pyarrow as pa
 from dptext_spark.model.artifact import open_model
 from dptext_spark.model.machine_code import attach_code
-from dptext_spark.randomness.draws import RunKey
+from dptext_spark.randomness import RunKey
 from dptext_spark.runtime.jit import compilations
 from dptext_spark.runtime.loop_cache import taken
 before = dict(os.environ)

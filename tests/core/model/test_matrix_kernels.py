@@ -18,7 +18,7 @@ from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import TEM, CusText, Mahalanobis, Mechanism, SanText
 from dptext_spark.model.compile import compile
-from dptext_spark.randomness.draws import RunKey
+from dptext_spark.randomness import RunKey
 from tests.conftest import CHECKOUT
 
 WORDS, COMPONENTS = 600, 50

@@ -26,7 +26,7 @@ from dptext_spark.model.artifact import open_model, save_model
 from dptext_spark.model.compile import compile, compile_to, prepare
 from dptext_spark.model.preview import preview
 from dptext_spark.model.privatizer import Privatizer
-from dptext_spark.randomness.draws import RunKey, hash_keys
+from dptext_spark.randomness import RunKey, hash_keys
 from dptext_spark.text.chunks import padded
 from dptext_spark.text.names.public_names import PublicNames
 from dptext_spark.text.names.search import NameSearch

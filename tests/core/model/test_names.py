@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from dptext_spark.errors import SettingsError
 from dptext_spark.model.preview import preview
 from dptext_spark.model.privatizer import Privatizer
-from dptext_spark.randomness.draws import RunKey
+from dptext_spark.randomness import RunKey
 from dptext_spark.text.identifiers.provider import TypedSpans
 from dptext_spark.text.names.matching import NameMatcher
 from dptext_spark.text.names.name_table import NameTable

@@ -22,7 +22,7 @@ from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import CusText
 from dptext_spark.model.privatizer import CONSISTENCY, Privatizer, fingerprint_of
-from dptext_spark.randomness.draws import Draws, RunKey
+from dptext_spark.randomness import Draws, RunKey
 from dptext_spark.text.engine import COUNTERS, Counters
 from dptext_spark.text.identifiers.types import NO_IDENTIFIERS
 from dptext_spark.text.policy import Policy

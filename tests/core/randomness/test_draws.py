@@ -15,10 +15,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dptext_spark import randomness
 from dptext_spark.errors import DataError, SettingsError
-from dptext_spark.randomness import draws as module
-from dptext_spark.randomness.draws import Draws, RunKey, encrypt, hash_keys, identify, key_at_hand
-from dptext_spark.randomness.key_sources import KeyUnavailableError
+from dptext_spark.randomness import Draws, RunKey, encrypt, hash_keys, identify, key_at_hand
 
 PRIME = 2**61 - 1
 KEY = RunKey.insecure(1)
@@ -79,13 +78,13 @@ class TestRunKey:
         file.chmod(0o600)
         sent = pickle.dumps(RunKey.from_file(file, deliver="executors").delivered())
         file.write_bytes(SECRET[::-1])
-        with pytest.raises(KeyUnavailableError, match="another key than the driver's") as differs:
+        with pytest.raises(randomness.KeyUnavailableError, match="another key than the driver's") as differs:
             key_at_hand(pickle.loads(sent))
         file.chmod(0o640)
-        with pytest.raises(KeyUnavailableError, match="may be read") as invalid:
+        with pytest.raises(randomness.KeyUnavailableError, match="may be read") as invalid:
             key_at_hand(pickle.loads(sent))
         file.unlink()
-        with pytest.raises(KeyUnavailableError, match="cannot be read") as missing:
+        with pytest.raises(randomness.KeyUnavailableError, match="cannot be read") as missing:
             key_at_hand(pickle.loads(sent))
         assert [one.value.code for one in (differs, invalid, missing)] == [
             "KEY_DIFFERS",
@@ -104,7 +103,7 @@ class TestRunKey:
         monkeypatch.setenv("RUN_KEY", SECRET.hex())
         sent = RunKey.from_env("RUN_KEY", deliver="executors").delivered()
         monkeypatch.delenv("RUN_KEY")
-        with pytest.raises(KeyUnavailableError, match="is not set"):
+        with pytest.raises(randomness.KeyUnavailableError, match="is not set"):
             key_at_hand(sent)
         monkeypatch.setenv("RUN_KEY", SECRET.hex())
         assert key_at_hand(sent).secret == SECRET
@@ -203,7 +202,7 @@ class TestHash:
         assert 2 <= int(k0) <= PRIME - 2
         assert 2 <= int(k1) <= PRIME - 2
         padded = np.frombuffer(b"xyz" + data + b"tail", np.uint8)
-        found = module.hash_bytes(padded, 3, 3 + len(data), k0, k1)
+        found = randomness.hash_bytes(padded, 3, 3 + len(data), k0, k1)
         assert tuple(map(int, found)) == plain_hash(data, int(k0), int(k1))
 
 

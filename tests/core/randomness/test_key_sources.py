@@ -15,10 +15,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from dptext_spark import randomness
 from dptext_spark.errors import SettingsError
-from dptext_spark.randomness import key_sources
-from dptext_spark.randomness.draws import RunKey
-from dptext_spark.randomness.key_sources import KEY_BYTES, KeySource, KeyUnavailableError, decoded, flaw_of
+from dptext_spark.randomness import KEY_BYTES, KeySource, KeyUnavailableError, RunKey, decoded, flaw_of
 
 SECRET = hashlib.sha256(b"a key of the tests").digest()
 OTHER = hashlib.sha256(b"another key of the tests").digest()
@@ -149,13 +148,13 @@ class TestWhatIsCheckedOnTheDescriptor:
 
 def _after_the_check(monkeypatch: pytest.MonkeyPatch, act: Callable[[], None]) -> None:
     """Let something happen between a look at the file's status and the reading."""
-    real = key_sources._check_status
+    real = randomness._check_status
 
     def looked(where: str, status: os.stat_result) -> None:
         real(where, status)
         act()
 
-    monkeypatch.setattr(key_sources, "_check_status", looked)
+    monkeypatch.setattr(randomness, "_check_status", looked)
 
 
 def _counter(width: int, first: int) -> bytes:
@@ -269,7 +268,7 @@ class TestRandomKeys:
             sizes = (plain, 30 * 64 / 2**16, 15 * 64**2 / 2**24, 4 * 64**3 / 2**32)
             utf8.append(sum(share * utf8[-size] for size, share in enumerate(sizes, 1)))
         repeats = sum(256 * comb(n - lag, n // 4 + 1) / 256.0 ** (n // 4 + 1) for lag in range(n // 2 + 1))
-        few = comb(256, key_sources.DISTINCT - 1) * ((key_sources.DISTINCT - 1) / 256) ** n
+        few = comb(256, randomness.DISTINCT - 1) * ((randomness.DISTINCT - 1) / 256) ** n
         raw = nearly_ascii + utf8[-1] + repeats + few
         hex_digits_in_base64 = (22 / 64) ** 42
         assert raw < 1e-10

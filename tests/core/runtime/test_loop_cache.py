@@ -243,7 +243,7 @@ import threading
 import time
 from pathlib import Path
 import pyarrow as pa
-from dptext_spark.randomness.draws import RunKey, identify
+from dptext_spark.randomness import RunKey, identify
 from dptext_spark.runtime.jit import compilations
 from dptext_spark.runtime.loop_cache import attach, recording, taken
 how, folder = sys.argv[1], Path(sys.argv[2])

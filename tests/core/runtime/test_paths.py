@@ -84,7 +84,7 @@ CHILD = """
 import dptext_spark as dp
 import dptext_spark.runtime.jit
 from dptext_spark.runtime.jit import compilations
-from dptext_spark.randomness.draws import identify
+from dptext_spark.randomness import identify
 import pyarrow as pa
 identify(pa.array(["a"]), dp.RunKey.insecure(1), "row")
 print(dp.__file__, dptext_spark.runtime.jit.__file__, len(dp.Lexicon.default()), dp.Policy().stop_list()[0], compilations())

@@ -19,7 +19,7 @@ from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms.base import Sampler
 from dptext_spark.mechanisms.summary import Summary
 from dptext_spark.model.privatizer import Privatizer
-from dptext_spark.randomness.draws import Draws, RunKey
+from dptext_spark.randomness import Draws, RunKey
 from dptext_spark.text.engine import Counters
 from dptext_spark.text.identifiers.types import NO_IDENTIFIERS, Identifiers
 from dptext_spark.text.names.name_table import WordList

@@ -18,7 +18,7 @@ from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import CusText
 from dptext_spark.model.privatizer import Privatizer
-from dptext_spark.randomness.draws import RunKey, hash_keys
+from dptext_spark.randomness import RunKey, hash_keys
 from dptext_spark.text.engine import Engine
 from dptext_spark.text.names.matching import NameMatcher
 from dptext_spark.text.names.name_table import NameTable

@@ -15,7 +15,7 @@ from dptext_spark.errors import DataError
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import CusText
 from dptext_spark.model.privatizer import Privatizer
-from dptext_spark.randomness.draws import RunKey
+from dptext_spark.randomness import RunKey
 from dptext_spark.text import chunks
 from dptext_spark.text.chunks import Spans, check_spans, padded
 from dptext_spark.text.identifiers.finder import Finder

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from dptext_spark.model.privatizer import Privatizer
-from dptext_spark.randomness.draws import RunKey
+from dptext_spark.randomness import RunKey
 from dptext_spark.text.chunks import padded
 from dptext_spark.text.engine import OF_STAYED
 from dptext_spark.text.names.matching import NameMatcher

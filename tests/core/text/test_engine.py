@@ -18,7 +18,7 @@ from dptext_spark.lexicon.characters import producible
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.model.privatizer import Privatizer
-from dptext_spark.randomness.draws import RunKey
+from dptext_spark.randomness import RunKey
 from dptext_spark.text import chunks, engine
 from dptext_spark.text.engine import COUNTERS, OF_IDENTIFIERS, OF_NAMES, OF_STAYED
 from dptext_spark.text.identifiers.types import NO_IDENTIFIERS

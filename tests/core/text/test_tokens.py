@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
-from dptext_spark.randomness.draws import RunKey
+from dptext_spark.randomness import RunKey
 from dptext_spark.text import chunks
 from dptext_spark.text.engine import COUNTERS, Engine, Noise
 from dptext_spark.text.policy import Policy

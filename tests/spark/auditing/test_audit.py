@@ -18,7 +18,7 @@ from dptext_spark.audit.table.plan import AuditPlan
 from dptext_spark.cli.app import main
 from dptext_spark.config.load import load_config
 from dptext_spark.errors import DataError, SettingsError
-from dptext_spark.randomness.draws import RunKey
+from dptext_spark.randomness import RunKey
 from dptext_spark.report.terminal.console import LINES
 from dptext_spark.report.terminal.table_audit import RISKS, USEFUL
 from dptext_spark.spark import run_report as reporting

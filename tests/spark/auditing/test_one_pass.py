@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from dptext_spark.audit.table.findings import StayedWord
-from dptext_spark.randomness.draws import RunKey
+from dptext_spark.randomness import RunKey
 from dptext_spark.spark.auditing.pair_tables import (
     COUNT_FIELDS,
     FINDINGS,

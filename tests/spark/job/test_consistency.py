@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from dptext_spark.model.artifact import save_model
-from dptext_spark.randomness.draws import RunKey
+from dptext_spark.randomness import RunKey
 from dptext_spark.spark.auditing.pair_tables import MISFITS, SCOPES, PairTables, Wanted, sample_of
 from dptext_spark.spark.errors import TaskError
 from dptext_spark.spark.job.consistency import audit

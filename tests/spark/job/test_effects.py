@@ -13,7 +13,7 @@ import pytest
 from dptext_spark.config.load import parse_config
 from dptext_spark.config.model import RunConfig
 from dptext_spark.errors import DPTextError
-from dptext_spark.randomness.draws import RunKey
+from dptext_spark.randomness import RunKey
 from dptext_spark.spark.job.job import run_once
 from dptext_spark.spark.job.prepare import prepare_run
 from dptext_spark.spark.streaming.stream import stream

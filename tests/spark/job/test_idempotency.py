@@ -19,7 +19,7 @@ from dptext_spark.errors import RunError
 from dptext_spark.model.privatizer import ENGINE_VERSION
 from dptext_spark.model.tables.delta_log import SEAL, Commit
 from dptext_spark.model.tables.target_checks import engine_of_commit
-from dptext_spark.randomness.draws import RunKey
+from dptext_spark.randomness import RunKey
 from dptext_spark.spark.job.idempotency import (
     DECIDED,
     SETTINGS,

@@ -29,7 +29,7 @@ from dptext_spark.ledger.balance import Balance, balances
 from dptext_spark.ledger.entry import BEGUN, LIMIT, RESERVED, SPENT, VOID, Book, Decision, Entry
 from dptext_spark.model.privatizer import ENGINE_VERSION
 from dptext_spark.model.tables.delta_log import Commit
-from dptext_spark.randomness.draws import RunKey
+from dptext_spark.randomness import RunKey
 from dptext_spark.spark.job import entries as ledgers_table
 from dptext_spark.spark.job import ledger, releases, runs, write
 from dptext_spark.spark.job.entries import read
@@ -577,7 +577,7 @@ DRIVER = """
 import hashlib, os, sys, time
 from dataclasses import replace
 from pathlib import Path
-from dptext_spark.randomness.draws import RunKey
+from dptext_spark.randomness import RunKey
 from dptext_spark.errors import RunError
 from dptext_spark.spark.job import ledger
 from dptext_spark.spark.session.session import spark_session

@@ -12,7 +12,7 @@ import pytest
 
 from dptext_spark.config.load import parse_config
 from dptext_spark.errors import SettingsError
-from dptext_spark.randomness.draws import RunKey
+from dptext_spark.randomness import RunKey
 from dptext_spark.spark.job import write
 from dptext_spark.spark.job.plan import SAMPLE_ROWS, TextSizes
 from dptext_spark.spark.runner import run

@@ -10,7 +10,7 @@ from unittest import mock
 import pyarrow as pa
 
 from dptext_spark.disclosure import importance
-from dptext_spark.randomness.draws import Draws
+from dptext_spark.randomness import Draws
 from dptext_spark.spark.job import ledger, write
 from dptext_spark.spark.job.plan import RunPlan
 from dptext_spark.spark.udf import column

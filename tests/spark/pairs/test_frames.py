@@ -11,7 +11,7 @@ import pytest
 from dptext_spark import spark as dps
 from dptext_spark.config.load import parse_config
 from dptext_spark.model.compile import prepare
-from dptext_spark.randomness.draws import RunKey
+from dptext_spark.randomness import RunKey
 from tests.spark.pairs.oracle import CORPUS, frame_of
 from tests.spark.pairs.plain import Reference
 from tests.spark.pairs.table import ROWS, SECRET, settings_of, tagged_rows

@@ -10,7 +10,7 @@ import pytest
 
 from dptext_spark.config.load import parse_config
 from dptext_spark.model.compile import prepare
-from dptext_spark.randomness.draws import RunKey
+from dptext_spark.randomness import RunKey
 from dptext_spark.spark.udf.column import UdfSpec, sanitize
 from dptext_spark.spark.udf.names import NO_LISTS, ShippedLists
 from dptext_spark.spark.udf.ship import Shipped

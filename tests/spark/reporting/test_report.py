@@ -18,7 +18,7 @@ from dptext_spark.cli.app import main
 from dptext_spark.config.load import parse_config
 from dptext_spark.config.model import RunConfig
 from dptext_spark.errors import DataError, SettingsError
-from dptext_spark.randomness.draws import RunKey
+from dptext_spark.randomness import RunKey
 from dptext_spark.spark import run_report as reporting
 from dptext_spark.spark.run_report import Account, report_facts, write_page
 from dptext_spark.spark.runner import run

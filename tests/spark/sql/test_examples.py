@@ -25,7 +25,7 @@ from dptext_spark.ledger.entry import SPENT
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.model.artifact import save_model
 from dptext_spark.model.privatizer import Privatizer
-from dptext_spark.randomness.draws import RunKey
+from dptext_spark.randomness import RunKey
 from dptext_spark.spark.frame import privatize
 from dptext_spark.spark.job.entries import entries_of
 from tests.core.names import beginning

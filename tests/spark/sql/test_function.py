@@ -14,8 +14,7 @@ pytest.importorskip("pyspark", reason="the extra [spark] is not installed")
 
 from dptext_spark.errors import DataError, DPTextError, RunError, SettingsError
 from dptext_spark.model.privatizer import Privatizer
-from dptext_spark.randomness.draws import RunKey
-from dptext_spark.randomness.key_sources import KeySource
+from dptext_spark.randomness import KeySource, RunKey
 from dptext_spark.spark.sql import function
 from dptext_spark.spark.sql.function import Call, arguments, draw_batches, function_of
 from dptext_spark.spark.udf.column import UdfSpec

@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 from dptext_spark.config.load import parse_config
 from dptext_spark.errors import DataError, RunError, SettingsError
 from dptext_spark.lexicon.lexicon import Lexicon
-from dptext_spark.randomness.draws import RunKey
+from dptext_spark.randomness import RunKey
 from dptext_spark.spark.job.entries import read
 from dptext_spark.spark.runner import run
 from dptext_spark.spark.tables.schemas import METRICS, RUNS

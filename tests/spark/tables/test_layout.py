@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame
 from dptext_spark.config.load import load_config, parse_config
 from dptext_spark.config.model import RunConfig
 from dptext_spark.errors import DataError, DPTextError, SettingsError
-from dptext_spark.randomness.draws import RunKey
+from dptext_spark.randomness import RunKey
 from dptext_spark.spark.runner import run
 from tests.core.unstyled import UNSTYLED
 

@@ -21,7 +21,7 @@ from dptext_spark.config.locations import parts_of, spelled
 from dptext_spark.config.model import RunConfig
 from dptext_spark.errors import CountMismatchError, DataError, SettingsError
 from dptext_spark.model.tables import schema
-from dptext_spark.randomness.draws import RunKey
+from dptext_spark.randomness import RunKey
 from dptext_spark.spark.auditing.audit import audit_table
 from dptext_spark.spark.job import job
 from dptext_spark.spark.runner import run

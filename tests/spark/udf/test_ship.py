@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.model.artifact import MANIFEST, read_manifest, save_model
 from dptext_spark.model.machine_code import FILE, FOLDER, digest_of, make_code, trusted_code
-from dptext_spark.randomness.draws import RunKey
+from dptext_spark.randomness import RunKey
 from dptext_spark.spark.udf.column import UdfSpec, applied, replaced
 from dptext_spark.spark.udf.ship import Shipped, open_shipped, ship
 

@@ -17,7 +17,7 @@ from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.lexicon.prior import of_drawn
 from dptext_spark.mechanisms import CusText
 from dptext_spark.mechanisms.base import NO_WORD
-from dptext_spark.randomness.draws import Draws
+from dptext_spark.randomness import Draws
 from dptext_spark.text.tokens import EDGE, UNKNOWN
 from tests.core.audit.plain_attacks import posterior, some_law, table_sampler, transitions
 from tests.core.mechanisms.fluent_toys import lexicon_of

@@ -28,7 +28,7 @@ from dptext_spark.audit.attacks.linkage import (
 from dptext_spark.audit.utility.learning import Both
 from dptext_spark.mechanisms import TEM, CusText, Mechanism
 from dptext_spark.model.privatizer import Privatizer
-from dptext_spark.randomness.draws import RunKey
+from dptext_spark.randomness import RunKey
 from tests.core.mechanisms.fluent_toys import lexicon_of
 from tests.core.names import beginning
 

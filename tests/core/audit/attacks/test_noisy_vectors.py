@@ -20,7 +20,7 @@ from dptext_spark.mechanisms import (
     TruncatedLaplace,
     Vickrey,
 )
-from dptext_spark.randomness.draws import Draws
+from dptext_spark.randomness import Draws
 from tests.core.names import lexicon_at, scattered
 
 V, D = 50, 4

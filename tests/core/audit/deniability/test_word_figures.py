@@ -29,7 +29,7 @@ from dptext_spark.mechanisms import MECHANISMS, MVC, TEM, CusText, Diffractor, M
 from dptext_spark.mechanisms.samplers import ExponentialSampler, TableSampler
 from dptext_spark.mechanisms.samplers.ordering import WINDOW, Window
 from dptext_spark.mechanisms.samplers.table import TableSummary
-from dptext_spark.randomness.draws import Draws
+from dptext_spark.randomness import Draws
 from tests.core.mechanisms.lawless import Lawless
 from tests.core.names import lexicon_at, scattered
 

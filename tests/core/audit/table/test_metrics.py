@@ -25,7 +25,7 @@ from dptext_spark.audit.table.metrics import (
 from dptext_spark.config.requirements import named_requirement
 from dptext_spark.errors import SettingsError
 from dptext_spark.lexicon.vocabulary import Vocabulary
-from dptext_spark.randomness.draws import RunKey, hash_keys
+from dptext_spark.randomness import RunKey, hash_keys
 from dptext_spark.text.engine import Engine
 from dptext_spark.text.names.matching import NameMatcher
 from dptext_spark.text.names.name_table import NameTable, WordList

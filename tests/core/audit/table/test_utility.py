@@ -30,7 +30,7 @@ from dptext_spark.errors import DataError
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import MVC, CusText, Mahalanobis, TruncatedGumbel
 from dptext_spark.model.privatizer import Privatizer
-from dptext_spark.randomness.draws import Draws
+from dptext_spark.randomness import Draws
 from dptext_spark.text.engine import Engine
 from dptext_spark.text.policy import Policy
 from dptext_spark.text.tokens import EDGE

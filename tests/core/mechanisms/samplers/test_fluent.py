@@ -15,7 +15,7 @@ from dptext_spark.mechanisms.base import NO_WORD, PREVIOUS
 from dptext_spark.mechanisms.samplers import fluent, table
 from dptext_spark.mechanisms.samplers.fluent import FluentSampler, draw_by_depth
 from dptext_spark.mechanisms.samplers.table import TableSummary
-from dptext_spark.randomness.draws import Draws
+from dptext_spark.randomness import Draws
 from tests.core.mechanisms.fluent_toys import lexicon_of
 from tests.core.mechanisms.plain_whole import check_draws
 

@@ -16,7 +16,7 @@ from dptext_spark.guarantee import Guarantee
 from dptext_spark.mechanisms.mvc import radial_noise
 from dptext_spark.mechanisms.samplers.nearest import OPEN, NeighborTable
 from dptext_spark.mechanisms.samplers.noise import NOISES, NoiseSampler, NoiseSummary, fill, lanes_of
-from dptext_spark.randomness.draws import Draws
+from dptext_spark.randomness import Draws
 from tests.core.mechanisms.plain_noise import draws_of, plain_choice, plain_two
 
 SAID = Guarantee("metric_dp", 1.0, metric="euclidean")

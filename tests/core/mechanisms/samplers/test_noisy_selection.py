@@ -19,7 +19,7 @@ from dptext_spark.mechanisms.samplers.noisy_selection import (
     poisson_weights,
     truncated_gumbel_quantile,
 )
-from dptext_spark.randomness.draws import Draws
+from dptext_spark.randomness import Draws
 
 TOTAL = 2**63
 FALSE_ALARM = 1e-6

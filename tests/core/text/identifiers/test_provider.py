@@ -16,7 +16,7 @@ import pytest
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.model.artifact import save_model
 from dptext_spark.model.privatizer import Privatizer
-from dptext_spark.randomness.draws import RunKey
+from dptext_spark.randomness import RunKey
 from dptext_spark.text.identifiers.imported import _imported, import_providers
 from dptext_spark.text.identifiers.presidio import Presidio
 from dptext_spark.text.identifiers.provider import TypedSpans

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from dptext_spark.model.privatizer import Privatizer
-from dptext_spark.randomness.draws import RunKey
+from dptext_spark.randomness import RunKey
 from dptext_spark.text.identifiers.fakes import Keyed, fakes
 from dptext_spark.text.identifiers.types import TYPES
 from dptext_spark.text.policy import Policy

@@ -15,7 +15,7 @@ import pytest
 
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.lexicon.lexicon import Lexicon
-from dptext_spark.randomness.draws import RunKey
+from dptext_spark.randomness import RunKey
 from dptext_spark.text.names import name_table
 from dptext_spark.text.names.name_lists import NameLists
 from dptext_spark.text.names.name_table import LONGEST_ENTRY, MOST_LISTS, WordList

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dptext_spark.randomness.draws import RunKey, encrypt, hash_keys
+from dptext_spark.randomness import RunKey, encrypt, hash_keys
 from dptext_spark.text.chunks import padded
 from dptext_spark.text.names.pseudonyms import KeyedNames, pool, pseudonyms
 from dptext_spark.text.names.public_names import KINDS

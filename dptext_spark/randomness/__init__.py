@@ -1,1 +1,0 @@
-"""Run keys and keyed randomness."""
