@@ -15,12 +15,10 @@ from typing import Annotated
 import typer
 
 from dptext_spark._version import __version__
-from dptext_spark.cli.audit import audit, ledger, report
-from dptext_spark.cli.lexicon import lexicon_app
-from dptext_spark.cli.mechanisms import calibrate, certify, compare, mechanisms
-from dptext_spark.cli.preview import preview, start
-from dptext_spark.cli.release import release
-from dptext_spark.cli.run import demo, doctor, jobs, run
+from dptext_spark.cli.audit_commands import audit, ledger, report
+from dptext_spark.cli.model_commands import calibrate, certify, compare, lexicon_app, mechanisms
+from dptext_spark.cli.preview_commands import preview, start
+from dptext_spark.cli.run_commands import demo, doctor, jobs, release, run
 from dptext_spark.errors import (
     BrokenRequirementError,
     CountMismatchError,

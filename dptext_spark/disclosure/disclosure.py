@@ -11,10 +11,13 @@ import math
 from collections.abc import Callable, Iterator
 
 from dptext_spark.config.model import RunConfig
-from dptext_spark.disclosure import importance, names
+from dptext_spark.disclosure import importance
 from dptext_spark.disclosure.facts import RunFacts
 from dptext_spark.disclosure.released import (
     UNKNOWN_BECOME,
+    names_excepted,
+    names_not_protected,
+    names_warned,
     provider_based,
     released,
     rule_based,
@@ -68,7 +71,7 @@ def _warnings(facts: RunFacts) -> Sentences:
         )
     yield from _weak(facts)
     yield from importance.warned(facts)
-    yield from names.warned(facts)
+    yield from names_warned(facts)
     if facts.config.hides_where:
         yield (
             "input.where reads a column that is not released as it is: that a record is in the output tells what that column "
@@ -145,7 +148,7 @@ def _protected(facts: RunFacts) -> Sentences:
     if guarantee.compared == "sensitive words" and law.sensitive is not None:
         words = f"the {law.sensitive:,} sensitive words among {words}"
     kept = policy.stop_words == "keep"
-    apart = [*(["stop words"] if kept else []), *names.excepted(facts)]
+    apart = [*(["stop words"] if kept else []), *names_excepted(facts)]
     stop = ("" if kept else ", stop words included") + (f", {' and '.join(apart)} excepted" if apart else "")
     yield f"Drawn words in {columns}: {words}{stop}."
     if policy.tokenizer == "words":
@@ -300,7 +303,7 @@ def _unprotected(facts: RunFacts) -> Sentences:
             "That a word is no stop word: between a kept word and a drawn word there is no bound, and where a word of the output "
             "is no stop word, none stood in its place. Gone with policy.stop_words: draw."
         )
-    yield from names.not_protected(facts)
+    yield from names_not_protected(facts)
     yield from importance.choice(facts)
     yield from rule_based(policy)
     yield from provider_based(facts)

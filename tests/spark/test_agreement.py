@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from dptext_spark.cli.preview import sample_of
+from dptext_spark.cli.preview_commands import sample_of
 from dptext_spark.config.load import load_config, parse_config
 from dptext_spark.config.locations import ELSEWHERE
 from dptext_spark.config.model import RunConfig
