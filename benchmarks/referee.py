@@ -46,7 +46,7 @@ from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.prior import of_drawn
 from dptext_spark.model.compile import compile
 from dptext_spark.model.privatizer import Privatizer
-from dptext_spark.runtime.progress import silent
+from dptext_spark.runtime.display import silent
 from dptext_spark.text.chunks import padded
 from dptext_spark.text.engine import Engine
 from dptext_spark.text.identifiers.presidio import Presidio

@@ -15,9 +15,8 @@ import pyarrow as pa  # noqa: E402
 from dptext_spark.model.artifact import open_model  # noqa: E402
 from dptext_spark.model.machine_code import attach_code  # noqa: E402
 from dptext_spark.randomness import RunKey  # noqa: E402
-from dptext_spark.runtime.jit import compilations  # noqa: E402
-from dptext_spark.runtime.loop_cache import taken  # noqa: E402
-from dptext_spark.runtime.progress import silent  # noqa: E402
+from dptext_spark.runtime.display import silent  # noqa: E402
+from dptext_spark.runtime.jit import compilations, taken  # noqa: E402
 
 
 def main(how: str, folder: Path) -> None:

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Literal
 
 from dptext_spark._version import __version__
-from dptext_spark.runtime import loop_cache
-from dptext_spark.runtime.record import Record
+from dptext_spark.runtime import jit
+from dptext_spark.runtime.validation import Record
 
 OLDEST_JAVA = 17
 # Spark before 4.2 asks Java for what Java 24 took away (Subject.getSubject), and does not start.
@@ -83,8 +83,8 @@ def process_facts() -> ProcessFacts:
         python=platform.python_version(),
         executable=sys.executable,
         package=__version__,
-        build=loop_cache.source(),
-        folder=str(Path(loop_cache.__file__).parents[1]),
+        build=jit.source(),
+        folder=str(Path(jit.__file__).parents[1]),
         versions={name: _installed(name) for name in LIBRARIES},
     )
 

@@ -10,7 +10,7 @@ from typing import Literal, get_args
 from dptext_spark.errors import DPTextError
 from dptext_spark.rounding import exact
 from dptext_spark.runtime.display import line, table
-from dptext_spark.runtime.record import Record
+from dptext_spark.runtime.validation import Record
 
 Kind = Literal["epsilon_dp", "epsilon_dp_within_group", "metric_dp", "approx_dp"]
 Status = Literal["proved", "verified", "claimed", "refuted"]

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext_spark.arrays import F64
-from dptext_spark.runtime.record import Json
+from dptext_spark.runtime.validation import Json
 
 RESAMPLES = 1_000
 CONFIDENCE = 0.95

@@ -14,7 +14,7 @@ from typing import TypeVar, cast
 from pydantic import JsonValue, TypeAdapter
 
 from dptext_spark.audit.estimates import Estimate, Metric
-from dptext_spark.runtime.record import Json
+from dptext_spark.runtime.validation import Json
 
 Figures = Mapping[str, Estimate | float]
 """Figures by what each is: estimates, or plain numbers."""

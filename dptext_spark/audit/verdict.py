@@ -12,7 +12,7 @@ from typing import Literal
 from dptext_spark.audit.estimates import Metric
 from dptext_spark.config.requirements import Requirement, is_restricted
 from dptext_spark.rounding import exact, round_conservatively
-from dptext_spark.runtime.record import Json
+from dptext_spark.runtime.validation import Json
 
 Standing = Literal["holds", "broken", "not measured"]
 HOLDS: Standing = "holds"

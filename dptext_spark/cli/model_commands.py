@@ -17,7 +17,7 @@ from dptext_spark.audit.options import ComparisonOptions, takes
 from dptext_spark.cli import Config, Json, Override
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.report.terminal.console import Screen, progress, show, write
-from dptext_spark.runtime.progress import counted
+from dptext_spark.runtime.display import counted
 
 if TYPE_CHECKING:
     from dptext_spark.lexicon.lexicon import Lexicon
@@ -55,7 +55,7 @@ def certify(
     from dptext_spark.model.compile import prepare
     from dptext_spark.model.machine_code import expected_text
     from dptext_spark.model.record import SIZES, WEAK, record_account
-    from dptext_spark.runtime.progress import counted
+    from dptext_spark.runtime.display import counted
 
     settings = load_model_config(config, overrides or ())
     with progress() as say:

@@ -17,7 +17,7 @@ from dptext_spark.cli import Json, Override, end_where_broken, settings_of
 from dptext_spark.demo import TICKETS
 from dptext_spark.errors import BrokenRequirementError, DPTextError, RunError, SettingsError, require_extra
 from dptext_spark.report.terminal.console import PRICE, Screen, progress, show, write, write_error, write_json
-from dptext_spark.runtime.progress import Progress
+from dptext_spark.runtime.display import Progress
 
 if TYPE_CHECKING:
     from dptext_spark.audit.table.findings import TableAudit

@@ -22,8 +22,8 @@ from dptext_spark.errors import SettingsError, require_extra
 from dptext_spark.randomness import RunKey
 from dptext_spark.report.terminal.console import Screen
 from dptext_spark.report.terminal.summary import summary
-from dptext_spark.runtime.progress import Progress
-from dptext_spark.runtime.record import Json
+from dptext_spark.runtime.display import Progress
+from dptext_spark.runtime.validation import Json
 from dptext_spark.spark.job.job import RunResult
 from dptext_spark.spark.run_report import report
 from dptext_spark.spark.runner import run

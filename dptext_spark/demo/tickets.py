@@ -14,7 +14,7 @@ from dptext_spark.demo import TICKETS
 from dptext_spark.errors import SettingsError
 from dptext_spark.model.compile import prepare
 from dptext_spark.randomness import RunKey
-from dptext_spark.runtime.progress import Progress, silent
+from dptext_spark.runtime.display import Progress, silent
 
 FILE = "tickets.parquet"
 TEXTS = ("subject", "body", "agent_reply")

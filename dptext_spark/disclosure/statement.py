@@ -14,7 +14,7 @@ from dptext_spark.config.requirements import Requirement, is_restricted
 from dptext_spark.errors import SettingsError
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.rounding import exact, rounded_up
-from dptext_spark.runtime.record import Json
+from dptext_spark.runtime.validation import Json
 
 HEADING = "What is released in clear"
 

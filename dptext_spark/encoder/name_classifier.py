@@ -37,7 +37,7 @@ from dptext_spark.encoder.weights import MODULES
 from dptext_spark.errors import DataError, SettingsError, require_extra
 from dptext_spark.lexicon.characters import APOSTROPHE, LETTER, cell, decode, scan_word, tables
 from dptext_spark.runtime.jit import Int, compiled
-from dptext_spark.runtime.record import Record
+from dptext_spark.runtime.validation import Record
 from dptext_spark.text.chunks import padded
 from dptext_spark.text.identifiers.provider import TypedSpans
 from dptext_spark.text.names.public_names import joins, spans_of_parts

@@ -18,7 +18,7 @@ import numpy as np
 
 from dptext_spark.arrays import F32
 from dptext_spark.errors import DataError, SettingsError, require_extra
-from dptext_spark.runtime.record import Record
+from dptext_spark.runtime.validation import Record
 
 SUPPORTED = ("BertModel", "BertForMaskedLM")
 # By the names of config.json: ONNX's operator.

@@ -27,8 +27,7 @@ from dptext_spark.mechanisms.privacy_loss.accountant import DELTA
 from dptext_spark.mechanisms.remap import remap_of
 from dptext_spark.rounding import exact
 from dptext_spark.runtime.jit import compiled
-from dptext_spark.runtime.record import Json, Record
-from dptext_spark.runtime.validation import problems_of, valid
+from dptext_spark.runtime.validation import Json, Record, problems_of, valid
 from dptext_spark.text.engine import Engine
 from dptext_spark.text.policy import BEYOND_MASK, Policy
 from dptext_spark.text.selection import BEYOND, Texts, TokenSelection

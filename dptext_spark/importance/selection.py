@@ -21,8 +21,7 @@ from dptext_spark.mechanisms import MECHANISMS
 from dptext_spark.mechanisms.base import Mechanism, Sampler
 from dptext_spark.rounding import exact
 from dptext_spark.runtime.display import settings_line
-from dptext_spark.runtime.record import Json
-from dptext_spark.runtime.validation import problems_of, valid
+from dptext_spark.runtime.validation import Json, problems_of, valid
 
 Provider = Literal["idf", "column", "attention", "random"]
 Direction = Literal["top", "medium", "bottom"]

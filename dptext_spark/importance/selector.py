@@ -22,7 +22,7 @@ from dptext_spark.importance.ranking import Rows, levels_of, shared_by_word
 from dptext_spark.importance.selection import PLACES, WHOLE, Importance, Levels, Units, agree
 from dptext_spark.mechanisms.base import Sampler
 from dptext_spark.rounding import exact
-from dptext_spark.runtime.record import Json
+from dptext_spark.runtime.validation import Json
 from dptext_spark.text.engine import Engine
 from dptext_spark.text.selection import Texts, TokenSelection
 from dptext_spark.text.word_table import WordTable

@@ -11,7 +11,7 @@ from dptext_spark.errors import RunError
 from dptext_spark.ledger.entry import BEGUN, LIMIT, RESERVED, SPENT, VOID, Book, Decision, Entry, of_input
 from dptext_spark.ledger.sums import RecordSpent, Spent, difference, left_of, over, spent_on, spent_on_record
 from dptext_spark.rounding import exact
-from dptext_spark.runtime.record import Record
+from dptext_spark.runtime.validation import Record
 
 
 @dataclass(frozen=True)

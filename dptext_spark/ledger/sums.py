@@ -11,7 +11,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from dptext_spark.guarantee import compared
 from dptext_spark.ledger.entry import ADDED, METRIC, VOID, Entry
 from dptext_spark.rounding import exact
-from dptext_spark.runtime.record import Record, Unbounded
+from dptext_spark.runtime.validation import Record, Unbounded
 
 WITHIN = "epsilon_dp_within_group"
 _UP = Context(prec=1_000, rounding=ROUND_CEILING)

@@ -28,8 +28,7 @@ from dptext_spark.lexicon.neighbors import METRICS, Metric
 from dptext_spark.lexicon.prior import PairModel, Prior, of_drawn
 from dptext_spark.lexicon.readers.builder import ReadCounts
 from dptext_spark.lexicon.vocabulary import Traversable, Vocabulary, read_array
-from dptext_spark.runtime.display import cut, line, table
-from dptext_spark.runtime.progress import counted
+from dptext_spark.runtime.display import counted, cut, line, table
 
 MANIFEST_FILE = "manifest.json"
 VECTORS_FILE = "vectors.npy"

@@ -19,10 +19,8 @@ from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms.parameters import documented, parameters_of
 from dptext_spark.mechanisms.summary import Summary
 from dptext_spark.randomness import Draws
-from dptext_spark.runtime.display import brief, settings_line, table
-from dptext_spark.runtime.progress import Counted
-from dptext_spark.runtime.record import Json
-from dptext_spark.runtime.validation import problems_of
+from dptext_spark.runtime.display import Counted, brief, settings_line, table
+from dptext_spark.runtime.validation import Json, problems_of
 
 TOTAL = 1 << 63
 # In the place of the word before a draw: none that is known; the output of the draw before. Its compiled loops read them.

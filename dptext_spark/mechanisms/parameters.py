@@ -12,8 +12,7 @@ from typing import Annotated, Any, NamedTuple, TypeGuard, get_args
 
 from pydantic import Field as Bounds
 
-from dptext_spark.runtime.record import Json
-from dptext_spark.runtime.validation import TYPE, valid
+from dptext_spark.runtime.validation import TYPE, Json, valid
 
 DECLARED = "parameter"  # the key of the metadata
 

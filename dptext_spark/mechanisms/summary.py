@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from dptext_spark.runtime.record import Record
+from dptext_spark.runtime.validation import Record
 
 
 @dataclass(frozen=True)

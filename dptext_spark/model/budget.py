@@ -25,7 +25,7 @@ from dptext_spark.mechanisms.base import Sampler
 from dptext_spark.mechanisms.privacy_loss.accountant import RecordBound, record_bound
 from dptext_spark.model.privatizer import Consistency, Privatizer
 from dptext_spark.model.record import RecordAccount, loss_of, record_account
-from dptext_spark.runtime.progress import Progress
+from dptext_spark.runtime.display import Progress
 from dptext_spark.text.identifiers.imported import ImportedProvider
 from dptext_spark.text.identifiers.provider import Provider
 from dptext_spark.text.policy import Policy

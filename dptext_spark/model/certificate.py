@@ -16,9 +16,8 @@ from dptext_spark.mechanisms.base import Sampler
 from dptext_spark.mechanisms.privacy_loss import Loss, vector_loss, worst_loss
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.rounding import digits_up, exact, rounded_down
-from dptext_spark.runtime.display import line, table
-from dptext_spark.runtime.progress import Counted, counted
-from dptext_spark.runtime.record import Json, Record, Unbounded
+from dptext_spark.runtime.display import Counted, counted, line, table
+from dptext_spark.runtime.validation import Json, Record, Unbounded
 
 CHEAP = 50_000  # words: all pairs of them are looked at within seconds
 Verdict = Literal["confirmed", "not refuted", "no bound", "refuted"]

@@ -31,8 +31,8 @@ from dptext_spark.model.certificate import certify, is_cheap
 from dptext_spark.model.machine_code import attach_code, expected_text, make_code
 from dptext_spark.model.privatizer import ENGINE_VERSION, Consistency, Privatizer, providers_of
 from dptext_spark.model.public_text import FIELD, check_corpus, read_prior
+from dptext_spark.runtime.display import Progress, by_default, counted, silent
 from dptext_spark.runtime.paths import PRIVATE, user_cache, write_atomically
-from dptext_spark.runtime.progress import Progress, by_default, counted, silent
 from dptext_spark.text.engine import Engine
 from dptext_spark.text.identifiers.imported import require_named
 from dptext_spark.text.identifiers.provider import Provider

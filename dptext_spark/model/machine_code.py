@@ -30,9 +30,9 @@ from dptext_spark.importance.selector import Selector
 from dptext_spark.model.artifact import expected_fingerprint, open_model
 from dptext_spark.model.privatizer import WARM, Privatizer
 from dptext_spark.randomness import RunKey
-from dptext_spark.runtime import loop_cache
+from dptext_spark.runtime import jit
+from dptext_spark.runtime.display import Progress, silent
 from dptext_spark.runtime.paths import extract, python_path, writable_by_others
-from dptext_spark.runtime.progress import Progress, silent
 from dptext_spark.text.names.matching import NameMatcher
 from dptext_spark.text.names.name_table import NameTable, WordList
 from dptext_spark.text.names.search import KEEP, MASK, PERSON
@@ -103,15 +103,15 @@ def take(code: bytes) -> None:
     Raises:
         DataError: it is none, or was made for another processor, package or version of a library.
     """
-    folder = Path(loop_cache.code_cache()) / "models" / digest_of(code)
+    folder = Path(jit.code_cache()) / "models" / digest_of(code)
     try:
         with zipfile.ZipFile(io.BytesIO(code)) as archive:
             extract(archive, folder)
     except _DAMAGED as error:
         raise DataError(f"{FILE} cannot be unpacked ({type(error).__name__})") from None
-    if not loop_cache.attach(folder):
+    if not jit.attach(folder):
         made_for = ", ".join(sorted(part.name for part in folder.iterdir())) or "nothing"
-        valid = " or ".join(map(loop_cache.folder_for, loop_cache.targets()))
+        valid = " or ".join(map(jit.folder_for, jit.targets()))
         raise DataError(f"{FILE} is for {made_for}; valid here: {valid}")
 
 
@@ -165,8 +165,8 @@ def make_code(
         DataError: it could not be made or written; the model is as it was.
     """
     environment, level = os.environ | {"PYTHONPATH": python_path()}, "this processor"
-    if loop_cache.runs_portable():
-        level = loop_cache.PORTABLE
+    if jit.runs_portable():
+        level = jit.PORTABLE
         environment |= {"NUMBA_CPU_NAME": level, "NUMBA_CPU_FEATURES": ""}
     (progress or silent)(f"compiling the loops for {level}", None)
     try:
@@ -201,7 +201,7 @@ def record(model: str, file: str, *providers: str) -> None:
     """
     with tempfile.TemporaryDirectory(dir=Path(file).parent) as name:
         place = Path(name)
-        with loop_cache.recording(place):
+        with jit.recording(place):
             exercise(open_model(model, providers=providers))
         with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
             for part in sorted(place.rglob("*.nb?")):

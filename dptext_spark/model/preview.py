@@ -23,7 +23,7 @@ from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.model.record import record_account
 from dptext_spark.randomness import Draws, RunKey
 from dptext_spark.runtime.display import line, table
-from dptext_spark.runtime.record import Json
+from dptext_spark.runtime.validation import Json
 from dptext_spark.text.chunks import padded
 from dptext_spark.text.engine import Placed
 from dptext_spark.text.identifiers.types import FAKE, TYPES

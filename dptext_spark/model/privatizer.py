@@ -32,7 +32,7 @@ from dptext_spark.mechanisms.base import Sampler, check_context
 from dptext_spark.randomness import Draws, RunKey, encrypt, hash_keys, identify, is_bytes
 from dptext_spark.rounding import exact
 from dptext_spark.runtime.display import line, table
-from dptext_spark.runtime.record import Json
+from dptext_spark.runtime.validation import Json
 from dptext_spark.text.engine import COUNTERS, Counters, Engine, Noise, Placed
 from dptext_spark.text.identifiers.imported import (
     ImportedProvider,

@@ -21,9 +21,9 @@ from dptext_spark.mechanisms.privacy_loss import RecordLoss, record_loss
 from dptext_spark.mechanisms.privacy_loss.accountant import DELTA, RecordBound, record_bound, rounded_up
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.rounding import digits_up, exact
-from dptext_spark.runtime.loop_cache import build
+from dptext_spark.runtime.display import Counted
+from dptext_spark.runtime.jit import build
 from dptext_spark.runtime.paths import user_cache, write_atomically
-from dptext_spark.runtime.progress import Counted
 
 SIZES = (25, 100)  # drawn words for which figures are stated where those of a run may not be shown
 RARE = 0.01  # records that may fare worse, on average, from which a warning is due

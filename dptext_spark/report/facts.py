@@ -25,8 +25,8 @@ from dptext_spark.model.certificate import Certificate, certify
 from dptext_spark.model.privatizer import public_example
 from dptext_spark.report.sections.model_attacks import attacks_on
 from dptext_spark.report.sections.model_figures import Deniability, Model, deniability_of
-from dptext_spark.runtime.progress import Progress, counted, silent
-from dptext_spark.runtime.record import Json
+from dptext_spark.runtime.display import Progress, counted, silent
+from dptext_spark.runtime.validation import Json
 from dptext_spark.text.tokens import drawn_words
 
 

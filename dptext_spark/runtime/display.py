@@ -1,15 +1,15 @@
-"""How values show themselves: in one line as a `repr`, and in a notebook as a small table whose texts are all escaped.
+"""Show values and progress: a `repr` in one line, a small table in a notebook, and a line for each step of long work.
 
-Neither shows arrays, keys, entries of lists, or figures of private text. What a sentence was and became is shown in HTML only.
-
-Whether this process is a notebook's kernel, and how it shows HTML. Without IPython nothing is imported.
+No table and no `repr` shows arrays, keys, entries of lists, or figures of private text. Texts before and after are shown in HTML
+only, and all text there is escaped. Progress holds nothing of the data. Without IPython nothing of it is imported.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import MISSING, Field, fields
 from difflib import SequenceMatcher
 from html import escape
@@ -155,3 +155,61 @@ def show_html(html: str) -> None:
     sys.modules["IPython"].display.display(
         {"text/html": html, "text/plain": "(shown in a notebook)"}, raw=True
     )
+
+
+Progress = Callable[[str, float | None], None]
+"""Called with each step, and the share of it that is done, 0 to 1; None where that is not known."""
+
+Steps = Callable[[str], None]
+"""Called with each step."""
+
+Counted = Callable[[int, int], None]
+"""Called with how much is done, and how much there is."""
+
+
+def silent(*_: object) -> None:
+    """Tell nobody."""
+
+
+VARIABLE = "DPTEXT_PROGRESS"
+
+
+class OnStderr:
+    """Tells each new step in a line of its own on stderr."""
+
+    _last = ""
+
+    def __call__(self, step: str, share: float | None = None) -> None:  # noqa: ARG002  (a line for each share is too many)
+        """Tell a step, unless it goes on."""
+        if step != self._last:
+            self._last = step
+            sys.stderr.write(f"{step}\n")
+            sys.stderr.flush()
+
+
+def by_default() -> Callable[..., None]:
+    """Return what long work tells its steps where no callback is given.
+
+    Returns:
+        :class:`OnStderr` in a notebook, and where stderr is a terminal; else, and where the variable `DPTEXT_PROGRESS` is `off`,
+        :func:`silent`.
+    """
+    if os.environ.get(VARIABLE) == "off":
+        return silent
+    terminal = sys.stderr is not None and sys.stderr.isatty()  # a program without a console has no stderr
+    return OnStderr() if in_notebook() or terminal else silent
+
+
+def counted(step: str, progress: Progress | None = None) -> Counted:
+    """Return a callback that tells what share of one step is done.
+
+    Args:
+        step: the step.
+        progress: progress callback, called with the step; None takes :func:`by_default`.
+    """
+    say = progress or by_default()
+
+    def tell(done: int, whole: int) -> None:
+        say(step, done / whole if whole else None)
+
+    return tell

@@ -1,16 +1,322 @@
-"""How the compiled loops are compiled: numba with a cache of their own, and the intrinsics that they use."""
+"""Compile loops with numba: the decorators, the intrinsics, and a cache of machine code in folders of ours.
+
+The folders are the user's own and those that came with a model. Numba finds code by the path and the time of a source file. Here
+a locator finds it by the name of a function, and :func:`build` tells one state of the package and its libraries from another. So
+code fits in an archive, another folder or another environment. Only the loops of this package use it: numba's settings and
+locators stay as they are for everybody else.
+
+Machine code is run as it is found, and numba's form of it is a pickle: who hands a folder to :func:`attach` answers for it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import fcntl
+import hashlib
+import logging
+import os
+import platform
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
 from typing import Any, TypeAlias, TypeVar, cast
 
+import llvmlite
+import llvmlite.binding as llvm
 import numba
+import numpy as np
 from llvmlite import ir
-from numba.core import cgutils, types
+from numba.core import cgutils, sigutils, types
+from numba.core import config as numba_config
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile, _CacheLocator
+from numba.core.registry import cpu_target
 from numba.extending import intrinsic
 
-from dptext_spark.runtime.loop_cache import LoopCache
+from dptext_spark.errors import SettingsError
+from dptext_spark.runtime.paths import own, temporary_cache, user_cache
+
+PORTABLE = "x86-64-v3"
+# What the level x86-64-v3 of the psABI has beyond the first 64-bit processors, as LLVM names it.
+V3 = frozenset(
+    ("avx", "avx2", "bmi", "bmi2", "cx16", "f16c", "fma", "lzcnt", "movbe", "popcnt", "sahf", "sse3", "sse4.1", "sse4.2", "ssse3")
+)  # fmt: skip
+PATIENCE = 60.0  # seconds that a process waits for another one which compiles the same loop
+# The kind of machine, the processor and its instructions, as LLVM names them.
+Target: TypeAlias = tuple[str, str, str]
+_log = logging.getLogger(__name__)
+_config: Any = numba_config
+_sigutils: Any = sigutils
+
+
+@cache
+def code_cache() -> str:
+    """Return the folder for machine code: `$NUMBA_CACHE_DIR` where it is set, else one of the user's cache.
+
+    A folder that others may write to is not used: since this runs at import, the reason is logged and not raised, and loops are
+    compiled into a temporary folder.
+    """
+    named = os.environ.get("NUMBA_CACHE_DIR")
+    try:
+        if named and own(Path(named), "NUMBA_CACHE_DIR") is not None:
+            return named
+        place = user_cache()
+    except SettingsError as error:
+        _log.warning("%s Loops are compiled anew meanwhile.", error)
+        place = temporary_cache()
+    return str(place / "code")
+
+
+@cache
+def source() -> str:
+    """Return 12 hex digits of a digest: how carefully numba compiles, and each module with loops or constants that they read."""
+    digest = hashlib.sha256(f"{int(_config.OPT)} {_config.BOUNDSCHECK}".encode())
+    for file in sorted(Path(__file__).parents[1].rglob("*.py")):
+        content = file.read_bytes()
+        if file.name == "jit.py" or b"@compiled\n" in content or b"compiled loops read" in content:
+            digest.update(content)
+    return digest.hexdigest()[:12]
+
+
+def build() -> str:
+    """Return what code depends on beside the processor: Python, numba, llvmlite, NumPy, and :func:`source`."""
+    numpy = ".".join(np.__version__.split(".")[:2])  # numba knows no more of it
+    versions = f"numba{numba.__version__}-llvmlite{llvmlite.__version__}-numpy{numpy}"
+    return f"{sys.implementation.cache_tag}-{versions}-{source()}"
+
+
+@cache
+def instructions() -> frozenset[str]:
+    """Return the sets of instructions that this processor has, as LLVM names them."""
+    try:
+        return frozenset(name for name, has in llvm.get_host_cpu_features().items() if has)
+    except RuntimeError:  # LLVM does not know them on this machine
+        return frozenset()
+
+
+def runs_portable() -> bool:
+    """Whether this process can run code for x86-64-v3, and numba's settings ask for no other."""
+    chosen = _config.CPU_NAME is not None or _config.CPU_FEATURES is not None
+    return not chosen and platform.machine().lower() in ("x86_64", "amd64") and instructions() >= V3
+
+
+def targets() -> tuple[Target, ...]:
+    """Return the targets whose code this process can run, its own first."""
+    mine: Target = cpu_target.target_context.codegen().magic_tuple()
+    return (mine, (mine[0], PORTABLE, "")) if runs_portable() else (mine,)
+
+
+def folder_for(target: Target) -> str:
+    """Return the name of the folder for code of a target, as this process would make it."""
+    return f"{build()}-{target[1]}"
+
+
+class _State:
+    """What this process has at hand, and what it took of it."""
+
+    def __init__(self) -> None:
+        self.attached: dict[Path, Target] = {}
+        self.taken = 0
+        self.recorded: Path | None = None
+        self.depth = 0  # of loops that are compiled because another one that is compiled calls them
+        self.warned: set[str] = set()
+
+    def warn(self, text: str) -> None:
+        """Log a sentence, once a process."""
+        if text not in self.warned:
+            self.warned.add(text)
+            _log.warning("%s", text)
+
+
+_state = _State()
+
+
+def attach(folder: Path) -> bool:
+    """Take the loops that a folder holds, from now on, where they are called; they are run, so it must be trusted.
+
+    Returns:
+        Whether it holds code that fits this process.
+    """
+    for target in targets():
+        part = folder / folder_for(target)
+        if part.is_dir():
+            _state.attached[part] = target
+            return True
+    return False
+
+
+def taken() -> int:
+    """Return how many loops this process took from what was attached."""
+    return _state.taken
+
+
+@contextmanager
+def recording(folder: Path) -> Iterator[None]:
+    """Write the code of each loop that Python calls for the first time in this process, compiled or loaded, to a folder."""
+    if _state.recorded is not None:
+        raise RuntimeError("the loops of this process are being recorded already.")
+    _state.recorded, _state.depth = folder, 0
+    try:
+        yield
+    finally:
+        _state.recorded = None
+
+
+class _Locator(_CacheLocator):
+    """Where the code of a loop lies, whatever the path and the time of its source."""
+
+    def __init__(self, function: Callable[..., Any], file: str) -> None:
+        self._py_file = file  # named where numba warns
+        self._module = function.__module__
+
+    def get_cache_path(self) -> str:
+        """Return the user's folder for code of this processor."""
+        return str(Path(code_cache()) / folder_for(targets()[0]))
+
+    def get_source_stamp(self) -> str:
+        """Return what numba compares with that of a file."""
+        return build()
+
+    def get_disambiguator(self) -> str:
+        """Return what tells functions of one name apart."""
+        return self._module
+
+    @classmethod
+    def from_function(cls, py_func: Callable[..., Any], py_file: str) -> _Locator:
+        """Return that of a function."""
+        return cls(py_func, py_file)
+
+
+class _Form(CompileResultCacheImpl):
+    """Numba's form of a compiled loop."""
+
+    _locator_classes = [_Locator]  # noqa: RUF012
+
+
+class LoopCache(FunctionCache):
+    """The cache of one compiled function: what was attached, then the user's files."""
+
+    _impl_class = _Form
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        """Find the place of the user's files."""
+        super().__init__(function)  # type: ignore[no-untyped-call]
+        self._locks: dict[str, int] = {}  # of loops that this process compiles
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Return the compiled loop for these arguments, or None where it must be compiled."""
+        target_context.refresh()
+        mine = Path(code_cache())
+        places = [*_state.attached.items(), *((mine / folder_for(target), target) for target in targets())]
+        for folder, target in places:
+            loop = self._loaded(folder, target, sig, target_context)
+            if loop is not None:
+                _state.taken += folder in _state.attached
+                return loop
+        if self._waits_for_another(sig):
+            loop = self._loaded(Path(self.cache_path), targets()[0], sig, target_context)
+            if loop is not None:
+                self._let_others_compile(sig)
+                return loop
+        if _state.attached and _state.depth == 0:
+            _state.warn(f"{self._py_func.__qualname__}: not in the model's machine code; it is compiled.")
+        _state.depth += 1  # compiled now, and saved then
+        return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Keep a loop that was compiled. Where no file can be written, the process goes on."""
+        _state.depth = max(0, _state.depth - 1)
+        try:
+            self._keep(sig, data)
+        finally:
+            self._let_others_compile(sig)
+
+    def _keep(self, sig: Any, data: Any) -> None:
+        if not self._impl.check_cachable(data):
+            return
+        target = targets()[0]
+        form = self._impl.reduce(data)
+        try:
+            self._save(Path(self.cache_path), target, sig, form)
+        except OSError as error:
+            _state.warn(f"{self.cache_path}: {error.strerror}; loops are compiled again by each process.")
+        self._record(target, sig, form)
+
+    def _waits_for_another(self, sig: Any) -> bool:
+        """Take the right to compile a loop; return whether another process had it, or may have had it just before.
+
+        A process that ends gives it back. Where no file can be locked, and after `PATIENCE`, everybody compiles.
+        """
+        name = self._lock_name(sig)
+        if name in self._locks:  # it failed to compile before
+            return False
+        folder, until = Path(self.cache_path), time.monotonic() + PATIENCE
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            lock = os.open(folder / name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError:
+            return False
+        while time.monotonic() < until:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                time.sleep(0.02)
+            else:
+                self._locks[name] = lock
+                return True
+        os.close(lock)
+        return False
+
+    def _lock_name(self, sig: Any) -> str:
+        loop = f"{self._impl.filename_base}{self._key(targets()[0], sig)}"
+        return f"{hashlib.sha256(loop.encode()).hexdigest()[:24]}.lock"
+
+    def _let_others_compile(self, sig: Any) -> None:
+        lock = self._locks.pop(self._lock_name(sig), None)
+        if lock is not None:
+            os.close(lock)
+
+    def _loaded(self, folder: Path, target: Target, sig: Any, target_context: Any) -> Any:
+        """Return the loop that a folder holds; None where it holds none, or one that is not what its key says."""
+        try:
+            form = self._file(folder).load(self._key(target, sig))
+            if form is None:
+                return None
+            loop = self._impl.rebuild(target_context, form)
+        except Exception as error:  # cut, or made with other libraries in spite of equal versions
+            _state.warn(f"{folder}: machine code cannot be loaded ({type(error).__name__}); it is compiled.")
+            return None
+        if tuple(loop.signature.args) != tuple(_sigutils.normalize_signature(sig)[0]):
+            _state.warn(f"{folder}: machine code is for other arguments; it is compiled.")
+            return None
+        self._record(target, sig, form)
+        return loop
+
+    def _record(self, target: Target, sig: Any, form: Any) -> None:
+        """Write a loop that Python called, while loops are recorded; what a loop calls is inside its code."""
+        if _state.recorded is not None and _state.depth == 0:
+            self._save(_state.recorded / folder_for(target), target, sig, form)
+
+    def _save(self, folder: Path, target: Target, sig: Any, form: Any) -> None:
+        """Write a loop into a folder.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._file(folder).save(self._key(target, sig), form)
+
+    def _file(self, folder: Path) -> Any:
+        """Return numba's file of this function in a folder."""
+        locator: _Locator = self._impl.locator
+        return IndexDataCacheFile(str(folder), self._impl.filename_base, locator.get_source_stamp())  # type: ignore[no-untyped-call]
+
+    def _key(self, target: Target, sig: Any) -> tuple[Any, ...]:
+        """Return what numba's index knows a loop by, for a target."""
+        arguments, _, code = self._index_key(sig, cpu_target.target_context.codegen())  # type: ignore[no-untyped-call]
+        return arguments, target, code
+
 
 _cgutils: Any = cgutils
 _types: Any = types

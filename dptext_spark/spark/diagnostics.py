@@ -47,8 +47,8 @@ from dptext_spark.model.privatizer import Privatizer, providers_of
 from dptext_spark.model.tables.table_checks import check_texts
 from dptext_spark.model.tables.target_checks import places_written
 from dptext_spark.randomness import KeyReference, KeyUnavailableError, RunKey, key_at_hand
+from dptext_spark.runtime.display import Steps, by_default
 from dptext_spark.runtime.paths import user_cache
-from dptext_spark.runtime.progress import Steps, by_default
 from dptext_spark.spark.errors import key_error, reduced, suppress_sensitive_logs
 from dptext_spark.spark.secrets import key_of, require_client_mode, require_no_setting
 from dptext_spark.spark.session.session import context_of, spark_session

@@ -17,7 +17,7 @@ from dptext_spark.importance.selection import check_record_key
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.model.tables.table_checks import RESULT, check_texts, check_weights
 from dptext_spark.randomness import RunKey
-from dptext_spark.runtime.progress import silent
+from dptext_spark.runtime.display import silent
 from dptext_spark.spark.errors import CLIENT_LOGGER, suppress_sensitive_logs
 from dptext_spark.spark.job.lists import hash_lists, resolve_columns
 from dptext_spark.spark.secrets import key_given

@@ -24,10 +24,9 @@ from dptext_spark.report.page import page
 from dptext_spark.report.results import STATEMENTS, read_results, rendered, require_run
 from dptext_spark.report.sections.model_figures import Model
 from dptext_spark.report.terminal.console import write
-from dptext_spark.runtime.display import cut, frame, in_notebook, line, show_html
+from dptext_spark.runtime.display import Progress, by_default, cut, frame, in_notebook, line, show_html
 from dptext_spark.runtime.paths import PRIVATE, write_atomically
-from dptext_spark.runtime.progress import Progress, by_default
-from dptext_spark.runtime.record import Json
+from dptext_spark.runtime.validation import Json
 from dptext_spark.spark.errors import reported
 from dptext_spark.spark.job import runs
 from dptext_spark.spark.job.checks import place_of

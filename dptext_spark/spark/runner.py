@@ -36,7 +36,7 @@ from dptext_spark.model.dry_run import (
 from dptext_spark.model.tables.delta_log import only_created, our_commits
 from dptext_spark.model.tables.table_checks import check_input
 from dptext_spark.randomness import RunKey
-from dptext_spark.runtime.progress import Steps, by_default
+from dptext_spark.runtime.display import Steps, by_default
 from dptext_spark.spark.errors import reduced, suppress_sensitive_logs
 from dptext_spark.spark.job import runs
 from dptext_spark.spark.job.checks import check_output, place_of

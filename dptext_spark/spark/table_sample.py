@@ -51,8 +51,7 @@ from dptext_spark.model.tables.table_files import (
     with_large_files,
 )
 from dptext_spark.report.rows import NOTE, RowComparison, compare_rows
-from dptext_spark.runtime.display import line, side_by_side
-from dptext_spark.runtime.progress import Steps, by_default
+from dptext_spark.runtime.display import Steps, by_default, line, side_by_side
 from dptext_spark.spark.errors import JAVA_ERROR, condition_of, reduced, reported, suppress_sensitive_logs
 from dptext_spark.spark.session.session import spark_session
 from dptext_spark.spark.tables.csv_files import partition_columns

@@ -12,8 +12,7 @@ from pydantic import Field
 from dptext_spark.errors import SettingsError
 from dptext_spark.lexicon.characters import look_up_form
 from dptext_spark.runtime.display import settings_line
-from dptext_spark.runtime.record import Json
-from dptext_spark.runtime.validation import problems_of, valid
+from dptext_spark.runtime.validation import Json, problems_of, valid
 from dptext_spark.text.identifiers.imported import check_paths
 from dptext_spark.text.identifiers.types import Identifiers
 from dptext_spark.text.names.search import NameSearch

@@ -154,11 +154,11 @@ def given_to_a_worker(spark: SparkSession, folder: Path) -> int:
     def work(frames: Iterator[Any]) -> Iterator[Any]:
         import pandas as pd
 
-        from dptext_spark.runtime import loop_cache
+        from dptext_spark.runtime import jit
 
         for _ in frames:
             open_shipped(shipped)
-            loops = [file for place in loop_cache._state.attached for file in place.glob("*.nbi")]
+            loops = [file for place in jit._state.attached for file in place.glob("*.nbi")]
             yield pd.DataFrame({"given": [len(loops)]})
 
     (row,) = spark.range(1).coalesce(1).mapInPandas(work, "given long").collect()

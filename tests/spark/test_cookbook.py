@@ -11,7 +11,7 @@ import pytest
 from dptext_spark.config.load import parse_config
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.randomness import RunKey
-from dptext_spark.runtime.progress import silent
+from dptext_spark.runtime.display import silent
 from dptext_spark.spark.runner import run
 from tests.core.names import beginning
 from tests.docs.pages import DOCS, FENCE, blocks

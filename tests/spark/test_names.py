@@ -24,7 +24,7 @@ from dptext_spark.mechanisms import CusText
 from dptext_spark.model.compile import compile, prepare
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness import RunKey
-from dptext_spark.runtime.progress import silent
+from dptext_spark.runtime.display import silent
 from dptext_spark.spark.job import job as job_module
 from dptext_spark.spark.job.prepare import prepare_run
 from dptext_spark.spark.runner import run

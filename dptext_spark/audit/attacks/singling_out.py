@@ -15,7 +15,7 @@ import numpy as np
 from dptext_spark.arrays import F64, Ids
 from dptext_spark.audit.deniability.word_figures import blocks
 from dptext_spark.mechanisms.base import Sampler
-from dptext_spark.runtime.record import Json
+from dptext_spark.runtime.validation import Json
 
 AMONG = (10_000, 1_000_000)  # rows
 

@@ -30,9 +30,8 @@ from dptext_spark.mechanisms.diffractor import Lists
 from dptext_spark.mechanisms.remap import Remappable, released, remap_of
 from dptext_spark.mechanisms.samplers import ExponentialSampler
 from dptext_spark.model.compile import in_table_order, load_lexicons
-from dptext_spark.runtime.display import line, table
-from dptext_spark.runtime.progress import Progress, by_default
-from dptext_spark.runtime.record import Json
+from dptext_spark.runtime.display import Progress, by_default, line, table
+from dptext_spark.runtime.validation import Json
 
 GridPoint = tuple[str, float]
 

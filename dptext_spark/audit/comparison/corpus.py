@@ -46,8 +46,8 @@ from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.prior import ZIPF
 from dptext_spark.mechanisms import Sampler
 from dptext_spark.model.privatizer import ENGINE_VERSION, providers_of
-from dptext_spark.runtime.progress import Steps
-from dptext_spark.runtime.record import Json
+from dptext_spark.runtime.display import Steps
+from dptext_spark.runtime.validation import Json
 from dptext_spark.text.engine import Engine
 from dptext_spark.text.tokens import Reading, drawn_words, read
 from dptext_spark.text.word_table import WordTable

@@ -34,7 +34,7 @@ from dptext_spark.errors import SettingsError
 from dptext_spark.lexicon.prior import of_drawn
 from dptext_spark.mechanisms.base import Sampler
 from dptext_spark.mechanisms.parameters import is_number
-from dptext_spark.runtime.record import Json
+from dptext_spark.runtime.validation import Json
 
 LEAST_POINTS = 2
 LEVELS = (0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)

@@ -34,8 +34,8 @@ from dptext_spark.errors import SettingsError
 from dptext_spark.lexicon.neighbors import nearest
 from dptext_spark.lexicon.prior import ZIPF, zipf
 from dptext_spark.mechanisms.base import Sampler
-from dptext_spark.runtime.progress import Progress, counted, silent
-from dptext_spark.runtime.record import Json
+from dptext_spark.runtime.display import Progress, counted, silent
+from dptext_spark.runtime.validation import Json
 
 MOST_DRAWS = 1_000_000
 VALID = (

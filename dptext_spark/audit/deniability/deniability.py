@@ -33,8 +33,8 @@ from dptext_spark.lexicon.prior import of_drawn
 from dptext_spark.mechanisms.base import Sampler
 from dptext_spark.mechanisms.parameters import is_number
 from dptext_spark.model.privatizer import Privatizer
-from dptext_spark.runtime.progress import Counted
-from dptext_spark.runtime.record import Json
+from dptext_spark.runtime.display import Counted
+from dptext_spark.runtime.validation import Json
 from dptext_spark.text.tokens import drawn_words
 
 STANDARD: tuple[WordFigure, ...] = (Unchanged(), SmallestSet(), DistinctOutputs(100), DistinctOutputs(1000))

@@ -29,9 +29,8 @@ from dptext_spark.lexicon.lexicon import Lexicon, with_shared_words
 from dptext_spark.lexicon.prior import of_drawn
 from dptext_spark.model.compile import for_policy, load_lexicons
 from dptext_spark.rounding import exact, round_conservatively
-from dptext_spark.runtime.display import line
-from dptext_spark.runtime.progress import Progress, by_default
-from dptext_spark.runtime.record import Json
+from dptext_spark.runtime.display import Progress, by_default, line
+from dptext_spark.runtime.validation import Json
 from dptext_spark.text.engine import Engine
 from dptext_spark.text.names.public_lists import listed_names
 from dptext_spark.text.tokens import drawn_words

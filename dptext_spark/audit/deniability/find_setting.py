@@ -75,8 +75,8 @@ from dptext_spark.mechanisms.remap import released as remapped
 from dptext_spark.model.compile import for_policy, in_table_order, load_lexicons
 from dptext_spark.model.privatizer import Privatizer, providers_of
 from dptext_spark.randomness import RunKey, hash_keys
-from dptext_spark.runtime.progress import Progress, by_default
-from dptext_spark.runtime.record import Json
+from dptext_spark.runtime.display import Progress, by_default
+from dptext_spark.runtime.validation import Json
 from dptext_spark.text.tokens import read
 from dptext_spark.text.word_table import WordTable
 

@@ -10,7 +10,7 @@ from dptext_spark.audit.table.metrics import NAMED, described, holds
 from dptext_spark.audit.verdict import HOLDS, Verdict, verdict
 from dptext_spark.config.requirements import Requirement
 from dptext_spark.runtime.display import cut, line
-from dptext_spark.runtime.record import Json
+from dptext_spark.runtime.validation import Json
 
 
 @dataclass(frozen=True)

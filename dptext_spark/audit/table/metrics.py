@@ -17,7 +17,7 @@ from dptext_spark.arrays import I64, U8, Bools, offsets
 from dptext_spark.audit.estimates import Metric
 from dptext_spark.audit.results import AuditResult, Group, Shown
 from dptext_spark.config.requirements import MEANING, Requirement, meaning_of, split_subject
-from dptext_spark.runtime.record import Json
+from dptext_spark.runtime.validation import Json
 from dptext_spark.text.chunks import padded
 from dptext_spark.text.names.matching import NameMatcher
 from dptext_spark.text.names.public_lists import CITY, REGION

@@ -38,7 +38,7 @@ from dptext_spark.config.sections import Input
 from dptext_spark.disclosure.statement import not_audited
 from dptext_spark.encoder.weights import require_encoders
 from dptext_spark.errors import SettingsError, require_choice
-from dptext_spark.runtime.record import Json
+from dptext_spark.runtime.validation import Json
 
 FORMATS = ("delta", "parquet", "csv", "tsv", "json", "text")  # of a source, as `input.format` has them
 TABLES = ("delta", "parquet")

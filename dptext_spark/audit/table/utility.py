@@ -46,7 +46,7 @@ from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.lexicon.prior import of_drawn
 from dptext_spark.mechanisms.base import Sampler
 from dptext_spark.model.privatizer import Privatizer
-from dptext_spark.runtime.progress import Counted
+from dptext_spark.runtime.display import Counted
 from dptext_spark.text.engine import Engine
 from dptext_spark.text.tokens import Reading, drawn_words, read
 

@@ -19,7 +19,7 @@ from dptext_spark.mechanisms.privacy_loss.composition import (
 )
 from dptext_spark.mechanisms.privacy_loss.log_ratios import RecordLoss
 from dptext_spark.rounding import exact
-from dptext_spark.runtime.record import Record
+from dptext_spark.runtime.validation import Record
 
 By = Literal[
     "sum",

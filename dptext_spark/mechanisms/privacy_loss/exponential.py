@@ -27,8 +27,8 @@ from dptext_spark.mechanisms.privacy_loss.loss import (
 from dptext_spark.mechanisms.samplers.exponential import ExponentialSampler, cut_off
 from dptext_spark.mechanisms.samplers.exponential_rows import log_normalisers
 from dptext_spark.rounding import digits_up
+from dptext_spark.runtime.display import Counted
 from dptext_spark.runtime.jit import Int, compiled
-from dptext_spark.runtime.progress import Counted
 
 ROWS = 32  # words looked at together, so that a tile of others serves them all from the cache
 TILE = 64

@@ -43,8 +43,8 @@ from dptext_spark.mechanisms.samplers.ordering import DIGITS, OrderingSampler
 from dptext_spark.mechanisms.samplers.remapped import RemappedSampler, RemappedTable
 from dptext_spark.mechanisms.samplers.table import outputs_in_common
 from dptext_spark.rounding import digits_up
+from dptext_spark.runtime.display import Counted
 from dptext_spark.runtime.jit import Int, compiled
-from dptext_spark.runtime.progress import Counted
 
 # How far the count of numbers that give an output can be from its ideal value, see mechanisms/samplers/ordering.py.
 COUNT_ERROR = Fraction(19, 2)

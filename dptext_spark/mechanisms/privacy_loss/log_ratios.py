@@ -37,9 +37,9 @@ from dptext_spark.mechanisms.privacy_loss.loss import LOG_SLACK, Loss
 from dptext_spark.mechanisms.samplers.exponential import ExponentialSampler
 from dptext_spark.mechanisms.samplers.fluent import FluentSampler
 from dptext_spark.mechanisms.samplers.ordering import OrderingSampler
+from dptext_spark.runtime.display import Counted
 from dptext_spark.runtime.jit import Int, compiled
-from dptext_spark.runtime.progress import Counted
-from dptext_spark.runtime.record import Record
+from dptext_spark.runtime.validation import Record
 
 # Outputs of ordered pairs that are looked at: for every figure, some 50 ns each; for R alone, some 2 ns each.
 MOST_EXACT, MOST_PAIRS = 100_000_000, 4_000_000_000

@@ -39,8 +39,8 @@ from dptext_spark.mechanisms.extent import distant_pairs
 from dptext_spark.mechanisms.privacy_loss.loss import Loss, clopper_pearson, evenly_spaced
 from dptext_spark.mechanisms.samplers.noise import NoiseSampler
 from dptext_spark.randomness import Draws
+from dptext_spark.runtime.display import Counted
 from dptext_spark.runtime.jit import Int, compiled
-from dptext_spark.runtime.progress import Counted
 
 CONFIDENCE = 1 - 1e-6  # that all bounds together hold
 PAIRS = 24

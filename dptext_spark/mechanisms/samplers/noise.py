@@ -50,7 +50,7 @@ from dptext_spark.mechanisms.samplers.nearest import OPEN, SIZE, TOKENS, Neighbo
 from dptext_spark.mechanisms.summary import Ends, Quantiles, Summary
 from dptext_spark.randomness import Draws
 from dptext_spark.runtime.jit import Int, compiled
-from dptext_spark.runtime.record import Record
+from dptext_spark.runtime.validation import Record
 
 PROBES = 1000  # draws of noise that say how long it is
 LARGEST = 1e150  # longer noise has a square that float64 does not hold

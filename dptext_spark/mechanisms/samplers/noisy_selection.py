@@ -18,7 +18,7 @@ from dptext_spark.mechanisms.numerics.elementary import expm1, exponential, log1
 from dptext_spark.mechanisms.summary import Summary
 from dptext_spark.randomness import Draws
 from dptext_spark.runtime.jit import Int, compiled
-from dptext_spark.runtime.record import Record
+from dptext_spark.runtime.validation import Record
 
 ROWS = 1 << 13  # draws whose numbers are held at once
 FLAT = 2.0**-40  # a Gumbel law cut at ±h is uniform up to h²/2

@@ -25,7 +25,7 @@ from dptext_spark.report.sections.required import CLASSES, MARKS, Row, arranged
 from dptext_spark.report.sections.run import in_words, parts_in_clear
 from dptext_spark.rounding import digits_up, exact, percent_up
 from dptext_spark.runtime.display import differences
-from dptext_spark.runtime.record import Json
+from dptext_spark.runtime.validation import Json
 from dptext_spark.text.policy import OOV_MASK
 
 _BLANK = "to be filled in"

@@ -26,7 +26,7 @@ from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.report.blocks import capital
 from dptext_spark.report.sections.measured import sure
 from dptext_spark.rounding import exact, percent_down, percent_up
-from dptext_spark.runtime.progress import Progress
+from dptext_spark.runtime.display import Progress
 from dptext_spark.text.tokens import Reading, drawn_words, read
 
 MOST_ENTRIES = 2_000_000_000  # probabilities of a lexicon's laws that are looked at for a report

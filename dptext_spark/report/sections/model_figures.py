@@ -13,8 +13,8 @@ from dptext_spark.audit.deniability.word_figures import SmallestSet, Unchanged, 
 from dptext_spark.errors import SettingsError
 from dptext_spark.mechanisms.base import Sampler
 from dptext_spark.model.privatizer import Privatizer
-from dptext_spark.runtime.progress import Progress, counted
-from dptext_spark.runtime.record import Json
+from dptext_spark.runtime.display import Progress, counted
+from dptext_spark.runtime.validation import Json
 from dptext_spark.text.tokens import drawn_words
 
 SAMPLED = 200  # words that are looked at where a law is as long as the lexicon

@@ -19,7 +19,7 @@ from dptext_spark.report.charts import Bar, bars
 from dptext_spark.report.facts import ReportFacts
 from dptext_spark.report.sections import names
 from dptext_spark.rounding import digits_up, exact, percent_down, percent_up, rounded_down, rounded_up
-from dptext_spark.runtime.record import Json
+from dptext_spark.runtime.validation import Json
 
 _BETWEEN = {
     "epsilon_dp": "between any two words",

@@ -23,9 +23,8 @@ from dptext_spark.model.dry_run import Checked
 from dptext_spark.model.record import record_account
 from dptext_spark.model.tables.target_checks import mapped_names
 from dptext_spark.report.terminal.console import Screen, listed
-from dptext_spark.runtime.display import line
-from dptext_spark.runtime.progress import Progress, by_default
-from dptext_spark.runtime.record import Json
+from dptext_spark.runtime.display import Progress, by_default, line
+from dptext_spark.runtime.validation import Json
 
 _VERDICTS = {
     "fail": "A run would not work here as it is: do what the failed checks say.",

@@ -12,7 +12,7 @@ from dptext_spark.model.tables.table_files import MOST_FILES, SAMPLE_ROWS, Table
 from dptext_spark.report.terminal.console import RESTRICTED, Rows, Screen
 from dptext_spark.rounding import rounded_up
 from dptext_spark.runtime.display import cut, differences
-from dptext_spark.runtime.record import Json
+from dptext_spark.runtime.validation import Json
 from dptext_spark.text.unknown import ENGLISH, EXTRA, can_tell, refusal
 
 OPEN, CLOSE = "«", "»"  # around changed words

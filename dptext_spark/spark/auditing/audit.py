@@ -55,7 +55,7 @@ from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.model.compile import load_lexicon, prepare
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness import RunKey
-from dptext_spark.runtime.progress import Steps, by_default
+from dptext_spark.runtime.display import Steps, by_default
 from dptext_spark.spark.auditing.link_tables import MOST_CANDIDATES, LinkPlan, link
 from dptext_spark.spark.auditing.pair_tables import LEVELS, WHOLE, PairTables, Tallies, Wanted, limit_of
 from dptext_spark.spark.auditing.two_tables import (

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyspark.util import inheritable_thread_target
 
-from dptext_spark.runtime.progress import Steps
+from dptext_spark.runtime.display import Steps
 from dptext_spark.spark.session.session import context_of
 
 if TYPE_CHECKING:

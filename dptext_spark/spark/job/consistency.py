@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import Window, functions
 
-from dptext_spark.runtime.progress import Steps
+from dptext_spark.runtime.display import Steps
 from dptext_spark.spark.auditing import pair_tables
 from dptext_spark.spark.tables.paths import quoted
 from dptext_spark.spark.tables.tables import opened

@@ -19,7 +19,7 @@ from dptext_spark.guarantee import Guarantee
 from dptext_spark.model.record import RecordAccount
 from dptext_spark.model.tables.table_checks import RESULT
 from dptext_spark.rounding import exact
-from dptext_spark.runtime.progress import Steps
+from dptext_spark.runtime.display import Steps
 from dptext_spark.spark.job.plan import batched
 from dptext_spark.spark.tables.paths import Path
 from dptext_spark.spark.udf.column import UNKNOWN_ROWS

@@ -41,7 +41,7 @@ from dptext_spark.config.sections import (
 from dptext_spark.errors import DataError, DPTextError, SettingsError
 from dptext_spark.ledger.balance import Balance, balances
 from dptext_spark.ledger.entry import TABLE, VOID, Book, Decision, Entry
-from dptext_spark.runtime.progress import Steps, silent
+from dptext_spark.runtime.display import Steps, silent
 from dptext_spark.spark.errors import reduced, reported
 from dptext_spark.spark.job.beside import step
 from dptext_spark.spark.job.checks import holds_files, is_here

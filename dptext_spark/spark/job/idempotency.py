@@ -15,7 +15,7 @@ from dptext_spark.errors import RunError
 from dptext_spark.model.privatizer import ENGINE_VERSION
 from dptext_spark.model.tables.delta_log import SEAL, Commit, our_commits
 from dptext_spark.model.tables.target_checks import other_engine
-from dptext_spark.runtime.record import Json, Record
+from dptext_spark.runtime.validation import Json, Record
 from dptext_spark.spark.tables.tables import undone_by
 from dptext_spark.text.names.search import ListSources
 

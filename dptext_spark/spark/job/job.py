@@ -26,9 +26,8 @@ from dptext_spark.errors import CountMismatchError, DPTextError, NoRowsError, Re
 from dptext_spark.ledger.entry import SPENT
 from dptext_spark.model.tables.delta_log import Commit, our_commits
 from dptext_spark.report.terminal.summary import summary
-from dptext_spark.runtime.display import cut, line
-from dptext_spark.runtime.progress import Steps
-from dptext_spark.runtime.record import Json
+from dptext_spark.runtime.display import Steps, cut, line
+from dptext_spark.runtime.validation import Json
 from dptext_spark.spark.errors import reduced, suppress_sensitive_logs
 from dptext_spark.spark.job import consistency, counting, ledger, runs
 from dptext_spark.spark.job.counting import Counts, Units, record_units, recounted

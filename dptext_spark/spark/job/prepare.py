@@ -26,8 +26,8 @@ from dptext_spark.model.compile import prepare
 from dptext_spark.model.privatizer import Privatizer, providers_of
 from dptext_spark.model.tables.table_checks import check_input, check_texts
 from dptext_spark.randomness import RunKey
+from dptext_spark.runtime.display import Steps
 from dptext_spark.runtime.jit import compilations
-from dptext_spark.runtime.progress import Steps
 from dptext_spark.spark.errors import TaskError, code_of, provider_error, suppress_sensitive_logs
 from dptext_spark.spark.job.beside import reading
 from dptext_spark.spark.job.checks import KeyColumn, check_keys, check_output, detail_of_input, place_of

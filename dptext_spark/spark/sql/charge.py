@@ -19,7 +19,7 @@ from dptext_spark.ledger.entry import ALL, METRIC, SPENT, Entry
 from dptext_spark.model.artifact import Manifest
 from dptext_spark.model.privatizer import ENGINE_VERSION, Privatizer
 from dptext_spark.randomness import RunKey
-from dptext_spark.runtime.record import Json
+from dptext_spark.runtime.validation import Json
 from dptext_spark.spark.errors import reduced
 from dptext_spark.spark.job.entries import appended, check_ledger_writable, check_single_ledger, ledger_of
 from dptext_spark.spark.job.ledger import Request, entry_of, granted, settle, void_if_it_fails

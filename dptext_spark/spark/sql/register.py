@@ -22,8 +22,7 @@ from dptext_spark.guarantee import Guarantee
 from dptext_spark.ledger.balance import Balance
 from dptext_spark.model.privatizer import ENGINE_VERSION, Privatizer
 from dptext_spark.randomness import RunKey
-from dptext_spark.runtime.display import line
-from dptext_spark.runtime.progress import Steps, by_default
+from dptext_spark.runtime.display import Steps, by_default, line
 from dptext_spark.spark.errors import condition_of, reduced, reported
 from dptext_spark.spark.job.entries import ledger_of
 from dptext_spark.spark.secrets import key_given

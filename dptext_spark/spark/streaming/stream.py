@@ -30,7 +30,7 @@ from dptext_spark.disclosure.facts import MicroBatches, Restricted, RunFacts, Ru
 from dptext_spark.errors import DataError, DPTextError, RunError, SettingsError
 from dptext_spark.model.tables.delta_log import Commit, our_commits
 from dptext_spark.randomness import RunKey
-from dptext_spark.runtime.progress import Steps
+from dptext_spark.runtime.display import Steps
 from dptext_spark.spark.errors import condition_of, reduced, suppress_sensitive_logs
 from dptext_spark.spark.job import counting, runs
 from dptext_spark.spark.job.beside import reading

@@ -16,7 +16,7 @@ from importlib.metadata import PackageNotFoundError, packages_distributions, ver
 import pyarrow as pa
 
 from dptext_spark.errors import DPTextError, SettingsError
-from dptext_spark.runtime.record import Record
+from dptext_spark.runtime.validation import Record
 from dptext_spark.text.chunks import padded
 from dptext_spark.text.identifiers.provider import (
     FAILED,

@@ -8,8 +8,7 @@ from typing import Literal, get_args
 
 from dptext_spark.errors import SettingsError, did_you_mean
 from dptext_spark.runtime.display import settings_line
-from dptext_spark.runtime.record import Json
-from dptext_spark.runtime.validation import problems_of, shown
+from dptext_spark.runtime.validation import Json, problems_of, shown
 
 NONE = "none"
 FIELD = "policy.identifiers"

@@ -11,7 +11,7 @@ import pyarrow as pa
 from dptext_spark.errors import DataError
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.randomness import RunKey
-from dptext_spark.runtime.record import Json
+from dptext_spark.runtime.validation import Json
 from dptext_spark.text.chunks import padded
 from dptext_spark.text.names.matching import NameMatcher
 from dptext_spark.text.names.name_table import NameTable, WordList

@@ -13,8 +13,7 @@ from pydantic import Field
 
 from dptext_spark.errors import SettingsError, did_you_mean
 from dptext_spark.runtime.display import settings_line
-from dptext_spark.runtime.record import Json
-from dptext_spark.runtime.validation import problems_of, valid
+from dptext_spark.runtime.validation import Json, problems_of, valid
 
 FIELD = "policy.names"
 VERSION = (

@@ -36,7 +36,7 @@ from dptext_spark.mechanisms import MECHANISMS
 from dptext_spark.model import artifact
 from dptext_spark.model.compile import prepare
 from dptext_spark.report.terminal.console import LINES, WIDTH
-from dptext_spark.runtime.loop_cache import code_cache
+from dptext_spark.runtime.jit import code_cache
 from tests.core.mechanisms.fluent_toys import with_pairs
 from tests.core.names import beginning
 

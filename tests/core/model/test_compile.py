@@ -21,7 +21,7 @@ from dptext_spark.model import artifact, certificate, compile
 from dptext_spark.model.compile import compile_to, load_lexicon, load_lexicons, prepare
 from dptext_spark.model.privatizer import ENGINE_VERSION, fingerprint_of
 from dptext_spark.randomness import RunKey
-from dptext_spark.runtime.loop_cache import code_cache
+from dptext_spark.runtime.jit import code_cache
 from dptext_spark.text.policy import Policy
 
 WORDS = [a + b + c for a in "bdfg" for b in "aeiou" for c in "lmnr"]

@@ -37,8 +37,8 @@ from dptext_spark.model.machine_code import (
 )
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness import RunKey
-from dptext_spark.runtime import loop_cache
-from dptext_spark.runtime.loop_cache import _state, code_cache
+from dptext_spark.runtime import jit
+from dptext_spark.runtime.jit import _state, code_cache
 from dptext_spark.runtime.paths import writable_by_others
 from tests.core.names import beginning
 
@@ -120,7 +120,7 @@ from dptext_spark.model.artifact import open_model
 from dptext_spark.model.machine_code import attach_code
 from dptext_spark.randomness import RunKey
 from dptext_spark.runtime.jit import compilations
-from dptext_spark.runtime.loop_cache import taken
+from dptext_spark.runtime.jit import taken
 before = dict(os.environ)
 attach_code(sys.argv[1], None, lambda step, _: print(step, file=sys.stderr))
 ids = pa.array(["a", "b"])
@@ -244,15 +244,15 @@ class TestRefused:
     @pytest.mark.parametrize("library", ["cpython-", "numba", "llvmlite", "numpy", "x86-64-"])
     def test_foreign_code(self, model: Path, library: str) -> None:
         """Made by another Python or library, or for another level of processor; the sentence names both."""
-        if library == "x86-64-" and not loop_cache.runs_portable():
+        if library == "x86-64-" and not jit.runs_portable():
             pytest.skip("no code for this level is made here")
         vouched = repacked(model, lambda name: name.replace(library, f"{library}0.", 1))
         (said,) = told(model, vouched)
         assert f"{library}0." in said
-        assert loop_cache.build() in said
+        assert jit.build() in said
 
     def test_code_of_another_source(self, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(loop_cache, "source", lambda: "0" * 12)
+        monkeypatch.setattr(jit, "source", lambda: "0" * 12)
         assert "0" * 12 in told(model)[0]
 
     @pytest.mark.parametrize("part", ["", FOLDER, f"{FOLDER}/{FILE}"])

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dptext_spark.errors import SettingsError
+from dptext_spark.runtime import jit
 from dptext_spark.runtime import jit as module
-from dptext_spark.runtime import loop_cache
 from dptext_spark.runtime.jit import compiled, inner_product, load64, mul_high, store64, trailing_zeros
 from dptext_spark.runtime.paths import user_cache
 
@@ -181,7 +181,7 @@ class TestWhoseTheFolderIs:
         planted.mkdir()
         planted.chmod(0o777)
         monkeypatch.setenv(variable, str(planted))
-        found = Path(loop_cache.code_cache.__wrapped__())
+        found = Path(jit.code_cache.__wrapped__())
         assert found.is_relative_to(homeless / "tmp")
         assert not found.is_relative_to(planted)
         assert f"{variable}: others may write" in caplog.text
@@ -189,4 +189,4 @@ class TestWhoseTheFolderIs:
 
 @pytest.mark.skipif("NUMBA_CACHE_DIR" in os.environ, reason="$NUMBA_CACHE_DIR names one folder for everybody")
 def test_numba_keeps_its_own_settings() -> None:
-    assert loop_cache.code_cache() != str(module.numba.config.CACHE_DIR)
+    assert jit.code_cache() != str(module.numba.config.CACHE_DIR)

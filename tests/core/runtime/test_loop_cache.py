@@ -18,8 +18,8 @@ import numpy as np
 import pytest
 from numba.core.caching import CacheImpl, FunctionCache
 
-from dptext_spark.runtime import jit, loop_cache
-from dptext_spark.runtime.loop_cache import PORTABLE, attach, folder_for, recording, taken, targets
+from dptext_spark.runtime import jit
+from dptext_spark.runtime.jit import PORTABLE, attach, folder_for, recording, taken, targets
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 PACKAGE = CHECKOUT / "dptext_spark"
@@ -28,10 +28,10 @@ WITH_LOOPS = [file for file in PACKAGE.rglob("*.py") if b"\n@compiled\n" in file
 
 @pytest.fixture(autouse=True)
 def nothing_attached(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(loop_cache._state, "warned", set())
-    loop_cache._state.attached.clear()
+    monkeypatch.setattr(jit._state, "warned", set())
+    jit._state.attached.clear()
     yield
-    loop_cache._state.attached.clear()
+    jit._state.attached.clear()
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., An
     """Give a function that compiles a source as the package does, with a user's cache of its own."""
 
     def compiled(source: str, name: str = "first", module: str = "dptext_spark.made") -> Any:
-        monkeypatch.setattr(loop_cache, "code_cache", lambda: str(tmp_path / name))
+        monkeypatch.setattr(jit, "code_cache", lambda: str(tmp_path / name))
         space: dict[str, Any] = {"__name__": module}
         exec(compile(source, str(tmp_path / name / "source.py"), "exec"), space)
         return jit.compiled(space["loop"])
@@ -181,7 +181,7 @@ class TestTaking:
             raise OSError(errno.ENOSPC, "No space left on device")
 
         loop = written("def loop(x):\n    return x + 40\n")
-        monkeypatch.setattr(loop_cache.IndexDataCacheFile, "save", full)
+        monkeypatch.setattr(jit.IndexDataCacheFile, "save", full)
         assert (loop(2), loop(2.5)) == (42, 42.5)
         assert caplog.text.count("No space left") == 1
 
@@ -201,8 +201,8 @@ class TestTaking:
 class TestLevels:
     @pytest.fixture
     def portable(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(loop_cache, "instructions", lambda: loop_cache.V3)
-        monkeypatch.setattr(loop_cache.platform, "machine", lambda: "x86_64")
+        monkeypatch.setattr(jit, "instructions", lambda: jit.V3)
+        monkeypatch.setattr(jit.platform, "machine", lambda: "x86_64")
         for name in ("CPU_NAME", "CPU_FEATURES"):
             monkeypatch.setattr(numba.config, name, None)
 
@@ -214,7 +214,7 @@ class TestLevels:
         assert other[1:] == (PORTABLE, "")
         (tmp_path / folder_for(other)).mkdir()
         assert attach(tmp_path)
-        monkeypatch.setattr(loop_cache, "instructions", lambda: loop_cache.V3 - {"avx2"})
+        monkeypatch.setattr(jit, "instructions", lambda: jit.V3 - {"avx2"})
         assert targets() == (mine,)
         assert not attach(tmp_path)
 
@@ -231,7 +231,7 @@ class TestLevels:
         source = "def loop(x):\n    return x + 9\n"
         folder = recorded(source, 1)
         target = tuple("another" if place == part else one for place, one in enumerate(targets()[0]))
-        loop_cache._state.attached[folder] = target  # type: ignore[assignment]
+        jit._state.attached[folder] = target  # type: ignore[assignment]
         before = taken()
         assert written(source, "second")(1) == 10
         assert taken() == before
@@ -245,7 +245,7 @@ from pathlib import Path
 import pyarrow as pa
 from dptext_spark.randomness import RunKey, identify
 from dptext_spark.runtime.jit import compilations
-from dptext_spark.runtime.loop_cache import attach, recording, taken
+from dptext_spark.runtime.jit import attach, recording, taken
 how, folder = sys.argv[1], Path(sys.argv[2])
 if how == "take":
     assert attach(folder)
@@ -308,7 +308,7 @@ class TestProcessesThatCompileAtOnce:
     def test_a_loop_that_does_not_compile_is_tried_again_at_once(
         self, written: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(loop_cache, "PATIENCE", 60.0)
+        monkeypatch.setattr(jit, "PATIENCE", 60.0)
         loop, began = written("def loop(x):\n    return x.nothing\n"), time.monotonic()
         for _ in range(2):
             with pytest.raises(numba.core.errors.TypingError):
@@ -318,7 +318,7 @@ class TestProcessesThatCompileAtOnce:
     def test_who_waits_too_long_compiles(
         self, written: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(loop_cache, "PATIENCE", 0.1)
+        monkeypatch.setattr(jit, "PATIENCE", 0.1)
         first, second = written(self.LOOP), written(self.LOOP)
         sig = (numba.int64,)
         assert first._cache._waits_for_another(sig)

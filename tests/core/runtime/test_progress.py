@@ -15,7 +15,7 @@ import dptext_spark as dp
 from dptext_spark.config.load import parse_config
 from dptext_spark.config.model import RunConfig
 from dptext_spark.report.terminal import plan as planning
-from dptext_spark.runtime.progress import VARIABLE, OnStderr, Progress, by_default, counted, silent
+from dptext_spark.runtime.display import VARIABLE, OnStderr, Progress, by_default, counted, silent
 from tests.core.names import beginning
 
 SETTINGS = {"input": {"path": "/none/in"}, "columns": ["body"], "output": {"path": "/none/out"}}

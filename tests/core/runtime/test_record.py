@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal
 import pytest
 
 from dptext_spark.errors import DataError
-from dptext_spark.runtime.record import Record, Unbounded
+from dptext_spark.runtime.validation import Record, Unbounded
 
 
 @dataclass(frozen=True)

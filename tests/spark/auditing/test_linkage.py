@@ -22,7 +22,7 @@ from dptext_spark.mechanisms import CusText, Mahalanobis
 from dptext_spark.model.compile import prepare
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness import RunKey
-from dptext_spark.runtime.progress import silent
+from dptext_spark.runtime.display import silent
 from dptext_spark.spark.auditing import audit as auditing
 from dptext_spark.spark.auditing import link_tables
 from dptext_spark.spark.auditing.audit import audit_table

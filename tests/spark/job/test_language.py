@@ -14,7 +14,7 @@ from dptext_spark.config.load import parse_config
 from dptext_spark.errors import DataError
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.randomness import RunKey
-from dptext_spark.runtime.progress import silent
+from dptext_spark.runtime.display import silent
 from dptext_spark.spark.job import sample as sampling
 from dptext_spark.spark.job.plan import SAMPLE_ROWS, RunPlan
 from dptext_spark.spark.job.prepare import prepare_run

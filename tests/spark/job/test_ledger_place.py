@@ -16,7 +16,7 @@ from dptext_spark.config.sections import Input, Ledger, ledger_on_disk
 from dptext_spark.errors import RunError, SettingsError
 from dptext_spark.ledger.balance import Balance
 from dptext_spark.randomness import RunKey
-from dptext_spark.runtime.progress import silent
+from dptext_spark.runtime.display import silent
 from dptext_spark.spark.job import entries, ledger, prepare
 from dptext_spark.spark.job.entries import read
 from dptext_spark.spark.runner import dry_run, run

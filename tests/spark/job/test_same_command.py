@@ -14,7 +14,7 @@ from dptext_spark.config.load import parse_config
 from dptext_spark.config.model import RunConfig
 from dptext_spark.errors import RecordingError
 from dptext_spark.randomness import RunKey
-from dptext_spark.runtime.progress import silent
+from dptext_spark.runtime.display import silent
 from dptext_spark.spark.job import job
 from dptext_spark.spark.job.entries import read
 from dptext_spark.spark.job.job import run_once

@@ -135,12 +135,12 @@ def given_to_a_worker(spark, shipped: Shipped) -> tuple[int, list[str]]:
     def work(frames: Iterator) -> Iterator:
         import pandas as pd
 
-        from dptext_spark.runtime import loop_cache
+        from dptext_spark.runtime import jit
 
         for _ in frames:
-            loop_cache._state.attached.clear()
+            jit._state.attached.clear()
             texts = drawn(open_shipped(shipped))
-            yield pd.DataFrame({"folders": [len(loop_cache._state.attached)], "texts": [texts]})
+            yield pd.DataFrame({"folders": [len(jit._state.attached)], "texts": [texts]})
 
     df = spark.range(1).coalesce(1).mapInPandas(work, "folders long, texts array<string>")
     (row,) = df.collect()
