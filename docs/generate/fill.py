@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from docs.generate import floors, notebooks, records, references, sets
+from docs.generate import floors, notebooks, records, references, sample, sets
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 DOCS = CHECKOUT / "docs"
@@ -31,6 +31,7 @@ GENERATORS: dict[str, Callable[..., str]] = {
     "records": records.newest_sections,
     "grids": records.grids_of,
     "output-sets": sets.output_sets,
+    "before-and-after": sample.before_and_after,
     "floors": floors.picture,
     "rooms": floors.rooms,
     "notebook": notebooks.as_markdown,

@@ -76,7 +76,7 @@ def test_who_shares_an_output_set_is_as_computed_on_the_packaged_lexicon() -> No
     assert law.ruled_out_bits is not None
     alone = summary(0.0).told_bits
     assert alone is not None
-    bits = f"it tells {rounded_up(alone, 2)} of the {rounded_up(law.told_bits, 2)} bits that a draw tells (ε = 2,"
+    bits = f"it reveals {rounded_up(alone, 2)} of the {rounded_up(law.told_bits, 2)} bits that a draw reveals (ε = 2,"
     assert bits in re.sub(r"\s+", " ", text("README.md"))
     assert 0.9 * law.told_bits < law.ruled_out_bits < law.told_bits  # nearly all that a draw tells
 

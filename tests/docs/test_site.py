@@ -63,6 +63,17 @@ def test_every_link_and_anchor_leads_somewhere() -> None:
     assert lost == []
 
 
+def test_links_alone_lead_to_every_page_in_three_clicks() -> None:
+    reached = {"index.md"}
+    for _ in range(3):
+        targets = ((page, link.partition("#")[0]) for page in reached for link in links(site()[page]))
+        reached |= {
+            posixpath.normpath(posixpath.join(posixpath.dirname(page), link)) for page, link in targets
+        }
+        reached &= site().keys()
+    assert site().keys() - reached == set()
+
+
 @pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "SECURITY.md"])
 def test_links_beside_the_site_lead_to_files(name: str) -> None:
     found = [link for link in links(text(name)) if not link.startswith("http")]
