@@ -26,7 +26,7 @@ from dptext_spark.errors import DataError, SettingsError, require_choice
 from dptext_spark.lexicon.characters import look_up_form, producible
 from dptext_spark.lexicon.neighbors import METRICS, Metric
 from dptext_spark.lexicon.prior import PairModel, Prior, of_drawn
-from dptext_spark.lexicon.readers.builder import ReadCounts
+from dptext_spark.lexicon.vector_intake import ReadCounts
 from dptext_spark.lexicon.vocabulary import Traversable, Vocabulary, read_array
 from dptext_spark.runtime.display import counted, cut, line, table
 
@@ -267,11 +267,11 @@ class Lexicon:
         metric: Metric = "cosine",
         progress: Callable[[int, int], None] | None = None,
     ) -> Lexicon:
-        """Read word vectors from a file of somebody else's; see :mod:`dptext_spark.lexicon.readers.formats`.
+        """Read word vectors from a file of somebody else's; see :mod:`dptext_spark.lexicon.vector_formats`.
 
         Args:
             path: the file.
-            format: one of `formats.FORMATS`, or `auto`: by its first bytes and its name.
+            format: one of `vector_formats.FORMATS`, or `auto`: by its first bytes and its name.
             limit: stop after this many kept words.
             vocabulary: keep only these words: an iterable, or the path of a text file with one word a line.
             tokenizer: drop entries that this tokenizer can never produce.
@@ -284,7 +284,7 @@ class Lexicon:
             DataError: a missing, malformed or truncated file, or fewer than two usable words.
         """
         # Here, not above: the compiled loops of the readers are not needed to open a saved lexicon.
-        from dptext_spark.lexicon.readers.formats import read_file
+        from dptext_spark.lexicon.vector_formats import read_file
 
         require_choice("metric", metric, METRICS)
         words, vectors, counts, name = read_file(

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from dptext_spark._version import __version__
-from dptext_spark.lexicon.readers.formats import READERS
+from dptext_spark.lexicon.vector_formats import READERS
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 

@@ -13,7 +13,7 @@ import pytest
 from dptext_spark.config.load import load_config, load_model_config, parse_config, parse_model_config
 from dptext_spark.config.model import RunConfig
 from dptext_spark.errors import SettingsError
-from dptext_spark.lexicon.readers.formats import FORMATS
+from dptext_spark.lexicon.vector_formats import FORMATS
 from dptext_spark.mechanisms import MECHANISMS, CusText, SanText
 from dptext_spark.mechanisms.output_sets import MAPPINGS
 from dptext_spark.mechanisms.samplers import MAX_SLOTS

@@ -20,7 +20,7 @@ from dptext_spark.lexicon.lexicon import (
     same_words,
     with_shared_words,
 )
-from dptext_spark.lexicon.readers.builder import ReadCounts
+from dptext_spark.lexicon.vector_intake import ReadCounts
 from dptext_spark.lexicon.vocabulary import BYTES_FILE, OFFSETS_FILE, Vocabulary
 
 WORDS = ["one", "two", "three"]

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from dptext_spark.errors import DataError, SettingsError
+from dptext_spark.lexicon import vector_formats
 from dptext_spark.lexicon.lexicon import Lexicon
-from dptext_spark.lexicon.readers import formats, text
-from dptext_spark.lexicon.readers.builder import ByteSource, ReadCounts
-from dptext_spark.lexicon.readers.formats import FORMATS, detect
-from tests.core.lexicon.readers.files import put, words
+from dptext_spark.lexicon.vector_formats import FORMATS, detect
+from dptext_spark.lexicon.vector_intake import ByteSource, ReadCounts
+from tests.core.lexicon.vector_files import put, words
 
 TEXT = b"the 1 2\nof 3 4\nThe 5 6\nof 7 8\nand nan 1\nto 9 9\na 1 1\n"
 
@@ -82,7 +82,7 @@ def test_the_first_reason_counts(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("size", [8, 1 << 22])
 def test_the_limit_counts_kept_words(tmp_path: Path, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(text, "CHUNK", size)
+    monkeypatch.setattr(vector_formats, "CHUNK", size)
     path = put(tmp_path, TEXT + b"malformed\n")
     lexicon = Lexicon.read(path, limit=3, format="glove")
     assert words(lexicon) == ["the", "of", "to"]
@@ -139,7 +139,7 @@ def test_files_that_are_none(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("zipped", [False, True])
 def test_progress_ascends_to_the_end(tmp_path: Path, zipped: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(text, "CHUNK", 1000)
+    monkeypatch.setattr(vector_formats, "CHUNK", 1000)
     rng = np.random.default_rng(0)
     rows = "".join(f"{''.join(map(chr, rng.integers(97, 123, 8)))} {rng.random()}\n" for _ in range(20_000))
     path = put(tmp_path, gzip.compress(rows.encode()) if zipped else rows.encode())
@@ -198,7 +198,7 @@ def binary(between: bytes = b"", announced: int = 4) -> bytes:
 def test_what_can_be_read(
     tmp_path: Path, between: bytes, format: str, chunk: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(formats, "CHUNK", chunk)
+    monkeypatch.setattr(vector_formats, "CHUNK", chunk)
     for path in (
         put(tmp_path, binary(between)),
         put(tmp_path, binary(between), "no-ending"),

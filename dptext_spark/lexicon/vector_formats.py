@@ -11,6 +11,15 @@ All of them may be gzipped. Every file is read once, by blocks: memory holds the
 and a few blocks.
 
 word2vec's binary form has a header line, then each key, one space and d little-endian float32 numbers.
+
+Word vectors as text (GloVe, word2vec, fastText .vec): an entry a line, fields split on the ASCII space.
+
+A line is a key and d numbers. The last d fields are the numbers and what stands before them is the key,
+which may so hold ASCII spaces itself (some keys of GloVe's Common Crawl do); but its last part must then
+be neither a number nor empty, or the line has a field too many. One space at the end of a line and a
+carriage return are no part of it. Where there is no header, the first line gives d: its key is one field.
+
+A compiled loop splits the lines; Arrow reads the numbers, each rounded once, to the float32 nearest to what is written.
 """
 
 from __future__ import annotations
@@ -19,15 +28,15 @@ import re
 from codecs import BOM_UTF8
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from dptext_spark.arrays import F32
+from dptext_spark.arrays import F32, I32, U8
 from dptext_spark.errors import DataError, SettingsError, require_choice, unknown
 from dptext_spark.lexicon.characters import TOKENIZERS
-from dptext_spark.lexicon.readers.builder import (
+from dptext_spark.lexicon.vector_intake import (
     Block,
     ByteSource,
     Entries,
@@ -36,11 +45,231 @@ from dptext_spark.lexicon.readers.builder import (
     check_dimensions,
     keys_of,
 )
-from dptext_spark.lexicon.readers.text import NUMBER, read_text
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.runtime.jit import compiled
 
 CHUNK = 1 << 22
+LONGEST_LINE = CHUNK
+TOO_LONG = f"longer than {LONGEST_LINE:,} bytes, so this is no text file of vectors"
+TEXT_HEADER = re.compile(rb"(\d{1,18}) (\d{1,9})", re.ASCII)
+ZIPPED_RATIO = 4  # text is seldom more than this many times larger than its gzip file
+FINE, SHORT, LONG, NO_NUMBER = range(4)
+DECIMAL = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
+NUMBER = re.compile(DECIMAL.pattern + rb"|[+-]?(nan|inf|infinity)", re.IGNORECASE)
+
+
+def read_text(source: ByteSource, *, header_required: bool) -> Entries:
+    """Open text vectors.
+
+    Args:
+        source: at its beginning.
+        header_required: the first line must be "words dimensions" (word2vec, fastText); else it may be
+            (GloVe): it is one if it is two whole numbers and the line after it has more than two fields, or
+            the second number is 1.
+
+    Raises:
+        DataError: an empty file, no header where there must be one, or a first line that is no entry.
+    """
+    head = source.peek(CHUNK)
+    if not head:
+        raise DataError(f"{source.path}: the file is empty.")
+    if b"\n" not in head and len(head) == CHUNK:
+        raise DataError(f"{source.path}, line 1: {TOO_LONG}.")
+    first, second = (*(_stripped(line) for line in head.split(b"\n", 2)[:2]), b"")[:2]
+    found = TEXT_HEADER.fullmatch(first)
+    announced = None
+    if found and (header_required or int(found[2]) == 1 or second.count(b" ") != 1):
+        announced, dimensions = int(found[1]), int(found[2])
+        source.read(len(head.split(b"\n", 1)[0]) + 1)
+    elif header_required:
+        raise DataError(f"{source.path}, line 1: must be a header, the numbers of words and of dimensions.")
+    else:
+        dimensions = first.count(b" ")
+    check_dimensions(source.path, dimensions)
+    size = source.total * (ZIPPED_RATIO if source.zipped else 1)
+    likely = size // (2 * dimensions + 1) + 1 if announced is not None else size // (8 * dimensions) + 1
+    return Entries(
+        dimensions=dimensions,
+        announced=announced,
+        likely=likely if announced is None else min(announced, likely),
+        blocks=_text_blocks(source, dimensions, announced),
+    )
+
+
+def _stripped(line: bytes) -> bytes:
+    """Return a line without a carriage return and then one space at its end."""
+    return line.removesuffix(b"\r").removesuffix(b" ")
+
+
+def _text_blocks(source: ByteSource, dimensions: int, announced: int | None) -> Iterator[Block]:
+    """Yield the entries of the lines that are left; raise where one is malformed, after those before it."""
+    line = 1 if announced is None else 2
+    entries = 0
+    carry = b""
+    while True:
+        chunk = source.read(CHUNK)
+        text = carry + (chunk if chunk or not carry else b"\n")
+        if not text:
+            break
+        used = 0
+        while used < len(text):
+            keys, rows, size, trouble, field = _block(text[used:] if used else text, dimensions)
+            if len(rows):
+                yield keys, rows
+                entries += len(rows)
+                line += len(rows)
+            if trouble != FINE:
+                raise DataError(f"{source.path}, line {line}: {_account(trouble, field, dimensions)}.")
+            if size == 0:
+                break
+            used += size
+        carry = text[used:]
+        if len(carry) > LONGEST_LINE:
+            raise DataError(f"{source.path}, line {line}: {TOO_LONG}.")
+        if not chunk:
+            break
+    if announced is not None and entries != announced:
+        raise DataError(
+            f"{source.path}: line 1 announces {announced:,} entries, the file holds {entries:,}; "
+            "it is truncated or its header is wrong."
+        )
+
+
+def _account(trouble: int, field: int, dimensions: int) -> str:
+    """Say what is wrong with a line, without showing it."""
+    if trouble == NO_NUMBER:
+        return f"field {field} is not a number"
+    return f"{field} fields, but a key and {dimensions} numbers are {dimensions + 1}"
+
+
+def _block(text: bytes, dimensions: int) -> tuple[Any, Any, int, int, int]:
+    """Parse the whole lines of `text`.
+
+    Returns:
+        (keys, rows, bytes used, trouble, its field): the entries before the first malformed line.
+    """
+    data = np.frombuffer(text, np.uint8)
+    most = len(text) // (2 * dimensions + 1) + 1
+    names, numbers = _Fields.of(len(text), most), _Fields.of(len(text), most * dimensions)
+    extra, parts = np.zeros(most, np.int64), np.zeros((most, 2), np.int64)
+    lines, used, trouble = _split(
+        data, dimensions, names.data, names.offsets, numbers.data, numbers.offsets, extra, parts
+    )
+    field = int(extra[lines]) + dimensions + 1 if trouble == SHORT else 0
+    for line in np.flatnonzero(extra[:lines]).tolist():
+        part = text[parts[line, 0] : parts[line, 1]]
+        if not part or DECIMAL.fullmatch(part):
+            lines, trouble, field = line, LONG, int(extra[line]) + dimensions + 1
+            break
+    fields = pa.StringArray.from_buffers(
+        lines * dimensions, pa.py_buffer(numbers.offsets), pa.py_buffer(numbers.data)
+    )
+    wrong = _first_that_is_no_number(fields)
+    if wrong is not None:
+        lines, column = divmod(wrong, dimensions)
+        trouble, field = NO_NUMBER, int(extra[lines]) + column + 2
+    values = fields[: lines * dimensions].cast(pa.float32()).to_numpy().reshape(lines, dimensions)
+    keys = keys_of(names.data[: names.offsets[lines]].copy(), names.offsets[: lines + 1].astype(np.int64))
+    return keys, values, used, trouble, field
+
+
+class _Fields(NamedTuple):
+    """Fields one after the other: uint8[...], and where each begins, int32[n + 1]."""
+
+    data: U8
+    offsets: I32
+
+    @classmethod
+    def of(cls, size: int, most: int) -> _Fields:
+        return cls(np.empty(size, np.uint8), np.zeros(most + 1, np.int32))
+
+
+def _first_that_is_no_number(fields: pa.StringArray) -> int | None:
+    """Return the place of the first field that Arrow reads as no number, or None."""
+
+    def reads(first: int, last: int) -> bool:
+        try:
+            fields[first:last].cast(pa.float32())
+        except pa.ArrowInvalid:
+            return False
+        return True
+
+    low, high = 0, len(fields)
+    if reads(low, high):
+        return None
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if reads(low, middle) else (low, middle)
+    return low
+
+
+@compiled
+def _split(
+    data: Any,
+    dimensions: int,
+    keys: Any,
+    key_offsets: Any,
+    numbers: Any,
+    number_offsets: Any,
+    extra: Any,
+    parts: Any,
+) -> tuple[int, int, int]:
+    """Split lines into keys and fields of numbers, up to the last line feed or to a line that is too short.
+
+    Args:
+        data: uint8[...].
+        dimensions: numbers in a line.
+        keys: uint8[...], filled with the keys one after the other.
+        key_offsets: int32[most + 1], filled: where each key begins.
+        numbers: uint8[...], filled with the fields of numbers one after the other.
+        number_offsets: int32[most * d + 1], filled: where each of them begins.
+        extra: int64[most], filled: spaces in a key; of a line that is too short, spaces less d.
+        parts: int64[most, 2], filled where a key holds spaces: where its last part begins and ends.
+
+    Returns:
+        (lines, bytes used, trouble).
+    """
+    line, position, size, digits, fields = 0, 0, 0, 0, 0
+    while position < data.shape[0]:
+        end, spaces = position, 0
+        while end < data.shape[0] and data[end] != 10:
+            spaces += 1 if data[end] == 32 else 0
+            end += 1
+        if end == data.shape[0]:
+            break
+        after = end + 1
+        if end > position and data[end - 1] == 13:
+            end -= 1
+        if end > position and data[end - 1] == 32:
+            end -= 1
+            spaces -= 1
+        extra[line] = spaces - dimensions
+        if spaces < dimensions:
+            return line, position, SHORT
+        i, part = position, position
+        for _ in range(spaces - dimensions + 1):
+            part = i
+            while data[i] != 32:
+                i += 1
+            i += 1
+        parts[line, 0], parts[line, 1] = part, i - 1
+        for j in range(position, i - 1):
+            keys[size] = data[j]
+            size += 1
+        key_offsets[line + 1] = size
+        while i <= end:
+            if i == end or data[i] == 32:
+                fields += 1
+                number_offsets[fields] = digits
+            else:
+                numbers[digits] = data[i]
+                digits += 1
+            i += 1
+        line += 1
+        position = after
+    return line, position, FINE
+
+
 LONGEST_KEY = 1 << 16
 HEADER = re.compile(rb"(\d{1,18}) (\d{1,9}) ?\r?\n", re.ASCII)
 
@@ -65,11 +294,11 @@ def read_word2vec_binary(source: ByteSource) -> Entries:
         dimensions=dimensions,
         announced=announced,
         likely=min(announced, likely),
-        blocks=_blocks(source, dimensions, announced),
+        blocks=_binary_blocks(source, dimensions, announced),
     )
 
 
-def _blocks(source: ByteSource, dimensions: int, announced: int) -> Iterator[Block]:
+def _binary_blocks(source: ByteSource, dimensions: int, announced: int) -> Iterator[Block]:
     """Yield the announced entries; raise where the file ends too early or too late."""
     entries = 0
     carry = b""
@@ -130,8 +359,6 @@ def _parse(data: Any, rows: Any, keys: Any, offsets: Any) -> tuple[int, int]:
         position = space + 1 + width
     return entry, position
 
-
-__all__ = ["FORMATS", "ReadCounts", "detect", "read_file"]
 
 READERS: dict[str, Callable[[ByteSource], Entries]] = {
     "glove": lambda source: read_text(source, header_required=False),

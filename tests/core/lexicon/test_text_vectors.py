@@ -14,11 +14,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dptext_spark.errors import DataError
+from dptext_spark.lexicon import vector_formats
 from dptext_spark.lexicon.lexicon import Lexicon
-from dptext_spark.lexicon.readers import text as text_formats
-from dptext_spark.lexicon.readers.builder import ReadCounts
-from dptext_spark.lexicon.readers.text import FINE, NO_NUMBER, _block
-from tests.core.lexicon.readers.files import put, words
+from dptext_spark.lexicon.vector_formats import FINE, NO_NUMBER, _block
+from dptext_spark.lexicon.vector_intake import ReadCounts
+from tests.core.lexicon.vector_files import put, words
 
 GLOVE = b"the 0.1 -2 3e-1\nof 4 5 6\nand .5 +6 7.\n"
 HUGE = b"999999999999999999 3\n" + GLOVE
@@ -52,9 +52,9 @@ def test_what_can_be_read(tmp_path: Path, name: str, content: bytes, format: str
 
 @pytest.mark.parametrize("chunk", [1, 7, 16, 17, 1000])
 def test_the_size_of_a_block_is_free(tmp_path: Path, chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(text_formats, "CHUNK", 64)
+    monkeypatch.setattr(vector_formats, "CHUNK", 64)
     path = put(tmp_path, b"3 3\n" + GLOVE)
-    monkeypatch.setattr(text_formats, "CHUNK", max(chunk, 20))
+    monkeypatch.setattr(vector_formats, "CHUNK", max(chunk, 20))
     np.testing.assert_array_equal(Lexicon.read(path, format="word2vec").vectors, TABLE)
     bad = put(tmp_path, GLOVE + b"to 1 2\n", "bad.txt")
     with pytest.raises(DataError, match=r"bad\.txt, line 4: 3 fields"):
@@ -122,8 +122,8 @@ def test_a_malformed_line_is_named(tmp_path: Path, line: bytes, message: str) ->
         (b"3 99999999\n" + GLOVE, "word2vec", "dimensions; valid: 1 to"),
         (b"3 0\na\nb\nc\n", "word2vec", "0 dimensions"),
         (HUGE, "auto", "it is truncated"),
-        (b"x" * (text_formats.CHUNK + 5), "glove", "line 1: longer than"),
-        (b"a 1\nb 2\n" + b"x" * (2 * text_formats.CHUNK), "glove", "line 3: longer than"),
+        (b"x" * (vector_formats.CHUNK + 5), "glove", "line 1: longer than"),
+        (b"a 1\nb 2\n" + b"x" * (2 * vector_formats.CHUNK), "glove", "line 3: longer than"),
     ],
     ids=lambda value: value if isinstance(value, str) else "file",
 )
@@ -140,7 +140,7 @@ def test_the_first_usable_of_duplicates_wins(tmp_path: Path, monkeypatch: pytest
     assert words(lexicon) == ["b", "a"]
     np.testing.assert_array_equal(lexicon.vectors, np.array([[1, 2], [3, 4]], np.float32))
     assert lexicon.counts == ReadCounts(read=9, kept=2, non_finite=5, duplicates=2)
-    monkeypatch.setattr(text_formats, "CHUNK", 24)  # several blocks
+    monkeypatch.setattr(vector_formats, "CHUNK", 24)  # several blocks
     lexicon = Lexicon.read(put(tmp_path, b"a 1 1\nb 1 2\n" * 20), format="glove")
     assert lexicon.counts == ReadCounts(read=40, kept=2, duplicates=38)
 
@@ -199,7 +199,7 @@ def test_memory_holds_the_table_and_a_few_blocks(tmp_path: Path) -> None:
     tracemalloc.start()
     try:
         assert len(Lexicon.read(path)) == rows
-        assert tracemalloc.get_traced_memory()[1] < 2 * table + 8 * text_formats.CHUNK
+        assert tracemalloc.get_traced_memory()[1] < 2 * table + 8 * vector_formats.CHUNK
     finally:
         tracemalloc.stop()
 

@@ -1,1 +1,0 @@
-"""Readers of word vectors, by the form of the file."""
