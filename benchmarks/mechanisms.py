@@ -20,7 +20,6 @@ from benchmarks.measure import Figure, Goal, Section, Spread, in_turn, quotient,
 from benchmarks.sizes import Sizes
 from benchmarks.sources import composition, lexicons, packaged, texts
 from dptext_spark.lexicon.lexicon import Lexicon
-from dptext_spark.lexicon.orderings import orderings, start_words
 from dptext_spark.mechanisms import (
     MVC,
     TEM,
@@ -36,6 +35,7 @@ from dptext_spark.mechanisms import (
     TruncatedLaplace,
     Vickrey,
 )
+from dptext_spark.mechanisms.diffractor import orderings, start_words
 from dptext_spark.mechanisms.samplers.noise import NoiseSampler
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.text.policy import Policy

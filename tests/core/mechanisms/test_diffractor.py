@@ -11,10 +11,9 @@ import pytest
 
 from dptext_spark.errors import SettingsError
 from dptext_spark.lexicon.lexicon import Lexicon
-from dptext_spark.lexicon.orderings import orderings, start_words
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import Diffractor
-from dptext_spark.mechanisms.diffractor import PRESETS, Form
+from dptext_spark.mechanisms.diffractor import PRESETS, Form, orderings, start_words
 from tests.core.mechanisms import plain_whole as plain
 
 TOTAL = 2**63

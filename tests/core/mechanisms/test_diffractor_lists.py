@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dptext_spark.lexicon import orderings as module
 from dptext_spark.lexicon.neighbors import rounding
-from dptext_spark.lexicon.orderings import all_neighbors, orderings, several_walks, start_words
+from dptext_spark.mechanisms import diffractor as module
+from dptext_spark.mechanisms.diffractor import all_neighbors, orderings, several_walks, start_words
 from tests.core.mechanisms.plain_noise import fixed_order_sum
 
 
