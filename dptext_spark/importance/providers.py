@@ -24,7 +24,7 @@ from dptext_spark.text.chunks import Spans
 
 _MIX = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
 # By name: only who asks for attention needs the extra [encoder].
-_ENCODER, _MODEL = "dptext_spark.encoder.encoder", "dptext_spark.encoder.model"
+_ENCODER, _MODEL = "dptext_spark.encoder.encoder", "dptext_spark.encoder.weights"
 
 
 class InvalidWeightsError(DataError):

@@ -9,8 +9,8 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 from dptext_spark.encoder.encoder import Encoder, guesses, vectors
-from dptext_spark.encoder.model import EncoderModel
 from dptext_spark.encoder.tokenizer import Pieces
+from dptext_spark.encoder.weights import EncoderModel
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.text.chunks import Spans
 from tests.core.encoder.plain_bert import PlainBert

@@ -11,8 +11,7 @@ import pytest
 from safetensors.numpy import save_file
 
 from dptext_spark.encoder.encoder import Encoder
-from dptext_spark.encoder.model import EncoderModel
-from dptext_spark.encoder.weights import find
+from dptext_spark.encoder.weights import EncoderModel, find
 from dptext_spark.errors import DataError, SettingsError
 from tests.core.encoder.tiny_bert import CONFIG, make_tiny_bert, tiny_weights
 
