@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from dptext_spark.demo.tickets import tickets
     from dptext_spark.guarantee import Guarantee
     from dptext_spark.importance.budget import Budget
-    from dptext_spark.importance.selection import Importance, Level
+    from dptext_spark.importance.levels import Importance, Level
     from dptext_spark.lexicon.lexicon import Lexicon
     from dptext_spark.mechanisms import (
         MECHANISMS,
@@ -66,9 +66,9 @@ _HOMES = {
     "Diffractor": "dptext_spark.mechanisms",
     "Gaussian": "dptext_spark.mechanisms",
     "Guarantee": "dptext_spark.guarantee",
-    "Importance": "dptext_spark.importance.selection",
+    "Importance": "dptext_spark.importance.levels",
     "Laplace": "dptext_spark.mechanisms",
-    "Level": "dptext_spark.importance.selection",
+    "Level": "dptext_spark.importance.levels",
     "Lexicon": "dptext_spark.lexicon.lexicon",
     "MECHANISMS": "dptext_spark.mechanisms",
     "MVC": "dptext_spark.mechanisms",

@@ -22,7 +22,7 @@ from dptext_spark.config.load import parse_config
 from dptext_spark.config.model import RunConfig
 from dptext_spark.config.sections import STYLES, Approval, Secret, Section
 from dptext_spark.importance.budget import Budget
-from dptext_spark.importance.selection import Importance, Level
+from dptext_spark.importance.levels import Importance, Level
 from dptext_spark.report.terminal.catalogue import catalogue
 from dptext_spark.text.identifiers.types import Identifiers
 from dptext_spark.text.names.search import ListSources, NameSearch

@@ -13,7 +13,7 @@ from dptext_spark.config.requirements import ATTACKS, FREQUENCY, contradictions
 from dptext_spark.config.sections import Stream
 from dptext_spark.errors import SettingsError
 from dptext_spark.importance.budget import check_budget, check_whole_records
-from dptext_spark.importance.selection import agree, check_record_key
+from dptext_spark.importance.levels import agree, check_record_key
 from dptext_spark.mechanisms.base import check_context
 
 

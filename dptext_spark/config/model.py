@@ -43,7 +43,7 @@ from dptext_spark.config.values import (
 )
 from dptext_spark.errors import SettingsError
 from dptext_spark.importance.budget import Budget
-from dptext_spark.importance.selection import Importance
+from dptext_spark.importance.levels import Importance
 from dptext_spark.mechanisms import Mechanism
 from dptext_spark.runtime.display import cut, line
 from dptext_spark.text.names.search import NO_SEARCH, ListSources

@@ -16,7 +16,7 @@ from dptext_spark.config.messages import LONGEST, MOST_SHOWN, example_of, no_pla
 from dptext_spark.config.requirements import FIGURES, Requirement, named_requirement
 from dptext_spark.errors import SettingsError, did_you_mean
 from dptext_spark.importance.budget import Budget
-from dptext_spark.importance.selection import Importance, Level
+from dptext_spark.importance.levels import Importance, Level
 from dptext_spark.mechanisms import MECHANISMS, Mechanism, mechanism_named
 from dptext_spark.mechanisms.parameters import parameters_of
 from dptext_spark.runtime.validation import invalid, shown

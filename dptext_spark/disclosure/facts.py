@@ -17,7 +17,7 @@ from dptext_spark.config.model import RunConfig, columns_along
 from dptext_spark.disclosure.statement import Statement
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.importance.budget import Budget
-from dptext_spark.importance.selection import Importance
+from dptext_spark.importance.levels import Importance
 from dptext_spark.importance.selector import Selector
 from dptext_spark.ledger.balance import Spending
 from dptext_spark.mechanisms.privacy_loss.accountant import RecordBound

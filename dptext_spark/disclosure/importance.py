@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dptext_spark.disclosure.facts import RunFacts
-from dptext_spark.importance.selection import WHOLE, Importance, Level
+from dptext_spark.importance.levels import WHOLE, Importance, Level
 from dptext_spark.rounding import exact
 
 RANKED = {

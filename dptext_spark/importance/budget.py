@@ -19,8 +19,8 @@ from pydantic import Field
 from dptext_spark.arrays import I64
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.guarantee import Guarantee
-from dptext_spark.importance.ranking import Rows
-from dptext_spark.importance.selection import Importance, Levels, Units
+from dptext_spark.importance.levels import Importance, Levels, Units
+from dptext_spark.importance.selector import Rows
 from dptext_spark.mechanisms import Mechanism
 from dptext_spark.mechanisms.base import Sampler
 from dptext_spark.mechanisms.privacy_loss.accountant import DELTA

@@ -1,4 +1,11 @@
-"""A selection, ready to choose: its provider, its levels and their samplers."""
+"""A selection, ready to choose: its provider, its levels and their samplers.
+
+Rank the words of each record by importance, and give the share that comes first its levels (concepts/mechanisms, Importance).
+
+A record is the unit within which words are chosen: all texts of a row, or one text where no others are known.
+
+The texts of a row are put one behind the other: words are chosen among those of all its columns and list elements.
+"""
 
 from __future__ import annotations
 
@@ -8,24 +15,285 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
+from dptext_spark.arrays import F32, I32, I64, U8
 from dptext_spark.errors import DataError, SettingsError
-from dptext_spark.importance.idf import Frequencies, Idf
+from dptext_spark.importance.levels import DIRECTIONS, PLACES, WHOLE, Importance, Levels, Units, agree
 from dptext_spark.importance.providers import (
     Attention,
     ColumnWeights,
+    Frequencies,
+    Idf,
     ImportanceProvider,
+    InvalidWeightsError,
     RandomImportance,
     checked,
 )
-from dptext_spark.importance.ranking import Rows, levels_of, shared_by_word
-from dptext_spark.importance.selection import PLACES, WHOLE, Importance, Levels, Units, agree
 from dptext_spark.mechanisms.base import Sampler
+from dptext_spark.randomness import is_bytes
 from dptext_spark.rounding import exact
 from dptext_spark.runtime.validation import Json
+from dptext_spark.runtime.jit import Int, compiled
 from dptext_spark.text.engine import Engine
 from dptext_spark.text.selection import Texts, TokenSelection
+from dptext_spark.text.tokens import Listing, list_words
 from dptext_spark.text.word_table import WordTable
+
+TOP, MEDIUM, BOTTOM = range(len(DIRECTIONS))
+
+
+def levels_of(weights: F32, bounds: I64, cumulative: tuple[int, ...], direction: str) -> U8:
+    """Return the level of each word: of a record's n words the first ceil(share·n) by rank, ties to the earlier word.
+
+    Direction `medium` takes, of the words in descending order, those in the middle: the first level the innermost ones, the next
+    those around it.
+
+    Args:
+        weights: float32[n], finite.
+        bounds: int64[records + 1], record i has the words bounds[i]:bounds[i + 1].
+        cumulative: the share of each level and those before it, in parts of `WHOLE`, ascending.
+        direction: one of `DIRECTIONS`.
+
+    Returns:
+        uint8[n]; a word that has no level gets the number of levels.
+    """
+    levels = np.full(len(weights), len(cumulative), np.uint8)
+    shares = np.array(cumulative, np.int64)
+    longest = int(np.diff(bounds).max(initial=0))
+    work = np.empty((2, longest), np.int64)
+    _levels(weights, bounds, shares, DIRECTIONS.index(direction), levels, work)
+    return levels
+
+
+def shared_by_word(codes: I32, levels: U8, bounds: I64, words: int) -> None:
+    """Let all occurrences of a word in a record have the level of its first in rank, in place.
+
+    Args:
+        codes: int32[n], lexicon ids; below 0 what is not drawn.
+        levels: uint8[n].
+        bounds: int64[records + 1].
+        words: of the lexicon.
+    """
+    _share(codes, levels, bounds, np.zeros(words, np.int64), np.zeros(words, np.uint8))
+
+
+def units_of(
+    codes: I32, levels: U8, bounds: I64, texts: I64, multiples: I64, words: int, distinct: bool
+) -> I64:
+    """Return what the draws of each text come to: the sum of `multiples` over its drawn words, int64[texts].
+
+    Args:
+        codes: int32[n], as above.
+        levels: uint8[n].
+        bounds: int64[records + 1].
+        texts: int64[texts + 1], text i has the words texts[i]:texts[i + 1].
+        multiples: int64[levels], of one draw.
+        words: of the lexicon.
+        distinct: whether equal words of a record share a draw, which counts with the first; they have one level then.
+    """
+    units = np.zeros(len(texts) - 1, np.int64)
+    _sum(
+        codes, levels, bounds, texts, multiples, distinct, np.zeros(words if distinct else 0, np.int64), units
+    )
+    return units
+
+
+@compiled
+def _before(weights: Any, a: Int, b: Int, direction: Int) -> Any:
+    """Whether word a comes before the later word b or ties with it."""
+    return weights[a] <= weights[b] if direction == BOTTOM else weights[a] >= weights[b]
+
+
+@compiled
+def _sort(weights: Any, start: Int, n: Int, direction: Int, work: Any) -> Int:
+    """Sort the words start..start + n stably into a row of `work`; return which row. Merges runs of doubling length."""
+    for i in range(n):
+        work[0, i] = start + i
+    source, width = np.int64(0), np.int64(1)
+    while width < n:
+        target = 1 - source
+        for low in range(0, n, 2 * width):
+            middle, high = min(low + width, n), min(low + 2 * width, n)
+            a, b = low, middle
+            for at in range(low, high):
+                left = a < middle
+                if left and b < high:
+                    left = _before(weights, work[source, a], work[source, b], direction)
+                if left:
+                    work[target, at] = work[source, a]
+                    a += 1
+                else:
+                    work[target, at] = work[source, b]
+                    b += 1
+        source, width = target, 2 * width
+    return source
+
+
+@compiled
+def _levels(weights: Any, bounds: Any, shares: Any, direction: Int, levels: Any, work: Any) -> None:
+    for row in range(bounds.shape[0] - 1):
+        start = bounds[row]
+        n = bounds[row + 1] - start
+        sorted_in = _sort(weights, start, n, direction, work)
+        for level in range(shares.shape[0] - 1, -1, -1):
+            size = (shares[level] * n + WHOLE - 1) // WHOLE
+            first = (n - size) // 2 if direction == MEDIUM else np.int64(0)
+            for rank in range(first, first + size):
+                levels[work[sorted_in, rank]] = level
+
+
+@compiled
+def _share(codes: Any, levels: Any, bounds: Any, seen: Any, best: Any) -> None:
+    for row in range(bounds.shape[0] - 1):
+        for i in range(bounds[row], bounds[row + 1]):
+            word = codes[i]
+            if word >= 0 and (seen[word] != row + 1 or levels[i] < best[word]):
+                seen[word] = row + 1
+                best[word] = levels[i]
+        for i in range(bounds[row], bounds[row + 1]):
+            if codes[i] >= 0:
+                levels[i] = best[codes[i]]
+
+
+@compiled
+def _sum(
+    codes: Any, levels: Any, bounds: Any, texts: Any, multiples: Any, distinct: bool, seen: Any, units: Any
+) -> None:
+    text = np.int64(0)
+    for record in range(bounds.shape[0] - 1):
+        for i in range(bounds[record], bounds[record + 1]):
+            while texts[text + 1] <= i:
+                text += 1
+            word = codes[i]
+            if word < 0 or levels[i] >= multiples.shape[0]:
+                continue
+            if distinct:
+                if seen[word] == record + 1:
+                    continue
+                seen[word] = record + 1
+            units[text] += multiples[levels[i]]
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """The texts of a batch in the order of their rows, and in a row in the order of its columns.
+
+    Attributes:
+        texts: string, large_string or binary [m].
+        weights: list<float64> [m], where the user weighs the words; None where not.
+        bounds: int64[rows + 1], row i has the texts bounds[i]:bounds[i + 1].
+        places: for each column int64[m of the column], where its texts stand; None for a single column, which stands as it is.
+        rows: for each column int64[m of the column], the row of each text.
+    """
+
+    texts: pa.Array
+    weights: pa.Array | None
+    bounds: I64
+    places: tuple[I64, ...] | None
+    rows: tuple[I64, ...]
+
+    @property
+    def owners(self) -> I64:
+        """The row of each text: int64[m]."""
+        owners: I64 = np.repeat(np.arange(len(self.bounds) - 1), np.diff(self.bounds))
+        return owners
+
+    @classmethod
+    def of(cls, columns: Sequence[Texts]) -> Rows:
+        """Put the columns of a batch together.
+
+        Raises:
+            DataError: a column that holds no texts, or not as many rows as texts.
+            InvalidWeightsError: weights that are no lists, or not one list for each text.
+        """
+        owners = tuple(_rows_of(column) for column in columns)
+        owner = np.concatenate(owners)
+        order = np.argsort(owner, kind="stable")
+        bounds = np.searchsorted(owner[order], np.arange(int(owner.max(initial=-1)) + 2))
+        weights = _weights_of(columns)
+        if len(columns) == 1:
+            return cls(columns[0].values, weights, bounds, None, owners)
+        texts = pa.concat_arrays([column.values.cast(pa.large_binary()) for column in columns])
+        place = np.empty(len(order), np.int64)
+        place[order] = np.arange(len(order))
+        places = tuple(np.split(place, np.cumsum([len(one) for one in owners])[:-1]))
+        taken = pa.array(order)
+        return cls(
+            texts.take(taken), None if weights is None else weights.take(taken), bounds, places, owners
+        )
+
+    def listed(self, engine: Engine, *, marks: bool = False) -> Listing:
+        """List the words of the texts as :func:`list_words` does, with the rows as records."""
+        listed = list_words(engine.of_rows(self.owners), self.texts, marks=marks)
+        return listed._replace(words=listed.words._replace(records=self.bounds))
+
+    def split(self, listed: Listing, levels: U8, units: Units, shared: int) -> tuple[TokenSelection, ...]:
+        """Return what was chosen, for each column by itself.
+
+        Args:
+            listed: the words of the texts.
+            levels: uint8[n], of the words.
+            units: of the levels, whose number stands for "no level".
+            shared: the words of the lexicon, where equal words of a record share a draw; 0 where each has its own.
+        """
+        words, none = listed.words, len(units.multiples)
+        multiples, bounds = np.array(units.multiples, np.int64), words.record_bounds
+        spent = units_of(listed.codes, levels, bounds, words.bounds, multiples, shared, shared > 0)
+        if self.places is None:
+            return (TokenSelection(words.starts, levels, none, spent, self.rows[0]),)
+        sizes, counts = np.diff(words.rows), np.diff(words.bounds)
+        found = []
+        for place, rows in zip(self.places, self.rows, strict=True):
+            # Each word of the column, by its number among all: those of a text follow one another.
+            held = counts[place]
+            before = np.cumsum(held) - held
+            which = np.repeat(words.bounds[:-1][place] - before, held) + np.arange(int(held.sum()))
+            # In its column a text begins where the ones before it end.
+            own = np.cumsum(sizes[place]) - sizes[place]
+            starts = words.starts[which] + np.repeat(own - words.rows[:-1][place], held)
+            found.append(TokenSelection(starts, levels[which], none, spent[place], rows))
+        return tuple(found)
+
+
+def _rows_of(column: Texts) -> I64:
+    """Return the row of each text of a column, int64[m]."""
+    if not is_bytes(column.values.type):
+        raise DataError(
+            f"texts: a column of type {column.values.type} given; valid: string, large_string or binary."
+        )
+    rows = np.arange(len(column.values)) if column.rows is None else np.asarray(column.rows, np.int64)
+    if len(rows) != len(column.values) or (np.diff(rows) < 0).any() or (len(rows) and rows[0] < 0):
+        raise DataError(
+            f"texts: {len(column.values)} with {len(rows)} row numbers; valid: one for each text, 0 or more, never descending."
+        )
+    return rows
+
+
+def _weights_of(columns: Sequence[Texts]) -> pa.Array | None:
+    """Return the lists of all columns behind each other; None where no column has any."""
+    given = [column.weights for column in columns if column.weights is not None]
+    if not given:
+        return None
+    if len(given) < len(columns):
+        raise InvalidWeightsError(
+            "importance: weights for some columns only; valid: for each, or for none.", 0
+        )
+    for column, lists in zip(columns, given, strict=True):
+        if not (pa.types.is_list(lists.type) or pa.types.is_large_list(lists.type)):
+            raise InvalidWeightsError(
+                f"importance: weights of type {lists.type}; valid: lists of numbers.", len(lists)
+            )
+        if len(lists) != len(column.values):
+            count = len(column.values)
+            raise InvalidWeightsError(
+                f"importance: {len(lists):,} lists of weights for {count:,} texts; valid: one list for each text.",
+                count,
+            )
+    return (
+        given[0] if len(given) == 1 else pa.concat_arrays([one.cast(pa.list_(pa.float64())) for one in given])
+    )
+
 
 WHICH = {
     "top": "the most important",

@@ -29,7 +29,7 @@ from dptext_spark.encoder.weights import MODULES
 from dptext_spark.errors import SCHEMA_VERSION, DataError, SettingsError, check_schema, require_extra
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.importance.budget import Budget, BudgetSelector
-from dptext_spark.importance.selection import Importance
+from dptext_spark.importance.levels import Importance
 from dptext_spark.importance.selector import Selector, restored
 from dptext_spark.lexicon.prior import PairModel, Prior
 from dptext_spark.lexicon.vocabulary import Vocabulary

@@ -16,8 +16,8 @@ import numpy as np
 from dptext_spark.encoder.name_classifier import Classifier
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.importance.budget import MOST_WORDS, Budget, BudgetSelector, laws_below
-from dptext_spark.importance.idf import Frequencies
-from dptext_spark.importance.selection import Importance
+from dptext_spark.importance.levels import Importance
+from dptext_spark.importance.providers import Frequencies
 from dptext_spark.importance.selector import Selector, provider_of
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import Mechanism

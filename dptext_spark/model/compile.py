@@ -18,8 +18,8 @@ from dptext_spark.config.sections import Embedding
 from dptext_spark.encoder.name_classifier import Classifier, read_classifier
 from dptext_spark.errors import SCHEMA_VERSION, DataError, SettingsError
 from dptext_spark.importance.budget import Budget, check_budget
-from dptext_spark.importance.idf import Frequencies
-from dptext_spark.importance.selection import Importance, require_one_distance
+from dptext_spark.importance.levels import Importance, require_one_distance
+from dptext_spark.importance.providers import Frequencies
 from dptext_spark.lexicon.lexicon import PACKAGED, Lexicon, with_shared_words
 from dptext_spark.lexicon.vocabulary import read_excluded
 from dptext_spark.mechanisms import Mechanism

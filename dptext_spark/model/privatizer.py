@@ -23,7 +23,7 @@ from dptext_spark.encoder.name_classifier import Classifier, check_classifier
 from dptext_spark.errors import DataError, SettingsError, require_choice
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.importance.budget import Budget, BudgetSelector
-from dptext_spark.importance.selection import Units
+from dptext_spark.importance.levels import Units
 from dptext_spark.importance.selector import Selector
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.prior import Prior

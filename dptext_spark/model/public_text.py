@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from dptext_spark.arrays import I32
 from dptext_spark.errors import DataError
-from dptext_spark.importance.idf import numbers_of
+from dptext_spark.importance.providers import numbers_of
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.prior import PairModel, Prior, counted
 from dptext_spark.text.engine import Engine

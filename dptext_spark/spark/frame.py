@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame
 from dptext_spark.config.load import parse_model_config
 from dptext_spark.errors import SettingsError
 from dptext_spark.importance.budget import check_whole_records
-from dptext_spark.importance.selection import check_record_key
+from dptext_spark.importance.levels import check_record_key
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.model.tables.table_checks import RESULT, check_texts, check_weights
 from dptext_spark.randomness import RunKey

@@ -403,7 +403,7 @@ class Counters:
     Attributes:
         rows: int32[n, len(COUNTERS)].
         units: int64[n], how many units of ε the draws of each row come to: drawn words, or distinct ones at record level; where
-            levels of importance differ in ε, see :func:`dptext_spark.importance.selection.common_unit`.
+            levels of importance differ in ε, see :func:`dptext_spark.importance.levels.common_unit`.
 
     Examples:
         >>> import pyarrow as pa

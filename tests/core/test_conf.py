@@ -13,7 +13,7 @@ from dptext_spark.config.file import read_settings
 from dptext_spark.config.load import STYLE_SECTIONS, load_config, load_model_config, parse_model_config
 from dptext_spark.config.sections import STYLES
 from dptext_spark.errors import SettingsError
-from dptext_spark.importance.selection import Importance
+from dptext_spark.importance.levels import Importance
 from dptext_spark.mechanisms import CusText
 
 CONF = Path(__file__).resolve().parents[2] / "conf"

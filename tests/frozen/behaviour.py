@@ -18,8 +18,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from dptext_spark.importance.idf import Frequencies
-from dptext_spark.importance.selection import Importance, Level
+from dptext_spark.importance.levels import Importance, Level
+from dptext_spark.importance.providers import Frequencies
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import MECHANISMS
 from dptext_spark.model.budget import with_importance

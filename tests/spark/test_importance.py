@@ -16,8 +16,8 @@ from pyspark.sql import functions as F
 from dptext_spark import spark as dps
 from dptext_spark.config.load import parse_config
 from dptext_spark.errors import DataError, SettingsError
-from dptext_spark.importance.idf import Frequencies
-from dptext_spark.importance.selection import Importance
+from dptext_spark.importance.levels import Importance
+from dptext_spark.importance.providers import Frequencies
 from dptext_spark.model.budget import with_importance
 from dptext_spark.model.compile import prepare
 from dptext_spark.randomness import RunKey

@@ -28,7 +28,7 @@ from dptext_spark.audit.deniability.word_figures import (
 from dptext_spark.audit.estimates import PERCENTILES, Distribution, percentile, statistic
 from dptext_spark.errors import SettingsError
 from dptext_spark.importance.budget import BudgetSelector
-from dptext_spark.importance.selection import WHOLE
+from dptext_spark.importance.levels import WHOLE
 from dptext_spark.lexicon.prior import of_drawn
 from dptext_spark.mechanisms.base import Sampler
 from dptext_spark.mechanisms.parameters import is_number

@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame, functions
 
 from dptext_spark.config.model import RunConfig
 from dptext_spark.disclosure.statement import check_measurable
-from dptext_spark.importance.idf import Frequencies
+from dptext_spark.importance.providers import Frequencies
 from dptext_spark.model.artifact import certificate_of
 from dptext_spark.model.compile import prepare
 from dptext_spark.model.privatizer import Privatizer, providers_of

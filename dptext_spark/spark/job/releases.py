@@ -18,7 +18,7 @@ from dptext_spark.config.messages import briefly
 from dptext_spark.config.model import RunConfig
 from dptext_spark.config.sections import Input
 from dptext_spark.guarantee import Guarantee
-from dptext_spark.importance.selection import NOT_OF_THE_DISTANCE
+from dptext_spark.importance.levels import NOT_OF_THE_DISTANCE
 from dptext_spark.ledger.entry import TABLE
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import Mechanism

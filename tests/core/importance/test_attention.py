@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from dptext_spark.errors import SettingsError
-from dptext_spark.importance.selection import Importance
+from dptext_spark.importance.levels import Importance
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import CusText
 from dptext_spark.model.artifact import open_model, save_model

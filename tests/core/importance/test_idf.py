@@ -12,9 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dptext_spark.errors import DataError, SettingsError
-from dptext_spark.importance.idf import NO_WORD, UNKNOWN, Frequencies, Idf, numbers_of
-from dptext_spark.importance.providers import checked
-from dptext_spark.importance.selection import Importance
+from dptext_spark.importance.levels import Importance
+from dptext_spark.importance.providers import NO_WORD, UNKNOWN, Frequencies, Idf, checked, numbers_of
 from dptext_spark.model.budget import made_from, with_importance
 from dptext_spark.text.policy import Policy
 from dptext_spark.text.tokens import list_words
@@ -72,7 +71,7 @@ def test_a_file_holds_a_document_a_line(tmp_path: Path) -> None:
     file = tmp_path / "corpus.txt"
     file.write_text("cat dog, cat!\n\nCAT a frob\n   \na a 12\nox\u2028ox\n", encoding="utf-8")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("dptext_spark.importance.idf.LINES", 2)
+        patch.setattr("dptext_spark.importance.providers.LINES", 2)
         found = Frequencies.read(MODEL.engine, file)
     assert found.documents == 4
     assert found.counts[WORDS.index("ox")] == 1

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dptext_spark.importance.ranking import levels_of, shared_by_word, units_of
-from dptext_spark.importance.selection import DIRECTIONS, Importance, Level
+from dptext_spark.importance.levels import DIRECTIONS, Importance, Level
+from dptext_spark.importance.selector import levels_of, shared_by_word, units_of
 
 WEIGHTS = st.lists(st.lists(st.sampled_from([0.0, 0.5, 1.0, 2.5, 7.0]), max_size=40), max_size=4)
 SHARES = st.lists(st.sampled_from([0.5, 5, 10, 12.5, 20, 33.333333]), min_size=1, max_size=3)

@@ -22,10 +22,9 @@ from hypothesis import strategies as st
 
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.guarantee import Guarantee
+from dptext_spark.importance.levels import DIRECTIONS, Importance, Level, check_record_key
 from dptext_spark.importance.providers import ColumnWeights, ImportanceProvider, RandomImportance
-from dptext_spark.importance.ranking import Rows, levels_of
-from dptext_spark.importance.selection import DIRECTIONS, Importance, Level, check_record_key
-from dptext_spark.importance.selector import Selector
+from dptext_spark.importance.selector import Rows, Selector, levels_of
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms.samplers import TableSampler
 from dptext_spark.mechanisms.samplers.table import TableSummary

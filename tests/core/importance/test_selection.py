@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from dptext_spark.config.load import parse_config, parse_model_config
 from dptext_spark.errors import SettingsError
 from dptext_spark.guarantee import Guarantee
-from dptext_spark.importance.selection import (
+from dptext_spark.importance.levels import (
     LARGEST,
     Importance,
     Level,

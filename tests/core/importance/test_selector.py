@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.guarantee import Guarantee
+from dptext_spark.importance.levels import DIRECTIONS, Importance, Level
 from dptext_spark.importance.providers import ColumnWeights, InvalidWeightsError, RandomImportance
-from dptext_spark.importance.selection import DIRECTIONS, Importance, Level
 from dptext_spark.importance.selector import Selector
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.model.budget import with_importance

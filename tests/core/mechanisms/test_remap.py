@@ -16,7 +16,7 @@ from dptext_spark.audit.attacks.bayes import bayes_attack
 from dptext_spark.audit.deniability.deniability import measure
 from dptext_spark.config.load import parse_model_config
 from dptext_spark.errors import SettingsError
-from dptext_spark.importance.selection import Importance, Level
+from dptext_spark.importance.levels import Importance, Level
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.prior import Prior
 from dptext_spark.lexicon.vocabulary import Vocabulary

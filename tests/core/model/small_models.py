@@ -10,7 +10,7 @@ import pyarrow as pa
 from dptext_spark.config.load import parse_config
 from dptext_spark.config.model import RunConfig
 from dptext_spark.importance.budget import Budget
-from dptext_spark.importance.selection import Importance
+from dptext_spark.importance.levels import Importance
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import CusText
 from dptext_spark.model.compile import compile

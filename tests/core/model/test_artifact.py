@@ -17,8 +17,8 @@ import pytest
 
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.guarantee import Guarantee
-from dptext_spark.importance.idf import Frequencies
-from dptext_spark.importance.selection import Importance, Level
+from dptext_spark.importance.levels import Importance, Level
+from dptext_spark.importance.providers import Frequencies
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import CusText

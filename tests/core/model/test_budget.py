@@ -16,7 +16,7 @@ import pytest
 from dptext_spark.config.load import parse_config
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.importance.budget import Budget, BudgetSelector, laws_below
-from dptext_spark.importance.selection import Importance
+from dptext_spark.importance.levels import Importance
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import CusText, SanText
 from dptext_spark.mechanisms.privacy_loss.accountant import RecordBound, record_bound

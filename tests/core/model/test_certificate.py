@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from dptext_spark.guarantee import Guarantee
-from dptext_spark.importance.selection import Importance, Level
+from dptext_spark.importance.levels import Importance, Level
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import MVC, CusText, SanText

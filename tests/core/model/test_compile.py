@@ -14,7 +14,7 @@ import pytest
 from dptext_spark.config.load import parse_model_config
 from dptext_spark.config.model import ModelConfig
 from dptext_spark.errors import DataError, SettingsError
-from dptext_spark.importance.idf import Frequencies
+from dptext_spark.importance.providers import Frequencies
 from dptext_spark.lexicon.lexicon import Lexicon, with_shared_words
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.model import artifact, certificate, compile

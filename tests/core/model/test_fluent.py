@@ -15,7 +15,7 @@ from scipy.stats import chi2
 
 from dptext_spark.config.load import parse_model_config
 from dptext_spark.errors import SettingsError
-from dptext_spark.importance.selection import Importance, Level
+from dptext_spark.importance.levels import Importance, Level
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import MECHANISMS, CusText
 from dptext_spark.mechanisms.base import NO_WORD, PREVIOUS, Sampler

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from dptext_spark.cli.app import main
 from dptext_spark.errors import DataError, SettingsError
-from dptext_spark.importance.idf import Frequencies
-from dptext_spark.importance.selection import Importance, Level
+from dptext_spark.importance.levels import Importance, Level
+from dptext_spark.importance.providers import Frequencies
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import MECHANISMS, CusText

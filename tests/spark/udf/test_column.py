@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 
 from dptext_spark import spark as dps
 from dptext_spark.errors import SettingsError
-from dptext_spark.importance.selection import Importance
+from dptext_spark.importance.levels import Importance
 from dptext_spark.model.artifact import save_model
 from dptext_spark.model.budget import with_importance
 from dptext_spark.randomness import RunKey

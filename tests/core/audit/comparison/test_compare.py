@@ -25,7 +25,7 @@ from dptext_spark.cli.app import main
 from dptext_spark.config.load import parse_model_config
 from dptext_spark.config.model import ModelConfig
 from dptext_spark.errors import DataError, SettingsError
-from dptext_spark.importance.selection import Importance
+from dptext_spark.importance.levels import Importance
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import TEM, CusText, Diffractor, SanText, diffractor

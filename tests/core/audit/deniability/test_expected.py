@@ -14,7 +14,7 @@ from dptext_spark.audit.deniability.deniability import ENDS, expected_change
 from dptext_spark.audit.deniability.word_figures import outcomes
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.importance.budget import Budget, BudgetSelector
-from dptext_spark.importance.selection import Importance, Level
+from dptext_spark.importance.levels import Importance, Level
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.prior import Prior
 from dptext_spark.lexicon.vocabulary import Vocabulary
