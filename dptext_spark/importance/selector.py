@@ -33,8 +33,8 @@ from dptext_spark.importance.providers import (
 from dptext_spark.mechanisms.base import Sampler
 from dptext_spark.randomness import is_bytes
 from dptext_spark.rounding import exact
-from dptext_spark.runtime.validation import Json
 from dptext_spark.runtime.jit import Int, compiled
+from dptext_spark.runtime.validation import Json
 from dptext_spark.text.engine import Engine
 from dptext_spark.text.selection import Texts, TokenSelection
 from dptext_spark.text.tokens import Listing, list_words
