@@ -7,13 +7,12 @@ from functools import cache
 from html import escape
 
 import pyarrow as pa
-from dptext_spark.runtime.progress import silent
 
 from dptext_spark.config.load import parse_model_config
 from dptext_spark.demo.tickets import tickets
 from dptext_spark.model.compile import prepare
 from dptext_spark.randomness import RunKey
-from dptext_spark.runtime.display import marked
+from dptext_spark.runtime.display import marked, silent
 
 # Places in the demo's table, and how many sentences of the body the picture shows.
 ROWS = {0: 2, 4: 1, 7: 2}
