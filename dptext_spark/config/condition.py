@@ -17,7 +17,7 @@ from decimal import Context, Decimal
 from typing import Any
 
 from dptext_spark.config.locations import parts_of, spelled
-from dptext_spark.config.messages import LONGEST, problem
+from dptext_spark.config.values import LONGEST, problem
 from dptext_spark.errors import SettingsError, did_you_mean
 from dptext_spark.runtime.validation import shown
 

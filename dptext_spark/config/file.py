@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from dptext_spark.config.messages import DEEPEST, MOST_BYTES, MOST_VALUES, check_at_most, check_bounded
+from dptext_spark.config.values import DEEPEST, MOST_BYTES, MOST_VALUES, check_at_most, check_bounded
 from dptext_spark.errors import SettingsError
 
 # The reader's options whose values are shown: how files are written. Any other may hold a secret, whatever its name.

@@ -1,7 +1,9 @@
-"""The one door to settings: read, merged with their style, and validated in one place before a byte of data is read.
+"""Load settings: read them, merge them with their style, and validate them in one place before a byte of data is read.
 
 A style is a file of conf/ with the sections of :data:`STYLE_SECTIONS`. Where settings name `mechanism` or `policy.names`, these
 replace the style's whole section; of the other sections keys are merged one by one, and those of the settings win.
+
+Each `check_` function yields sentences on what sections must agree on; a sentence names the field and what is valid.
 """
 
 from __future__ import annotations
@@ -12,14 +14,274 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from dptext_spark.config import checks
 from dptext_spark.config.file import override, read_settings
-from dptext_spark.config.messages import as_settings_error, check_bounded, check_left, refusal
+from dptext_spark.config.locations import holds_credentials, inside, parts_of, same_path, same_table, spelled
 from dptext_spark.config.model import STREAMS, ModelConfig, RunConfig
-from dptext_spark.config.sections import STYLES
+from dptext_spark.config.requirements import ATTACKS, FREQUENCY, contradictions
+from dptext_spark.config.sections import STYLES, Stream
+from dptext_spark.config.values import as_settings_error, check_bounded, check_left, refusal
 from dptext_spark.errors import SettingsError, require_choice
+from dptext_spark.importance.budget import check_budget, check_whole_records
+from dptext_spark.importance.levels import agree, check_record_key
 from dptext_spark.mechanisms import CusText
+from dptext_spark.mechanisms.base import check_context
 from dptext_spark.runtime.paths import folder_of
+
+
+def check_lexicons(config: ModelConfig) -> Iterable[str]:
+    """Yield what is wrong with the number of lexicons; where an artifact is named they need not be."""
+    if config.run.artifact is not None and "lexicon" not in config.model_fields_set:
+        return
+    more, allowed = len(config.lexicon.more), config.mechanism.embeddings()
+    if more + 1 in allowed:
+        return
+    preset = getattr(config.mechanism, "preset", "none")
+    name = config.mechanism.name + ("" if preset == "none" else f" with preset {preset}")
+    least, most = allowed[0] - 1, allowed[-1] - 1
+    wanted = f"{least}" if least == most else f"{least} to {most}"
+    valid = f"{wanted} further sources" if most else "leave it out"
+    yield f"lexicon.more: {more} given, but mechanism {name} is compiled for {wanted} beside lexicon.source; valid: {valid}."
+
+
+def check_columns(config: RunConfig) -> Iterable[str]:
+    """Yield what is wrong with the columns; Spark does not tell upper from lower case in their names."""
+    lowered = [spelled(parts_of(column.lower()) or (column.lower(),)) for column in config.columns]
+    texts, seen = set(lowered), set[str]()
+    for name, column in zip(lowered, config.columns, strict=True):
+        if name in seen:
+            yield f"columns: {column!r} is named twice."
+        seen.add(name)
+    for name in ("row_key", "record_key"):
+        key = getattr(config, name)
+        if key is not None and key.lower() in texts:
+            yield (
+                f"{name}: {key!r} is a text column to sanitize; valid: another column, for a key stays in the clear."
+            )
+    others = config.output.other_columns
+    for column in others if isinstance(others, tuple) else ():
+        if column.lower() in texts:
+            yield f"output.other_columns: {column!r} is one of `columns`, which are in the output anyway."
+    yield from _check_partitions(config, texts)
+    if config.input.format == "text" and config.input.path is not None and config.columns != ("value",):
+        yield f"columns: {list(config.columns)} given; valid: [value], the one column of format text."
+
+
+def _check_partitions(config: RunConfig, texts: set[str]) -> Iterable[str]:
+    """Yield what is wrong with the partition columns: their values name folders."""
+    seen: set[str] = set()
+    for column in config.output.partition_by:
+        if column.lower() in texts:
+            yield f"output.partition_by: {column!r} is a text column to sanitize; valid: another, for its values name folders."
+        if column.lower() in seen:
+            yield f"output.partition_by: {column!r} is named twice."
+        seen.add(column.lower())
+
+
+def check_places(config: RunConfig) -> Iterable[str]:
+    """Yield what is wrong with where things are read and written."""
+    source, target = config.input, config.output
+    if source.table and target.table and same_table(source.table, target.table):
+        yield f"output.table: {target.table!r} is the input; valid: another table."
+    places = {
+        "input.path": source.path,
+        "output.path": target.path,
+        "audit.shareable": config.shareable,
+        "audit.restricted": config.restricted,
+        "stream.checkpoint": config.checkpoint,
+    }
+    sources = {"lexicon.source": config.lexicon.source, "lexicon.vocabulary": config.lexicon.vocabulary}
+    sources |= {"run.artifact": config.run.artifact, "lexicon.exclude": config.lexicon.exclude}
+    corpus = None if config.lexicon.prior is None else config.lexicon.prior.corpus
+    sources |= {"lexicon.prior.corpus": corpus}
+    private = None if source.path is None or holds_credentials(source.path) else source.path
+    if corpus is not None and private is not None and (same_path(corpus, private) or inside(corpus, private)):
+        yield f"lexicon.prior.corpus: {corpus!r} is the input, which is private; valid: a public text."
+    for n, one in enumerate(config.lexicon.more):
+        sources |= {f"lexicon.more[{n}].source": one.source, f"lexicon.more[{n}].vocabulary": one.vocabulary}
+    for name, path in {**places, **sources}.items():
+        if path is not None:
+            yield from _unfit(name, path)
+    known = [(n, path) for n, path in places.items() if path is not None and not holds_credentials(path)]
+    for position, (name, path) in enumerate(known):
+        for other, against in known[:position]:
+            if same_path(path, against):
+                said = "the input" if other == "input.path" else other
+                yield f"{name}: {path!r} is {said}; valid: another place."
+            elif inside(path, against) or inside(against, path):
+                yield f"{name}: {path!r} and {other} {against!r} overlap; valid: separate folders."
+
+
+def _unfit(name: str, path: str) -> Iterable[str]:
+    """Yield what no path may be, wherever it leads."""
+    if holds_credentials(path):
+        yield f"{name}: holds a password or a signature; valid: a path without; use your platform's credentials."
+    if path.startswith("~"):
+        yield f"{name}: {path!r} begins with ~, which is not expanded; valid: an absolute path."
+
+
+def check_stream(config: RunConfig) -> Iterable[str]:
+    """Yield what does not fit the mode: a stream needs a row_key, a Delta source and a folder for its checkpoint."""
+    if not config.is_stream:
+        for name, default in Stream().model_dump().items():
+            if getattr(config.stream, name) != default:
+                given = getattr(config.stream, name)
+                yield f"stream.{name}: {given!r} given with mode batch; valid: mode incremental or streaming."
+        return
+    mode, source = config.mode, config.input
+    if config.row_key is None:
+        yield f"row_key: none given; mode {mode} needs a unique column, for files and the positions of rows in them change."
+    if source.path is not None and source.format != "delta":
+        yield f"input.format: {source.format!r} given with mode {mode}; valid: delta, which knows what was added."
+    if source.options:
+        yield f"input.options: given with mode {mode}; valid: none; the settings of `stream` say how the source is read."
+    if config.output.mode != "append":
+        yield f"output.mode: {config.output.mode!r} given with mode {mode}; valid: append."
+    if mode == "incremental" and config.stream.trigger is not None:
+        yield (
+            f"stream.trigger: {config.stream.trigger!r} given with mode incremental, which reads what is there and ends; "
+            "valid: null, or mode streaming."
+        )
+    if config.checkpoint is None:
+        yield "stream.checkpoint: none given; valid: a folder; needed where output.table is a catalog name."
+
+
+def check_ledger(config: RunConfig) -> Iterable[str]:
+    """Yield what is wrong with where the ledger is: others may share it, so it lies in nobody's table."""
+    path = config.ledger.path
+    if path is None:
+        return
+    yield from _unfit("ledger.path", path)
+    places = {"input.path": config.input.path, "output.path": config.output.path}
+    audits = {"audit.shareable": config.shareable, "audit.restricted": config.restricted}
+    for name, place in {**places, **audits}.items():
+        if place is None:
+            continue
+        beside = name == "audit.shareable" and inside(path, place) and not _is_audit_table(path, place)
+        if not beside and (same_path(path, place) or inside(path, place) or inside(place, path)):
+            yield f"ledger.path: {path!r} and {name} {place!r} overlap; valid: separate folders."
+
+
+def _is_audit_table(path: str, shareable: str) -> bool:
+    runs = f"{shareable.rstrip('/')}/runs"
+    return same_path(path, runs) or inside(path, runs)
+
+
+def check_importance(config: ModelConfig) -> Iterable[str]:
+    """Yield what is wrong with the strategy, the mechanisms of the levels and the corpus."""
+    selection = config.importance
+    if selection is None:
+        return
+    try:
+        agree(selection.strategy, config.consistency)
+    except SettingsError as error:
+        yield str(error)
+    for number, level in enumerate(selection.levels):
+        try:
+            mechanism = level.drawn_by(config.mechanism)
+        except SettingsError as error:
+            yield f"importance.levels[{number}]: {error}"
+            continue
+        if len(config.lexicon.more) + 1 not in mechanism.embeddings():
+            yield (
+                f"importance.levels[{number}].mechanism: {mechanism.name} is compiled for another number of embeddings than "
+                f"lexicon.source with lexicon.more ({len(config.lexicon.more) + 1}); valid: mechanisms for the same lexicons."
+            )
+    if selection.own_data and config.run.artifact is not None:
+        yield (
+            "importance.corpus: none given with run.artifact, but what is counted in the run's own texts is part of the model; "
+            "valid: a text file, or run.artifact: null."
+        )
+    for name in ("corpus", "model"):
+        place = getattr(selection, name)
+        if place is not None and holds_credentials(place):
+            yield f"importance.{name}: holds a password or a signature; valid: a path without."
+
+
+def check_fluent(config: ModelConfig) -> Iterable[str]:
+    """Yield what does not fit draws that depend on the word before them: another level of consistency, several levels."""
+    selection = config.importance
+    try:
+        mechanisms = config.mechanisms()
+    except SettingsError:
+        return  # said of the levels
+    if any(one.reads_context for one in mechanisms):
+        try:
+            check_context(config.consistency, 1 if selection is None else len(mechanisms))
+        except SettingsError as error:
+            yield str(error)
+
+
+def check_budgets(config: ModelConfig) -> Iterable[str]:
+    """Yield what does not go with a budget: importance, dataset level, fluent draws, records of several rows."""
+    if config.budget is None:
+        return
+    try:
+        check_budget(config.mechanism, config.policy, config.consistency, config.importance)
+        if isinstance(config, RunConfig):
+            check_whole_records(config.row_key, config.record_key)
+    except SettingsError as error:
+        yield str(error)
+
+
+def check_rows(config: RunConfig) -> Iterable[str]:
+    """Yield what is wrong with records of several rows, with the columns of weights, and with counting in a stream."""
+    selection = config.importance
+    if selection is None:
+        return
+    try:
+        check_record_key(config.consistency, config.row_key, config.record_key)
+    except SettingsError as error:
+        yield str(error)
+    if selection.own_data and config.is_stream:
+        yield (
+            f"importance.corpus: none given with mode {config.mode}, whose texts are not all known when it begins; valid: a text "
+            "file, a document a line."
+        )
+    if not selection.weights:
+        return
+    if len(selection.weights) != len(config.columns):
+        yield (
+            f"importance.weights: {len(selection.weights)} given for {len(config.columns)} text columns; valid: one for each, in "
+            "the order of columns."
+        )
+    lowered = {column.lower() for column in config.columns}
+    for column in config.columns:
+        if len(parts_of(column) or (column,)) > 1:
+            yield f"columns: {column!r} is nested, and given with importance.weights; valid with it: columns of one text a row."
+    for name in selection.weights:
+        if name.lower() in lowered:
+            yield f"importance.weights: {name!r} is a text column; valid: a column of lists of numbers."
+
+
+def check_required(config: RunConfig) -> Iterable[str]:
+    """Yield requirements that no table can meet, and those of a figure that nobody measures with these settings."""
+    for cap, floor in contradictions(config.require):
+        yield f"require: {cap!r} and {floor!r} given, which nothing can meet together; valid: limits that leave a value."
+    figures = dict.fromkeys(one.subject for one in config.require)
+    for name in figures:
+        if name in ATTACKS and config.importance is not None:
+            yield (
+                f"require: {name!r} is not measured with importance, for nobody knows which words were drawn; valid: leave it "
+                "out."
+            )
+        if name in FREQUENCY and config.consistency != "dataset":
+            yield f"require: {name!r} is measured at level dataset only; valid: leave it out, or consistency: dataset."
+        if name == "record_epsilon" and config.consistency == "dataset":
+            yield f"require: {name!r} is not defined at level dataset, where all records share the draws; valid: leave it out."
+
+
+def require_lasting(kind: str, mode: str) -> None:
+    """Refuse a key that is gone when the process ends.
+
+    Raises:
+        SettingsError: it is of the operating system.
+    """
+    if kind == "os":
+        raise SettingsError(
+            f"key: none given; mode {mode} needs one that outlives the run (key.file, key.env or key.secret), or an "
+            "interrupted micro-batch could not be repeated with the same draws."
+        )
+
 
 STYLE_SECTIONS = ("consistency", "mechanism", "policy")  # what a style decides
 WHOLE = ("mechanism", "names")  # sections of it that are replaced, and not merged
@@ -166,19 +428,19 @@ def _validated(kind: type[C], settings: Mapping[str, Any]) -> C:
 def _agreeing(config: C) -> C:
     """Return the settings, if their sections agree with each other."""
     problems = [
-        *checks.check_lexicons(config),
-        *checks.check_importance(config),
-        *checks.check_fluent(config),
-        *checks.check_budgets(config),
+        *check_lexicons(config),
+        *check_importance(config),
+        *check_fluent(config),
+        *check_budgets(config),
     ]
     if isinstance(config, RunConfig):
         problems += [
-            *checks.check_columns(config),
-            *checks.check_rows(config),
-            *checks.check_places(config),
-            *checks.check_stream(config),
-            *checks.check_ledger(config),
-            *checks.check_required(config),
+            *check_columns(config),
+            *check_rows(config),
+            *check_places(config),
+            *check_stream(config),
+            *check_ledger(config),
+            *check_required(config),
         ]
     if problems:
         raise refusal(problems) from None

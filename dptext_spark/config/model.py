@@ -14,7 +14,6 @@ from pydantic import BeforeValidator, Field, InstanceOf, PlainValidator, Validat
 
 from dptext_spark.config.condition import Condition, reads_hidden
 from dptext_spark.config.file import is_harmless
-from dptext_spark.config.messages import MOST_COLUMNS
 from dptext_spark.config.requirements import Requirement
 from dptext_spark.config.sections import (
     Approval,
@@ -31,6 +30,7 @@ from dptext_spark.config.sections import (
 )
 from dptext_spark.config.values import (
     ALLOW_UNKNOWN,
+    MOST_COLUMNS,
     of_runs_apart,
     parse_budget,
     parse_lists,

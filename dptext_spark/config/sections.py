@@ -18,13 +18,14 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from dptext_spark.config.condition import Condition, parse_condition
 from dptext_spark.config.locations import absolute, has_scheme, normal_path
-from dptext_spark.config.messages import MOST_COLUMNS, problem
 from dptext_spark.config.values import (
+    MOST_COLUMNS,
     check_one_place,
     parse_day,
     parse_options,
     parse_sources,
     parse_table,
+    problem,
     without_nul,
 )
 from dptext_spark.errors import SettingsError

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from dptext_spark._version import __version__
-from dptext_spark.config.messages import briefly
 from dptext_spark.config.model import ModelConfig
 from dptext_spark.config.sections import Embedding
+from dptext_spark.config.values import briefly
 from dptext_spark.encoder.name_classifier import Classifier, read_classifier
 from dptext_spark.errors import SCHEMA_VERSION, DataError, SettingsError
 from dptext_spark.importance.budget import Budget, check_budget

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from dptext_spark.config.checks import require_lasting
+from dptext_spark.config.load import require_lasting
 from dptext_spark.config.model import RunConfig
 from dptext_spark.model.tables.schema import TextPath
 from dptext_spark.model.tables.table_files import large_files, on_one_core

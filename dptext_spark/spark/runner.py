@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from dptext_spark.audit.estimates import Metric
 from dptext_spark.audit.verdict import Verdict, of_metrics, verdict
-from dptext_spark.config.checks import require_lasting
+from dptext_spark.config.load import require_lasting
 from dptext_spark.config.model import RunConfig
 from dptext_spark.config.requirements import COUNTED, Requirement, is_restricted
 from dptext_spark.config.sections import refuse_given, taken

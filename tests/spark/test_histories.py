@@ -23,8 +23,8 @@ from pyspark.sql import types as T
 from dptext_spark.config.load import parse_config
 from dptext_spark.disclosure.facts import RunRecord
 from dptext_spark.errors import DPTextError
+from dptext_spark.ledger.balance import spent_on
 from dptext_spark.ledger.entry import RESERVED, Entry, of_input
-from dptext_spark.ledger.sums import spent_on
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.model.tables.delta_log import SEAL, Commit
 from dptext_spark.model.tables.table_checks import check_input

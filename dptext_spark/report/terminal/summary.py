@@ -13,8 +13,7 @@ from dptext_spark.disclosure.facts import RunFacts, Unchanged
 from dptext_spark.disclosure.released import MANY_UNKNOWN
 from dptext_spark.disclosure.statement import not_audited
 from dptext_spark.guarantee import counted as word_count
-from dptext_spark.ledger.balance import Balance
-from dptext_spark.ledger.sums import left_of
+from dptext_spark.ledger.balance import Balance, left_of
 from dptext_spark.model.record import WEAK
 from dptext_spark.model.tables.target_checks import mapped_names
 from dptext_spark.report.facts import Example

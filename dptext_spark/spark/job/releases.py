@@ -14,9 +14,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from dptext_spark.config.locations import normal_path, normal_table
-from dptext_spark.config.messages import briefly
 from dptext_spark.config.model import RunConfig
 from dptext_spark.config.sections import Input
+from dptext_spark.config.values import briefly
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.importance.levels import NOT_OF_THE_DISTANCE
 from dptext_spark.ledger.entry import TABLE

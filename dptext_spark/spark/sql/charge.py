@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
-from dptext_spark.config.messages import as_settings_error, check_left
 from dptext_spark.config.sections import Input, Ledger, Section
+from dptext_spark.config.values import as_settings_error, check_left
 from dptext_spark.errors import DataError, DPTextError, RunError
 from dptext_spark.ledger.balance import Balance
 from dptext_spark.ledger.entry import ALL, METRIC, SPENT, Entry

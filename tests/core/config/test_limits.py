@@ -15,7 +15,7 @@ import pytest
 
 from dptext_spark.config.file import override
 from dptext_spark.config.load import load_model_config, parse_config, parse_model_config
-from dptext_spark.config.messages import MOST_COLUMNS
+from dptext_spark.config.values import MOST_COLUMNS
 from dptext_spark.encoder.weights import read_json
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.lexicon.lexicon import Lexicon

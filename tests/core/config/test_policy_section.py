@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dptext_spark.config.load import load_config, load_model_config, parse_config, parse_model_config
-from dptext_spark.config.messages import _LEFT
+from dptext_spark.config.values import _LEFT
 from dptext_spark.disclosure.disclosure import disclosure
 from dptext_spark.disclosure.facts import RunFacts
 from dptext_spark.errors import SettingsError

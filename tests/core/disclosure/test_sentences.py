@@ -19,8 +19,7 @@ from dptext_spark.config.model import RunConfig
 from dptext_spark.disclosure.disclosure import disclosure
 from dptext_spark.disclosure.facts import RunFacts
 from dptext_spark.guarantee import SENSITIVE, Guarantee
-from dptext_spark.ledger.balance import after
-from dptext_spark.ledger.sums import spent_on
+from dptext_spark.ledger.balance import after, spent_on
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import MECHANISMS, TEM, CusText, Diffractor, Mechanism, SanText
 from dptext_spark.model.budget import with_importance

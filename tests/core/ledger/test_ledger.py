@@ -21,6 +21,9 @@ from dptext_spark.ledger.balance import (
     allowed,
     balances,
     kept_limit,
+    left_of,
+    spent_on,
+    spent_on_record,
 )
 from dptext_spark.ledger.entry import (
     ADDED,
@@ -34,7 +37,6 @@ from dptext_spark.ledger.entry import (
     of_input,
     settled,
 )
-from dptext_spark.ledger.sums import left_of, spent_on, spent_on_record
 from dptext_spark.report.terminal.summary import spent
 from tests.frozen.written import assert_as_frozen
 

@@ -19,8 +19,7 @@ from dptext_spark.audit.results import WordAttack
 from dptext_spark.audit.verdict import Verdict, verdict
 from dptext_spark.config.requirements import FIGURES, named_requirement
 from dptext_spark.config.sections import Approval
-from dptext_spark.ledger.balance import Spending
-from dptext_spark.ledger.sums import RecordSpent
+from dptext_spark.ledger.balance import RecordSpent, Spending
 from dptext_spark.report.facts import ReportFacts, gathered
 from dptext_spark.report.page import page
 from dptext_spark.report.sections.decision import decision, joined

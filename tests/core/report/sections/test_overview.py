@@ -14,8 +14,7 @@ pytest.importorskip("matplotlib", reason="the extra [audit] is not installed")
 
 from dptext_spark.audit.deniability.word_figures import Bounded
 from dptext_spark.audit.results import WordAttack
-from dptext_spark.ledger.balance import Spending
-from dptext_spark.ledger.sums import Spent, Total
+from dptext_spark.ledger.balance import Spending, Spent, Total
 from dptext_spark.report.blocks import Listed, Table, Text
 from dptext_spark.report.facts import ReportFacts, gathered
 from dptext_spark.report.page import page
