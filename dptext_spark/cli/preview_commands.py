@@ -17,7 +17,7 @@ from dptext_spark.report.terminal.console import progress, show
 if TYPE_CHECKING:
     from dptext_spark.config.model import ModelConfig
     from dptext_spark.model.privatizer import Privatizer
-    from dptext_spark.model.tables.table_files import TableSample
+    from dptext_spark.model.table_files import TableSample
 
 
 def sample_of(
@@ -29,7 +29,7 @@ def sample_of(
     say: Callable[[str, float | None], None],
 ) -> TableSample:
     """Read a sample of a table by Spark."""
-    from dptext_spark.model.tables.table_files import AsText
+    from dptext_spark.model.table_files import AsText
     from dptext_spark.spark.session.session import require_pyspark
 
     require_pyspark()

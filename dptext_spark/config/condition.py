@@ -84,7 +84,7 @@ def typed_condition(condition: Condition | None, schema: Any) -> Condition | Non
 
     Args:
         condition: as the settings have it.
-        schema: of the input, a :class:`dptext_spark.model.tables.schema.Struct`.
+        schema: of the input, a :class:`dptext_spark.model.table_schema.Struct`.
 
     Raises:
         SettingsError: names a column that is not there, or a value that its type does not hold.

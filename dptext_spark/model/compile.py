@@ -26,11 +26,11 @@ from dptext_spark.mechanisms import Mechanism
 from dptext_spark.mechanisms.base import Sampler, check_context
 from dptext_spark.mechanisms.remap import Remappable, released_together, remap_of, require_one_remap
 from dptext_spark.model import artifact
-from dptext_spark.model.budget import file_digest, made_from, with_budget, with_importance
 from dptext_spark.model.certificate import certify, is_cheap
 from dptext_spark.model.machine_code import attach_code, expected_text, make_code
 from dptext_spark.model.privatizer import ENGINE_VERSION, Consistency, Privatizer, providers_of
 from dptext_spark.model.public_text import FIELD, check_corpus, read_prior
+from dptext_spark.model.record import file_digest, made_from, with_budget, with_importance
 from dptext_spark.runtime.display import Progress, by_default, counted, silent
 from dptext_spark.runtime.paths import PRIVATE, user_cache, write_atomically
 from dptext_spark.text.engine import Engine

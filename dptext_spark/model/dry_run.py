@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from dptext_spark.config.load import require_lasting
 from dptext_spark.config.model import RunConfig
-from dptext_spark.model.tables.schema import TextPath
-from dptext_spark.model.tables.table_files import large_files, on_one_core
+from dptext_spark.model.table_files import large_files, on_one_core
+from dptext_spark.model.table_schema import TextPath
 from dptext_spark.text.names.name_table import WordList
 
 NEW = "new"

@@ -24,8 +24,8 @@ import pyarrow.compute as pc
 from dptext_spark.config.locations import parts_of, spelled
 from dptext_spark.errors import DataError, SettingsError, did_you_mean, key_twice
 from dptext_spark.model.privatizer import Privatizer
-from dptext_spark.model.tables.schema import Parts, beside_texts, of_arrow, resolve_all, texts_of
-from dptext_spark.model.tables.table_files import TableSample
+from dptext_spark.model.table_files import TableSample
+from dptext_spark.model.table_schema import Parts, beside_texts, of_arrow, resolve_all, texts_of
 from dptext_spark.randomness import RunKey
 from dptext_spark.text.engine import OF_IDENTIFIERS
 from dptext_spark.text.selection import Texts

@@ -44,8 +44,8 @@ from dptext_spark.mechanisms import CusText
 from dptext_spark.model import artifact
 from dptext_spark.model.artifact import MANIFEST, read_manifest
 from dptext_spark.model.privatizer import Privatizer, providers_of
-from dptext_spark.model.tables.table_checks import check_texts
-from dptext_spark.model.tables.target_checks import places_written
+from dptext_spark.model.table_checks import check_texts
+from dptext_spark.model.target_checks import places_written
 from dptext_spark.randomness import KeyReference, KeyUnavailableError, RunKey, key_at_hand
 from dptext_spark.runtime.display import Steps, by_default
 from dptext_spark.runtime.paths import user_cache

@@ -15,7 +15,7 @@ from dptext_spark.errors import SettingsError
 from dptext_spark.importance.budget import check_whole_records
 from dptext_spark.importance.levels import check_record_key
 from dptext_spark.model.privatizer import Privatizer
-from dptext_spark.model.tables.table_checks import RESULT, check_texts, check_weights
+from dptext_spark.model.table_checks import RESULT, check_texts, check_weights
 from dptext_spark.randomness import RunKey
 from dptext_spark.runtime.display import silent
 from dptext_spark.spark.errors import CLIENT_LOGGER, suppress_sensitive_logs

@@ -33,8 +33,8 @@ from dptext_spark.model.dry_run import (
     slow_files,
     target_said,
 )
-from dptext_spark.model.tables.delta_log import only_created, our_commits
-from dptext_spark.model.tables.table_checks import check_input
+from dptext_spark.model.table_checks import check_input
+from dptext_spark.model.target_checks import only_created, our_commits
 from dptext_spark.randomness import RunKey
 from dptext_spark.runtime.display import Steps, by_default
 from dptext_spark.spark.errors import reduced, suppress_sensitive_logs

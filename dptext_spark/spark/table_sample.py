@@ -1,7 +1,7 @@
 """A sample of a table, for a first look. Nothing is written, and no ledger is charged.
 
 It has at most `SAMPLE_ROWS` rows of `MOST_FILES` files, evenly spaced by name. Of text files Spark gives the lines that they
-begin with; :mod:`dptext_spark.model.tables.table_files` makes rows of them.
+begin with; :mod:`dptext_spark.model.table_files` makes rows of them.
 
 A file or a folder of this machine wins over a catalog name.
 
@@ -30,8 +30,8 @@ from dptext_spark.errors import DataError, NoRowsError, SettingsError, require_c
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.model.first_look import THROWN_AWAY, draw_rows
 from dptext_spark.model.privatizer import Privatizer
-from dptext_spark.model.tables.table_checks import FORMATS, check_file_names
-from dptext_spark.model.tables.table_files import (
+from dptext_spark.model.table_checks import FORMATS, check_file_names
+from dptext_spark.model.table_files import (
     ENDINGS,
     FIELD,
     MOST_BYTES,

@@ -22,8 +22,8 @@ from dptext_spark.importance.levels import Importance, Level
 from dptext_spark.importance.providers import Frequencies
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import MECHANISMS
-from dptext_spark.model.budget import with_importance
 from dptext_spark.model.privatizer import Privatizer
+from dptext_spark.model.record import with_importance
 from dptext_spark.randomness import RunKey
 from dptext_spark.text.engine import OF_NAMES, OF_STAYED
 from dptext_spark.text.policy import Policy

@@ -16,7 +16,7 @@ from dptext_spark.config.load import load_config
 from dptext_spark.demo.demo import MADE, _clear
 from dptext_spark.demo.tickets import demo_config
 from dptext_spark.errors import SettingsError
-from dptext_spark.model.tables.target_checks import places_written
+from dptext_spark.model.target_checks import places_written
 from tests.core.test_jobs import JOBS, job
 from tests.docs.pages import README, blocks, commands, text
 

@@ -17,7 +17,7 @@ from dptext_spark.config.load import parse_config
 from dptext_spark.disclosure.facts import RunRecord
 from dptext_spark.errors import CountMismatchError, DataError, DPTextError, RecordingError, RunError
 from dptext_spark.model.privatizer import ENGINE_VERSION
-from dptext_spark.model.tables.delta_log import Commit
+from dptext_spark.model.target_checks import Commit
 from dptext_spark.spark import runner
 from dptext_spark.spark.job import job
 from dptext_spark.spark.job.idempotency import SETTINGS

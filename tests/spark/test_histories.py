@@ -26,8 +26,8 @@ from dptext_spark.errors import DPTextError
 from dptext_spark.ledger.balance import spent_on
 from dptext_spark.ledger.entry import RESERVED, Entry, of_input
 from dptext_spark.model.privatizer import Privatizer
-from dptext_spark.model.tables.delta_log import SEAL, Commit
-from dptext_spark.model.tables.table_checks import check_input
+from dptext_spark.model.table_checks import check_input
+from dptext_spark.model.target_checks import SEAL, Commit
 from dptext_spark.randomness import RunKey
 from dptext_spark.spark.job import checks, entries, job, ledger, releases, runs
 from dptext_spark.spark.job.checks import check_output, place_of

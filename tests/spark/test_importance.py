@@ -18,8 +18,8 @@ from dptext_spark.config.load import parse_config
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.importance.levels import Importance
 from dptext_spark.importance.providers import Frequencies
-from dptext_spark.model.budget import with_importance
 from dptext_spark.model.compile import prepare
+from dptext_spark.model.record import with_importance
 from dptext_spark.randomness import RunKey
 from dptext_spark.spark.job.prepare import prepare_run
 from dptext_spark.spark.job.releases import release_of, source_of

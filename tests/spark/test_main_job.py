@@ -24,7 +24,7 @@ from dptext_spark.errors import (
     SettingsError,
 )
 from dptext_spark.lexicon.lexicon import Lexicon
-from dptext_spark.model.tables.target_checks import check_schema
+from dptext_spark.model.target_checks import check_schema
 from dptext_spark.randomness import RunKey
 from dptext_spark.spark.job import counting, job, runs
 from dptext_spark.spark.runner import run

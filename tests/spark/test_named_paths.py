@@ -14,7 +14,7 @@ from dptext_spark.config.load import parse_config
 from dptext_spark.config.locations import ELSEWHERE
 from dptext_spark.config.model import RunConfig
 from dptext_spark.errors import DataError, SettingsError
-from dptext_spark.model.tables.table_files import AsText
+from dptext_spark.model.table_files import AsText
 from dptext_spark.randomness import RunKey
 from dptext_spark.spark.job.releases import source_at
 from dptext_spark.spark.runner import dry_run, run

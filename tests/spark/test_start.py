@@ -21,10 +21,10 @@ from dptext_spark.config.locations import spelled
 from dptext_spark.config.sections import STYLES
 from dptext_spark.config.styles import TableSettings, settings_file
 from dptext_spark.errors import DataError, SettingsError
+from dptext_spark.model import table_files
 from dptext_spark.model.first_look import columns_of, paths_in, text_at
-from dptext_spark.model.tables import table_files
-from dptext_spark.model.tables.schema import beside_texts, of_arrow, resolve_all
-from dptext_spark.model.tables.table_files import SAMPLE_ROWS, AsText
+from dptext_spark.model.table_files import SAMPLE_ROWS, AsText
+from dptext_spark.model.table_schema import beside_texts, of_arrow, resolve_all
 from dptext_spark.spark.table_sample import place_of, read_sample
 from dptext_spark.spark.tables.tables import Target
 from dptext_spark.text.policy import Policy

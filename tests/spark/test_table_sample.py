@@ -14,7 +14,7 @@ from dptext_spark import spark as dps
 from dptext_spark.config.sections import Input
 from dptext_spark.errors import DataError, DPTextError, SettingsError
 from dptext_spark.model.first_look import columns_of
-from dptext_spark.model.tables.table_files import ENCODINGS, MOST_FILES, SAMPLE_ROWS, AsText
+from dptext_spark.model.table_files import ENCODINGS, MOST_FILES, SAMPLE_ROWS, AsText
 from dptext_spark.spark.table_sample import read_sample
 from dptext_spark.spark.tables.tables import read_input
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dptext_spark.errors import DataError
 from dptext_spark.model.first_look import THROWN_AWAY, FirstLook, ShownRow
 from dptext_spark.model.preview import Preview, Word
-from dptext_spark.model.tables.table_files import MOST_FILES, SAMPLE_ROWS, TableSample
+from dptext_spark.model.table_files import MOST_FILES, SAMPLE_ROWS, TableSample
 from dptext_spark.report.terminal.console import RESTRICTED, Rows, Screen
 from dptext_spark.rounding import rounded_up
 from dptext_spark.runtime.display import cut, differences

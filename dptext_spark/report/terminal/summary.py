@@ -15,7 +15,7 @@ from dptext_spark.disclosure.statement import not_audited
 from dptext_spark.guarantee import counted as word_count
 from dptext_spark.ledger.balance import Balance, left_of
 from dptext_spark.model.record import WEAK
-from dptext_spark.model.tables.target_checks import mapped_names
+from dptext_spark.model.target_checks import mapped_names
 from dptext_spark.report.facts import Example
 from dptext_spark.report.sections import names, run
 from dptext_spark.report.terminal.console import PRICE, Rows, Screen

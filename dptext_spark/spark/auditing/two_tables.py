@@ -17,8 +17,8 @@ from dptext_spark.audit.table.plan import AuditPlan
 from dptext_spark.config.sections import Input
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.model.privatizer import Privatizer
-from dptext_spark.model.tables.delta_log import Commit, our_commits
-from dptext_spark.model.tables.table_checks import check_texts
+from dptext_spark.model.table_checks import check_texts
+from dptext_spark.model.target_checks import Commit, our_commits
 from dptext_spark.spark.auditing.pair_tables import side_of
 from dptext_spark.spark.job.checks import require_key
 from dptext_spark.spark.tables.identity import has_row_index

@@ -14,10 +14,10 @@ from dptext_spark.config.locations import inside
 from dptext_spark.config.model import RunConfig
 from dptext_spark.config.sections import Input
 from dptext_spark.errors import DataError, SettingsError
-from dptext_spark.model.tables.delta_log import Commit
-from dptext_spark.model.tables.schema import resolve_all, without
-from dptext_spark.model.tables.table_checks import Fit, check_partitions
-from dptext_spark.model.tables.target_checks import (
+from dptext_spark.model.table_checks import Fit, check_partitions
+from dptext_spark.model.table_schema import resolve_all, without
+from dptext_spark.model.target_checks import (
+    Commit,
     check_releases,
     check_schema,
     check_writable,

@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from dptext_spark.disclosure.facts import RecordEpsilon
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.model.record import RecordAccount
-from dptext_spark.model.tables.table_checks import RESULT
+from dptext_spark.model.table_checks import RESULT
 from dptext_spark.rounding import exact
 from dptext_spark.runtime.display import Steps
 from dptext_spark.spark.job.plan import batched

@@ -13,8 +13,7 @@ from dptext_spark.config.model import other_lexicon
 from dptext_spark.disclosure.facts import RunRecord, ShownSettings
 from dptext_spark.errors import RunError
 from dptext_spark.model.privatizer import ENGINE_VERSION
-from dptext_spark.model.tables.delta_log import SEAL, Commit, our_commits
-from dptext_spark.model.tables.target_checks import other_engine
+from dptext_spark.model.target_checks import SEAL, Commit, other_engine, our_commits
 from dptext_spark.runtime.validation import Json, Record
 from dptext_spark.spark.tables.tables import undone_by
 from dptext_spark.text.names.search import ListSources

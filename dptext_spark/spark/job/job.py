@@ -24,7 +24,7 @@ from dptext_spark.disclosure.disclosure import disclosure
 from dptext_spark.disclosure.facts import Restricted, RunFacts, RunMetric, RunRecord, Unchanged
 from dptext_spark.errors import CountMismatchError, DPTextError, NoRowsError, RecordingError, RunError
 from dptext_spark.ledger.entry import SPENT
-from dptext_spark.model.tables.delta_log import Commit, our_commits
+from dptext_spark.model.target_checks import Commit, our_commits
 from dptext_spark.report.terminal.summary import summary
 from dptext_spark.runtime.display import Steps, cut, line
 from dptext_spark.runtime.validation import Json

@@ -34,7 +34,7 @@ from dptext_spark.ledger.entry import (
 )
 from dptext_spark.mechanisms.privacy_loss.accountant import RecordBound, quarter_power
 from dptext_spark.model.artifact import read_manifest
-from dptext_spark.model.tables.delta_log import Commit, our_commits
+from dptext_spark.model.target_checks import Commit, our_commits
 from dptext_spark.spark.errors import reduced
 from dptext_spark.spark.job import runs
 from dptext_spark.spark.job.counting import Units

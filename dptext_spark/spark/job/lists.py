@@ -12,7 +12,7 @@ from pyspark.sql import types as T
 
 from dptext_spark.errors import DataError
 from dptext_spark.model.privatizer import Privatizer
-from dptext_spark.model.tables.table_checks import list_column
+from dptext_spark.model.table_checks import list_column
 from dptext_spark.runtime.display import Steps
 from dptext_spark.spark.errors import condition_of
 from dptext_spark.spark.tables.paths import quoted, schema_of

@@ -29,8 +29,8 @@ from dptext_spark.guarantee import Guarantee
 from dptext_spark.model.certificate import Certificate
 from dptext_spark.model.privatizer import ENGINE_VERSION, Privatizer
 from dptext_spark.model.record import record_account
-from dptext_spark.model.tables.delta_log import Commit
-from dptext_spark.model.tables.schema import Parts, beside_texts
+from dptext_spark.model.table_schema import Parts, beside_texts
+from dptext_spark.model.target_checks import Commit
 from dptext_spark.randomness import RunKey
 from dptext_spark.spark.job import runs
 from dptext_spark.spark.job.lists import RunLists

@@ -24,7 +24,7 @@ from dptext_spark.importance.providers import Frequencies
 from dptext_spark.model.artifact import certificate_of
 from dptext_spark.model.compile import prepare
 from dptext_spark.model.privatizer import Privatizer, providers_of
-from dptext_spark.model.tables.table_checks import check_input, check_texts
+from dptext_spark.model.table_checks import check_input, check_texts
 from dptext_spark.randomness import RunKey
 from dptext_spark.runtime.display import Steps
 from dptext_spark.runtime.jit import compilations

@@ -22,7 +22,7 @@ from pyspark.sql import Column, DataFrame, functions
 from dptext_spark.arrays import I64
 from dptext_spark.config.sections import Input
 from dptext_spark.errors import DataError
-from dptext_spark.model.tables.table_files import evenly_spaced
+from dptext_spark.model.table_files import evenly_spaced
 from dptext_spark.runtime.display import Steps
 from dptext_spark.spark.errors import provider_error
 from dptext_spark.spark.job.beside import reading

@@ -23,8 +23,7 @@ from pyspark.sql import types as T
 
 from dptext_spark.disclosure.facts import RunRecord
 from dptext_spark.errors import SettingsError
-from dptext_spark.model.tables.delta_log import ATTEMPT, CREATED, SEAL, Commit, our_commits
-from dptext_spark.model.tables.target_checks import UNUSUAL
+from dptext_spark.model.target_checks import ATTEMPT, CREATED, SEAL, UNUSUAL, Commit, our_commits
 from dptext_spark.runtime.display import Steps
 from dptext_spark.spark.job import counting, runs
 from dptext_spark.spark.job.beside import reading, watched

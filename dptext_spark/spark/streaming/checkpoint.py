@@ -17,8 +17,7 @@ from pyspark.sql import functions as F
 from dptext_spark.disclosure.facts import ShownSettings
 from dptext_spark.errors import RunError, SettingsError
 from dptext_spark.model.privatizer import ENGINE_VERSION
-from dptext_spark.model.tables.delta_log import our_commits
-from dptext_spark.model.tables.target_checks import other_engine
+from dptext_spark.model.target_checks import other_engine, our_commits
 from dptext_spark.spark.job import runs
 from dptext_spark.spark.job.checks import detail_of_input, holds_files, place_of
 from dptext_spark.spark.job.idempotency import DECIDED, differences, version_of_lexicon

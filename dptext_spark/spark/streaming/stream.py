@@ -28,7 +28,7 @@ from dptext_spark.config.model import TRIGGER, RunConfig
 from dptext_spark.disclosure.disclosure import disclosure
 from dptext_spark.disclosure.facts import MicroBatches, Restricted, RunFacts, RunMetric
 from dptext_spark.errors import DataError, DPTextError, RunError, SettingsError
-from dptext_spark.model.tables.delta_log import Commit, our_commits
+from dptext_spark.model.target_checks import Commit, our_commits
 from dptext_spark.randomness import RunKey
 from dptext_spark.runtime.display import Steps
 from dptext_spark.spark.errors import condition_of, reduced, suppress_sensitive_logs

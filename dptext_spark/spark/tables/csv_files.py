@@ -31,8 +31,8 @@ from pyspark.sql import types as T
 
 from dptext_spark.config.sections import Input
 from dptext_spark.errors import DataError, SettingsError
-from dptext_spark.model.tables.table_checks import named_files, other_header
-from dptext_spark.model.tables.table_files import PACKED, safe_names
+from dptext_spark.model.table_checks import named_files, other_header
+from dptext_spark.model.table_files import PACKED, safe_names
 from dptext_spark.spark.session.session import context_of
 from dptext_spark.spark.tables.paths import quoted
 from dptext_spark.spark.tables.schemas import frame_of

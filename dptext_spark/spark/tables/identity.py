@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from dptext_spark.errors import SettingsError
-from dptext_spark.model.tables.table_checks import check_keys_there
+from dptext_spark.model.table_checks import check_keys_there
 from dptext_spark.spark.errors import suppress_sensitive_logs
 from dptext_spark.spark.tables.paths import schema_of
 from dptext_spark.spark.udf.column import key_column

@@ -25,7 +25,7 @@ from pyspark.sql import types as T
 
 from dptext_spark.arrays import I64, Bools
 from dptext_spark.config.condition import Condition, column_place, typed_condition
-from dptext_spark.model.tables.schema import (
+from dptext_spark.model.table_schema import (
     DECLARED,
     Field,
     Kind,
@@ -202,7 +202,7 @@ def paths_of(schema: T.StructType, columns: Sequence[str], exact: bool = False) 
     """Find the texts of several names, as users write them, or exact.
 
     Raises:
-        DataError: as :func:`dptext_spark.model.tables.schema.resolve`, or two names mean the same text.
+        DataError: as :func:`dptext_spark.model.table_schema.resolve`, or two names mean the same text.
     """
     return [Path.of(path) for path in resolve_all(schema_of(schema), columns, exact)]
 

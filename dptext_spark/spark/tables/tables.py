@@ -19,8 +19,7 @@ from pyspark.sql import types as T
 from dptext_spark.config.locations import absolute, is_here, normal_path
 from dptext_spark.config.sections import Input, is_table_name
 from dptext_spark.errors import DataError, SettingsError, check_schema
-from dptext_spark.model.tables.delta_log import Commit, our_commits
-from dptext_spark.model.tables.table_checks import (
+from dptext_spark.model.table_checks import (
     FORMATS,
     check_cases,
     check_file_names,
@@ -31,6 +30,7 @@ from dptext_spark.model.tables.table_checks import (
     nothing_there,
     unreadable,
 )
+from dptext_spark.model.target_checks import Commit, our_commits
 from dptext_spark.spark.errors import JAVA_ERROR, condition_of
 from dptext_spark.spark.tables.csv_files import (
     CORRUPT,

@@ -24,8 +24,8 @@ from dptext_spark.arrays import I64
 from dptext_spark.errors import DataError, DPTextError, SettingsError, require_choice
 from dptext_spark.importance.providers import InvalidWeightsError
 from dptext_spark.model.privatizer import Privatizer
-from dptext_spark.model.tables.schema import Parts, Plain
-from dptext_spark.model.tables.table_checks import RESULT, check_key_kind
+from dptext_spark.model.table_checks import RESULT, check_key_kind
+from dptext_spark.model.table_schema import Parts, Plain
 from dptext_spark.randomness import KeyReference, RunKey
 from dptext_spark.spark.errors import INVALID_UTF8, NULL_KEY, WEIGHTS, TaskError, code_of, worker_key
 from dptext_spark.spark.tables.paths import Elements, is_list, paths_of, quoted, rebuilt, strip_metadata

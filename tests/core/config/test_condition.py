@@ -13,7 +13,7 @@ from dptext_spark.config.condition import OPERATORS, column_place, reads_hidden,
 from dptext_spark.config.file import dumped, read_settings
 from dptext_spark.config.load import load_config, parse_config
 from dptext_spark.errors import SettingsError
-from dptext_spark.model.tables.schema import Field, ListOf, Plain, Struct
+from dptext_spark.model.table_schema import Field, ListOf, Plain, Struct
 
 KINDS = {
     "flag": "boolean", "tiny": "tinyint", "number": "int", "id": "bigint", "share": "float", "score": "double",

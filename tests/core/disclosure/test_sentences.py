@@ -22,9 +22,9 @@ from dptext_spark.guarantee import SENSITIVE, Guarantee
 from dptext_spark.ledger.balance import after, spent_on
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import MECHANISMS, TEM, CusText, Diffractor, Mechanism, SanText
-from dptext_spark.model.budget import with_importance
 from dptext_spark.model.certificate import certify
 from dptext_spark.model.privatizer import Privatizer
+from dptext_spark.model.record import with_importance
 from dptext_spark.text.selection import Texts
 from tests.core.audit.plain_attacks import law_table
 from tests.core.ledger.test_ledger import entry

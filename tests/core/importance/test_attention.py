@@ -14,8 +14,8 @@ from dptext_spark.importance.levels import Importance
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import CusText
 from dptext_spark.model.artifact import open_model, save_model
-from dptext_spark.model.budget import made_from, with_importance
 from dptext_spark.model.privatizer import Privatizer
+from dptext_spark.model.record import made_from, with_importance
 from dptext_spark.randomness import RunKey
 
 TEXTS = pa.array(["The movie was good, and the film dull!", None, "", "unbelievable café 12", "film " * 700])

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.importance.levels import Importance
 from dptext_spark.importance.providers import NO_WORD, UNKNOWN, Frequencies, Idf, checked, numbers_of
-from dptext_spark.model.budget import made_from, with_importance
+from dptext_spark.model.record import made_from, with_importance
 from dptext_spark.text.policy import Policy
 from dptext_spark.text.tokens import list_words
 from tests.core.text.plain_engine import form

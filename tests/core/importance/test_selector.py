@@ -18,8 +18,8 @@ from dptext_spark.importance.levels import DIRECTIONS, Importance, Level
 from dptext_spark.importance.providers import ColumnWeights, InvalidWeightsError, RandomImportance
 from dptext_spark.importance.selector import Selector
 from dptext_spark.lexicon.vocabulary import Vocabulary
-from dptext_spark.model.budget import with_importance
 from dptext_spark.model.privatizer import Privatizer
+from dptext_spark.model.record import with_importance
 from dptext_spark.randomness import Draws, RunKey
 from dptext_spark.text import chunks
 from dptext_spark.text.chunks import Spans

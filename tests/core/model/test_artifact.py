@@ -32,9 +32,9 @@ from dptext_spark.model.artifact import (
     save_model,
     seal_of,
 )
-from dptext_spark.model.budget import with_importance
 from dptext_spark.model.certificate import Certificate, LossFigure
 from dptext_spark.model.privatizer import Privatizer
+from dptext_spark.model.record import with_importance
 from dptext_spark.randomness import RunKey
 from dptext_spark.text.policy import Policy
 from tests.core.text.samples import CORNERS, WORDS, privatizer

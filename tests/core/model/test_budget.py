@@ -21,12 +21,11 @@ from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import CusText, SanText
 from dptext_spark.mechanisms.privacy_loss.accountant import RecordBound, record_bound
 from dptext_spark.model.artifact import open_model, save_model
-from dptext_spark.model.budget import most_words
 from dptext_spark.model.certificate import certify
 from dptext_spark.model.compile import compile
 from dptext_spark.model.preview import preview
 from dptext_spark.model.privatizer import Privatizer
-from dptext_spark.model.record import loss_of, record_account
+from dptext_spark.model.record import loss_of, most_words, record_account
 from dptext_spark.randomness import RunKey
 from dptext_spark.text.policy import Policy
 from dptext_spark.text.selection import BEYOND, Texts

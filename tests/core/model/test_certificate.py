@@ -20,10 +20,9 @@ from dptext_spark.mechanisms.base import Mechanism
 from dptext_spark.mechanisms.privacy_loss import Loss
 from dptext_spark.mechanisms.samplers import TableSampler
 from dptext_spark.model import record
-from dptext_spark.model.budget import with_importance
 from dptext_spark.model.certificate import NO_BOUND, VERDICTS, Certificate, certify, verdict
 from dptext_spark.model.privatizer import Privatizer
-from dptext_spark.model.record import loss_of, record_account
+from dptext_spark.model.record import loss_of, record_account, with_importance
 from tests.core.names import beginning, names
 
 CLAIM = Guarantee("epsilon_dp_within_group", 1.0)

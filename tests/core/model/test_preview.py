@@ -18,9 +18,9 @@ from dptext_spark.importance.providers import Frequencies
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import MECHANISMS, CusText
-from dptext_spark.model.budget import with_importance
 from dptext_spark.model.preview import ALL_DRAWS, MOST_CHARACTERS, MOST_DRAWS, Preview, preview
 from dptext_spark.model.privatizer import Privatizer
+from dptext_spark.model.record import with_importance
 from dptext_spark.text.policy import Policy
 from tests.core.mechanisms.lawless import Lawless
 

@@ -17,8 +17,7 @@ from dptext_spark.config.load import parse_config
 from dptext_spark.disclosure.facts import RunRecord
 from dptext_spark.errors import RunError
 from dptext_spark.model.privatizer import ENGINE_VERSION
-from dptext_spark.model.tables.delta_log import SEAL, Commit
-from dptext_spark.model.tables.target_checks import engine_of_commit
+from dptext_spark.model.target_checks import SEAL, Commit, engine_of_commit
 from dptext_spark.randomness import RunKey
 from dptext_spark.spark.job.idempotency import (
     DECIDED,

@@ -28,7 +28,7 @@ from dptext_spark.errors import DataError, RunError, SettingsError
 from dptext_spark.ledger.balance import Balance, balances
 from dptext_spark.ledger.entry import BEGUN, LIMIT, RESERVED, SPENT, VOID, Book, Decision, Entry
 from dptext_spark.model.privatizer import ENGINE_VERSION
-from dptext_spark.model.tables.delta_log import Commit
+from dptext_spark.model.target_checks import Commit
 from dptext_spark.randomness import RunKey
 from dptext_spark.spark.job import entries as ledgers_table
 from dptext_spark.spark.job import ledger, releases, runs, write

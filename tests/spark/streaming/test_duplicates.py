@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dptext_spark.model.tables.delta_log import Commit
+from dptext_spark.model.target_checks import Commit
 from dptext_spark.spark.streaming import stream
 
 

@@ -20,7 +20,7 @@ from dptext_spark.config.load import parse_config
 from dptext_spark.config.locations import parts_of, spelled
 from dptext_spark.config.model import RunConfig
 from dptext_spark.errors import CountMismatchError, DataError, SettingsError
-from dptext_spark.model.tables import schema
+from dptext_spark.model import table_schema
 from dptext_spark.randomness import RunKey
 from dptext_spark.spark.auditing.audit import audit_table
 from dptext_spark.spark.job import job
@@ -191,10 +191,10 @@ class TestNames:
         assert parts_of(name) is None
 
     def test_every_text_is_found_under_its_name(self, df: DataFrame) -> None:
-        found = [path.name for path in schema.texts_of(schema_of(df.schema))]
+        found = [path.name for path in table_schema.texts_of(schema_of(df.schema))]
         assert {*NESTED, "body", "`a.b`"} < set(found)
-        assert [schema.resolve(schema_of(df.schema), name, exact=True).name for name in found] == found
-        assert schema.resolve(schema_of(df.schema), "a.b").name == "`a.b`"
+        assert [table_schema.resolve(schema_of(df.schema), name, exact=True).name for name in found] == found
+        assert table_schema.resolve(schema_of(df.schema), "a.b").name == "`a.b`"
 
     @pytest.mark.parametrize(
         ("name", "said"),

@@ -14,9 +14,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
 from dptext_spark.errors import DataError, SettingsError
-from dptext_spark.model.tables.delta_log import only_created, our_commits
-from dptext_spark.model.tables.table_checks import check_texts
-from dptext_spark.model.tables.target_checks import check_schema
+from dptext_spark.model.table_checks import check_texts
+from dptext_spark.model.target_checks import check_schema, only_created, our_commits
 from dptext_spark.spark.job.checks import KeyColumn, check_keys
 from dptext_spark.spark.job.write import Layout, create_empty
 from dptext_spark.spark.tables import tables

@@ -18,7 +18,7 @@ from dptext_spark import spark as dps
 from dptext_spark.errors import SettingsError
 from dptext_spark.importance.levels import Importance
 from dptext_spark.model.artifact import save_model
-from dptext_spark.model.budget import with_importance
+from dptext_spark.model.record import with_importance
 from dptext_spark.randomness import RunKey
 from dptext_spark.spark.errors import TaskError
 from dptext_spark.spark.udf.column import (

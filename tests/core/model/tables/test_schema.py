@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from dptext_spark.model.tables.schema import Field, ListOf, MapOf, Plain, Struct, of_arrow, without
+from dptext_spark.model.table_schema import Field, ListOf, MapOf, Plain, Struct, of_arrow, without
 
 NOTE = Struct((Field("text", Plain("string")), Field("by", Plain("string"))))
 SCHEMA = Struct(

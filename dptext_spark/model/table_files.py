@@ -21,8 +21,8 @@ from typing import Any, NamedTuple, TypeVar
 import pyarrow as pa
 
 from dptext_spark.errors import DataError, NoRowsError, SettingsError
-from dptext_spark.model.tables.schema import of_arrow
-from dptext_spark.model.tables.table_checks import FORMATS, check_cases, json_object, other_header
+from dptext_spark.model.table_checks import FORMATS, check_cases, json_object, other_header
+from dptext_spark.model.table_schema import of_arrow
 
 FIELD = "table"
 SAMPLE_ROWS, MOST_FILES, MOST_BYTES = 1_000, 10, 400_000

@@ -16,7 +16,7 @@ from urllib.parse import unquote
 
 from dptext_spark.config.locations import parts_of, spelled
 from dptext_spark.errors import DataError, SettingsError
-from dptext_spark.model.tables.schema import (
+from dptext_spark.model.table_schema import (
     Kind,
     ListOf,
     MapOf,

@@ -1,21 +1,73 @@
-"""What must hold of the places that a run writes to: one set of rules, for the run and for the dry run before it."""
+"""Check the places that a run writes to: one set of rules, for the run and for the dry run before it.
+
+The commits of a Delta table are here too, and what runs of dptext write into them.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import re
-from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 from dptext_spark.config.locations import normal_path
 from dptext_spark.config.sections import FIELDS, is_table_name, ledger_on_disk
 from dptext_spark.errors import DataError, RunError, SettingsError
 from dptext_spark.model.privatizer import ENGINE_VERSION
-from dptext_spark.model.tables.delta_log import SEAL, Commit, only_created, our_commits
-from dptext_spark.model.tables.schema import Struct
+from dptext_spark.model.table_schema import Struct
 
 if TYPE_CHECKING:
     from dptext_spark.config.model import RunConfig
+
+SEAL = "dptext_bound"  # in the commit of a run: what binds it to its run id
+ATTEMPT = "dptext_attempt"  # in the commit of a run: which process made it
+CREATED = "dptext_created"  # a property of a table that was made empty for a run to write into: that run
+
+
+@dataclass(frozen=True)
+class Commit:
+    """A commit of a Delta table, as its history tells of it.
+
+    Attributes:
+        version: that it made.
+        operation: such as WRITE or RESTORE; `parameters` are its own.
+        metadata: what a run of ours said in it, JSON; None in commits of others.
+        metrics: such as `numOutputRows`, as text.
+    """
+
+    version: int
+    operation: str = ""
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    metadata: str | None = None
+    metrics: Mapping[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def said(self) -> Mapping[str, Any]:
+        """What a run of ours said in it; nothing in commits of others."""
+        try:
+            found = json.loads(self.metadata or "")
+        except (ValueError, RecursionError):
+            return {}
+        return found if isinstance(found, dict) and "dptext_run" in found else {}
+
+    @property
+    def rows(self) -> int | None:
+        """How many it wrote; None where it does not say."""
+        counted = self.metrics.get("numOutputRows")
+        return None if counted is None else int(counted)
+
+
+def our_commits(commits: Iterable[Commit]) -> dict[str, Commit]:
+    """Return the commits that runs of this package made, by run id."""
+    return {str(commit.said["dptext_run"]): commit for commit in commits if commit.said}
+
+
+def only_created(commits: Iterable[Commit]) -> bool:
+    """Whether all that happened to a table is that a run made it, empty."""
+    return all(f'"{CREATED}"' in (commit.parameters.get("properties") or "") for commit in commits)
 
 
 # Delta takes these in a name only where files know a column by another one (delta.columnMapping.mode: name).
@@ -130,10 +182,10 @@ def check_schema(
     Raises:
         DataError: naming the column.
     """
-    for field in target.fields:
-        if field.name in columns and re.search(r"\b(var)?char\(|\bcollate\b", field.raw):
+    for column in target.fields:
+        if column.name in columns and re.search(r"\b(var)?char\(|\bcollate\b", column.raw):
             raise DataError(
-                f"output: column {field.name!r} of the target is {field.raw}; replacements vary in length: make it a plain "
+                f"output: column {column.name!r} of the target is {column.raw}; replacements vary in length: make it a plain "
                 "string."
             )
     if mode not in ("append", "overwrite"):
@@ -181,15 +233,15 @@ def check_writable(places: Mapping[str, str]) -> None:
     Raises:
         SettingsError: a folder on the way is a file, or this user may not write there.
     """
-    for field, path in places.items():
+    for setting, path in places.items():
         there = normal_path(path)
         while not os.path.lexists(there):
             there = os.path.dirname(there)
         if not os.path.isdir(there):
             raise SettingsError(
-                f"{field}: {path!r} cannot be written, for {there!r} is no folder; valid: a folder, which need not exist yet."
+                f"{setting}: {path!r} cannot be written, for {there!r} is no folder; valid: a folder, which need not exist yet."
             )
         if not os.access(there, os.W_OK | os.X_OK):
             raise SettingsError(
-                f"{field}: {path!r} cannot be written, for this user may not write to {there!r}; valid: a place where it may."
+                f"{setting}: {path!r} cannot be written, for this user may not write to {there!r}; valid: a place where it may."
             )
