@@ -14,9 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from dptext_spark.arrays import F64, I64, Ids
-from dptext_spark.audit.attacks.bigrams import CAUTION, SPECIAL, states
-from dptext_spark.audit.attacks.posterior import Candidates
-from dptext_spark.audit.attacks.tokens import Tokens
+from dptext_spark.audit.attacks.attacked_text import CAUTION, SPECIAL, Tokens, states
+from dptext_spark.audit.attacks.bayes import Candidates
 
 AT_ONCE = 1 << 20  # guesses that are weighed at once
 

@@ -14,9 +14,9 @@ from benchmarks.measure import Grid, Section
 from benchmarks.sentiment import Say, Task, policy, shares
 from benchmarks.sizes import Sizes
 from benchmarks.sources import lexicons
-from dptext_spark.audit.attacks.membership import membership_attack
-from dptext_spark.audit.utility.learning import Both, TextClassifier
-from dptext_spark.audit.utility.text_metrics import vector_similarity
+from dptext_spark.audit.attacks.inference import membership_attack
+from dptext_spark.audit.text_classifier import Both, TextClassifier
+from dptext_spark.audit.text_utility import vector_similarity
 from dptext_spark.errors import DPTextError
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import (
@@ -121,7 +121,7 @@ def _similarity(
 ) -> Iterator[tuple[Any, ...]]:
     compare = None
     try:
-        from dptext_spark.audit.utility.text_metrics import Originals
+        from dptext_spark.audit.text_utility import Originals
         from dptext_spark.encoder.encoder import Encoder, vectors
 
         encoder = Encoder.open(os.environ.get(MODEL, PACKAGE))

@@ -31,15 +31,14 @@ from benchmarks.utility_gain import longer
 from dptext_spark.arrays import Bools
 from dptext_spark.audit.attacks import linkage
 from dptext_spark.audit.attacks.aligned_rows import RowWords, source_rows
-from dptext_spark.audit.attacks.bigrams import Bigrams
+from dptext_spark.audit.attacks.attacked_text import Bigrams, Tokens, simulate
+from dptext_spark.audit.attacks.bayes import candidates
 from dptext_spark.audit.attacks.context import pooled_guesses, posterior_guesses
 from dptext_spark.audit.attacks.frequency import by_neighbours
-from dptext_spark.audit.attacks.posterior import candidates
-from dptext_spark.audit.attacks.singling_out import Told
-from dptext_spark.audit.attacks.tokens import Tokens, simulate
-from dptext_spark.audit.estimates import Metric
-from dptext_spark.audit.utility.learning import Both, TextClassifier, downstream_accuracy
-from dptext_spark.audit.utility.retained import TESTED, OwnOrder, joined
+from dptext_spark.audit.attacks.linkage_scores import Told
+from dptext_spark.audit.results import Metric
+from dptext_spark.audit.text_classifier import Both, TextClassifier, downstream_accuracy
+from dptext_spark.audit.text_utility import TESTED, OwnOrder, joined
 from dptext_spark.config.load import parse_model_config
 from dptext_spark.errors import SettingsError
 from dptext_spark.lexicon.lexicon import Lexicon

@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 
 from benchmarks.sources import row_ids, shared_file, texts
-from dptext_spark.audit.estimates import Estimate
-from dptext_spark.audit.utility.learning import TextClassifier, accuracy
+from dptext_spark.audit.results import Estimate
+from dptext_spark.audit.text_classifier import TextClassifier, accuracy
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness import RunKey

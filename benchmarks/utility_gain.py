@@ -25,14 +25,13 @@ from benchmarks.sentiment import Say, Task
 from benchmarks.sizes import FULL, Sizes
 from benchmarks.sources import lexicons, packaged
 from dptext_spark.arrays import F64
-from dptext_spark.audit.attacks.bigrams import Bigrams
+from dptext_spark.audit.attacks.attacked_text import Bigrams
+from dptext_spark.audit.attacks.bayes import candidates, candidates_after
 from dptext_spark.audit.attacks.context import posterior_guesses
-from dptext_spark.audit.attacks.posterior import candidates, candidates_after
-from dptext_spark.audit.comparison.frontier import Text
-from dptext_spark.audit.estimates import RESAMPLES
-from dptext_spark.audit.utility.learning import TextClassifier
-from dptext_spark.audit.utility.retained import TESTED, joined, order_by_record, released
-from dptext_spark.audit.utility.text_metrics import record_cosines
+from dptext_spark.audit.frontier import Text
+from dptext_spark.audit.results import RESAMPLES
+from dptext_spark.audit.text_classifier import TextClassifier
+from dptext_spark.audit.text_utility import TESTED, joined, order_by_record, record_cosines, released
 from dptext_spark.config.values import parse_mechanism
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.prior import of_drawn

@@ -16,7 +16,7 @@ import typer.main
 import dptext_spark as dp
 from dptext_spark import audit, errors
 from dptext_spark import spark as dps
-from dptext_spark.audit.table.metrics import MEANING
+from dptext_spark.audit.table_audit import MEANING
 from dptext_spark.cli.app import EXIT_CODES, INTERRUPTED, app
 from dptext_spark.config.load import parse_config
 from dptext_spark.config.model import RunConfig

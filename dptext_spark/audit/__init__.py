@@ -17,18 +17,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dptext_spark.audit.comparison.compare import Comparison, compare
-    from dptext_spark.audit.comparison.corpus import Records
-    from dptext_spark.audit.comparison.spec import ComparisonSpec
-    from dptext_spark.audit.deniability.find_epsilon import FoundEpsilon, calibrate
+    from dptext_spark.audit.compare import Comparison, compare
+    from dptext_spark.audit.comparison_input import ComparisonSpec, Records
+    from dptext_spark.audit.find_epsilon import FoundEpsilon, calibrate
 
 _HOMES = {
-    "Comparison": "audit.comparison.compare",
-    "ComparisonSpec": "audit.comparison.spec",
-    "FoundEpsilon": "audit.deniability.find_epsilon",
-    "Records": "audit.comparison.corpus",
-    "calibrate": "audit.deniability.find_epsilon",
-    "compare": "audit.comparison.compare",
+    "Comparison": "audit.compare",
+    "ComparisonSpec": "audit.comparison_input",
+    "FoundEpsilon": "audit.find_epsilon",
+    "Records": "audit.comparison_input",
+    "calibrate": "audit.find_epsilon",
+    "compare": "audit.compare",
 }
 
 __all__ = ["Comparison", "ComparisonSpec", "FoundEpsilon", "Records", "calibrate", "compare"]

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from dptext_spark.audit.estimates import Metric
+from dptext_spark.audit.results import Metric
 from dptext_spark.config.requirements import Requirement, is_restricted
 from dptext_spark.rounding import exact, round_conservatively
 from dptext_spark.runtime.validation import Json

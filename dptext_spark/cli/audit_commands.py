@@ -40,7 +40,7 @@ def audit(
     as_json: Json = False,
 ) -> None:
     """Audit a written table against its source on Spark: what it keeps, how well it is attacked, what it is still good for."""
-    from dptext_spark.audit.table.plan import AuditPlan
+    from dptext_spark.audit.audit_plan import AuditPlan
     from dptext_spark.config.load import load_config, load_model_config
     from dptext_spark.report.terminal.table_audit import audit_plan, table_audit
 

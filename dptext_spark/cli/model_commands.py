@@ -132,9 +132,9 @@ def calibrate(
     as_json: Json = False,
 ) -> None:
     """Find the largest ε whose figures meet what is required, for the worst word of the lexicon, and show the curve."""
-    from dptext_spark.audit.comparison.corpus import read_records
-    from dptext_spark.audit.deniability.find_epsilon import calibrate as search
-    from dptext_spark.audit.deniability.find_setting import STEPS, find_setting
+    from dptext_spark.audit.comparison_input import read_records
+    from dptext_spark.audit.find_epsilon import calibrate as search
+    from dptext_spark.audit.find_setting import STEPS, find_setting
     from dptext_spark.config.load import load_model_config
     from dptext_spark.config.values import read_lines
     from dptext_spark.report.terminal.calibration import calibration, settings_found
@@ -213,9 +213,8 @@ def compare(
     as_json: Json = False,
 ) -> None:
     """Compare mechanisms where attacks succeed equally, because ε means another thing for each: which keeps most of the text?"""
-    from dptext_spark.audit.comparison.compare import compare as run_comparison
-    from dptext_spark.audit.comparison.corpus import read_records
-    from dptext_spark.audit.comparison.spec import ComparisonSpec
+    from dptext_spark.audit.compare import compare as run_comparison
+    from dptext_spark.audit.comparison_input import ComparisonSpec, read_records
     from dptext_spark.config.load import load_model_config
     from dptext_spark.errors import require_extra
     from dptext_spark.report.comparison import comparison, comparison_page, write_private

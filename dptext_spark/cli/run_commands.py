@@ -20,8 +20,8 @@ from dptext_spark.report.terminal.console import PRICE, Screen, progress, show, 
 from dptext_spark.runtime.display import Progress
 
 if TYPE_CHECKING:
-    from dptext_spark.audit.table.findings import TableAudit
-    from dptext_spark.audit.table.plan import AuditPlan
+    from dptext_spark.audit.audit_plan import AuditPlan
+    from dptext_spark.audit.table_audit import TableAudit
     from dptext_spark.config.model import RunConfig
     from dptext_spark.model.dry_run import Checked
     from dptext_spark.report.facts import Example
@@ -228,9 +228,9 @@ def _audit(settings: RunConfig, given: str) -> tuple[AuditPlan | None, str]:
     Raises:
         SettingsError: a stream, or a requirement that this audit cannot decide; with the commands to use instead.
     """
+    from dptext_spark.audit.audit_plan import AuditPlan
     from dptext_spark.audit.options import AuditOptions
-    from dptext_spark.audit.table.metrics import options_for
-    from dptext_spark.audit.table.plan import AuditPlan
+    from dptext_spark.audit.table_audit import options_for
     from dptext_spark.config.requirements import COUNTED, is_audited
     from dptext_spark.disclosure.statement import not_audited
 

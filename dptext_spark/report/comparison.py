@@ -9,20 +9,11 @@ import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from dptext_spark.audit.comparison.compare import Comparison
-from dptext_spark.audit.comparison.frontier import (
-    BAYES,
-    CONTEXT,
-    EXPLAINED,
-    NOT_REACHED,
-    Best,
-    Curve,
-    Frontier,
-    Point,
-)
-from dptext_spark.audit.estimates import Estimate
-from dptext_spark.audit.utility import retained
-from dptext_spark.audit.utility.retained import TESTED
+from dptext_spark.audit import text_utility
+from dptext_spark.audit.compare import Comparison
+from dptext_spark.audit.frontier import BAYES, CONTEXT, EXPLAINED, NOT_REACHED, Best, Curve, Frontier, Point
+from dptext_spark.audit.results import Estimate
+from dptext_spark.audit.text_utility import TESTED
 from dptext_spark.errors import DataError, require_extra
 from dptext_spark.report.blocks import Block, Chart, Listed, Section, Table, Text, capital, pairs
 from dptext_spark.report.charts import MOST_LINES, Line, lines
@@ -41,12 +32,12 @@ NONE = "-"
 SHORT = {
     BAYES: "alone",
     CONTEXT: "in context",
-    retained.KEPT: "kept",
-    retained.COSINE: "meaning",
-    retained.EMBEDDED: "embedding",
-    retained.ORDER: "order",
-    retained.DISTINCT: "different",
-    retained.ACCURACY: "accuracy",
+    text_utility.KEPT: "kept",
+    text_utility.COSINE: "meaning",
+    text_utility.EMBEDDED: "embedding",
+    text_utility.ORDER: "order",
+    text_utility.DISTINCT: "different",
+    text_utility.ACCURACY: "accuracy",
 }
 INTERVALS = (
     "Intervals hold 95 %: of the risk over drawn words or records, of the utility over records. At a level of risk both "
@@ -156,7 +147,9 @@ def _chart(one: Frontier, curves: Sequence[Curve], key: str) -> Chart:
     top = highest + (highest - bottom) / 50.0
     svg = lines(drawn, key=key, x=f"risk, %: {one.risk}", y=f"{one.utility}, %", top=top, bottom=bottom)
     table = Table(("mechanism", "ε", "risk, %", f"{one.utility}, %"), rows)
-    return Chart(f"{capital(one.utility)} against risk", retained.EXPLAINED[one.utility], READ, svg, table)
+    return Chart(
+        f"{capital(one.utility)} against risk", text_utility.EXPLAINED[one.utility], READ, svg, table
+    )
 
 
 def _bottom(drawn: Sequence[Line]) -> float:
@@ -260,8 +253,8 @@ def sentences_of(found: Comparison) -> list[str]:
         f"{first.more.in_context_words_attacked:,} replaced words of {first.more.in_context_records:,} records; a "
         "stronger attack may find more.",
     ]
-    sentences += [f"{capital(name)}: {retained.EXPLAINED[name]}" for name in first.utilities]
-    if retained.ACCURACY in first.utilities:
+    sentences += [f"{capital(name)}: {text_utility.EXPLAINED[name]}" for name in first.utilities]
+    if text_utility.ACCURACY in first.utilities:
         sentences.append(
             f"The classifier is tested on every {TESTED}th record and sees the lexicon's words; unknown words, numbers and "
             "punctuation are left out."

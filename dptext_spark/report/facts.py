@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from dptext_spark._version import __version__
 from dptext_spark.audit.attacks.linkage import told_by
-from dptext_spark.audit.attacks.singling_out import Told
+from dptext_spark.audit.attacks.linkage_scores import Told
 from dptext_spark.audit.results import AuditResult, WordAttack
 from dptext_spark.audit.verdict import Verdict
 from dptext_spark.config.requirements import Requirement

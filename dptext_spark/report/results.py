@@ -11,17 +11,15 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
-from dptext_spark.audit.attacks.attribute import AttributeAttack
 from dptext_spark.audit.attacks.bayes import BayesAttack
 from dptext_spark.audit.attacks.context import ContextAttack
 from dptext_spark.audit.attacks.frequency import FrequencyAttack
+from dptext_spark.audit.attacks.inference import AttributeAttack, MaskedInference, MembershipAttack
 from dptext_spark.audit.attacks.linkage import Linkage
-from dptext_spark.audit.attacks.masked_inference import MaskedInference
-from dptext_spark.audit.attacks.membership import MembershipAttack
 from dptext_spark.audit.results import AuditResult, OtherResult, WordAttack
-from dptext_spark.audit.table.metrics import KeptWords
-from dptext_spark.audit.utility.learning import DownstreamAccuracy
-from dptext_spark.audit.utility.text_metrics import EncoderSimilarity, TextOverlap, VectorSimilarity
+from dptext_spark.audit.table_audit import KeptWords
+from dptext_spark.audit.text_classifier import DownstreamAccuracy
+from dptext_spark.audit.text_utility import EncoderSimilarity, TextOverlap, VectorSimilarity
 from dptext_spark.disclosure.statement import Statement
 from dptext_spark.errors import DataError
 

@@ -21,7 +21,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dptext_spark.audit.table.findings import TableAudit
+    from dptext_spark.audit.table_audit import TableAudit
     from dptext_spark.doctor import CheckResult
     from dptext_spark.report.rows import RowComparison, compare_rows
     from dptext_spark.spark.auditing.audit import audit
@@ -41,7 +41,7 @@ _HOMES = {
     "RowComparison": "report.rows",
     "RunReport": "spark.run_report",
     "RunResult": "spark.job.job",
-    "TableAudit": "audit.table.findings",
+    "TableAudit": "audit.table_audit",
     "TablePreview": "spark.table_sample",
     "audit": "spark.auditing.audit",
     "compare_rows": "report.rows",

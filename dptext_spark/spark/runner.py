@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from dptext_spark.audit.estimates import Metric
+from dptext_spark.audit.results import Metric
 from dptext_spark.audit.verdict import Verdict, of_metrics, verdict
 from dptext_spark.config.load import require_lasting
 from dptext_spark.config.model import RunConfig

@@ -9,9 +9,8 @@ import pytest
 
 from benchmarks import learned_attack as module
 from benchmarks.learned_attack import ReleasedNeighbours, learned_guesses
-from dptext_spark.audit.attacks.bigrams import CAUTION
-from dptext_spark.audit.attacks.posterior import candidates
-from dptext_spark.audit.attacks.tokens import Tokens
+from dptext_spark.audit.attacks.attacked_text import CAUTION, Tokens
+from dptext_spark.audit.attacks.bayes import candidates
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.prior import Prior
 from dptext_spark.lexicon.vocabulary import Vocabulary

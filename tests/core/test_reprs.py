@@ -13,9 +13,9 @@ import pytest
 
 import dptext_spark as dp
 from dptext_spark import audit
-from dptext_spark.audit.comparison.corpus import CorpusSettings
-from dptext_spark.audit.comparison.frontier import Frontier
-from dptext_spark.audit.estimates import Metric
+from dptext_spark.audit.comparison_input import CorpusSettings
+from dptext_spark.audit.frontier import Frontier
+from dptext_spark.audit.results import Metric
 from dptext_spark.config.load import parse_config
 from dptext_spark.disclosure.facts import Restricted, RunFacts
 from dptext_spark.lexicon.vocabulary import Vocabulary

@@ -10,7 +10,7 @@ import yaml
 
 from docs.generate import records
 from docs.generate.sets import summary
-from dptext_spark.audit.table.metrics import MEANING
+from dptext_spark.audit.table_audit import MEANING
 from dptext_spark.config.load import parse_model_config
 from dptext_spark.demo.tickets import tickets
 from dptext_spark.disclosure.disclosure import LINKAGE

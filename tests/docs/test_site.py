@@ -15,7 +15,7 @@ from docs.generate import floors, records
 from docs.generate.check import problems_of
 from docs.generate.fill import MARK, filled, pages
 from docs.generate.references import DOORS, commands, defaults
-from dptext_spark.audit.table.metrics import MEANING
+from dptext_spark.audit.table_audit import MEANING
 from dptext_spark.cli.app import EXIT_CODES
 from dptext_spark.mechanisms import MECHANISMS
 from dptext_spark.mechanisms.parameters import parameters_of

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from dptext_spark.arrays import I32, I64, U8, U64, Bools, offsets
-from dptext_spark.audit.attacks.tokens import Level
+from dptext_spark.audit.attacks.attacked_text import Level
 from dptext_spark.text.engine import Engine
 from dptext_spark.text.identifiers.types import FAKE
 from dptext_spark.text.names.search import PSEUDONYM, NameSearch

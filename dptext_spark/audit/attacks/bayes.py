@@ -1,4 +1,16 @@
-"""The Bayes-optimal adversary: guesses argmax_w P(w)·P(u|w) for each output u, P a public prior (concepts/mechanisms, Audits).
+"""The Bayes-optimal adversary, and the plausible inputs of an output that the attacks on words weigh.
+
+The plausible inputs w of an output u, best first by P(w)·P(u|w) under a public prior P.
+
+An attack asks for P(u|w) of the outputs u that it saw, over all words w. :func:`candidates` reads the law of every word, a row
+over u: 34,000 rows of 34,000 numbers take minutes. Where P(u|w) is a formula of w and u (laws by distance over the whole lexicon,
+lists), :func:`from_columns` computes only the columns that are needed, in float32, within about 1e-4 of the law. What is
+guessed with them is measured on draws of the law itself.
+
+At most a stated number of words is listed for an output; `covered` says what share of P(w)·P(u|w) they hold. A law that is
+counted from draws misses rare inputs: an attack that uses it reaches less than one with more draws would.
+
+The Bayes-optimal adversary: guesses argmax_w P(w)·P(u|w) for each output u, P a public prior (concepts/mechanisms, Audits).
 
 No adversary who sees one replaced word alone succeeds more often: Σ_u max_w P(w)·P(u|w). Exact for laws, read in blocks with
 a running maximum for each output. Where a law is a formula it can be read backwards, which is quicker by far: the guesses are
@@ -13,20 +25,302 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from dptext_spark.arrays import F64, I64, Bools, Ids
-from dptext_spark.audit.attacks.posterior import columns_of, likeliest_inputs
-from dptext_spark.audit.deniability.word_figures import DRAWS, blocks
-from dptext_spark.audit.estimates import CONFIDENCE
-from dptext_spark.audit.results import WordAttack
+from dptext_spark.arrays import F32, F64, I64, Bools, Ids, offsets
+from dptext_spark.audit.attacks.attacked_text import sampled
+from dptext_spark.audit.results import CONFIDENCE, Estimate, WordAttack
+from dptext_spark.audit.word_figures import DRAWS, blocks, share_of
 from dptext_spark.errors import SettingsError
 from dptext_spark.lexicon.prior import Prior, of_drawn
-from dptext_spark.mechanisms.base import Sampler
-from dptext_spark.runtime.jit import compiled
+from dptext_spark.mechanisms.base import LawColumns, Sampler
+from dptext_spark.mechanisms.numerics.matrices import in_threads
+from dptext_spark.randomness import Draws
+from dptext_spark.runtime.jit import Int, compiled
+
+MOST = 64
+TRIES = 4_096  # words that are drawn from the prior for the attack on one word
+AT_ONCE = 256  # outputs whose columns are held at once, by each thread
+SUBKEY = hashlib.sha256(b"backward attack").digest()  # public: nothing private is drawn here
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """The plausible inputs of some outputs.
+
+    Attributes:
+        slot: int32[V], the row of an output; -1 for those that were not asked for.
+        starts: int64[n + 1], rows of the next two.
+        ids: int32[m], words, the largest P(w)·P(u|w) first, ties to the lower id.
+        probability: float64[m], P(u|w).
+        possible: int64[n], how many words can lead to each output at all.
+        covered: float64[n], the share of Σ_w P(w)·P(u|w) that the listed words hold; 1 where nothing can lead to u.
+        most: at most so many are listed for an output.
+        draws: of each word, where the law was counted from draws; None where it is exact.
+    """
+
+    slot: Ids
+    starts: I64
+    ids: Ids
+    probability: F64
+    possible: I64
+    covered: F64
+    most: int
+    draws: int | None
+
+    @property
+    def best(self) -> Ids:
+        """The likeliest word of each row, int32[n]: the Bayes adversary's guess; -1 where there is none."""
+        filled = np.diff(self.starts) > 0
+        best = np.full(len(filled), -1, np.int32)
+        best[filled] = self.ids[self.starts[:-1][filled]]
+        return best
+
+    def row(self, output: int) -> tuple[Ids, F64]:
+        """Return (words, P(output|word)) of an output that was asked for."""
+        row = int(self.slot[output])
+        part = slice(int(self.starts[row]), int(self.starts[row + 1]))
+        return self.ids[part], self.probability[part]
+
+
+@compiled
+def _collect(
+    words: Ids, starts: I64, ids: Ids, probability: F64, prior: F64, slot: Ids, kept: Ids, shares: F64, scores: F64,
+    possible: I64, total: F64,
+) -> None:  # fmt: skip
+    """Take the laws of some words in: each output keeps its best candidates, in no order."""
+    most = np.int64(kept.shape[1])
+    for i in range(words.shape[0]):
+        word = words[i]
+        for e in range(starts[i], starts[i + 1]):
+            row = np.int64(slot[ids[e]])
+            score = prior[word] * probability[e]
+            if row < 0 or score <= 0.0:
+                continue
+            place: Int = possible[row]
+            possible[row] += 1
+            total[row] += score
+            if place >= most:
+                place = 0
+                for j in range(1, most):
+                    low = scores[row, j] < scores[row, place]
+                    if low or (scores[row, j] == scores[row, place] and kept[row, j] > kept[row, place]):
+                        place = j
+                if score < scores[row, place] or (score == scores[row, place] and word > kept[row, place]):
+                    continue
+            kept[row, place], shares[row, place], scores[row, place] = word, probability[e], score
+
+
+def candidates(
+    sampler: Sampler, prior: F64, outputs: Ids, most: int = MOST, draws: int = DRAWS
+) -> Candidates:
+    """Read a mechanism backwards.
+
+    Args:
+        sampler: of any mechanism.
+        prior: float64[V], of the words that are drawn; words of probability 0 are no candidates.
+        outputs: int32[n], the outputs that are asked for; repeated ones count once.
+        most: candidates of an output.
+        draws: of each word, where there is no law.
+
+    Raises:
+        SettingsError: `most` below 1.
+    """
+    if most < 1:
+        raise SettingsError(f"most: {most} given; valid: 1 or more.")
+    wanted = np.unique(np.asarray(outputs, np.int32))
+    slot = np.full(len(prior), -1, np.int32)
+    slot[wanted] = np.arange(len(wanted), dtype=np.int32)
+    kept = np.zeros((len(wanted), most), np.int32)
+    shares, scores = np.zeros((len(wanted), most)), np.zeros((len(wanted), most))
+    possible, total = np.zeros(len(wanted), np.int64), np.zeros(len(wanted))
+    counted: int | None = None
+    for block in blocks(sampler, np.flatnonzero(prior).astype(np.int32), draws):
+        counted = block.draws
+        _collect(
+            block.words, block.starts, block.ids, block.probability, prior, slot, kept, shares, scores, possible, total
+        )  # fmt: skip
+    counts = np.minimum(possible, most)
+    filled = np.arange(most) < counts[:, None]
+    order = np.lexsort((kept, -np.where(filled, scores, -1.0)), axis=1)
+    kept, shares = np.take_along_axis(kept, order, 1), np.take_along_axis(shares, order, 1)
+    covered = np.divide(scores.sum(axis=1), total, out=np.ones(len(wanted)), where=total > 0)
+    starts = offsets(counts)
+    return Candidates(
+        slot, starts, kept[filled], shares[filled], possible, np.minimum(covered, 1.0), most, counted
+    )
+
+
+def candidates_after(
+    sampler: Sampler, prior: F64, outputs: Ids, before: Ids, most: int = MOST
+) -> tuple[Candidates, Ids]:
+    """Read a mechanism backwards whose draws depend on the word before them.
+
+    Args:
+        sampler: of such a mechanism.
+        prior: float64[V], of the words that are drawn; words of probability 0 are no candidates.
+        outputs: int32[n].
+        before: int32[n], what is released before each.
+        most: candidates of an output.
+
+    Returns:
+        (the candidates of each different pair of an output and what is before it; int32[n], which pair each is, as `slot` takes
+        it).
+    """
+    pairs = (np.asarray(outputs, np.int64) << 32) + np.asarray(before, np.int64) + (1 << 16)
+    seen, observed = np.unique(pairs, return_inverse=True)
+    outputs, before = (seen >> 32).astype(np.int32), ((seen & 0xFFFFFFFF) - (1 << 16)).astype(np.int32)
+    found = sampler.inputs_after(outputs, before)
+    assert found is not None
+    score = prior[found.words] * found.probability
+    row = np.repeat(np.arange(len(seen)), np.diff(found.starts))
+    order = np.lexsort((found.words, -score, row))
+    order = order[score[order] > 0]
+    possible = np.bincount(row[order], minlength=len(seen)).astype(np.int64)
+    rank = np.arange(len(order)) - np.repeat(np.cumsum(possible) - possible, possible)
+    kept = order[rank < most]
+    total = np.bincount(row, weights=score, minlength=len(seen))
+    held = np.bincount(row[kept], weights=score[kept], minlength=len(seen))
+    covered = np.divide(held, total, out=np.ones(len(seen)), where=possible > most)
+    starts = offsets(np.minimum(possible, most))
+    slot = np.arange(len(seen), dtype=np.int32)
+    listed = Candidates(
+        slot,
+        starts,
+        found.words[kept],
+        found.probability[kept],
+        possible,
+        np.minimum(covered, 1.0),
+        most,
+        None,
+    )
+    return listed, observed.reshape(-1).astype(np.int32)
+
+
+def columns_of(sampler: Sampler) -> LawColumns:
+    """Return what reads a law output by output.
+
+    Raises:
+        ValueError: the sampler has no such reading.
+    """
+    found = sampler.law_columns()
+    if found is None:
+        raise ValueError("the law is not read output by output")
+    return found
+
+
+@compiled
+def _best(
+    probability: F32, prior: F32, kept: Ids, shares: F32, scores: F32, possible: I64, total: F64
+) -> None:
+    """Keep the words of largest P(w)·P(u|w) of each row, the largest first, ties to the lower id.
+
+    Args:
+        probability: float32[n, V].
+        prior: float32[V].
+        kept: int32[n, m], filled.
+        shares: float32[n, m], P(u|w) of those.
+        scores: float32[n, m], all 0; filled with the products.
+        possible: int64[n], how many words have a product above 0.
+        total: float64[n], their sum.
+    """
+    last = kept.shape[1] - 1
+    for row in range(probability.shape[0]):
+        bar = np.float32(0.0)
+        many, sums = 0, 0.0
+        for w in range(probability.shape[1]):
+            score = probability[row, w] * prior[w]
+            sums += np.float64(score)
+            many += score > 0.0
+            if score > bar:
+                at = last
+                while at > 0 and scores[row, at - 1] < score:
+                    scores[row, at] = scores[row, at - 1]
+                    kept[row, at], shares[row, at] = kept[row, at - 1], shares[row, at - 1]
+                    at -= 1
+                scores[row, at], kept[row, at], shares[row, at] = score, w, probability[row, w]
+                bar = scores[row, last]
+        possible[row], total[row] = many, sums
+
+
+def from_columns(column_of: Callable[[Ids], F32], prior: F64, observed: Ids, most: int = MOST) -> Candidates:
+    """Return the plausible inputs of what was observed.
+
+    Args:
+        column_of: int32[n] -> float32[n, V], how likely each word leads to each of some observations, each up to a factor.
+        prior: float64[V]; words of probability 0 are no candidates.
+        observed: int32[n], 0 or more; repeated ones count once.
+        most: candidates of each.
+    """
+    wanted = np.unique(np.asarray(observed, np.int32))
+    weight = prior.astype(np.float32)
+    n = len(wanted)
+    kept = np.zeros((n, most), np.int32)
+    shares, scores = np.zeros((n, most), np.float32), np.zeros((n, most), np.float32)
+    possible, total = np.zeros(n, np.int64), np.zeros(n)
+
+    def some(rows: Ids) -> None:
+        part = slice(int(rows[0]), int(rows[-1]) + 1)
+        _best(
+            column_of(wanted[part]), weight, kept[part], shares[part], scores[part], possible[part], total[part]
+        )  # fmt: skip
+
+    in_threads(some, np.arange(n, dtype=np.int32), AT_ONCE)
+    covered = np.divide(scores.sum(axis=1, dtype=np.float64), total, out=np.ones(n), where=total > 0)
+    slot = np.full(max(len(prior), int(wanted[-1]) + 1), -1, np.int32)
+    slot[wanted] = np.arange(n, dtype=np.int32)
+    filled = scores > 0
+    starts = np.append(0, np.cumsum(filled.sum(axis=1))).astype(np.int64)
+    return Candidates(
+        slot, starts, kept[filled], shares[filled].astype(np.float64), possible, np.minimum(covered, 1.0), most, None
+    )  # fmt: skip
+
+
+def bayes_by_tries(sampler: Sampler, prior: F64, tries: int = TRIES, confidence: float = 0.95) -> Estimate:
+    """Return the success of the Bayes-optimal adversary, counted on words that are drawn from the prior.
+
+    A word is drawn from the prior, its output from the law; the guess is argmax_w P(w)·P(u|w) over all words, ties to the
+    lower id. The share of right guesses estimates the optimum without a bias; bounds by Clopper and Pearson (1934).
+
+    Args:
+        sampler: one that has columns.
+        prior: float64[V], sums to 1.
+        tries: how many words are drawn.
+        confidence: that both bounds hold.
+    """
+    words, draws = drawn_from(prior, tries)
+    outputs, where = np.unique(sampled(sampler, words, draws), return_inverse=True)
+    guess = likeliest_inputs(columns_of(sampler), prior, outputs.astype(np.int32))
+    hits = int((guess[where.reshape(-1)] == words).sum())
+    return share_of(hits, tries, confidence)
+
+
+def likeliest_inputs(column_of: Callable[[Ids], F32], prior: F64, observed: Ids) -> Ids:
+    """Return argmax_w P(w)·P(u|w) over all words for int32[n] observations, ties to the lower id: int32[n].
+
+    Args:
+        column_of: as for :func:`from_columns`.
+        prior: float64[V].
+        observed: int32[n], at least one.
+    """
+    weight = prior.astype(np.float32)
+
+    def guesses(part: Ids) -> Ids:
+        return np.asarray((column_of(part) * weight).argmax(axis=1), np.int32)
+
+    return np.concatenate(in_threads(guesses, observed, AT_ONCE))
+
+
+def drawn_from(prior: F64, tries: int) -> tuple[Ids, Draws]:
+    """Draw words from the prior, and what an output of each is made from: (int32[tries], draws), the same each time."""
+    random = np.random.default_rng(int.from_bytes(SUBKEY[:8], "little"))
+    words = random.choice(len(prior), tries, p=prior).astype(np.int32)
+    numbers = np.stack([np.arange(tries, dtype=np.uint64), np.zeros(tries, np.uint64)], axis=1)
+    return words, Draws(SUBKEY, numbers)
+
 
 WORST = 0.01
 LISTED = 50  # of the worst words, how many are named

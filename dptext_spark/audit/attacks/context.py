@@ -29,12 +29,20 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from dptext_spark.arrays import F64, I64, Bools, Ids, offsets
-from dptext_spark.audit.attacks.bigrams import HIDDEN, SPECIAL, Bigrams, Chain, guess_bigram_baseline, states
-from dptext_spark.audit.attacks.posterior import Candidates, candidates, candidates_after
-from dptext_spark.audit.attacks.tokens import LEVELS, Level, Tokens
-from dptext_spark.audit.deniability.word_figures import DRAWS
-from dptext_spark.audit.estimates import CONFIDENCE, rate_interval
-from dptext_spark.audit.results import WordAttack
+from dptext_spark.audit.attacks.attacked_text import (
+    HIDDEN,
+    LEVELS,
+    SPECIAL,
+    Bigrams,
+    Chain,
+    Level,
+    Tokens,
+    guess_bigram_baseline,
+    states,
+)
+from dptext_spark.audit.attacks.bayes import Candidates, candidates, candidates_after
+from dptext_spark.audit.results import CONFIDENCE, WordAttack, rate_interval
+from dptext_spark.audit.word_figures import DRAWS
 from dptext_spark.errors import DataError, require_choice
 from dptext_spark.lexicon.prior import of_drawn
 from dptext_spark.mechanisms.base import Sampler

@@ -16,11 +16,9 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from dptext_spark.arrays import F64, Bools, Ids
-from dptext_spark.audit.attacks.bigrams import SPECIAL, Bigrams, states
-from dptext_spark.audit.attacks.posterior import Candidates
-from dptext_spark.audit.attacks.tokens import Tokens
-from dptext_spark.audit.estimates import CONFIDENCE, rate
-from dptext_spark.audit.results import WordAttack
+from dptext_spark.audit.attacks.attacked_text import SPECIAL, Bigrams, Tokens, states
+from dptext_spark.audit.attacks.bayes import Candidates
+from dptext_spark.audit.results import CONFIDENCE, WordAttack, rate
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.lexicon.prior import of_drawn
 from dptext_spark.rounding import percent_up

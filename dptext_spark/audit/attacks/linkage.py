@@ -32,6 +32,7 @@ from dptext_spark.audit.attacks.linkage_scores import (
     Fit,
     LongLaw,
     ShortLaw,
+    Told,
     WordsFit,
     by_chance,
     own_scores,
@@ -39,11 +40,9 @@ from dptext_spark.audit.attacks.linkage_scores import (
     rank_known,
     rank_known_by_table,
 )
-from dptext_spark.audit.attacks.singling_out import Told
-from dptext_spark.audit.estimates import Estimate, Metric, mean
-from dptext_spark.audit.results import AuditResult, Group, Shown
-from dptext_spark.audit.table.findings import Findings
-from dptext_spark.audit.utility.learning import Both
+from dptext_spark.audit.results import AuditResult, Estimate, Group, Metric, Shown, mean
+from dptext_spark.audit.table_audit import Findings
+from dptext_spark.audit.text_classifier import Both
 from dptext_spark.config.requirements import split_subject
 from dptext_spark.lexicon.prior import of_drawn
 from dptext_spark.model.privatizer import Privatizer

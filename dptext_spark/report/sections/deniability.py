@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
-from dptext_spark.audit.deniability.deniability import Measured
+from dptext_spark.audit.deniability import Measured
 from dptext_spark.report.blocks import Block, Chart, Listed, Section, Table, Text
 from dptext_spark.report.charts import Line, histogram, lines
 from dptext_spark.report.sections.model_figures import Deniability

@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 
-from dptext_spark.audit.estimates import Estimate
-from dptext_spark.audit.results import UNPROTECTED, AuditResult, Figures, WordAttack
-from dptext_spark.audit.utility.learning import LEARNT, DownstreamAccuracy
+from dptext_spark.audit.results import UNPROTECTED, AuditResult, Estimate, Figures, WordAttack
+from dptext_spark.audit.text_classifier import LEARNT, DownstreamAccuracy
 from dptext_spark.report.blocks import Block, Chart, Listed, Section, Table, Text, capital, pairs
 from dptext_spark.report.charts import Bar, bars
 from dptext_spark.rounding import exact, percent_up

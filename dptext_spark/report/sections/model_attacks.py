@@ -11,14 +11,12 @@ import pyarrow as pa
 
 from dptext_spark.arrays import F64, Bools
 from dptext_spark.audit.attacks.adversary import Adversary, adversary, is_small, worst_words
+from dptext_spark.audit.attacks.attacked_text import Bigrams, simulate
 from dptext_spark.audit.attacks.bayes import BayesAttack, bayes_attack
-from dptext_spark.audit.attacks.bigrams import Bigrams
 from dptext_spark.audit.attacks.context import ContextAttack, context_attack
 from dptext_spark.audit.attacks.frequency import frequency_attack
-from dptext_spark.audit.attacks.tokens import simulate
-from dptext_spark.audit.comparison.frontier import Text, seen_vectors
-from dptext_spark.audit.estimates import CONFIDENCE
-from dptext_spark.audit.results import AuditResult
+from dptext_spark.audit.frontier import Text, seen_vectors
+from dptext_spark.audit.results import CONFIDENCE, AuditResult
 from dptext_spark.errors import DataError
 from dptext_spark.lexicon.prior import Prior, of_drawn
 from dptext_spark.mechanisms.base import Sampler

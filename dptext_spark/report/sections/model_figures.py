@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from dptext_spark.arrays import Ids, spaced
-from dptext_spark.audit.deniability.deniability import STANDARD, Measured, measure
-from dptext_spark.audit.deniability.word_figures import SmallestSet, Unchanged, WordFigure
+from dptext_spark.audit.deniability import STANDARD, Measured, measure
+from dptext_spark.audit.word_figures import SmallestSet, Unchanged, WordFigure
 from dptext_spark.errors import SettingsError
 from dptext_spark.mechanisms.base import Sampler
 from dptext_spark.model.privatizer import Privatizer

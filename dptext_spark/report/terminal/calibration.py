@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from dptext_spark.audit.deniability.calibrate import Calibration, Guessing, Point
-from dptext_spark.audit.deniability.find_epsilon import FoundEpsilon
-from dptext_spark.audit.deniability.find_setting import Combination, FoundSetting
+from dptext_spark.audit.calibrate import Calibration, Guessing, Point
+from dptext_spark.audit.find_epsilon import FoundEpsilon
+from dptext_spark.audit.find_setting import Combination, FoundSetting
 from dptext_spark.report.terminal.console import Screen
 from dptext_spark.rounding import exact, percent_up, round_conservatively
 

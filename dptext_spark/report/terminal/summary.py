@@ -6,7 +6,7 @@ import math
 import shlex
 from collections.abc import Iterator, Sequence
 
-from dptext_spark.audit.table.metrics import options_for
+from dptext_spark.audit.table_audit import options_for
 from dptext_spark.audit.verdict import BROKEN, Verdict
 from dptext_spark.config.requirements import is_audited
 from dptext_spark.disclosure.facts import RunFacts, Unchanged

@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
 
-from dptext_spark.audit.attacks.masked_inference import MOST
-from dptext_spark.audit.estimates import Metric
-from dptext_spark.audit.table.findings import TableAudit
-from dptext_spark.audit.table.plan import AuditPlan
+from dptext_spark.audit.attacks.inference import MOST
+from dptext_spark.audit.audit_plan import AuditPlan
+from dptext_spark.audit.results import Metric
+from dptext_spark.audit.table_audit import TableAudit
 from dptext_spark.config.requirements import ALONE, greatest, meaning_of, split_subject
 from dptext_spark.report.terminal.console import Screen
 from dptext_spark.rounding import percent_down, percent_up

@@ -24,19 +24,20 @@ from pyspark.sql import DataFrame, functions
 
 from dptext_spark.arrays import F32
 from dptext_spark.audit.attacks.linkage import FEWEST, has_law
-from dptext_spark.audit.estimates import Metric
+from dptext_spark.audit.audit_plan import AuditPlan
 from dptext_spark.audit.options import AuditOptions, takes
-from dptext_spark.audit.table.findings import Findings, TableAudit
-from dptext_spark.audit.table.metrics import (
+from dptext_spark.audit.results import Metric
+from dptext_spark.audit.table_audit import (
     BY_LAW,
     COUNTS,
+    Findings,
     KeptWords,
+    TableAudit,
     listed_figures,
     row_figures,
     text_figures,
 )
-from dptext_spark.audit.table.plan import AuditPlan
-from dptext_spark.audit.table.utility import (
+from dptext_spark.audit.table_utility import (
     MOST_CLASSES,
     Rows,
     attack_sample,
@@ -48,7 +49,7 @@ from dptext_spark.audit.table.utility import (
     require_labels,
     similarity,
 )
-from dptext_spark.audit.utility.learning import Both
+from dptext_spark.audit.text_classifier import Both
 from dptext_spark.config.model import ModelConfig
 from dptext_spark.config.requirements import is_audited, split_subject
 from dptext_spark.errors import DataError, SettingsError

@@ -28,10 +28,9 @@ from dptext_spark.audit.attacks.linkage import (
     prior_of,
     read_pairs,
 )
-from dptext_spark.audit.attacks.linkage_scores import Fit
-from dptext_spark.audit.attacks.singling_out import Told
-from dptext_spark.audit.table.findings import Findings
-from dptext_spark.audit.utility.learning import Both
+from dptext_spark.audit.attacks.linkage_scores import Fit, Told
+from dptext_spark.audit.table_audit import Findings
+from dptext_spark.audit.text_classifier import Both
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness import KeyReference, RunKey, identify
 from dptext_spark.spark.errors import TaskError, code_of, worker_key

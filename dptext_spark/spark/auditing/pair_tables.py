@@ -25,8 +25,14 @@ from pyspark import TaskContext
 from pyspark.sql import Column, DataFrame, Window, functions
 
 from dptext_spark.arrays import I64, U64, Bools, Ids, offsets
-from dptext_spark.audit.table.findings import StayedWord
-from dptext_spark.audit.table.metrics import COUNTS, FoundNames, kept_words, listed_counts, name_counts
+from dptext_spark.audit.table_audit import (
+    COUNTS,
+    FoundNames,
+    StayedWord,
+    kept_words,
+    listed_counts,
+    name_counts,
+)
 from dptext_spark.mechanisms.samplers import TableSampler
 from dptext_spark.mechanisms.samplers.table import TableSummary
 from dptext_spark.model.privatizer import Privatizer

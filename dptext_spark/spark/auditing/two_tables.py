@@ -13,7 +13,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, functions
 from pyspark.sql import types as T
 
-from dptext_spark.audit.table.plan import AuditPlan
+from dptext_spark.audit.audit_plan import AuditPlan
 from dptext_spark.config.sections import Input
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.model.privatizer import Privatizer

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 
-from dptext_spark.audit.deniability.deniability import expected_change
+from dptext_spark.audit.deniability import expected_change
 from dptext_spark.audit.verdict import Verdict
 from dptext_spark.config.model import RunConfig
 from dptext_spark.disclosure.disclosure import disclosure

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dptext_spark.audit.estimates import (
+from dptext_spark.audit.results import (
     PERCENTILES,
     Distribution,
     Estimate,
@@ -51,7 +51,7 @@ def test_the_ends() -> None:
 def test_many_records_are_taken_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     hits, totals = np.random.default_rng(4).binomial(3, 0.5, 100), np.full(100, 3)
     whole = rate_interval(hits, totals)
-    monkeypatch.setattr("dptext_spark.audit.estimates.AT_ONCE", 700)
+    monkeypatch.setattr("dptext_spark.audit.results.AT_ONCE", 700)
     assert rate_interval(hits, totals) == whole
 
 

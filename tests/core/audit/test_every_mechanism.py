@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from dptext_spark.audit.attacks.attacked_text import LEVELS, Bigrams, simulate
 from dptext_spark.audit.attacks.bayes import bayes_attack
-from dptext_spark.audit.attacks.bigrams import Bigrams
 from dptext_spark.audit.attacks.context import context_attack
 from dptext_spark.audit.attacks.frequency import frequency_attack
-from dptext_spark.audit.attacks.tokens import LEVELS, simulate
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import MECHANISMS
 from tests.core.mechanisms.test_contract import PARAMETERS, WORDS

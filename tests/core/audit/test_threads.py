@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info
 
-from dptext_spark.audit.attacks.tokens import SUBKEY, sampled, simulate
+from dptext_spark.audit.attacks.attacked_text import SUBKEY, sampled, simulate
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import MVC, TEM, CusText, Mechanism, Vickrey
 from dptext_spark.mechanisms.numerics import matrices
@@ -45,7 +45,7 @@ def test_draws_do_not_depend_on_the_parts(
     words, bounds = random.integers(0, V, 400).astype(np.int32), np.arange(0, 401, 20)
     numbers = random.integers(0, 2**63, (400, 2)).astype(np.uint64)
     whole = sampler.sample(words, Draws(bytes(32), numbers))
-    monkeypatch.setattr("dptext_spark.audit.attacks.tokens.DRAWN", 37)
+    monkeypatch.setattr("dptext_spark.audit.attacks.attacked_text.DRAWN", 37)
     np.testing.assert_array_equal(sampled(sampler, words, Draws(bytes(32), numbers)), whole)
     assert len(sampled(sampler, words[:0], Draws(bytes(32), numbers[:0]))) == 0
     # At the other levels a draw is made once, and is the one that its record and word name.

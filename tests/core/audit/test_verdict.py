@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from dptext_spark.audit.estimates import Metric
+from dptext_spark.audit.results import Metric
 from dptext_spark.audit.verdict import Standing, of_metrics, verdict
 from dptext_spark.config.requirements import (
     ALONE,

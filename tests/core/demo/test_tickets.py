@@ -10,9 +10,8 @@ import pyarrow as pa
 import pytest
 
 from dptext_spark.audit.attacks.adversary import bayes_vulnerability
-from dptext_spark.audit.attacks.bigrams import Bigrams, states
+from dptext_spark.audit.attacks.attacked_text import Bigrams, simulate, states
 from dptext_spark.audit.attacks.context import context_attack
-from dptext_spark.audit.attacks.tokens import simulate
 from dptext_spark.config.load import load_model_config
 from dptext_spark.demo import TICKETS
 from dptext_spark.demo.tickets import SETTINGS, demo_config, side_by_side, tickets

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from dptext_spark.audit.attacks.bayes import bayes_attack
-from dptext_spark.audit.deniability.deniability import measure
+from dptext_spark.audit.deniability import measure
 from dptext_spark.config.load import parse_model_config
 from dptext_spark.errors import SettingsError
 from dptext_spark.importance.levels import Importance, Level

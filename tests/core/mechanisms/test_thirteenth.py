@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pytest
 
 from dptext_spark.audit.attacks.adversary import adversary, bayes_vulnerability
-from dptext_spark.audit.deniability.deniability import measure
+from dptext_spark.audit.deniability import measure
 from dptext_spark.cli.app import main
 from dptext_spark.config.load import parse_model_config
 from dptext_spark.guarantee import Guarantee

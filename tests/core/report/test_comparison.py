@@ -6,11 +6,11 @@ import re
 
 import pytest
 
-from dptext_spark.audit.comparison.compare import Comparison
-from dptext_spark.audit.comparison.corpus import CorpusSettings
-from dptext_spark.audit.comparison.frontier import BAYES, CONTEXT, Basis, Point, frontier
-from dptext_spark.audit.estimates import Estimate
-from dptext_spark.audit.utility.retained import COSINE, KEPT
+from dptext_spark.audit.compare import Comparison
+from dptext_spark.audit.comparison_input import CorpusSettings
+from dptext_spark.audit.frontier import BAYES, CONTEXT, Basis, Point, frontier
+from dptext_spark.audit.results import Estimate
+from dptext_spark.audit.text_utility import COSINE, KEPT
 from dptext_spark.report.comparison import comparison as screen_of
 from dptext_spark.report.comparison import comparison_page
 from dptext_spark.report.terminal.console import LINES

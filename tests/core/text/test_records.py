@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dptext_spark.audit.comparison.corpus import read_records
+from dptext_spark.audit.comparison_input import read_records
 from dptext_spark.errors import DataError, SettingsError
 
 

@@ -11,10 +11,9 @@ from typing import Any
 import pytest
 from pyspark.sql import functions as F
 
+from dptext_spark.audit.audit_plan import AuditPlan
 from dptext_spark.audit.options import AuditOptions
-from dptext_spark.audit.table.findings import TableAudit
-from dptext_spark.audit.table.metrics import ATTRIBUTE, ENCODED, LABEL, MASKED, SIMILARITY
-from dptext_spark.audit.table.plan import AuditPlan
+from dptext_spark.audit.table_audit import ATTRIBUTE, ENCODED, LABEL, MASKED, SIMILARITY, TableAudit
 from dptext_spark.cli.app import main
 from dptext_spark.config.load import load_config
 from dptext_spark.errors import DataError, SettingsError

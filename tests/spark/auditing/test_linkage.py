@@ -10,10 +10,10 @@ import pyarrow as pa
 import pytest
 
 from dptext_spark.audit.attacks.linkage import FIGURES, Laws, Linker, Pairs, read_pairs, success
+from dptext_spark.audit.audit_plan import AuditPlan
 from dptext_spark.audit.options import AuditOptions
-from dptext_spark.audit.table.findings import TableAudit
-from dptext_spark.audit.table.plan import AuditPlan
-from dptext_spark.audit.utility.learning import Both
+from dptext_spark.audit.table_audit import TableAudit
+from dptext_spark.audit.text_classifier import Both
 from dptext_spark.config.load import parse_config, parse_model_config
 from dptext_spark.config.model import RunConfig
 from dptext_spark.errors import DataError, SettingsError

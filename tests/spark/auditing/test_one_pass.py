@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from dptext_spark.audit.table.findings import StayedWord
+from dptext_spark.audit.table_audit import StayedWord
 from dptext_spark.randomness import RunKey
 from dptext_spark.spark.auditing.pair_tables import (
     COUNT_FIELDS,

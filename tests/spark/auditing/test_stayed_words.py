@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from dptext_spark import spark as dps
-from dptext_spark.audit.table.findings import StayedWord
+from dptext_spark.audit.table_audit import StayedWord
 from dptext_spark.cli.app import main
 from dptext_spark.spark.auditing import pair_tables
 

@@ -14,8 +14,8 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from dptext_spark import spark as dps
+from dptext_spark.audit.audit_plan import AuditPlan
 from dptext_spark.audit.options import AuditOptions
-from dptext_spark.audit.table.plan import AuditPlan
 from dptext_spark.config.load import parse_config
 from dptext_spark.config.locations import parts_of, spelled
 from dptext_spark.config.model import RunConfig

@@ -7,8 +7,8 @@ import itertools
 import numpy as np
 import pytest
 
-from dptext_spark.audit.attacks.attribute import attribute_attack, split
-from dptext_spark.audit.utility.learning import Both, TextClassifier
+from dptext_spark.audit.attacks.inference import attribute_attack, split
+from dptext_spark.audit.text_classifier import Both, TextClassifier
 from dptext_spark.errors import DataError
 from tests.core.audit.labelled_texts import labelled, replaced
 

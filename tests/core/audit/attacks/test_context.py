@@ -8,11 +8,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dptext_spark.audit.attacks.bayes import bayes_attack
-from dptext_spark.audit.attacks.bigrams import HIDDEN, Bigrams, guess_bigram_baseline, states
+from dptext_spark.audit.attacks.attacked_text import (
+    HIDDEN,
+    SUBKEY,
+    Bigrams,
+    Tokens,
+    guess_bigram_baseline,
+    simulate,
+    states,
+)
+from dptext_spark.audit.attacks.bayes import bayes_attack, candidates, candidates_after
 from dptext_spark.audit.attacks.context import context_attack, pooled_guesses, posterior_guesses
-from dptext_spark.audit.attacks.posterior import candidates, candidates_after
-from dptext_spark.audit.attacks.tokens import SUBKEY, Tokens, simulate
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.lexicon.prior import of_drawn
 from dptext_spark.mechanisms import CusText

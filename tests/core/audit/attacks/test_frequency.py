@@ -7,10 +7,9 @@ import itertools
 import numpy as np
 import pytest
 
-from dptext_spark.audit.attacks.bigrams import Bigrams
+from dptext_spark.audit.attacks.attacked_text import Bigrams, Tokens
+from dptext_spark.audit.attacks.bayes import candidates
 from dptext_spark.audit.attacks.frequency import by_neighbours, by_rank, frequency_attack
-from dptext_spark.audit.attacks.posterior import candidates
-from dptext_spark.audit.attacks.tokens import Tokens
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.lexicon.prior import of_drawn
 from dptext_spark.text.tokens import EDGE

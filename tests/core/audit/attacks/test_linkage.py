@@ -25,7 +25,7 @@ from dptext_spark.audit.attacks.linkage import (
     read_pairs,
     success,
 )
-from dptext_spark.audit.utility.learning import Both
+from dptext_spark.audit.text_classifier import Both
 from dptext_spark.mechanisms import TEM, CusText, Mechanism
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness import RunKey

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dptext_spark.audit.attacks.masked_inference import MaskedInference, masked_inference
+from dptext_spark.audit.attacks.inference import MaskedInference, masked_inference
 from dptext_spark.errors import DataError
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.text.chunks import Spans

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dptext_spark.audit.attacks.membership import best_threshold, membership_attack, numbered
-from dptext_spark.audit.utility.learning import Both, TextClassifier
+from dptext_spark.audit.attacks.inference import best_threshold, membership_attack, numbered
+from dptext_spark.audit.text_classifier import Both, TextClassifier
 from dptext_spark.errors import DataError
 from tests.core.audit.labelled_texts import replaced
 

@@ -6,8 +6,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from dptext_spark.audit.attacks.adversary import _Place, bayes_between, candidates_of_vectors
 from dptext_spark.audit.attacks.bayes import bayes_attack
-from dptext_spark.audit.attacks.noisy_vectors import _Place, bayes_between, candidates_of_vectors
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.prior import zipf
 from dptext_spark.mechanisms import (

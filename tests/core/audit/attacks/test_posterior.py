@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from dptext_spark.audit.attacks.adversary import adversary
-from dptext_spark.audit.attacks.bayes import bayes_attack
-from dptext_spark.audit.attacks.posterior import (
+from dptext_spark.audit.attacks.bayes import (
+    bayes_attack,
     bayes_by_tries,
     candidates,
     columns_of,

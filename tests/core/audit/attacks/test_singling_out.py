@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from dptext_spark.audit.attacks.singling_out import Told
+from dptext_spark.audit.attacks.linkage_scores import Told
 from dptext_spark.mechanisms import TEM, CusText, Mechanism
 from tests.core.names import scattered
 

@@ -14,8 +14,7 @@ import pytest
 pytest.importorskip("matplotlib", reason="the extra [audit] is not installed")
 pytest.importorskip("jinja2", reason="the extra [audit] is not installed")
 
-from dptext_spark.audit.estimates import Metric
-from dptext_spark.audit.results import WordAttack
+from dptext_spark.audit.results import Metric, WordAttack
 from dptext_spark.audit.verdict import Verdict, verdict
 from dptext_spark.config.requirements import FIGURES, named_requirement
 from dptext_spark.config.sections import Approval

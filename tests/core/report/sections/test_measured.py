@@ -8,12 +8,10 @@ from typing import Any
 
 import pytest
 
-from dptext_spark.audit.attacks.attribute import attribute_attack
-from dptext_spark.audit.attacks.membership import membership_attack
-from dptext_spark.audit.estimates import Estimate
-from dptext_spark.audit.results import AuditResult, Figures, Group, OtherResult, WordAttack
-from dptext_spark.audit.utility.learning import LEARNT, Both, TextClassifier, downstream_accuracy
-from dptext_spark.audit.utility.text_metrics import EncoderSimilarity, VectorSimilarity, text_overlap
+from dptext_spark.audit.attacks.inference import attribute_attack, membership_attack
+from dptext_spark.audit.results import AuditResult, Estimate, Figures, Group, OtherResult, WordAttack
+from dptext_spark.audit.text_classifier import LEARNT, Both, TextClassifier, downstream_accuracy
+from dptext_spark.audit.text_utility import EncoderSimilarity, VectorSimilarity, text_overlap
 from dptext_spark.report.blocks import Chart, Table
 from dptext_spark.report.sections.measured import measured, utility
 from tests.core.audit.labelled_texts import labelled, replaced

@@ -12,8 +12,8 @@ import pytest
 
 pytest.importorskip("matplotlib", reason="the extra [audit] is not installed")
 
-from dptext_spark.audit.deniability.word_figures import Bounded
 from dptext_spark.audit.results import WordAttack
+from dptext_spark.audit.word_figures import Bounded
 from dptext_spark.ledger.balance import Spending, Spent, Total
 from dptext_spark.report.blocks import Listed, Table, Text
 from dptext_spark.report.facts import ReportFacts, gathered

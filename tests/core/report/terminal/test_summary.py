@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dptext_spark.audit.estimates import Metric
+from dptext_spark.audit.results import Metric
 from dptext_spark.audit.verdict import Verdict, verdict
 from dptext_spark.config.load import parse_config
 from dptext_spark.disclosure.facts import (

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from dptext_spark.audit.estimates import Metric
-from dptext_spark.audit.table.findings import TableAudit
-from dptext_spark.audit.table.metrics import COUNTS, LABEL, MEANING, NAMED, KeptWords
+from dptext_spark.audit.results import Metric
+from dptext_spark.audit.table_audit import COUNTS, LABEL, MEANING, NAMED, KeptWords, TableAudit
 from dptext_spark.cli.app import main
 from dptext_spark.config.requirements import Requirement
 from dptext_spark.report.terminal.console import LINES

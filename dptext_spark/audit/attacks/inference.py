@@ -1,0 +1,550 @@
+"""Inference attacks: on membership in a training set, on an attribute of the author, and on masked words.
+
+The membership attack: was a user's text among what a model was trained on (Feyisetan et al. 2020, §6)?
+
+The adversary queries the model with the user's own texts and labels. How well it predicts them is the score: the log-probability
+of the true label, mean over the user's texts (Yeom et al. 2018), either raw or minus the score of a shadow model that was trained
+elsewhere in the same way (Watson et al. 2022). The variant and the threshold are those that work best on the shadow users, whose
+membership the adversary knows. All figures are taken on users that neither the shadow model nor these choices have seen.
+
+The attribute attack: what a text says of its author, by a classifier (Meisenbacher et al. 2024, §5.2).
+
+The paper's adversary trains on original text (80 % of the rows, 10 % to choose the model by) and reads the privatized 10 %. One
+who privatizes the training text by the same mechanism first reads more of it; that adversary is measured beside the paper's.
+
+Masked-token inference (Yue et al. 2021; Fu 2024): a masked language model names each word from the rest of the released text.
+
+One place at a time, one mask for the whole word, the likeliest answer only, and it must be the whole word of the source. The
+adversary does not look at what stands in the word's place. Privacy, as the papers have it, is 1 minus the share of words found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from dptext_spark.arrays import F64, I64, Bools, offsets, spaced
+from dptext_spark.audit.results import (
+    CONFIDENCE,
+    RESAMPLES,
+    AuditResult,
+    Estimate,
+    Group,
+    Shown,
+    WordAttack,
+    rate,
+)
+from dptext_spark.audit.text_classifier import (
+    Both,
+    Label,
+    TextClassifier,
+    TextModel,
+    accuracy,
+    auc,
+    classes_of,
+    confusion,
+    gain,
+    macro_f1,
+    of_counts,
+    precision,
+    recall,
+)
+from dptext_spark.errors import DataError
+from dptext_spark.text.chunks import Spans
+from dptext_spark.text.engine import Engine
+from dptext_spark.text.pair_tokens import pair
+from dptext_spark.text.tokens import DRAWN_WORD, Words, words_of
+
+LEAST = 1e-12  # floor of a probability before its logarithm is taken
+QUARTERS = 4  # target members and others, shadow members and others
+
+
+@dataclass(frozen=True)
+class MembershipFigures:
+    """How well members are found.
+
+    Attributes:
+        precision: the share of users called members who are; 0 where nobody is.
+        recall: the share of members who are called so.
+        accuracy: the share of users who are called what they are.
+        auc: the probability that a member scores above a user who is none.
+    """
+
+    precision: Estimate
+    recall: Estimate
+    accuracy: Estimate
+    auc: Estimate
+
+
+@dataclass(frozen=True, kw_only=True)
+class MembershipAttack(AuditResult):
+    """What a trained model tells of who was in its training text.
+
+    Attributes:
+        private: against a model trained on the members' privatized text.
+        unprotected: against one trained on their original text.
+        random: accuracy and AUC of guessing.
+        users: who were attacked, half of them members.
+        shadow_users: whose membership the adversary knows.
+    """
+
+    name: str = "membership attack"
+    measures: str = (
+        "How often it is found out whether a user's text was in the training text of a model, "
+        "from the model's answers."
+    )
+    knows: str | None = (
+        "The adversary holds the user's original texts with their labels, may ask the model for probabilities, and has other "
+        "users' texts, original and privatized by the same mechanism, to train a model of the same kind; it does not see the "
+        "text that the model was trained on, nor the key."
+    )
+
+    private: MembershipFigures
+    unprotected: MembershipFigures
+    random: float
+    users: int
+    shadow_users: int
+
+    def shown(self) -> Shown:
+        """Show the AUC, and what answers of yes and no are worth."""
+        sides = (("privatized text", self.private), ("original text", self.unprotected))
+        called = {
+            f"{name}, {said}": getattr(figures, name)
+            for said, figures in sides
+            for name in ("accuracy", "precision", "recall")
+        }
+        said = "What the adversary's answers of yes and no are worth."
+        return Shown(
+            (
+                Group("AUC", {"a classifier that learnt from privatized text": self.private.auc}),
+                Group("who is called a member", called, shows=said),
+            ),
+            {"guessing": self.random, "a classifier that learnt from original text": self.unprotected.auc},
+            {"users": self.users, "shadow users": self.shadow_users},
+        )
+
+
+def membership_attack(
+    classifier: TextClassifier,
+    texts: Both[Sequence[str]],
+    labels: Sequence[Label],
+    users: Sequence[Hashable] | None = None,
+    *,
+    seed: int = 0,
+) -> MembershipAttack:
+    """Attack a model trained on a quarter of the users; another quarter was not in it, and two are the adversary's.
+
+    Args:
+        classifier: how the model is trained, and the adversary's, too.
+        texts: [n], original and privatized.
+        labels: [n], what the model predicts.
+        users: [n], whose text each is; None where each is another user's.
+        seed: of the split of the users.
+
+    Raises:
+        DataError: lengths that differ, fewer than 8 users, or one class among the labels of a quarter.
+    """
+    rows = len(texts.plain)
+    require_equal_lengths(texts, users, labels=labels)
+    owner, quarter = dealt(rows, users, QUARTERS, 2 * QUARTERS, seed)
+    many = len(quarter)
+    found = []
+    for training in (texts.private, texts.plain):
+        target, shadow = (
+            classifier.fit(*_rows(training, labels, quarter[owner] == members)) for members in (0, 2)
+        )
+        both = [_mean_log_probability(model, texts.plain, labels, owner, many) for model in (target, shadow)]
+        attacked = quarter < 2
+        # For a shadow user the roles are swapped: the shadow model is the one that may have seen their texts.
+        plain = np.where(attacked, both[0], both[1])
+        score = _better(plain, 2 * plain - both[0] - both[1], ~attacked, quarter == 2)
+        threshold = best_threshold(score[~attacked], quarter[~attacked] == 2)
+        found.append(_figures(score[attacked], quarter[attacked] == 0, threshold))
+    return MembershipAttack(
+        private=found[0],
+        unprotected=found[1],
+        random=0.5,
+        users=int((quarter < 2).sum()),
+        shadow_users=int((quarter >= 2).sum()),
+        confidence=CONFIDENCE,
+        resamples=RESAMPLES,
+        settings={"classifier": classifier.summary, "seed": seed, "texts": rows},
+    )
+
+
+def require_equal_lengths(
+    texts: Both[Sequence[str]], users: Sequence[Hashable] | None, **columns: Sequence[Label]
+) -> None:
+    """Check that each text has its replacement, its user and its value of each column."""
+    rows = len(texts.plain)
+    for name, values in {"texts.private": texts.private, **columns, "users": users}.items():
+        if values is not None and len(values) != rows:
+            raise DataError(f"{name}: {len(values)} given for {rows} texts; valid: one for each text.")
+
+
+def dealt(rows: int, users: Sequence[Hashable] | None, parts: int, least: int, seed: int) -> tuple[I64, I64]:
+    """Deal users over equal parts: (int64[rows], the number of each row's user; int64[users], the part of each).
+
+    Raises:
+        DataError: fewer than `least` users.
+    """
+    owner = np.arange(rows) if users is None else numbered(users)
+    count = int(owner.max(initial=-1)) + 1
+    if count < least:
+        raise DataError(
+            f"users: {count} given; valid: {least} or more, for they are dealt over {parts} parts."
+        )
+    part = np.empty(count, np.int64)
+    part[np.random.default_rng(seed).permutation(count)] = np.arange(count) * parts // count
+    return owner, part
+
+
+def best_threshold(scores: F64, members: Bools) -> float:
+    """Return the least score to be called a member by, right most often on these users; ties to the highest.
+
+    Args:
+        scores: float64[n].
+        members: bool[n].
+    """
+    levels, place = np.unique(scores, return_inverse=True)
+    # Calling those from level i on members: right are the members there and the others below.
+    above = np.append(np.cumsum(np.bincount(place[members], minlength=len(levels))[::-1])[::-1], 0)
+    below = offsets(np.bincount(place[~members], minlength=len(levels)))
+    best = len(levels) - int((above + below)[::-1].argmax())
+    return float("inf") if best == len(levels) else float(levels[best])
+
+
+def _better(one: F64, other: F64, known: Bools, members: Bools) -> F64:
+    """Return the score that tells the members among the known users from the others better; ties to the first."""
+    areas = [auc(score[known], members[known], resamples=1).value for score in (one, other)]
+    return one if areas[0] >= areas[1] else other
+
+
+def numbered(users: Sequence[Hashable]) -> I64:
+    """Return int64[n], 0, 1, ... for the users in the order in which they first appear."""
+    place: dict[Hashable, int] = {}
+    return np.array([place.setdefault(user, len(place)) for user in users], np.int64)
+
+
+def _rows(texts: Sequence[str], labels: Sequence[Label], chosen: Bools) -> tuple[list[str], list[Label]]:
+    at = np.flatnonzero(chosen).tolist()
+    return [texts[i] for i in at], [labels[i] for i in at]
+
+
+def _mean_log_probability(
+    model: TextModel,
+    texts: Sequence[str],
+    labels: Sequence[Label],
+    owner: I64,
+    many: int,
+) -> F64:
+    """Return the mean log-probability of the true labels of each user's texts, float64[users]."""
+    scores, truth = model.scores(texts), model.places(labels)
+    # A label that the model has never seen has no probability.
+    given = np.where(truth >= 0, scores[np.arange(len(truth)), truth], 0.0)
+    logs = np.log(np.maximum(given, LEAST))
+    return np.asarray(np.bincount(owner, logs, many) / np.bincount(owner, minlength=many), np.float64)
+
+
+def _figures(scores: F64, members: Bools, least: float) -> MembershipFigures:
+    called = scores >= least
+    cells = confusion(members.astype(np.int64), called.astype(np.int64), 2).ravel()
+    return MembershipFigures(
+        of_counts(cells, precision),
+        of_counts(cells, recall),
+        of_counts(cells, lambda shares: shares[:, 0] + shares[:, 3]),
+        auc(scores, members),
+    )
+
+
+TENTHS = 10
+STRENGTHS = (1.0, 5.0, 25.0)
+READERS = {
+    "private": "reads privatized text, learnt from original",
+    "adaptive": "reads privatized text, learnt from privatized",
+    "majority": "always the commonest",
+    "unprotected": "reads original text",
+}
+
+
+@dataclass(frozen=True)
+class AttributeFigures:
+    """How well the attribute is read.
+
+    Attributes:
+        accuracy: the share of test rows whose attribute is guessed.
+        f1: the mean of F1 over the classes.
+    """
+
+    accuracy: Estimate
+    f1: Estimate
+
+
+@dataclass(frozen=True, kw_only=True)
+class AttributeAttack(AuditResult):
+    """What privatized text tells of an attribute of its author.
+
+    Attributes:
+        private: trained on original text, tested on privatized.
+        adaptive: trained on text that was privatized by the same mechanism, tested on privatized.
+        unprotected: trained and tested on original text.
+        majority: of always guessing the most frequent class of the training rows.
+        gain: how much more often the better of both adversaries is right than that, on the same rows.
+        random: accuracy of guessing one of the classes at random.
+        classes: how many.
+        rows: of training, choice and test.
+    """
+
+    name: str = "attribute attack"
+    measures: str = "How often a classifier guesses an attribute of a text's author from the privatized text."
+    knows: str | None = (
+        "The adversary has other authors' original texts with their attribute; the adaptive one knows the mechanism with all its "
+        "settings, too, and privatizes them before training. Neither knows the original text, nor the key."
+    )
+
+    private: AttributeFigures
+    adaptive: AttributeFigures
+    unprotected: AttributeFigures
+    majority: AttributeFigures
+    gain: Estimate
+    random: float
+    classes: int
+    rows: tuple[int, int, int]
+
+    def shown(self) -> Shown:
+        """Show accuracy and F1 of both adversaries, beside guessing and who reads the original text."""
+        figures: dict[str, AttributeFigures] = {said: getattr(self, name) for name, said in READERS.items()}
+        attacks, others = list(READERS.values())[:2], list(READERS.values())[2:]
+        learnt, chosen_by, tried = self.rows
+        return Shown(
+            (
+                Group("accuracy", {said: figures[said].accuracy for said in attacks}),
+                Group(
+                    "F1, mean of the classes", {said: one.f1 for said, one in figures.items()},
+                    shows="F1 counts rare classes as much as frequent ones.",
+                ),
+            ),
+            {**{said: figures[said].accuracy for said in others}, "one of the classes at random": self.random},
+            {
+                "gain over the commonest class": self.gain, "classes": self.classes,
+                "rows learnt from": learnt, "rows to choose a classifier by": chosen_by,
+                "rows tried on": tried,
+            },
+        )  # fmt: skip
+
+
+def attribute_attack(
+    texts: Both[Sequence[str]],
+    attribute: Sequence[Label],
+    users: Sequence[Hashable] | None = None,
+    *,
+    classifiers: Sequence[TextClassifier] | None = None,
+    column: str = "attribute",
+    seed: int = 0,
+) -> AttributeAttack:
+    """Guess an attribute.
+
+    Args:
+        texts: [n], original and privatized.
+        attribute: [n], of each text's author.
+        users: [n], whose text each is: all texts of a user fall into one part; None where each is another user's.
+        classifiers: one is chosen by its accuracy on the second part, ties to the first; None for three strengths of TF-IDF
+            with logistic regression.
+        column: what the attribute is called in messages.
+        seed: of the split.
+
+    Raises:
+        DataError: lengths that differ, fewer than 10 users, an attribute with one class, or one that is missing.
+    """
+    rows = len(texts.plain)
+    require_equal_lengths(texts, users, **{column: attribute})
+    classes, _ = classes_of(attribute, column)
+    kinds = classifiers or [TextClassifier(strength, label=column) for strength in STRENGTHS]
+    parts = split(rows, users, seed)
+    known = [attribute[i] for i in parts[0].tolist()]
+    chosen_by = [attribute[i] for i in parts[1].tolist()]
+    tested = [attribute[i] for i in parts[2].tolist()]
+    plain, private = (
+        [[side[i] for i in part.tolist()] for part in parts] for side in (texts.plain, texts.private)
+    )
+    static, static_kind = _chosen(kinds, plain[0], known, plain[1], chosen_by)
+    adaptive, adaptive_kind = _chosen(kinds, private[0], known, private[1], chosen_by)
+
+    def gained(model: TextModel) -> Estimate:
+        truth = model.places(tested)
+        return gain(truth == model.predict(private[2]), truth == model.majority)
+
+    def figures(model: TextModel, guesses: I64) -> AttributeFigures:
+        truth = model.places(tested)
+        # An attribute that is not among the training rows is a class of its own that is never guessed.
+        size = len(model.classes) + int((truth < 0).any())
+        cells = confusion(np.where(truth < 0, size - 1, truth), guesses, size)
+        return AttributeFigures(accuracy(truth == guesses), of_counts(cells, macro_f1))
+
+    return AttributeAttack(
+        private=figures(static, static.predict(private[2])),
+        adaptive=figures(adaptive, adaptive.predict(private[2])),
+        unprotected=figures(static, static.predict(plain[2])),
+        majority=figures(static, np.full(len(tested), static.majority, np.int64)),
+        gain=max(gained(static), gained(adaptive), key=lambda estimate: estimate.upper),
+        random=1.0 / len(classes),
+        classes=len(classes),
+        rows=(len(parts[0]), len(parts[1]), len(parts[2])),
+        confidence=CONFIDENCE,
+        resamples=RESAMPLES,
+        settings={"classifier": static_kind, "adaptive_classifier": adaptive_kind, "seed": seed},
+    )
+
+
+def split(rows: int, users: Sequence[Hashable] | None, seed: int) -> tuple[I64, I64, I64]:
+    """Split rows 80/10/10 by user: three ascending int64 arrays.
+
+    Raises:
+        DataError: fewer than 10 users.
+    """
+    owner, tenth = dealt(rows, users, TENTHS, TENTHS, seed)
+    of_row = tenth[owner]
+    return np.flatnonzero(of_row < 8), np.flatnonzero(of_row == 8), np.flatnonzero(of_row == 9)
+
+
+def _chosen(
+    kinds: Sequence[TextClassifier],
+    texts: Sequence[str],
+    attribute: Sequence[Label],
+    other_texts: Sequence[str],
+    other_attribute: Sequence[Label],
+) -> tuple[TextModel, str]:
+    """Fit each classifier; return the model that is right most often on the other rows, and what it is."""
+    models = [kind.fit(texts, attribute) for kind in kinds]
+    right = [float((one.predict(other_texts) == one.places(other_attribute)).mean()) for one in models]
+    best = int(np.argmax(right))
+    return models[best], kinds[best].summary
+
+
+MOST = 2_000  # words that are asked for, in the table's text and again in the source's
+_KEYS = np.uint64(11), np.uint64(13)  # equal words have equal hashes, and nothing else is asked of them
+# Yields (places among the words, what is guessed there), until every word was guessed once.
+Guess = Callable[[Spans], Iterator[tuple[I64, list[str]]]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class MaskedInference(WordAttack):
+    """What a masked language model finds.
+
+    Attributes:
+        success: share of the attacked words that it names from the released text.
+        lower: of the bootstrap interval over records; and `upper`.
+        unprotected: the same from the source's text.
+        unchanged: share of the attacked words that came out as themselves.
+        words: attacked: words that the policy draws and that stand in both texts.
+        drawn: of how many they were taken, evenly spaced.
+        records: that hold an attacked word.
+        guessable: share of the attacked words that the model could name at all: one sub-word of its own.
+    """
+
+    name: str = "masked-token inference"
+    measures: str = "The share of replaced words that a masked language model names when the word is masked, at its first guess."
+    knows: str | None = (
+        "The adversary sees the released text around the word, not what replaced it, and knows neither mechanism nor key; it "
+        "knows the language from the texts that the model was trained on."
+    )
+
+    lower: float = field()
+    upper: float = field()
+    words: int
+    drawn: int
+    records: int
+    guessable: float
+    open: bool | None = True  # a larger model may find more
+
+
+def masked_inference(
+    engine: Engine,
+    guess: Guess,
+    form: Callable[[str], str],
+    known: frozenset[str],
+    plain: Sequence[str | None],
+    private: Sequence[str | None],
+    *,
+    most: int = MOST,
+    progress: Callable[[int, int], None] | None = None,
+) -> MaskedInference:
+    """Let a masked language model name words of records from their replacements, and from themselves.
+
+    It costs two runs of the model over its text for each word that is attacked.
+
+    Args:
+        engine: that cuts texts, and knows which words are drawn.
+        guess: what the model takes for the likeliest at each word, such as :func:`dptext_spark.encoder.encoder.guesses`.
+        form: spells a word as the model does.
+        known: what it can answer.
+        plain: [s], the records.
+        private: [s], their replacements.
+        most: words that are attacked, evenly spaced over the drawn ones.
+        progress: is told how many words were asked for, of how many.
+
+    Raises:
+        DataError: different numbers of records, or no drawn word that stands in both texts.
+    """
+    if len(plain) != len(private):
+        raise DataError(f"records: {len(plain)} and {len(private)} given; valid: equal numbers.")
+    source, output = (words_of(engine, pa.array(list(side), pa.string()), _KEYS) for side in (plain, private))
+    partner = pair(source, output).partner
+    drawn = np.flatnonzero((source.kind == DRAWN_WORD) & (partner >= 0))
+    if not len(drawn):
+        raise DataError("masked-token inference: no drawn word stands in both texts.")
+    at = drawn[spaced(len(drawn), most)]
+    there = partner[at]
+    truth = [form(word) for word in _spelt(source, at)]
+    done = 0
+
+    def found(words: Words, places: I64) -> Bools:
+        nonlocal done
+        hits = np.zeros(len(places), np.bool_)
+        for some, said in guess(_chosen_places(words.spans, places)):
+            for place, one in zip(some.tolist(), said, strict=True):
+                hits[place] = one == truth[place]
+            done += len(said)
+            if progress is not None:
+                progress(done, 2 * len(places))
+        return hits
+
+    private_hits, plain_hits = found(output, there), found(source, at)
+    record = np.searchsorted(source.bounds, at, side="right") - 1
+    rows = len(plain)
+    named = rate(np.bincount(record, private_hits, rows), np.bincount(record, minlength=rows))
+    guessable = sum(word in known for word in truth) / len(truth)
+    return MaskedInference(
+        success=named.value,
+        lower=named.lower,
+        upper=named.upper,
+        unprotected=float(plain_hits.mean()),
+        unchanged=float((source.form[at] == output.form[there]).all(axis=1).mean()),
+        words=len(at),
+        drawn=len(drawn),
+        records=len(np.unique(record)),
+        guessable=guessable,
+        confidence=CONFIDENCE,
+        resamples=RESAMPLES,
+        also={
+            "replaced words attacked": f"{len(at):,} of {len(drawn):,}, evenly spaced",
+            "records": f"{len(np.unique(record)):,}",
+            "replaced words that are one sub-word of the model": f"{100 * guessable:.3g} %",
+            "privacy, as the papers have it": f"{1 - named.value:.4f}",
+        },
+    )
+
+
+def _spelt(words: Words, places: I64) -> Iterator[str]:
+    starts, ends = words.spans.starts[places].tolist(), words.spans.ends[places].tolist()
+    for start, end in zip(starts, ends, strict=True):
+        yield words.spans.data[start:end].tobytes().decode("utf-8", "replace")
+
+
+def _chosen_places(spans: Spans, places: I64) -> Spans:
+    """Return some words of the same texts; places ascend."""
+    bounds = np.searchsorted(places, spans.bounds, side="left").astype(np.int64)
+    return Spans(spans.data, spans.rows, spans.starts[places], spans.ends[places], bounds)

@@ -1,0 +1,353 @@
+"""What an audit of a written table compares, settled before a byte is read."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from dptext_spark.audit.attacks.attacked_text import Level
+from dptext_spark.audit.options import AuditOptions
+from dptext_spark.audit.table_audit import (
+    ATTRIBUTE,
+    BY_AUTHOR,
+    BY_LAW,
+    BY_TEXTS,
+    ENCODED,
+    LABEL,
+    LISTED,
+    MASKED,
+    SIMILARITY,
+    options_for,
+)
+from dptext_spark.config.load import parse_model_config
+from dptext_spark.config.locations import TABLE, holds_credentials, inside, same_path, same_table
+from dptext_spark.config.model import ModelConfig, RunConfig
+from dptext_spark.config.requirements import (
+    ATTACKS,
+    FREQUENCY,
+    MEANING,
+    Requirement,
+    is_audited,
+    named_requirement,
+    split_subject,
+)
+from dptext_spark.config.sections import Input
+from dptext_spark.disclosure.statement import not_audited
+from dptext_spark.encoder.weights import require_encoders
+from dptext_spark.errors import SettingsError, require_choice
+from dptext_spark.runtime.validation import Json
+
+FORMATS = ("delta", "parquet", "csv", "tsv", "json", "text")  # of a source, as `input.format` has them
+TABLES = ("delta", "parquet")
+NO_SETTINGS = (
+    "attacks, and which words the policy draws: without --config nothing is known of how the table was made; all words of the "
+    "packaged lexicon count as words to draw"
+)
+
+
+BY_PLACE = (
+    "whether rows belong together: without a row_key they are paired by the name of their file and their place in it, and a "
+    "table that was sorted or shuffled since is paired wrongly; aligned_share is small then"
+)
+
+
+CHOSEN = (
+    "attacks, and the check that equal words of a record have one replacement: with importance only some words were drawn, and "
+    "neither knows which"
+)
+
+
+class Place(NamedTuple):
+    """A table by path or by catalog name; the other is empty."""
+
+    path: str
+    name: str
+
+    def is_at(self, path: str | None, name: str | None) -> bool:
+        """Check whether this is the table of a path, or of a name."""
+        if self.path:
+            return bool(path) and same_path(str(path), self.path)
+        return bool(name) and same_table(str(name), self.name)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditPlan(AuditOptions):
+    """What is compared: the options, completed by the settings, and what follows from both.
+
+    Attributes:
+        table: that is audited, a path or a catalog name.
+        source: that it was made from.
+        row_key: of both; None joins rows by the name of their file and their place in it, where both tables keep them.
+        similarity: whether the texts of both tables are compared; with a label they are.
+        model: the settings of the model; those of the packaged lexicon where none were given.
+        has_settings: whether settings were given.
+        metrics: the folder of the table of metrics.
+        chosen: whether only some words were drawn, as importance chose; the model is then that of all words.
+        limits: what is required of the figures.
+        required: what the settings require of the table beside `limits`: such a figure may go without being measured.
+        read_as: how the source is read, where it is no Delta or Parquet table, or the run read some of its rows; else None.
+    """
+
+    table: str
+    source: str
+    model: ModelConfig
+    has_settings: bool
+    metrics: str
+    chosen: bool
+    limits: tuple[Requirement[str], ...] = ()
+    required: tuple[Requirement[str], ...] = ()
+    read_as: Input | None = None
+
+    @property
+    def level(self) -> Level:
+        """The level of consistency that the settings name."""
+        return self.model.consistency
+
+    @property
+    def attacked(self) -> bool:
+        """Whether attacks are made: only where it is known which words were drawn, and how."""
+        return self.has_settings and not self.chosen
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """What is not measured, and why."""
+        by_place = () if self.row_key else (BY_PLACE,)
+        if self.chosen:
+            return (CHOSEN, *by_place)
+        return by_place if self.has_settings else (NO_SETTINGS, *by_place)
+
+    @property
+    def values(self) -> dict[str, str]:
+        """The label and attribute columns, by the option that names them."""
+        named = {"label": self.label, "attribute": self.attribute}
+        return {option: column for option, column in named.items() if column is not None}
+
+    @property
+    def looks_at_texts(self) -> bool:
+        """Whether texts of the sample are looked at, and not counts of their words alone."""
+        return bool(self.similarity or self.values or self.encoder or self.masked_model)
+
+    @property
+    def of_source(self) -> dict[str, str | None]:
+        """The columns that only the source needs to have, by the option that names them."""
+        return {"record_key": self.record_key, "author": self.author, **self.values}
+
+    @property
+    def asked(self) -> list[str]:
+        """The figures among a number of candidates that requirements name."""
+        subjects = (limit.subject for limit in (*self.limits, *self.required))
+        return [subject for subject in dict.fromkeys(subjects) if split_subject(subject)[1] is not None]
+
+    @property
+    def figures(self) -> tuple[str, ...]:
+        """The names of the figures that this audit has."""
+        asked = {
+            ATTACKS: self.attacked,
+            FREQUENCY: self.attacked and self.level == "dataset",
+            LISTED: self.names,
+            LABEL: self.label,
+            ATTRIBUTE: self.attribute,
+            SIMILARITY: self.similarity,
+            ENCODED: self.encoder,
+            MASKED: self.masked_model,
+            BY_TEXTS: self.queries,
+            BY_LAW: self.queries and self.attacked,
+            BY_AUTHOR: self.queries and self.author,
+        }
+        without = {name for names, wanted in asked.items() if not wanted for name in names}
+        return tuple(name for name in MEANING if name not in without)
+
+    @staticmethod
+    def target(place: str) -> Place:
+        """Return a table as a path or a catalog name: names have no slash, and are no folder here."""
+        is_name = re.fullmatch(TABLE, place) is not None and not os.path.exists(place)
+        return Place("", place) if is_name else Place(place, "")
+
+    @classmethod
+    def of(cls, table: str, source: str, config: ModelConfig | None, options: AuditOptions) -> AuditPlan:
+        """Settle what is compared; what is not given is taken from the settings.
+
+        Args:
+            table: the written table, a folder or a name.
+            source: what it was made from, the same way.
+            config: the settings of the model that wrote the table; without them nothing is attacked.
+            options: what the audit is asked for.
+
+        Raises:
+            SettingsError: no columns, a label that is a text or a key, an invalid requirement, or no place for
+                the metrics; an encoder that is neither folder nor package, or whose extra is not installed.
+            DataError: a folder that holds no encoder that is supported.
+        """
+        run = config if isinstance(config, RunConfig) else None
+        columns = tuple(options.columns) or (run.columns if run else ())
+        if not columns:
+            raise SettingsError(
+                "columns: none given; valid: --columns NAME for each text column, or --config."
+            )
+        keys = {
+            "row_key": options.row_key or (run.row_key if run else None),
+            "record_key": options.record_key or (run.record_key if run else None),
+        }
+        for name, key in keys.items():
+            if key in columns:
+                raise SettingsError(f"{name}: {key!r} is a text column; valid: another column.")
+        _require_classes(options, columns, keys)
+        model = config or parse_model_config({"policy": {"stop_words": "draw"}})
+        metrics = _metrics(table, options.out, run)
+        _require_apart(table, source, metrics)
+        require_encoders(options.encoder, options.masked_model)
+        limits = [named_requirement(text, tuple(MEANING), "an audit") for text in options.require]
+        of_run = () if run is None else run.require
+        similar = options.label is not None or any(
+            limit.subject in SIMILARITY for limit in (*limits, *of_run)
+        )
+        settled = {"columns": columns, **keys, "similarity": options.similarity or similar}
+        plan = cls(
+            **{**vars(options), **settled},
+            table=table,
+            source=source,
+            model=model.model_copy(update={"importance": None}),
+            has_settings=config is not None,
+            metrics=metrics,
+            chosen=model.importance is not None,
+        )
+        read_as = _read_as(cls.target(source), options.against_format, run)
+        for limit in limits:
+            plan.require_measured(limit)
+        if plan.has_settings and plan.level != "token" and not plan.chosen:
+            # What the settings promise is required without being asked.
+            limits.append(Requirement(f"{plan.level}_broken_groups", "<=", 0.0))
+        required = tuple(one for one in of_run if is_audited(one.subject) and one not in limits)
+        for limit in required:
+            if options_for([limit.subject]):
+                plan.require_measured(limit)
+        return replace(plan, limits=tuple(limits), required=required, read_as=read_as)
+
+    @classmethod
+    def of_run(cls, run: RunConfig, options: AuditOptions) -> AuditPlan:
+        """Settle what is compared where the settings of a run say all of it: its target with its input.
+
+        Raises:
+            SettingsError: as :meth:`of`, or nothing joins the rows of the two.
+        """
+        unaudited = not_audited(options.row_key or run.row_key)
+        if unaudited:
+            raise SettingsError(f"row_key: {unaudited}.")
+        if run.output.mode == "append" or run.is_stream:  # the target has rows of earlier inputs
+            options = replace(options, partial=True)
+        target, source = run.output, run.input
+        return cls.of(str(target.path or target.table), str(source.path or source.table), run, options)
+
+    def require_measured(self, limit: Requirement[str]) -> None:
+        """Refuse a requirement on a figure that this audit does not have.
+
+        Raises:
+            SettingsError: the message names the option that measures it.
+        """
+        name, _ = split_subject(limit.subject)
+        if name in self.figures:
+            return
+        needs = options_for([name])
+        if not needs and name.startswith(("linkage_", "singled_")) and not self.queries:
+            needs = ["--queries N"]
+        elif not needs and not self.has_settings:
+            needs = ["--config FILE"]
+        raise SettingsError(
+            f"require: '{limit}' given, and this audit does not measure {name}; valid: "
+            f"{', or '.join([*needs, 'leave the requirement out'])}."
+        )
+
+    def as_dict(self) -> dict[str, Json]:
+        """Return what a dry run shows, JSON-able."""
+        plain = (
+            "table",
+            "source",
+            "row_key",
+            "record_key",
+            "label",
+            "attribute",
+            "author",
+            "queries",
+            "encoder",
+            "masked_model",
+            "names",
+            "sample",
+        )
+        return {
+            **{name: getattr(self, name) for name in (*plain, "partial", "metrics")},
+            "columns": list(self.columns),
+            "mechanism": self.model.as_dict()["mechanism"] if self.has_settings else None,
+            "consistency": self.level if self.has_settings else None,
+            "label_rows": self.label_rows if self.values else None,
+            "figures": {name: MEANING[name] for name in self.figures},
+            "requirements": [str(limit) for limit in self.limits],
+            **({"required": [str(one) for one in self.required]} if self.required else {}),
+            "left_out": list(self.left_out),
+        }
+
+
+def _metrics(table: str, out: str | None, run: RunConfig | None) -> str:
+    """Return where the metrics go: the folder that is named, that of the run that wrote the table, or beside the table."""
+    if out is not None:
+        return f"{out.rstrip('/')}/metrics"
+    place = AuditPlan.target(table)
+    if run is not None and run.restricted is not None and place.is_at(run.output.path, run.output.table):
+        return f"{run.restricted}/metrics"
+    if place.name:
+        raise SettingsError(
+            "out: none given, and a table by name has no folder beside it; valid: --out FOLDER, for restricted figures."
+        )
+    return f"{place.path.rstrip('/')}_audit/restricted/metrics"
+
+
+def _read_as(place: Place, given: str | None, run: RunConfig | None) -> Input | None:
+    """Return how the source is read: as its format says, or as the settings say whose input it is."""
+    if given is not None:
+        if place.name:
+            raise SettingsError(
+                f"against_format: {given!r} given with the catalog name {place.name!r}; valid: none, for the catalog knows it."
+            )
+        require_choice("against_format", given, FORMATS)
+    of_run = run.input if run is not None and place.is_at(run.input.path, run.input.table) else None
+    if given is not None:
+        is_told = of_run is not None and of_run.format == given
+        return of_run if is_told else Input.model_validate({"path": place.path, "format": given})
+    # Only what the formats of tables do not tell is taken from the settings, and which rows the run read.
+    is_told = of_run is not None and (of_run.format not in TABLES or of_run.where is not None)
+    return of_run if is_told else None
+
+
+def _require_classes(options: AuditOptions, columns: Sequence[str], keys: Mapping[str, str | None]) -> None:
+    """Refuse labels that are the text or identify it, and an author whom nobody looks for."""
+    if options.author is not None and not options.queries:
+        raise SettingsError(
+            f"author: {options.author!r} given with queries: 0, which leaves linkage out; valid: --queries of 1 or more."
+        )
+    roles = dict.fromkeys(columns, "a text column")
+    roles |= {key: f"the {name}" for name, key in keys.items() if key is not None}
+    for option, column in (
+        ("label", options.label),
+        ("attribute", options.attribute),
+        ("author", options.author),
+    ):
+        if column in roles and not (option == "author" and column == keys["record_key"]):
+            raise SettingsError(
+                f"{option}: {column!r} is {roles[column]}; valid: another column of the source."
+            )
+
+
+def _require_apart(table: str, source: str, metrics: str) -> None:
+    """Refuse a table that is its own source, and metrics inside either."""
+    one, other = AuditPlan.target(table), AuditPlan.target(source)
+    if one.is_at(other.path, other.name):
+        raise SettingsError(
+            f"against: {source!r} is the table itself; valid: the table that it was made from."
+        )
+    for field, place in (("table", one.path), ("against", other.path), ("out", metrics)):
+        if place and holds_credentials(place):
+            raise SettingsError(f"{field}: holds a password or a signature; valid: a path without.")
+        if field != "out" and place and (same_path(metrics, place) or inside(metrics, place)):
+            raise SettingsError(f"out: {metrics!r} lies in the table of `{field}`; valid: a separate folder.")

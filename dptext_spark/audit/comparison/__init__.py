@@ -1,1 +1,0 @@
-"""Mechanisms side by side, at equal success of an attack."""

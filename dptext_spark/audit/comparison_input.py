@@ -1,0 +1,450 @@
+"""What a comparison starts from: its specification, and its two texts as words of a lexicon.
+
+What a comparison is asked for: mechanisms with their settings, a grid of ε for each, levels of risk, and sizes.
+
+The two texts of a comparison as words of a lexicon: what is attacked and measured, and what points depend on.
+
+Texts from a file, a record a line, with their labels where the lines hold them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property, partial
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from pydantic_core import PydanticCustomError
+
+from dptext_spark._version import __version__
+from dptext_spark.arrays import Ids
+from dptext_spark.audit.attacks.attacked_text import Bigrams
+from dptext_spark.audit.deniability import check_epsilons
+from dptext_spark.audit.frontier import LEAST_POINTS, Point, Text, check_levels, risks, words_of
+from dptext_spark.audit.options import ComparisonOptions, takes
+from dptext_spark.audit.results import Estimate
+from dptext_spark.audit.text_classifier import classes_of
+from dptext_spark.audit.text_utility import (
+    ACCURACY,
+    COSINE,
+    DISTINCT,
+    EMBEDDED,
+    KEPT,
+    ORDER,
+    TESTED,
+    Originals,
+    OwnOrder,
+    downstream,
+    joined,
+    released,
+    utilities,
+)
+from dptext_spark.config.file import override
+from dptext_spark.config.model import ModelConfig
+from dptext_spark.config.values import parse_mechanism
+from dptext_spark.encoder.encoder import Encoder, vectors
+from dptext_spark.encoder.name_classifier import read_classifier
+from dptext_spark.encoder.weights import require_encoders
+from dptext_spark.errors import DataError, SettingsError, require_choice
+from dptext_spark.lexicon.lexicon import Lexicon
+from dptext_spark.lexicon.prior import ZIPF
+from dptext_spark.mechanisms import Mechanism, Sampler, mechanism_named
+from dptext_spark.model.privatizer import ENGINE_VERSION, providers_of
+from dptext_spark.runtime.display import Steps, cut, line
+from dptext_spark.runtime.validation import Json
+from dptext_spark.text.engine import Engine
+from dptext_spark.text.tokens import Reading, drawn_words, read
+from dptext_spark.text.word_table import WordTable
+
+
+@dataclass(frozen=True, eq=False)
+class ComparisonSpec(ComparisonOptions):
+    """What is compared.
+
+    Attributes:
+        curves: mechanisms by the name of their curve.
+        epsilons: the grid of each curve.
+        levels: of risk; None for round ones.
+
+    Examples:
+        >>> spec = audit.ComparisonSpec.of(config, "custext", ["2,8"], records=20, attacked=5)
+        >>> spec.epsilons
+        {'custext': [2.0, 8.0]}
+    """
+
+    curves: dict[str, Mechanism]
+    epsilons: dict[str, list[float]]
+    levels: list[float] | None = None
+
+    def __repr__(self) -> str:
+        """Return the curves and how many ε there are."""
+        epsilons = sum(len(grid) for grid in self.epsilons.values())
+        return line("ComparisonSpec", cut(", ".join(self.curves), 120), f"{epsilons:,} ε")
+
+    @classmethod
+    @takes(ComparisonOptions)
+    def of(
+        cls,
+        config: ModelConfig,
+        mechanisms: str,
+        epsilons: Sequence[str],
+        levels: str | None = None,
+        *,
+        options: ComparisonOptions,
+    ) -> ComparisonSpec:
+        """Read what stands on a command line.
+
+        Args:
+            config: a mechanism that is named without fields takes those of the settings, where they name the same one.
+            mechanisms: names with commas between them, each with fields behind colons, such as `tem,diffractor:form=tem`.
+            epsilons: numbers with commas between them, for all; `NAME=numbers` for one curve.
+            levels: as those, of risk.
+            options: not this argument itself, but each field of it by its name.
+
+        Raises:
+            SettingsError: an unknown mechanism or field; a grid that is empty, unsorted or shorter than two; a size below 2; an
+                encoder that is neither folder nor package, or whose extra is not installed.
+            DataError: a folder that holds no encoder that is supported.
+        """
+        curves: dict[str, Mechanism] = {}
+        for text in mechanisms.split(","):
+            name = text.strip()
+            if name in curves:
+                raise SettingsError(f"mechanisms: {name!r} is named twice; valid: each once.")
+            curves[name] = _mechanism(name, config.mechanism)
+        grids = dict(_grids(epsilons, list(curves)))
+        missing = [name for name in curves if name not in grids and "" not in grids]
+        if missing:
+            raise SettingsError(
+                f"epsilons: none given for {', '.join(missing)}; valid: {LEAST_POINTS} or more, each above the last."
+            )
+        wanted = None if levels is None else check_levels("levels", _numbers("levels", levels))
+        require_encoders(options.encoder, None)
+        grid = {name: grids.get(name) or grids[""] for name in curves}
+        return cls(curves, grid, wanted, **vars(options))
+
+
+def _mechanism(text: str, base: Mechanism) -> Mechanism:
+    """Return a mechanism from `name:field=value:field=value`."""
+    name, *fields = text.split(":")
+    kind = mechanism_named("mechanisms", name)
+    given = override({}, [f"mechanism.{field}" for field in fields]).get("mechanism", {})
+    if "epsilon" in given:
+        raise SettingsError(f"mechanisms: {text!r} sets ε; valid: epsilons, such as {name}=1,2,5.")
+    if not given and kind is type(base):
+        return base
+    values = asdict(base) if kind is type(base) else {}
+    try:
+        return parse_mechanism({"name": name} | values | given)
+    except PydanticCustomError as error:
+        raise SettingsError(str(error)) from None
+
+
+def _grids(texts: Sequence[str], names: Sequence[str]) -> Iterator[tuple[str, list[float]]]:
+    """Yield (curve or nothing for all, its ε)."""
+    seen: set[str] = set()
+    for text in texts:
+        name, equals, numbers = text.rpartition("=")
+        if equals:
+            require_choice("epsilons", name.strip(), names)
+        if name.strip() in seen:
+            raise SettingsError(f"epsilons: given twice for {name.strip() or 'all'}; valid: once.")
+        seen.add(name.strip())
+        grid = _numbers("epsilons", numbers)
+        if len(grid) < LEAST_POINTS:
+            raise SettingsError(
+                f"epsilons: {grid} given; valid: {LEAST_POINTS} or more, each above the last."
+            )
+        yield name.strip(), check_epsilons("epsilons", grid)
+
+
+def _numbers(field: str, text: str) -> list[float]:
+    try:
+        return [float(one) for one in text.split(",") if one.strip()]
+    except ValueError:
+        raise SettingsError(f"{field}: {text!r} given; valid: numbers with commas between them.") from None
+
+
+LABELS = ("first", "last", "none")
+
+
+@dataclass(frozen=True, eq=False)
+class Records:
+    """Some texts.
+
+    Attributes:
+        texts: string[n].
+        labels: [n], or None.
+
+    Examples:
+        >>> import pyarrow as pa
+        >>> table = dp.tickets(40)
+        >>> records = audit.Records(table["body"].combine_chunks(), tuple(table["topic"].to_pylist()))
+        >>> len(records.texts)
+        40
+    """
+
+    texts: pa.StringArray
+    labels: tuple[str, ...] | None
+
+    def __repr__(self) -> str:
+        """Return how many texts; none of them."""
+        return f"Records({len(self.texts):,} texts{'' if self.labels is None else ', labelled'})"
+
+    def spaced(self, most: int) -> Records:
+        """Return at most so many of them, evenly spaced."""
+        if most >= len(self.texts):
+            return self
+        places = np.linspace(0, len(self.texts) - 1, most).astype(np.int64)
+        labels = None if self.labels is None else tuple(self.labels[i] for i in places)
+        return Records(self.texts.take(pa.array(places)), labels)
+
+
+def read_records(file: str | Path, field: str, labels: str = "none") -> Records:
+    """Read a UTF-8 file, a record a line; empty lines are left out.
+
+    Args:
+        file: the path.
+        field: what messages call it.
+        labels: where the label of a tab-separated line stands: `first`, `last`, or `none`, which takes lines whole.
+
+    Raises:
+        SettingsError: labels is none of the three, or the file cannot be read.
+        DataError: it is no UTF-8 text, holds fewer than two records, a line has no label or an empty one.
+    """
+    require_choice("labels", labels, LABELS)
+    try:
+        text = Path(file).read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise SettingsError(f"{field}: {str(file)!r} cannot be read ({error.strerror}).") from None
+    except UnicodeDecodeError:
+        raise DataError(f"{field}: {str(file)!r} is no UTF-8 text.") from None
+    # Not splitlines(), which ends lines at characters that stand within texts.
+    lines = [(number, text_line.rstrip("\r")) for number, text_line in enumerate(text.split("\n"), start=1)]
+    lines = [(number, text_line) for number, text_line in lines if text_line.strip()]
+    if len(lines) < 2:
+        raise DataError(f"{field}: {len(lines)} record(s); valid: two or more, one a line.")
+    if labels == "none":
+        return Records(pa.array([text_line for _, text_line in lines], pa.string()), None)
+    for number, text_line in lines:
+        if "\t" not in text_line:
+            raise DataError(
+                f"{field}: line {number} has no tab; valid: a text and a label with a tab between them."
+            )
+    parts = [
+        text_line.split("\t", 1) if labels == "first" else text_line.rsplit("\t", 1)[::-1]
+        for _, text_line in lines
+    ]
+    for (number, _), (label, _) in zip(lines, parts, strict=True):
+        if not label.strip():
+            raise DataError(f"{field}: line {number} has an empty label; valid: a label in every line.")
+    return Records(
+        pa.array([text for _, text in parts], pa.string()), tuple(label.strip() for label, _ in parts)
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class CorpusSettings:
+    """What all points of a comparison are made with; nothing of the texts.
+
+    Attributes:
+        version: of the package; `engine` is that of the text engine.
+        lexicon_fingerprints: of each.
+        words: of the lexicons.
+        policy: the settings of the policy.
+        stop_words: the sha256 of their list.
+        consistency: the level at which draws are shared.
+        few: words that the adversary considers at most; `draws` of each of them.
+        records: that were replaced; `attacked` of them.
+        encoder: the fingerprint of the encoder, or None.
+        prior: which public prior completes what the adversary learns from the public text.
+    """
+
+    version: str
+    engine: str
+    lexicon_fingerprints: tuple[str, ...]
+    words: int
+    policy: Mapping[str, Json]
+    stop_words: str
+    consistency: str
+    few: int
+    draws: int
+    records: int
+    attacked: int
+    encoder: str | None = None
+    prior: str = ZIPF
+
+    def as_dict(self) -> dict[str, Json]:
+        """Return the fields, JSON-able, without an encoder where there is none."""
+        values = asdict(self)
+        return values if self.encoder else {name: one for name, one in values.items() if name != "encoder"}
+
+
+@dataclass(frozen=True, eq=False)
+class EvaluationCorpus:
+    """Both texts, and what every point depends on.
+
+    Attributes:
+        config: policy and level of consistency.
+        comparison: what is compared.
+        lexicons: of the same words.
+        whole: the records of the private text that are replaced.
+        attacked: those of them that are attacked.
+        labels: of the former, or None.
+        order: that of the words of the private text, by a third one; or None.
+        encoder: what compares texts, too, or None.
+    """
+
+    config: ModelConfig
+    comparison: ComparisonSpec
+    lexicons: tuple[Lexicon, ...]
+    whole: Text
+    attacked: Text
+    labels: tuple[str, ...] | None
+    order: OwnOrder | None = None
+    encoder: Encoder | None = None
+
+    @classmethod
+    def of(
+        cls,
+        config: ModelConfig,
+        comparison: ComparisonSpec,
+        lexicons: tuple[Lexicon, ...],
+        public: Records,
+        private: Records,
+        language: Records | None = None,
+    ) -> EvaluationCorpus:
+        """Read both texts.
+
+        Args:
+            config: policy and level of consistency.
+            comparison: sizes.
+            lexicons: of the same words; texts are read as those of the first.
+            public: what the adversary knows of the language.
+            private: what is replaced.
+            language: a third text, whose word pairs judge the word order; None leaves that out.
+
+        Raises:
+            DataError: the public or the third text holds no word of the lexicon, no word of the private one would be drawn, or
+                by the third text its words are in no order.
+        """
+        lexicon = lexicons[0]
+        classifier = read_classifier(config.policy.names)
+        table = WordTable.build(lexicon.vocabulary, config.policy.stop_list())
+        searches = () if classifier is None else (classifier,)
+        engine = Engine(table, config.policy, providers_of(config.policy), searches=searches)
+        bigrams = _pairs("public", engine, public, lexicon)
+        drawable = drawn_words(engine)
+
+        def text(reading: Reading) -> Text:
+            level, numbers = config.consistency, reading.numbers
+            return Text(reading.words, reading.drawn, reading.bounds, drawable, bigrams, level, numbers)
+
+        chosen = private.spaced(comparison.records)
+        whole, attacked = (read(engine, one.texts) for one in (chosen, chosen.spaced(comparison.attacked)))
+        if not attacked.drawn.any():
+            raise DataError("private: no word of it would be drawn; valid: a text in the lexicon's language.")
+        order = None
+        if language is not None:
+            third = _pairs("language", engine, language, lexicon)
+            order = OwnOrder.of(whole.words, whole.bounds, third)
+        encoder = (
+            None
+            if comparison.encoder is None
+            else Encoder.open(comparison.encoder, threads=os.cpu_count() or 1)
+        )
+        return cls(config, comparison, lexicons, text(whole), text(attacked), chosen.labels, order, encoder)
+
+    def settings(self) -> CorpusSettings:
+        """Return what all points are made with."""
+        return CorpusSettings(
+            version=__version__,
+            engine=ENGINE_VERSION,
+            lexicon_fingerprints=tuple(lexicon.fingerprint for lexicon in self.lexicons),
+            words=len(self.lexicons[0]),
+            policy=self.config.spec()["policy"],
+            stop_words=_digest(self.config.policy.stop_list()),
+            consistency=self.config.consistency,
+            few=self.comparison.few,
+            draws=self.comparison.draws,
+            records=len(self.whole.bounds) - 1,
+            attacked=len(self.attacked.bounds) - 1,
+            encoder=None if self.encoder is None else self.encoder.model.fingerprint,
+            prior=self.lexicons[0].prior.name,
+        )
+
+    def drawn(self) -> Ids | None:
+        """Return the words that points draw, ascending; None where they also need the laws of others."""
+        found = words_of(self.attacked)
+        return None if found is None else np.union1d(found, self.whole.words[self.whole.drawn])
+
+    def measured(self, name: str, epsilon: float, sampler: Sampler, say: Steps) -> Point:
+        """Measure a point."""
+        say("attacking")
+        found, basis = risks(sampler, self.attacked, few=self.comparison.few, draws=self.comparison.draws)
+        say("measuring what is left")
+        lexicon = self.lexicons[0]
+        replaced, strings = self.whole.replaced(sampler), lexicon.vocabulary.strings()
+        useful = utilities(replaced, lexicon.vectors, strings, self.labels)
+        if self.order is not None:
+            useful[ORDER] = self.order.left(released(replaced), replaced.bounds)
+        if self._originals is not None:
+            say("asking the encoder")
+            texts = joined(released(replaced), replaced.bounds, strings)
+            useful[EMBEDDED] = self._originals.similarity(texts)
+        return Point(name, epsilon, found, useful, basis)
+
+    @cached_property
+    def _originals(self) -> Originals | None:
+        if self.encoder is None:
+            return None
+        strings = self.lexicons[0].vocabulary.strings()
+        return Originals(partial(vectors, self.encoder), joined(self.whole.words, self.whole.bounds, strings))
+
+    def unprotected(self) -> dict[str, Estimate]:
+        """Return the utilities of the text as it is."""
+        same = [KEPT, COSINE, DISTINCT, *([EMBEDDED] if self.encoder is not None else [])]
+        found = {name: Estimate.known(1.0) for name in same}
+        if self.order is not None:
+            found[ORDER] = Estimate.known(1.0)
+        if self.labels is not None:
+            strings = self.lexicons[0].vocabulary.strings()
+            found[ACCURACY] = downstream(self.whole.words, self.whole.bounds, strings, self.labels)
+        return found
+
+
+def _pairs(field: str, engine: Engine, records: Records, lexicon: Lexicon) -> Bigrams:
+    """Count the word pairs of a text."""
+    known = read(engine, records.texts)
+    if not (known.words >= 0).any():
+        raise DataError(f"{field}: it holds no word of the lexicon; valid: a text in the lexicon's language.")
+    return Bigrams.of(known.words, known.bounds, len(lexicon), prior=lexicon.prior)
+
+
+def check_labels(private: Records, records: int) -> None:
+    """Refuse labels that no classifier can learn from, before anything is measured.
+
+    Args:
+        private: with labels.
+        records: how many of them are replaced.
+
+    Raises:
+        DataError: too few records, a label that is missing, or one class among those that are learnt from.
+    """
+    labels = private.spaced(records).labels or ()
+    if len(labels) < TESTED:
+        raise DataError(
+            f"private: {len(labels)} records with labels; valid: {TESTED} or more, for every {TESTED}th is tested."
+        )
+    classes_of([one for place, one in enumerate(labels) if place % TESTED != TESTED - 1], "labels")
+
+
+def _digest(words: Iterable[str]) -> str:
+    """Return the sha256 of a list of words, hex: settings name long lists by it."""
+    text = json.dumps(list(words), ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -1,0 +1,613 @@
+"""How much of a text its replacement leaves: meaning, wording, word order, and what can still be learnt from it.
+
+How alike a text and its replacement are: cosine of mean word vectors, ROUGE and BLEU (concepts/mechanisms, Audits).
+
+Each figure stands beside that of a record and *another* record's replacement: two texts of one language share words, and mean
+word vectors point the same way, so that a cosine of 0.8 may be no similarity at all. 1-Diffractor's Table 2 takes a
+sentence encoder's vectors, TrLaplace ROUGE-1 and BLEU; here vectors are the lexicon's, and nothing is downloaded.
+
+How alike a text and its replacement are to an encoder: cosine of sentence embeddings, and sub-words matched by their vectors.
+
+1-Diffractor's Table 2 takes the cosine of sentence embeddings, TrLaplace BERTScore (Zhang et al. 2020). As there, each sub-word
+of one text is matched with the most similar one of the other, precision is the mean over the replacement, recall over the
+original; without weights for rare words and without a rescaled baseline, on the vectors of the last layer, without [CLS] and
+[SEP]. Each figure stands beside that of a record and *another* record's replacement.
+
+What a replaced text is still good for, to compare mechanisms: words kept, meaning, word order, downstream accuracy.
+
+Whether the words of a text stand in an order that a language has.
+
+How likely words follow each other is told by a bigram model of a text that is neither the released one nor what an adversary
+learnt from. Most of a gain in that comes from commoner words, which says nothing of how a text reads. Order leaves that out:
+the mean of ln P(w | the one before), minus the same after the very same words are dealt anew over the places of all texts. It
+is 0 for words in no order, and what their being common gains is in both terms.
+
+Only words of the lexicon are scored; what stands before them may be the edge of a record, punctuation, or a word that the lexicon
+lacks. Words are dealt by public numbers, some times over, and the mean is taken.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from scipy.sparse import csr_array
+
+from dptext_spark.arrays import F32, F64, I32, I64, Ids, offsets
+from dptext_spark.audit.attacks.attacked_text import SPECIAL, Bigrams, Tokens, states, with_edges
+from dptext_spark.audit.results import (
+    CONFIDENCE,
+    PERCENTILES,
+    RESAMPLES,
+    AuditResult,
+    Estimate,
+    Group,
+    Shown,
+    mean,
+    rate,
+)
+from dptext_spark.audit.text_classifier import TextClassifier, accuracy
+from dptext_spark.errors import DataError, require_extra
+
+ROWS = 1 << 13  # records whose mean vectors are held at once
+ROUGE = {"ROUGE-1": "rouge1", "ROUGE-2": "rouge2", "ROUGE-L": "rougeL"}
+_SEED = 7
+
+
+class Records(Protocol):
+    """The words of some records, such as :class:`dptext_spark.text.tokens.Reading`."""
+
+    @property
+    def words(self) -> I32:
+        """int32[n], lexicon ids; negative for what is no word of the lexicon."""
+
+    @property
+    def bounds(self) -> I64:
+        """int64[s + 1], record i is words[bounds[i]:bounds[i + 1]]."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Similarity(AuditResult):
+    """How alike the meaning of a record and of its replacement are, as a cosine.
+
+    Attributes:
+        mean: over the records.
+        percentiles: of the records, by percent.
+        others: the mean with another record's replacement: what similarity by chance is.
+        unprotected: of a record with itself.
+        records: how many were compared.
+        left_out: records of which the original or the replacement holds nothing that can be compared.
+    """
+
+    mean: Estimate
+    percentiles: Mapping[str, float]
+    others: float
+    unprotected: float
+    records: int
+    left_out: int
+
+    def shown(self) -> Shown:
+        """Show the mean and the percentiles."""
+        said = "Percentiles of the cosine: p5 is the value that 5 % of the records do not exceed."
+        return Shown(
+            (
+                Group("cosine", {"a record and its replacement": self.mean}),
+                Group("percentiles of the records", self.percentiles, shows=said),
+            ),
+            {"a record and another's replacement": self.others, "a record and itself": self.unprotected},
+            {"records": self.records, "left out": self.left_out},
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class VectorSimilarity(Similarity):
+    """The cosine of the mean lexicon vectors of a record and of its replacement."""
+
+    name: str = "vector similarity"
+    measures: str = (
+        "How alike the meaning of a record and of its replacement are, "
+        "as the cosine of the mean vectors of their words."
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextOverlap(AuditResult):
+    """Words and runs of words that a record and its replacement share.
+
+    Attributes:
+        rouge: F1 of ROUGE-1, ROUGE-2 and ROUGE-L in 0..1, mean over the records, the original as the reference.
+        bleu: of the whole text, 0..100.
+        other_rouge: the same with another record's replacement: overlap by chance.
+        other_bleu: as that.
+        bleu_signature: how sacrebleu counted.
+        records: how many.
+    """
+
+    name: str = "text overlap"
+    measures: str = "How many words and runs of words a record and its replacement share."
+
+    rouge: Mapping[str, Estimate]
+    bleu: float
+    other_rouge: Mapping[str, float]
+    other_bleu: float
+    bleu_signature: str
+    records: int
+
+    def shown(self) -> Shown:
+        """Show ROUGE; BLEU, which is of the whole text, stands alone."""
+        by_chance = {f"{name}, with another record's": value for name, value in self.other_rouge.items()}
+        bleu = {"BLEU, of 100": self.bleu, "BLEU with another record's replacement": self.other_bleu}
+        return Shown((Group("ROUGE, F1", self.rouge),), by_chance, {"records": self.records, **bleu})
+
+
+def record_cosines(
+    vectors: F32,
+    plain: Records,
+    private: Records,
+    order: I64 | None = None,
+) -> F64:
+    """Return the cosine of the mean vectors of each record and its replacement, NaN where one has none: float64[s].
+
+    Args:
+        vectors: float32[V, d].
+        plain: s records.
+        private: their replacements.
+        order: int64[s], whose replacement each is compared with; its own where it is None.
+
+    Raises:
+        DataError: different numbers of records.
+    """
+    rows = len(plain.bounds) - 1
+    if len(private.bounds) - 1 != rows:
+        raise DataError(f"records: {rows} and {len(private.bounds) - 1} given; valid: equal numbers.")
+    left, right = (_counts(side, len(vectors)) for side in (plain, private))
+    if order is not None:
+        right = right[order]
+    out = np.full(rows, np.nan)
+    for start in range(0, rows, ROWS):
+        part = slice(start, start + ROWS)
+        # Sums point where means do.
+        a, b = left[part] @ vectors, right[part] @ vectors
+        norms = np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1)
+        np.divide((a * b).sum(axis=1), norms, out=out[part], where=norms > 0)
+    return np.asarray(np.clip(out, -1.0, 1.0), np.float64)
+
+
+def vector_similarity(
+    vectors: F32,
+    plain: Records,
+    private: Records,
+) -> VectorSimilarity:
+    """Compare the mean vectors of records and their replacements.
+
+    Args:
+        vectors: float32[V, d] of the lexicon.
+        plain: s records.
+        private: their replacements.
+
+    Raises:
+        DataError: different numbers of records, or none that can be compared.
+    """
+    found = record_cosines(vectors, plain, private)
+    there = found[~np.isnan(found)]
+    if not len(there):
+        raise DataError("records: none of them holds a word of the lexicon on both sides.")
+    others = record_cosines(vectors, plain, private, other_records(len(found)))
+    return VectorSimilarity(
+        mean=mean(there),
+        percentiles=percentiles_of(there),
+        others=float(np.nanmean(others)) if not np.isnan(others).all() else 0.0,
+        unprotected=1.0,
+        records=len(there),
+        left_out=len(found) - len(there),
+        confidence=CONFIDENCE,
+        resamples=RESAMPLES,
+    )
+
+
+def text_overlap(
+    plain: Sequence[str | None],
+    private: Sequence[str | None],
+) -> TextOverlap:
+    """Count shared words and runs of words, by the libraries rouge-score and sacrebleu (about a millisecond a record).
+
+    Args:
+        plain: [s], the records; NULL counts as an empty text.
+        private: [s], their replacements.
+
+    Raises:
+        DataError: different numbers of records, or none.
+        SettingsError: the libraries are not installed.
+    """
+    if len(plain) != len(private) or not len(plain):
+        raise DataError(f"records: {len(plain)} and {len(private)} given; valid: equal numbers, at least 1.")
+    require_extra("audit", "rouge_score", "sacrebleu")
+    from sacrebleu.metrics.bleu import BLEU
+
+    # `force` only silences a warning that a text looks tokenized, which sets like SST-2 are.
+    bleu = BLEU(force=True)
+    plain, private = (["" if text is None else text for text in side] for side in (plain, private))
+    order = other_records(len(plain))
+    elsewhere = [private[i] for i in order.tolist()]
+    rouge, other_rouge = (_rouge(plain, side) for side in (private, elsewhere))
+    score, other_score = (bleu.corpus_score(side, [plain]).score for side in (private, elsewhere))
+    return TextOverlap(
+        rouge={name: mean(values) for name, values in rouge.items()},
+        bleu=float(score),
+        other_rouge={name: float(values.mean()) for name, values in other_rouge.items()},
+        other_bleu=float(other_score),
+        bleu_signature=str(bleu.get_signature()),
+        records=len(plain),
+        confidence=CONFIDENCE,
+        resamples=RESAMPLES,
+    )
+
+
+def _rouge(plain: Sequence[str], private: Sequence[str]) -> dict[str, F64]:
+    """Return F1 of each record, float64[s], by name."""
+    from rouge_score.rouge_scorer import RougeScorer
+
+    scorer = RougeScorer(list(ROUGE.values()), use_stemmer=False)
+
+    def rows() -> Iterator[list[float]]:
+        for one, other in zip(plain, private, strict=True):
+            scores = scorer.score(one, other)
+            yield [scores[kind].fmeasure for kind in ROUGE.values()]
+
+    return dict(zip(ROUGE, np.array(list(rows()), np.float64).T, strict=True))
+
+
+def _counts(records: Records, words: int) -> csr_array:
+    """Return how often each word stands in each record, float32[s, V]."""
+    known = np.asarray(records.words) >= 0
+    ends = offsets(known)
+    columns = np.asarray(records.words)[known]
+    ones = np.ones(len(columns), np.float32)
+    return csr_array((ones, columns, ends[records.bounds]), shape=(len(records.bounds) - 1, words))
+
+
+def other_records(records: int) -> I64:
+    """Return another record for each, int64[s]: one long cycle in a random order. A single record has only itself."""
+    order = np.random.default_rng(_SEED).permutation(records)
+    out = np.empty(records, np.int64)
+    out[order] = np.roll(order, 1)
+    return out
+
+
+def percentiles_of(values: F64) -> dict[str, float]:
+    """Return the percentiles of float64[n], interpolated (those of `audit.results` are values of the sample): by `p1`, ..."""
+    found = np.percentile(values, PERCENTILES)
+    return {f"p{p}": float(value) for p, value in zip(PERCENTILES, found, strict=True)}
+
+
+AT_ONCE = 256  # records whose vectors are held
+MATCHED = ("precision", "recall", "F1")
+_MATCHED = (
+    "Each sub-word is matched with the most similar one of the other text: precision is the mean over the replacement, "
+    "recall over the original. No weights for rare words, no rescaling."
+)
+
+
+class Vectors(Protocol):
+    """Vectors of length 1, such as :class:`dptext_spark.encoder.encoder.TextVectors`."""
+
+    @property
+    def texts(self) -> F32:
+        """float32[r, d], of the texts; 0 for a text without a sub-word."""
+
+    @property
+    def pieces(self) -> F32:
+        """float32[m, d], of their sub-words."""
+
+    @property
+    def bounds(self) -> I64:
+        """int64[r + 1], those of text i are pieces[bounds[i]:bounds[i + 1]]."""
+
+
+class Reader(Protocol):
+    """What turns texts into vectors."""
+
+    def __call__(self, texts: Sequence[str], /) -> Vectors:
+        """Return the vectors of texts [r]."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class EncoderSimilarity(Similarity):
+    """How alike records and their replacements are to an encoder.
+
+    Attributes:
+        matched: `precision`, `recall` and `F1` of matched sub-words, over the records.
+        other_matched: the same with another record's replacement.
+    """
+
+    name: str = "encoder similarity"
+    measures: str = (
+        "How alike the meaning of a record and of its replacement are to an encoder, "
+        "as the cosine of their sentence embeddings."
+    )
+
+    matched: Mapping[str, Estimate]
+    other_matched: Mapping[str, float]
+
+    def shown(self) -> Shown:
+        """Show cosines and matched sub-words."""
+        by_chance = {f"{name}, with another record's": value for name, value in self.other_matched.items()}
+        matched = Group(
+            "sub-words matched by their vectors (BERTScore)", {**self.matched, **by_chance}, shows=_MATCHED
+        )
+        found = super().shown()
+        return replace(found, groups=(*found.groups, matched))
+
+
+def encoder_similarity(
+    reader: Reader,
+    plain: Sequence[str | None],
+    private: Sequence[str | None],
+) -> EncoderSimilarity:
+    """Compare records and their replacements.
+
+    Args:
+        reader: turns texts into vectors.
+        plain: [s], the records; NULL counts as an empty text.
+        private: [s], their replacements.
+
+    Raises:
+        DataError: different numbers of records, or none that can be compared.
+    """
+    found = _compared(reader, plain, private)
+    there = found[~np.isnan(found[:, 0])]
+    if not len(there):
+        raise DataError("records: none of them holds a sub-word on both sides.")
+    elsewhere = found[~np.isnan(found[:, 4]), 4:]
+    own = [mean(column) for column in there[:, :4].T]
+    chance = elsewhere.mean(axis=0).tolist() if len(elsewhere) else [0.0] * 4
+    return EncoderSimilarity(
+        mean=own[0],
+        percentiles=percentiles_of(there[:, 0]),
+        others=chance[0],
+        unprotected=1.0,
+        matched=dict(zip(MATCHED, own[1:], strict=True)),
+        other_matched=dict(zip(MATCHED, chance[1:], strict=True)),
+        records=len(there),
+        left_out=len(found) - len(there),
+        confidence=CONFIDENCE,
+        resamples=RESAMPLES,
+    )
+
+
+class Originals:
+    """Records as an encoder reads them, to compare one replacement after the other with."""
+
+    def __init__(self, reader: Reader, texts: Sequence[str]) -> None:
+        """Read records [s]; of their vectors only those of whole texts are kept."""
+        self._reader = reader
+        self._plain = self._read(texts)
+
+    def similarity(self, texts: Sequence[str]) -> Estimate:
+        """Return the mean cosine of the sentence embeddings of the records and of their replacements [s].
+
+        Raises:
+            DataError: no record has a sub-word on both sides.
+        """
+        private = self._read(texts)
+        there = self._plain.any(axis=1) & private.any(axis=1)
+        if not there.any():
+            raise DataError("records: none of them holds a sub-word on both sides.")
+        cosines = (self._plain[there] * private[there]).sum(axis=1, dtype=np.float64)
+        return mean(np.clip(cosines, -1.0, 1.0))
+
+    def _read(self, texts: Sequence[str]) -> F32:
+        parts = [self._reader(texts[i : i + AT_ONCE]).texts for i in range(0, len(texts), AT_ONCE)]
+        return np.concatenate(parts)
+
+
+def matched(plain: F32, private: F32) -> tuple[float, float, float]:
+    """Return (precision, recall, F1) of the sub-words of two texts, each matched with the most similar one of the other.
+
+    Args:
+        plain: float32[n, d], vectors of length 1; n is not 0.
+        private: float32[m, d], as those; m is not 0.
+    """
+    cosines = np.clip(plain @ private.T, -1.0, 1.0)
+    precision, recall = (float(cosines.max(axis=axis).mean(dtype=np.float64)) for axis in (0, 1))
+    both = precision + recall
+    return precision, recall, 2 * precision * recall / both if both > 0 else 0.0
+
+
+def _compared(reader: Reader, plain: Sequence[str | None], private: Sequence[str | None]) -> F64:
+    """Return float64[s, 8]: cosine, precision, recall and F1 of each record, then with another's; NaN where a side is empty.
+
+    Records come in the random order in which each is followed by the other one that it is compared with.
+    """
+    if len(plain) != len(private) or not len(plain):
+        raise DataError(f"records: {len(plain)} and {len(private)} given; valid: equal numbers, at least 1.")
+    following = other_records(len(plain))
+    order = np.empty(len(plain), np.int64)
+    at = 0
+    for place in range(len(plain)):
+        order[place] = at
+        at = int(following[at])
+    out = np.full((len(plain), 8), np.nan)
+    for start in range(0, len(order), AT_ONCE):
+        chosen = order[start : start + AT_ONCE]
+        left = reader([plain[i] or "" for i in chosen.tolist()])
+        right = reader([private[i] or "" for i in (*chosen.tolist(), int(following[chosen[-1]]))])
+        for row in range(len(chosen)):
+            for other in (0, 1):
+                a, b = (
+                    side.pieces[side.bounds[i] : side.bounds[i + 1]]
+                    for side, i in ((left, row), (right, row + other))
+                )
+                if len(a) and len(b):
+                    cosine = float(np.clip(left.texts[row] @ right.texts[row + other], -1.0, 1.0))
+                    out[start + row, 4 * other : 4 * other + 4] = cosine, *matched(a, b)
+    return out
+
+
+KEPT, COSINE, ACCURACY = "words kept", "semantic similarity", "accuracy of a classifier"
+EMBEDDED = "similarity to an encoder"
+ORDER, DISTINCT = "word order", "different words"
+EXPLAINED = {
+    KEPT: "The share of the replaced words that come out as themselves.",
+    COSINE: "The mean cosine of the mean word vectors of a record and of its replacement.",
+    EMBEDDED: "The mean cosine of the sentence embeddings of a record and of its replacement, read as the lexicon's words.",
+    ORDER: "What is left of the text's own word order: how much likelier its words follow each other than the same words dealt "
+    "anew over all places, by the word pairs of a third text, as a share of what it is in the text itself.",
+    DISTINCT: "How many different words the release holds, for each different word of the text.",
+    ACCURACY: "How often a classifier that learnt from replaced records predicts the label of another replaced record.",
+}
+TESTED = 4  # every fourth record is tested; the classifier learns from the others
+
+
+def utilities(
+    tokens: Tokens,
+    vectors: F32,
+    strings: pa.Array,
+    labels: Sequence[str] | None = None,
+) -> dict[str, Estimate]:
+    """Measure what a replaced text is good for; intervals are bootstraps over records.
+
+    Args:
+        tokens: the text beside its replacement.
+        vectors: float32[V, d] of the lexicon.
+        strings: string[V], its words.
+        labels: [s], one a record, for the accuracy; None leaves it out.
+
+    Raises:
+        DataError: no word on a side, or a label column with one class.
+        SettingsError: labels, but no scikit-learn.
+    """
+    same = tokens.drawn & (tokens.words == tokens.outputs)
+    shown = released(tokens)
+    found = {
+        KEPT: rate(tokens.by_record(same), tokens.by_record(tokens.drawn)),
+        COSINE: vector_similarity(vectors, tokens, replace(tokens, words=shown)).mean,
+        DISTINCT: Estimate.known(_different(shown) / _different(tokens.words)),
+    }
+    if labels is not None:
+        found[ACCURACY] = downstream(shown, tokens.bounds, strings, labels)
+    return found
+
+
+def _different(words: Ids) -> int:
+    """Return how many different words of the lexicon stand there."""
+    return len(np.unique(words[words >= 0]))
+
+
+def released(tokens: Tokens) -> Ids:
+    """Return int32[n], what stands in the release: the outputs where words were drawn, else the words."""
+    return np.where(tokens.drawn, tokens.outputs, tokens.words).astype(np.int32)
+
+
+def downstream(words: Ids, bounds: I64, strings: pa.Array, labels: Sequence[str]) -> Estimate:
+    """Return the accuracy on every fourth record of a classifier that learnt from the others.
+
+    It sees the lexicon's words; unknown words, numbers and punctuation are left out.
+
+    Args:
+        words: int32[n]; negative for what is no word of the lexicon.
+        bounds: int64[s + 1].
+        strings: string[V].
+        labels: [s].
+
+    Raises:
+        DataError: a label column with one class.
+    """
+    texts = joined(words, bounds, strings)
+    test = np.arange(len(texts)) % TESTED == TESTED - 1
+    (train, train_labels), (tested, test_labels) = (
+        ([texts[i] for i in rows.tolist()], [labels[i] for i in rows.tolist()])
+        for rows in map(np.flatnonzero, (~test, test))
+    )
+    model = TextClassifier(label="labels").fit(train, train_labels)
+    return accuracy(model.predict(tested) == model.places(test_labels))
+
+
+def joined(words: Ids, bounds: I64, strings: pa.Array) -> list[str]:
+    """Return the words of each record with spaces between them."""
+    known = np.asarray(words) >= 0
+    ends = offsets(known)[bounds]
+    taken = strings.take(pa.array(np.asarray(words)[known]))
+    return list(pc.binary_join(pa.ListArray.from_arrays(pa.array(ends, pa.int32()), taken), " ").to_pylist())
+
+
+DEALS = 8
+_DEAL_SEED = int.from_bytes(
+    hashlib.sha256(b"word order").digest()[:8], "little"
+)  # public: a figure is repeatable
+
+
+def word_order(words: Ids, bounds: I64, language: Bigrams) -> Estimate:
+    """Return the mean of ln P(w | before) minus that of the same words dealt anew, in nats; its interval is over records.
+
+    Args:
+        words: int32[n], ids of the lexicon; `EDGE` and `UNKNOWN` of :mod:`dptext_spark.text.tokens` for all else.
+        bounds: int64[s + 1], record i is words[bounds[i]:bounds[i + 1]].
+        language: bigrams of another text over the same lexicon.
+
+    Raises:
+        DataError: no word of the lexicon stands there.
+    """
+    if not (np.asarray(words) >= 0).any():
+        raise DataError("texts: no word of the lexicon; valid: at least one.")
+    return rate(*order_by_record(words, bounds, language))
+
+
+def order_by_record(words: Ids, bounds: I64, language: Bigrams) -> tuple[F64, I64]:
+    """Return (Σ ln P(w | before) - the same of the words dealt anew, float64[s]; words of the lexicon, int64[s]) by record."""
+    here = np.flatnonzero(np.asarray(words) >= 0)
+    gained = log_probability(words, bounds, here, language)
+    random = np.random.default_rng(_DEAL_SEED)
+    for _ in range(DEALS):
+        shuffled = np.array(words, np.int32)
+        shuffled[here] = random.permutation(shuffled[here])
+        gained -= log_probability(shuffled, bounds, here, language) / DEALS
+    record, records = np.searchsorted(bounds, here, side="right") - 1, len(bounds) - 1
+    return np.bincount(record, gained, records).astype(np.float64), np.bincount(record, minlength=records)
+
+
+@dataclass(frozen=True, eq=False)
+class OwnOrder:
+    """The word order of a text, which that of its replacements is a share of.
+
+    Attributes:
+        language: bigrams of a third text.
+        nats: the text's own order.
+    """
+
+    language: Bigrams
+    nats: float
+
+    @classmethod
+    def of(cls, words: Ids, bounds: I64, language: Bigrams) -> OwnOrder:
+        """Measure the text itself.
+
+        Raises:
+            DataError: by that model its words are in no order.
+        """
+        own = word_order(words, bounds, language)
+        if not own.lower > 0:
+            raise DataError(
+                "language: by its word pairs the words of the private text are in no order; valid: a text of the same language, "
+                "long enough to hold pairs of it."
+            )
+        return cls(language, own.value)
+
+    def left(self, words: Ids, bounds: I64) -> Estimate:
+        """Return which share of it a replacement has."""
+        order = word_order(words, bounds, self.language)
+        return Estimate(order.value / self.nats, order.lower / self.nats, order.upper / self.nats)
+
+
+def log_probability(words: Ids, bounds: I64, here: I64, language: Bigrams) -> F64:
+    """Return ln P(w | the state before) of the words at int64[m] places: float64[m]."""
+    edge = language.words + SPECIAL - 1
+    found = states(words, language.words)
+    stream = with_edges(found, bounds, edge)
+    place = here + 2 * (np.searchsorted(bounds, here, side="right") - 1) + 1
+    return np.asarray(np.log(language.probability(stream[place - 1], stream[place])), np.float64)

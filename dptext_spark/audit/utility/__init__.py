@@ -1,1 +1,0 @@
-"""Utility: what a replaced text is still good for."""
