@@ -30,12 +30,12 @@ COLUMNS = {
     "kind epsilon unit proved_or_not verdict key_kind",
     "What an input has spent, and what is left": "input last_run status at column total limit left_of_limit",
     "Runs that are not accounted for": "run_id what",
-    "What replaced names": "run_id started_at output list entries digest kind replaced_by public_lists "
+    "Lists and searches for names": "run_id started_at output list entries digest kind replaced_by public_lists "
     "lists_version person location classifier providers",
     "Second releases": "input column releases outputs run_ids",
     "The share of changed words over time": "started_at run_id output column changed_share oov_share",
     "Throughput": "started_at run_id input rows seconds rows_per_second tokens_per_second version pyspark",
-    "What each commit of the target says": "version timestamp operation run_id mechanism status said_epsilon epsilon same_model",
+    "The commits of the target": "version timestamp operation run_id mechanism status said_epsilon epsilon same_model",
 }
 # The lexicon's words, one that it lacks, one of the list's.
 WORDS = 300
@@ -105,7 +105,7 @@ def test_what_the_input_has_spent(spark: SparkSession, house: Path) -> None:
 
 
 def test_what_replaced_names(spark: SparkSession, house: Path) -> None:
-    rows = asked(spark, house, "What replaced names")
+    rows = asked(spark, house, "Lists and searches for names")
     assert [row.run_id for row in rows] == ["run1", "run2"]
     for row in rows:
         assert (row.list, row.entries) == (str(house / "mask.txt"), 2)
@@ -144,7 +144,7 @@ def test_throughput(spark: SparkSession, house: Path) -> None:
 
 
 def test_what_each_commit_says(spark: SparkSession, house: Path) -> None:
-    (row,) = asked(spark, house, "What each commit of the target says")
+    (row,) = asked(spark, house, "The commits of the target")
     assert (row.version, row.operation, row.run_id) == (0, "WRITE", "run1")
     assert (row.mechanism, row.status) == ("custext", "succeeded")
     assert (row.said_epsilon, row.epsilon, row.same_model) == (2.0, 2.0, True)
@@ -172,7 +172,7 @@ def test_what_is_wrong_is_found(spark: SparkSession, house: Path) -> None:
         ("run2", "status started"),
         ("run3", "its entry in the ledger is still reserved"),
     ]
-    commits = asked(spark, house, "What each commit of the target says")
+    commits = asked(spark, house, "The commits of the target")
     assert [(row.version, row.run_id, row.status) for row in commits] == [(0, "run1", None), (1, None, None)]
     in_a_run, in_the_ledger = asked(spark, house, "Second releases")
     assert (in_a_run.column, in_a_run.run_ids, in_a_run.outputs) == (None, ["run2"], [str(house / "again")])
