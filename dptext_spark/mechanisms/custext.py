@@ -37,7 +37,7 @@ from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.neighbors import Metric
 from dptext_spark.lexicon.prior import PairModel
 from dptext_spark.mechanisms.base import Sampler
-from dptext_spark.mechanisms.numerics.elementary import exponentials
+from dptext_spark.mechanisms.elementary import exponentials
 from dptext_spark.mechanisms.output_sets import (
     WALK,
     Mapping,

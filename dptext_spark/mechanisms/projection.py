@@ -20,9 +20,9 @@ from dptext_spark.arrays import F32, F64, U64
 from dptext_spark.errors import SettingsError
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
+from dptext_spark.mechanisms.elementary import normal_quantile
+from dptext_spark.mechanisms.matrices import transform
 from dptext_spark.mechanisms.mvc import RadialNoise, metric_guarantee
-from dptext_spark.mechanisms.numerics.elementary import normal_quantile
-from dptext_spark.mechanisms.numerics.matrices import transform
 from dptext_spark.mechanisms.parameters import LEAST_EPSILON, integer, number
 from dptext_spark.mechanisms.samplers.approximate import Search, search_choice
 from dptext_spark.mechanisms.samplers.noise import NoiseSampler, NoiseSummary

@@ -32,17 +32,13 @@ from dptext_spark.errors import SettingsError
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.neighbors import Metric, squared_lengths
 from dptext_spark.mechanisms.base import TOTAL, Laws, Mechanism, Sampler
-from dptext_spark.mechanisms.numerics.largest import Points, largest_scores
-from dptext_spark.mechanisms.numerics.matrices import in_threads
+from dptext_spark.mechanisms.largest_scores import Points, largest_scores
+from dptext_spark.mechanisms.matrices import in_threads
 from dptext_spark.mechanisms.output_sets import bits_told
 from dptext_spark.mechanisms.parameters import choice
 from dptext_spark.mechanisms.samplers.exponential import ExponentialSampler, ExponentialSummary
 from dptext_spark.mechanisms.samplers.ordering import OrderingSummary
-from dptext_spark.mechanisms.samplers.remapped import (
-    RemappedSampler,
-    RemappedTable,
-    relabelled,
-)
+from dptext_spark.mechanisms.samplers.remapped import RemappedSampler, RemappedTable, relabelled
 from dptext_spark.mechanisms.samplers.table import TableSampler, TableSummary, groups_of, laws_of, merged
 from dptext_spark.mechanisms.summary import Quantiles, RemapSummary, Summary
 from dptext_spark.runtime.jit import Int, compiled

@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.neighbors import Metric
 from dptext_spark.mechanisms.base import Sampler
-from dptext_spark.mechanisms.numerics.elementary import logarithm
+from dptext_spark.mechanisms.elementary import logarithm
 from dptext_spark.mechanisms.parameters import LEAST_EPSILON, number
 from dptext_spark.mechanisms.privacy_loss.exponential import calibrated_whole
 from dptext_spark.mechanisms.privacy_loss.loss import Calibration, calibration_choice

@@ -29,9 +29,8 @@ from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.neighbors import nearest, nearest_in
 from dptext_spark.mechanisms.base import Mechanism, Sampler
-from dptext_spark.mechanisms.extent import largest_distance, ranks
-from dptext_spark.mechanisms.numerics.elementary import lambert, lambert_real_part, logarithm
-from dptext_spark.mechanisms.numerics.matrices import pair_distances
+from dptext_spark.mechanisms.elementary import lambert, lambert_real_part, logarithm
+from dptext_spark.mechanisms.matrices import largest_distance, pair_distances, ranks
 from dptext_spark.mechanisms.parameters import LEAST_EPSILON, choice, number
 from dptext_spark.mechanisms.samplers.noisy_selection import (
     SelectionSampler,

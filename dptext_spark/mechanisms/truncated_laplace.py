@@ -46,7 +46,7 @@ from dptext_spark.mechanisms.clipped_noise import (
     snap_choice,
     upwards,
 )
-from dptext_spark.mechanisms.numerics.elementary import expm1, exponential, log1p, logarithm
+from dptext_spark.mechanisms.elementary import expm1, exponential, log1p, logarithm
 from dptext_spark.mechanisms.parameters import choice
 from dptext_spark.mechanisms.samplers.approximate import Search, search_choice
 from dptext_spark.mechanisms.samplers.noise import FLOATING_POINT, NoiseSampler, NoiseSummary

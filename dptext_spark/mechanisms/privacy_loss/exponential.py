@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dptext_spark.arrays import F32, F64, Ids
-from dptext_spark.mechanisms.numerics.matrices import squared_distances
+from dptext_spark.mechanisms.matrices import squared_distances
 from dptext_spark.mechanisms.privacy_loss.loss import (
     LOG_SLACK,
     Loss,

@@ -34,7 +34,7 @@ import numpy as np
 
 from dptext_spark.arrays import F64, U64, Ids
 from dptext_spark.mechanisms.base import TOTAL, Sampler
-from dptext_spark.mechanisms.numerics.matrices import pair_distances
+from dptext_spark.mechanisms.matrices import pair_distances
 from dptext_spark.mechanisms.privacy_loss.loss import LOG_SLACK, Loss, compared_closely, evenly_spaced
 from dptext_spark.mechanisms.remap import telling
 from dptext_spark.mechanisms.samplers.exponential import ExponentialSampler

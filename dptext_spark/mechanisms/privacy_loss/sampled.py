@@ -35,7 +35,7 @@ import numpy as np
 
 from dptext_spark.arrays import F32, F64, Bools, Ids
 from dptext_spark.lexicon.neighbors import nearest
-from dptext_spark.mechanisms.extent import distant_pairs
+from dptext_spark.mechanisms.matrices import distant_pairs
 from dptext_spark.mechanisms.privacy_loss.loss import Loss, clopper_pearson, evenly_spaced
 from dptext_spark.mechanisms.samplers.noise import NoiseSampler
 from dptext_spark.randomness import Draws

@@ -16,8 +16,8 @@ import numpy as np
 
 from dptext_spark.arrays import F32, F64, I64, U64, Ids
 from dptext_spark.mechanisms.base import TOTAL
-from dptext_spark.mechanisms.numerics.elementary import logarithm
-from dptext_spark.mechanisms.numerics.matrices import in_threads, squared_distances
+from dptext_spark.mechanisms.elementary import logarithm
+from dptext_spark.mechanisms.matrices import in_threads, squared_distances
 from dptext_spark.mechanisms.samplers.exponential_tail import EVERY, acceptance, decay, summed
 from dptext_spark.mechanisms.samplers.table import alias_rows
 from dptext_spark.runtime.jit import Int, compiled, inlined

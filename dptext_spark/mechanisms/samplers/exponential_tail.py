@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dptext_spark.arrays import F32, F64, U64, Ids
-from dptext_spark.mechanisms.numerics.elementary import LN2_HIGH, LN2_LOW, LOG2_E
-from dptext_spark.mechanisms.numerics.matrices import squared_distance, squared_distances
+from dptext_spark.mechanisms.elementary import LN2_HIGH, LN2_LOW, LOG2_E
+from dptext_spark.mechanisms.matrices import squared_distance, squared_distances
 from dptext_spark.runtime.jit import Int, compiled, inlined, mul_high, prefetch
 
 AHEAD = 6  # how many proposals ahead their vectors are asked for

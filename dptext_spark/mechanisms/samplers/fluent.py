@@ -24,8 +24,8 @@ from dptext_spark.arrays import F64, I64, U8, U32, U64, Bools, Ids, read_only
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.prior import SHIFT, PairModel
 from dptext_spark.mechanisms.base import DECIDES, NO_WORD, PREVIOUS, Inputs, Law, Laws, Sampler
-from dptext_spark.mechanisms.numerics.elementary import exponentials
-from dptext_spark.mechanisms.numerics.matrices import in_threads
+from dptext_spark.mechanisms.elementary import exponentials
+from dptext_spark.mechanisms.matrices import in_threads
 from dptext_spark.mechanisms.samplers.table import TableSummary, integer_weights
 from dptext_spark.randomness import Draws
 from dptext_spark.runtime.jit import Int, compiled, inlined, mul_high, prefetch

@@ -35,7 +35,7 @@ import numpy.typing as npt
 
 from dptext_spark.arrays import F64, Ids, ReadOnlyArrays, Vectors
 from dptext_spark.lexicon.neighbors import nearest
-from dptext_spark.mechanisms.numerics.matrices import row_product
+from dptext_spark.mechanisms.matrices import row_product
 from dptext_spark.runtime.jit import Int, compiled, inlined
 
 

@@ -29,7 +29,7 @@ from dptext_spark.arrays import F64, I64, U64, Ids, Vectors, read_only
 from dptext_spark.errors import SettingsError
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.mechanisms.base import REFUTES, Sampler
-from dptext_spark.mechanisms.numerics.elementary import (
+from dptext_spark.mechanisms.elementary import (
     expm1,
     gamma_quantile,
     laplace_quantile,
@@ -37,7 +37,7 @@ from dptext_spark.mechanisms.numerics.elementary import (
     logarithm,
     normal_quantile,
 )
-from dptext_spark.mechanisms.numerics.matrices import transform
+from dptext_spark.mechanisms.matrices import transform
 from dptext_spark.mechanisms.samplers.approximate import (
     POINTS,
     CellIndex,

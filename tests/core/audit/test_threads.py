@@ -8,9 +8,8 @@ from threadpoolctl import threadpool_info
 
 from dptext_spark.audit.attacks.attacked_text import SUBKEY, sampled, simulate
 from dptext_spark.lexicon.lexicon import Lexicon
-from dptext_spark.mechanisms import MVC, TEM, CusText, Mechanism, Vickrey
-from dptext_spark.mechanisms.numerics import matrices
-from dptext_spark.mechanisms.numerics.matrices import in_threads, products
+from dptext_spark.mechanisms import MVC, TEM, CusText, Mechanism, Vickrey, matrices
+from dptext_spark.mechanisms.matrices import in_threads, products
 from dptext_spark.randomness import Draws
 from tests.core.names import scattered
 

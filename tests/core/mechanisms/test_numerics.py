@@ -12,11 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import special
 
-from dptext_spark.mechanisms.extent import largest_distance, ranks
-from dptext_spark.mechanisms.numerics import elementary
-from dptext_spark.mechanisms.numerics.matrices import (
+from dptext_spark.mechanisms import elementary
+from dptext_spark.mechanisms.matrices import (
     covariance,
+    largest_distance,
     pair_distances,
+    ranks,
     square_root,
     squared_distances,
 )
@@ -198,5 +199,5 @@ def test_ranks(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     orders = np.lexsort((np.tile(np.arange(len(vectors)), (len(vectors), 1)), table), axis=1)
     wanted = [int(np.flatnonzero(orders[c] == w)[0]) + 1 for w, c in zip(words, seen_from, strict=True)]
     assert ranks(vectors, words, seen_from).tolist() == wanted
-    monkeypatch.setattr("dptext_spark.mechanisms.extent.TILE", 3 * len(vectors))
+    monkeypatch.setattr("dptext_spark.mechanisms.matrices.RANK_TILE", 3 * len(vectors))
     assert ranks(vectors, words, seen_from).tolist() == wanted

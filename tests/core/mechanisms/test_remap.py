@@ -22,7 +22,7 @@ from dptext_spark.lexicon.prior import Prior
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import TEM, CusText, Diffractor, SanText
 from dptext_spark.mechanisms import remap as module
-from dptext_spark.mechanisms.numerics.largest import Points, largest_scores
+from dptext_spark.mechanisms.largest_scores import Points, largest_scores
 from dptext_spark.mechanisms.privacy_loss import worst_loss
 from dptext_spark.mechanisms.remap import Remappable
 from dptext_spark.mechanisms.samplers.remapped import RemappedSampler, RemappedTable

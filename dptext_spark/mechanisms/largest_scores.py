@@ -17,7 +17,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from dptext_spark.arrays import F32, F64, I64, Bools, Ids
-from dptext_spark.mechanisms.numerics.matrices import in_threads, row_product
+from dptext_spark.mechanisms.matrices import in_threads, row_product
 from dptext_spark.runtime.jit import Int, compiled, inlined
 
 DIRECTIONS = 48

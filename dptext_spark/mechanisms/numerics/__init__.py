@@ -1,1 +1,0 @@
-"""Numerical functions with the same bits on every processor."""
