@@ -38,8 +38,16 @@ from dptext_spark.mechanisms.output_sets import bits_told
 from dptext_spark.mechanisms.parameters import choice
 from dptext_spark.mechanisms.samplers.exponential import ExponentialSampler, ExponentialSummary
 from dptext_spark.mechanisms.samplers.ordering import OrderingSummary
-from dptext_spark.mechanisms.samplers.remapped import RemappedSampler, RemappedTable, relabelled
-from dptext_spark.mechanisms.samplers.table import TableSampler, TableSummary, groups_of, laws_of, merged
+from dptext_spark.mechanisms.samplers.table import (
+    RemappedSampler,
+    RemappedTable,
+    TableSampler,
+    TableSummary,
+    groups_of,
+    laws_of,
+    merged,
+    relabelled,
+)
 from dptext_spark.mechanisms.summary import Quantiles, RemapSummary, Summary
 from dptext_spark.runtime.jit import Int, compiled
 

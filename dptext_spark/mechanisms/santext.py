@@ -38,7 +38,7 @@ from dptext_spark.mechanisms.privacy_loss.loss import Calibration, calibration_c
 from dptext_spark.mechanisms.remap import Remap, Remappable, released, remap_choice, telling
 from dptext_spark.mechanisms.samplers import ExponentialSampler
 from dptext_spark.mechanisms.samplers.exponential import bound_up
-from dptext_spark.mechanisms.samplers.remapped import RemappedSampler
+from dptext_spark.mechanisms.samplers.table import RemappedSampler
 
 LEAST_P = 1e-6  # below it, so few of 2^63 would be left to the draws that their rounding mattered
 

@@ -26,7 +26,7 @@ from dptext_spark.mechanisms.samplers.fluent import FluentSampler
 from dptext_spark.mechanisms.samplers.noise import NoiseSampler
 from dptext_spark.mechanisms.samplers.noisy_selection import SelectionSampler
 from dptext_spark.mechanisms.samplers.ordering import OrderingSampler
-from dptext_spark.mechanisms.samplers.remapped import RemappedSampler, RemappedTable
+from dptext_spark.mechanisms.samplers.table import RemappedSampler, RemappedTable
 from dptext_spark.runtime.display import Counted
 
 __all__ = ["Loss", "RecordLoss", "record_loss", "vector_loss", "worst_loss"]

@@ -40,8 +40,7 @@ from dptext_spark.mechanisms.remap import telling
 from dptext_spark.mechanisms.samplers.exponential import ExponentialSampler
 from dptext_spark.mechanisms.samplers.noisy_selection import SelectionSampler
 from dptext_spark.mechanisms.samplers.ordering import DIGITS, OrderingSampler
-from dptext_spark.mechanisms.samplers.remapped import RemappedSampler, RemappedTable
-from dptext_spark.mechanisms.samplers.table import outputs_in_common
+from dptext_spark.mechanisms.samplers.table import RemappedSampler, RemappedTable, outputs_in_common
 from dptext_spark.rounding import digits_up
 from dptext_spark.runtime.display import Counted
 from dptext_spark.runtime.jit import Int, compiled

@@ -27,8 +27,14 @@ from dptext_spark.guarantee import SENSITIVE, Guarantee
 from dptext_spark.mechanisms.base import DECIDES, TOTAL, Law, Laws, Sampler
 from dptext_spark.mechanisms.elementary import exponential, exponentials
 from dptext_spark.mechanisms.matrices import in_threads, products, squared_distances, squared_pairs
-from dptext_spark.mechanisms.samplers.exponential_rows import Rows, compile_rows, head_of
-from dptext_spark.mechanisms.samplers.exponential_tail import Tail, add_tails, propose
+from dptext_spark.mechanisms.samplers.exponential_rows import (
+    Rows,
+    Tail,
+    add_tails,
+    compile_rows,
+    head_of,
+    propose,
+)
 from dptext_spark.mechanisms.samplers.table import draw_all, laws_of
 from dptext_spark.mechanisms.summary import Quantiles, Summary
 from dptext_spark.randomness import Draws

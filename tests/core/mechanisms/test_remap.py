@@ -25,8 +25,7 @@ from dptext_spark.mechanisms import remap as module
 from dptext_spark.mechanisms.largest_scores import Points, largest_scores
 from dptext_spark.mechanisms.privacy_loss import worst_loss
 from dptext_spark.mechanisms.remap import Remappable
-from dptext_spark.mechanisms.samplers.remapped import RemappedSampler, RemappedTable
-from dptext_spark.mechanisms.samplers.table import groups_of, laws_of
+from dptext_spark.mechanisms.samplers.table import RemappedSampler, RemappedTable, groups_of, laws_of
 from dptext_spark.model.artifact import open_model, save_model
 from dptext_spark.model.certificate import certify
 from dptext_spark.model.compile import compile as compile_model

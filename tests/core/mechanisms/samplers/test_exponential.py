@@ -14,7 +14,7 @@ import pytest
 
 from dptext_spark.mechanisms.samplers import ExponentialSampler, exponential
 from dptext_spark.mechanisms.samplers.exponential import bound_up
-from dptext_spark.mechanisms.samplers.exponential_tail import acceptance
+from dptext_spark.mechanisms.samplers.exponential_rows import acceptance
 from dptext_spark.mechanisms.samplers.table import laws_of
 from dptext_spark.randomness import Draws
 from tests.core.mechanisms import plain_whole as plain
