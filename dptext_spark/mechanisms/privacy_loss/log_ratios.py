@@ -24,14 +24,13 @@ themselves, e^R = f_w(u1)·f_w'(u2) / (f_w'(u1)·f_w(u2)), a ratio of integers u
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from dptext_spark.arrays import F64, I32, I64, U32, U64, Ids
 from dptext_spark.mechanisms.base import TOTAL, Sampler
-from dptext_spark.mechanisms.privacy_loss.composition import LEAST, OCTAVES, STEP
+from dptext_spark.mechanisms.privacy_loss.accountant import LEAST, OCTAVES, STEP, RecordLoss
 from dptext_spark.mechanisms.privacy_loss.finite import BLOCK, COUNT_ERROR, READ, share, weights_of_groups
 from dptext_spark.mechanisms.privacy_loss.loss import LOG_SLACK, Loss
 from dptext_spark.mechanisms.samplers.exponential import ExponentialSampler
@@ -39,38 +38,12 @@ from dptext_spark.mechanisms.samplers.fluent import FluentSampler
 from dptext_spark.mechanisms.samplers.ordering import OrderingSampler
 from dptext_spark.runtime.display import Counted
 from dptext_spark.runtime.jit import Int, compiled
-from dptext_spark.runtime.validation import Record
 
 # Outputs of ordered pairs that are looked at: for every figure, some 50 ns each; for R alone, some 2 ns each.
 MOST_EXACT, MOST_PAIRS = 100_000_000, 4_000_000_000
 # A power below is left out: beside a sum of at least 1 it is nothing. One above is infinite, as its squares are.
 FAINT, VAST = 1e-30, 1e150
 SLACK = 1e-12  # absolute, of a difference of logarithms of 64-bit integers; relative, of what is summed from their exponentials
-
-
-@dataclass(frozen=True)
-class RecordLoss(Record):
-    """What of a law decides the ε of a record.
-
-    Attributes:
-        epsilon: the largest loss of one draw; for each unit of distance where `by_distance`.
-        delta: of one draw.
-        spread: R, the largest range of the log ratio; likewise. None where only the loss is known.
-        additive: what rounding adds to R whatever the distance.
-        by_distance: whether the figures are for each unit of distance, so that no number of words has an ε.
-        adapts: whether a law depends on what was drawn before it: then only bounds that allow for that are valid.
-        divergences: the largest D_α for each order of the grid; empty where laws were not compared so closely.
-        why: why a record has no figure, as a sentence; empty where it has one.
-    """
-
-    epsilon: float
-    delta: float = 0.0
-    spread: float | None = None
-    additive: float = 0.0
-    by_distance: bool = False
-    adapts: bool = False
-    divergences: tuple[float, ...] = ()
-    why: str = ""
 
 
 @compiled

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dptext_spark.arrays import F64
-from dptext_spark.mechanisms.privacy_loss.composition import (
+from dptext_spark.mechanisms.privacy_loss.accountant import (
     FINE,
     ORDERS,
     adaptive,

@@ -18,12 +18,12 @@ from dptext_spark.mechanisms import MECHANISMS, CusText, Diffractor, SanText
 from dptext_spark.mechanisms.base import TOTAL, Sampler
 from dptext_spark.mechanisms.privacy_loss import RecordLoss, record_loss
 from dptext_spark.mechanisms.privacy_loss.accountant import (
+    ORDERS,
     bounds,
     quarter_power,
     record_bound,
     rounded_up,
 )
-from dptext_spark.mechanisms.privacy_loss.composition import ORDERS
 from dptext_spark.mechanisms.privacy_loss.loss import clopper_pearson
 from dptext_spark.mechanisms.samplers.table import TableSampler, TableSummary
 from tests.core.names import beginning
