@@ -47,7 +47,7 @@ from dptext_spark.mechanisms.output_sets import (
     output_sets,
 )
 from dptext_spark.mechanisms.parameters import LEAST_EPSILON, choice, flag, integer, number
-from dptext_spark.mechanisms.privacy_loss.finite import within_groups
+from dptext_spark.mechanisms.privacy_loss.exact_losses import within_groups
 from dptext_spark.mechanisms.privacy_loss.log_ratios import by_log_range
 from dptext_spark.mechanisms.privacy_loss.loss import (
     Calibration,

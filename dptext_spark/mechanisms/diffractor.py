@@ -45,7 +45,7 @@ from dptext_spark.lexicon.lexicon import Lexicon, same_words
 from dptext_spark.lexicon.neighbors import LARGEST_SQUARE, UNDERFLOW, Metric, rounding, squared_lengths
 from dptext_spark.mechanisms.base import Sampler
 from dptext_spark.mechanisms.parameters import LEAST_EPSILON, choice, integer, number
-from dptext_spark.mechanisms.privacy_loss.finite import by_steps
+from dptext_spark.mechanisms.privacy_loss.exact_losses import by_steps
 from dptext_spark.mechanisms.privacy_loss.loss import Calibration, calibrate, calibration_choice
 from dptext_spark.mechanisms.remap import Remap, Remappable, released, remap_choice
 from dptext_spark.mechanisms.samplers.ordering import (

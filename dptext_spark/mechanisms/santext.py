@@ -33,7 +33,7 @@ from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.neighbors import Metric
 from dptext_spark.mechanisms.base import Sampler
 from dptext_spark.mechanisms.parameters import LEAST_EPSILON, Parameter, declared, number
-from dptext_spark.mechanisms.privacy_loss.exponential import calibrated_whole
+from dptext_spark.mechanisms.privacy_loss.exact_losses import calibrated_whole
 from dptext_spark.mechanisms.privacy_loss.loss import Calibration, calibration_choice
 from dptext_spark.mechanisms.remap import Remap, Remappable, released, remap_choice, telling
 from dptext_spark.mechanisms.samplers import ExponentialSampler

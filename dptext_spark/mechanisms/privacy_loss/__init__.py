@@ -11,8 +11,14 @@ from dataclasses import replace
 
 from dptext_spark.mechanisms.base import Sampler
 from dptext_spark.mechanisms.privacy_loss.accountant import RecordLoss
-from dptext_spark.mechanisms.privacy_loss.exponential import by_distance
-from dptext_spark.mechanisms.privacy_loss.finite import by_bound, by_groups, by_rank, by_steps, within_groups
+from dptext_spark.mechanisms.privacy_loss.exact_losses import (
+    by_bound,
+    by_distance,
+    by_groups,
+    by_rank,
+    by_steps,
+    within_groups,
+)
 from dptext_spark.mechanisms.privacy_loss.log_ratios import (
     along_lists,
     between_groups,

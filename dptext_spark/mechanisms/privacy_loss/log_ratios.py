@@ -31,7 +31,13 @@ import numpy as np
 from dptext_spark.arrays import F64, I32, I64, U32, U64, Ids
 from dptext_spark.mechanisms.base import TOTAL, Sampler
 from dptext_spark.mechanisms.privacy_loss.accountant import LEAST, OCTAVES, STEP, RecordLoss
-from dptext_spark.mechanisms.privacy_loss.finite import BLOCK, COUNT_ERROR, READ, share, weights_of_groups
+from dptext_spark.mechanisms.privacy_loss.exact_losses import (
+    BLOCK,
+    COUNT_ERROR,
+    READ,
+    share,
+    weights_of_groups,
+)
 from dptext_spark.mechanisms.privacy_loss.loss import LOG_SLACK, Loss
 from dptext_spark.mechanisms.samplers.exponential import ExponentialSampler
 from dptext_spark.mechanisms.samplers.fluent import FluentSampler

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dptext_spark.mechanisms.privacy_loss import by_distance
-from dptext_spark.mechanisms.privacy_loss.exponential import calibrated_whole
+from dptext_spark.mechanisms.privacy_loss.exact_losses import calibrated_whole
 from dptext_spark.mechanisms.privacy_loss.loss import evenly_spaced
 from dptext_spark.mechanisms.samplers.exponential import ExponentialSampler
 from dptext_spark.mechanisms.samplers.exponential_rows import log_normalisers
