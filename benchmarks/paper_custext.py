@@ -15,7 +15,7 @@ from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.neighbors import METRICS
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import CusText
-from dptext_spark.mechanisms.output_sets import MAPPINGS, mapping_summary, output_sets
+from dptext_spark.mechanisms.custext import MAPPINGS, mapping_summary, output_sets
 from dptext_spark.model.privatizer import CONSISTENCY, Privatizer
 from dptext_spark.randomness import RunKey
 from dptext_spark.text.identifiers.types import NO_IDENTIFIERS

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import os
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
@@ -34,7 +34,6 @@ from dptext_spark.lexicon.neighbors import Metric, squared_lengths
 from dptext_spark.mechanisms.base import TOTAL, Laws, Mechanism, Sampler
 from dptext_spark.mechanisms.largest_scores import Points, largest_scores
 from dptext_spark.mechanisms.matrices import in_threads
-from dptext_spark.mechanisms.output_sets import bits_told
 from dptext_spark.mechanisms.parameters import choice
 from dptext_spark.mechanisms.samplers.exponential import ExponentialSampler, ExponentialSummary
 from dptext_spark.mechanisms.samplers.ordering import OrderingSummary
@@ -387,6 +386,30 @@ def remapped(sampler: Sampler, table: Ids, prior: str) -> RemappedSampler:
     return replace(
         made, summary=replace(summary, outputs=outputs if summary.outputs is not None else None, remap=remap)
     )
+
+
+def bits_told(laws: Iterable[Laws], words: int) -> tuple[float, float]:
+    """Compute how many bits a draw tells of its word, where all words are equally likely.
+
+    With n(u) words that can become u, a draw u rules out all others: log2(V / n(u)) bits, at any ε. In all it tells I(w; u).
+
+    Args:
+        laws: of all words, some after others.
+        words: V.
+
+    Returns:
+        (the bits by what a draw rules out, the bits in all): means over the draws.
+    """
+    behind, drawn, sure = np.zeros(words, np.int64), np.zeros(words), 0.0
+    for some in laws:
+        probability = some.weight[some.weight > 0] / float(TOTAL)
+        behind += np.bincount(some.ids, minlength=words)
+        drawn += np.bincount(some.ids[some.weight > 0], weights=probability, minlength=words)
+        sure += float((probability * np.log2(probability)).sum())
+    possible = drawn > 0
+    of_draws = drawn[possible] / words
+    ruled_out = float((of_draws * np.log2(words / behind[possible])).sum())
+    return ruled_out, sure / words - float((of_draws * np.log2(of_draws)).sum())
 
 
 def telling(sampler: ExponentialSampler, table: Ids) -> Ids:

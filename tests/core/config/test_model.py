@@ -15,7 +15,7 @@ from dptext_spark.config.model import RunConfig
 from dptext_spark.errors import SettingsError
 from dptext_spark.lexicon.vector_formats import FORMATS
 from dptext_spark.mechanisms import MECHANISMS, CusText, SanText
-from dptext_spark.mechanisms.output_sets import MAPPINGS
+from dptext_spark.mechanisms.custext import MAPPINGS
 from dptext_spark.mechanisms.samplers import MAX_SLOTS
 from dptext_spark.text.policy import OOV, Policy
 

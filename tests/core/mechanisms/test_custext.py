@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from dptext_spark.errors import SettingsError
 from dptext_spark.lexicon.neighbors import METRICS
 from dptext_spark.mechanisms import CusText, Law
-from dptext_spark.mechanisms.output_sets import MAPPINGS, REMAINDERS, mapping_summary, output_sets
+from dptext_spark.mechanisms.custext import MAPPINGS, REMAINDERS, mapping_summary, output_sets
 from dptext_spark.mechanisms.privacy_loss import within_groups
 from dptext_spark.mechanisms.summary import Quantiles
 from dptext_spark.model.certificate import verdict
@@ -218,7 +218,7 @@ def test_the_walks(vectors: np.ndarray, size: int, mapping: str, metric: str, re
 def test_more_words_than_one_search_takes(mapping: str, metric: str, monkeypatch: pytest.MonkeyPatch) -> None:
     vectors = gaussian(240, 3)
     vectors[100:120] = vectors[7]
-    monkeypatch.setattr("dptext_spark.mechanisms.output_sets.WALK", 16)
+    monkeypatch.setattr("dptext_spark.mechanisms.custext.WALK", 16)
     sets, of_word = output_sets(vectors, 7, mapping, metric, "own")
     wanted = plain.output_sets(vectors.tolist(), 7, mapping, metric, "own")
     assert [frozenset(sets[s][sets[s] >= 0].tolist()) for s in of_word] == wanted
