@@ -20,8 +20,8 @@ from dptext_spark.importance.budget import Budget
 from dptext_spark.importance.levels import Importance
 from dptext_spark.importance.selector import Selector
 from dptext_spark.ledger.balance import Spending
+from dptext_spark.mechanisms.base import Summary
 from dptext_spark.mechanisms.privacy_loss.accountant import RecordBound
-from dptext_spark.mechanisms.summary import Summary
 from dptext_spark.model.certificate import NO_BOUND, Certificate
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.model.record import RecordAccount

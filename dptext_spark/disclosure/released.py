@@ -13,7 +13,7 @@ from dptext_spark.disclosure.importance import clear
 from dptext_spark.disclosure.statement import bits
 from dptext_spark.importance.budget import Budget
 from dptext_spark.mechanisms import SanText
-from dptext_spark.mechanisms.summary import Summary
+from dptext_spark.mechanisms.base import Summary
 from dptext_spark.rounding import percent_up, rounded_down, rounded_up
 from dptext_spark.text.identifiers.types import FAKE, FIELD, IN_LANGUAGES, KEEP, MASK, placeholder
 from dptext_spark.text.names.search import (

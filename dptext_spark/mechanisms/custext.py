@@ -40,7 +40,7 @@ from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.neighbors import Metric, nearest, nearest_in
 from dptext_spark.lexicon.prior import PairModel
-from dptext_spark.mechanisms.base import Sampler
+from dptext_spark.mechanisms.base import Quantiles, Sampler
 from dptext_spark.mechanisms.elementary import exponentials
 from dptext_spark.mechanisms.parameters import LEAST_EPSILON, choice, flag, integer, number
 from dptext_spark.mechanisms.privacy_loss.exact_losses import within_groups
@@ -56,7 +56,6 @@ from dptext_spark.mechanisms.remap import Remap, Remappable, bits_told, released
 from dptext_spark.mechanisms.samplers import MAX_SLOTS, TableSampler
 from dptext_spark.mechanisms.samplers.fluent import FluentSampler, factors
 from dptext_spark.mechanisms.samplers.table import TableSummary, laws_of
-from dptext_spark.mechanisms.summary import Quantiles
 from dptext_spark.rounding import exact, percent_up
 from dptext_spark.runtime.jit import compiled
 

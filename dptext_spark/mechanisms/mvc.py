@@ -33,13 +33,12 @@ import numpy as np
 from dptext_spark.arrays import F32, F64
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
-from dptext_spark.mechanisms.base import Mechanism, Sampler
+from dptext_spark.mechanisms.base import Ends, Mechanism, Sampler
 from dptext_spark.mechanisms.elementary import log_factorial
 from dptext_spark.mechanisms.matrices import covariance, square_root
 from dptext_spark.mechanisms.parameters import LEAST_EPSILON, number
 from dptext_spark.mechanisms.samplers.approximate import Search, search_choice
 from dptext_spark.mechanisms.samplers.noise import FLOATING_POINT, NoiseSampler, NoiseSummary
-from dptext_spark.mechanisms.summary import Ends
 
 
 class RadialNoise(Mechanism):

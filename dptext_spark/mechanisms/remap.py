@@ -31,7 +31,7 @@ from dptext_spark.arrays import F32, F64, Ids
 from dptext_spark.errors import SettingsError
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.neighbors import Metric, squared_lengths
-from dptext_spark.mechanisms.base import TOTAL, Laws, Mechanism, Sampler
+from dptext_spark.mechanisms.base import TOTAL, Laws, Mechanism, Quantiles, RemapSummary, Sampler, Summary
 from dptext_spark.mechanisms.largest_scores import Points, largest_scores
 from dptext_spark.mechanisms.matrices import in_threads
 from dptext_spark.mechanisms.parameters import choice
@@ -47,7 +47,6 @@ from dptext_spark.mechanisms.samplers.table import (
     merged,
     relabelled,
 )
-from dptext_spark.mechanisms.summary import Quantiles, RemapSummary, Summary
 from dptext_spark.runtime.jit import Int, compiled
 
 Remap = Literal["none", "bayes"]

@@ -34,9 +34,8 @@ from dptext_spark.importance.selector import Selector, restored
 from dptext_spark.lexicon.prior import PairModel, Prior
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import MECHANISMS
-from dptext_spark.mechanisms.base import Sampler
+from dptext_spark.mechanisms.base import Sampler, Summary
 from dptext_spark.mechanisms.samplers.table import around, split
-from dptext_spark.mechanisms.summary import Summary
 from dptext_spark.model.certificate import Certificate
 from dptext_spark.model.privatizer import Consistency, Privatizer, fingerprint_of, providers_of
 from dptext_spark.runtime.paths import PRIVATE, write_atomically

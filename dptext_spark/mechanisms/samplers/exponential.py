@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from dptext_spark.arrays import F32, F64, I64, U64, Ids
 from dptext_spark.guarantee import SENSITIVE, Guarantee
-from dptext_spark.mechanisms.base import DECIDES, TOTAL, Law, Laws, Sampler
+from dptext_spark.mechanisms.base import DECIDES, TOTAL, Law, Laws, Quantiles, Sampler, Summary
 from dptext_spark.mechanisms.elementary import exponential, exponentials
 from dptext_spark.mechanisms.matrices import in_threads, products, squared_distances, squared_pairs
 from dptext_spark.mechanisms.samplers.exponential_rows import (
@@ -36,7 +36,6 @@ from dptext_spark.mechanisms.samplers.exponential_rows import (
     propose,
 )
 from dptext_spark.mechanisms.samplers.table import draw_all, laws_of
-from dptext_spark.mechanisms.summary import Quantiles, Summary
 from dptext_spark.randomness import Draws
 from dptext_spark.runtime.jit import compiled
 

@@ -28,7 +28,7 @@ import numpy.typing as npt
 from dptext_spark.arrays import F64, I64, U64, Ids, Vectors, read_only
 from dptext_spark.errors import SettingsError
 from dptext_spark.guarantee import Guarantee
-from dptext_spark.mechanisms.base import REFUTES, Sampler
+from dptext_spark.mechanisms.base import REFUTES, Ends, Quantiles, Sampler, Summary
 from dptext_spark.mechanisms.elementary import (
     expm1,
     gamma_quantile,
@@ -47,7 +47,6 @@ from dptext_spark.mechanisms.samplers.approximate import (
     words_evenly,
 )
 from dptext_spark.mechanisms.samplers.nearest import OPEN, SIZE, TOKENS, NeighborTable, Targets
-from dptext_spark.mechanisms.summary import Ends, Quantiles, Summary
 from dptext_spark.randomness import Draws
 from dptext_spark.runtime.jit import Int, compiled
 from dptext_spark.runtime.validation import Record

@@ -13,9 +13,8 @@ import numpy as np
 
 from dptext_spark.arrays import F64, U64, Ids
 from dptext_spark.guarantee import Guarantee
-from dptext_spark.mechanisms.base import TOTAL, Sampler
+from dptext_spark.mechanisms.base import TOTAL, Sampler, Summary
 from dptext_spark.mechanisms.elementary import expm1, exponential, log1p, logarithm
-from dptext_spark.mechanisms.summary import Summary
 from dptext_spark.randomness import Draws
 from dptext_spark.runtime.jit import Int, compiled
 from dptext_spark.runtime.validation import Record

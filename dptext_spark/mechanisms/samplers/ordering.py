@@ -32,9 +32,8 @@ import numpy as np
 
 from dptext_spark.arrays import F32, F64, U64, Array, Ids
 from dptext_spark.guarantee import Guarantee
-from dptext_spark.mechanisms.base import DECIDES, TOTAL, Law, Sampler
+from dptext_spark.mechanisms.base import DECIDES, TOTAL, Law, Sampler, Summary
 from dptext_spark.mechanisms.elementary import logarithm
-from dptext_spark.mechanisms.summary import Summary
 from dptext_spark.randomness import Draws
 from dptext_spark.runtime.jit import Int, compiled, inlined, mul_high, prefetch
 

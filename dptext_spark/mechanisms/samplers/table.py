@@ -26,8 +26,7 @@ import numpy.typing as npt
 from dptext_spark.arrays import F32, F64, I64, U64, Ids
 from dptext_spark.errors import SettingsError
 from dptext_spark.guarantee import Guarantee
-from dptext_spark.mechanisms.base import DECIDES, TOTAL, Law, LawColumns, Laws, Sampler
-from dptext_spark.mechanisms.summary import Quantiles, Summary
+from dptext_spark.mechanisms.base import DECIDES, TOTAL, Law, LawColumns, Laws, Quantiles, Sampler, Summary
 from dptext_spark.randomness import Draws
 from dptext_spark.runtime.jit import Int, compiled, inlined, prefetch
 

@@ -18,7 +18,7 @@ from dptext_spark.disclosure.statement import Statement
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.ledger.balance import Spending
 from dptext_spark.mechanisms import MECHANISMS, Mechanism
-from dptext_spark.mechanisms.summary import Quantiles, Summary
+from dptext_spark.mechanisms.base import Quantiles, Summary
 from dptext_spark.model.certificate import Certificate
 from dptext_spark.text.identifiers.imported import ImportedProvider, ProviderRecord
 from dptext_spark.text.identifiers.types import IN_LANGUAGES, TYPES

@@ -21,6 +21,9 @@ from dptext_spark.disclosure.statement import Statement
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.ledger.balance import Spending, Spent, Total
 from dptext_spark.mechanisms.summary import Summary
+from dptext_spark.ledger.balance import Spending
+from dptext_spark.ledger.sums import Spent, Total
+from dptext_spark.mechanisms.base import Summary
 from dptext_spark.model.certificate import Certificate, LossFigure
 
 CONFIG = parse_config(

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from dptext_spark.errors import SettingsError
 from dptext_spark.lexicon.neighbors import METRICS
 from dptext_spark.mechanisms import CusText, Law
+from dptext_spark.mechanisms.base import Quantiles
 from dptext_spark.mechanisms.custext import MAPPINGS, REMAINDERS, mapping_summary, output_sets
 from dptext_spark.mechanisms.privacy_loss import within_groups
-from dptext_spark.mechanisms.summary import Quantiles
 from dptext_spark.model.certificate import verdict
 from dptext_spark.rounding import percent_up
 from tests.core.mechanisms import plain_custext as plain

@@ -22,10 +22,9 @@ from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.prior import zipf
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import MECHANISMS, Law, Mechanism
-from dptext_spark.mechanisms.base import TOTAL, Sampler
+from dptext_spark.mechanisms.base import TOTAL, Sampler, Summary
 from dptext_spark.mechanisms.parameters import number
 from dptext_spark.mechanisms.privacy_loss.loss import Loss
-from dptext_spark.mechanisms.summary import Summary
 from dptext_spark.model.artifact import open_model, save_model
 from dptext_spark.model.certificate import certify
 from dptext_spark.model.compile import prepare

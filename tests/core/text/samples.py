@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.vocabulary import Vocabulary
-from dptext_spark.mechanisms.base import Sampler
-from dptext_spark.mechanisms.summary import Summary
+from dptext_spark.mechanisms.base import Sampler, Summary
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness import Draws, RunKey
 from dptext_spark.text.engine import Counters
