@@ -16,8 +16,7 @@ from dptext_spark.mechanisms.custext import CusText
 from dptext_spark.mechanisms.diffractor import Diffractor
 from dptext_spark.mechanisms.mvc import MVC, Mahalanobis
 from dptext_spark.mechanisms.projection import Projection
-from dptext_spark.mechanisms.santext import SanText
-from dptext_spark.mechanisms.tem import TEM
+from dptext_spark.mechanisms.santext import TEM, SanText
 from dptext_spark.mechanisms.truncated_gumbel import TruncatedGumbel
 from dptext_spark.mechanisms.truncated_laplace import TruncatedLaplace
 from dptext_spark.mechanisms.vickrey import Vickrey

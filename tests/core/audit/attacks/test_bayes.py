@@ -12,7 +12,7 @@ from dptext_spark.errors import SettingsError
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.prior import counted, of_drawn, zipf
 from dptext_spark.mechanisms import CusText, Diffractor, SanText
-from dptext_spark.mechanisms.tem import TEM
+from dptext_spark.mechanisms.santext import TEM
 from tests.core.audit.plain_attacks import law_table, some_law, table_sampler
 from tests.core.mechanisms.lawless import Lawless
 from tests.core.names import scattered
