@@ -22,7 +22,7 @@ from dptext_spark.importance.levels import (
     weakest_guarantee,
 )
 from dptext_spark.mechanisms import CusText
-from dptext_spark.mechanisms.mvc import Mahalanobis
+from dptext_spark.mechanisms.calibrated_noise import Mahalanobis
 
 RUN: dict[str, Any] = {"input": {"path": "/in"}, "columns": ["body"], "output": {"path": "/out"}}
 WRONG: list[tuple[dict[str, Any], str]] = [

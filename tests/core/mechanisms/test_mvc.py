@@ -13,7 +13,7 @@ from scipy import stats
 
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import MVC, Mahalanobis
-from dptext_spark.mechanisms.mvc import noise_matrix
+from dptext_spark.mechanisms.calibrated_noise import noise_matrix
 from tests.core.mechanisms.plain_noise import draws_of, lexicon_of
 
 N = 60_000

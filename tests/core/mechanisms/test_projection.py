@@ -12,7 +12,7 @@ from scipy import stats
 
 from dptext_spark.errors import SettingsError
 from dptext_spark.mechanisms import MVC, Projection
-from dptext_spark.mechanisms.projection import project, projection_columns
+from dptext_spark.mechanisms.calibrated_noise import project, projection_columns
 from tests.core.mechanisms.plain_noise import draws_of, lexicon_of
 
 

@@ -13,7 +13,7 @@ from scipy import stats
 
 from dptext_spark.errors import SettingsError
 from dptext_spark.guarantee import Guarantee
-from dptext_spark.mechanisms.mvc import radial_noise
+from dptext_spark.mechanisms.calibrated_noise import radial_noise
 from dptext_spark.mechanisms.samplers.nearest import OPEN, NeighborTable
 from dptext_spark.mechanisms.samplers.noise import NOISES, NoiseSampler, NoiseSummary, fill, lanes_of
 from dptext_spark.randomness import Draws

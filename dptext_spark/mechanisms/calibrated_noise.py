@@ -20,25 +20,50 @@ Deviations: ties go to the lower id; a lexicon of equal vectors has Σ = I. Eige
 that (with λ = 1 a lexicon may not span its dimensions): that adds a little noise, so the bound holds in the norm of M, too.
 M^{1/2} is computed in a fixed order and stored; the bound is for the stored matrix. Noise is float64 made from 64 random bits a
 number; the bound is for noise in real numbers.
+
+Vickrey: calibrated or Mahalanobis noise, but the second nearest word may be released instead of the nearest.
+
+Paper: Xu et al. 2021, "On a Utilitarian Approach to Privacy Preserving Text Generation".
+Formula: with u1, u2 the words nearest and second nearest to the noisy vector, at distances d1 <= d2, u1 is released with
+probability (1-t)·d2 / (t·d1 + (1-t)·d2), else u2; where d1 = d2 = 0, u1 with probability 1-t. t = 0 always releases u1.
+Guarantee: that of the noise: the rule looks at the noisy vector alone, so it is post-processing. (A rule that left out the
+*original* word would use the input again and have no bound.)
+Deviations: where t = 1 and d1 = 0 the second word is released (the limit); the probability is rounded to 64 bits; and those of
+the noise.
+
+Words with equal vectors are one place, which has neighbours and a nearest other word.
+
+Random projection ("PTE"): word vectors mapped to few dimensions by a public random matrix, calibrated noise there.
+
+Paper: Feyisetan & Kasiviswanathan 2021, "Private Release of Text Embedding Vectors".
+Formula: ψ(w) = G·φ(w), G in R^{m x d} with independent entries N(0, 1)/√m; Z = r·v in R^m, v uniform on the unit sphere,
+r ~ Gamma(m, 1/ε); released is the word u with the smallest |ψ(w) + Z - ψ(u)|.
+Guarantee: metric DP, ε·|ψ(w) - ψ(w')|, for G as it was drawn. G is public: it comes from a seed that stands in the artifact.
+Deviations: projected vectors are rounded to float32, and the bound is for these; ties go to the lower id. Noise is float64 made
+from 64 random bits a number; the bound is for noise in real numbers.
 """
 
 from __future__ import annotations
 
+import hashlib
 from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from dptext_spark.arrays import F32, F64
+from dptext_spark.arrays import F32, F64, U64
+from dptext_spark.errors import SettingsError
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms.base import Ends, Mechanism, Sampler
-from dptext_spark.mechanisms.elementary import log_factorial
-from dptext_spark.mechanisms.matrices import covariance, square_root
-from dptext_spark.mechanisms.parameters import LEAST_EPSILON, number
+from dptext_spark.mechanisms.elementary import log_factorial, normal_quantile
+from dptext_spark.mechanisms.matrices import covariance, square_root, transform
+from dptext_spark.mechanisms.parameters import LEAST_EPSILON, choice, integer, number
 from dptext_spark.mechanisms.samplers.approximate import Search, search_choice
 from dptext_spark.mechanisms.samplers.noise import FLOATING_POINT, NoiseSampler, NoiseSummary
+from dptext_spark.randomness import encrypt
+from dptext_spark.runtime.jit import compiled
 
 
 class RadialNoise(Mechanism):
@@ -190,3 +215,136 @@ def noise_matrix(vectors: F32, lam: float) -> tuple[F64, Ends]:
     scaled = spread * (size / trace) if trace > 0 else np.eye(size)
     root, values = square_root(lam * scaled + (1.0 - lam) * np.eye(size))
     return root, Ends(float(values.min()), float(values.max()))
+
+
+Noise = Literal["mvc", "mahalanobis"]
+
+
+@dataclass(frozen=True)
+class Vickrey(RadialNoise):
+    """The parameters of Vickrey.
+
+    Examples:
+        >>> mechanism = dp.Vickrey(epsilon=12.0, t=0.75)
+        >>> mechanism.protects
+        'metric DP: ε times the distance between the vectors of two words (Euclidean or Mahalanobis)'
+    """
+
+    name: ClassVar[str] = "vickrey"
+    paper: ClassVar[str] = "Xu et al. 2021, On a Utilitarian Approach to Privacy Preserving Text Generation"
+    protects: ClassVar[str] = (
+        "metric DP: ε times the distance between the vectors of two words (Euclidean or Mahalanobis)"
+    )
+
+    epsilon: float = number(
+        10.0,
+        "ε per unit of distance between word vectors: Euclidean, or Mahalanobis by `noise`.",
+        least=LEAST_EPSILON,
+    )
+    t: float = number(0.5, "How much the second word is favoured: 0 never releases it, 1 always.", most=1)
+    noise: Noise = choice(Noise, "mvc", "The noise on the vector, as of the mechanism of that name.")
+    lam: float = lam_number(" of the Mahalanobis noise")
+    search: Search = search_choice()
+
+    def compile(self, lexicon: Lexicon) -> NoiseSampler:
+        """Return the sampler; the lexicon's own metric is not used."""
+        lam = self.lam if self.noise == "mahalanobis" else None
+        return self.add(lexicon.vectors, lam=lam, second=float(self.t))
+
+    def guarantee(self) -> Guarantee:
+        """Return what holds for one draw: what holds for the noise."""
+        if self.noise == "mahalanobis":
+            return mahalanobis_guarantee(self.epsilon, self.lam)
+        return MVC(self.epsilon).guarantee()
+
+
+MOST = 4096
+ROWS = 4096  # words projected at once
+
+
+@dataclass(frozen=True)
+class Projection(RadialNoise):
+    """The parameters of the random projection.
+
+    Examples:
+        >>> mechanism = dp.Projection(epsilon=12.0, m=50)
+        >>> mechanism.protects
+        'metric DP: ε times the Euclidean distance between the projected vectors of two words'
+    """
+
+    name: ClassVar[str] = "projection"
+    paper: ClassVar[str] = "Feyisetan & Kasiviswanathan 2021, Private Release of Text Embedding Vectors"
+    protects: ClassVar[str] = (
+        "metric DP: ε times the Euclidean distance between the projected vectors of two words"
+    )
+
+    epsilon: float = number(
+        10.0,
+        "ε per unit of Euclidean distance between projected vectors; the noise has mean length m/ε.",
+        least=LEAST_EPSILON,
+    )
+    m: int | None = integer(
+        None, "The dimensions to project to, at most those of the lexicon; must be given.", least=1, most=MOST
+    )
+    seed: int = integer(0, "What the projection is made from; public.", least=0, most=2**63 - 1)
+    search: Search = search_choice()
+
+    def compile(self, lexicon: Lexicon) -> NoiseSampler:
+        """Return the sampler; the lexicon's own metric is not used.
+
+        Raises:
+            SettingsError: m is larger than the lexicon's dimension, or a projected vector overflows float32.
+        """
+        assert self.m is not None
+        if self.m > lexicon.dimensions:
+            raise SettingsError(
+                f"mechanism.m: {self.m} given, but the lexicon's vectors have {lexicon.dimensions} dimensions; "
+                f"valid: an integer from 1 to {min(lexicon.dimensions, MOST)}."
+            )
+        projected = project(lexicon.vectors, self.m, self.seed)
+        return self.add(projected, NoiseSummary(seed=self.seed, projected_from=lexicon.dimensions))
+
+    def guarantee(self) -> Guarantee:
+        """Return what holds for one draw."""
+        distance = (
+            f"the Euclidean distance between their vectors projected to {self.m} dimensions (public projection, seed "
+            f"{self.seed})"
+        )
+        return metric_guarantee(self.epsilon, "projected euclidean", distance)
+
+
+def project(vectors: F32, m: int, seed: int) -> F32:
+    """Map float32[V, d] to float32[V, m] by the matrix of `seed`, in a fixed order of additions.
+
+    Raises:
+        SettingsError: a projected vector overflows float32.
+    """
+    columns = projection_columns(vectors.shape[1], m, seed)
+    out = np.empty((len(vectors), m), np.float32)
+    for start in range(0, len(vectors), ROWS):
+        rows = np.ascontiguousarray(vectors[start : start + ROWS])
+        wide = np.empty((len(rows), m))
+        transform(columns, rows, wide)
+        with np.errstate(over="ignore"):
+            out[start : start + ROWS] = wide
+    if not np.isfinite(out).all():
+        raise SettingsError(
+            "mechanism.m: a projected vector passes float32; valid: a lexicon of shorter vectors."
+        )
+    return out
+
+
+def projection_columns(size: int, m: int, seed: int) -> F64:
+    """Return the columns of the m x d matrix, float64[d, m]: N(0, 1)/√m from AES-256 in counter mode under sha256(seed)."""
+    blocks = np.zeros(((size * m + 1) // 2, 2), np.uint64)
+    blocks[:, 0] = np.arange(len(blocks))
+    bits = encrypt(hashlib.sha256(b"random projection %d" % seed).digest(), blocks).reshape(-1)[: size * m]
+    return np.asarray(_normals(bits) / np.sqrt(np.float64(m)), np.float64).reshape(size, m)
+
+
+@compiled
+def _normals(bits: U64) -> F64:
+    out = np.empty(bits.shape[0])
+    for i in range(bits.shape[0]):
+        out[i] = normal_quantile(bits[i])
+    return out
