@@ -30,9 +30,9 @@ from dptext_spark.mechanisms.privacy_loss.sampled import by_draws, by_exits, by_
 from dptext_spark.mechanisms.samplers.exponential import ExponentialSampler
 from dptext_spark.mechanisms.samplers.fluent import FluentSampler
 from dptext_spark.mechanisms.samplers.noise import NoiseSampler
-from dptext_spark.mechanisms.samplers.noisy_selection import SelectionSampler
 from dptext_spark.mechanisms.samplers.ordering import OrderingSampler
 from dptext_spark.mechanisms.samplers.table import RemappedSampler, RemappedTable
+from dptext_spark.mechanisms.truncated_gumbel import SelectionSampler
 from dptext_spark.runtime.display import Counted
 
 __all__ = ["Loss", "RecordLoss", "record_loss", "vector_loss", "worst_loss"]

@@ -53,9 +53,9 @@ from dptext_spark.mechanisms.privacy_loss.loss import (
 from dptext_spark.mechanisms.remap import telling
 from dptext_spark.mechanisms.samplers.exponential import ExponentialSampler, cut_off
 from dptext_spark.mechanisms.samplers.exponential_rows import log_normalisers
-from dptext_spark.mechanisms.samplers.noisy_selection import SelectionSampler
 from dptext_spark.mechanisms.samplers.ordering import DIGITS, OrderingSampler
 from dptext_spark.mechanisms.samplers.table import RemappedSampler, RemappedTable, outputs_in_common
+from dptext_spark.mechanisms.truncated_gumbel import SelectionSampler
 from dptext_spark.rounding import digits_up
 from dptext_spark.runtime.display import Counted
 from dptext_spark.runtime.jit import Int, compiled

@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from dptext_spark.guarantee import Guarantee
-from dptext_spark.mechanisms.samplers.noisy_selection import (
+from dptext_spark.mechanisms.truncated_gumbel import (
     SelectionSampler,
     SelectionSummary,
     WorstPair,
@@ -162,5 +162,5 @@ def test_batches_are_blocks_of_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     made, n = small_sampler(), 1000
     ids = np.arange(n, dtype=np.int32) % 12
     whole = made.sample(ids, draws(n))
-    monkeypatch.setattr("dptext_spark.mechanisms.samplers.noisy_selection.ROWS", 7)
+    monkeypatch.setattr("dptext_spark.mechanisms.truncated_gumbel.ROWS", 7)
     assert (made.sample(ids, draws(n)) == whole).all()
