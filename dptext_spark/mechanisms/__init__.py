@@ -12,12 +12,11 @@ from __future__ import annotations
 from dptext_spark.errors import require_choice
 from dptext_spark.mechanisms.base import Law, Mechanism, Sampler
 from dptext_spark.mechanisms.calibrated_noise import MVC, Mahalanobis, Projection, Vickrey
-from dptext_spark.mechanisms.clipped_noise import Gaussian, Laplace
+from dptext_spark.mechanisms.clipped_noise import Gaussian, Laplace, TruncatedLaplace
 from dptext_spark.mechanisms.custext import CusText
 from dptext_spark.mechanisms.diffractor import Diffractor
 from dptext_spark.mechanisms.santext import TEM, SanText
 from dptext_spark.mechanisms.truncated_gumbel import TruncatedGumbel
-from dptext_spark.mechanisms.truncated_laplace import TruncatedLaplace
 
 MECHANISMS: dict[str, type[Mechanism]] = {
     "custext": CusText,

@@ -8,7 +8,7 @@ The exact δ of a noisy vector under truncated Laplace noise: how often one word
 
 Inside both supports the densities of two words differ by at most e^ε, outside by infinity: so the δ of a pair is the probability
 to leave, 1 - Π(1 - p(y_i)), y the difference of the two vectors in units of the noise's scale (p: see
-mechanisms/truncated_laplace.py).
+mechanisms/clipped_noise.py).
 
 All pairs of a lexicon are covered: -ln(1 - p(y)) is convex with a slope of s at 0, and (-ln(1 - p(y)) - sy)/y² is at most c, so
 sy + cy², summed over the coordinates, bounds a pair at the cost of its distance; where that passes the worst pair so far, the

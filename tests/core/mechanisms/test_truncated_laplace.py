@@ -10,7 +10,7 @@ import pytest
 from dptext_spark.errors import SettingsError
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import TruncatedLaplace
-from dptext_spark.mechanisms.truncated_laplace import (
+from dptext_spark.mechanisms.clipped_noise import (
     exit_bound,
     exit_probability,
     log_worst_excess,
