@@ -18,8 +18,7 @@ from dptext_spark.mechanisms import CusText
 from dptext_spark.mechanisms.custext import MAPPINGS, mapping_summary, output_sets
 from dptext_spark.model.privatizer import CONSISTENCY, Privatizer
 from dptext_spark.randomness import RunKey
-from dptext_spark.text.identifiers.types import NO_IDENTIFIERS
-from dptext_spark.text.policy import Policy
+from dptext_spark.text.policy import NO_IDENTIFIERS, Policy
 
 # Table 4, share of words alone on their set in %, by mapping and K.
 TABLE_4 = {

@@ -18,8 +18,7 @@ from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import MVC, TEM, Diffractor, Mahalanobis, Mechanism, TruncatedGumbel, Vickrey
 from dptext_spark.mechanisms.samplers.ordering import Window
 from dptext_spark.model.privatizer import Privatizer
-from dptext_spark.text.identifiers.types import NO_IDENTIFIERS
-from dptext_spark.text.policy import Policy
+from dptext_spark.text.policy import NO_IDENTIFIERS, Policy
 
 EPSILONS = (0.1, 0.5, 1.0, 3.0, 5.0, 10.0)
 DRAWS = 1_000  # n of S_w[n], the expected number of distinct outputs

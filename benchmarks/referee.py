@@ -49,9 +49,8 @@ from dptext_spark.runtime.display import silent
 from dptext_spark.text.chunks import padded
 from dptext_spark.text.engine import Engine
 from dptext_spark.text.identifiers.presidio import Presidio
-from dptext_spark.text.identifiers.types import NO_IDENTIFIERS
 from dptext_spark.text.names.public_names import parts_of_names
-from dptext_spark.text.policy import Policy
+from dptext_spark.text.policy import NO_IDENTIFIERS, Policy
 from dptext_spark.text.tokens import Reading, drawn_words, read
 from dptext_spark.text.word_table import WordTable
 

@@ -14,8 +14,7 @@ from dptext_spark.audit.text_classifier import TextClassifier, accuracy
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness import RunKey
-from dptext_spark.text.identifiers.types import NO_IDENTIFIERS
-from dptext_spark.text.policy import Policy
+from dptext_spark.text.policy import NO_IDENTIFIERS, Policy
 
 KEY = RunKey.insecure(0)  # the sentences are public
 MADE = 4_000  # training sentences

@@ -18,7 +18,7 @@ from typing import Any
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import excluded_words, words_of_list
-from dptext_spark.text.names.public_lists import KINDS, public_entries
+from dptext_spark.text.names.public_names import LISTS, public_entries
 
 NAME, VERSION, LICENCE = "better-profanity", "0.7.0", "License :: OSI Approved :: MIT License"
 LIST_FILE = "better_profanity/profanity_wordlist.txt"
@@ -56,7 +56,7 @@ def _text(source: Distribution) -> str:
 def packaged_names() -> set[str]:
     """Return the packaged names, in lower case."""
     names: set[str] = set()
-    for kind in range(len(KINDS)):
+    for kind in range(len(LISTS)):
         entries = public_entries(kind)
         data = entries.data.tobytes()
         bounds = entries.bounds.tolist()

@@ -12,7 +12,7 @@ from __future__ import annotations
 import unicodedata
 from pathlib import Path
 
-from dptext_spark.text.identifiers.types import LANGUAGES
+from dptext_spark.text.policy import LANGUAGES
 
 PACKAGED = Path(__file__).parents[1] / "dptext_spark" / "text" / "identifiers" / "cldr" / "months.txt"
 

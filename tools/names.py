@@ -17,7 +17,7 @@ from pathlib import Path
 
 from dptext_spark.errors import SettingsError
 from dptext_spark.text.names.normal_words import normal_words_of
-from dptext_spark.text.names.public_lists import ALWAYS, COMMON, FOLDER, LIKELY, SURE
+from dptext_spark.text.names.public_names import ALWAYS, COMMON, FOLDER, LIKELY, SURE
 
 SHARE_OF_NAMES = 0.01  # of the words of a text
 # The lowest r of each class, from the highest class down. A town is named more often than its people.

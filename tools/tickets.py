@@ -19,7 +19,7 @@ import yaml
 
 from dptext_spark.arrays import F64, I64, Bools
 from dptext_spark.demo import TICKETS
-from dptext_spark.text.names.public_lists import LIKELY, public_entries
+from dptext_spark.text.names.public_names import LIKELY, public_entries
 from tools.ticket_grammar import NOTHING, START, Forms, Grammar, UniformNumbers
 
 SEED = 20_000

@@ -24,9 +24,8 @@ from dptext_spark.config.sections import STYLES, Approval, Secret, Section
 from dptext_spark.importance.budget import Budget
 from dptext_spark.importance.levels import Importance, Level
 from dptext_spark.report.terminal.catalogue import catalogue
-from dptext_spark.text.identifiers.types import Identifiers
 from dptext_spark.text.names.search import ListSources, NameSearch
-from dptext_spark.text.policy import Policy
+from dptext_spark.text.policy import Identifiers, Policy
 
 CONF = Path(__file__).resolve().parents[2] / "conf"
 LEAST = {

@@ -32,7 +32,7 @@ from dptext_spark.rounding import exact, round_conservatively
 from dptext_spark.runtime.display import Progress, by_default, line
 from dptext_spark.runtime.validation import Json
 from dptext_spark.text.engine import Engine
-from dptext_spark.text.names.public_lists import listed_names
+from dptext_spark.text.names.public_names import listed_names
 from dptext_spark.text.tokens import drawn_words
 from dptext_spark.text.word_table import WordTable
 

@@ -22,8 +22,7 @@ from dptext_spark.runtime.display import cut, line
 from dptext_spark.runtime.validation import Json
 from dptext_spark.text.chunks import padded
 from dptext_spark.text.names.matching import NameMatcher
-from dptext_spark.text.names.public_lists import CITY, REGION
-from dptext_spark.text.names.public_names import parts_of_names
+from dptext_spark.text.names.public_names import CITY, REGION, parts_of_names
 from dptext_spark.text.tokens import Words
 
 KINDS = ("persons", "locations")

@@ -26,7 +26,7 @@ from dptext_spark.model.certificate import NO_BOUND, Certificate
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.model.record import RecordAccount
 from dptext_spark.runtime.validation import Json
-from dptext_spark.text.identifiers.imported import ProviderRecord
+from dptext_spark.text.identifiers.provider import ProviderRecord
 from dptext_spark.text.names.name_lists import SHOWN
 from dptext_spark.text.names.search import ListSources
 from dptext_spark.text.policy import Policy

@@ -15,7 +15,6 @@ from dptext_spark.importance.budget import Budget
 from dptext_spark.mechanisms import SanText
 from dptext_spark.mechanisms.base import Summary
 from dptext_spark.rounding import percent_up, rounded_down, rounded_up
-from dptext_spark.text.identifiers.types import FAKE, FIELD, IN_LANGUAGES, KEEP, MASK, placeholder
 from dptext_spark.text.names.search import (
     LIST_TYPES,
     LOCATION,
@@ -25,7 +24,17 @@ from dptext_spark.text.names.search import (
     SMALL,
     ListSource,
 )
-from dptext_spark.text.policy import BEYOND_MASK, OOV_MASK, Policy
+from dptext_spark.text.policy import (
+    BEYOND_MASK,
+    FAKE,
+    FIELD,
+    IN_LANGUAGES,
+    KEEP,
+    MASK,
+    OOV_MASK,
+    Policy,
+    placeholder,
+)
 
 MARK = placeholder(LIST_TYPES[0])
 KIND_WORDS = {PERSON: "a person", LOCATION: "a place"}

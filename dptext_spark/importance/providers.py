@@ -34,10 +34,9 @@ from dptext_spark.lexicon.characters import APOSTROPHE, HYPHEN, PASS, SPACE, cel
 from dptext_spark.runtime.jit import compiled
 from dptext_spark.text.chunks import Spans
 from dptext_spark.text.engine import Engine
-from dptext_spark.text.lookup import look_up_form
 from dptext_spark.text.tokenizer import letters_of
 from dptext_spark.text.tokens import list_words
-from dptext_spark.text.word_table import SHORT, WordTable, find_short, key_of
+from dptext_spark.text.word_table import SHORT, WordTable, find_short, key_of, look_up_form
 
 UNKNOWN, NO_WORD = -2, -1
 TOP = np.uint64(0x8080808080808080)  # of characters that are not ASCII

@@ -40,7 +40,7 @@ from dptext_spark.model.certificate import Certificate
 from dptext_spark.model.privatizer import Consistency, Privatizer, fingerprint_of, providers_of
 from dptext_spark.runtime.paths import PRIVATE, write_atomically
 from dptext_spark.runtime.validation import Json, Record
-from dptext_spark.text.identifiers.imported import ImportedProvider, require_named
+from dptext_spark.text.identifiers.provider import ImportedProvider, require_named
 from dptext_spark.text.policy import Policy
 from dptext_spark.text.word_table import WordTable
 

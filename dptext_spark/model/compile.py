@@ -34,8 +34,7 @@ from dptext_spark.model.record import file_digest, made_from, with_budget, with_
 from dptext_spark.runtime.display import Progress, by_default, counted, silent
 from dptext_spark.runtime.paths import PRIVATE, user_cache, write_atomically
 from dptext_spark.text.engine import Engine
-from dptext_spark.text.identifiers.imported import require_named
-from dptext_spark.text.identifiers.provider import Provider
+from dptext_spark.text.identifiers.provider import Provider, require_named
 from dptext_spark.text.policy import Policy
 from dptext_spark.text.tokens import drawn_words
 from dptext_spark.text.word_table import WordTable

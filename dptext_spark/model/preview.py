@@ -26,13 +26,12 @@ from dptext_spark.runtime.display import line, table
 from dptext_spark.runtime.validation import Json
 from dptext_spark.text.chunks import padded
 from dptext_spark.text.engine import Placed
-from dptext_spark.text.identifiers.types import FAKE, TYPES
-from dptext_spark.text.lookup import LOWERED, MASKED_NUMBER
 from dptext_spark.text.names.public_names import KINDS, LISTED_KINDS
 from dptext_spark.text.names.search import LIST_TYPES, NAME_TYPES
-from dptext_spark.text.policy import Policy
+from dptext_spark.text.policy import FAKE, TYPES, Policy
 from dptext_spark.text.selection import BEYOND, Texts, TokenSelection
 from dptext_spark.text.tokens import listed
+from dptext_spark.text.word_table import LOWERED, MASKED_NUMBER
 
 MOST_CHARACTERS = 10_000
 MOST_DRAWS, LEAST_DRAWS = 1_000, 5  # of a word whose law has no closed form

@@ -34,19 +34,19 @@ from dptext_spark.rounding import exact
 from dptext_spark.runtime.display import line, table
 from dptext_spark.runtime.validation import Json
 from dptext_spark.text.engine import COUNTERS, Counters, Engine, Noise, Placed
-from dptext_spark.text.identifiers.imported import (
+from dptext_spark.text.identifiers.provider import (
     ImportedProvider,
+    Provider,
     ProviderRecord,
     check_imported,
+    check_providers,
     import_providers,
 )
-from dptext_spark.text.identifiers.provider import Provider, check_providers
-from dptext_spark.text.identifiers.types import TYPES
 from dptext_spark.text.names.matching import NameMatcher
 from dptext_spark.text.names.pseudonyms import KeyedNames
 from dptext_spark.text.names.public_names import KINDS, LISTED_KINDS
 from dptext_spark.text.names.search import LIST_TYPES, PSEUDONYM
-from dptext_spark.text.policy import Policy
+from dptext_spark.text.policy import TYPES, Policy
 from dptext_spark.text.render import DATASET, TOKEN, word_blocks
 from dptext_spark.text.selection import Texts, TokenSelection
 from dptext_spark.text.tokens import list_words

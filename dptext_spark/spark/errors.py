@@ -20,8 +20,7 @@ from dptext_spark.encoder.name_classifier import OtherLabelsError
 from dptext_spark.errors import DataError, DPTextError, RunError, key_twice
 from dptext_spark.randomness import KeyReference, KeyUnavailableError, RunKey, key_at_hand
 from dptext_spark.spark.session.session import context_of
-from dptext_spark.text.identifiers.imported import EXPECTED, ProviderImportError
-from dptext_spark.text.identifiers.provider import ProviderError
+from dptext_spark.text.identifiers.provider import EXPECTED, ProviderError, ProviderImportError
 
 try:
     from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError

@@ -24,17 +24,15 @@ from dptext_spark.text.chunks import Strips, padded, strips, summed, validity
 from dptext_spark.text.identifiers.fakes import Keyed, replacements
 from dptext_spark.text.identifiers.finder import Finder, Found
 from dptext_spark.text.identifiers.provider import OfRows, Provider
-from dptext_spark.text.identifiers.types import TYPES
-from dptext_spark.text.lookup import INVALID, OPENING, look_up
 from dptext_spark.text.names.normal_words import FORM, WIDEST, folding, next_word
 from dptext_spark.text.names.pseudonyms import KeyedNames
 from dptext_spark.text.names.public_names import LISTED_KINDS, PARTS_OF_PERSONS, PARTS_OF_PLACES, PublicNames
 from dptext_spark.text.names.search import LIST_TYPES, LOCATION, PERSON
-from dptext_spark.text.policy import BEYOND_MASK, CASES, NUMBER_MASK, NUMBERS, OOV, OOV_MASK, Policy
+from dptext_spark.text.policy import BEYOND_MASK, CASES, NUMBER_MASK, NUMBERS, OOV, OOV_MASK, TYPES, Policy
 from dptext_spark.text.render import DATASET, SLACK, TOKEN, assign_blocks, rebuild
 from dptext_spark.text.selection import NO_WORD, PREVIOUS, TokenSelection, drop_unselected, words_before
 from dptext_spark.text.tokenizer import cut_whitespace, cut_words
-from dptext_spark.text.word_table import WordTable
+from dptext_spark.text.word_table import INVALID, OPENING, WordTable, look_up
 
 BLOCK_BYTES = 96 * 1024
 LONGEST_MASK = 40  # that of an identifier has 33 at most

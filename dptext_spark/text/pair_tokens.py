@@ -38,9 +38,16 @@ from dptext_spark.randomness import hash_bytes
 from dptext_spark.runtime.jit import Int, compiled
 from dptext_spark.text.chunks import Spans, padded
 from dptext_spark.text.engine import Engine, Placed
-from dptext_spark.text.lookup import DRAWN_OOV, IDENTIFIER, LOWERED, MASKED_NUMBER, MASKED_OOV, RANDOM_NUMBER
 from dptext_spark.text.policy import BEYOND_MASK
 from dptext_spark.text.tokens import Words, listed
+from dptext_spark.text.word_table import (
+    DRAWN_OOV,
+    IDENTIFIER,
+    LOWERED,
+    MASKED_NUMBER,
+    MASKED_OOV,
+    RANDOM_NUMBER,
+)
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,7 +22,8 @@ from dptext_spark.lexicon.characters import (
     encode,
 )
 from dptext_spark.runtime.jit import Int, compiled, inlined, load64, mul_high, prefetch, store64
-from dptext_spark.text.lookup import (
+from dptext_spark.text.tokenizer import letters_of
+from dptext_spark.text.word_table import (
     DRAWN_OOV,
     IDENTIFIER,
     LOWERED,
@@ -30,7 +31,6 @@ from dptext_spark.text.lookup import (
     MASKED_OOV,
     RANDOM_NUMBER,
 )
-from dptext_spark.text.tokenizer import letters_of
 
 # Columns of the per-row counters that rebuilding fills.
 CHANGED, SAME, DISTINCT = 6, 7, 8

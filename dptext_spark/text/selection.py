@@ -35,7 +35,7 @@ from dptext_spark.lexicon.characters import (
     lower_into,
 )
 from dptext_spark.runtime.jit import Int, compiled, mul_high
-from dptext_spark.text.lookup import DRAWN, DRAWN_OOV, LOWERED, MASKED_BEYOND, RANDOM_NUMBER, look_up_form
+from dptext_spark.text.word_table import DRAWN, DRAWN_OOV, LOWERED, MASKED_BEYOND, RANDOM_NUMBER, look_up_form
 
 BEYOND = 255  # in the place of a level: the word becomes a mask
 

@@ -1,6 +1,6 @@
 """Cut an Arrow string batch into words, numbers and gaps, in compiled loops; the first phase of the engine.
 
-Words of up to 15 ASCII letters take a fast path, 8 bytes at a time, and wait for :func:`~dptext_spark.text.lookup.look_up`;
+Words of up to 15 ASCII letters take a fast path, 8 bytes at a time, and wait for :func:`~dptext_spark.text.word_table.look_up`;
 all others are settled where they are found.
 """
 
@@ -31,7 +31,7 @@ from dptext_spark.lexicon.characters import (
 )
 from dptext_spark.randomness import hash_bytes
 from dptext_spark.runtime.jit import Int, compiled, inlined, load64, trailing_zeros
-from dptext_spark.text.lookup import (
+from dptext_spark.text.word_table import (
     AFTER_APOSTROPHE,
     FAST,
     HASH0,

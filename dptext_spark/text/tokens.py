@@ -17,9 +17,16 @@ from dptext_spark.randomness import hash_bytes
 from dptext_spark.runtime.jit import Int, compiled
 from dptext_spark.text.chunks import Spans, padded, strips, summed
 from dptext_spark.text.engine import OF_WORDS, Engine, byte_blocks
-from dptext_spark.text.lookup import IDENTIFIER, INVALID, LOWERED, MASKED_NUMBER, look_up, look_up_form
 from dptext_spark.text.tokenizer import cut_whitespace, cut_words
-from dptext_spark.text.word_table import STOP
+from dptext_spark.text.word_table import (
+    IDENTIFIER,
+    INVALID,
+    LOWERED,
+    MASKED_NUMBER,
+    STOP,
+    look_up,
+    look_up_form,
+)
 
 EDGE, UNKNOWN = -1, -2
 DRAWN_WORD, KEPT_WORD, UNKNOWN_WORD, NUMBER, NO_WORD = range(5)

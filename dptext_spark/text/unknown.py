@@ -19,8 +19,8 @@ import pyarrow as pa
 from dptext_spark.arrays import I64
 from dptext_spark.errors import DataError
 from dptext_spark.text.engine import Engine
-from dptext_spark.text.lookup import INVALID, NUMBERS, OOV_WORDS, WORDS
 from dptext_spark.text.tokens import listed
+from dptext_spark.text.word_table import INVALID, NUMBERS, OOV_WORDS, WORDS
 
 EXTRA = "language"
 LEAST_LETTERS = 20  # of a text: of fewer nothing is told

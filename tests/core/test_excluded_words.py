@@ -20,10 +20,9 @@ from dptext_spark.model.compile import compile as dp_compile
 from dptext_spark.model.compile import load_lexicon, prepare
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness import RunKey
-from dptext_spark.text.identifiers.types import TYPES
 from dptext_spark.text.names.pseudonyms import pool
-from dptext_spark.text.names.public_lists import KINDS
-from dptext_spark.text.policy import Policy
+from dptext_spark.text.names.public_names import LISTS
+from dptext_spark.text.policy import TYPES, Policy
 from tests.core.names import beginning
 from tests.frozen.behaviour import PARAMETERS
 from tools import excluded_words as tool
@@ -77,7 +76,7 @@ def test_no_output_is_another_than_a_word_of_the_lexicon(mechanism: Mechanism) -
     assert not drawn & excluded_words()
 
 
-@pytest.mark.parametrize("kind", range(len(KINDS)))
+@pytest.mark.parametrize("kind", range(len(LISTS)))
 def test_no_pseudonym_is_excluded(kind: int) -> None:
     names = pool(kind)
     found = {bytes(names.data[a:b]).decode().lower() for a, b in pairwise(names.bounds)}

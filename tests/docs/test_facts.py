@@ -20,8 +20,7 @@ from dptext_spark.randomness import RunKey
 from dptext_spark.report.terminal.table_audit import RISKS, USEFUL, usefulness_beside_risk
 from dptext_spark.rounding import percent_up, rounded_up
 from dptext_spark.runtime.display import silent
-from dptext_spark.text.identifiers.types import LANGUAGES, Identifiers
-from dptext_spark.text.policy import Policy
+from dptext_spark.text.policy import LANGUAGES, Identifiers, Policy
 from tests.docs.pages import CHECKOUT, blocks, figures, text
 
 LISTS, RULES = "lists and a capital", "lists and how names are written"

@@ -22,7 +22,7 @@ from dptext_spark.model.compile import compile, prepare
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness import RunKey
 from dptext_spark.spark.runner import run
-from dptext_spark.text.identifiers.imported import _imported
+from dptext_spark.text.identifiers.provider import _imported
 from dptext_spark.text.policy import Policy
 from tests.core.names import beginning
 from tests.core.presidio import installed_model, people

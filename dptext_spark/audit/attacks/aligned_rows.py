@@ -16,9 +16,8 @@ import pyarrow as pa
 from dptext_spark.arrays import I32, I64, U8, U64, Bools, offsets
 from dptext_spark.audit.attacks.attacked_text import Level
 from dptext_spark.text.engine import Engine
-from dptext_spark.text.identifiers.types import FAKE
 from dptext_spark.text.names.search import PSEUDONYM, NameSearch
-from dptext_spark.text.policy import NUMBER_MASK, OOV_MASK
+from dptext_spark.text.policy import FAKE, NUMBER_MASK, OOV_MASK
 from dptext_spark.text.tokens import DRAWN_WORD, KEPT_WORD, NO_WORD, NUMBER, UNKNOWN_WORD, Words, words_of
 
 # Kinds of a source word: the law says what is released; the release has one form; it is any word of the lexicon; a placeholder;

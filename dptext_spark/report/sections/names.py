@@ -12,9 +12,8 @@ from dptext_spark.disclosure.facts import Figures, ShownSettings
 from dptext_spark.report.blocks import Block, Listed, Section, Table, Text, Tile, pairs
 from dptext_spark.report.facts import ReportFacts
 from dptext_spark.rounding import percent_up
-from dptext_spark.text.identifiers.types import placeholder
 from dptext_spark.text.names.search import KEEP, LIST_TYPES, LOCATION, MASK, PERSON, PSEUDONYM
-from dptext_spark.text.policy import Policy
+from dptext_spark.text.policy import Policy, placeholder
 
 LISTED = ("names_masked", "names_kept")
 FOUND = ("persons_found", "locations_found")

@@ -39,7 +39,7 @@ from dptext_spark.spark.tables.identity import identify_rows
 from dptext_spark.spark.tables.paths import Path, paths_of, schema_of
 from dptext_spark.spark.tables.tables import checked_records, history, read_input
 from dptext_spark.spark.udf.ship import Shipped, open_shipped, ship_for, shipped_model
-from dptext_spark.text.identifiers.imported import ImportedProvider, ProviderImportError
+from dptext_spark.text.identifiers.provider import ImportedProvider, ProviderImportError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

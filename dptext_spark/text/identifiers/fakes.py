@@ -29,9 +29,9 @@ from dptext_spark.runtime.jit import Int, compiled, inlined, mul_high
 from dptext_spark.text.identifiers.finder import Finder, Found
 from dptext_spark.text.identifiers.normalize import FOREIGN, NOTHING, STRANGE, UNSPACED, look, shapes
 from dptext_spark.text.identifiers.rules import account_rest, luhn
-from dptext_spark.text.identifiers.types import FAKE, TYPES, placeholder
 from dptext_spark.text.names.pseudonyms import KeyedNames, pseudonyms
 from dptext_spark.text.names.public_names import KINDS, LISTED_KINDS
+from dptext_spark.text.policy import FAKE, TYPES, placeholder
 
 SCHEMES = (
     "about acap acct coap coaps crid data dav dict dns file ftp geo git go gopher h323 http https iax icap im imap info ipp "

@@ -23,7 +23,7 @@ from dptext_spark.lexicon.vocabulary import excluded_words
 from dptext_spark.randomness import byte_view, hash_bytes
 from dptext_spark.runtime.jit import compiled, mul_high
 from dptext_spark.text.names.normal_words import FORM, folding, next_word
-from dptext_spark.text.names.public_lists import KINDS, public_entries
+from dptext_spark.text.names.public_names import LISTS, public_entries
 
 LETTERS = [chr(ord("A") + n) for n in range(26)]
 SMALL, CAPITALISED, WHOLE = range(3)  # how a name is written
@@ -58,7 +58,7 @@ class Pool(NamedTuple):
 @cache
 def pool(kind: int) -> Pool:
     """Return the pool of a kind: the single words among the public names that are fit to show, or the letters of initials."""
-    if kind == len(KINDS):
+    if kind == len(LISTS):
         names = pa.array(LETTERS, pa.large_string())
     else:
         entries = public_entries(kind)
@@ -130,7 +130,7 @@ def pseudonyms(
     Args:
         data: uint8[...], the bytes of the texts.
         places: (begin of the row, start, end) of each name, int64[n] each.
-        kinds: int64[n], positions in `KINDS` of the lists; one more for an initial.
+        kinds: int64[n], positions in `LISTS` of the lists; one more for an initial.
         identity: uint64[n, 2], of the row or the record of each; None where equal names of the dataset have one pseudonym.
         placed: whether the place in the text is part of what a draw is for.
         keyed: the draws.
@@ -148,7 +148,7 @@ def pseudonyms(
         blocks ^= identity
     if placed:
         blocks[:, 1] ^= (starts - begins).astype(np.uint64)
-    held = [pool(kind) for kind in range(len(KINDS) + 1)]
+    held = [pool(kind) for kind in range(len(LISTS) + 1)]
     chosen = np.empty(len(kinds), np.int64)
     _choose(keyed.draw(blocks), kinds, cases, np.array([one.size for one in held], np.int64), chosen)
     first, last = np.empty(len(kinds), np.int64), np.empty(len(kinds), np.int64)

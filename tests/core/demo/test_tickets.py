@@ -21,7 +21,7 @@ from dptext_spark.model.compile import prepare
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness import RunKey
 from dptext_spark.runtime.paths import folder_of
-from dptext_spark.text.names.public_lists import listed_names
+from dptext_spark.text.names.public_names import listed_names
 from dptext_spark.text.names.search import NameSearch
 from dptext_spark.text.policy import Policy
 from dptext_spark.text.tokens import drawn_words, read

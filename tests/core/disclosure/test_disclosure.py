@@ -20,10 +20,9 @@ from dptext_spark.ledger.balance import Spending
 from dptext_spark.mechanisms import MECHANISMS, Mechanism
 from dptext_spark.mechanisms.base import Quantiles, Summary
 from dptext_spark.model.certificate import Certificate
-from dptext_spark.text.identifiers.imported import ImportedProvider, ProviderRecord
-from dptext_spark.text.identifiers.types import IN_LANGUAGES, TYPES
+from dptext_spark.text.identifiers.provider import ImportedProvider, ProviderRecord
 from dptext_spark.text.names.search import NAME_ACTIONS
-from dptext_spark.text.policy import Policy
+from dptext_spark.text.policy import IN_LANGUAGES, TYPES, Policy
 from tests.frozen.written import assert_as_frozen
 
 SUMMARY = Summary(

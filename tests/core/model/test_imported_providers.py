@@ -24,9 +24,8 @@ from dptext_spark.model import artifact
 from dptext_spark.model.artifact import open_model, save_model
 from dptext_spark.model.compile import compile, compile_to, prepare
 from dptext_spark.model.preview import preview
-from dptext_spark.text.identifiers import imported
-from dptext_spark.text.identifiers.imported import MOST, import_providers
-from dptext_spark.text.identifiers.provider import ProviderError
+from dptext_spark.text.identifiers import provider
+from dptext_spark.text.identifiers.provider import MOST, ProviderError, import_providers
 from dptext_spark.text.policy import Policy
 from tests.core.model.small_models import KEY, compiled, drawn, settings_of
 from tests.core.names import beginning
@@ -53,9 +52,9 @@ def modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     # Bytecode is known by the second and the size of its source: one written anew within a second would not be read.
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     before = set(sys.modules)
-    imported._imported.cache_clear()
+    provider._imported.cache_clear()
     yield folder
-    imported._imported.cache_clear()
+    provider._imported.cache_clear()
     for name in set(sys.modules) - before:
         if name.startswith("toy_"):
             del sys.modules[name]
@@ -65,7 +64,7 @@ def renew(module: str) -> None:
     """Forget a module that was written anew."""
     sys.modules.pop(module, None)
     importlib.invalidate_caches()
-    imported._imported.cache_clear()
+    provider._imported.cache_clear()
 
 
 def lexicon() -> Lexicon:
@@ -306,8 +305,8 @@ def test_its_version_is_that_of_its_package(modules: Path) -> None:
     )
     with pytest.raises(SettingsError, match="has no version"):  # a file belongs to no package
         import_providers(("toy_p:Toy",))
-    assert imported._version_of("pyarrow.compute") == pa.__version__
-    assert imported._version_of("numpy") == np.__version__
+    assert provider._version_of("pyarrow.compute") == pa.__version__
+    assert provider._version_of("numpy") == np.__version__
 
 
 def test_a_policy_goes_with_its_providers_only(modules: Path) -> None:

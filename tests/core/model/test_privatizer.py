@@ -24,8 +24,7 @@ from dptext_spark.mechanisms import CusText
 from dptext_spark.model.privatizer import CONSISTENCY, Privatizer, fingerprint_of
 from dptext_spark.randomness import Draws, RunKey
 from dptext_spark.text.engine import COUNTERS, Counters
-from dptext_spark.text.identifiers.types import NO_IDENTIFIERS
-from dptext_spark.text.policy import Policy
+from dptext_spark.text.policy import NO_IDENTIFIERS, Policy
 from tests.core.text.plain_engine import form
 from tests.core.text.samples import TEXTS, WORDS, FirstLane, Step, privatizer, row, run
 

@@ -20,10 +20,9 @@ from dptext_spark.mechanisms.base import Sampler, Summary
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness import Draws, RunKey
 from dptext_spark.text.engine import Counters
-from dptext_spark.text.identifiers.types import NO_IDENTIFIERS, Identifiers
 from dptext_spark.text.names.name_table import WordList
 from dptext_spark.text.names.search import NameSearch
-from dptext_spark.text.policy import Policy
+from dptext_spark.text.policy import NO_IDENTIFIERS, Identifiers, Policy
 from tests.core.text.plain_engine import Plain, comparable, upper
 
 # Words and numbers alone, as the plain engine knows them.

@@ -19,8 +19,7 @@ from dptext_spark.randomness import RunKey
 from dptext_spark.text import chunks
 from dptext_spark.text.chunks import Spans, check_spans, padded
 from dptext_spark.text.identifiers.finder import Finder
-from dptext_spark.text.identifiers.types import Identifiers
-from dptext_spark.text.policy import Policy
+from dptext_spark.text.policy import Identifiers, Policy
 from tests.core.text.samples import IDENTIFYING, IDENTIFYING_TEXTS, TEXTS, FirstLane, privatizer
 
 ROWS = st.lists(st.one_of(st.none(), st.lists(TEXTS, max_size=4).map("".join)), max_size=4)

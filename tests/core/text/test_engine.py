@@ -21,7 +21,7 @@ from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness import RunKey
 from dptext_spark.text import chunks, engine
 from dptext_spark.text.engine import COUNTERS, OF_IDENTIFIERS, OF_NAMES, OF_STAYED
-from dptext_spark.text.identifiers.types import NO_IDENTIFIERS
+from dptext_spark.text.policy import NO_IDENTIFIERS
 from dptext_spark.text.policy import Policy as WholePolicy
 from dptext_spark.text.word_table import WordTable
 from tests.core.text.plain_engine import form, shape, upper, written

@@ -15,9 +15,15 @@ from dptext_spark.errors import SettingsError
 from dptext_spark.lexicon.characters import producible
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.model.privatizer import Privatizer, fingerprint_of
-from dptext_spark.text.identifiers.types import NO_IDENTIFIERS, TYPES, Identifiers, placeholder
 from dptext_spark.text.names.search import VERSION, NameSearch
-from dptext_spark.text.policy import Policy, packaged_stop_words
+from dptext_spark.text.policy import (
+    NO_IDENTIFIERS,
+    TYPES,
+    Identifiers,
+    Policy,
+    packaged_stop_words,
+    placeholder,
+)
 from tests.core.text.plain_engine import form
 from tests.core.text.samples import Step, run
 

@@ -31,7 +31,7 @@ from dptext_spark.spark.job.idempotency import (
 )
 from dptext_spark.spark.job.plan import RunPlan
 from dptext_spark.spark.tables.schemas import RUNS
-from dptext_spark.text.identifiers.types import NO_IDENTIFIERS
+from dptext_spark.text.policy import NO_IDENTIFIERS
 
 ROW = RunRecord.of({
     "run_id": "r1", "status": "started", "key_commitment": "c1", "key_kind": "file", "second_release": False,

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from dptext_spark.text.chunks import check_spans, padded
 from dptext_spark.text.identifiers.finder import Finder
-from dptext_spark.text.identifiers.types import TYPES, Identifiers
+from dptext_spark.text.policy import TYPES, Identifiers
 
 ALL = Finder(Identifiers(date="mask"))
 

@@ -21,7 +21,7 @@ from dptext_spark.text.chunks import padded
 from dptext_spark.text.identifiers.finder import Finder
 from dptext_spark.text.identifiers.normalize import FOREIGN, shapes
 from dptext_spark.text.identifiers.rules import month_shapes, months
-from dptext_spark.text.identifiers.types import LANGUAGES, Identifiers
+from dptext_spark.text.policy import LANGUAGES, Identifiers
 
 ENGLISH = Finder(Identifiers(date="mask"))
 FILE = Path(str(files("dptext_spark.text.identifiers"))) / "cldr" / "months.txt"

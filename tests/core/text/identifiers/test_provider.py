@@ -17,11 +17,9 @@ from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.model.artifact import save_model
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness import RunKey
-from dptext_spark.text.identifiers.imported import _imported, import_providers
 from dptext_spark.text.identifiers.presidio import Presidio
-from dptext_spark.text.identifiers.provider import TypedSpans
-from dptext_spark.text.identifiers.types import NO_IDENTIFIERS
-from dptext_spark.text.policy import Policy
+from dptext_spark.text.identifiers.provider import TypedSpans, _imported, import_providers
+from dptext_spark.text.policy import NO_IDENTIFIERS, Policy
 from tests.core.presidio import installed_model, people
 from tests.core.text.samples import WORDS, Step, privatizer, row, run
 

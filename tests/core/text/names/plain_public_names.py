@@ -11,12 +11,13 @@ from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import excluded_words
 from dptext_spark.text.names.name_table import TITLES
 from dptext_spark.text.names.normal_words import LONGEST
-from dptext_spark.text.names.public_lists import (
+from dptext_spark.text.names.public_names import (
     ALWAYS,
     COMMON,
     FOLDER,
     KINDS,
     LIKELY,
+    MOST_WORDS,
     NO_NAMES,
     OTHER_TITLES,
     PARTICLES,
@@ -24,7 +25,6 @@ from dptext_spark.text.names.public_lists import (
     SURE,
     TITLES_ONLY,
 )
-from dptext_spark.text.names.public_names import MOST_WORDS
 from dptext_spark.text.policy import packaged_stop_words
 from tests.core.text.names.plain_names import BREAKS, kind, words
 

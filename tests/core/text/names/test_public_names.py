@@ -15,17 +15,18 @@ from hypothesis import strategies as st
 
 from dptext_spark.errors import SettingsError
 from dptext_spark.text.chunks import padded
-from dptext_spark.text.names.public_lists import (
+from dptext_spark.text.names.public_names import (
     ALWAYS,
     COMMON,
     FOLDER,
     GIVEN,
     KINDS,
+    PublicNames,
+    parts_of_names,
     public_entries,
     public_lists,
 )
 from dptext_spark.text.names.public_names import KINDS as PARTS
-from dptext_spark.text.names.public_names import PublicNames, parts_of_names
 from dptext_spark.text.names.search import VERSION, NameSearch
 from tests.core.text.names import plain_public_names as plain
 from tools.names import build
