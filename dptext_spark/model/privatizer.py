@@ -43,11 +43,11 @@ from dptext_spark.text.identifiers.provider import (
     import_providers,
 )
 from dptext_spark.text.names.matching import NameMatcher
-from dptext_spark.text.names.pseudonyms import KeyedNames
 from dptext_spark.text.names.public_names import KINDS, LISTED_KINDS
 from dptext_spark.text.names.search import LIST_TYPES, PSEUDONYM
 from dptext_spark.text.policy import TYPES, Policy
 from dptext_spark.text.render import DATASET, TOKEN, word_blocks
+from dptext_spark.text.replacements import KeyedNames
 from dptext_spark.text.selection import Texts, TokenSelection
 from dptext_spark.text.tokens import list_words
 from dptext_spark.text.word_table import WordTable

@@ -21,15 +21,14 @@ from dptext_spark.lexicon.characters import tables
 from dptext_spark.runtime.display import line
 from dptext_spark.runtime.jit import Int, compiled
 from dptext_spark.text.chunks import Strips, padded, strips, summed, validity
-from dptext_spark.text.identifiers.fakes import Keyed, replacements
 from dptext_spark.text.identifiers.finder import Finder, Found
 from dptext_spark.text.identifiers.provider import OfRows, Provider
 from dptext_spark.text.names.normal_words import FORM, WIDEST, folding, next_word
-from dptext_spark.text.names.pseudonyms import KeyedNames
 from dptext_spark.text.names.public_names import LISTED_KINDS, PARTS_OF_PERSONS, PARTS_OF_PLACES, PublicNames
 from dptext_spark.text.names.search import LIST_TYPES, LOCATION, PERSON
 from dptext_spark.text.policy import BEYOND_MASK, CASES, NUMBER_MASK, NUMBERS, OOV, OOV_MASK, TYPES, Policy
 from dptext_spark.text.render import DATASET, SLACK, TOKEN, assign_blocks, rebuild
+from dptext_spark.text.replacements import Keyed, KeyedNames, replacements
 from dptext_spark.text.selection import NO_WORD, PREVIOUS, TokenSelection, drop_unselected, words_before
 from dptext_spark.text.tokenizer import cut_whitespace, cut_words
 from dptext_spark.text.word_table import INVALID, OPENING, WordTable, look_up

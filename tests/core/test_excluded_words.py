@@ -20,9 +20,9 @@ from dptext_spark.model.compile import compile as dp_compile
 from dptext_spark.model.compile import load_lexicon, prepare
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness import RunKey
-from dptext_spark.text.names.pseudonyms import pool
 from dptext_spark.text.names.public_names import LISTS
 from dptext_spark.text.policy import TYPES, Policy
+from dptext_spark.text.replacements import pool
 from tests.core.names import beginning
 from tests.frozen.behaviour import PARAMETERS
 from tools import excluded_words as tool

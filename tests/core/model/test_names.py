@@ -20,8 +20,8 @@ from dptext_spark.randomness import RunKey
 from dptext_spark.text.identifiers.provider import TypedSpans
 from dptext_spark.text.names.matching import NameMatcher
 from dptext_spark.text.names.name_table import NameTable
-from dptext_spark.text.names.pseudonyms import pool
 from dptext_spark.text.policy import Policy
+from dptext_spark.text.replacements import pool
 from tests.core.model.small_models import KEY, compiled, drawn
 from tests.core.text.names.plain_listed_parts import parts_of, words_of
 from tests.core.text.names.plain_names import find

@@ -71,7 +71,7 @@ def test_a_pseudonym_that_is_the_name_itself_is_kept(monkeypatch: pytest.MonkeyP
         made = [texts[part].encode() for part in parts]
         return np.frombuffer(b"".join(made), np.uint8), np.cumsum([0, *map(len, made)])
 
-    monkeypatch.setattr("dptext_spark.text.identifiers.fakes.pseudonyms", same)
+    monkeypatch.setattr("dptext_spark.text.replacements.pseudonyms", same)
     (out,), after = run(made, ["Ada Lovelace met José in New York"])
     assert out.decode().startswith("ADA Miller ")
     counts = after.totals()

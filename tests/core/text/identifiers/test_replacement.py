@@ -11,8 +11,8 @@ import pytest
 
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness import RunKey
-from dptext_spark.text.identifiers.fakes import Keyed, fakes
 from dptext_spark.text.policy import TYPES, Policy
+from dptext_spark.text.replacements import Keyed, fakes
 from tests.core.text.identifiers.test_finder import CASES, found
 from tests.core.text.samples import WORDS, FirstLane, privatizer, row, run
 

@@ -11,9 +11,9 @@ import pytest
 
 from dptext_spark.randomness import RunKey, encrypt, hash_keys
 from dptext_spark.text.chunks import padded
-from dptext_spark.text.names.pseudonyms import KeyedNames, pool, pseudonyms
 from dptext_spark.text.names.public_names import KINDS
 from dptext_spark.text.names.search import POOL_SIZES
+from dptext_spark.text.replacements import KeyedNames, pool, pseudonyms
 from tests.core.text.names.plain_names import words
 
 GIVEN, SURNAME, CITY, REGION, INITIAL = range(len(KINDS))
