@@ -20,7 +20,7 @@ from benchmarks.sizes import Sizes
 from benchmarks.sources import shared_file
 from dptext_spark.arrays import F64, Bools
 from dptext_spark.config.load import load_model_config
-from dptext_spark.encoder.classifier_files import KIND_OF, LOCATION, PERSON, type_of
+from dptext_spark.encoder.name_classifier import KIND_OF, LOCATION, PERSON, type_of
 from dptext_spark.lexicon.characters import look_up_form
 from dptext_spark.model.compile import prepare
 from dptext_spark.model.privatizer import Privatizer

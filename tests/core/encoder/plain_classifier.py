@@ -11,7 +11,7 @@ import numpy as np
 import onnxruntime
 from tokenizers import Tokenizer
 
-from dptext_spark.encoder.classifier_files import KIND_OF, type_of
+from dptext_spark.encoder.name_classifier import KIND_OF, type_of
 from tests.core.encoder.tiny_classifier import LABELS, POSITIONS
 
 LETTER, MARK = r"[^\W\d_\u0300-\u036f]", r"[\u0300-\u036f]"

@@ -20,18 +20,20 @@ from onnx import TensorProto, helper
 
 from dptext_spark.arrays import I64
 from dptext_spark.encoder import name_classifier as module
-from dptext_spark.encoder.classifier_files import LABELS as TABLE
-from dptext_spark.encoder.classifier_files import TYPE_OF, labels_of, type_of
 from dptext_spark.encoder.name_classifier import (
     JOINED,
     SENTENCES,
     SINGLE,
     SMALL_LETTERS,
+    TYPE_OF,
     Classifier,
     OtherLabelsError,
+    labels_of,
     read_classifier,
+    type_of,
     words_of,
 )
+from dptext_spark.encoder.name_classifier import LABELS as TABLE
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.text.engine import padded
 from dptext_spark.text.identifiers.provider import OfBytes, provided
@@ -347,7 +349,7 @@ def test_files_are_one_of_each_and_such_files(tmp_path: Path, monkeypatch: pytes
     (tmp_path / "model_q4.onnx").write_bytes(b"")
     refused(tmp_path, "holds 'model_q4.onnx' and 'onnx/model.onnx'")
     (tmp_path / "model_q4.onnx").unlink()
-    monkeypatch.setattr("dptext_spark.encoder.classifier_files.MOST_BYTES", 100)
+    monkeypatch.setattr("dptext_spark.encoder.name_classifier.MOST_BYTES", 100)
     refused(tmp_path, "valid: at most 100")
     refused("no-such-model", "'no-such-model' is neither")
 
