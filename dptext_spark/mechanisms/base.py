@@ -272,10 +272,10 @@ class Sampler(ReadOnlyArrays, ABC):
         Raises:
             ValueError: they do not, or there is no closed form.
         """
-        found = self.law(word_id)
-        if found is None:
+        law = self.law(word_id)
+        if law is None:
             raise ValueError("there is no closed form")
-        return found
+        return law
 
     def inputs_after(self, outputs: Ids, before: Ids) -> Inputs | None:
         """Return every word that can give int32[n] outputs after int32[n] words; None where draws have no context."""
@@ -297,8 +297,8 @@ class Sampler(ReadOnlyArrays, ABC):
 
     def law_bytes(self) -> int | None:
         """Return about how many bytes a law takes while it is made, or None where there is no closed form."""
-        found = self.law(0)
-        return None if found is None else 32 * len(found.ids)
+        law = self.law(0)
+        return None if law is None else 32 * len(law.ids)
 
     def law_columns(self) -> LawColumns | None:
         """Return what reads the laws output by output, where that is quicker than reading them all; else None."""
@@ -421,7 +421,9 @@ class Mechanism(ABC):
     @classmethod
     def unused(cls) -> dict[str, Json]:
         """Return the parameters that are written only where they differ from their defaults, with these."""
-        return {name: getattr(cls, name) for name, one in parameters_of(cls).items() if one.sparse}
+        return {
+            name: getattr(cls, name) for name, parameter in parameters_of(cls).items() if parameter.sparse
+        }
 
     def embeddings(self) -> range:
         """Return how many lexicons of the same words it can be compiled for; where several, `compile` takes them all."""

@@ -532,10 +532,10 @@ def exit_probability(shift: float, end: float, count: int) -> float:
     if shift >= 2.0 * end:
         return 1.0
     if shift <= end:
-        one = expm1(shift) / (2.0 * expm1(end)) if end < _LARGE else exponential(shift - end) / 2.0
+        single = expm1(shift) / (2.0 * expm1(end)) if end < _LARGE else exponential(shift - end) / 2.0
     else:
-        one = 0.5 + expm1(end - shift) / (2.0 * expm1(-end))
-    return -float(expm1(count * log1p(-one)))
+        single = 0.5 + expm1(end - shift) / (2.0 * expm1(-end))
+    return -float(expm1(count * log1p(-single)))
 
 
 def exit_bound(radius: float, dimensions: int, end: float) -> float:

@@ -86,19 +86,19 @@ def output_sets(
         distinct, inverse = np.unique(rows, axis=0, return_inverse=True)
         return np.ascontiguousarray(distinct, dtype=np.int32), inverse.reshape(-1).astype(np.int32)
     of_word: Ids = np.full((words,), -1, dtype=np.int32)
-    found: list[Ids] = []
+    set_rows: list[Ids] = []
     if mapping == "balanced":
         waiting = np.arange(words, dtype=np.int32)
         while len(waiting):
             near, _ = nearest(vectors, waiting[:WALK], k, metric)
-            count = _walk_balanced(waiting[:WALK], near, of_word, len(found))
-            found.extend(np.sort(row) for row in near[count >= 0])
+            count = _walk_balanced(waiting[:WALK], near, of_word, len(set_rows))
+            set_rows.extend(np.sort(row) for row in near[count >= 0])
             waiting = waiting[WALK:][of_word[waiting[WALK:]] < 0]
     else:
-        found = _conservative(vectors, k, metric, remainder, of_word)
-    width = max(len(row) for row in found)
-    sets = np.full((len(found), width), -1, np.int32)
-    for index, row in enumerate(found):
+        set_rows = _conservative(vectors, k, metric, remainder, of_word)
+    width = max(len(row) for row in set_rows)
+    sets = np.full((len(set_rows), width), -1, np.int32)
+    for index, row in enumerate(set_rows):
         sets[index, : len(row)] = np.sort(row)
     return sets, of_word
 
@@ -106,22 +106,22 @@ def output_sets(
 @compiled
 def _walk_balanced(queries: Any, near: Any, of_word: Any, first: int) -> Any:
     """Assign the members of each set in the order of the walk; return per query its set's number, or -1 if it had one."""
-    made = np.full(queries.shape[0], -1, np.int64)
+    numbers = np.full(queries.shape[0], -1, np.int64)
     number = first
     for i in range(queries.shape[0]):
         if of_word[queries[i]] >= 0:
             continue
-        made[i] = number
+        numbers[i] = number
         for j in range(near.shape[1]):
             if of_word[near[i, j]] < 0:
                 of_word[near[i, j]] = number
         number += 1
-    return made
+    return numbers
 
 
 def _conservative(vectors: F32, k: int, metric: Metric, remainder: str, of_word: Ids) -> list[Ids]:
     """Walk the pool: each word still in it takes its K nearest of the pool along. Fills `of_word`."""
-    found: list[Ids] = []
+    set_rows: list[Ids] = []
     pool = np.arange(len(vectors), dtype=np.int32)
     while len(pool) >= k:
         width = min(len(pool), 4 * k)
@@ -133,16 +133,16 @@ def _conservative(vectors: F32, k: int, metric: Metric, remainder: str, of_word:
             members = row[of_word[row] < 0][:k]
             if len(members) < k:
                 break  # too few of the list are left: search again in the pool as it is now
-            of_word[members] = len(found)
-            found.append(members)
+            of_word[members] = len(set_rows)
+            set_rows.append(members)
         pool = pool[of_word[pool] < 0]
-    if len(pool) and (remainder == "own" or not found):
-        of_word[pool] = len(found)
-        found.append(pool)
+    if len(pool) and (remainder == "own" or not set_rows):
+        of_word[pool] = len(set_rows)
+        set_rows.append(pool)
     elif len(pool):
-        of_word[pool] = len(found) - 1
-        found[-1] = np.concatenate([found[-1], pool])
-    return found
+        of_word[pool] = len(set_rows) - 1
+        set_rows[-1] = np.concatenate([set_rows[-1], pool])
+    return set_rows
 
 
 def mapping_summary(sets: Ids, of_word: Ids) -> TableSummary:
@@ -165,9 +165,9 @@ def mapping_summary(sets: Ids, of_word: Ids) -> TableSummary:
         "N-M": float((~alone & several).mean()),
     }
     per_output, drawn = np.zeros(words, np.int64), np.zeros(words)
-    held = sets >= 0
-    np.add.at(per_output, sets[held], np.repeat(inputs, held.sum(axis=1)))
-    np.add.at(drawn, sets[held], np.repeat(inputs / outputs, held.sum(axis=1)))
+    filled = sets >= 0
+    np.add.at(per_output, sets[filled], np.repeat(inputs, filled.sum(axis=1)))
+    np.add.at(drawn, sets[filled], np.repeat(inputs / outputs, filled.sum(axis=1)))
     possible = per_output > 0
     reachable = per_output[possible]
 
@@ -198,9 +198,9 @@ def normalised_scores(vectors: F32, sets: Ids, of_word: Ids, cosine: bool) -> F6
         cosine: the score is the cosine, else minus the Euclidean distance.
     """
     score = _scores(np.ascontiguousarray(vectors), sets, of_word, cosine)
-    held = sets[of_word] >= 0
-    low = np.where(held, score, np.inf).min(axis=1, keepdims=True)
-    span = np.where(held, score, -np.inf).max(axis=1, keepdims=True) - low
+    filled = sets[of_word] >= 0
+    low = np.where(filled, score, np.inf).min(axis=1, keepdims=True)
+    span = np.where(filled, score, -np.inf).max(axis=1, keepdims=True) - low
     # Equal scores differ by rounding (cosines of parallel vectors), and min-max would blow that up to [0, 1].
     spread = span > EQUAL * np.maximum(np.abs(low), np.abs(low + span))
     return np.where(spread, (score - low) / np.where(spread, span, 1.0), 0.0)
@@ -374,11 +374,11 @@ class CusText(Remappable):
             guarantee = replace(self, epsilon=epsilon)._guarantee(summary)
             compile_inner = partial(sampler, guarantee=guarantee)
             certify = partial(within_groups, words=len(lexicon))
-            made = calibrate(compile_inner, epsilon, self.calibration, certify)
-            parts = (made.cells[first : first + WALK] for first in range(0, len(lexicon), WALK))
+            table_sampler = calibrate(compile_inner, epsilon, self.calibration, certify)
+            parts = (table_sampler.cells[first : first + WALK] for first in range(0, len(lexicon), WALK))
             ruled_out, told = bits_told(map(laws_of, parts), len(lexicon))
-            own = replace(made.summary, ruled_out_bits=ruled_out, told_bits=told)
-            return released(self, replace(made, summary=own), lexicon)
+            own = replace(table_sampler.summary, ruled_out_bits=ruled_out, told_bits=told)
+            return released(self, replace(table_sampler, summary=own), lexicon)
 
         return compile_at
 
@@ -386,12 +386,12 @@ class CusText(Remappable):
         self, sets: Ids, of_word: Ids, scores: F64, pairs: PairModel, summary: TableSummary
     ) -> Callable[[float], FluentSampler]:
         """Return what compiles fluent draws at an ε: the integers' own loss is within it, also where ε is not made tight."""
-        held = sets[of_word] >= 0
+        filled = sets[of_word] >= 0
         guarantee = self._guarantee(summary)
-        first = FluentSampler.of(sets, of_word, factors(scores, held, 0.0), pairs, guarantee, summary)
+        first = FluentSampler.of(sets, of_word, factors(scores, filled, 0.0), pairs, guarantee, summary)
 
         def loss_of(internal: float) -> float:
-            return by_log_range(replace(first, factor=factors(scores, held, internal))).value
+            return by_log_range(replace(first, factor=factors(scores, filled, internal))).value
 
         def compile_at(epsilon: float) -> FluentSampler:
             asked = replace(self, epsilon=epsilon)
@@ -400,7 +400,7 @@ class CusText(Remappable):
                 internal = min(MOST_FLUENT, internal_epsilon(epsilon, loss_of, least=internal))
             own = replace(summary, internal_epsilon=None if internal == epsilon else internal)
             return replace(
-                first, factor=factors(scores, held, internal), guarantee=asked._guarantee(own), summary=own
+                first, factor=factors(scores, filled, internal), guarantee=asked._guarantee(own), summary=own
             )
 
         return compile_at

@@ -78,21 +78,21 @@ def all_neighbors(vectors: F32, count: int) -> tuple[I32, F32]:
     words = len(vectors)
     squares = np.einsum("ij,ij->i", vectors, vectors, dtype=np.float64).astype(np.float32)
     ids = np.full((words, count), -1, np.int32)
-    found = np.full((words, count), np.inf, np.float32)
+    near_squares = np.full((words, count), np.inf, np.float32)
     bars = np.full(words, np.inf, np.float32)  # the last square of each row
 
     def look(tile: tuple[int, int]) -> None:
         i, j = tile
         products = vectors[i : i + TILE] @ vectors[j : j + TILE].T
-        _rows(products, squares, i, j, ids, found, bars)
+        _rows(products, squares, i, j, ids, near_squares, bars)
         if j > i:
-            _columns(products, squares, i, j, ids, found, bars)
+            _columns(products, squares, i, j, ids, near_squares, bars)
 
     # A thread that makes its own products waits for no other; left to itself, each product would take every thread.
     with ThreadPoolExecutor(os.cpu_count()) as pool, threadpool_limits(1, "blas"):
         for tiles in _rounds(-(-words // TILE)):
             list(pool.map(look, tiles))
-    return ids, found
+    return ids, near_squares
 
 
 def _rounds(blocks: int) -> Iterator[list[tuple[int, int]]]:
@@ -184,14 +184,14 @@ def start_words(words: int, count: int, seed: int) -> list[int]:
     Returns:
         Ids from 0 to V-1; distinct ones, as long as there are any.
     """
-    found: list[int] = []
+    starts: list[int] = []
     for index in range(count):
         digest = hashlib.sha256(f"list {index} of seed {seed}".encode()).digest()
         start = int.from_bytes(digest, "little") % words
-        while start in found and len(found) < words:
+        while start in starts and len(starts) < words:
             start = (start + 1) % words
-        found.append(start)
-    return found
+        starts.append(start)
+    return starts
 
 
 def several_walks(embeddings: Sequence[Vectors], each: int, seed: int) -> tuple[list[int], Ids]:
@@ -206,7 +206,7 @@ def several_walks(embeddings: Sequence[Vectors], each: int, seed: int) -> tuple[
         (starts, order int32[L, V]), L = each times the embeddings, as :func:`start_words` and :func:`orderings` give them.
     """
     starts = start_words(len(embeddings[0]), each * len(embeddings), seed)
-    orders = [orderings(one, starts[n * each : (n + 1) * each]) for n, one in enumerate(embeddings)]
+    orders = [orderings(vectors, starts[n * each : (n + 1) * each]) for n, vectors in enumerate(embeddings)]
     return starts, np.concatenate(orders)
 
 
@@ -460,7 +460,9 @@ class Diffractor(Remappable):
                 "lexicon.more: the lexicons do not hold the same words in the same order, and with words that are missing from "
                 "a list the guarantee does not hold; valid: lexicons cut down to their common words."
             )
-        starts, order = several_walks([one.vectors for one in lexicons], self.lists_of_each, self.list_seed)
+        starts, order = several_walks(
+            [lexicon.vectors for lexicon in lexicons], self.lists_of_each, self.list_seed
+        )
         return Lists(len(lexicons), starts, order)
 
     def along(self, walked: Lists, lexicon: Lexicon) -> Callable[[float], Any]:
@@ -487,7 +489,7 @@ class Diffractor(Remappable):
             else:
                 window = Window.tem(words, count, epsilon, self.beta)
                 beta, gamma = self.beta, radius(words, epsilon, self.beta)
-            made = replace(
+            list_summary = replace(
                 summary,
                 floor=floor_share(words, count, epsilon),
                 unchanged_mid_list=window.unchanged(words // 2),
@@ -495,12 +497,12 @@ class Diffractor(Remappable):
                 beta=beta,
                 gamma=gamma,
             )
-            return OrderingSampler.of(walked.order, window, guarantee, made)
+            return OrderingSampler.of(walked.order, window, guarantee, list_summary)
 
         def compile_at(epsilon: float) -> Any:
             guarantee = replace(self, epsilon=epsilon)._guarantee(count)
-            made = calibrate(partial(sampler, guarantee=guarantee), epsilon, self.calibration, by_steps)
-            return released(self, made, lexicon)
+            calibrated = calibrate(partial(sampler, guarantee=guarantee), epsilon, self.calibration, by_steps)
+            return released(self, calibrated, lexicon)
 
         return compile_at
 

@@ -221,13 +221,13 @@ def lambert_real_part(x: float) -> float:
     Below -1/e, W = -η·cot η + iη with η in (0, π) growing with |x|: ln(η/sin η) - η·cot η = ln|x|. At -1/e and above, W is
     between -1 and 0, and -1 is returned.
     """
-    wanted = math.log(-x)
-    if wanted <= -1.0:
+    target = math.log(-x)
+    if target <= -1.0:
         return -1.0
     low, high = 0.0, math.pi
     for _ in range(200):
         middle = (low + high) / 2.0
-        if math.log(middle / math.sin(middle)) - middle / math.tan(middle) < wanted:
+        if math.log(middle / math.sin(middle)) - middle / math.tan(middle) < target:
             low = middle
         else:
             high = middle

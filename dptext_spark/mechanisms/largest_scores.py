@@ -113,12 +113,12 @@ def _search(
                 z = np.int64(allowed[j])
                 if z == holder or not (every or bounds[row, j] >= bar):
                     continue
-                found = _score(queries, i, vectors, z, size, bias)
-                if holder < 0 or found > value or (found == value and z < holder):
-                    other, value, holder = max(other, value), found, z
+                score = _score(queries, i, vectors, z, size, bias)
+                if holder < 0 or score > value or (score == value and z < holder):
+                    other, value, holder = max(other, value), score, z
                     bar = np.float32(value - margin[i])
                 else:
-                    other = max(other, found)
+                    other = max(other, score)
         best[i], who[i], second[i] = value, holder, other
 
 
@@ -162,9 +162,9 @@ def largest_scores(
         tiles = (
             [(np.empty((len(some), 0), np.float32), points.allowed)] if bounds is None else bounds.tiles(part)
         )
-        for found, ids in tiles:
+        for score_bounds, ids in tiles:
             _search(
-                found, part.start, flat, size, vectors, points.bias, ids, margin, best, who, second
+                score_bounds, part.start, flat, size, vectors, points.bias, ids, margin, best, who, second
             )  # fmt: skip
 
     in_threads(search, np.arange(len(queries)), TOGETHER)
@@ -208,16 +208,16 @@ class _Bounds(NamedTuple):
         queries = self.queries[part]
         room = np.empty(len(queries) * TILE, np.float32)
         for points, allowed in zip(self.points, self.allowed, strict=True):
-            found = room[: len(queries) * len(allowed)].reshape(len(queries), len(allowed))
-            yield np.matmul(queries, points, out=found), allowed
+            bounds = room[: len(queries) * len(allowed)].reshape(len(queries), len(allowed))
+            yield np.matmul(queries, points, out=bounds), allowed
 
     def likely(self, part: slice) -> Ids:
         """Return the points of the largest bounds, int32[n]."""
         best = np.full(part.stop - part.start, -math.inf)
         named = np.zeros(len(best), np.int32)
-        for found, allowed in self.tiles(part):
-            place = found.argmax(axis=1)
-            value = found[np.arange(len(found)), place]
+        for bounds, allowed in self.tiles(part):
+            place = bounds.argmax(axis=1)
+            value = bounds[np.arange(len(bounds)), place]
             named = np.where(value > best, allowed[place], named)
             best = np.maximum(best, value)
         return named

@@ -90,10 +90,10 @@ def covariance(vectors: Any) -> Any:
     out = np.zeros((size, size))
     gaps = np.empty((4, size))
     for u in range(0, words, 4):
-        held = min(4, words - u)
+        row_count = min(4, words - u)
         for r in range(4):
             for j in range(size):
-                gaps[r, j] = np.float64(vectors[u + r, j]) - mean[j] if r < held else 0.0
+                gaps[r, j] = np.float64(vectors[u + r, j]) - mean[j] if r < row_count else 0.0
         p, q, s, t = gaps[0], gaps[1], gaps[2], gaps[3]
         for i in range(size):
             row = out[i]
@@ -291,13 +291,13 @@ def distant_pairs(vectors: Vectors, count: int) -> list[tuple[int, int]]:
     """
     squares = (vectors.astype(np.float64) ** 2).sum(axis=1).astype(np.float32)
     start = np.unique(np.linspace(0, len(vectors) - 1, min(STARTS, len(vectors))).astype(np.int64))
-    found: set[tuple[int, int]] = set()
+    pairs: set[tuple[int, int]] = set()
     for _ in range(3):
         far = (squares - 2.0 * (vectors[start] @ vectors.T)).argmax(axis=1)
-        found |= {(int(min(i, j)), int(max(i, j))) for i, j in zip(start, far, strict=True) if i != j}
+        pairs |= {(int(min(i, j)), int(max(i, j))) for i, j in zip(start, far, strict=True) if i != j}
         start = np.unique(far)
     flat, size = vectors.reshape(-1), vectors.shape[1]
-    return sorted(found, key=lambda pair: (-_squared(flat, size, *pair), pair))[:count]
+    return sorted(pairs, key=lambda pair: (-_squared(flat, size, *pair), pair))[:count]
 
 
 def ranks(vectors: Vectors, words: Ids, seen_from: Ids) -> I64:

@@ -158,13 +158,15 @@ def parameters_of(mechanism: Any) -> dict[str, Parameter]:
 def documented(kind: type) -> str | None:
     """Return a class's docstring with a section `Attributes` for the parameters among its attributes."""
     entries = {name: entry for name, entry in vars(kind).items() if isinstance(entry, Field)}
-    made: dict[str, Parameter] = {
+    parameters: dict[str, Parameter] = {
         name: entry.metadata[DECLARED] for name, entry in entries.items() if DECLARED in entry.metadata
     }
     text = kind.__doc__
-    if not text or not made:
+    if not text or not parameters:
         return text
-    lines = [f"    {name}: {parameter.meaning} Valid: {parameter.valid}." for name, parameter in made.items()]
+    lines = [
+        f"    {name}: {parameter.meaning} Valid: {parameter.valid}." for name, parameter in parameters.items()
+    ]
     return "\n".join([inspect.cleandoc(text), "", "Attributes:", *lines])
 
 

@@ -204,15 +204,15 @@ def bayes_remap(laws: Sequence[tuple[float, Sampler]], lexicon: Lexicon, similar
             _add_laws(read, share * prior, points, moments)
             able[read.ids] = True
         else:
-            found: Any = sampler.law_columns()
-            assert isinstance(found, ExactColumns)
-            columns.append((share, found))
+            exact_columns: Any = sampler.law_columns()
+            assert isinstance(exact_columns, ExactColumns)
+            columns.append((share, exact_columns))
             possible = _possible(sampler)
             able[possible] = True
             # Alone, a word that SanText+ keeps comes of itself only: it is nearest to itself.
             alone = len(laws) == 1 and isinstance(sampler, ExponentialSampler)
             outputs = np.asarray(sampler.outputs, np.int32) if alone else possible  # type: ignore[attr-defined]
-            _add_columns(found, outputs, share * prior, points, moments)
+            _add_columns(exact_columns, outputs, share * prior, points, moments)
     queries = _queries(moments, points, cosine)
     allowed = np.flatnonzero(able).astype(np.int32)
     if not columns:
@@ -246,10 +246,10 @@ def _queries(moments: Moments, points: F64, cosine: bool) -> F64:
     """
     alone = moments.weight <= 0
     scale = np.asarray(np.sqrt(squared_lengths(moments.sums)) if cosine else moments.weight, np.float64)
-    found = moments.sums
-    found /= np.where(scale > 0, scale, 1.0)[:, None]
-    found[alone] = points[alone]
-    return found
+    queries = moments.sums
+    queries /= np.where(scale > 0, scale, 1.0)[:, None]
+    queries[alone] = points[alone]
+    return queries
 
 
 @compiled
@@ -307,7 +307,7 @@ def _in_order(
     laws: Sequence[tuple[float, Sampler]], outputs: Ids, prior: F64, points: F64, approximate: Moments
 ) -> Moments:
     """Return what leads to some outputs, every sum in one fixed order: law by law, word by word."""
-    made = Moments(np.zeros((len(outputs), points.shape[1])), np.zeros(len(outputs)))
+    moments = Moments(np.zeros((len(outputs), points.shape[1])), np.zeros(len(outputs)))
     tables = [
         _columns_of_rows(laws_of(sampler.cells), outputs) if isinstance(sampler, TableSampler) else None
         for _, sampler in laws
@@ -321,11 +321,11 @@ def _in_order(
                     leads = columns.fixed(int(outputs[row]))
                 else:
                     leads = table[row]
-                made.weight[row] += _sum_up(share * prior * leads, points, made.sums[row])
+                moments.weight[row] += _sum_up(share * prior * leads, points, moments.sums[row])
 
     in_threads(add, np.arange(len(outputs), dtype=np.int32), 1)
     # What a library took for 0 stays 0, so that which outputs nothing leads to is settled once.
-    return made._replace(weight=np.where(approximate.weight[outputs] > 0, made.weight, 0.0))
+    return moments._replace(weight=np.where(approximate.weight[outputs] > 0, moments.weight, 0.0))
 
 
 def _columns_of_rows(laws: Laws, outputs: Ids) -> F64:
@@ -333,10 +333,10 @@ def _columns_of_rows(laws: Laws, outputs: Ids) -> F64:
     place = np.full(max(int(laws.ids.max()), int(outputs.max())) + 1, -1, np.int64)
     place[outputs] = np.arange(len(outputs))
     column = place[laws.ids]
-    found = np.zeros((len(outputs), len(laws.starts) - 1))
-    held = column >= 0
-    found[column[held], laws.owners[held]] = laws.weight[held] / float(TOTAL)
-    return found
+    probability = np.zeros((len(outputs), len(laws.starts) - 1))
+    listed = column >= 0
+    probability[column[listed], laws.owners[listed]] = laws.weight[listed] / float(TOTAL)
+    return probability
 
 
 def _behind(laws: Laws, words: int) -> tuple[Any, Ids]:
@@ -365,16 +365,16 @@ def remapped(sampler: Sampler, table: Ids, prior: str) -> RemappedSampler:
     promised = replace(sampler.guarantee, sentence=sampler.guarantee.sentence + SENTENCE)
     if isinstance(sampler, TableSampler):
         drawn = laws_of(sampler.cells)
-        found = merged(drawn, table)
+        merged_laws = merged(drawn, table)
         possible = np.flatnonzero(np.bincount(drawn.ids, minlength=len(table))).astype(np.int32)
-        summary: Summary = _of_table(sampler.summary, found)
-        made = RemappedTable(
+        summary: Summary = _of_table(sampler.summary, merged_laws)
+        remapped_sampler = RemappedTable(
             sampler, table, promised, summary, relabelled(sampler.cells, table), groups_of(drawn)
         )  # fmt: skip
     else:
         possible = _possible(sampler)
-        made = RemappedSampler(sampler, table, promised, sampler.summary)  # type: ignore[assignment]
-        summary = _of_formula(made)
+        remapped_sampler = RemappedSampler(sampler, table, promised, sampler.summary)  # type: ignore[assignment]
+        summary = _of_formula(remapped_sampler)
     outputs = len(np.unique(table[possible]))
     replaced = int((table[possible] != possible).sum())
     remap = RemapSummary(prior=prior, outputs_before=len(possible), replaced=replaced, outputs=outputs)
@@ -383,7 +383,8 @@ def remapped(sampler: Sampler, table: Ids, prior: str) -> RemappedSampler:
     if isinstance(sampler, ExponentialSampler) and sampler.keeps:
         remap = replace(remap, telling=len(telling(sampler, table)))
     return replace(
-        made, summary=replace(summary, outputs=outputs if summary.outputs is not None else None, remap=remap)
+        remapped_sampler,
+        summary=replace(summary, outputs=outputs if summary.outputs is not None else None, remap=remap),
     )
 
 
@@ -443,6 +444,6 @@ def _of_formula(made: RemappedSampler) -> Summary:
         return replace(summary, unchanged_mid_list=None, unchanged_list_end=None)
     assert isinstance(summary, ExponentialSummary)
     assert isinstance(made.inner, ExponentialSampler)
-    found = made.unchanged(np.asarray(made.inner.outputs, np.int32))
-    assert found is not None
-    return replace(summary, unchanged=Quantiles.of(found[0]))
+    unchanged = made.unchanged(np.asarray(made.inner.outputs, np.int32))
+    assert unchanged is not None
+    return replace(summary, unchanged=Quantiles.of(unchanged[0]))

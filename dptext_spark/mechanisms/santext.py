@@ -80,7 +80,7 @@ def sensitive_ids(sensitive: str | float | tuple[str, ...], lexicon: Lexicon) ->
         SettingsError: a word is not in the lexicon, or fewer than two are left; no word of a list is shown.
     """
     if isinstance(sensitive, tuple):
-        given = f"a list of {len(sensitive):,}"
+        shown = f"a list of {len(sensitive):,}"
         ids = lexicon.vocabulary.ids(pa.array(sensitive, pa.string()))
         missing = int((ids < 0).sum())
         if missing:
@@ -88,17 +88,17 @@ def sensitive_ids(sensitive: str | float | tuple[str, ...], lexicon: Lexicon) ->
                 f"mechanism.sensitive: {missing:,} of {len(sensitive):,} words are not in the lexicon; valid: its "
                 "words, in lower case as it holds them."
             )
-        found: Any = np.unique(ids)
+        chosen: Any = np.unique(ids)
     else:
-        given = repr(sensitive)
+        shown = repr(sensitive)
         count = math.ceil(float(sensitive) * len(lexicon))
-        found = np.arange(len(lexicon) - count, len(lexicon))
-    if len(found) < 2:
+        chosen = np.arange(len(lexicon) - count, len(lexicon))
+    if len(chosen) < 2:
         raise SettingsError(
-            f"mechanism.sensitive: {given} given, which leaves {len(found)} of {len(lexicon):,} words; at "
+            f"mechanism.sensitive: {shown} given, which leaves {len(chosen)} of {len(lexicon):,} words; at "
             "least two are needed, for a word with no other to become cannot be protected."
         )
-    return np.asarray(found, np.int32)
+    return np.asarray(chosen, np.int32)
 
 
 @dataclass(frozen=True)
@@ -154,14 +154,14 @@ class SanText(Remappable):
     def remapped(self, sampler: Sampler, table: Ids, prior: str) -> RemappedSampler:
         """Say of words that are not sensitive what holds of them after the remap: some may then come of others, too."""
         assert isinstance(sampler, ExponentialSampler)
-        made = super().remapped(sampler, table, prior)
+        remapped_sampler = super().remapped(sampler, table, prior)
         if not sampler.keeps:
-            return made
+            return remapped_sampler
         outputs, words = len(sampler.outputs), len(table)
         before = self._note(outputs, words)
         after = self._note(outputs, words, len(telling(sampler, table)))
-        sentence = made.guarantee.sentence.replace(before, after)
-        return replace(made, guarantee=replace(made.guarantee, sentence=sentence))
+        sentence = remapped_sampler.guarantee.sentence.replace(before, after)
+        return replace(remapped_sampler, guarantee=replace(remapped_sampler.guarantee, sentence=sentence))
 
     def by_distance(self, words: int) -> tuple[float, float] | None:  # noqa: ARG002  (others need it)
         """Return (ε, infinity) of SanText itself, as published."""

@@ -357,8 +357,8 @@ class TruncatedGumbel(Mechanism):
         return SelectionSampler(near, distance, cumulative, noise, guarantee, summary)
 
     def _guarantee(self, pair: WorstPair, admissible: bool, floor: float) -> Guarantee:
-        epsilon, wanted = float(self.epsilon), float(self.epsilon) * pair.distance
-        refuted = pair.loss > wanted * (1.0 + 1e-9)
+        epsilon, claimed = float(self.epsilon), float(self.epsilon) * pair.distance
+        refuted = pair.loss > claimed * (1.0 + 1e-9)
         sentence = (
             f"One drawn word is claimed to be ε-metric-private with ε = {epsilon:.16g} per unit of Euclidean distance, "
             "up to a probability of 2^-63."
@@ -368,7 +368,7 @@ class TruncatedGumbel(Mechanism):
         if refuted:
             sentence += (
                 f" That is refuted: the words {pair.words[0]} and {pair.words[1]} of the lexicon can be told apart "
-                f"with a loss of at least {pair.loss:.6g} where ε times their distance is {wanted:.4g}."
+                f"with a loss of at least {pair.loss:.6g} where ε times their distance is {claimed:.4g}."
             )
         # Where nothing is claimed, nothing may be read out of the status either.
         status: Literal["refuted", "claimed"] = "refuted" if refuted or not admissible else "claimed"

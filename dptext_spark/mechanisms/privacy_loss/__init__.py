@@ -61,8 +61,8 @@ def worst_loss(
     if isinstance(sampler, RemappedTable):
         return by_groups(sampler)
     if isinstance(sampler, RemappedSampler):
-        found = before or worst_loss(sampler.inner, words, progress, sample)
-        return None if found is None else by_bound(sampler, found)
+        inner_loss = before or worst_loss(sampler.inner, words, progress, sample)
+        return None if inner_loss is None else by_bound(sampler, inner_loss)
     own: Loss | None = sampler.worst_loss(words, progress, sample)
     if own is not None:
         return own
@@ -113,9 +113,9 @@ def record_loss(sampler: Sampler, words: int, progress: Counted | None = None) -
         )
     if claimed.kind == "epsilon_dp_within_group" and sampler.summary.alone_share == 1.0:
         return RecordLoss(math.inf, why=NO_PAIR)
-    found: RecordLoss | None = sampler.record_loss(words, progress)
-    if found is not None:
-        return replace(found, adapts=sampler.reads_context)
+    loss: RecordLoss | None = sampler.record_loss(words, progress)
+    if loss is not None:
+        return replace(loss, adapts=sampler.reads_context)
     if isinstance(sampler, FluentSampler):
         # For every prior: whatever was released before, the log ratio of a draw ranges over R at most.
         largest = by_log_range(sampler, progress).value
@@ -123,16 +123,16 @@ def record_loss(sampler: Sampler, words: int, progress: Counted | None = None) -
     if isinstance(sampler, RemappedSampler) and not isinstance(sampler, RemappedTable):
         return record_loss(sampler.inner, words, progress)  # no range grows by post-processing
     if claimed.kind == "metric_dp":
-        found = _by_distance(sampler, progress)
+        loss = _by_distance(sampler, progress)
     else:
         groups = sampler.groups()
         if groups is not None:
-            found = between_groups(sampler, groups, progress)
+            loss = between_groups(sampler, groups, progress)
             # What is promised bounds a draw, too; a loss beyond it is the certificate's to tell.
-            found = replace(found, delta=float(claimed.delta))
+            loss = replace(loss, delta=float(claimed.delta))
         else:
-            found = RecordLoss(float(claimed.epsilon), float(claimed.delta))
-    return replace(found, adapts=sampler.reads_context)
+            loss = RecordLoss(float(claimed.epsilon), float(claimed.delta))
+    return replace(loss, adapts=sampler.reads_context)
 
 
 def _by_distance(sampler: Sampler, progress: Counted | None) -> RecordLoss:

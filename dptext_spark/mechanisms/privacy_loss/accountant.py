@@ -116,8 +116,8 @@ def bounded_range_divergence(spread: float, orders: F64 = FINE) -> F64:
     rest = (scaled - math.exp(-spread)) / least
     with np.errstate(divide="ignore"):
         logs = np.logaddexp(np.log(p) + order * t, np.log(rest) + order * (t - spread))
-    found = np.minimum(np.minimum(logs / order * (1.0 + SLACK) + 1e-15, cap), spread)
-    return np.asarray(np.maximum(found, 0.0), np.float64)
+    divergence = np.minimum(np.minimum(logs / order * (1.0 + SLACK) + 1e-15, cap), spread)
+    return np.asarray(np.maximum(divergence, 0.0), np.float64)
 
 
 def of_divergences(draws: int, divergences: F64, orders: F64, delta: float) -> float:
@@ -132,8 +132,8 @@ def of_divergences(draws: int, divergences: F64, orders: F64, delta: float) -> f
     if not draws or not np.any(divergences):
         return 0.0
     alpha = orders + 1.0
-    found = draws * divergences + np.log(orders / alpha) - (math.log(delta) + np.log(alpha)) / orders
-    least = float(np.min(found))
+    epsilons = draws * divergences + np.log(orders / alpha) - (math.log(delta) + np.log(alpha)) / orders
+    least = float(np.min(epsilons))
     return max(0.0, least + SLACK * abs(least))
 
 
@@ -185,15 +185,15 @@ def least_epsilon(delta_of: Callable[[float], float], most: float, delta: float)
         most: an ε at which it is 0.
         delta: δ > 0.
     """
-    wanted = delta * (1.0 - SLACK)
-    if delta_of(0.0) <= wanted:
+    target = delta * (1.0 - SLACK)
+    if delta_of(0.0) <= target:
         return 0.0
     low, high = 0.0, float(most)
     for _ in range(STEPS):
         if high - low <= CLOSE * high:
             break
         between = (low + high) / 2.0
-        if delta_of(between) <= wanted:
+        if delta_of(between) <= target:
             high = between
         else:
             low = between

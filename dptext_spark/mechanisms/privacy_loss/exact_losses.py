@@ -117,14 +117,14 @@ def steepest(vectors: F32, logs: F64, step: float, cut: float, progress: Counted
     def block(first: int) -> tuple[Any, int, int]:
         return _steepest_rows(flat, size, logs, cut, first, min(first + ROWS, count), np.empty(TILE))
 
-    found = (0.0, -1, -1)
+    best = (0.0, -1, -1)
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         for done, part in enumerate(pool.map(block, range(0, count, ROWS))):
-            if part[1] >= 0 and (found[1] < 0 or part[0] > found[0]):
-                found = part
+            if part[1] >= 0 and (best[1] < 0 or part[0] > best[0]):
+                best = part
             if progress:
                 progress(min((done + 1) * ROWS, count), count)
-    slope, i, j = float(found[0]), int(found[1]), int(found[2])
+    slope, i, j = float(best[0]), int(best[1]), int(best[2])
     if i < 0:
         return Steepest(LOG_SLACK, None)
     value = step + slope
@@ -145,16 +145,18 @@ def by_distance(
         sample: look at pairs among so many words, spread evenly over the lexicon; the rest by the triangle inequality.
     """
     outputs, words = np.asarray(sampler.outputs), len(sampler.level)
-    kept = float(sampler.law_columns().kept.max())
-    compared = outputs if kept else np.arange(words, dtype=np.int32)
+    kept_share = float(sampler.law_columns().kept.max())
+    compared = outputs if kept_share else np.arange(words, dtype=np.int32)
     ids = compared[evenly_spaced(len(compared), sample)]
     vectors, logs = np.asarray(sampler.vectors), np.asarray(sampler.log_normaliser)
     step, cut = float(sampler.figures[0]), float(sampler.figures[1])
-    found = steepest(vectors[ids], np.ascontiguousarray(logs[ids]), step, cut, progress)
+    largest = steepest(vectors[ids], np.ascontiguousarray(logs[ids]), step, cut, progress)
     pairs, total = (n * (n - 1) // 2 for n in (len(ids), len(compared)))
-    value, closed, attained, worst = found.value, False, 0.0, None
-    if found.pair is not None:
-        attained, worst = _attained_by_pair(sampler, ids, (int(ids[found.pair[0]]), int(ids[found.pair[1]])))
+    value, closed, attained, worst = largest.value, False, 0.0, None
+    if largest.pair is not None:
+        attained, worst = _attained_by_pair(
+            sampler, ids, (int(ids[largest.pair[0]]), int(ids[largest.pair[1]]))
+        )
         value = max(value, attained)
     method = f"every pair of {sampler.guarantee.compared}, by the exact sum of each law"
     if pairs < total:
@@ -162,11 +164,11 @@ def by_distance(
         value, closed = max(value, 2.0 * step), 2.0 * step <= sampler.guarantee.epsilon
         method += f"; no other pair loses more than {2.0 * step:.6g}, by the triangle inequality"
     others, outside = None, ""
-    if kept:
+    if kept_share:
         every = evenly_spaced(words, sample)
         bound = steepest(vectors[every], np.ascontiguousarray(logs[every]), step, cut, progress).value
         others = bound if len(every) == words else 2.0 * step
-        outside = _outside_sample(others, kept)
+        outside = _outside_sample(others, kept_share)
     return Loss(
         value,
         attained,
@@ -243,15 +245,15 @@ def _attained_by_pair(
     with np.errstate(divide="ignore"):
         logs = np.log(probability[:, np.asarray(sampler.outputs)])
     flat, size, cut = sampler.vectors.reshape(-1), sampler.vectors.shape[1], float(sampler.figures[1])
-    found, worst, gaps = 0.0, pair, np.empty(1)
+    attained, worst, gaps = 0.0, pair, np.empty(1)
     for i, w in enumerate(words):
         for j in range(i):
             squared_distances(flat, size, int(w), flat, int(words[j]), int(words[j]) + 1, gaps)
             gap = min(math.sqrt(gaps[0]), cut)
             loss = float(np.abs(logs[i] - logs[j]).max()) - 2.0 * sampler.slack - LOG_SLACK
-            if gap > 0.0 and loss / gap > found:
-                found, worst = loss / gap, (int(words[j]), int(w))
-    return found, worst
+            if gap > 0.0 and loss / gap > attained:
+                attained, worst = loss / gap, (int(words[j]), int(w))
+    return attained, worst
 
 
 # How far the count of numbers that give an output can be from its ideal value, see mechanisms/samplers/ordering.py.
@@ -274,9 +276,10 @@ def _steepest_step(edges: Any, start: Any, width: Any, many: float, first: Int, 
     for i in range(first, last):
         for j in range(words):
             here = share(edges, start, width, i, j) * many
-            there = share(edges, start, width, i + 1, j) * many
+            next_count = share(edges, start, width, i + 1, j) * many
             ratio = max(
-                (here + _COUNT_ERROR) / (there - _COUNT_ERROR), (there + _COUNT_ERROR) / (here - _COUNT_ERROR)
+                (here + _COUNT_ERROR) / (next_count - _COUNT_ERROR),
+                (next_count + _COUNT_ERROR) / (here - _COUNT_ERROR),
             )
             if ratio > best:
                 best, at = ratio, i
@@ -351,8 +354,8 @@ def _exactly(edges: Any, start: Any, width: int, many: int) -> tuple[float, int]
             if above > worst * below:
                 worst, at = above / below, number if at_an_end else 0
     exact = DIGITS.ln(DIGITS.divide(Decimal(worst.numerator), Decimal(worst.denominator)))
-    found = float(exact)
-    return (found if Decimal(found) >= exact else math.nextafter(found, math.inf)), at
+    rounded = float(exact)
+    return (rounded if Decimal(rounded) >= exact else math.nextafter(rounded, math.inf)), at
 
 
 def _attained_by_step(sampler: OrderingSampler, at: int) -> tuple[float, tuple[int, int]]:
@@ -361,7 +364,7 @@ def _attained_by_step(sampler: OrderingSampler, at: int) -> tuple[float, tuple[i
     positions = dict.fromkeys(
         [at, *np.linspace(0, words - 2, min(LOOKED_AT, words - 1)).astype(int).tolist()]
     )
-    found, worst = 0.0, (int(sampler.order[0, at]), int(sampler.order[0, at + 1]))
+    attained, worst = 0.0, (int(sampler.order[0, at]), int(sampler.order[0, at + 1]))
     for position in positions:
         pair = (int(sampler.order[0, position]), int(sampler.order[0, position + 1]))
         gap = max(
@@ -370,9 +373,9 @@ def _attained_by_step(sampler: OrderingSampler, at: int) -> tuple[float, tuple[i
         )
         first, second = (sampler.law(word).weight.astype(np.float64) for word in pair)
         loss = (float(np.abs(np.log(first / second)).max()) - LOG_SLACK) / gap
-        if loss > found:
-            found, worst = loss, pair
-    return found, worst
+        if loss > attained:
+            attained, worst = loss, pair
+    return attained, worst
 
 
 def weights_of_groups(
@@ -512,7 +515,7 @@ def _attained_by_words(sampler: RemappedSampler, words: Ids) -> tuple[float, tup
     with np.errstate(divide="ignore"):
         logs = np.log(probability[:, possible])
     slack = 2.0 * (sampler.inner.summary.rounding or 0.0) + LOG_SLACK
-    found, worst = 0.0, None
+    attained, worst = 0.0, None
     distances = _distances(sampler, words)
     for i in range(1, len(words)):
         with np.errstate(invalid="ignore"):
@@ -521,9 +524,9 @@ def _attained_by_words(sampler: RemappedSampler, words: Ids) -> tuple[float, tup
         away = distances[i, :i]
         slopes = np.where(away > 0, losses / np.where(away > 0, away, 1.0), 0.0)
         at = int(slopes.argmax())
-        if slopes[at] > found:
-            found, worst = float(slopes[at]), (int(words[at]), int(words[i]))
-    return found, worst
+        if slopes[at] > attained:
+            attained, worst = float(slopes[at]), (int(words[at]), int(words[i]))
+    return attained, worst
 
 
 def _distances(sampler: RemappedSampler, words: Ids) -> F64:
@@ -540,10 +543,10 @@ def _distances(sampler: RemappedSampler, words: Ids) -> F64:
 def _outside_remap(sampler: RemappedSampler, others: float, inner: ExponentialSampler) -> str:
     """Write what words of SanText+ lose that are not sensitive."""
     alone, words = len(sampler.table) - len(inner.outputs), len(telling(inner, sampler.table))
-    kept = float(inner.law_columns().kept.max())
+    stays = float(inner.law_columns().kept.max())
     return (
         f"It does not cover words that are not sensitive: released as it is, such a word is revealed by {words:,} of {alone:,} "
         "outputs, which come of it alone, and by the others as far as few words lead to them. On all other outputs it loses at "
-        f"most {digits_up(others, 6)} for each unit of distance, with ln(1/p) = {digits_up(-np.log1p(-kept), 6)} more against a "
+        f"most {digits_up(others, 6)} for each unit of distance, with ln(1/p) = {digits_up(-np.log1p(-stays), 6)} more against a "
         "sensitive word."
     )

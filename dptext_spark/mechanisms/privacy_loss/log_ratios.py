@@ -129,15 +129,15 @@ def between_groups(sampler: Sampler, groups: Ids, progress: Counted | None = Non
     _, heads, sizes = np.unique(groups, return_index=True, return_counts=True)
     pairs = float((sizes.astype(np.float64) ** 2 * _widths(sampler, heads.astype(np.int32))).sum())
     closely, by_pairs = pairs <= MOST_EXACT, pairs <= MOST_PAIRS
-    found = np.zeros(2)
+    largest = np.zeros(2)
     for _, weight in weights_of_groups(sampler, groups, progress):
         if weight is None or not weight.all():
             return RecordLoss(
                 math.inf,
                 why="A word can become what another of its output set cannot, so that a draw may lose without bound.",
             )
-        (_ranges if by_pairs else _bounded)(_logs(weight), found)
-    spread, epsilon = (float(one) + SLACK if one else 0.0 for one in found)
+        (_ranges if by_pairs else _bounded)(_logs(weight), largest)
+    spread, epsilon = (float(figure) + SLACK if figure else 0.0 for figure in largest)
     # Equal integers are equal laws.
     if not closely or not epsilon:
         return RecordLoss(epsilon, spread=spread)
@@ -157,12 +157,12 @@ def between_groups(sampler: Sampler, groups: Ids, progress: Counted | None = Non
 
 def _widths(sampler: Sampler, words: Ids) -> I64:
     """Return how many outputs each of int32[n] words has, int64[n]."""
-    found = [np.empty(0, np.int64)]
+    widths = [np.empty(0, np.int64)]
     for first in range(0, len(words), READ):
         laws = sampler.laws(words[first : first + READ])
         assert laws is not None
-        found.append(np.diff(laws.starts))
-    return np.concatenate(found)
+        widths.append(np.diff(laws.starts))
+    return np.concatenate(widths)
 
 
 def _logs(weight: U64) -> F64:
@@ -179,13 +179,13 @@ def along_lists(sampler: OrderingSampler, progress: Counted | None = None) -> Re
     """
     words, lists = sampler.place.shape
     edges, start, width = (np.asarray(a) for a in (sampler.edges, sampler.start, sampler.width))
-    found = np.zeros(2)
+    largest = np.zeros(2)
     for first in range(0, words - 1, BLOCK):
         last = min(first + BLOCK, words - 1)
-        _steps(edges, start, width, float(TOTAL // lists), float(COUNT_ERROR), first, last, found)
+        _steps(edges, start, width, float(TOTAL // lists), float(COUNT_ERROR), first, last, largest)
         if progress:
             progress(last + 1, words)
-    spread, epsilon = (float(one) + SLACK for one in found)
+    spread, epsilon = (float(figure) + SLACK for figure in largest)
     return RecordLoss(epsilon, spread=spread, by_distance=True)
 
 
@@ -199,9 +199,9 @@ def _steps(
         above, below = 0.0, 0.0
         for j in range(words):
             here = share(edges, start, width, i, j) * many
-            there = share(edges, start, width, i + 1, j) * many
-            above = max(above, (here + error) / (there - error))
-            below = max(below, (there + error) / (here - error))
+            next_count = share(edges, start, width, i + 1, j) * many
+            above = max(above, (here + error) / (next_count - error))
+            below = max(below, (next_count + error) / (here - error))
         up, down = np.log(above), np.log(below)
         found[0] = max(found[0], up + down)
         found[1] = max(found[1], max(up, down))
@@ -237,7 +237,7 @@ def _widest(logs: I32, factor: U32, words: Ids, starts: I64, counts: I32) -> tup
         counts: int32[V], how many outputs each word has.
     """
     best, ratio = np.int64(-1), -1.0
-    found = (np.int64(-1), np.int64(-1), np.int64(-1), np.int64(-1))
+    widest = (np.int64(-1), np.int64(-1), np.int64(-1), np.int64(-1))
     for group in range(starts.shape[0] - 1):
         for a in range(starts[group], starts[group + 1]):
             first = logs[words[a]]
@@ -268,8 +268,8 @@ def _widest(logs: I32, factor: U32, words: Ids, starts: I64, counts: I32) -> tup
                 exact = up / np.float64(np.uint64(other[top]) * np.uint64(mine[bottom]))
                 if exact > ratio:
                     ratio = exact
-                    found = (np.int64(words[a]), np.int64(words[b]), top, bottom)
-    return found
+                    widest = (np.int64(words[a]), np.int64(words[b]), top, bottom)
+    return widest
 
 
 def by_log_range(sampler: FluentSampler, progress: Counted | None = None) -> Loss:

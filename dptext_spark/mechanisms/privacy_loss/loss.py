@@ -96,11 +96,11 @@ def clopper_pearson(counts: npt.ArrayLike, draws: int, alpha: float) -> tuple[F6
     Returns:
         (lower, upper), float64[m] each.
     """
-    seen, where = np.unique(np.asarray(counts, np.float64), return_inverse=True)
+    distinct, where = np.unique(np.asarray(counts, np.float64), return_inverse=True)
     # The ends are put in afterwards: the inverse has no value there.
-    low: Any = betaincinv(np.maximum(seen, 1.0), draws - seen + 1.0, alpha)
-    high: Any = 1.0 - betaincinv(np.maximum(draws - seen, 1.0), seen + 1.0, alpha)
-    low[seen == 0], high[seen == draws] = 0.0, 1.0
+    low: Any = betaincinv(np.maximum(distinct, 1.0), draws - distinct + 1.0, alpha)
+    high: Any = 1.0 - betaincinv(np.maximum(draws - distinct, 1.0), distinct + 1.0, alpha)
+    low[distinct == 0], high[distinct == draws] = 0.0, 1.0
     return low[where.reshape(-1)], high[where.reshape(-1)]
 
 
@@ -181,9 +181,9 @@ def internal_epsilon(
         guess = low * asked / reached * (1.0 - close / 4.0)
         if not low < guess < high:
             guess = (low + high) / 2.0
-        found = loss_of(guess)
-        if found <= asked:
-            low, reached = guess, found
+        loss = loss_of(guess)
+        if loss <= asked:
+            low, reached = guess, loss
         else:
             high = guess
     return low

@@ -97,11 +97,11 @@ def _pairs(centers: F32, count: int) -> list[tuple[int, int]]:
     near, gaps = nearest(np.ascontiguousarray(centers), ids, 2, "euclidean")
     apart = gaps[:, 1] > 0
     order = ids[apart][np.argsort(gaps[apart, 1], kind="stable")][: count // 2]
-    found = [(int(w), int(near[w, 1])) for w in order]
+    pairs = [(int(w), int(near[w, 1])) for w in order]
     half = range(words // 2)
     distant = chain(((i, words - 1 - i) for i in half), ((i, i + words // 2) for i in half))
     differ = ((w, v) for w, v in distant if (centers[w] != centers[v]).any())
-    return list(dict.fromkeys([*found, *islice(differ, count - len(found))]))
+    return list(dict.fromkeys([*pairs, *islice(differ, count - len(pairs))]))
 
 
 def drawn(sampler: NoiseSampler, word: int, number: int, side: int, draws: int) -> Ids:
@@ -183,9 +183,9 @@ def _search(
                     left += 1
                     continue
                 computed += 1
-                found = _exit(vectors, i, j, scale, end)
-                if found > best:
-                    best, best_i, best_j = found, i, j
+                log_exit = _exit(vectors, i, j, scale, end)
+                if log_exit > best:
+                    best, best_i, best_j = log_exit, i, j
     return best, best_i, best_j, left
 
 
@@ -206,9 +206,9 @@ def by_exits(sampler: NoiseSampler, progress: Counted | None = None, sample: int
     best, worst = 0.0, None
     starts = distant_pairs(vectors, STARTS)
     for w, v in starts:
-        found = float(_exit(vectors, w, v, noise[0], noise[1]))
-        if found > best:
-            best, worst = found, (w, v)
+        log_exit = float(_exit(vectors, w, v, noise[0], noise[1]))
+        if log_exit > best:
+            best, worst = log_exit, (w, v)
     total = words * (words - 1) // 2
     covered, bound = len(starts), _bound(vectors, noise)
     if bound is not None:
@@ -340,9 +340,9 @@ def _half_space(centers: F32, pair: tuple[int, int], sides: list[Ids], times: fl
     """Return the half-space along the difference of a pair that tells it apart best."""
     gap = centers[pair[0]].astype(np.float64) - centers[pair[1]].astype(np.float64)
     along = centers.astype(np.float64) @ gap
-    seen = [np.sort(along[side]) for side in sides]
-    levels = np.unique(np.quantile(np.concatenate(seen), np.linspace(0.0, 1.0, LEVELS)))
-    first, second = (1.0 - np.searchsorted(side, levels) / len(side) for side in seen)
+    projections = [np.sort(along[side]) for side in sides]
+    levels = np.unique(np.quantile(np.concatenate(projections), np.linspace(0.0, 1.0, LEVELS)))
+    first, second = (1.0 - np.searchsorted(side, levels) / len(side) for side in projections)
     gains = first - times * second
     at = int(gains.argmax())
     return Event(pair, along >= levels[at], float(gains[at]))

@@ -189,19 +189,19 @@ def _nearest_cells(points: Any, columns: Any, out: Any) -> None:
         for k in range(whole, size):
             for c in range(cells):
                 scores[c] += points[i, k] * columns[k, c]
-        held = 0
+        best_count = 0
         for c in range(cells):
             value = scores[c] - halves[c]
             if np.isnan(value):  # the point is longer than float32 holds
                 value = np.float32(-np.inf)
-            if held == best.shape[0] and not value > best[held - 1]:
+            if best_count == best.shape[0] and not value > best[best_count - 1]:
                 continue
-            at = min(held, best.shape[0] - 1)
+            at = min(best_count, best.shape[0] - 1)
             while at > 0 and value > best[at - 1]:
                 best[at], out[i, at] = best[at - 1], out[i, at - 1]
                 at -= 1
             best[at], out[i, at] = value, c
-            held = min(held + 1, best.shape[0])
+            best_count = min(best_count + 1, best.shape[0])
 
 
 def _by_cell(chosen: Ids, cells: int) -> tuple[Ids, I64, I64]:
@@ -236,8 +236,8 @@ def search_choice() -> Any:
 
 def recall(index: CellIndex, targets: Targets, points: F64, wanted: int) -> float:
     """Return the share of float64[n, d] points for which the index finds the nearest word (or both of the nearest two)."""
-    exact, found = targets.search(points, wanted), index.search(targets, points, wanted)
-    return float((exact[:, :wanted] == found[:, :wanted]).all(axis=1).mean())
+    exact, searched = targets.search(points, wanted), index.search(targets, points, wanted)
+    return float((exact[:, :wanted] == searched[:, :wanted]).all(axis=1).mean())
 
 
 def with_recall(guarantee: Guarantee, search: Search, share: float) -> Guarantee:

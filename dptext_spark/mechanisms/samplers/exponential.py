@@ -135,17 +135,17 @@ class ExponentialSampler(Sampler):
         """
         words = len(vectors)
         released = np.arange(words, dtype=np.int32) if outputs is None else outputs
-        kept = np.full(words, keep)
-        kept[released] = 0.0
-        restricted = bool((kept > 0).any())
+        kept_shares = np.full(words, keep)
+        kept_shares[released] = 0.0
+        restricted = bool((kept_shares > 0).any())
         needed = len(released) + int(restricted)
         slots = _slots(needed, vectors, slots)
         law = _law(epsilon, radius)
-        (rows,) = compile_rows(vectors, released, [law], kept, slots)
+        (rows,) = compile_rows(vectors, released, [law], kept_shares, slots)
         if promised is None:
             return cls._of_rows(rows, vectors, released, law, epsilon, note, restricted)
-        made = cls._of_rows(rows, vectors, released, law, promised, note, restricted)
-        return replace(made, summary=replace(made.summary, internal_epsilon=epsilon))
+        sampler = cls._of_rows(rows, vectors, released, law, promised, note, restricted)
+        return replace(sampler, summary=replace(sampler.summary, internal_epsilon=epsilon))
 
     @classmethod
     def compile_many(
@@ -163,7 +163,7 @@ class ExponentialSampler(Sampler):
         words = len(vectors)
         everything = np.arange(words, dtype=np.int32)
         slots = _slots(words, vectors, MOST_SLOTS)
-        inner = [_law(*one) for one in laws]
+        inner = [_law(*entry) for entry in laws]
         place = np.full(words, -1, np.int32)
         place[chosen] = np.arange(len(chosen))
         compiled = compile_rows(vectors, everything, inner, np.zeros(words), slots, chosen)
@@ -300,8 +300,8 @@ class ExponentialSampler(Sampler):
     def unchanged(self, words: Ids) -> tuple[F64, F64]:
         """Return P(w|w), read off the sums of the laws, and the slack; a word that is no output is read off its row."""
         values, slack = np.exp(-np.asarray(self.log_normaliser)[words]), np.full(len(words), self.slack)
-        kept = np.flatnonzero(~np.isin(words, self.outputs))
-        values[kept], slack[kept] = self.kept(words[kept]), 0.0
+        others = np.flatnonzero(~np.isin(words, self.outputs))
+        values[others], slack[others] = self.kept(words[others]), 0.0
         return values, slack
 
     def kept(self, words: Ids) -> F64:
@@ -333,9 +333,9 @@ class ExponentialColumns:
     def kept(self) -> F64:
         """How often each word that is no output is released as it is, whatever is drawn: float64[V]."""
         words = np.setdiff1d(np.arange(len(self.sampler.level), dtype=np.int32), self.sampler.outputs)
-        found = np.zeros(len(self.sampler.level))
-        found[words] = self.sampler.kept(words)
-        return found
+        shares = np.zeros(len(self.sampler.level))
+        shares[words] = self.sampler.kept(words)
+        return shares
 
     @cached_property
     def _squares(self) -> F32:
@@ -354,41 +354,41 @@ class ExponentialColumns:
         logs = sampler.log_normaliser.astype(np.float32)
         mine = squares[outputs][:, None]
         out = np.empty((len(outputs), len(vectors)), np.float32)
-        for part, found in products(vectors[outputs], vectors):
-            found *= -2.0
-            found += squares[part]
-            found += mine
-            np.maximum(found, 0.0, out=found)
+        for part, tile in products(vectors[outputs], vectors):
+            tile *= -2.0
+            tile += squares[part]
+            tile += mine
+            np.maximum(tile, 0.0, out=tile)
             own = np.flatnonzero((outputs >= part.start) & (outputs < part.stop))
-            found[own, outputs[own] - part.start] = 0.0
-            np.sqrt(found, out=found)
-            np.minimum(found, np.float32(min(cut, 3e38)), out=found)
-            found *= -step
-            found -= logs[part]
-            np.exp(found, out=out[:, part])
+            tile[own, outputs[own] - part.start] = 0.0
+            np.sqrt(tile, out=tile)
+            np.minimum(tile, np.float32(min(cut, 3e38)), out=tile)
+            tile *= -step
+            tile -= logs[part]
+            np.exp(tile, out=out[:, part])
         return np.asarray(self._with_kept(out, outputs))
 
     def precise(self, outputs: Ids) -> F64:
         """Return P(u|w) of some outputs u over all words w in float64, by matrix products: float64[n, V], within 1e-9."""
         sampler, vectors, squares = self.sampler, self._doubles, self._double_squares
         step, cut = float(sampler.figures[0]), float(sampler.figures[1])
-        found = vectors[outputs] @ vectors.T
-        found *= -2.0
-        found += squares
+        block = vectors[outputs] @ vectors.T
+        block *= -2.0
+        block += squares
         room = squares[outputs][:, None] + squares
-        found += squares[outputs][:, None]
+        block += squares[outputs][:, None]
         # Where vectors are close, the difference of their squares has lost its digits.
-        row, word = np.nonzero(found < CANCELLED * room)
+        row, word = np.nonzero(block < CANCELLED * room)
         flat, size = np.asarray(sampler.vectors).reshape(-1), sampler.vectors.shape[1]
         close = np.empty(len(row))
         squared_pairs(flat, size, outputs[row], word.astype(np.int32), close)
-        found[row, word] = close
-        np.sqrt(found, out=found)
-        np.minimum(found, cut, out=found)
-        found *= -step
-        found -= np.asarray(sampler.log_normaliser)
-        np.exp(found, out=found)
-        return np.asarray(self._with_kept(found, outputs))
+        block[row, word] = close
+        np.sqrt(block, out=block)
+        np.minimum(block, cut, out=block)
+        block *= -step
+        block -= np.asarray(sampler.log_normaliser)
+        np.exp(block, out=block)
+        return np.asarray(self._with_kept(block, outputs))
 
     def fixed(self, output: int) -> F64:
         """Return P(output|w) over all words w, the same bits on every processor: float64[V]."""
@@ -400,15 +400,15 @@ class ExponentialColumns:
         _fixed_column(near, sampler.log_normaliser, step, cut, out)
         return np.asarray(self._with_kept(out[None], np.array([output], np.int32))[0])
 
-    def _with_kept(self, found: Any, outputs: Ids) -> Any:
+    def _with_kept(self, probabilities: Any, outputs: Ids) -> Any:
         """Take in that a word that is no output comes out of itself alone, where it is kept: float32 or float64 [n, V]."""
         if self._is_restricted:
-            kept = self.kept.astype(found.dtype)
-            found *= 1.0 - kept
+            shares = self.kept.astype(probabilities.dtype)
+            probabilities *= 1.0 - shares
             alone = np.flatnonzero(~np.isin(outputs, self.sampler.outputs))
-            found[alone] = 0.0
-            found[alone, outputs[alone]] = kept[outputs[alone]]
-        return found
+            probabilities[alone] = 0.0
+            probabilities[alone, outputs[alone]] = shares[outputs[alone]]
+        return probabilities
 
     @cached_property
     def _doubles(self) -> F64:
@@ -424,12 +424,12 @@ class ExponentialColumns:
         step, cut = float(sampler.figures[0]), float(sampler.figures[1])
         gap = sampler.vectors[words].astype(np.float64) - sampler.vectors[outputs]
         distance = np.minimum(np.sqrt((gap * gap).sum(axis=1)), cut)
-        found = np.exp(-step * distance - np.asarray(sampler.log_normaliser)[words])
+        probabilities = np.exp(-step * distance - np.asarray(sampler.log_normaliser)[words])
         if self._is_restricted:
-            kept = self.kept[words]
-            found = np.where(np.isin(outputs, sampler.outputs), found * (1.0 - kept), 0.0)
-            found = np.where((words == outputs) & (kept > 0), kept, found)
-        return np.asarray(found, np.float64)
+            shares = self.kept[words]
+            probabilities = np.where(np.isin(outputs, sampler.outputs), probabilities * (1.0 - shares), 0.0)
+            probabilities = np.where((words == outputs) & (shares > 0), shares, probabilities)
+        return np.asarray(probabilities, np.float64)
 
 
 @compiled
@@ -479,9 +479,9 @@ def _guarantee(epsilon: float, cut: float, slack: float, note: str, restricted: 
     """Return metric DP; `restricted` where a word that cannot come out of others may be released as it is."""
     # Nothing is rounded in the user's favour.
     most = f", and never more than {bound_up(epsilon * cut)}" if math.isfinite(epsilon * cut) else ""
-    one, two = ("One sensitive word", "two of them") if restricted else ("One drawn word", "two words")
+    subject, two = ("One sensitive word", "two of them") if restricted else ("One drawn word", "two words")
     sentence = (
-        f"{one} is metric differentially private with ε = {epsilon:.16g} per unit of Euclidean distance: {two} "
+        f"{subject} is metric differentially private with ε = {epsilon:.16g} per unit of Euclidean distance: {two} "
         f"at distance d lead to any output with probabilities whose logarithms differ by at most ε·d{most} (rounding adds "
         f"at most {2.2 * slack:.2g}). It protects near words from each other, distant ones hardly.{note}"
     )

@@ -243,7 +243,7 @@ def compile_rows(
     everything = np.arange(words, dtype=np.int32)
     rows = everything if chosen is None else chosen
     logs, least = np.empty((len(laws), words)), np.empty((len(laws), words))
-    made = [
+    compiled_rows = [
         Rows(
             np.empty((len(rows), slots, 2), np.uint64), np.zeros(words), np.zeros(words, np.uint64),
             np.zeros(words, np.int32), np.zeros(words, np.int32), logs[k], least[k],
@@ -269,15 +269,17 @@ def compile_rows(
         for start in range(0, len(some), TURN):
             turn = slice(start, start + TURN)
             begin = first + start
-            for (step, radius), one in zip(laws, made, strict=True):
+            for (step, radius), law_rows in zip(laws, compiled_rows, strict=True):
                 ids[turn], weight[turn] = 0, 0
                 _fill(
-                    away[turn], near[turn], best[turn], outputs, keep, some[turn], step, radius, ids[turn], weight[turn], one
+                    away[turn], near[turn], best[turn], outputs, keep, some[turn], step, radius, ids[turn], weight[turn], law_rows
                 )  # fmt: skip
-                one.cells[begin : begin + TURN] = alias_rows(ids[turn], weight[turn], slots.bit_length() - 1)
+                law_rows.cells[begin : begin + TURN] = alias_rows(
+                    ids[turn], weight[turn], slots.bit_length() - 1
+                )
 
     left = np.delete(everything, rows)
-    steps, radii = (np.array(one, np.float64) for one in zip(*laws, strict=True))
+    steps, radii = (np.array(numbers, np.float64) for numbers in zip(*laws, strict=True))
 
     def add(some: Ids) -> None:
         away = np.empty((len(some), len(outputs)))
@@ -287,7 +289,7 @@ def compile_rows(
 
     in_threads(fill, np.arange(len(rows)), WORDS)
     in_threads(add, left, WORDS)
-    return made
+    return compiled_rows
 
 
 @compiled
@@ -400,23 +402,23 @@ def nearest(away: Any, near: Any, order: Any, counts: Any) -> None:
         order: int64[n], for work.
         counts: int64[b], for work; b >= 2.
     """
-    n, wanted, bins = away.shape[0], near.shape[0], counts.shape[0]
+    n, needed, bins = away.shape[0], near.shape[0], counts.shape[0]
     for j in range(n):
         order[j] = j
     taken = 0
-    while taken < wanted:
+    while taken < needed:
         low, high = away[order[0]], away[order[0]]
         for i in range(n):
             low, high = min(low, away[order[i]]), max(high, away[order[i]])
-        if taken + n == wanted or low == high:
-            for i in range(wanted - taken):
+        if taken + n == needed or low == high:
+            for i in range(needed - taken):
                 near[taken + i] = order[i]
             return
         counts[:] = 0
         for i in range(n):
             counts[np.int64((away[order[i]] - low) / (high - low) * (bins - 1))] += 1
         full, reached = 0, taken
-        while reached + counts[full] <= wanted:
+        while reached + counts[full] <= needed:
             reached += counts[full]
             full += 1
         left = 0

@@ -71,15 +71,15 @@ def unseen(backoff: Int, base: Int) -> Int:
 @inlined
 def seen(cells: Any, low: Int, size: Int, u: Int, slot: Int, otherwise: Int) -> Int:
     """Return b(u|h) of a counted pair, looked for from a slot on; `otherwise` where it is none."""
-    found = np.uint64(otherwise)
+    weight = np.uint64(otherwise)
     cell = cells[low + slot]
     while cell != np.uint64(0):
         if (cell & _LOWER) == u:
-            found = cell >> _HALF
+            weight = cell >> _HALF
             break
         slot = (slot + _ONE) & (size - _ONE)
         cell = cells[low + slot]
-    return found
+    return weight
 
 
 def whole_rows(pairs: PairModel) -> tuple[Ids, U32]:
@@ -104,9 +104,9 @@ def hashed(pairs: PairModel, listed: Bools) -> tuple[I64, U64, U8]:
     counts = np.where(listed[:-1], np.diff(pairs.starts), 0)
     sizes = np.where(counts > 0, 1 << np.ceil(np.log2(np.maximum(2 * counts, 2))).astype(np.int64), 0)
     starts = np.concatenate([[0], np.cumsum(sizes), [sizes.sum()]]).astype(np.int64)
-    cells, held = np.zeros(int(starts[-1]), np.uint64), np.zeros(int(starts[-1]), np.uint8)
-    _fill(pairs.starts, pairs.following, pairs.weight, starts[:-1], cells, held)
-    return starts, cells, held
+    cells, marks = np.zeros(int(starts[-1]), np.uint64), np.zeros(int(starts[-1]), np.uint8)
+    _fill(pairs.starts, pairs.following, pairs.weight, starts[:-1], cells, marks)
+    return starts, cells, marks
 
 
 class Tables(NamedTuple):
@@ -127,7 +127,7 @@ class Tables(NamedTuple):
 @compiled
 def _weigh(tables: Tables, word: Int, before: Int, sums: Any) -> Int:
     """Fill sums[j] with the weights of the first j + 1 outputs of a word after a context; return how many outputs it has."""
-    sets, of_word, factor, starts, cells, held, row, rows, backoff, base = tables
+    sets, of_word, factor, starts, cells, marks, row, rows, backoff, base = tables
     contexts = starts.shape[0] - 2
     h = before if 0 <= before < contexts else contexts
     low, size = np.uint64(starts[h]), np.uint64(starts[h + 1] - starts[h])
@@ -141,7 +141,7 @@ def _weigh(tables: Tables, word: Int, before: Int, sums: Any) -> Int:
             weight = np.uint64(rows[row[h], u])
         if size != np.uint64(0):
             place = place_of(u, size)
-            if (held[low + (place >> _EIGHTH)] >> np.uint8(place & _SEVEN)) & np.uint8(1):
+            if (marks[low + (place >> _EIGHTH)] >> np.uint8(place & _SEVEN)) & np.uint8(1):
                 weight = seen(cells, low, size, np.uint64(u), place >> _EIGHTH, weight)
         total += weight * np.uint64(factor[word, j])
         sums[j] = total
@@ -209,7 +209,7 @@ def draw_by_depth(
     Returns:
         n; or the place in `order` of a draw that needs another number.
     """
-    sets, of_word, factor, starts, cells, held, whole, rows, backoff, _ = tables
+    sets, of_word, factor, starts, cells, marks, whole, rows, backoff, _ = tables
     every = rows.reshape(-1)
     wide = sets.shape[1]
     width = np.uint64(wide)
@@ -263,7 +263,7 @@ def draw_by_depth(
                     hit[hits] = np.uint32(cell + j)
                     of[hits] = np.uint32(c)
                     hits += np.uint64(
-                        (held[low[c] + (place >> _EIGHTH)] >> np.uint8(place & _SEVEN)) & np.uint8(1)
+                        (marks[low[c] + (place >> _EIGHTH)] >> np.uint8(place & _SEVEN)) & np.uint8(1)
                     )
             for k in range(hits):
                 mine = of[k]
@@ -275,8 +275,10 @@ def draw_by_depth(
             for k in range(hits):
                 cell, mine = np.uint64(hit[k]), of[k]
                 begin, slot = low[mine], slots[k] - low[mine]
-                found = seen(cells, begin, size[mine], np.uint64(word[k]), slot, np.uint64(weight[cell]))
-                weight[cell] = np.uint32(found)
+                pair_weight = seen(
+                    cells, begin, size[mine], np.uint64(word[k]), slot, np.uint64(weight[cell])
+                )
+                weight[cell] = np.uint32(pair_weight)
             for c in range(many):
                 i = order[at + c]
                 row, factors_of = np.uint64(of_word[ids[i]]) * width, np.uint64(ids[i]) * width
@@ -483,28 +485,28 @@ class FluentSampler(Sampler):
             _average(self.tables, words[some], contexts, shares, mean[some])
 
         in_threads(fill, np.arange(len(words), dtype=np.int32), AT_ONCE)
-        held = self.sets[self.of_word[words]]
+        outputs = self.sets[self.of_word[words]]
         weight = integer_weights(mean) if len(words) else mean.astype(np.uint64)
-        starts = np.append(0, np.cumsum((held >= 0).sum(axis=1))).astype(np.int64)
-        return Laws(starts, held[held >= 0], weight[held >= 0])
+        starts = np.append(0, np.cumsum((outputs >= 0).sum(axis=1))).astype(np.int64)
+        return Laws(starts, outputs[outputs >= 0], weight[outputs >= 0])
 
     def inputs_after(self, outputs: Ids, before: Ids) -> Inputs:
         """Return every word that can give outputs int32[n] after int32[n] contexts, with P(output | word, before)."""
         words, starts = self._words_of
         outputs = np.ascontiguousarray(outputs, np.int32)
         ends = np.append(0, np.cumsum(np.diff(starts)[outputs])).astype(np.int64)
-        found, shares = np.zeros(ends[-1], np.int32), np.zeros(ends[-1])
+        inputs, shares = np.zeros(ends[-1], np.int32), np.zeros(ends[-1])
         _inputs(
-            self.tables, words, starts, outputs, np.ascontiguousarray(before, np.int32), ends, found, shares
+            self.tables, words, starts, outputs, np.ascontiguousarray(before, np.int32), ends, inputs, shares
         )
-        return Inputs(ends, found, shares)
+        return Inputs(ends, inputs, shares)
 
     @cached_property
     def _words_of(self) -> tuple[Ids, I64]:
         """The words that can give each output, one output behind the other: (int32[m], int64[V + 1])."""
-        held = self.sets[self.of_word]
-        words, place = np.nonzero(held >= 0)
-        outputs = held[words, place]
+        sets = self.sets[self.of_word]
+        words, place = np.nonzero(sets >= 0)
+        outputs = sets[words, place]
         order = np.argsort(outputs, kind="stable")
         counts = np.bincount(outputs, minlength=len(self.of_word))
         return words[order].astype(np.int32), np.append(0, np.cumsum(counts)).astype(np.int64)

@@ -179,17 +179,17 @@ def _decide(
 ) -> None:  # fmt: skip
     """Fill `out`, int32[n, 2], with the best and the second best of the noted words, or of all words where count is -1."""
     for i in range(out.shape[0]):
-        kept = count[i]
-        if kept >= 0:
-            kept = 0
+        remaining = count[i]
+        if remaining >= 0:
+            remaining = 0
             for j in range(count[i]):
                 if most[i, j] >= bars[i, wanted - 1]:
-                    found[i, kept] = found[i, j]
-                    kept += 1
-        if kept == 1:
+                    found[i, remaining] = found[i, j]
+                    remaining += 1
+        if remaining == 1:
             out[i, 0], out[i, 1] = found[i, 0], -1
         else:
-            first, second, _, _ = best_two(queries, i, words, size, halves, found[i], kept)
+            first, second, _, _ = best_two(queries, i, words, size, halves, found[i], remaining)
             out[i, 0], out[i, 1] = first, second
 
 

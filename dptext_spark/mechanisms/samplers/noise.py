@@ -199,10 +199,10 @@ class NoiseSampler(Sampler):
             SettingsError: the noise is so long that float64 does not hold its square.
         """
         words, size = centers.shape
-        held = read_only(centers)
-        made = cls(
-            centers=held,
-            targets=Targets.of(held if targets is centers else read_only(targets)),
+        stored_centers = read_only(centers)
+        sampler = cls(
+            centers=stored_centers,
+            targets=Targets.of(stored_centers if targets is centers else read_only(targets)),
             noise=noise,
             parameters=np.array(parameters, np.float64),
             columns=np.zeros((0, 0)) if matrix is None else matrix.T,
@@ -210,25 +210,25 @@ class NoiseSampler(Sampler):
             table=NeighborTable.none(words),
             guarantee=guarantee,
         )
-        lengths = made.noise_lengths()
+        lengths = sampler.noise_lengths()
         if not float(lengths[-1]) <= LARGEST:
             raise SettingsError(
                 f"mechanism.epsilon: {guarantee.epsilon!r} given; valid: a greater one; this one makes noise longer than 1e150."
             )
         summary = replace(summary, words=words, dimensions=size, noise=noise, noise_length=_spread(lengths))
-        wanted = 1 if second is None else 2
+        nearest_count = 1 if second is None else 2
         if search != "exact":
-            index = CellIndex.of(made.targets.vectors)
+            index = CellIndex.of(sampler.targets.vectors)
             rows = words_evenly(words)
-            points = held[rows] + made._noise_of_public_draws(len(rows))
-            share = recall(index, made.targets, points, wanted)
-            made = replace(made, index=index, guarantee=with_recall(guarantee, search, share))
+            points = stored_centers[rows] + sampler._noise_of_public_draws(len(rows))
+            share = recall(index, sampler.targets, points, nearest_count)
+            sampler = replace(sampler, index=index, guarantee=with_recall(guarantee, search, share))
             summary = replace(summary, search=SearchSummary(search, share, len(rows), *index.cells_searched))
         elif targets is centers:
-            table, gaps = NeighborTable.for_noise(held, lengths, wanted, neighbors)
-            made = replace(made, table=table)
+            table, gaps = NeighborTable.for_noise(stored_centers, lengths, nearest_count, neighbors)
+            sampler = replace(sampler, table=table)
             summary = replace(summary, nearest_distance=_spread(gaps))
-        return replace(made, summary=summary)
+        return replace(sampler, summary=summary)
 
     def noise_lengths(self) -> F64:
         """Return the lengths of 1,000 draws of noise by public numbers, ascending: float64[1000]."""
@@ -259,7 +259,7 @@ class NoiseSampler(Sampler):
 
     def _sample(self, ids: Ids, draws: Draws) -> Ids:
         out = np.empty(len(ids), np.int32)
-        wanted = 1 if self.second is None else 2
+        nearest_count = 1 if self.second is None else 2
         tile = TOKENS if self.index is None else POINTS
         # What the table leaves open is searched a full tile at a time: a product of few rows costs what many cost.
         at, coins = np.empty(0, np.int64), np.empty(0, np.uint64)
@@ -269,14 +269,14 @@ class NoiseSampler(Sampler):
             bits = self._bits(draws, rows)
             noisy = self._noise(bits)
             coin = np.ascontiguousarray(bits[:, -1])
-            found = self.table.settle(ids[rows], self.centers, self.targets, noisy, wanted)
-            out[rows] = self._released(noisy, found, coin)
-            left = np.flatnonzero(found[:, 0] == OPEN)
+            words = self.table.settle(ids[rows], self.centers, self.targets, noisy, nearest_count)
+            out[rows] = self._released(noisy, words, coin)
+            left = np.flatnonzero(words[:, 0] == OPEN)
             at, points, coins = _joined((at, left + start), (points, noisy[left]), (coins, coin[left]))
             ready = len(at) if rows.stop == len(ids) else len(at) - len(at) % tile
             if ready:
-                found = self._search(points[:ready], wanted)
-                out[at[:ready]] = self._released(points[:ready], found, coins[:ready])
+                words = self._search(points[:ready], nearest_count)
+                out[at[:ready]] = self._released(points[:ready], words, coins[:ready])
                 at, points, coins = at[ready:], points[ready:], coins[ready:]
         return out
 
@@ -338,18 +338,18 @@ class NoiseSampler(Sampler):
     ) -> NoiseSampler:
         """Build again from :meth:`arrays`."""
         assert isinstance(summary, NoiseSummary)
-        held = {name: read_only(array) for name, array in arrays.items()}
+        stored = {name: read_only(array) for name, array in arrays.items()}
         return cls(
-            held["centers"],
-            Targets(held.get("targets", held["centers"]), held["halves"]),
-            NOISES[int(held["noise"][0])],
-            held["parameters"],
-            held["columns"],
-            float(held["second"][0]) if len(held["second"]) else None,
-            NeighborTable(held["near"], held["reach"]),
+            stored["centers"],
+            Targets(stored.get("targets", stored["centers"]), stored["halves"]),
+            NOISES[int(stored["noise"][0])],
+            stored["parameters"],
+            stored["columns"],
+            float(stored["second"][0]) if len(stored["second"]) else None,
+            NeighborTable(stored["near"], stored["reach"]),
             guarantee,
             summary,
-            CellIndex.restore(held) if "cells.words" in held else None,
+            CellIndex.restore(stored) if "cells.words" in stored else None,
         )
 
 

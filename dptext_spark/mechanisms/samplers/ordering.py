@@ -52,8 +52,8 @@ def _guide(edges: U64) -> Ids:
     last = len(edges) - 2
     bits = min(max(last.bit_length(), GUIDE_BITS[0]), GUIDE_BITS[1])
     begins = np.arange(1 << bits, dtype=np.uint64) << np.uint64(_shift(edges, bits))
-    found = np.minimum(np.searchsorted(edges, begins, side="right") - 1, last)
-    return np.append(found, last).astype(np.int32)
+    numbers = np.minimum(np.searchsorted(edges, begins, side="right") - 1, last)
+    return np.append(numbers, last).astype(np.int32)
 
 
 def _shift(edges: U64, bits: int) -> int:
@@ -99,24 +99,24 @@ def _scaled_up(part: Int, whole: Int) -> Int:
 
     A quotient in float64 is off by less than 2^13; twice, the exact remainder that it leaves says by how much.
     """
-    found = np.uint64(min(np.float64(part) / np.float64(whole) * _TWO_64, _TOP))
+    scaled = np.uint64(min(np.float64(part) / np.float64(whole) * _TWO_64, _TOP))
     for _ in range(2):
-        high, low = _remainder(part, whole, found)
+        high, low = _remainder(part, whole, scaled)
         if high >= 0:
             rest = np.float64(high) * _TWO_64 + np.float64(low)
         elif low == np.uint64(0):
             rest = np.float64(high) * _TWO_64
         else:
             rest = np.float64(high + 1) * _TWO_64 - np.float64(np.uint64(0) - low)
-        found += np.uint64(np.int64(np.floor(rest / np.float64(whole))))
+        scaled += np.uint64(np.int64(np.floor(rest / np.float64(whole))))
     # Off by one at most now: the remainder lies above -whole and below 2·whole.
-    high, low = _remainder(part, whole, found)
+    high, low = _remainder(part, whole, scaled)
     if high < 0:
-        return found
+        return scaled
     if low >= whole:
-        found += np.uint64(1)
+        scaled += np.uint64(1)
         low -= whole
-    return found + np.uint64(low > np.uint64(0))
+    return scaled + np.uint64(low > np.uint64(0))
 
 
 @compiled
@@ -280,8 +280,8 @@ class OrderingSampler(Sampler):
 
 def floor(words: int, lists: int, epsilon: float) -> int | None:
     """Return the weight that every displacement has at least, out of `WINDOW`; None: only a uniform law will do."""
-    wanted = ROUNDING / 2 * lists * (1 + 4 / epsilon) if epsilon > 0 else float("inf")
-    return int(wanted) + 1 if wanted * words < WINDOW >> 3 else None
+    least = ROUNDING / 2 * lists * (1 + 4 / epsilon) if epsilon > 0 else float("inf")
+    return int(least) + 1 if least * words < WINDOW >> 3 else None
 
 
 def floor_share(words: int, lists: int, epsilon: float) -> float:
@@ -428,7 +428,7 @@ class OrderingColumns:
         """Return P(outputs[i] | words[i]) of int32[n] each, in float64, as the formula says: float64[n]."""
         sampler = self.sampler
         lists, total = sampler.order.shape
-        found = np.zeros(len(words))
+        probabilities = np.zeros(len(words))
         for chosen in range(lists):
             i, j = (sampler.place[some, chosen].astype(np.int64) for some in (words, outputs))
             start, width = sampler.start[i], sampler.width[i]
@@ -436,5 +436,5 @@ class OrderingColumns:
             high = np.where(
                 j == total - 1, start + width, sampler.edges[np.minimum(total - i + j, 2 * total - 1)]
             )
-            found += (high - low) / width.astype(np.float64) / lists
-        return found
+            probabilities += (high - low) / width.astype(np.float64) / lists
+        return probabilities

@@ -138,7 +138,7 @@ def _merge(starts: Any, ids: Any, weight: Any, table: Any, at: Any, out_ids: Any
         out_weight: uint64[m], filled.
     """
     words = table.shape[0]
-    total, seen = np.zeros(words, np.uint64), np.empty(words, np.int32)
+    total, outputs = np.zeros(words, np.uint64), np.empty(words, np.int32)
     at[0] = 0
     for row in range(starts.shape[0] - 1):
         many = 0
@@ -147,12 +147,12 @@ def _merge(starts: Any, ids: Any, weight: Any, table: Any, at: Any, out_ids: Any
                 continue
             z = table[ids[e]]
             if total[z] == 0:
-                seen[many] = z
+                outputs[many] = z
                 many += 1
             total[z] += weight[e]
-        seen[:many].sort()
+        outputs[:many].sort()
         for k in range(many):
-            z = seen[k]
+            z = outputs[k]
             out_ids[at[row] + k], out_weight[at[row] + k] = z, total[z]
             total[z] = np.uint64(0)
         at[row + 1] = at[row] + many
@@ -203,8 +203,8 @@ def groups_of(laws: Laws, first: int = 0, known: dict[bytes, int] | None = None)
         known: sets of outputs that were met before, with their numbers; what is new is added.
     """
     met = {} if known is None else known
-    held, starts = laws.ids.tobytes(), (laws.ids.itemsize * laws.starts).tolist()
-    sets = (held[begin:end] for begin, end in pairwise(starts))
+    encoded, starts = laws.ids.tobytes(), (laws.ids.itemsize * laws.starts).tolist()
+    sets = (encoded[begin:end] for begin, end in pairwise(starts))
     return np.array([met.setdefault(outputs, word) for word, outputs in enumerate(sets, first)], np.int32)
 
 
@@ -332,9 +332,9 @@ class RemappedSampler(Sampler):
 
     def laws(self, words: Ids) -> Laws:
         """Return the laws of int32[n] words."""
-        found = self.inner.laws(words)
-        assert found is not None
-        return merged(found, self.table)
+        inner_laws = self.inner.laws(words)
+        assert inner_laws is not None
+        return merged(inner_laws, self.table)
 
     def law_bytes(self) -> int | None:
         """Return about how many bytes a law takes while it is made."""
@@ -458,9 +458,9 @@ class RemappedColumns:
 
     def probability(self, words: Ids, outputs: Ids) -> F64:
         """Return Q(outputs[i] | words[i]) of int32[n] each, in float64, as the formula says: float64[n]."""
-        found = np.zeros(len(outputs))
+        probabilities = np.zeros(len(outputs))
         place, behind = self._behind(outputs)
         for start in range(0, len(behind), PAIRS):
             part = slice(start, start + PAIRS)
-            np.add.at(found, place[part], self.columns.probability(words[place[part]], behind[part]))
-        return found
+            np.add.at(probabilities, place[part], self.columns.probability(words[place[part]], behind[part]))
+        return probabilities
