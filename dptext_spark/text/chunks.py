@@ -139,11 +139,15 @@ def strips(data: U8, bounds: I64, tokenizer: Tokenizer, identifiers: Spans | Non
     classes = tables().classes[:128]
     gap = (classes == SPACE) | ((classes == PASS) if tokenizer == "words" else False)
     most = rows + int((sizes // STRIP_BYTES).sum()) + 2 * len(starts)
-    found, owners, spans = np.zeros(most + 1, np.int64), np.zeros(most, np.int64), np.zeros(most, np.int64)
-    count = _cut(data, bounds, gap, STRIP_BYTES, starts, ends, at, found, owners, spans)
+    strip_bounds, owners, spans = (
+        np.zeros(most + 1, np.int64),
+        np.zeros(most, np.int64),
+        np.zeros(most, np.int64),
+    )
+    count = _cut(data, bounds, gap, STRIP_BYTES, starts, ends, at, strip_bounds, owners, spans)
     owners = owners[:count]
     of = spans[:count] if len(starts) else none
-    return Strips(found[: count + 1], owners, bounds_of(owners, rows), of)
+    return Strips(strip_bounds[: count + 1], owners, bounds_of(owners, rows), of)
 
 
 @compiled

@@ -150,17 +150,20 @@ class Engine:
 
     def with_providers(self, providers: tuple[Provider, ...]) -> Engine:
         """Return it with others who add identifiers."""
-        made = replace(self, providers=providers)
+        engine = replace(self, providers=providers)
         if self.finder is not None:
-            made.__dict__["finder"] = replace(self.finder, providers=providers)
-        return made
+            engine.__dict__["finder"] = replace(self.finder, providers=providers)
+        return engine
 
     def of_rows(self, rows: I64) -> Engine:
         """Return it for texts of these rows, int64[texts]: what is looked for may depend on the row."""
-        if not any(isinstance(one, OfRows) for one in self.providers):
+        if not any(isinstance(provider, OfRows) for provider in self.providers):
             return self
         return self.with_providers(
-            tuple(one.of_rows(rows) if isinstance(one, OfRows) else one for one in self.providers)
+            tuple(
+                provider.of_rows(rows) if isinstance(provider, OfRows) else provider
+                for provider in self.providers
+            )
         )
 
     def options(self, keys: tuple[np.uint64, np.uint64]) -> U64:
@@ -195,10 +198,10 @@ class Engine:
         """Do the same, and say where the identifiers went; None where none are looked for, or there are none."""
         table, policy, chars = self.table, self.policy, tables()
         data, rows = padded(texts)
-        found = None if self.finder is None else self.finder.find(data, rows, texts)
-        cuts = strips(data, rows, policy.tokenizer, None if found is None else found.spans)
+        located = None if self.finder is None else self.finder.find(data, rows, texts)
+        cuts = strips(data, rows, policy.tokenizer, None if located is None else located.spans)
         bounds = cuts.bounds
-        put, identifiers = self._replaced(found, noise)
+        put, identifiers = self._replaced(located, noise)
         counts = np.zeros((len(cuts.rows), len(OF_WORDS)), np.int32)
         options = self.options(noise.hash_keys)
         lookup = table.lookup
@@ -297,9 +300,9 @@ class Engine:
         """Return where identifiers will go, and (replacements, their bounds, the places to be filled) for the rebuilding."""
         if found is None or self.finder is None or not len(found.types):
             return None, (np.zeros(0, np.uint8), np.zeros(1, np.int64), np.zeros((0, 2), np.int64))
-        made = replacements(self.finder, found, noise.keyed())
-        put = Placed(found, np.zeros((len(found.types), 2), np.int64), made.faked, made.named)
-        return put, (made.text, made.bounds, put.places)
+        replaced = replacements(self.finder, found, noise.keyed())
+        put = Placed(found, np.zeros((len(found.types), 2), np.int64), replaced.faked, replaced.named)
+        return put, (replaced.text, replaced.bounds, put.places)
 
 
 @compiled
@@ -315,10 +318,10 @@ def _add(bounds: Any, kinds: Any, known: Int, counts: Any) -> None:
 def _holds(text: Any, p: Int, end: Int, form: Any, size: Int, chars: Any, fold: Any, other: Any) -> Any:
     """Whether text[p:end] holds the normal word form[:size]."""
     while True:
-        _, _, p, found = next_word(text, p, end, chars, fold, other)
-        if found < 0:
+        _, _, p, length = next_word(text, p, end, chars, fold, other)
+        if length < 0:
             return False
-        same = found == size
+        same = length == size
         for j in range(size):
             same = same and form[j] == other[j]
         if same:

@@ -70,11 +70,11 @@ def pair(source: Words, output: Words) -> Pairing:
     rows = np.diff(source.pieces) == np.diff(output.pieces)
     row = np.repeat(np.arange(len(rows)), np.diff(source.pieces))
     at = np.flatnonzero(rows[row])
-    there = at - source.pieces[row[at]] + output.pieces[row[at]]
+    opposite = at - source.pieces[row[at]] + output.pieces[row[at]]
     sizes = np.diff(source.starts)
-    good = sizes[at] == np.diff(output.starts)[there]
+    good = sizes[at] == np.diff(output.starts)[opposite]
     first = np.full(len(sizes), -1, np.int64)
-    first[at[good]] = output.starts[there[good]]
+    first[at[good]] = output.starts[opposite[good]]
     within = np.arange(len(source.ids)) - np.repeat(source.starts[:-1], sizes)
     beginning = np.repeat(first, sizes)
     partner = np.where(beginning >= 0, beginning + within, -1)
@@ -277,17 +277,17 @@ def _placed_in(texts: pa.Array, placed: Placed | None) -> tuple[Spans, U8, I64]:
     if placed is None:
         return Spans(data, rows, none, none, np.zeros(len(rows), np.int64)), np.zeros(0, np.uint8), none
     owner = placed.found.spans.owners
-    held = placed.places[:, 1] <= np.diff(rows)[owner]  # a row that is no UTF-8 has come out empty
-    owner, places = owner[held], placed.places[held] + rows[owner[held], None]
+    inside = placed.places[:, 1] <= np.diff(rows)[owner]  # a row that is no UTF-8 has come out empty
+    owner, places = owner[inside], placed.places[inside] + rows[owner[inside], None]
     bounds = bounds_of(owner, len(rows) - 1)
     starts, ends = np.ascontiguousarray(places.T)
-    fakes = placed.faked[held]
+    fakes = placed.faked[inside]
     edges = np.zeros(len(data), np.int8)
     np.add.at(edges, starts[fakes], 1)
     np.add.at(edges, ends[fakes], -1)
     marks = np.cumsum(edges, dtype=np.int8).astype(np.uint8) * np.uint8(FAKED)
     marks[starts] |= BEGINS
-    return Spans(data, rows, starts, ends, bounds), marks, starts[placed.named[held]]
+    return Spans(data, rows, starts, ends, bounds), marks, starts[placed.named[inside]]
 
 
 def align(

@@ -110,12 +110,12 @@ class Identifiers:
             if name not in names
         ]
         try:
-            made = cls(**{name: given for name, given in value.items() if name in names})
+            identifiers = cls(**{name: action for name, action in value.items() if name in names})
         except SettingsError as error:
             lines.append(str(error))
         if lines:
             raise SettingsError("\n".join(lines))
-        return made
+        return identifiers
 
     def __bool__(self) -> bool:
         """Whether any type is looked for."""

@@ -170,20 +170,20 @@ def pseudonyms(
         blocks ^= identity
     if placed:
         blocks[:, 1] ^= (starts - begins).astype(np.uint64)
-    held = [pool(kind) for kind in range(len(LISTS) + 1)]
+    pools = [pool(kind) for kind in range(len(LISTS) + 1)]
     chosen = np.empty(len(kinds), np.int64)
-    _choose(keyed.draw(blocks), kinds, cases, np.array([one.size for one in held], np.int64), chosen)
+    _choose(keyed.draw(blocks), kinds, cases, np.array([names.size for names in pools], np.int64), chosen)
     first, last = np.empty(len(kinds), np.int64), np.empty(len(kinds), np.int64)
-    for kind, one in enumerate(held):
+    for kind, names in enumerate(pools):
         here = kinds == kind
-        first[here], last[here] = one.bounds[chosen[here]], one.bounds[chosen[here] + 1]
+        first[here], last[here] = names.bounds[chosen[here]], names.bounds[chosen[here] + 1]
     bounds = np.concatenate([[0], np.cumsum(last - first)]).astype(np.int64)
     owner = np.repeat(np.arange(len(kinds)), last - first)
     source = first[owner] + np.arange(bounds[-1]) - bounds[owner]
     text = np.empty(int(bounds[-1]), np.uint8)
-    for kind, one in enumerate(held):
+    for kind, names in enumerate(pools):
         here = kinds[owner] == kind
-        text[here] = one.data[source[here]]
+        text[here] = names.data[source[here]]
     return text, bounds
 
 
@@ -351,16 +351,16 @@ def _fake(text: Any, bounds: Any, types: Any, draws: Any, first: Any, schemes: A
         keep, again = (_kept(text, start, end, schemes, labels)) if kind == _URL else (start, end)
         if kind == _IBAN:
             keep = min(end, start + 2)
-        used, zeros, kept = 0, True, False
+        used, zeros, in_label = 0, True, False
         state = np.uint64(0)
         for i in range(start, end):
             c = np.int64(text[i])
             digit, letter = 48 <= c <= 57, 97 <= (c | 32) <= 122 or c == FOREIGN or c == UNSPACED
             if i == again:
-                kept = True
-            elif kept and (c == 47 or c == 63 or c == 35 or c == 58):
-                kept = False
-            if i < keep or kept or not (digit or letter):
+                in_label = True
+            elif in_label and (c == 47 or c == 63 or c == 35 or c == 58):
+                in_label = False
+            if i < keep or in_label or not (digit or letter):
                 octet = octet if digit else 0
                 continue
             if used % CHUNK == 0:
@@ -404,17 +404,17 @@ def _mend(text: Any, start: Int, end: Int, kind: Int) -> None:
         text[last] = 48
         text[last] = 48 + (10 - luhn(text, start, end)) % 10
     elif kind == _IBAN:
-        at, seen = start, 0
+        at, place = start, 0
         first = second = start
-        while at < end and seen < 4:
+        while at < end and place < 4:
             if 48 <= text[at] <= 57 or 97 <= (text[at] | 32) <= 122:
-                seen += 1
-                if seen == 3:
+                place += 1
+                if place == 3:
                     first = at
-                elif seen == 4:
+                elif place == 4:
                     second = at
             at += 1
-        if seen == 4:
+        if place == 4:
             text[first], text[second] = 48, 48
             check = 98 - account_rest(text, start, end)
             text[first], text[second] = 48 + check // 10, 48 + check % 10
@@ -483,9 +483,9 @@ def replacements(finder: Finder, found: Found, keyed: Keyed) -> Replacements:
         found: the identifiers.
         keyed: what fakes and pseudonyms are drawn from.
     """
-    wanted = set(finder.identifiers.wanted(FAKE))
+    faked_types = set(finder.identifiers.wanted(FAKE))
     free = ~(found.written | found.kept)
-    faked = np.array([name in wanted for name in finder.names])[found.types] & free
+    faked = np.array([name in faked_types for name in finder.names])[found.types] & free
     of_types = {name: kind for names in (KINDS, LISTED_KINDS) for kind, name in enumerate(names)}
     parts = np.array([of_types.get(name, -1) for name in finder.names])[found.types]
     named = (parts >= 0) & free if keyed.names is not None else np.zeros(len(parts), np.bool_)
@@ -495,19 +495,19 @@ def replacements(finder: Finder, found: Found, keyed: Keyed) -> Replacements:
     sizes = lengths[found.types]
     spans = found.spans
     sizes[found.kept] = (spans.ends - spans.starts)[found.kept]
-    made = []
+    texts = []
     at = np.flatnonzero(faked)
     if len(at):
         rows = spans.owners[at]
         places = (rows, spans.rows[rows], spans.starts[at], spans.ends[at])
-        made.append((at, *fakes(spans.data, places, found.types[at], keyed)))
+        texts.append((at, *fakes(spans.data, places, found.types[at], keyed)))
     at = np.flatnonzero(named)
     if len(at) and keyed.names is not None:
         rows = spans.owners[at]
         identity = None if keyed.identity is None else keyed.identity[rows]
         where = (spans.rows[rows], spans.starts[at], spans.ends[at])
-        made.append((at, *pseudonyms(spans.data, where, parts[at], identity, keyed.placed, keyed.names)))
-    for which, _, ends in made:
+        texts.append((at, *pseudonyms(spans.data, where, parts[at], identity, keyed.placed, keyed.names)))
+    for which, _, ends in texts:
         sizes[which] = np.diff(ends)
     bounds = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     # All as placeholders first; what is something else is written over it.
@@ -515,11 +515,11 @@ def replacements(finder: Finder, found: Found, keyed: Keyed) -> Replacements:
     text = of_marks.take(np.arange(bounds[-1]) + np.repeat(shift, sizes), mode="clip")
     at = np.flatnonzero(found.kept)
     if len(at):
-        made.append((at, *_gathered(spans.data, spans.starts[at], spans.ends[at])))
-    if not made:
+        texts.append((at, *_gathered(spans.data, spans.starts[at], spans.ends[at])))
+    if not texts:
         return Replacements(text, bounds, faked, named)
     owner = np.repeat(np.arange(len(sizes)), sizes)
-    for which, written, _ in made:
+    for which, written, _ in texts:
         of_these = np.zeros(len(sizes), np.bool_)
         of_these[which] = True
         text[of_these[owner]] = written

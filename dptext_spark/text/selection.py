@@ -95,7 +95,7 @@ def drop_unselected(
     Returns:
         (how many tokens remain, where the next call begins in `starts`); -1 tokens where a word is not in `starts`.
     """
-    kept, known = np.int64(0), np.int64(0)
+    listed, known = np.int64(0), np.int64(0)
     for i in range(n):
         code = tokens[i, 2]
         if code >= 0:
@@ -114,11 +114,11 @@ def drop_unselected(
             else:
                 drawn_at[known] = levels[place]
                 known += 1
-        tokens[kept, 0], tokens[kept, 1], tokens[kept, 2] = tokens[i, 0], tokens[i, 1], code
-        tokens[kept, 3] = tokens[i, 3]
-        content[kept, 0], content[kept, 1] = content[i, 0], content[i, 1]
-        kept += 1
-    return kept, place
+        tokens[listed, 0], tokens[listed, 1], tokens[listed, 2] = tokens[i, 0], tokens[i, 1], code
+        tokens[listed, 3] = tokens[i, 3]
+        content[listed, 0], content[listed, 1] = content[i, 0], content[i, 1]
+        listed += 1
+    return listed, place
 
 
 NO_WORD, PREVIOUS = -1, -2  # as samplers take them
@@ -165,10 +165,10 @@ def _last_word(data: Any, start: Int, end: Int, table: Any, chars: Any, form: An
         elif kind != LETTER and kind != MARK and kind != EXTEND:
             break
         at = before
-    found = _number_of(data, at, end, table, chars, form)
-    if found == NO_WORD and joint >= 0:
-        found = _number_of(data, joint, end, table, chars, form)
-    return found
+    number = _number_of(data, at, end, table, chars, form)
+    if number == NO_WORD and joint >= 0:
+        number = _number_of(data, joint, end, table, chars, form)
+    return number
 
 
 @compiled

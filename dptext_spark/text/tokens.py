@@ -209,22 +209,22 @@ def words_of(engine: Engine, texts: pa.Array, keys: tuple[np.uint64, np.uint64])
         keys: of the hashes.
     """
     listing = _listing(engine)
-    found = listed(listing, texts, keys)
-    n, chars = found.size, tables()
+    listed_words = listed(listing, texts, keys)
+    n, chars = listed_words.size, tables()
     ids, kind = np.empty(n, np.int32), np.empty(n, np.uint8)
     form, marked, ending = np.empty((n, 2), np.uint64), np.empty(n, np.bool_), np.zeros(len(texts), np.bool_)
     starts, pieces = np.zeros(n + 1, np.int64), np.zeros(len(texts) + 1, np.int64)
     numbers = np.empty(n, np.int32)
     count = _describe(
-        found.data, found.bounds, found.tokens, n, listing.table.lookup,
+        listed_words.data, listed_words.bounds, listed_words.tokens, n, listing.table.lookup,
         (chars.stage, chars.classes, chars.lower), keys[0], keys[1], ids, kind, form, marked, ending, starts, pieces,
         numbers, engine.policy.oov == "keep",
     )  # fmt: skip
     starts = starts[: count + 1]
-    begins, ends = (found.tokens[:n, column].copy() for column in (0, 1))
-    spans = Spans(found.data, found.bounds.astype(np.int64), begins, ends, starts[pieces])
+    begins, ends = (listed_words.tokens[:n, column].copy() for column in (0, 1))
+    spans = Spans(listed_words.data, listed_words.bounds.astype(np.int64), begins, ends, starts[pieces])
     return Words(
-        ids, kind, form, marked, ending, starts, pieces, found.counts[:, INVALID] > 0, spans, numbers
+        ids, kind, form, marked, ending, starts, pieces, listed_words.counts[:, INVALID] > 0, spans, numbers
     )
 
 
@@ -297,17 +297,17 @@ def list_words(engine: Engine, texts: pa.Array, *, marks: bool = False) -> Listi
             room = size + 1
             work = (np.empty((room, 4), np.int64), *(np.empty((room, 2), np.uint64) for _ in range(2)), forms)
             places, codes = np.empty((room, 2), np.int64), np.empty(room, np.int32)
-        found = cut(data, bounds, cuts.spans, r0, r1, lookup, letters, counts, options, work)
-        found = look_up(data, bounds, cuts.rows, rows, last, found, lookup, counts, options, work)
-        n = _list(data, bounds, r0, r1, work[0], found, kind, letters[:2], places, codes, ends, total)
+        count = cut(data, bounds, cuts.spans, r0, r1, lookup, letters, counts, options, work)
+        count = look_up(data, bounds, cuts.rows, rows, last, count, lookup, counts, options, work)
+        n = _list(data, bounds, r0, r1, work[0], count, kind, letters[:2], places, codes, ends, total)
         total += n
         parts.append((places[:n].copy(), codes[:n].copy()))
     where = np.concatenate([part for part, _ in parts]) if parts else np.empty((0, 2), np.int64)
-    held = np.concatenate([part for _, part in parts]) if parts else np.empty(0, np.int32)
+    all_codes = np.concatenate([part for _, part in parts]) if parts else np.empty(0, np.int32)
     spans = Spans(
         data, rows, np.ascontiguousarray(where[:, 0]), np.ascontiguousarray(where[:, 1]), ends[cuts.first]
     )
-    return Listing(spans, held)
+    return Listing(spans, all_codes)
 
 
 @compiled
@@ -325,16 +325,16 @@ def _list(
             stop = tokens[t, 0] if more else bounds[strip + 1]
             while kind != NO_MARKS and position < stop:
                 code, length = decode(data, position, stop)
-                held = classes[cell(code, stage)] if code >= 0 else SPACE
+                character = classes[cell(code, stage)] if code >= 0 else SPACE
                 end = position + length
-                if kind == BETWEEN_SPACES and held != SPACE:
+                if kind == BETWEEN_SPACES and character != SPACE:
                     while end < stop:
                         code, length = decode(data, end, stop)
                         if code < 0 or classes[cell(code, stage)] == SPACE:
                             break
                         end += length
-                if (kind == BETWEEN_SPACES and held != SPACE) or (
-                    held == PASS or held == APOSTROPHE or held == HYPHEN
+                if (kind == BETWEEN_SPACES and character != SPACE) or (
+                    character == PASS or character == APOSTROPHE or character == HYPHEN
                 ):
                     places[at, 0], places[at, 1], codes[at] = position, end, PUNCTUATION
                     at += 1

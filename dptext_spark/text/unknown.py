@@ -69,11 +69,11 @@ def likely_language(texts: Iterable[bytes | None]) -> str | None:
     votes: Counter[str] = Counter()
     for text in texts:
         try:
-            said = "" if text is None else bytes(text).decode()
+            content = "" if text is None else bytes(text).decode()
         except UnicodeDecodeError:
             continue
-        if sum(map(str.isalpha, said)) >= LEAST_LETTERS:
-            code = str(classify(said)[0])
+        if sum(map(str.isalpha, content)) >= LEAST_LETTERS:
+            code = str(classify(content)[0])
             votes[NAMES.get(code, code)] += 1
     (language, most), *_ = votes.most_common(1) or [(NONE, 0)]
     return language if language != NONE and 2 * most > votes.total() else None

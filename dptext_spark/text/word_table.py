@@ -179,7 +179,7 @@ class WordTable(ReadOnlyArrays):
         stop = list(dict.fromkeys([*stop_words, *(f"'{clitic}" for clitic in CLITICS)]))
         named = list(dict.fromkeys([*stop, *CLITICS]))
         known = vocabulary.ids(pa.array(named, pa.string()))
-        extra = [word for word, found in zip(named, known, strict=True) if found < 0]
+        extra = [word for word, number in zip(named, known, strict=True) if number < 0]
         position = {word: len(vocabulary) + i for i, word in enumerate(extra)}
         encoded = [word.encode() for word in extra]
         ends = vocabulary.offsets[-1] + np.cumsum([len(word) for word in encoded], dtype=np.int64)
@@ -433,7 +433,7 @@ def look_up(
     mask = np.int64(-1) if keeps else np.int64(0xFFFFFFFF)  # stop words that are drawn are words like any
     stops = np.int64(STOP) if plain else np.int64(0)
     _probe(n, cells, shift, tokens, keys, content)
-    kept, strip, pending = np.int64(0), np.int64(-1), np.int64(-1)
+    remaining, strip, pending = np.int64(0), np.int64(-1), np.int64(-1)
     text, told = last[0], last[1]
     begin = texts[text] if text >= 0 else np.int64(0)
     for i in range(n):
@@ -457,14 +457,14 @@ def look_up(
                 counts[row, WORDS] += 1
                 counts[row, DRAWN] += 1 - stop
                 counts[row, STOP_KEPT] += stop
-                tokens[kept, 0], tokens[kept, 1], tokens[kept, 2] = start, tokens[i, 1], info
-                tokens[kept, 3] = place
+                tokens[remaining, 0], tokens[remaining, 1], tokens[remaining, 2] = start, tokens[i, 1], info
+                tokens[remaining, 3] = place
                 if told >= 0 and place & _FEW == 0:
                     told = np.int64((place >> 40) & 3 == UPPER)
                 else:
                     near = start - begin < OPENING
-                    told, pending = _follow(tokens, kept, place, near, stop == 0, told, pending)
-                kept += 1 - stop
+                    told, pending = _follow(tokens, remaining, place, near, stop == 0, told, pending)
+                remaining += 1 - stop
                 continue
             quote = code == AFTER_APOSTROPHE and behind_apostrophe(data, start, bounds[row])
             code = _resolve(info, size, quote, counts, row, options)
@@ -474,13 +474,13 @@ def look_up(
                     form, 0, tokens[i, 1] - start, options[HASH0], options[HASH1]
                 )
         if code > KEPT:
-            tokens[kept, 0], tokens[kept, 1], tokens[kept, 2] = start, tokens[i, 1], code
-            tokens[kept, 3] = place
+            tokens[remaining, 0], tokens[remaining, 1], tokens[remaining, 2] = start, tokens[i, 1], code
+            tokens[remaining, 3] = place
             if code < 0:
-                content[kept, 0], content[kept, 1] = content[i, 0], content[i, 1]
+                content[remaining, 0], content[remaining, 1] = content[i, 0], content[i, 1]
         if code >= 0 or code == DRAWN_OOV or code == LOWERED or code == KEPT:  # else its case is not released
             drawn = code >= 0 or code == DRAWN_OOV
-            told, pending = _follow(tokens, kept, place, start - begin < OPENING, drawn, told, pending)
-        kept += code > KEPT
+            told, pending = _follow(tokens, remaining, place, start - begin < OPENING, drawn, told, pending)
+        remaining += code > KEPT
     last[0], last[1] = text, told
-    return kept
+    return remaining

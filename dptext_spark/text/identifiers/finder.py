@@ -130,11 +130,11 @@ def _opened(data: Any, i: Int, start: Int, mark: Int, shapes: Any) -> Int:
     """Return where a mark begins that ends at i; i where there is none."""
     at = i
     while at > start:
-        seen, length = look_back(data, at, start, shapes)
+        shape, length = look_back(data, at, start, shapes)
         at -= length
-        if seen == mark:
+        if shape == mark:
             return at
-        if seen != NOTHING:
+        if shape != NOTHING:
             break
     return i
 
@@ -154,10 +154,10 @@ def _digits(
         if wanted[ACCOUNT]:
             begin, letters = i, 0
             while begin > start and letters < 3:
-                seen, length = look_back(data, begin, start, shapes)
-                if not is_letter(seen) and seen != NOTHING:
+                shape, length = look_back(data, begin, start, shapes)
+                if not is_letter(shape) and shape != NOTHING:
                     break
-                letters += seen != NOTHING
+                letters += shape != NOTHING
                 begin -= length
             if letters == 2 and not is_word(seen_before(data, begin, start, shapes)):
                 last = forward(data, begin, end, ACCOUNT, ACCOUNT_SIZE, TWO_BREAKS, shapes)
@@ -169,9 +169,9 @@ def _digits(
     if before == _DOT or before == _COMMA:  # a decimal part, or a group of thousands
         at = i
         while at > start:
-            seen, length = look_back(data, at, start, shapes)
+            shape, length = look_back(data, at, start, shapes)
             at -= length
-            if seen == before:
+            if shape == before:
                 break
         if is_digit(seen_before(data, at, start, shapes)):
             return n, run
@@ -212,20 +212,20 @@ def candidates(data: Any, rows: Any, wanted: Any, shapes: Any, found: Any) -> In
                 break
             first = data[i]
             step = np.int64(1)
-            seen = np.int64(first)
+            shape = np.int64(first)
             if first >= 128:
                 code, length = decode(data, i, end)
                 step = np.int64(length)
                 if code < 0:
                     i += 1
                     continue
-                seen = np.int64(shapes[code])
-            if is_digit(seen):
+                shape = np.int64(shapes[code])
+            if is_digit(shape):
                 n, i = _digits(data, i, start, end, row, wanted, shapes, found, n)
                 continue
-            if seen == _AT:
+            if shape == _AT:
                 n = _at(data, i, step, start, end, row, wanted, shapes, found, n)
-            elif seen == _DOT and wanted[HOST] and i >= host_done and data[i + step] > _DASH:
+            elif shape == _DOT and wanted[HOST] and i >= host_done and data[i + step] > _DASH:
                 last, first = seen_before(data, i, start, shapes), seen_after(data, i + step, end, shapes)
                 # Between two letters that are not ASCII a dot ends a sentence: no domain looked for is like that on both sides.
                 foreign = (last == FOREIGN or last == UNSPACED) and (first == FOREIGN or first == UNSPACED)
@@ -240,7 +240,7 @@ def candidates(data: Any, rows: Any, wanted: Any, shapes: Any, found: Any) -> In
                         )
                         limit = end if goes_on else host_done
                         n = _put(found, n, HOST, row, begin, context_of(data, host_done, end, shapes), limit)
-            elif seen == _COLON:
+            elif shape == _COLON:
                 following = seen_after(data, i + step, end, shapes)
                 if following == _SLASH:
                     if wanted[SCHEME]:
@@ -255,7 +255,7 @@ def candidates(data: Any, rows: Any, wanted: Any, shapes: Any, found: Any) -> In
                     if colons(data, begin, colons_done) > 1 and not is_word(before):
                         last = context_of(data, colons_done, end, shapes)
                         n = _put(found, n, COLONS, row, begin, last, colons_done)
-            elif seen == 91 and wanted[NAMED] and 65 <= data[i + 1] <= 90:
+            elif shape == 91 and wanted[NAMED] and 65 <= data[i + 1] <= 90:
                 stop = min(end, i + 40)
                 n = _put(found, n, NAMED, row, i, stop, stop)
             i += step
@@ -306,10 +306,10 @@ class Finder:
     @cached_property
     def rules(self) -> tuple[tuple[int, Rule], ...]:
         """The rules of the types that are looked for, with the number of the type; placeholders are found by name."""
-        wanted = set(self.identifiers.wanted())
+        types = set(self.identifiers.wanted())
         languages = self.identifiers.languages
         all_rules = (*RULES, written_dates(languages)) if languages else RULES
-        rules = [(TYPES.index(rule.name), rule) for rule in all_rules if rule.name in wanted]
+        rules = [(TYPES.index(rule.name), rule) for rule in all_rules if rule.name in types]
         names = [*self.identifiers.wanted(), *self.names[len(TYPES) :]]
         rules += [(self.names.index(name), _of_placeholder(name)) for name in names]
         return tuple(rules)
@@ -326,49 +326,49 @@ class Finder:
         owner = np.searchsorted(rows, starts, side="right") - 1
         clear = np.zeros(len(starts), np.bool_)
         parts: list[tuple[np.ndarray, ...]] = [(owner, starts, ends, ranks, types, written, clear)]
-        found_by = [provided(one, n, data, rows, texts) for n, one in enumerate(self.providers)]
-        parts += [self._typed(one, n, found_by[n]) for n, one in enumerate(self.providers)]
+        found_by = [provided(provider, n, data, rows, texts) for n, provider in enumerate(self.providers)]
+        parts += [self._typed(provider, n, found_by[n]) for n, provider in enumerate(self.providers)]
         known = len(self.providers)
         searched = [
-            self._typed(one, known + n, provided(one, known + n, data, rows, texts))
-            for n, one in enumerate(self.searches)
+            self._typed(provider, known + n, provided(provider, known + n, data, rows, texts))
+            for n, provider in enumerate(self.searches)
         ]
-        for one in found_by if searched else ():
-            begins, stops = _wholes(one)
+        for provider_spans in found_by if searched else ():
+            begins, stops = _wholes(provider_spans)
             searched = [_of(part, ~_within(begins, stops, part)) for part in searched]
         if any(part[-1].any() for part in parts):
             # What is kept counts where nothing else was found, and before the policy's own searches.
-            found = _merged(data, rows, [_of(part, ~part[-1]) for part in parts])
-            parts = [_of(part, ~part[-1] | _apart(found, part)) for part in parts]
+            merged = _merged(data, rows, [_of(part, ~part[-1]) for part in parts])
+            parts = [_of(part, ~part[-1] | _apart(merged, part)) for part in parts]
             if searched:
-                kept = _merged(data, rows, [_of(part, part[-1]) for part in parts])
-                searched = [_of(part, _apart(kept, part)) for part in searched]
+                kept_spans = _merged(data, rows, [_of(part, part[-1]) for part in parts])
+                searched = [_of(part, _apart(kept_spans, part)) for part in searched]
         return _merged(data, rows, [*parts, *searched])
 
     def _typed(self, provider: Provider, number: int, found: Provided) -> tuple[np.ndarray, ...]:
         """Return what a provider found: (text, start, end, rank, type, whether a placeholder, whether kept) of each."""
-        spans, kinds, kept, _ = found
+        spans, kinds, kept_marks, _ = found
         named = np.array([self.names.index(name) for name in provider.types], np.int64)[kinds]
         rank = np.full(len(kinds), len(self.rules) + number)
-        return spans.owners, spans.starts, spans.ends, rank, named, np.zeros(len(kinds), np.bool_), kept
+        return spans.owners, spans.starts, spans.ends, rank, named, np.zeros(len(kinds), np.bool_), kept_marks
 
     def _by_rules(self, data: U8, rows: I64) -> tuple[I64, I64, I64, I64, Bools]:
         """Return the matches of the built-in rules: (starts, ends, rule, type, whether it is a placeholder)."""
-        wanted = np.zeros(len(KINDS), np.bool_)
-        wanted[[rule.kind for _, rule in self.rules]] = True
+        looked_for = np.zeros(len(KINDS), np.bool_)
+        looked_for[[rule.kind for _, rule in self.rules]] = True
         looks = shapes()
         while True:
-            found = np.empty((self.room[0], 5), np.int64)
-            count = candidates(data, rows, wanted, looks, found)
-            if count <= len(found):
+            windows = np.empty((self.room[0], 5), np.int64)
+            count = candidates(data, rows, looked_for, looks, windows)
+            if count <= len(windows):
                 break
             self.room[0] = 2 * count
-        found = found[:count]
+        windows = windows[:count]
         # In parts, so that what is held at a time does not depend on how much stands in a batch.
-        size = np.cumsum(found[:, END] - found[:, START])
+        size = np.cumsum(windows[:, END] - windows[:, START])
         cuts = np.searchsorted(size, np.arange(PART_BYTES, size[-1] if count else 0, PART_BYTES))
         edges = np.concatenate([[0], cuts, [count]])
-        parts = [part for a, b in pairwise(edges) for part in self._matched(data, found[a:b], looks)]
+        parts = [part for a, b in pairwise(edges) for part in self._matched(data, windows[a:b], looks)]
         starts, ends, rule, reach = (np.concatenate(column) for column in zip(*parts, strict=True))
         web = np.flatnonzero(np.array([rule.check == REACHES for _, rule in self.rules])[rule])
         if len(web):
@@ -395,10 +395,10 @@ def _tried(data: U8, found: I64, rules: tuple[tuple[int, Rule], ...], looks: U8)
     """Try rules on the skeletons of candidates."""
     begins, stops = (np.ascontiguousarray(found[:, column]) for column in (START, END))
     room = int((stops - begins).sum())
-    seen, origin = np.empty(room, np.uint8), np.empty(room + len(found), np.int64)
+    skeleton, origin = np.empty(room, np.uint8), np.empty(room + len(found), np.int64)
     bounds = np.zeros(len(found) + 1, np.int64)
-    skeletons(data, begins, stops, looks, seen, origin, bounds)
-    hits = match(seen[: bounds[-1]], bounds, found, rules)
+    skeletons(data, begins, stops, looks, skeleton, origin, bounds)
+    hits = match(skeleton[: bounds[-1]], bounds, found, rules)
     starts, ends = origin[hits.start + hits.candidate], origin[hits.end + hits.candidate]
     return starts, ends, hits.rule, hits.reach
 
@@ -437,18 +437,20 @@ def _apart(found: Found, part: tuple[np.ndarray, ...]) -> Bools:
 
 def _merged(data: U8, rows: I64, parts: Sequence[tuple[np.ndarray, ...]]) -> Found:
     """Join stretches that overlap."""
-    owner, starts, ends, ranks, types, written, kept = (
+    owner, starts, ends, ranks, types, written, kept_marks = (
         np.concatenate(column) for column in zip(*parts, strict=True)
     )
     if not (starts[1:] > starts[:-1]).all():
         order = np.lexsort((ends, starts))
         owner, starts, ends = owner[order], starts[order], ends[order]
-        ranks, types, written, kept = ranks[order], types[order], written[order], kept[order]
+        ranks, types, written, kept_marks = ranks[order], types[order], written[order], kept_marks[order]
     reached = np.maximum.accumulate(ends)
     fresh = np.ones(len(starts), np.bool_)
     fresh[1:] = starts[1:] >= reached[:-1]
     if fresh.all():
-        return Found(Spans(data, rows, starts, ends, bounds_of(owner, len(rows) - 1)), types, written, kept)
+        return Found(
+            Spans(data, rows, starts, ends, bounds_of(owner, len(rows) - 1)), types, written, kept_marks
+        )
     group = np.cumsum(fresh) - 1
     first = np.flatnonzero(fresh)
     # The longest of each group comes first.
@@ -458,4 +460,6 @@ def _merged(data: U8, rows: I64, parts: Sequence[tuple[np.ndarray, ...]]) -> Fou
     spans = Spans(data, rows, starts[first], reached[last], bounds)
     alone = last == first
     # What is kept overlaps only its like here.
-    return Found(spans, types[best], written[best] & (alone | (starts[best] == starts[first])), kept[best])
+    return Found(
+        spans, types[best], written[best] & (alone | (starts[best] == starts[first])), kept_marks[best]
+    )

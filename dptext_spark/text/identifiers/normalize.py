@@ -57,22 +57,22 @@ def shapes() -> U8:
     chars = tables()
     code = np.arange(0x110000)
     kind = chars.classes[chars.stage[code >> 7].astype(np.int64) * BLOCK + (code & (BLOCK - 1))]
-    found = np.full(len(code), STRANGE, np.uint8)
-    for kinds, seen in (((LETTER,), FOREIGN), ((SPACE,), 32), ((MARK, EXTEND), NOTHING), ((HYPHEN,), 45)):
-        found[np.isin(kind, kinds)] = seen
+    table = np.full(len(code), STRANGE, np.uint8)
+    for kinds, shape in (((LETTER,), FOREIGN), ((SPACE,), 32), ((MARK, EXTEND), NOTHING), ((HYPHEN,), 45)):
+        table[np.isin(kind, kinds)] = shape
     for first, last in UNSPACED_BLOCKS:
-        block = found[first : last + 1]
+        block = table[first : last + 1]
         block[block == FOREIGN] = UNSPACED
     digits = np.flatnonzero(kind == DIGIT)
-    found[digits] = 48 + digits - chars.zeros[np.searchsorted(chars.zeros, digits, side="right") - 1]
+    table[digits] = 48 + digits - chars.zeros[np.searchsorted(chars.zeros, digits, side="right") - 1]
     for wide in (0xFF21, 0xFF41):
-        found[wide : wide + 26] = np.arange(26) + wide - 0xFEE0
-    found[32:127] = code[32:127]
-    found[:32], found[127] = STRANGE, STRANGE
-    found[9], found[10:14] = 32, LINE
+        table[wide : wide + 26] = np.arange(26) + wide - 0xFEE0
+    table[32:127] = code[32:127]
+    table[:32], table[127] = STRANGE, STRANGE
+    table[9], table[10:14] = 32, LINE
     for like, codes in _ALIKE.items():
-        found[[ord(char) for char in codes]] = ord(like)
-    return found
+        table[[ord(char) for char in codes]] = ord(like)
+    return table
 
 
 @compiled
@@ -114,9 +114,9 @@ def look_back(data: Any, i: Int, start: Int, shapes: Any) -> tuple[Int, Int]:
         return np.int64(shapes[data[at]]), np.int64(1)
     while at > start and i - at < 4 and data[at] & 0xC0 == 0x80:
         at -= 1
-    seen, length = look(data, at, i, shapes)
+    shape, length = look(data, at, i, shapes)
     # Stray bytes are looked at one by one.
-    return (seen, length) if at + length == i else (np.int64(STRANGE), np.int64(1))
+    return (shape, length) if at + length == i else (np.int64(STRANGE), np.int64(1))
 
 
 @compiled
@@ -138,9 +138,9 @@ def skeletons(data: Any, starts: Any, ends: Any, shapes: Any, out: Any, origin: 
     for k in range(starts.shape[0]):
         i, end = starts[k], ends[k]
         while i < end:
-            seen, length = look(data, i, end, shapes)
-            if seen != NOTHING:
-                out[n] = seen
+            shape, length = look(data, i, end, shapes)
+            if shape != NOTHING:
+                out[n] = shape
                 origin[n + k] = i
                 n += 1
             i += length
@@ -219,9 +219,9 @@ def _in_host(seen: Int) -> Any:
 def seen_before(data: Any, i: Int, start: Int, shapes: Any) -> Int:
     """Return the character that is seen before i, a space where there is none."""
     while i > start:
-        seen, length = look_back(data, i, start, shapes)
-        if seen != NOTHING:
-            return seen
+        shape, length = look_back(data, i, start, shapes)
+        if shape != NOTHING:
+            return shape
         i -= length
     return np.int64(_SPACE)
 
@@ -230,9 +230,9 @@ def seen_before(data: Any, i: Int, start: Int, shapes: Any) -> Int:
 def seen_after(data: Any, i: Int, end: Int, shapes: Any) -> Int:
     """Return the character that is seen from i on, a space where there is none."""
     while i < end:
-        seen, length = look(data, i, end, shapes)
-        if seen != NOTHING:
-            return seen
+        shape, length = look(data, i, end, shapes)
+        if shape != NOTHING:
+            return shape
         i += length
     return np.int64(_SPACE)
 
@@ -242,10 +242,10 @@ def context_of(data: Any, i: Int, end: Int, shapes: Any) -> Int:
     """Return where the context of a window that ends at i ends itself: before a letter that is no part of a word beside it."""
     n = 0
     while i < end and n < CONTEXT:
-        seen, length = look(data, i, end, shapes)
-        if seen == UNSPACED:
+        shape, length = look(data, i, end, shapes)
+        if shape == UNSPACED:
             break
-        n += seen != NOTHING
+        n += shape != NOTHING
         i += length
     return i
 
@@ -261,29 +261,29 @@ def forward(data: Any, i: Int, end: Int, kind: Int, most: Int, lines: Int, shape
     plain, whole = False, kind == HANDLE
     n = 0
     while i < end and n < most:
-        seen, length = look(data, i, end, shapes)
-        if seen == NOTHING:
+        shape, length = look(data, i, end, shapes)
+        if shape == NOTHING:
             i += length
             if not broken:
                 stop = i
             continue
         if kind == COLONS:
-            fits = 48 <= seen <= 58 or 97 <= (seen | 32) <= 102 or seen == _DOT
+            fits = 48 <= shape <= 58 or 97 <= (shape | 32) <= 102 or shape == _DOT
         elif kind == ACCOUNT:
-            fits = is_letter(seen) or is_digit(seen) or seen == _SPACE or seen == _DASH
+            fits = is_letter(shape) or is_digit(shape) or shape == _SPACE or shape == _DASH
         elif kind == DAY:
-            fits = seen != LINE and seen != STRANGE
+            fits = shape != LINE and shape != STRANGE
         else:
-            fits = _in_host(seen) and not (seen == UNSPACED and plain and whole)
-            if seen == _DOT:
+            fits = _in_host(shape) and not (shape == UNSPACED and plain and whole)
+            if shape == _DOT:
                 fits = i == begin or not ends_sentence(data, i, length, begin, end, shapes)
                 whole = True
-            plain = is_word(seen)
+            plain = is_word(shape)
         if fits:
             broken = False
-        elif lines > 0 and seen == LINE:
+        elif lines > 0 and shape == LINE:
             broken, lines = True, lines - 1
-        elif not broken or (seen != _SPACE and seen != LINE):
+        elif not broken or (shape != _SPACE and shape != LINE):
             break
         i += length
         n += 1
@@ -303,32 +303,36 @@ def backward(data: Any, i: Int, start: Int, kind: Int, most: Int, lines: Int, sh
     broken, begun = False, False
     n = 0
     while i > start and n < most:
-        seen, length = look_back(data, i, start, shapes)
-        if seen == NOTHING:
+        shape, length = look_back(data, i, start, shapes)
+        if shape == NOTHING:
             i -= length
             continue
         if kind == ADDRESS:
-            fits = _in_local(seen) and not (seen == UNSPACED and plain)
-            native = native or (seen == UNSPACED and not plain)
-            plain = not native and (plain or is_word(seen))
+            fits = _in_local(shape) and not (shape == UNSPACED and plain)
+            native = native or (shape == UNSPACED and not plain)
+            plain = not native and (plain or is_word(shape))
         elif kind == COLONS:
-            fits = 48 <= seen <= 58 or 97 <= (seen | 32) <= 102 or seen == _DOT
+            fits = 48 <= shape <= 58 or 97 <= (shape | 32) <= 102 or shape == _DOT
         elif kind == SCHEME:
             fits = (
-                97 <= (seen | 32) <= 122 or is_digit(seen) or seen == _PLUS or seen == _DASH or seen == _DOT
+                97 <= (shape | 32) <= 122
+                or is_digit(shape)
+                or shape == _PLUS
+                or shape == _DASH
+                or shape == _DOT
             )
         elif kind == DAY:
-            fits = is_letter(seen) or seen == _SPACE or seen == _DOT
+            fits = is_letter(shape) or shape == _SPACE or shape == _DOT
         else:
-            fits = _in_host(seen) and not (seen == UNSPACED and plain)
-            plain = is_word(seen)
-        if seen == _DOT and fits and kind != COLONS:
+            fits = _in_host(shape) and not (shape == UNSPACED and plain)
+            plain = is_word(shape)
+        if shape == _DOT and fits and kind != COLONS:
             fits = not ends_sentence(data, i - length, length, start, stop, shapes)
         if fits:
             broken, begun = False, True
-        elif not begun and lines > 0 and (seen == LINE or (seen == _SPACE and n == 0)):
-            broken, lines = True, lines - (seen == LINE)
-        elif not broken or (seen != _SPACE and seen != LINE):
+        elif not begun and lines > 0 and (shape == LINE or (shape == _SPACE and n == 0)):
+            broken, lines = True, lines - (shape == LINE)
+        elif not broken or (shape != _SPACE and shape != LINE):
             break
         i -= length
         n += 1
@@ -347,25 +351,25 @@ def reach_of(data: Any, i: Int, end: Int, shapes: Any) -> Int:
     plain = False
     opened = np.int64(0)  # brackets that are open
     while i < end:
-        seen, length = look(data, i, end, shapes)
-        if seen == _SPACE or seen == LINE or seen == STRANGE or seen == 34 or seen == 60 or seen == 62:
+        shape, length = look(data, i, end, shapes)
+        if shape == _SPACE or shape == LINE or shape == STRANGE or shape == 34 or shape == 60 or shape == 62:
             break
-        if (seen == UNSPACED and plain) or (
-            seen == _DOT and ends_sentence(data, i, length, first, end, shapes)
+        if (shape == UNSPACED and plain) or (
+            shape == _DOT and ends_sentence(data, i, length, first, end, shapes)
         ):
             break
         # As between sentences of such scripts.
-        wide = length > 1 and (seen == 44 or seen == _OPEN or seen == _CLOSE)
+        wide = length > 1 and (shape == 44 or shape == _OPEN or shape == _CLOSE)
         if wide and not is_word(seen_after(data, i + length, end, shapes)):
             break
-        plain = is_word(seen) or (plain and seen == NOTHING)
-        opened += np.int64(seen == _OPEN) - np.int64(seen == _CLOSE)
+        plain = is_word(shape) or (plain and shape == NOTHING)
+        opened += np.int64(shape == _OPEN) - np.int64(shape == _CLOSE)
         i += length
     while i > first:
-        seen, length = look_back(data, i, first, shapes)
-        closing = seen == _CLOSE and opened < 0
-        final = seen == NOTHING or seen == 33 or seen == 39 or seen == 42 or seen == 44 or seen == _DOT
-        final = final or seen == _COLON or seen == 59 or seen == 63 or seen == 93 or seen == 125
+        shape, length = look_back(data, i, first, shapes)
+        closing = shape == _CLOSE and opened < 0
+        final = shape == NOTHING or shape == 33 or shape == 39 or shape == 42 or shape == 44 or shape == _DOT
+        final = final or shape == _COLON or shape == 59 or shape == 63 or shape == 93 or shape == 125
         if not (closing or final):
             break
         opened += closing
@@ -402,22 +406,26 @@ def figures(data: Any, i: Int, end: Int, shapes: Any) -> tuple[Int, Int, Int, In
     """Follow the digits at i, and those behind single separators: (end of the first run, of all, digits, first, dots)."""
     run, stop, digits, first, dots, gap, n = np.int64(-1), i, 0, 0, 0, 0, 0
     while i < end:
-        seen, length = look(data, i, end, shapes)
-        if is_digit(seen):
+        shape, length = look(data, i, end, shapes)
+        if is_digit(shape):
             digits += 1
             gap = 0
             if n < MOST_FIGURES:
                 stop = i + length
-        elif seen != NOTHING:
+        elif shape != NOTHING:
             if run < 0:
                 run, first = i, digits
             # A line break alone is one separator of any; a dash between spaces is three.
             if not (
-                seen == _SPACE or seen == LINE or _DASH <= seen <= _SLASH or seen == _OPEN or seen == _CLOSE
+                shape == _SPACE
+                or shape == LINE
+                or _DASH <= shape <= _SLASH
+                or shape == _OPEN
+                or shape == _CLOSE
             ):
                 break
             gap += 1
-            dots += seen == _DOT
+            dots += shape == _DOT
             if gap > 3:
                 break
         if run >= 0 and n >= MOST_FIGURES:
@@ -442,12 +450,12 @@ def ends_in_label(data: Any, i: Int, end: Int, shapes: Any) -> Any:
     """Whether a host data[i:end] ends in a label of two letters or more, as a top-level domain does."""
     letters = 0
     while end > i:
-        seen, length = look_back(data, end, i, shapes)
-        if is_letter(seen) or seen == UNSPACED or (letters > 0 and (seen == _DASH or is_digit(seen))):
+        shape, length = look_back(data, end, i, shapes)
+        if is_letter(shape) or shape == UNSPACED or (letters > 0 and (shape == _DASH or is_digit(shape))):
             letters += 1
-        elif seen == _DOT and letters > 0:
+        elif shape == _DOT and letters > 0:
             break
-        elif seen != NOTHING and seen != _DOT:
+        elif shape != NOTHING and shape != _DOT:
             return False
         end -= length
     return letters >= 2

@@ -83,7 +83,7 @@ class Presidio:
 
     def find(self, texts: pa.Array) -> TypedSpans:
         """Return the spans of string or large_string texts; of those that overlap, the first and longest."""
-        found: list[tuple[int, int, int, int]] = []
+        spans: list[tuple[int, int, int, int]] = []
         engine = self._engine()
         for row, text in enumerate(texts.to_pylist()):
             if not text:
@@ -103,8 +103,8 @@ class Presidio:
                 if not text.isascii()
                 else range(len(text) + 1)
             )
-            found += [(row, int(ends[start]), int(ends[end]), kind) for start, end, kind in places]
-        rows, starts, ends_, kinds = zip(*found, strict=True) if found else ((), (), (), ())
+            spans += [(row, int(ends[start]), int(ends[end]), kind) for start, end, kind in places]
+        rows, starts, ends_, kinds = zip(*spans, strict=True) if spans else ((), (), (), ())
         return TypedSpans(rows, starts, ends_, kinds)
 
     def _engine(self) -> Any:
@@ -148,8 +148,8 @@ def _version_of(model: str) -> str:
 
 def _apart(places: Iterable[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
     """Return (start, end, kind) in order, without those that overlap an earlier or longer one."""
-    kept: list[tuple[int, int, int]] = []
+    separate: list[tuple[int, int, int]] = []
     for place in sorted(places, key=lambda place: (place[0], -place[1])):
-        if place[0] < place[1] and (not kept or place[0] >= kept[-1][1]):
-            kept.append(place)
-    return kept
+        if place[0] < place[1] and (not separate or place[0] >= separate[-1][1]):
+            separate.append(place)
+    return separate

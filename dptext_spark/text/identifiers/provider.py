@@ -118,10 +118,10 @@ class TypedSpans:
 
 
 def _whole(values: Sequence[int] | I64) -> I64:
-    found = np.asarray(values)
-    if found.ndim != 1 or (len(found) and found.dtype.kind not in "iu"):
-        raise TypeError(f"spans of type {found.dtype} in {found.ndim} dimensions; valid: integers in one")
-    return found.astype(np.int64)
+    numbers = np.asarray(values)
+    if numbers.ndim != 1 or (len(numbers) and numbers.dtype.kind not in "iu"):
+        raise TypeError(f"spans of type {numbers.dtype} in {numbers.ndim} dimensions; valid: integers in one")
+    return numbers.astype(np.int64)
 
 
 def check_providers(providers: Sequence[Provider], reserved: Sequence[str], field: str = "providers") -> None:
@@ -182,7 +182,7 @@ def provided(provider: Provider, number: int, data: U8, rows: I64, texts: pa.Arr
     """
     source = f"provider {provider.name!r}"
     try:
-        found = (
+        spans = (
             provider.find_in(data, rows) if isinstance(provider, OfBytes) else provider.find(_readable(texts))
         )
     except DPTextError:
@@ -190,7 +190,7 @@ def provided(provider: Provider, number: int, data: U8, rows: I64, texts: pa.Arr
     except Exception as error:  # its message may hold the text
         raise ProviderError(f"{source}: it failed with {type(error).__name__}.", FAILED, number) from None
     try:
-        return _checked(found, source, provider.types, data, rows)
+        return _checked(spans, source, provider.types, data, rows)
     except DataError as error:
         raise ProviderError(str(error), SPANS, number) from None
 
@@ -200,7 +200,9 @@ def _checked(found: object, source: str, types: tuple[str, ...], data: U8, rows:
     if not isinstance(found, TypedSpans):
         raise DataError(f"{source}: {type(found).__name__} given; valid: TypedSpans.")
     places = (found.rows, found.starts, found.ends, found.types)
-    if any(not isinstance(one, np.ndarray) or one.dtype != np.int64 or one.ndim != 1 for one in places):
+    if any(
+        not isinstance(array, np.ndarray) or array.dtype != np.int64 or array.ndim != 1 for array in places
+    ):
         raise DataError(f"{source}: rows, starts, ends or types that are no int64 in one dimension.")
     others = (found.starts, found.ends, found.types, found.kept, found.wholes)
     if {len(values) for values in others} != {len(found.rows)}:
@@ -225,7 +227,9 @@ def _readable(texts: pa.Array) -> pa.Array:
     try:
         texts.validate(full=True)
     except pa.ArrowInvalid:
-        return pa.array([_decoded(one) for one in texts.view(_bytes_of(texts.type)).to_pylist()], texts.type)
+        return pa.array(
+            [_decoded(text) for text in texts.view(_bytes_of(texts.type)).to_pylist()], texts.type
+        )
     return texts
 
 
@@ -324,15 +328,15 @@ class ImportedProvider:
         Raises:
             ProviderError: it failed, or wants to keep something in clear.
         """
-        made = self.require()
+        provider = self.require()
         try:
-            found = made.find(texts)
+            spans = provider.find(texts)
         except (Exception, SystemExit) as error:  # its message may hold the text
-            said = f"provider {self.name!r}: it failed with {type(error).__name__}."
-            raise ProviderError(said, FAILED, self.number) from None
-        if isinstance(found, TypedSpans) and found.kept.any():
+            message = f"provider {self.name!r}: it failed with {type(error).__name__}."
+            raise ProviderError(message, FAILED, self.number) from None
+        if isinstance(spans, TypedSpans) and spans.kept.any():
             raise ProviderError(f"provider {self.name!r}: it keeps words in clear.", SPANS, self.number)
-        return found
+        return spans
 
     def try_out(self) -> None:
         """Ask it about texts that are no secret.
@@ -358,8 +362,8 @@ def check_paths(paths: object) -> tuple[str, ...]:
         raise SettingsError(f"{FIELD}: {type(paths).__name__} given; {valid}.")
     for number, path in enumerate(paths):
         if not isinstance(path, str) or len(path) > LONGEST or not _PATH.fullmatch(path):
-            given = repr(path[:LONGEST]) if isinstance(path, str) else type(path).__name__
-            raise SettingsError(f"{FIELD}[{number}]: {given} given; {valid}.")
+            entry = repr(path[:LONGEST]) if isinstance(path, str) else type(path).__name__
+            raise SettingsError(f"{FIELD}[{number}]: {entry} given; {valid}.")
         if path.startswith("__main__"):
             raise SettingsError(
                 f"{FIELD}[{number}]: {path!r} given, but no worker can import the driver's own script; valid: a class of "
@@ -385,14 +389,14 @@ def import_providers(
     Raises:
         SettingsError: a provider cannot be imported, is none, or has types that are taken.
     """
-    found = tuple(
+    providers = tuple(
         ImportedProvider(_made(path, number)[1], number) for number, path in enumerate(check_paths(paths))
     )
-    check_providers(found, reserved, FIELD)
+    check_providers(providers, reserved, FIELD)
     if tried:
-        for one in found:
-            one.try_out()
-    return found
+        for provider in providers:
+            provider.try_out()
+    return providers
 
 
 def require_named(given: Sequence[str], named: Sequence[str], place: str) -> None:
@@ -415,10 +419,10 @@ def check_imported(paths: Sequence[str], imported: Sequence[ImportedProvider]) -
     Raises:
         SettingsError: such a policy.
     """
-    made = tuple(one.record.path for one in imported)
-    if made != tuple(paths):
+    own_paths = tuple(provider.record.path for provider in imported)
+    if own_paths != tuple(paths):
         raise SettingsError(
-            f"{FIELD}: {list(paths)} given, and the privatizer has {list(made)}; valid: a model that `compile` or `prepare` made "
+            f"{FIELD}: {list(paths)} given, and the privatizer has {list(own_paths)}; valid: a model that `compile` or `prepare` made "
             "of the policy."
         )
 
@@ -454,9 +458,9 @@ def _imported(path: str) -> tuple[Provider, ProviderRecord]:
     if not isinstance(kind, type):
         raise _NoProviderError("is no class of its module")
     try:
-        made = kind()
-        types, own, find = made.types, getattr(made, "name", path), made.find
-        given = getattr(made, "version", None)
+        provider = kind()
+        types, own, find = provider.types, getattr(provider, "name", path), provider.find
+        own_version = getattr(provider, "version", None)
     except DPTextError as error:  # ours say what they lack
         raise _NoProviderError(f"cannot be made without arguments ({error})") from None
     except (Exception, SystemExit) as error:
@@ -468,14 +472,14 @@ def _imported(path: str) -> tuple[Provider, ProviderRecord]:
     if (
         isinstance(types, str)
         or not isinstance(types, Sequence)
-        or not all(isinstance(one, str) for one in types)
+        or not all(isinstance(type_name, str) for type_name in types)
     ):
         raise _NoProviderError("has types that are no sequence of names")
-    said = _version_of(module) if given is None else given
-    for field, value in (("name", own), ("version", said)):
+    version_text = _version_of(module) if own_version is None else own_version
+    for field, value in (("name", own), ("version", version_text)):
         if not isinstance(value, str) or not value.strip() or len(value) > LONGEST or not value.isprintable():
             raise _NoProviderError(f"has no {field}, or one that is no short text")
-    return made, ProviderRecord(path, str(own), str(said), tuple(types))
+    return provider, ProviderRecord(path, str(own), str(version_text), tuple(types))
 
 
 def _version_of(module: str) -> str | None:

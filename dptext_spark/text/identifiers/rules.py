@@ -62,11 +62,11 @@ LENGTHS = {
 @cache
 def lengths() -> U8:
     """Return uint8[26 * 26], the length of an account number by the two letters of its country; 0: there are none."""
-    found = np.zeros(26 * 26, np.uint8)
+    table = np.zeros(26 * 26, np.uint8)
     for length, countries in LENGTHS.items():
         for country in countries.split():
-            found[(ord(country[0]) - 65) * 26 + ord(country[1]) - 65] = length
-    return found
+            table[(ord(country[0]) - 65) * 26 + ord(country[1]) - 65] = length
+    return table
 
 
 @compiled
@@ -103,13 +103,13 @@ def account_rest(text: Any, start: Int, end: Int) -> Int:
     """Return the number that text[start:end] (uint8, an account number) stands for, modulo 97; 1 where its digits are right."""
     rest = np.int64(0)
     for turn in range(2):  # what stands behind country and check digits comes first
-        seen = 0
+        place = 0
         for i in range(start, end):
             c = np.int64(text[i])
             digit, letter = 48 <= c <= 57, 97 <= (c | 32) <= 122
             if digit or letter:
-                seen += 1
-                if (seen > 4) == (turn == 0):
+                place += 1
+                if (place > 4) == (turn == 0):
                     rest = (rest * 10 + c - 48) % 97 if digit else (rest * 100 + (c | 32) - 87) % 97
     return rest
 
@@ -318,7 +318,7 @@ def match(texts: U8, bounds: I64, found: I64, rules: tuple[tuple[int, Rule], ...
     windows = pa.LargeBinaryArray.from_buffers(
         pa.large_binary(), len(found), [None, pa.py_buffer(bounds), pa.py_buffer(texts)]
     )
-    made = []
+    parts = []
     for kind in sorted({rule.kind for _, rule in rules}):
         at = np.flatnonzero(found[:, 0] == kind)
         if not len(at):
@@ -336,12 +336,12 @@ def match(texts: U8, bounds: I64, found: I64, rules: tuple[tuple[int, Rule], ...
             end = start + sizes[hit]
             reach = np.where(np.isin(rule.check, (REACHES, FIGURES)), found[candidate, 4], -1)
             right = _check(texts, start, end, bounds[candidate + 1], reach, rule.check, lengths())
-            made.append(
+            parts.append(
                 (candidate[right], start[right], end[right], np.full(int(right.sum()), number), reach[right])
             )
-    if not made:
+    if not parts:
         return Matches(*(np.zeros(0, np.int64) for _ in Matches._fields))
-    return Matches(*(np.concatenate(column).astype(np.int64) for column in zip(*made, strict=True)))
+    return Matches(*(np.concatenate(column).astype(np.int64) for column in zip(*parts, strict=True)))
 
 
 def _sizes(groups: Any, name: str) -> I64:

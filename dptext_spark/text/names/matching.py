@@ -196,9 +196,9 @@ def _tell(data: Any, entries: Any, lists: Any, letters: Any, words: Any, turned:
                 at = k
                 while at > first and found[at - 1, 0] > found[at, 0]:
                     for column in range(3):
-                        held = found[at, column]
+                        swapped = found[at, column]
                         found[at, column] = found[at - 1, column]
-                        found[at - 1, column] = held
+                        found[at - 1, column] = swapped
                     at -= 1
         else:
             titled = n == 1 and _is_titled(data, begin, start, lists, chars, form)
@@ -225,9 +225,9 @@ def parts_of_listed(data: U8, begins: I64, starts: I64, ends: I64, kinds: I64) -
     letters = (chars.stage, chars.classes, chars.lower, chars.upper)
     words, turned = np.empty((2, MOST_WORDS, 5), np.int64)
     # A word has a byte, and another stands before the next.
-    found = np.empty((int(np.minimum(MOST_WORDS, (ends - starts) // 2 + 1).sum()), 5), np.int64)
+    parts = np.empty((int(np.minimum(MOST_WORDS, (ends - starts) // 2 + 1).sum()), 5), np.int64)
     entries = np.stack([begins, starts, ends, kinds], axis=1)
-    return found[: _tell(data, entries, lists, letters, words, turned, found), :4]
+    return parts[: _tell(data, entries, lists, letters, words, turned, parts), :4]
 
 
 OWN = MOST_LISTS + 1  # the number of the first list of a row
@@ -531,20 +531,20 @@ class NameMatcher:
         taken = (read_only(self.table.cells), read_only(own.cells), roots)
         room = 1024 + len(data) // 16
         while True:
-            found = np.empty((room, 4), np.int64)
-            count = find_names(data, rows, *taken, (self.table.masking, own.masking), letters, found)
+            entries = np.empty((room, 4), np.int64)
+            count = find_names(data, rows, *taken, (self.table.masking, own.masking), letters, entries)
             if count <= room:
-                return found[:count]
+                return entries[:count]
             room = count
 
     def find_in(self, data: U8, rows: I64) -> TypedSpans:
         """Return where the entries stand in the bytes of a batch, which are padded: as wholes, or as parts with pseudonyms."""
         starts, ends, lists, row = self.entries_in(data, rows).T
         own = 0 if self.own is None else self.own.masking
-        kept = lists >= np.where(lists < OWN, self.table.masking, OWN + own)
+        clear = lists >= np.where(lists < OWN, self.table.masking, OWN + own)
         kinds = self._kind_of_list[lists]
         if self.masked:
-            row, starts, ends, kept, kinds = (column[kept] for column in (row, starts, ends, kept, kinds))
+            row, starts, ends, clear, kinds = (column[clear] for column in (row, starts, ends, clear, kinds))
         types = np.zeros(len(row), np.int64)
         wholes = np.full(len(row), -1, np.int64)
         named = np.flatnonzero(kinds >= 0)
@@ -563,6 +563,6 @@ class NameMatcher:
             starts, ends, types, wholes, which = (
                 column[order] for column in (starts, ends, types, wholes, which)
             )
-            row, kept = row[which], kept[which]
+            row, clear = row[which], clear[which]
         shift = rows[row]
-        return TypedSpans(row, starts - shift, ends - shift, types, kept, wholes)
+        return TypedSpans(row, starts - shift, ends - shift, types, clear, wholes)

@@ -461,9 +461,11 @@ def _fill(hashes: Any, flags: Any, cells: Any) -> None:
     """Put hashes into slots; flags of equal ones are joined, and the lower list keeps an end that two lists have."""
     for i in range(hashes.shape[0]):
         slot = place_of(cells, hashes[i], TAG)
-        held = np.uint8(cells[slot] & np.uint64(0xFF))
-        joined = held | flags[i]
-        if held & ENDS and flags[i] & ENDS:
-            list_ = min(held >> LIST_SHIFT, flags[i] >> LIST_SHIFT)
-            joined = np.uint8((held | flags[i]) & (ENDS | GOES_ON | TITLE)) | np.uint8(list_ << LIST_SHIFT)
+        cell_flags = np.uint8(cells[slot] & np.uint64(0xFF))
+        joined = cell_flags | flags[i]
+        if cell_flags & ENDS and flags[i] & ENDS:
+            list_ = min(cell_flags >> LIST_SHIFT, flags[i] >> LIST_SHIFT)
+            joined = np.uint8((cell_flags | flags[i]) & (ENDS | GOES_ON | TITLE)) | np.uint8(
+                list_ << LIST_SHIFT
+            )
         cells[slot] = (hashes[i] & TAG) | np.uint64(joined)

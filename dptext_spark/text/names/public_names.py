@@ -157,7 +157,7 @@ def public_lists() -> U64:
         uint64[2^m], hashes with their flags in the lowest 24 bits; 0 where none is. It cannot be written.
     """
     parts = [(public_entries(kind), kind) for kind in range(len(LISTS))]
-    entries = [(one.data, one.bounds, one.classes << (3 * kind)) for one, kind in parts]
+    entries = [(listed.data, listed.bounds, listed.classes << (3 * kind)) for listed, kind in parts]
     english = Vocabulary.open(files("dptext_spark.lexicon") / "default")
     entries += [
         (english.data, english.offsets, np.full(len(english), ENGLISH, np.int64)),
@@ -336,14 +336,14 @@ def add_person(words: Any, i: Int, j: Int, titled: bool, found: Any, m: Int, row
     name, k = words[i, START], i
     while k < j:
         flags, looks = words[k, FLAGS], words[k, LOOKS]
-        given, surname = class_of(flags, GIVEN), class_of(flags, SURNAME)
+        given_name, surname = class_of(flags, GIVEN), class_of(flags, SURNAME)
         end, kind = words[k, END], np.int64(GIVEN)
         last = k > i and k == j - 1
         if looks & SINGLE:
             kind = np.int64(INITIAL)
         elif flags & PARTICLE and k < j - 1 and (k > i or not looks & CAPITAL):
             end, kind = words[k + 1, END], np.int64(SURNAME)
-        elif last or (titled and j - i == 1) or given == 0 or (k > i and surname > given):
+        elif last or (titled and j - i == 1) or given_name == 0 or (k > i and surname > given_name):
             kind = np.int64(SURNAME)
         m = _add_part(found, m, words[k, START], end, kind, name, row)
         k += 1 if end == words[k, END] else 2
@@ -390,10 +390,10 @@ def _is_place(words: Any, i: Int, length: Int, likely: Int, after: Any) -> Any:
         named = True
     if not named or length > 1:
         return named
-    given, surname = class_of(flags, GIVEN), class_of(flags, SURNAME)
-    if given >= SURE and after and class_of(words[i + 1, FLAGS], SURNAME) >= LIKELY:
+    given_name, surname = class_of(flags, GIVEN), class_of(flags, SURNAME)
+    if given_name >= SURE and after and class_of(words[i + 1, FLAGS], SURNAME) >= LIKELY:
         return False
-    return not (likely < SURE and (given >= SURE or surname >= SURE))
+    return not (likely < SURE and (given_name >= SURE or surname >= SURE))
 
 
 @compiled
@@ -426,7 +426,7 @@ def _names_of_line(
             continue
         after: Any = _follows(words, n, i + 1) and not words[i + 1, FLAGS] & STOP
         next_flags = words[i + 1, FLAGS] if i + 1 < n else np.int64(0)
-        given, surname = class_of(flags, GIVEN), class_of(flags, SURNAME)
+        given_name, surname = class_of(flags, GIVEN), class_of(flags, SURNAME)
         surely: Any = after and class_of(next_flags, SURNAME) >= LIKELY
         title: Any = capital and flags & TITLE and after and not words[i + 1, LOOKS] & SINGLE
         titled: Any = flags & TITLE_ONLY or surely or class_of(next_flags, GIVEN) >= LIKELY
@@ -460,13 +460,13 @@ def _names_of_line(
         elif capital:
             unknown = not flags & ENGLISH
             likely_one: Any = (
-                given >= LIKELY
+                given_name >= LIKELY
                 or (surname >= SURE and (telling or not unknown))
                 or (surname == LIKELY and telling and length == 0)
             )
-            if (likely_one and not stop) or (given >= COMMON and telling and surely):
+            if (likely_one and not stop) or (given_name >= COMMON and telling and surely):
                 i = _tail(words, n, i)
-        elif given == ALWAYS:
+        elif given_name == ALWAYS:
             i += 1
             small: Any = i < n and words[i, LOOKS] & (JOINED | WORD | CAPITAL) == JOINED | WORD
             if small and class_of(words[i, FLAGS], SURNAME) >= SURE:
@@ -513,10 +513,10 @@ def parts_of_names(data: U8, rows: I64, most_words: int = MOST_WORDS) -> I64:
     words = np.empty((most_words, 5), np.int64)
     room = 1024 + len(data) // 16
     while True:
-        found = np.empty((room, 5), np.int64)
-        count = _find(data, rows, lists, letters, words, found)
+        parts = np.empty((room, 5), np.int64)
+        count = _find(data, rows, lists, letters, words, parts)
         if count <= room:
-            return found[:count]
+            return parts[:count]
         room = count
 
 

@@ -122,7 +122,7 @@ class NameSearch:
         ]
         if lines:
             raise SettingsError("\n".join(lines))
-        return cls(**{str(name): given for name, given in value.items()})
+        return cls(**{str(name): choice for name, choice in value.items()})
 
     def __bool__(self) -> bool:
         """Whether any name is replaced."""
@@ -203,9 +203,9 @@ class ListSource:
         """
         if problems := [*problems_of(self, "")]:
             raise SettingsError(problems[0].lstrip("."))
-        given = {name for name in FIELDS if getattr(self, name) is not None}
-        if given not in ({"file"}, {"table", "column"}, {"column"}):
-            named = ", ".join(name for name in FIELDS if name in given) or "nothing"
+        named_fields = {name for name in FIELDS if getattr(self, name) is not None}
+        if named_fields not in ({"file"}, {"table", "column"}, {"column"}):
+            named = ", ".join(name for name in FIELDS if name in named_fields) or "nothing"
             raise SettingsError(
                 f"{named} given; valid: file; table with column; or column alone, of the input."
             )
@@ -278,18 +278,18 @@ class ListSources:
     @property
     def kinds(self) -> tuple[str, ...]:
         """The kinds of names that have pseudonyms, those of persons first; none where all entries are masked."""
-        wanted = {source.kind for source in self.mask}
-        return tuple(kind for kind in NAME_TYPES if kind in wanted)
+        used = {source.kind for source in self.mask}
+        return tuple(kind for kind in NAME_TYPES if kind in used)
 
     def changed(self, change: Callable[[str, ListSource], ListSource]) -> ListSources:
         """Return them with each changed, by the setting that names it."""
-        made = iter([change(field, source) for field, source in self.named()])
-        return ListSources(*(tuple(next(made) for _ in getattr(self, name)) for name in self.NAMES))
+        sources = iter([change(field, source) for field, source in self.named()])
+        return ListSources(*(tuple(next(sources) for _ in getattr(self, name)) for name in self.NAMES))
 
     def as_dict(self) -> dict[str, Json]:
         """Return them as settings hold them: what is not used leaves no trace."""
-        held = {name: getattr(self, name) for name in self.NAMES}
-        return {name: [one.as_dict() for one in some] for name, some in held.items() if some}
+        sources = {name: getattr(self, name) for name in self.NAMES}
+        return {name: [source.as_dict() for source in some] for name, some in sources.items() if some}
 
 
 def replaces_nothing(field: str, name: str) -> str:
