@@ -294,5 +294,5 @@ def producible(words: pa.Array, tokenizer: Tokenizer = "words") -> Bools:
     buffers = array.buffers()
     offsets = np.frombuffer(buffers[1], dtype=np.int64)[array.offset : array.offset + len(array) + 1]
     data = np.frombuffer(buffers[2], dtype=np.uint8) if buffers[2] is not None else np.zeros(0, np.uint8)
-    found = _producible(data, offsets, tokenizer == "whitespace", table.stage, table.classes, table.lower)
-    return np.asarray(found, dtype=np.bool_)
+    marks = _producible(data, offsets, tokenizer == "whitespace", table.stage, table.classes, table.lower)
+    return np.asarray(marks, dtype=np.bool_)

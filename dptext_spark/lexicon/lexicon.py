@@ -155,9 +155,9 @@ class Lexicon:
         """How frequent its words are in public; Zipf's law over their order where nothing else was given."""
         if self._prior is None:
             return Prior.by_rank(len(self))
-        found = self._prior if isinstance(self._prior, Prior) else self._prior()
-        self._require_own(found)
-        return found
+        prior = self._prior if isinstance(self._prior, Prior) else self._prior()
+        self._require_own(prior)
+        return prior
 
     def _require_own(self, prior: Prior) -> None:
         if len(prior) != len(self.vocabulary):
@@ -193,17 +193,17 @@ class Lexicon:
         """
         folded = pc.utf8_lower(pc.replace_substring(self.vocabulary.strings(), "\u2019", "'"))
         unfit = pc.is_in(folded, value_set=pa.array(sorted(map(look_up_form, words)), pa.string()))
-        kept = np.flatnonzero(~unfit.to_numpy(zero_copy_only=False)).astype(np.int32)
-        if len(kept) == len(self):
+        remaining = np.flatnonzero(~unfit.to_numpy(zero_copy_only=False)).astype(np.int32)
+        if len(remaining) == len(self):
             return self
         return Lexicon(
-            Vocabulary.of(self.vocabulary.words(kept)),
-            np.ascontiguousarray(self.vectors[kept]),
+            Vocabulary.of(self.vocabulary.words(remaining)),
+            np.ascontiguousarray(self.vectors[remaining]),
             metric=self.metric,
             name=self.name,
             counts=self.counts,
             checked=True,
-            _prior=None if self.prior.is_by_rank else self.prior.of_words(kept),
+            _prior=None if self.prior.is_by_rank else self.prior.of_words(remaining),
         )
 
     def drawing(self, drawn: Bools) -> Lexicon:
@@ -379,9 +379,9 @@ def _load(folder: Path | Traversable, *, verify: bool) -> Lexicon:
 
 def _read_prior(folder: Path | Traversable, said: dict[str, Any]) -> Prior:
     """Read the prior of a lexicon folder, memory-mapped where it is on disk."""
-    names = [one.name for one in fields(PairModel)]
-    held = [name for name in ("words", *names) if (folder / PRIOR_FILE.format(name)).is_file()]
-    arrays = {name: read_array(folder / PRIOR_FILE.format(name)) for name in held}
+    names = [entry.name for entry in fields(PairModel)]
+    stored = [name for name in ("words", *names) if (folder / PRIOR_FILE.format(name)).is_file()]
+    arrays = {name: read_array(folder / PRIOR_FILE.format(name)) for name in stored}
     try:
         return Prior.restore(str(said["name"]), arrays, tuple(said["others"]), str(said["digest"]))
     except (KeyError, TypeError) as reason:
@@ -411,20 +411,22 @@ def with_shared_words(lexicons: Sequence[Lexicon]) -> tuple[Lexicon, ...]:
         return tuple(lexicons)
     words = lexicons[0].vocabulary.strings()
     ids = [lexicon.vocabulary.ids(words) for lexicon in lexicons]
-    kept = np.all([found >= 0 for found in ids], axis=0)
-    if kept.sum() < 2:
+    shared = np.all([own_ids >= 0 for own_ids in ids], axis=0)
+    if shared.sum() < 2:
         sizes = ", ".join(f"{lexicon.name} ({len(lexicon):,})" for lexicon in lexicons)
-        raise DataError(f"lexicon.more: {kept.sum()} word(s) are in all of {sizes}; at least two are needed.")
-    vocabulary = Vocabulary.of(lexicons[0].vocabulary.words(ids[0][kept]))
+        raise DataError(
+            f"lexicon.more: {shared.sum()} word(s) are in all of {sizes}; at least two are needed."
+        )
+    vocabulary = Vocabulary.of(lexicons[0].vocabulary.words(ids[0][shared]))
     return tuple(
         Lexicon(
             vocabulary,
-            np.ascontiguousarray(lexicon.vectors[found[kept]]),
+            np.ascontiguousarray(lexicon.vectors[own_ids[shared]]),
             metric=lexicon.metric,
             name=lexicon.name,
             counts=lexicon.counts,
             checked=True,
-            _prior=None if lexicon.prior.is_by_rank else lexicon.prior.of_words(found[kept]),
+            _prior=None if lexicon.prior.is_by_rank else lexicon.prior.of_words(own_ids[shared]),
         )
-        for lexicon, found in zip(lexicons, ids, strict=True)
+        for lexicon, own_ids in zip(lexicons, ids, strict=True)
     )

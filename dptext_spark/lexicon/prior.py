@@ -76,10 +76,10 @@ def of_drawn(prior: F64, drawn: Bools | None) -> F64:
         raise SettingsError(f"drawn: {len(drawn)} words given; valid: {len(prior)}, as in the prior.")
     if not np.isfinite(prior).all() or (prior < 0).any():
         raise SettingsError("prior: it holds a number that is negative or infinite; valid: 0 or greater.")
-    kept = prior if drawn is None else np.where(drawn, prior, 0.0)
-    if not kept.sum() > 0:
+    possible = prior if drawn is None else np.where(drawn, prior, 0.0)
+    if not possible.sum() > 0:
         raise SettingsError("prior: no word that is drawn is possible; valid: at least one.")
-    return np.asarray(kept / kept.sum(), np.float64)
+    return np.asarray(possible / possible.sum(), np.float64)
 
 
 class PairArrays(NamedTuple):
@@ -150,11 +150,11 @@ class PairModel(ReadOnlyArrays):
         """
         super().__post_init__()
         kinds = (np.int64, np.int32, np.uint32, np.uint32, np.uint32)
-        for held, kind in zip(fields(self), kinds, strict=True):
-            array = getattr(self, held.name)
+        for entry, kind in zip(fields(self), kinds, strict=True):
+            array = getattr(self, entry.name)
             if array.dtype != kind or array.ndim != 1:
                 raise DataError(
-                    f"prior: {held.name} is {array.dtype}{list(array.shape)}; valid: {np.dtype(kind)}[n]."
+                    f"prior: {entry.name} is {array.dtype}{list(array.shape)}; valid: {np.dtype(kind)}[n]."
                 )
         starts, following, pairs = self.starts, self.following, len(self.following)
         sound = len(starts) >= 1 and starts[0] == 0 and starts[-1] == pairs == len(self.weight)
@@ -190,7 +190,7 @@ class PairModel(ReadOnlyArrays):
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return the arrays by name."""
-        return {held.name: getattr(self, held.name) for held in fields(self)}
+        return {entry.name: getattr(self, entry.name) for entry in fields(self)}
 
     def weights(self, contexts: Ids, words: Ids) -> U32:
         """Return b(u|h), elementwise.
@@ -239,12 +239,12 @@ class PairModel(ReadOnlyArrays):
         base = np.clip(np.floor(words * ONE), 1, ONE - 1).astype(np.uint32)
         left = (number - summed + DISCOUNT * kinds) / number
         backoff = np.where(kinds > 0, np.minimum(np.floor(left * ONE), ONE), ONE).astype(np.uint32)
-        seen = np.floor((counts - DISCOUNT) / number[first] * ONE).astype(np.uint64)
+        counted = np.floor((counts - DISCOUNT) / number[first] * ONE).astype(np.uint64)
         spread = (backoff[first].astype(np.uint64) * base[second].astype(np.uint64)) >> _BITS
         return cls(
             np.append(0, np.cumsum(kinds)).astype(np.int64),
             second.astype(np.int32),
-            np.clip(seen + spread, 1, ONE - 1).astype(np.uint32),
+            np.clip(counted + spread, 1, ONE - 1).astype(np.uint32),
             np.append(backoff, ONE).astype(np.uint32),
             base,
         )
@@ -375,16 +375,18 @@ class Prior(ReadOnlyArrays):
         Raises:
             DataError: they are those of no prior, or of another.
         """
-        held = [one.name for one in fields(PairModel)]
-        if set(arrays) not in ({"words"}, {"words", *held}):
+        names = [entry.name for entry in fields(PairModel)]
+        if set(arrays) not in ({"words"}, {"words", *names}):
             raise DataError(
-                f"prior: it holds {', '.join(sorted(arrays))}; valid: words, alone or with {', '.join(held)}."
+                f"prior: it holds {', '.join(sorted(arrays))}; valid: words, alone or with {', '.join(names)}."
             )
-        pairs = PairModel(**{one: arrays[one] for one in held}) if len(arrays) > 1 else None
-        found = cls(name, arrays["words"], pairs, others)
-        if digest is not None and found.digest != digest:
+        pairs = (
+            PairModel(**{field_name: arrays[field_name] for field_name in names}) if len(arrays) > 1 else None
+        )
+        prior = cls(name, arrays["words"], pairs, others)
+        if digest is not None and prior.digest != digest:
             raise DataError("prior: its numbers are not those that were saved.")
-        return found
+        return prior
 
     def of_words(self, kept: Ids) -> Prior:
         """Return the prior of some of the words, int32[V']."""

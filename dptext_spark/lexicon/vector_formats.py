@@ -76,10 +76,10 @@ def read_text(source: ByteSource, *, header_required: bool) -> Entries:
     if b"\n" not in head and len(head) == CHUNK:
         raise DataError(f"{source.path}, line 1: {TOO_LONG}.")
     first, second = (*(_stripped(line) for line in head.split(b"\n", 2)[:2]), b"")[:2]
-    found = TEXT_HEADER.fullmatch(first)
+    header = TEXT_HEADER.fullmatch(first)
     announced = None
-    if found and (header_required or int(found[2]) == 1 or second.count(b" ") != 1):
-        announced, dimensions = int(found[1]), int(found[2])
+    if header and (header_required or int(header[2]) == 1 or second.count(b" ") != 1):
+        announced, dimensions = int(header[1]), int(header[2])
         source.read(len(head.split(b"\n", 1)[0]) + 1)
     elif header_required:
         raise DataError(f"{source.path}, line 1: must be a header, the numbers of words and of dimensions.")
@@ -283,12 +283,12 @@ def read_word2vec_binary(source: ByteSource) -> Entries:
     Raises:
         DataError: no header, or one that cannot be.
     """
-    found = HEADER.match(source.peek(64))
-    if not found:
+    header = HEADER.match(source.peek(64))
+    if not header:
         raise DataError(f"{source.path}: no header line with the numbers of words and of dimensions.")
-    announced, dimensions = int(found[1]), int(found[2])
+    announced, dimensions = int(header[1]), int(header[2])
     check_dimensions(source.path, dimensions)
-    source.read(found.end())
+    source.read(header.end())
     likely = source.total * (2 if source.zipped else 1) // (4 * dimensions + 2) + 1
     return Entries(
         dimensions=dimensions,
@@ -397,7 +397,7 @@ def read_file(
     require_choice("tokenizer", tokenizer, TOKENIZERS)
     if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 2):
         raise SettingsError(f"limit: {limit!r} given; valid: a whole number from 2 up, or none.")
-    wanted = None if vocabulary is None else _wanted(vocabulary)
+    listed_words = None if vocabulary is None else _wanted(vocabulary)
     if path.is_dir():
         raise DataError(f"{path}: a folder; open a saved lexicon with Lexicon.open.")
     with ByteSource(path) as source:
@@ -405,7 +405,7 @@ def read_file(
             source.read(len(BOM_UTF8))
         chosen = detect(source) if format == "auto" else format
         entries = READERS[chosen](source)
-        intake = Intake(entries, tokenizer=tokenizer, wanted=wanted, limit=limit)
+        intake = Intake(entries, tokenizer=tokenizer, wanted=listed_words, limit=limit)
         for keys, rows in entries.blocks:
             intake.add(keys, rows)
             if progress is not None:

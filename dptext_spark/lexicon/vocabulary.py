@@ -161,8 +161,8 @@ class Vocabulary:
         Args:
             words: string or large_string [n], compared byte for byte (no case is folded here).
         """
-        found = pc.index_in(words, value_set=self._strings.cast(words.type))
-        return np.asarray(pc.fill_null(found, -1).to_numpy(zero_copy_only=False), dtype=np.int32)
+        places = pc.index_in(words, value_set=self._strings.cast(words.type))
+        return np.asarray(pc.fill_null(places, -1).to_numpy(zero_copy_only=False), dtype=np.int32)
 
     def save(self, folder: str | Path) -> None:
         """Write both arrays as .npy files into `folder`, which is created if it is missing."""
