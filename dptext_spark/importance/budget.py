@@ -161,9 +161,9 @@ class BudgetSelector(Levels):
             raise DataError("weights: given with a budget; valid: none.")
         listed = rows.listed(engine)
         levels, distinct = np.empty(len(listed.codes), np.uint8), consistency == "record"
-        seen, turn = (np.zeros(int(engine.table.size[0]) if distinct else 0, np.int64) for _ in range(2))
-        _allot(listed.codes, listed.words.record_bounds, self.most, distinct, seen, turn, levels)
-        return rows.split(listed, levels, units, len(seen))
+        counted, turn = (np.zeros(int(engine.table.size[0]) if distinct else 0, np.int64) for _ in range(2))
+        _allot(listed.codes, listed.words.record_bounds, self.most, distinct, counted, turn, levels)
+        return rows.split(listed, levels, units, len(counted))
 
     def guarantee(self, first: Guarantee) -> Guarantee:
         """Return what holds for a drawn word, whatever the law: that of the largest ε."""

@@ -139,8 +139,8 @@ class Importance:
 
     def _shares_problems(self) -> Iterator[str]:
         if (self.percent is None) == (not self.levels):
-            given = "neither" if self.percent is None else "both"
-            yield f"importance: {given} of percent and levels given; valid: exactly one."
+            named = "neither" if self.percent is None else "both"
+            yield f"importance: {named} of percent and levels given; valid: exactly one."
             return
         if self.percent is not None:
             return
@@ -158,15 +158,15 @@ class Importance:
             if level.epsilon is not None and level.mechanism is not None:
                 yield f"{field}: both of epsilon and mechanism given; valid: at most one."
         if not problems and (total := self.cumulative[-1]) > WHOLE:
-            given = f"{Decimal(total).scaleb(-PLACES).normalize():f}"
-            yield f"importance.levels: shares of {given} % together given; valid: at most 100."
+            total_share = f"{Decimal(total).scaleb(-PLACES).normalize():f}"
+            yield f"importance.levels: shares of {total_share} % together given; valid: at most 100."
 
     def _own(self) -> Iterator[str]:
         for name, providers in OWN.items():
-            given = getattr(self, name)
-            if given and self.provider not in providers:
+            setting = getattr(self, name)
+            if setting and self.provider not in providers:
                 yield f"importance.{name}: given with provider {self.provider}; valid: with {', '.join(providers)}."
-            if not given and name in NEEDED and self.provider in providers:
+            if not setting and name in NEEDED and self.provider in providers:
                 yield f"importance.{name}: none given; provider {self.provider} needs {NEEDED[name]}."
 
     @property
@@ -222,19 +222,19 @@ def agree(strategy: str | None, consistency: str) -> str:
     Raises:
         SettingsError: it stands for none, or for another than the one that is given.
     """
-    found = next((name for name, level in STRATEGIES.items() if level == consistency), None)
+    agreed = next((name for name, level in STRATEGIES.items() if level == consistency), None)
     valid = ", ".join(f"{level} (strategy {name})" for name, level in STRATEGIES.items())
-    if found is None:
+    if agreed is None:
         raise SettingsError(
             f"consistency: {consistency!r} given with importance, which chooses row by row, so that a word may be drawn in one "
             f"and stay in another, and no ε holds for all of its occurrences; valid with it: {valid}."
         )
-    if strategy is not None and strategy != found:
+    if strategy is not None and strategy != agreed:
         raise SettingsError(
             f"importance.strategy: {strategy!r} given with consistency: {consistency}; valid: consistency "
-            f"{STRATEGIES[strategy]}, or strategy {found}."
+            f"{STRATEGIES[strategy]}, or strategy {agreed}."
         )
-    return found
+    return agreed
 
 
 def check_record_key(consistency: str, row_key: str | None, record_key: str | None) -> None:
@@ -350,11 +350,11 @@ def weakest_guarantee(guarantees: Sequence[Guarantee]) -> Guarantee:
             )
     return replace(
         first,
-        epsilon=max(one.epsilon for one in guarantees),
-        delta=max(one.delta for one in guarantees),
-        status=max((one.status for one in guarantees), key=STATUSES.index),
+        epsilon=max(guarantee.epsilon for guarantee in guarantees),
+        delta=max(guarantee.delta for guarantee in guarantees),
+        status=max((guarantee.status for guarantee in guarantees), key=STATUSES.index),
         sentence=" ".join(
-            f"Level {number}: {one.sentence}" for number, one in enumerate(guarantees, start=1)
+            f"Level {number}: {guarantee.sentence}" for number, guarantee in enumerate(guarantees, start=1)
         ),
     )
 
@@ -366,7 +366,7 @@ def common_unit(guarantees: Sequence[Guarantee]) -> Units:
     """
     if len(guarantees) == 1:
         return Units((1,), guarantees[0])
-    bounds = [Decimal(repr(float(one.epsilon))) for one in guarantees]
+    bounds = [Decimal(repr(float(guarantee.epsilon))) for guarantee in guarantees]
     step = Decimal(1).scaleb(min(int(bound.as_tuple().exponent) for bound in bounds))
     wholes = [int(bound / step) for bound in bounds]
     common = gcd(*wholes) or 1
@@ -377,10 +377,13 @@ def common_unit(guarantees: Sequence[Guarantee]) -> Units:
     if not any(multiples):  # every ε is 0: a draw counts, and tells nothing
         multiples, unit = (1,) * len(guarantees), 0.0
     delta = max(
-        (one.delta / times for one, times in zip(guarantees, multiples, strict=True) if times), default=0.0
+        (guarantee.delta / times for guarantee, times in zip(guarantees, multiples, strict=True) if times),
+        default=0.0,
     )
-    said = f"{exact(unit)} is the unit in which the ε of the levels is counted."
-    return Units(multiples, replace(weakest_guarantee(guarantees), epsilon=unit, delta=delta, sentence=said))
+    sentence = f"{exact(unit)} is the unit in which the ε of the levels is counted."
+    return Units(
+        multiples, replace(weakest_guarantee(guarantees), epsilon=unit, delta=delta, sentence=sentence)
+    )
 
 
 def require_one_distance(mechanisms: Sequence[Mechanism], guarantees: Sequence[Guarantee]) -> None:

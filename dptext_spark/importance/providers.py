@@ -113,8 +113,8 @@ class Idf(ReadOnlyArrays):
                 "a text file, a document a line."
             )
         # The last two places are those of UNKNOWN and of NO_WORD.
-        found: F32 = np.append(self.values, np.float32(0))[numbers_of(self.table, words)]
-        return found
+        weights: F32 = np.append(self.values, np.float32(0))[numbers_of(self.table, words)]
+        return weights
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return the weights, where they are known."""
@@ -198,12 +198,12 @@ class Frequencies:
 def numbers_of(table: WordTable, words: Spans) -> I32:
     """Look words up: int32[n], their numbers in a word table, `UNKNOWN`, or `NO_WORD` for punctuation alone."""
     chars = tables()
-    found = np.empty(len(words.starts), np.int32)
+    numbers = np.empty(len(words.starts), np.int32)
     longest = int((words.ends - words.starts).max(initial=0))
     form = np.zeros(4 * longest + 16, np.uint8)
     letters = (chars.stage, chars.classes, chars.lower)
-    _numbers(words.data, words.starts, words.ends, table.lookup, letters, form, found)
-    return found
+    _numbers(words.data, words.starts, words.ends, table.lookup, letters, form, numbers)
+    return numbers
 
 
 @compiled
@@ -370,8 +370,8 @@ class ColumnWeights:
                 f"importance: {missing:,} weights are NULL; valid: a number for each word.", missing
             )
         with np.errstate(over="ignore"):  # what is too large is infinite then, and refused
-            found: F32 = flat.cast(pa.float64()).to_numpy(zero_copy_only=False).astype(np.float32)
-        return found
+            weights: F32 = flat.cast(pa.float64()).to_numpy(zero_copy_only=False).astype(np.float32)
+        return weights
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return nothing."""
@@ -451,18 +451,18 @@ class Attention:
         The encoder reads text by text, so that it gives shares of a text. A text has as much of its record's attention as it has
         of its words: else the one word of a short text would come before all words of a long one.
         """
-        found: F32 = self._encoder.importance(words)
+        received: F32 = self._encoder.importance(words)
         if words.records is None:
-            return found
+            return received
         texts, records = np.diff(words.bounds), np.diff(words.record_bounds)
         of_record = np.repeat(records, np.diff(words.records))
         parts = texts / np.maximum(of_record, 1)
-        return np.asarray(found * np.repeat(parts, texts), np.float32)
+        return np.asarray(received * np.repeat(parts, texts), np.float32)
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return the encoder's arrays."""
-        found: dict[str, npt.NDArray[Any]] = self.model.arrays()
-        return found
+        arrays: dict[str, npt.NDArray[Any]] = self.model.arrays()
+        return arrays
 
     @classmethod
     def restore(cls, arrays: Mapping[str, npt.NDArray[Any]], source: str) -> Attention:

@@ -217,7 +217,7 @@ class Rows:
         texts = pa.concat_arrays([column.values.cast(pa.large_binary()) for column in columns])
         place = np.empty(len(order), np.int64)
         place[order] = np.arange(len(order))
-        places = tuple(np.split(place, np.cumsum([len(one) for one in owners])[:-1]))
+        places = tuple(np.split(place, np.cumsum([len(owner_rows) for owner_rows in owners])[:-1]))
         taken = pa.array(order)
         return cls(
             texts.take(taken), None if weights is None else weights.take(taken), bounds, places, owners
@@ -243,17 +243,19 @@ class Rows:
         if self.places is None:
             return (TokenSelection(words.starts, levels, none, spent, self.rows[0]),)
         sizes, counts = np.diff(words.rows), np.diff(words.bounds)
-        found = []
+        selections = []
         for place, rows in zip(self.places, self.rows, strict=True):
             # Each word of the column, by its number among all: those of a text follow one another.
-            held = counts[place]
-            before = np.cumsum(held) - held
-            which = np.repeat(words.bounds[:-1][place] - before, held) + np.arange(int(held.sum()))
+            word_counts = counts[place]
+            before = np.cumsum(word_counts) - word_counts
+            which = np.repeat(words.bounds[:-1][place] - before, word_counts) + np.arange(
+                int(word_counts.sum())
+            )
             # In its column a text begins where the ones before it end.
             own = np.cumsum(sizes[place]) - sizes[place]
-            starts = words.starts[which] + np.repeat(own - words.rows[:-1][place], held)
-            found.append(TokenSelection(starts, levels[which], none, spent[place], rows))
-        return tuple(found)
+            starts = words.starts[which] + np.repeat(own - words.rows[:-1][place], word_counts)
+            selections.append(TokenSelection(starts, levels[which], none, spent[place], rows))
+        return tuple(selections)
 
 
 def _rows_of(column: Texts) -> I64:
@@ -272,14 +274,14 @@ def _rows_of(column: Texts) -> I64:
 
 def _weights_of(columns: Sequence[Texts]) -> pa.Array | None:
     """Return the lists of all columns behind each other; None where no column has any."""
-    given = [column.weights for column in columns if column.weights is not None]
-    if not given:
+    weights = [column.weights for column in columns if column.weights is not None]
+    if not weights:
         return None
-    if len(given) < len(columns):
+    if len(weights) < len(columns):
         raise InvalidWeightsError(
             "importance: weights for some columns only; valid: for each, or for none.", 0
         )
-    for column, lists in zip(columns, given, strict=True):
+    for column, lists in zip(columns, weights, strict=True):
         if not (pa.types.is_list(lists.type) or pa.types.is_large_list(lists.type)):
             raise InvalidWeightsError(
                 f"importance: weights of type {lists.type}; valid: lists of numbers.", len(lists)
@@ -291,7 +293,9 @@ def _weights_of(columns: Sequence[Texts]) -> pa.Array | None:
                 count,
             )
     return (
-        given[0] if len(given) == 1 else pa.concat_arrays([one.cast(pa.list_(pa.float64())) for one in given])
+        weights[0]
+        if len(weights) == 1
+        else pa.concat_arrays([column_weights.cast(pa.list_(pa.float64())) for column_weights in weights])
     )
 
 
