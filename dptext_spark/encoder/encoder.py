@@ -468,7 +468,7 @@ def vectors(encoder: Encoder, texts: Sequence[str]) -> TextVectors:
         texts: [r]; they and the vectors of all their sub-words are held at once.
     """
     raw = [text.encode("utf-8", "replace") for text in texts]
-    rows = np.append(0, np.cumsum([len(one) for one in raw], dtype=np.int64)).astype(np.int64)
+    rows = np.append(0, np.cumsum([len(encoded) for encoded in raw], dtype=np.int64)).astype(np.int64)
     cut = encoder.tokenizer.pieces(np.frombuffer(b"".join(raw), np.uint8), rows)
     sizes = encoder.model.sizes
     within = windows(cut.bounds, sizes.positions)

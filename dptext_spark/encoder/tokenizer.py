@@ -70,12 +70,12 @@ class Tokenizer:
         self._library.no_truncation()
         self._library.no_padding()
         self._library.encode_special_tokens = True
-        found: list[int] = [
+        special_ids: list[int] = [
             place for sign in SPECIAL if (place := self._library.token_to_id(sign)) is not None
         ]
-        if len(found) < len(SPECIAL):
+        if len(special_ids) < len(SPECIAL):
             raise DataError(f"{field}: its tokenizer lacks one of the special tokens {', '.join(SPECIAL)}.")
-        self.start, self.end, self.padding = found
+        self.start, self.end, self.padding = special_ids
         self.mask: int | None = self._library.token_to_id(MASK)
 
     @property
@@ -173,13 +173,13 @@ def read_tokenizer(file: Path, lower: bool = True) -> str:
     try:
         if file.suffix == ".json":
             return file.read_text(encoding="utf-8")
-        made = Library(models.WordPiece.from_file(str(file), unk_token="[UNK]"))
+        tokenizer = Library(models.WordPiece.from_file(str(file), unk_token="[UNK]"))
     except Exception as error:  # the library raises no narrower one
         raise DataError(f"encoder: {str(file)!r} cannot be read ({type(error).__name__}).") from None
-    made.normalizer = normalizers.BertNormalizer(lowercase=lower)
-    made.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    made.decoder = decoders.WordPiece()
-    return str(made.to_str())
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=lower)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.decoder = decoders.WordPiece()
+    return str(tokenizer.to_str())
 
 
 class Windows(NamedTuple):

@@ -92,8 +92,8 @@ class Architecture(Record):
         """
         named = config.get("architectures") or []
         if config.get("model_type") != "bert" or not set(named) <= {*SUPPORTED}:
-            given = ", ".join(map(str, named)) or config.get("model_type") or "none"
-            raise DataError(f"{where}: architecture {given} given; valid: {', '.join(SUPPORTED)}.")
+            declared = ", ".join(map(str, named)) or config.get("model_type") or "none"
+            raise DataError(f"{where}: architecture {declared} given; valid: {', '.join(SUPPORTED)}.")
         kind = config.get("position_embedding_type", "absolute")
         if kind != "absolute" or config.get("is_decoder") or config.get("add_cross_attention"):
             raise DataError(
@@ -274,12 +274,12 @@ def read_json(file: Path, field: str = "encoder") -> dict[str, Any]:
         DataError: it is no JSON object.
     """
     try:
-        found = json.loads(file.read_text(encoding="utf-8"))
+        content = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise DataError(f"{field}: {str(file)!r} cannot be read ({type(error).__name__}).") from None
-    if not isinstance(found, dict):
+    if not isinstance(content, dict):
         raise DataError(f"{field}: {str(file)!r} holds no JSON object.")
-    return found
+    return content
 
 
 def package_places(name: str) -> list[Path]:
