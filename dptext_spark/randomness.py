@@ -152,17 +152,17 @@ def decoded(text: bytes, field: str) -> bytes:
     Raises:
         KeyUnavailableError: it is neither, or shorter than 32 bytes. The message holds nothing of it but its length.
     """
-    found = _decoded(text)
-    if found is None:
+    key_bytes = _decoded(text)
+    if key_bytes is None:
         raise KeyUnavailableError(
             f"{field}: {len(b''.join(text.split()))} characters that are no base64 and no hex given; valid: {KEY_BYTES} bytes "
             f"or more in base64 or hex, {_MADE_BY}.",
         )
-    if len(found) < KEY_BYTES:
+    if len(key_bytes) < KEY_BYTES:
         raise KeyUnavailableError(
-            f"{field}: {len(found)} bytes given; valid: {KEY_BYTES} or more in base64 or hex, {_MADE_BY}.",
+            f"{field}: {len(key_bytes)} bytes given; valid: {KEY_BYTES} or more in base64 or hex, {_MADE_BY}.",
         )
-    return found
+    return key_bytes
 
 
 def _decoded(text: bytes) -> bytes | None:
@@ -206,7 +206,7 @@ def _is_text(content: bytes) -> bool:
     if len(content) - plain <= len(content) // 16:
         return True
     try:
-        return all(one.isprintable() or one in "\t\n\r" for one in content.decode("utf-8"))
+        return all(character.isprintable() or character in "\t\n\r" for character in content.decode("utf-8"))
     except UnicodeDecodeError:
         return False
 
@@ -354,12 +354,12 @@ class KeyReference:
 
 @lru_cache(maxsize=16)
 def _read_at_worker(reference: KeyReference) -> RunKey:
-    found = RunKey(reference.source.read(), kind=reference.source.kind, source=reference.source)
-    if found.delivered() != reference:
+    key = RunKey(reference.source.read(), kind=reference.source.kind, source=reference.source)
+    if key.delivered() != reference:
         raise KeyUnavailableError(
             f"key.{reference.source.kind}: another key than the driver's is there.", "KEY_DIFFERS"
         )
-    return found
+    return key
 
 
 def key_at_hand(key: RunKey | KeyReference) -> RunKey:
