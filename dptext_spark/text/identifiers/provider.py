@@ -422,8 +422,8 @@ def check_imported(paths: Sequence[str], imported: Sequence[ImportedProvider]) -
     own_paths = tuple(provider.record.path for provider in imported)
     if own_paths != tuple(paths):
         raise SettingsError(
-            f"{FIELD}: {list(paths)} given, and the privatizer has {list(own_paths)}; valid: a model that `compile` or `prepare` made "
-            "of the policy."
+            f"{FIELD}: {list(paths)} given, and the privatizer has {list(own_paths)}; valid: a model that `compile` or "
+            "`prepare` made of the policy."
         )
 
 
