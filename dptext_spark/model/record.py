@@ -39,8 +39,7 @@ from dptext_spark.rounding import digits_up, exact
 from dptext_spark.runtime.display import Counted, Progress
 from dptext_spark.runtime.jit import build
 from dptext_spark.runtime.paths import user_cache, write_atomically
-from dptext_spark.text.identifiers.imported import ImportedProvider
-from dptext_spark.text.identifiers.provider import Provider
+from dptext_spark.text.identifiers.provider import ImportedProvider, Provider
 from dptext_spark.text.policy import Policy
 
 SIZES = (25, 100)  # drawn words for which figures are stated where those of a run may not be shown

@@ -20,9 +20,6 @@ from dptext_spark.disclosure.facts import (
 from dptext_spark.disclosure.statement import Statement
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.ledger.balance import Spending, Spent, Total
-from dptext_spark.mechanisms.summary import Summary
-from dptext_spark.ledger.balance import Spending
-from dptext_spark.ledger.sums import Spent, Total
 from dptext_spark.mechanisms.base import Summary
 from dptext_spark.model.certificate import Certificate, LossFigure
 
