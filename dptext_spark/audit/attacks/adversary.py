@@ -65,7 +65,7 @@ from dptext_spark.audit.results import CONFIDENCE, Estimate, statistic
 from dptext_spark.audit.word_figures import Bounded, share_of
 from dptext_spark.errors import SettingsError
 from dptext_spark.mechanisms.base import Sampler
-from dptext_spark.mechanisms.numerics.matrices import in_threads, products
+from dptext_spark.mechanisms.matrices import in_threads, products
 from dptext_spark.mechanisms.samplers.noise import NoiseSampler
 from dptext_spark.randomness import Draws
 from dptext_spark.runtime.jit import compiled

@@ -29,7 +29,7 @@ from dptext_spark.arrays import F64, I64, Bools, Ids, offsets
 from dptext_spark.errors import DataError, SettingsError, require_choice
 from dptext_spark.lexicon.prior import Prior, counted
 from dptext_spark.mechanisms.base import NO_WORD, PREVIOUS, Sampler, check_context
-from dptext_spark.mechanisms.numerics.matrices import in_threads
+from dptext_spark.mechanisms.matrices import in_threads
 from dptext_spark.randomness import Draws
 from dptext_spark.runtime.jit import Int, compiled
 from dptext_spark.text.tokens import EDGE, UNKNOWN

@@ -37,7 +37,7 @@ from dptext_spark.audit.word_figures import DRAWS, blocks, share_of
 from dptext_spark.errors import SettingsError
 from dptext_spark.lexicon.prior import Prior, of_drawn
 from dptext_spark.mechanisms.base import LawColumns, Sampler
-from dptext_spark.mechanisms.numerics.matrices import in_threads
+from dptext_spark.mechanisms.matrices import in_threads
 from dptext_spark.randomness import Draws
 from dptext_spark.runtime.jit import Int, compiled
 
