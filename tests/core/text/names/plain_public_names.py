@@ -15,8 +15,8 @@ from dptext_spark.text.names.public_names import (
     ALWAYS,
     COMMON,
     FOLDER,
-    KINDS,
     LIKELY,
+    LISTS,
     MOST_WORDS,
     NO_NAMES,
     OTHER_TITLES,
@@ -58,7 +58,7 @@ def normal(text: str) -> tuple[str, ...]:
 @cache
 def lists() -> Lists:
     entries: dict[tuple[str, ...], list[int]] = defaultdict(lambda: [0, 0, 0, 0])
-    for number, name in enumerate(KINDS):
+    for number, name in enumerate(LISTS):
         for line in (FOLDER / f"{name}.txt").read_text(encoding="utf-8").splitlines():
             held = entries[normal(line[:-2])]
             held[number] = max(held[number], int(line[-1]))

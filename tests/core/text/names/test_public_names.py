@@ -20,7 +20,7 @@ from dptext_spark.text.names.public_names import (
     COMMON,
     FOLDER,
     GIVEN,
-    KINDS,
+    LISTS,
     PublicNames,
     parts_of_names,
     public_entries,
@@ -138,7 +138,7 @@ def test_no_utf8_is_passed_over() -> None:
 
 
 def test_every_name_is_found_with_its_class() -> None:
-    for kind, name in enumerate(KINDS):
+    for kind, name in enumerate(LISTS):
         entries = public_entries(kind)
         lines = (FOLDER / f"{name}.txt").read_text(encoding="utf-8").splitlines()
         assert len(entries.classes) == len(lines)
