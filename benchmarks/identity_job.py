@@ -13,9 +13,9 @@ import pandas as pd
 import pyarrow as pa
 from pyspark.sql import Observation, functions
 
+from dptext_spark.spark.column_function import RESULT, result_type
 from dptext_spark.spark.job.counting import counts_of, observed
-from dptext_spark.spark.tables.paths import paths_of
-from dptext_spark.spark.udf.column import RESULT, result_type
+from dptext_spark.spark.nested_columns import paths_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -61,7 +61,7 @@ def repeat_files(folder: Path, times: int) -> Path:
 @contextmanager
 def local(cores: int, folder: Path, settings: dict[str, Any] | None = None) -> Iterator[SparkSession]:
     """Start a session of its own with so many cores; its workers have done nothing before."""
-    from dptext_spark.spark.session.session import spark_session
+    from dptext_spark.spark.session import spark_session
 
     session = spark_session(
         "dptext-bench",
@@ -83,7 +83,7 @@ def standalone(folder: Path) -> Iterator[SparkSession]:
     Raises:
         SettingsError: this machine lacks what they need.
     """
-    from dptext_spark.spark.session.session import spark_session
+    from dptext_spark.spark.session import spark_session
     from tests.cluster.standalone import HOSTS, Cluster, MissingError
 
     try:

@@ -301,7 +301,7 @@ def _is_error(one: Any) -> bool:
 
 def tables() -> str:
     """Return the columns of every table that a run writes beside its target."""
-    from dptext_spark.spark.tables import schemas
+    from dptext_spark.spark import schemas
 
     places = {
         "RUNS": ("runs", "`<target>_audit/shareable/runs`: one row a run."),

@@ -60,7 +60,7 @@ def audit(
         return show(audit_plan(plan), plan.as_dict() if as_json else None)
     with progress() as say:
         say("loading what reads tables", None)
-        from dptext_spark.spark.auditing.audit import audit_table
+        from dptext_spark.spark.table_audit import audit_table
 
         found = audit_table(plan, progress=lambda step: say(step, None))
     show(table_audit(found), found.as_dict() if as_json else None)
@@ -100,7 +100,7 @@ def report(
     from dptext_spark.errors import require_choice
     from dptext_spark.report.results import STATEMENTS
     from dptext_spark.report.sections.model_attacks import read_lines
-    from dptext_spark.spark.session.session import require_pyspark
+    from dptext_spark.spark.session import require_pyspark
 
     if statement is not None:
         require_choice("statement", statement, STATEMENTS)
@@ -145,7 +145,7 @@ def ledger(
     as_json: Json = False,
 ) -> None:
     """Show what all releases of each input have spent on one word of each column."""
-    from dptext_spark.spark.session.session import require_pyspark
+    from dptext_spark.spark.session import require_pyspark
 
     require_pyspark()
     with progress() as say:

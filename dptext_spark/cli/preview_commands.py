@@ -30,7 +30,7 @@ def sample_of(
 ) -> TableSample:
     """Read a sample of a table by Spark."""
     from dptext_spark.model.table_files import AsText
-    from dptext_spark.spark.session.session import require_pyspark
+    from dptext_spark.spark.session import require_pyspark
 
     require_pyspark()
     from dptext_spark.spark.table_sample import read_sample

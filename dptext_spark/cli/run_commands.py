@@ -188,7 +188,7 @@ def release(
     """
     from dptext_spark.config.load import load_config
     from dptext_spark.report.terminal.summary import summary, words_of
-    from dptext_spark.spark.session.session import require_pyspark
+    from dptext_spark.spark.session import require_pyspark
 
     file = settings_of("release", config)
     settings = load_config(file, overrides or ())
@@ -286,9 +286,9 @@ def _steps(
         BrokenRequirementError: a step failed after another had found a requirement broken.
         DPTextError: as the step that failed.
     """
-    from dptext_spark.spark.auditing.audit import audit_table
     from dptext_spark.spark.run_report import report as report_on
     from dptext_spark.spark.runner import run
+    from dptext_spark.spark.table_audit import audit_table
 
     result: RunResult | None = None
     audited: TableAudit | None = None

@@ -27,7 +27,7 @@ from dptext_spark.runtime.validation import Json
 from dptext_spark.spark.job.job import RunResult
 from dptext_spark.spark.run_report import report
 from dptext_spark.spark.runner import run
-from dptext_spark.spark.session.session import spark_session
+from dptext_spark.spark.session import spark_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

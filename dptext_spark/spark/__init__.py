@@ -24,35 +24,35 @@ if TYPE_CHECKING:
     from dptext_spark.audit.table_audit import TableAudit
     from dptext_spark.doctor import CheckResult
     from dptext_spark.report.rows import RowComparison, compare_rows
-    from dptext_spark.spark.auditing.audit import audit
     from dptext_spark.spark.diagnostics import doctor
     from dptext_spark.spark.frame import privatize
     from dptext_spark.spark.job.job import RunResult
     from dptext_spark.spark.job.prepare import document_frequencies
     from dptext_spark.spark.run_report import RunReport, report
     from dptext_spark.spark.runner import run
-    from dptext_spark.spark.session.session import spark_session
-    from dptext_spark.spark.sql.register import Registration, register
+    from dptext_spark.spark.session import spark_session
+    from dptext_spark.spark.sql_function import Registration, register
+    from dptext_spark.spark.table_audit import audit
     from dptext_spark.spark.table_sample import TablePreview, preview
 
 _HOMES = {
     "CheckResult": "doctor",
-    "Registration": "spark.sql.register",
+    "Registration": "spark.sql_function",
     "RowComparison": "report.rows",
     "RunReport": "spark.run_report",
     "RunResult": "spark.job.job",
     "TableAudit": "audit.table_audit",
     "TablePreview": "spark.table_sample",
-    "audit": "spark.auditing.audit",
+    "audit": "spark.table_audit",
     "compare_rows": "report.rows",
     "doctor": "spark.diagnostics",
     "document_frequencies": "spark.job.prepare",
     "preview": "spark.table_sample",
     "privatize": "spark.frame",
-    "register": "spark.sql.register",
+    "register": "spark.sql_function",
     "report": "spark.run_report",
     "run": "spark.runner",
-    "spark_session": "spark.session.session",
+    "spark_session": "spark.session",
 }
 
 __all__ = [
@@ -85,7 +85,7 @@ def __getattr__(name: str) -> Any:
     """Import a public name from its module; say what to install where pyspark is missing."""
     if name not in _HOMES:
         raise AttributeError(f"module 'dptext_spark.spark' has no attribute {name!r}")
-    import_module("dptext_spark.spark.session.session").require_pyspark()
+    import_module("dptext_spark.spark.session").require_pyspark()
     value = getattr(import_module(f"dptext_spark.{_HOMES[name]}"), name)
     globals()[name] = value
     return value

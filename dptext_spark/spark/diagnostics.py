@@ -49,12 +49,12 @@ from dptext_spark.model.target_checks import places_written
 from dptext_spark.randomness import KeyReference, KeyUnavailableError, RunKey, key_at_hand
 from dptext_spark.runtime.display import Steps, by_default
 from dptext_spark.runtime.paths import user_cache
-from dptext_spark.spark.errors import key_error, reduced, suppress_sensitive_logs
+from dptext_spark.spark.nested_columns import schema_of
 from dptext_spark.spark.secrets import key_of, require_client_mode, require_no_setting
-from dptext_spark.spark.session.session import context_of, spark_session
-from dptext_spark.spark.tables.paths import schema_of
-from dptext_spark.spark.tables.tables import Target, read_input, split_name
-from dptext_spark.spark.udf.ship import Shipped, open_shipped, ship, ship_for
+from dptext_spark.spark.session import context_of, spark_session
+from dptext_spark.spark.ship import Shipped, open_shipped, ship, ship_for
+from dptext_spark.spark.spark_errors import key_error, reduced, suppress_sensitive_logs
+from dptext_spark.spark.tables import Target, read_input, split_name
 from dptext_spark.text.names.search import NameSearch
 from dptext_spark.text.policy import Policy
 

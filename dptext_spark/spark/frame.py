@@ -18,15 +18,13 @@ from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.model.table_checks import RESULT, check_texts, check_weights
 from dptext_spark.randomness import RunKey
 from dptext_spark.runtime.display import silent
-from dptext_spark.spark.errors import CLIENT_LOGGER, suppress_sensitive_logs
-from dptext_spark.spark.job.lists import hash_lists, resolve_columns
+from dptext_spark.spark.column_function import UdfSpec, applied, identify_rows, replaced
+from dptext_spark.spark.nested_columns import paths_of, schema_of
+from dptext_spark.spark.run_lists import NO_LISTS, hash_lists, resolve_columns
 from dptext_spark.spark.secrets import key_given
-from dptext_spark.spark.session.session import context_of
-from dptext_spark.spark.tables.identity import identify_rows
-from dptext_spark.spark.tables.paths import paths_of, schema_of
-from dptext_spark.spark.udf.column import UdfSpec, applied, replaced
-from dptext_spark.spark.udf.names import NO_LISTS
-from dptext_spark.spark.udf.ship import check_complete, shipped_model
+from dptext_spark.spark.session import context_of
+from dptext_spark.spark.ship import check_complete, shipped_model
+from dptext_spark.spark.spark_errors import CLIENT_LOGGER, suppress_sensitive_logs
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

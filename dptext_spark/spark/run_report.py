@@ -27,13 +27,13 @@ from dptext_spark.report.terminal.console import write
 from dptext_spark.runtime.display import Progress, by_default, cut, frame, in_notebook, line, show_html
 from dptext_spark.runtime.paths import PRIVATE, write_atomically
 from dptext_spark.runtime.validation import Json
-from dptext_spark.spark.errors import reported
 from dptext_spark.spark.job import runs
 from dptext_spark.spark.job.checks import place_of
+from dptext_spark.spark.nested_columns import paths_of, quoted
 from dptext_spark.spark.runner import of_account
-from dptext_spark.spark.session.session import spark_session
-from dptext_spark.spark.tables.paths import paths_of, quoted
-from dptext_spark.spark.tables.tables import Target, opened, read_input
+from dptext_spark.spark.session import spark_session
+from dptext_spark.spark.spark_errors import reported
+from dptext_spark.spark.tables import Target, opened, read_input
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -37,18 +37,18 @@ from dptext_spark.model.table_checks import check_input
 from dptext_spark.model.target_checks import only_created, our_commits
 from dptext_spark.randomness import RunKey
 from dptext_spark.runtime.display import Steps, by_default
-from dptext_spark.spark.errors import reduced, suppress_sensitive_logs
+from dptext_spark.spark.column_function import identify_rows
 from dptext_spark.spark.job import runs
 from dptext_spark.spark.job.checks import check_output, place_of
 from dptext_spark.spark.job.entries import check_ledger_writable, ledger_of
 from dptext_spark.spark.job.job import RunResult, run_once
-from dptext_spark.spark.job.lists import read_lists
 from dptext_spark.spark.job.prepare import prepare_run
-from dptext_spark.spark.session.session import spark_session
+from dptext_spark.spark.nested_columns import schema_of
+from dptext_spark.spark.run_lists import read_lists
+from dptext_spark.spark.session import spark_session
+from dptext_spark.spark.spark_errors import reduced, suppress_sensitive_logs
 from dptext_spark.spark.streaming.stream import stream
-from dptext_spark.spark.tables.identity import identify_rows
-from dptext_spark.spark.tables.paths import schema_of
-from dptext_spark.spark.tables.tables import (
+from dptext_spark.spark.tables import (
     check_same_columns,
     checked_records,
     history,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from dptext_spark.config.sections import Key, Secret, drop_variable, taken
 from dptext_spark.errors import SettingsError
 from dptext_spark.randomness import RunKey, decoded
-from dptext_spark.spark.session.session import context_of
+from dptext_spark.spark.session import context_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -52,11 +52,17 @@ from dptext_spark.model.table_files import (
 )
 from dptext_spark.report.rows import NOTE, RowComparison, compare_rows
 from dptext_spark.runtime.display import Steps, by_default, line, side_by_side
-from dptext_spark.spark.errors import JAVA_ERROR, condition_of, reduced, reported, suppress_sensitive_logs
-from dptext_spark.spark.session.session import spark_session
-from dptext_spark.spark.tables.csv_files import partition_columns
-from dptext_spark.spark.tables.paths import quoted
-from dptext_spark.spark.tables.tables import (
+from dptext_spark.spark.csv_files import partition_columns
+from dptext_spark.spark.nested_columns import quoted
+from dptext_spark.spark.session import spark_session
+from dptext_spark.spark.spark_errors import (
+    JAVA_ERROR,
+    condition_of,
+    reduced,
+    reported,
+    suppress_sensitive_logs,
+)
+from dptext_spark.spark.tables import (
     Target,
     check_same_columns,
     delta_version,

@@ -18,7 +18,7 @@ from dptext_spark.config.load import parse_config
 from dptext_spark.errors import DPTextError
 from dptext_spark.spark.job import job
 from dptext_spark.spark.runner import run
-from dptext_spark.spark.session.session import spark_session
+from dptext_spark.spark.session import spark_session
 
 base = Path(sys.argv[1])
 spark = spark_session()

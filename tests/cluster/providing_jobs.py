@@ -18,7 +18,7 @@ from dptext_spark.config.model import RunConfig
 from dptext_spark.errors import DPTextError
 from dptext_spark.randomness import RunKey
 from dptext_spark.spark.runner import run
-from dptext_spark.spark.session.session import spark_session
+from dptext_spark.spark.session import spark_session
 
 base = Path(sys.argv[1])
 spark = spark_session()

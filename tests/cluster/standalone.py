@@ -186,7 +186,7 @@ class Cluster:
 
     def environment(self) -> dict[str, str]:
         """Return the environment of its processes: nothing of the checkout is importable there, only the wheel."""
-        from dptext_spark.spark.session.session import find_java
+        from dptext_spark.spark.session import find_java
 
         own = ("PYSPARK_", "SPARK_", "PYTHONPATH", "OMP_", "COV_")
         kept = {name: value for name, value in os.environ.items() if not name.startswith(own)}
@@ -381,6 +381,6 @@ def _free_port() -> int:
 
 def _delta_jars() -> str:
     """Return the files of the Delta Lake that fits what is installed."""
-    from dptext_spark.spark.session.session import delta_jars
+    from dptext_spark.spark.session import delta_jars
 
     return delta_jars({})

@@ -21,8 +21,8 @@ from dptext_spark.model.machine_code import make_code
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness import RunKey
 from dptext_spark.spark.diagnostics import server_levels
-from dptext_spark.spark.session.session import spark_session
-from dptext_spark.spark.udf.ship import open_shipped, ship
+from dptext_spark.spark.session import spark_session
+from dptext_spark.spark.ship import open_shipped, ship
 
 SECRET = hashlib.sha256(b"the key of these tests").digest()
 KEY = RunKey(SECRET)

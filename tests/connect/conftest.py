@@ -46,7 +46,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         pytest.skip(f"the Connect client of this pyspark does not load here ({type(error).__name__})")
     import pyspark
 
-    from dptext_spark.spark.session.session import (
+    from dptext_spark.spark.session import (
         DELTA_CATALOG,
         DELTA_EXTENSION,
         delta_jars,

@@ -117,7 +117,7 @@ def rows_of(frame: Any) -> list[dict[str, Any]]:
 def client(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
     from pyspark.sql import SparkSession
 
-    from dptext_spark.spark.session.session import spark_session
+    from dptext_spark.spark.session import spark_session
 
     folder = tmp_path_factory.mktemp("client")
     before = SparkSession.getActiveSession()

@@ -125,7 +125,7 @@ def test_the_reference_of_commands_names_all() -> None:
 
 
 def test_the_references_of_tables_metrics_and_exit_codes_name_all() -> None:
-    from dptext_spark.spark.tables.schemas import LEDGER, METRICS, RUNS
+    from dptext_spark.spark.schemas import LEDGER, METRICS, RUNS
 
     def rows(name: str, heading: str) -> list[str]:
         part = site()[f"reference/{name}.md"].split(f"\n## {heading}\n")[1].split("\n## ")[0]

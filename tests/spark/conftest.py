@@ -26,7 +26,7 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """The session that lives as long as the test run. Tests take `spark`, which cleans up behind them."""
     pytest.importorskip("pyspark", reason="the extra [spark] is not installed")
-    from dptext_spark.spark.session.session import spark_session
+    from dptext_spark.spark.session import spark_session
 
     folder = tmp_path_factory.mktemp("spark")
     here = Path.cwd()

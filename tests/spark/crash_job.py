@@ -21,7 +21,7 @@ from dptext_spark.errors import DPTextError
 from dptext_spark.randomness import RunKey
 from dptext_spark.spark.job.job import run_once
 from dptext_spark.spark.job.prepare import prepare_run
-from dptext_spark.spark.session.session import spark_session
+from dptext_spark.spark.session import spark_session
 from dptext_spark.spark.streaming.stream import stream
 from tests.spark.effects import observed
 

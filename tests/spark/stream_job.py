@@ -18,7 +18,7 @@ from dptext_spark.config.load import parse_config
 from dptext_spark.randomness import RunKey
 from dptext_spark.spark import runner
 from dptext_spark.spark.job import job
-from dptext_spark.spark.session.session import spark_session
+from dptext_spark.spark.session import spark_session
 
 CHECKOUT = str(Path(__file__).resolve().parents[2])
 FILES = 6  # of the source in a micro-batch

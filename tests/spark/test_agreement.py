@@ -18,7 +18,7 @@ from dptext_spark.errors import DataError, DPTextError
 from dptext_spark.model.first_look import columns_of
 from dptext_spark.randomness import RunKey
 from dptext_spark.spark.runner import dry_run, run
-from dptext_spark.spark.tables.tables import Target, opened
+from dptext_spark.spark.tables import Target, opened
 
 KEY = RunKey.insecure(7)
 BODY = "Please call about the money, friend, and bring zanzibar along to the office on monday"

@@ -20,7 +20,7 @@ from dptext_spark.cli.app import main
 from dptext_spark.errors import SettingsError
 from dptext_spark.spark import diagnostics
 from dptext_spark.spark.diagnostics import check_folder, check_name
-from dptext_spark.spark.udf.ship import Shipped
+from dptext_spark.spark.ship import Shipped
 
 
 @pytest.fixture

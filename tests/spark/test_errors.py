@@ -17,9 +17,9 @@ from pyspark.sql import functions as F
 from dptext_spark.config.load import parse_config
 from dptext_spark.errors import DataError, RunError, SettingsError
 from dptext_spark.randomness import RunKey
-from dptext_spark.spark.errors import TaskError, condition_of, reduced, suppress_sensitive_logs
-from dptext_spark.spark.job import beside
+from dptext_spark.spark import session
 from dptext_spark.spark.runner import dry_run, run
+from dptext_spark.spark.spark_errors import TaskError, condition_of, reduced, suppress_sensitive_logs
 
 MARKER = "zanzibarmarker"
 MEMORY = "memory of a JVM was full. Valid: a larger spark.driver.memory"
@@ -126,9 +126,9 @@ class TestReduced:
 
         tracker = SimpleNamespace(getActiveStageIds=of_a_dead_jvm)
         monkeypatch.setattr(spark.sparkContext, "statusTracker", lambda: tracker)
-        monkeypatch.setattr(beside, "INTERVAL", 0.01)
+        monkeypatch.setattr(session, "INTERVAL", 0.01)
         monkeypatch.setattr(threading, "excepthook", raised.append)
-        with beside.watched(spark, print):
+        with session.watched(spark, print):
             assert asked.wait(10.0)
         assert raised == []
 

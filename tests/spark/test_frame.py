@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from dptext_spark import spark as dps
 from dptext_spark.errors import DataError, DPTextError, SettingsError
 from dptext_spark.randomness import RunKey
-from dptext_spark.spark.errors import reduced, suppress_sensitive_logs
+from dptext_spark.spark.spark_errors import reduced, suppress_sensitive_logs
 
 KEY = RunKey.insecure(1)
 BODIES = (

@@ -89,7 +89,7 @@ def test_the_tables_are_as_they_were(spark: SparkSession, tmp_path: Path) -> Non
 
 def main(folder: Path) -> None:
     """Write the kept file anew; its change is a change of behaviour."""
-    from dptext_spark.spark.session.session import spark_session
+    from dptext_spark.spark.session import spark_session
 
     os.environ["PYTHONPATH"] = str(KEPT.parents[2])
     found = left_by_a_run(spark_session(master="local[2]"), folder)

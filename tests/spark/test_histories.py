@@ -29,15 +29,15 @@ from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.model.table_checks import check_input
 from dptext_spark.model.target_checks import SEAL, Commit
 from dptext_spark.randomness import RunKey
+from dptext_spark.spark.column_function import Identity
 from dptext_spark.spark.job import checks, entries, job, ledger, releases, runs
 from dptext_spark.spark.job.checks import check_output, place_of
 from dptext_spark.spark.job.counting import Counts
 from dptext_spark.spark.job.idempotency import Binding
 from dptext_spark.spark.job.job import run_once
 from dptext_spark.spark.job.plan import RunPlan
-from dptext_spark.spark.tables.identity import Identity
-from dptext_spark.spark.tables.paths import schema_of
-from dptext_spark.spark.tables.tables import history
+from dptext_spark.spark.nested_columns import schema_of
+from dptext_spark.spark.tables import history
 from dptext_spark.text.engine import COUNTERS
 from tests.spark.delta_in_memory import Died, Frame, Functions, Memory
 from tests.spark.effects import OF_A_RUN, Effect, observed

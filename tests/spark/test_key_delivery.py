@@ -26,10 +26,10 @@ from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness import RunKey
 from dptext_spark.spark import diagnostics, frame
-from dptext_spark.spark.errors import CLIENT_LOGGER
 from dptext_spark.spark.frame import privatize
 from dptext_spark.spark.runner import run
 from dptext_spark.spark.secrets import key_of
+from dptext_spark.spark.spark_errors import CLIENT_LOGGER
 from tests.core.names import beginning
 from tests.spark.udf.test_column import python_functions
 

@@ -29,7 +29,7 @@ WAYS = {  # in which a worker comes by the key
 
 JOBS = """
 import json, os, sys, pathlib
-from dptext_spark.spark.session.session import spark_session
+from dptext_spark.spark.session import spark_session
 from dptext_spark.config.load import parse_config
 from dptext_spark.config.model import RunConfig
 from dptext_spark.spark.runner import run

@@ -27,9 +27,9 @@ from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.model.target_checks import check_schema
 from dptext_spark.randomness import RunKey
 from dptext_spark.spark.job import counting, job, runs
+from dptext_spark.spark.nested_columns import schema_of
 from dptext_spark.spark.runner import run
-from dptext_spark.spark.tables.paths import schema_of
-from dptext_spark.spark.tables.tables import Target, history
+from dptext_spark.spark.tables import Target, history
 from tests.core.names import beginning
 
 ROWS = 120

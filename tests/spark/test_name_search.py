@@ -20,8 +20,8 @@ from dptext_spark.errors import RunError, SettingsError
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.model.compile import prepare
 from dptext_spark.model.privatizer import Privatizer
+from dptext_spark.spark.nested_columns import Elements
 from dptext_spark.spark.runner import run
-from dptext_spark.spark.tables.paths import Elements
 from tests.core.names import beginning
 from tests.spark.test_names import KEY, TEXTS, drawn_here, give, read, rows_of_runs
 

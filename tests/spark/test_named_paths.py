@@ -19,7 +19,7 @@ from dptext_spark.randomness import RunKey
 from dptext_spark.spark.job.releases import source_at
 from dptext_spark.spark.runner import dry_run, run
 from dptext_spark.spark.table_sample import read_sample
-from dptext_spark.spark.tables.tables import Target, checked_records, opened, read_input
+from dptext_spark.spark.tables import Target, checked_records, opened, read_input
 
 KEY = RunKey.insecure(7)
 NAMES = ["a[1]", "a{1,2}", "a*1", "a?1", "a %20#1", "a\\`]1"]

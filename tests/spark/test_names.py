@@ -25,11 +25,11 @@ from dptext_spark.model.compile import compile, prepare
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness import RunKey
 from dptext_spark.runtime.display import silent
+from dptext_spark.spark import run_lists as shipping
 from dptext_spark.spark.job import job as job_module
 from dptext_spark.spark.job.prepare import prepare_run
+from dptext_spark.spark.nested_columns import Elements
 from dptext_spark.spark.runner import run
-from dptext_spark.spark.tables.paths import Elements
-from dptext_spark.spark.udf import names as shipping
 from dptext_spark.text.names import name_lists
 from dptext_spark.text.names.matching import NameMatcher
 from dptext_spark.text.names.name_table import NameTable, WordList

@@ -26,7 +26,7 @@ from dptext_spark.model.first_look import columns_of, paths_in, text_at
 from dptext_spark.model.table_files import SAMPLE_ROWS, AsText
 from dptext_spark.model.table_schema import beside_texts, of_arrow, resolve_all
 from dptext_spark.spark.table_sample import place_of, read_sample
-from dptext_spark.spark.tables.tables import Target
+from dptext_spark.spark.tables import Target
 from dptext_spark.text.policy import Policy
 
 PRIVATE = "Zebedee"

@@ -16,7 +16,7 @@ from dptext_spark.config.load import parse_config
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.spark.job import runs
 from dptext_spark.spark.runner import run
-from dptext_spark.spark.tables.tables import Target, history
+from dptext_spark.spark.tables import Target, history
 from tests.cluster.traces import traces
 from tests.core.names import beginning
 from tests.spark.stream_job import CHECKOUT, FILES, settings

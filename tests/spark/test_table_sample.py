@@ -16,7 +16,7 @@ from dptext_spark.errors import DataError, DPTextError, SettingsError
 from dptext_spark.model.first_look import columns_of
 from dptext_spark.model.table_files import ENCODINGS, MOST_FILES, SAMPLE_ROWS, AsText
 from dptext_spark.spark.table_sample import read_sample
-from dptext_spark.spark.tables.tables import read_input
+from dptext_spark.spark.tables import read_input
 
 PRIVATE = "Zebedee"
 BODIES = [f"Please send the parcel to {PRIVATE}", 'Please "do" it, over']

@@ -27,8 +27,8 @@ from dptext_spark.model.target_checks import (
 )
 from dptext_spark.spark.job import runs
 from dptext_spark.spark.job.plan import Place
-from dptext_spark.spark.tables.paths import quoted, schema_of
-from dptext_spark.spark.tables.tables import DeltaDetail, Target, is_no_table, listed, opened
+from dptext_spark.spark.nested_columns import quoted, schema_of
+from dptext_spark.spark.tables import DeltaDetail, Target, is_no_table, listed, opened
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -2,7 +2,7 @@
 
 It runs on a keyed sample of scopes and uses the run key only to hash, never to draw: a replacement that was drawn wrongly
 is seen. At token level there is nothing to prove. The job is that of an audit of two tables
-(:mod:`dptext_spark.spark.auditing.pair_tables`), which here takes texts exactly.
+(:mod:`dptext_spark.spark.pair_tables`), which here takes texts exactly.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import Window, functions
 
 from dptext_spark.runtime.display import Steps
-from dptext_spark.spark.auditing import pair_tables
-from dptext_spark.spark.tables.paths import quoted
-from dptext_spark.spark.tables.tables import opened
-from dptext_spark.spark.udf.ship import ship_for
+from dptext_spark.spark import pair_tables
+from dptext_spark.spark.nested_columns import quoted
+from dptext_spark.spark.ship import ship_for
+from dptext_spark.spark.tables import opened
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

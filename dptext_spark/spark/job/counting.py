@@ -20,9 +20,9 @@ from dptext_spark.model.record import RecordAccount
 from dptext_spark.model.table_checks import RESULT
 from dptext_spark.rounding import exact
 from dptext_spark.runtime.display import Steps
+from dptext_spark.spark.column_function import UNKNOWN_ROWS
 from dptext_spark.spark.job.plan import batched
-from dptext_spark.spark.tables.paths import Path
-from dptext_spark.spark.udf.column import UNKNOWN_ROWS
+from dptext_spark.spark.nested_columns import Path
 from dptext_spark.text.engine import COUNTERS, OF_NAMES, OF_STAYED
 
 if TYPE_CHECKING:

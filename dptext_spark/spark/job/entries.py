@@ -42,13 +42,12 @@ from dptext_spark.errors import DataError, DPTextError, SettingsError
 from dptext_spark.ledger.balance import Balance, balances
 from dptext_spark.ledger.entry import TABLE, VOID, Book, Decision, Entry
 from dptext_spark.runtime.display import Steps, silent
-from dptext_spark.spark.errors import reduced, reported
-from dptext_spark.spark.job.beside import step
 from dptext_spark.spark.job.checks import holds_files, is_here
 from dptext_spark.spark.job.runs import retry_on_conflict
-from dptext_spark.spark.session.session import spark_session
-from dptext_spark.spark.tables.schemas import LEDGER, PROPERTIES, frame_of
-from dptext_spark.spark.tables.tables import (
+from dptext_spark.spark.schemas import LEDGER, PROPERTIES, frame_of
+from dptext_spark.spark.session import spark_session, step
+from dptext_spark.spark.spark_errors import reduced, reported
+from dptext_spark.spark.tables import (
     Target,
     checked_table,
     delta_version,

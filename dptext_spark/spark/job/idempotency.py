@@ -15,7 +15,7 @@ from dptext_spark.errors import RunError
 from dptext_spark.model.privatizer import ENGINE_VERSION
 from dptext_spark.model.target_checks import SEAL, Commit, other_engine, our_commits
 from dptext_spark.runtime.validation import Json, Record
-from dptext_spark.spark.tables.tables import undone_by
+from dptext_spark.spark.tables import undone_by
 from dptext_spark.text.names.search import ListSources
 
 if TYPE_CHECKING:

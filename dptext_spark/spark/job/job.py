@@ -28,7 +28,7 @@ from dptext_spark.model.target_checks import Commit, our_commits
 from dptext_spark.report.terminal.summary import summary
 from dptext_spark.runtime.display import Steps, cut, line
 from dptext_spark.runtime.validation import Json
-from dptext_spark.spark.errors import reduced, suppress_sensitive_logs
+from dptext_spark.spark.column_function import UNKNOWN_ROWS
 from dptext_spark.spark.job import consistency, counting, ledger, runs
 from dptext_spark.spark.job.counting import Counts, Units, record_units, recounted
 from dptext_spark.spark.job.idempotency import (
@@ -41,9 +41,9 @@ from dptext_spark.spark.job.idempotency import (
 from dptext_spark.spark.job.plan import RunPlan
 from dptext_spark.spark.job.sample import check_language
 from dptext_spark.spark.job.write import is_of_another, write
-from dptext_spark.spark.session.session import cores_of
-from dptext_spark.spark.tables.tables import leftover_files, own_table, releases
-from dptext_spark.spark.udf.column import UNKNOWN_ROWS
+from dptext_spark.spark.session import cores_of
+from dptext_spark.spark.spark_errors import reduced, suppress_sensitive_logs
+from dptext_spark.spark.tables import leftover_files, own_table, releases
 
 WAIT = 600.0  # seconds that a process waits for the account of another one that committed the same run
 

@@ -32,14 +32,12 @@ from dptext_spark.model.record import record_account
 from dptext_spark.model.table_schema import Parts, beside_texts
 from dptext_spark.model.target_checks import Commit
 from dptext_spark.randomness import RunKey
+from dptext_spark.spark.column_function import Identity, UdfSpec, applied
 from dptext_spark.spark.job import runs
-from dptext_spark.spark.job.lists import RunLists
-from dptext_spark.spark.tables.identity import Identity
-from dptext_spark.spark.tables.paths import Path, paths_of, schema_of
-from dptext_spark.spark.tables.tables import DeltaDetail, Target, history
-from dptext_spark.spark.udf.column import UdfSpec, applied
-from dptext_spark.spark.udf.names import NO_LISTS, ShippedLists
-from dptext_spark.spark.udf.ship import ship_for
+from dptext_spark.spark.nested_columns import Path, paths_of, schema_of
+from dptext_spark.spark.run_lists import NO_LISTS, RunLists, ShippedLists
+from dptext_spark.spark.ship import ship_for
+from dptext_spark.spark.tables import DeltaDetail, Target, history
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

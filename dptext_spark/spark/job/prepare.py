@@ -28,17 +28,17 @@ from dptext_spark.model.table_checks import check_input, check_texts
 from dptext_spark.randomness import RunKey
 from dptext_spark.runtime.display import Steps
 from dptext_spark.runtime.jit import compilations
-from dptext_spark.spark.errors import TaskError, code_of, provider_error, suppress_sensitive_logs
-from dptext_spark.spark.job.beside import reading
+from dptext_spark.spark.column_function import identify_rows
 from dptext_spark.spark.job.checks import KeyColumn, check_keys, check_output, detail_of_input, place_of
 from dptext_spark.spark.job.entries import check_ledger_writable, entries_of, ledger_of
-from dptext_spark.spark.job.lists import hash_lists, resolve_columns
 from dptext_spark.spark.job.plan import RunPlan, batched
+from dptext_spark.spark.nested_columns import Path, paths_of, schema_of
+from dptext_spark.spark.run_lists import hash_lists, resolve_columns
 from dptext_spark.spark.secrets import key_of
-from dptext_spark.spark.tables.identity import identify_rows
-from dptext_spark.spark.tables.paths import Path, paths_of, schema_of
-from dptext_spark.spark.tables.tables import checked_records, history, read_input
-from dptext_spark.spark.udf.ship import Shipped, open_shipped, ship_for, shipped_model
+from dptext_spark.spark.session import reading
+from dptext_spark.spark.ship import Shipped, open_shipped, ship_for, shipped_model
+from dptext_spark.spark.spark_errors import TaskError, code_of, provider_error, suppress_sensitive_logs
+from dptext_spark.spark.tables import checked_records, history, read_input
 from dptext_spark.text.identifiers.provider import ImportedProvider, ProviderImportError
 
 if TYPE_CHECKING:

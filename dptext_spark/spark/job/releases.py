@@ -27,7 +27,7 @@ from dptext_spark.model.privatizer import ENGINE_VERSION, Privatizer
 from dptext_spark.randomness import RunKey
 from dptext_spark.spark.job.checks import detail_of_input
 from dptext_spark.spark.job.plan import RunPlan
-from dptext_spark.spark.tables.tables import DeltaDetail, Target, escaped, escaped_if_there
+from dptext_spark.spark.tables import DeltaDetail, Target, escaped, escaped_if_there
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

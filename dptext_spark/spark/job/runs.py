@@ -21,9 +21,9 @@ from dptext_spark.config.locations import normal_path
 from dptext_spark.config.sections import is_table_name
 from dptext_spark.disclosure.facts import RunMetric, RunRecord
 from dptext_spark.errors import RunError, SettingsError
-from dptext_spark.spark.errors import condition_of
-from dptext_spark.spark.tables.schemas import METRICS, PROPERTIES, RUNS, frame_of
-from dptext_spark.spark.tables.tables import own_table
+from dptext_spark.spark.schemas import METRICS, PROPERTIES, RUNS, frame_of
+from dptext_spark.spark.spark_errors import condition_of
+from dptext_spark.spark.tables import own_table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -24,13 +24,13 @@ from dptext_spark.config.sections import Input
 from dptext_spark.errors import DataError
 from dptext_spark.model.table_files import evenly_spaced
 from dptext_spark.runtime.display import Steps
-from dptext_spark.spark.errors import provider_error
-from dptext_spark.spark.job.beside import reading
+from dptext_spark.spark.column_function import key_column
 from dptext_spark.spark.job.checks import detail_of_input
 from dptext_spark.spark.job.plan import SAMPLE_ROWS, RunPlan
-from dptext_spark.spark.tables.paths import Elements, Path, is_list, selected
-from dptext_spark.spark.tables.tables import escaped
-from dptext_spark.spark.udf.column import key_column
+from dptext_spark.spark.nested_columns import Elements, Path, is_list, selected
+from dptext_spark.spark.session import reading
+from dptext_spark.spark.spark_errors import provider_error
+from dptext_spark.spark.tables import escaped
 from dptext_spark.text.engine import Engine
 from dptext_spark.text.identifiers.provider import ProviderError
 from dptext_spark.text.unknown import UnknownWords, can_tell, count_unknown, likely_language, refusal

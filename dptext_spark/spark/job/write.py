@@ -25,14 +25,13 @@ from dptext_spark.disclosure.facts import RunRecord
 from dptext_spark.errors import SettingsError
 from dptext_spark.model.target_checks import ATTEMPT, CREATED, SEAL, UNUSUAL, Commit, our_commits
 from dptext_spark.runtime.display import Steps
+from dptext_spark.spark.column_function import replaced
 from dptext_spark.spark.job import counting, runs
-from dptext_spark.spark.job.beside import reading, watched
 from dptext_spark.spark.job.idempotency import Binding
 from dptext_spark.spark.job.plan import SAMPLE_ROWS, RunPlan, batched
-from dptext_spark.spark.session.session import context_of, cores_of
-from dptext_spark.spark.tables.paths import quoted
-from dptext_spark.spark.tables.tables import STREAM, Target, history
-from dptext_spark.spark.udf.column import replaced
+from dptext_spark.spark.nested_columns import quoted
+from dptext_spark.spark.session import context_of, cores_of, reading, watched
+from dptext_spark.spark.tables import STREAM, Target, history
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

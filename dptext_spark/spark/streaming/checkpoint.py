@@ -21,8 +21,8 @@ from dptext_spark.model.target_checks import other_engine, our_commits
 from dptext_spark.spark.job import runs
 from dptext_spark.spark.job.checks import detail_of_input, holds_files, place_of
 from dptext_spark.spark.job.idempotency import DECIDED, differences, version_of_lexicon
-from dptext_spark.spark.tables.schemas import BINDING, frame_of
-from dptext_spark.spark.tables.tables import Target, escaped, own_table
+from dptext_spark.spark.schemas import BINDING, frame_of
+from dptext_spark.spark.tables import Target, escaped, own_table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

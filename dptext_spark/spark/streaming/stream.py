@@ -31,9 +31,8 @@ from dptext_spark.errors import DataError, DPTextError, RunError, SettingsError
 from dptext_spark.model.target_checks import Commit, our_commits
 from dptext_spark.randomness import RunKey
 from dptext_spark.runtime.display import Steps
-from dptext_spark.spark.errors import condition_of, reduced, suppress_sensitive_logs
+from dptext_spark.spark.column_function import UNKNOWN_ROWS
 from dptext_spark.spark.job import counting, runs
-from dptext_spark.spark.job.beside import reading
 from dptext_spark.spark.job.checks import require_key
 from dptext_spark.spark.job.idempotency import check_still_there
 from dptext_spark.spark.job.job import run_once
@@ -41,11 +40,11 @@ from dptext_spark.spark.job.ledger import standing
 from dptext_spark.spark.job.plan import MicroBatch, RunPlan
 from dptext_spark.spark.job.prepare import prepare_run, with_lists
 from dptext_spark.spark.job.sample import check_language
-from dptext_spark.spark.session.session import context_of
+from dptext_spark.spark.nested_columns import quoted, selected
+from dptext_spark.spark.session import context_of, reading
+from dptext_spark.spark.spark_errors import condition_of, reduced, suppress_sensitive_logs
 from dptext_spark.spark.streaming.checkpoint import begin, begun, part_of_source, settings_of
-from dptext_spark.spark.tables.paths import quoted, selected
-from dptext_spark.spark.tables.tables import opened, own_table, releases
-from dptext_spark.spark.udf.column import UNKNOWN_ROWS
+from dptext_spark.spark.tables import opened, own_table, releases
 from dptext_spark.text.engine import COUNTERS
 
 if TYPE_CHECKING:

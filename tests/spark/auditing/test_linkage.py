@@ -23,11 +23,11 @@ from dptext_spark.model.compile import prepare
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness import RunKey
 from dptext_spark.runtime.display import silent
-from dptext_spark.spark.auditing import audit as auditing
-from dptext_spark.spark.auditing import link_tables
-from dptext_spark.spark.auditing.audit import audit_table
+from dptext_spark.spark import audited_tables
+from dptext_spark.spark import run_lists as shipping
+from dptext_spark.spark import table_audit as auditing
 from dptext_spark.spark.runner import run
-from dptext_spark.spark.udf import names as shipping
+from dptext_spark.spark.table_audit import audit_table
 from dptext_spark.text.policy import Policy
 from tests.core.names import beginning
 
@@ -119,7 +119,7 @@ def test_workers_count_what_the_driver_counts(
     session, written: Written, monkeypatch: pytest.MonkeyPatch, shipped: list[tuple[Path, int, bytes]]
 ) -> None:
     monkeypatch.setattr(auditing, "RunKey", Fixed)
-    monkeypatch.setattr(link_tables, "WORDS_AT_ONCE", 100)
+    monkeypatch.setattr(audited_tables, "WORDS_AT_ONCE", 100)
     asked = ["linkage_top1(50) <= 1", "linkage_10_words_top1(10000) <= 1"]
     found = values(audit_table(written.plan(written.config, author="author", require=asked), session))
 
@@ -171,7 +171,7 @@ def test_without_settings_only_texts_are_compared(session, written: Written) -> 
 def test_a_sample_of_the_rows_is_candidates(
     session, written: Written, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(link_tables, "MOST_CANDIDATES", 60)
+    monkeypatch.setattr(audited_tables, "MOST_CANDIDATES", 60)
     found = values(audit_table(written.plan(None, queries=30), session))
     assert found["linkage_candidates"] is not None
     assert 25 < found["linkage_candidates"] < 95
@@ -258,7 +258,7 @@ def test_the_author_s_other_texts_are_no_candidates(session) -> None:
         [(1, "x y", "x y", "a"), (2, "y", "x", "a"), (3, "z", "z", "b"), (4, "w", "w", None)],
         "row_key long, s0 string, o0 string, author string",
     )
-    pairs = link_tables._authors(both, ["s0", "o0"], 10, KEY).toArrow()
+    pairs = audited_tables._authors(both, ["s0", "o0"], 10, KEY).toArrow()
     assert pairs.num_rows == 1
     assert pairs.column("author").to_pylist() == ["a"]
     assert pa.types.is_string(pairs.schema.field("s0").type)

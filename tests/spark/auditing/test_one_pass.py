@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from dptext_spark.audit.table_audit import StayedWord
 from dptext_spark.randomness import RunKey
-from dptext_spark.spark.auditing.pair_tables import (
+from dptext_spark.spark.pair_tables import (
     COUNT_FIELDS,
     FINDINGS,
     LEVELS,

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from dptext_spark import spark as dps
 from dptext_spark.audit.table_audit import StayedWord
 from dptext_spark.cli.app import main
-from dptext_spark.spark.auditing import pair_tables
+from dptext_spark.spark import pair_tables
 
 SECRETS = ("lovelace", "zorblax", "oslo", "ada")
 SOURCE = (

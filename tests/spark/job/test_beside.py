@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dptext_spark.spark.job.beside import reading, watched
+from dptext_spark.spark.session import reading, watched
 
 LONG = 60  # seconds that nobody waits
 

@@ -30,7 +30,7 @@ from dptext_spark.spark.job.idempotency import (
     differences,
 )
 from dptext_spark.spark.job.plan import RunPlan
-from dptext_spark.spark.tables.schemas import RUNS
+from dptext_spark.spark.schemas import RUNS
 from dptext_spark.text.policy import NO_IDENTIFIERS
 
 ROW = RunRecord.of({

@@ -20,7 +20,7 @@ from dptext_spark.spark.job.plan import SAMPLE_ROWS, RunPlan
 from dptext_spark.spark.job.prepare import prepare_run
 from dptext_spark.spark.job.sample import MOST_FILES, check_language, few, sample_of_files, sampled
 from dptext_spark.spark.runner import run
-from dptext_spark.spark.tables.tables import Target, history
+from dptext_spark.spark.tables import Target, history
 from tests.core.names import beginning
 
 KEY = RunKey.insecure(3)

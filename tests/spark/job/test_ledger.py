@@ -37,8 +37,8 @@ from dptext_spark.spark.job.plan import RunPlan
 from dptext_spark.spark.job.prepare import prepare_run
 from dptext_spark.spark.job.releases import Source
 from dptext_spark.spark.runner import run
-from dptext_spark.spark.tables.schemas import LEDGER, SCHEMA
-from dptext_spark.spark.tables.tables import Target, history
+from dptext_spark.spark.schemas import LEDGER, SCHEMA
+from dptext_spark.spark.tables import Target, history
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 KEY, OTHER = (RunKey(hashlib.sha256(name).digest()) for name in (b"one", b"another"))
@@ -580,9 +580,9 @@ from pathlib import Path
 from dptext_spark.randomness import RunKey
 from dptext_spark.errors import RunError
 from dptext_spark.spark.job import ledger
-from dptext_spark.spark.session.session import spark_session
+from dptext_spark.spark.session import spark_session
 from dptext_spark.spark.job.prepare import prepare_run
-from dptext_spark.spark.tables.tables import Target
+from dptext_spark.spark.tables import Target
 from dptext_spark.config.load import parse_config
 
 name, base, rounds = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])

@@ -20,7 +20,7 @@ from dptext_spark.runtime.display import silent
 from dptext_spark.spark.job import entries, ledger, prepare
 from dptext_spark.spark.job.entries import read
 from dptext_spark.spark.runner import dry_run, run
-from dptext_spark.spark.tables.tables import Target, read_input
+from dptext_spark.spark.tables import Target, read_input
 
 
 def config(source: dict[str, Any], out: Path, **changes: Any) -> RunConfig:

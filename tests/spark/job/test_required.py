@@ -26,7 +26,7 @@ from dptext_spark.model.certificate import Certificate
 from dptext_spark.spark.job import runs
 from dptext_spark.spark.run_report import report
 from dptext_spark.spark.runner import after_run, run
-from dptext_spark.spark.tables.schemas import METRICS, RUNS
+from dptext_spark.spark.schemas import METRICS, RUNS
 from tests.core.names import beginning
 from tests.core.unstyled import UNSTYLED
 

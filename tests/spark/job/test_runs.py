@@ -12,8 +12,8 @@ from dptext_spark.disclosure.facts import RunRecord
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.spark.job import runs
 from dptext_spark.spark.job.checks import delta_detail
-from dptext_spark.spark.tables.schemas import METRICS, RUNS
-from dptext_spark.spark.tables.tables import Target
+from dptext_spark.spark.schemas import METRICS, RUNS
+from dptext_spark.spark.tables import Target
 
 RECORD = RunRecord.of({
     "run_id": "r1", "status": "started", "started_at": runs.utc(1_700_000_000), "config": '{"a": "it\'s `quoted`"}',

@@ -19,7 +19,7 @@ from dptext_spark.spark.job import job
 from dptext_spark.spark.job.entries import read
 from dptext_spark.spark.job.job import run_once
 from dptext_spark.spark.job.prepare import prepare_run
-from dptext_spark.spark.tables.tables import Target, history, opened
+from dptext_spark.spark.tables import Target, history, opened
 from tests.spark.effects import Effect, observed
 
 KEY = RunKey(hashlib.sha256(b"one").digest())

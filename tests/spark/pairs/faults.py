@@ -11,11 +11,12 @@ import pyarrow as pa
 
 from dptext_spark.disclosure import importance
 from dptext_spark.randomness import Draws
+from dptext_spark.spark import column_function
 from dptext_spark.spark.job import ledger, write
 from dptext_spark.spark.job.plan import RunPlan
-from dptext_spark.spark.udf import column
 
-BATCHES, DEALT, AFTER, LANE = column.batches, write.repartition_skewed, ledger.balance_after, Draws._lane_key
+BATCHES, DEALT = column_function.batches, write.repartition_skewed
+AFTER, LANE = ledger.balance_after, Draws._lane_key
 
 
 def from_another_lane(spec: Any, stream: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
@@ -44,7 +45,7 @@ def as_it_was_before(*arguments: Any) -> Any:
 
 
 FAULTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
-    "a wrong key lane": (column, "batches", from_another_lane),
+    "a wrong key lane": (column_function, "batches", from_another_lane),
     "a dropped row": (write, "repartition_skewed", without_a_row),
     "a doubled row": (write, "repartition_skewed", with_a_row_twice),
     "a stale sum of the ledger": (ledger, "balance_after", as_it_was_before),

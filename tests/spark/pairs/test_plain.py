@@ -11,9 +11,9 @@ import pytest
 from dptext_spark.config.load import parse_config
 from dptext_spark.model.compile import prepare
 from dptext_spark.randomness import RunKey
-from dptext_spark.spark.udf.column import UdfSpec, sanitize
-from dptext_spark.spark.udf.names import NO_LISTS, ShippedLists
-from dptext_spark.spark.udf.ship import Shipped
+from dptext_spark.spark.column_function import UdfSpec, sanitize
+from dptext_spark.spark.run_lists import NO_LISTS, ShippedLists
+from dptext_spark.spark.ship import Shipped
 from tests.spark.pairs.oracle import CORPUS, prepared, untagged
 from tests.spark.pairs.plain import COUNTED, Reference
 from tests.spark.pairs.table import KEEP, MASK, ROWS, SECRET, merged, settings_of, tagged_rows

@@ -10,9 +10,9 @@ from pyspark.sql import SparkSession
 
 from dptext_spark.errors import SettingsError
 from dptext_spark.ledger.balance import balances
+from dptext_spark.spark import tables
 from dptext_spark.spark.job import entries
 from dptext_spark.spark.job.entries import read
-from dptext_spark.spark.tables import tables
 from tests.spark.job.test_ledger import entry_of
 
 

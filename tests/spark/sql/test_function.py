@@ -15,10 +15,10 @@ pytest.importorskip("pyspark", reason="the extra [spark] is not installed")
 from dptext_spark.errors import DataError, DPTextError, RunError, SettingsError
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness import KeySource, RunKey
-from dptext_spark.spark.sql import function
-from dptext_spark.spark.sql.function import Call, arguments, draw_batches, function_of
-from dptext_spark.spark.udf.column import UdfSpec
-from dptext_spark.spark.udf.ship import Shipped
+from dptext_spark.spark import sql_function
+from dptext_spark.spark.column_function import UdfSpec
+from dptext_spark.spark.ship import Shipped
+from dptext_spark.spark.sql_function import Call, arguments, draw_batches, function_of
 
 KEY = RunKey.insecure(1)
 TEXTS = pa.array(["zanzibar the time", None, ""])
@@ -31,7 +31,7 @@ def call_of(key: object = KEY) -> Call:
 
 @pytest.fixture
 def opened(monkeypatch: pytest.MonkeyPatch, privatizer: Privatizer) -> Privatizer:
-    monkeypatch.setattr(function, "open_shipped", lambda shipped: privatizer)
+    monkeypatch.setattr(sql_function, "open_shipped", lambda shipped: privatizer)
     return privatizer
 
 
@@ -140,7 +140,7 @@ def test_what_nobody_foresaw_leaves_as_its_class(opened: Privatizer) -> None:
 
 
 def test_a_spark_without_functions_over_arrow_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr(function.F, "arrow_udf", raising=False)
+    monkeypatch.delattr(sql_function.F, "arrow_udf", raising=False)
     with pytest.raises(
         SettingsError,
         match=r"^dptext: a function of SQL needs Spark 4\.1 or later; valid here: dps\.privatize",

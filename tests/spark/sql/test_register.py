@@ -26,9 +26,9 @@ from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.model.compile import compile, load_lexicon
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness import RunKey
+from dptext_spark.spark import sql_function as registering
 from dptext_spark.spark.job.entries import entries_of
 from dptext_spark.spark.runner import run
-from dptext_spark.spark.sql import register as registering
 from tests.core.names import beginning
 
 pytestmark = pytest.mark.skipif(

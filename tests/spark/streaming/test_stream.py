@@ -21,8 +21,8 @@ from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.randomness import RunKey
 from dptext_spark.spark.job.entries import read
 from dptext_spark.spark.runner import run
-from dptext_spark.spark.tables.schemas import METRICS, RUNS
-from dptext_spark.spark.tables.tables import Target, history
+from dptext_spark.spark.schemas import METRICS, RUNS
+from dptext_spark.spark.tables import Target, history
 from tests.core.names import beginning
 
 pytestmark = pytest.mark.cluster

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 
 from dptext_spark.config.condition import parse_condition, typed_condition
 from dptext_spark.errors import SettingsError
-from dptext_spark.spark.tables.paths import Path, _tests, schema_of, selected
+from dptext_spark.spark.nested_columns import Path, _tests, schema_of, selected
 
 # By type: the values of a column, and spellings of values as settings have them, with what they stand for.
 NOON, EAST = datetime(2024, 2, 29, 12, 30, 15, 250_000, timezone.utc), timezone(timedelta(hours=5))

@@ -14,9 +14,9 @@ from pyspark.sql import types as T
 
 from dptext_spark.config.sections import Input
 from dptext_spark.errors import DataError, SettingsError
-from dptext_spark.spark.tables import csv_files
-from dptext_spark.spark.tables.csv_files import layout_of
-from dptext_spark.spark.tables.tables import check_same_columns, checked_records, read_input
+from dptext_spark.spark import csv_files
+from dptext_spark.spark.csv_files import layout_of
+from dptext_spark.spark.tables import check_same_columns, checked_records, read_input
 
 SECRET = "zanzibar"
 HEAD = "id,agent,body\n"

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from dptext_spark import spark as dps
 from dptext_spark.errors import SettingsError
 from dptext_spark.randomness import RunKey
-from dptext_spark.spark.tables.identity import identify_rows, is_bare_scan
+from dptext_spark.spark.column_function import identify_rows, is_bare_scan
 
 KEY = RunKey.insecure(5)
 ROWS = 200

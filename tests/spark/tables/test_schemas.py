@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pyspark.sql import types as T
 
-from dptext_spark.spark.tables.schemas import LEDGER, METRICS, RUNS, frame_of
+from dptext_spark.spark.schemas import LEDGER, METRICS, RUNS, frame_of
 
 BATCH = "spark.sql.execution.arrow.maxRecordsPerBatch"
 VALUES: dict[str, list[Any]] = {

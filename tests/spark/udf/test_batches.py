@@ -8,7 +8,7 @@ import pytest
 
 from dptext_spark.spark.job import plan
 from dptext_spark.spark.job.plan import BATCH_BYTES, BATCH_ROWS, BYTES, ROWS, SAMPLE_ROWS, batched, text_sizes
-from dptext_spark.spark.tables.paths import paths_of
+from dptext_spark.spark.nested_columns import paths_of
 
 
 def of(df, given: object = "auto") -> SimpleNamespace:

@@ -20,8 +20,7 @@ from dptext_spark.importance.levels import Importance
 from dptext_spark.model.artifact import save_model
 from dptext_spark.model.record import with_importance
 from dptext_spark.randomness import RunKey
-from dptext_spark.spark.errors import TaskError
-from dptext_spark.spark.udf.column import (
+from dptext_spark.spark.column_function import (
     ORDINAL_BITS,
     RESULT,
     UdfSpec,
@@ -33,7 +32,8 @@ from dptext_spark.spark.udf.column import (
     result_type,
     sanitize,
 )
-from dptext_spark.spark.udf.ship import Shipped
+from dptext_spark.spark.ship import Shipped
+from dptext_spark.spark.spark_errors import TaskError
 from tests.cluster.traces import spellings
 
 SECRET = hashlib.sha256(b"the key of these tests").digest()

@@ -15,8 +15,8 @@ from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.model.artifact import MANIFEST, read_manifest, save_model
 from dptext_spark.model.machine_code import FILE, FOLDER, digest_of, make_code, trusted_code
 from dptext_spark.randomness import RunKey
-from dptext_spark.spark.udf.column import UdfSpec, applied, replaced
-from dptext_spark.spark.udf.ship import Shipped, open_shipped, ship
+from dptext_spark.spark.column_function import UdfSpec, applied, replaced
+from dptext_spark.spark.ship import Shipped, open_shipped, ship
 
 TEXTS = pa.array(["the time of the day is now", "what he said about the house"])
 

@@ -19,8 +19,11 @@ from pyspark.logger import PySparkLogger
 from dptext_spark.encoder.name_classifier import OtherLabelsError
 from dptext_spark.errors import DataError, DPTextError, RunError, key_twice
 from dptext_spark.randomness import KeyReference, KeyUnavailableError, RunKey, key_at_hand
-from dptext_spark.spark.session.session import context_of
+from dptext_spark.spark.session import context_of
 from dptext_spark.text.identifiers.provider import EXPECTED, ProviderError, ProviderImportError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 try:
     from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
@@ -38,8 +41,6 @@ except ImportError:  # a client of Spark Connect may come without it
 
 JAVA_ERROR: type[Exception] = Py4JJavaError
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 INVALID_UTF8, NULL_KEY, WEIGHTS, LIST_ENTRY = "INVALID_UTF8", "NULL_KEY", "WEIGHTS", "LIST_ENTRY"
 _KEYS = {  # what a worker says of a key that it reads for itself

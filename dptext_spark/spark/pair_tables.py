@@ -37,10 +37,10 @@ from dptext_spark.mechanisms.samplers import TableSampler
 from dptext_spark.mechanisms.samplers.table import TableSummary
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness import KeyReference, RunKey, hash_keys, identify
-from dptext_spark.spark.errors import INVALID_UTF8, TaskError, code_of, worker_key
-from dptext_spark.spark.tables.paths import Elements, is_list, quoted
-from dptext_spark.spark.udf.names import NO_LISTS, ShippedLists, matcher_of, with_lists
-from dptext_spark.spark.udf.ship import Shipped, open_shipped
+from dptext_spark.spark.nested_columns import Elements, is_list, quoted
+from dptext_spark.spark.run_lists import NO_LISTS, ShippedLists, matcher_of, with_lists
+from dptext_spark.spark.ship import Shipped, open_shipped
+from dptext_spark.spark.spark_errors import INVALID_UTF8, TaskError, code_of, worker_key
 from dptext_spark.text.pair_tokens import Pairing, align, pair
 from dptext_spark.text.tokens import DRAWN_WORD, EDGE, NO_WORD, NUMBER, UNKNOWN, UNKNOWN_WORD, Words, words_of
 

@@ -23,7 +23,7 @@ from dptext_spark.model.artifact import MANIFEST, open_model, read_manifest, sav
 from dptext_spark.model.machine_code import FILE, FOLDER, digest_of, read_code, take, trusted_code
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.runtime.paths import user_cache
-from dptext_spark.spark.session.session import context_of
+from dptext_spark.spark.session import context_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -33,13 +33,12 @@ from dptext_spark.config.sections import Input
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.model.table_checks import named_files, other_header
 from dptext_spark.model.table_files import PACKED, safe_names
-from dptext_spark.spark.session.session import context_of
-from dptext_spark.spark.tables.paths import quoted
-from dptext_spark.spark.tables.schemas import frame_of
+from dptext_spark.spark.nested_columns import quoted
+from dptext_spark.spark.schemas import frame_of
+from dptext_spark.spark.session import context_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
 
 CORRUPT = "_dptext_corrupt_record"
 # Without pruning every record is parsed whole, so that one with too many fields is seen.

@@ -31,8 +31,7 @@ from dptext_spark.model.table_checks import (
     unreadable,
 )
 from dptext_spark.model.target_checks import Commit, our_commits
-from dptext_spark.spark.errors import JAVA_ERROR, condition_of
-from dptext_spark.spark.tables.csv_files import (
+from dptext_spark.spark.csv_files import (
     CORRUPT,
     check_headers,
     checked_csv,
@@ -40,8 +39,9 @@ from dptext_spark.spark.tables.csv_files import (
     partition_columns,
     read_csv,
 )
-from dptext_spark.spark.tables.paths import paths_of, schema_of, selected
-from dptext_spark.spark.tables.schemas import SCHEMA
+from dptext_spark.spark.nested_columns import paths_of, schema_of, selected
+from dptext_spark.spark.schemas import SCHEMA
+from dptext_spark.spark.spark_errors import JAVA_ERROR, condition_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

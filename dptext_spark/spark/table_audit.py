@@ -1,7 +1,7 @@
 """Audit a written table, ours or anyone's, against its source: what it keeps, whether it is consistent, how well it is attacked.
 
 The keys of both are matched first, which says how many rows are in both. Then rows are joined by their key, and one pass in
-workers (:mod:`dptext_spark.spark.auditing.pair_tables`) pairs texts and gives all that is counted or looked at; consistency and
+workers (:mod:`dptext_spark.spark.pair_tables`) pairs texts and gives all that is counted or looked at; consistency and
 attacks look at a keyed sample of records.
 
 A keyed sample of whole records comes to the driver, for classifiers and the comparison of texts; it is written nowhere.
@@ -57,29 +57,28 @@ from dptext_spark.model.compile import load_lexicon, prepare
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness import RunKey
 from dptext_spark.runtime.display import Steps, by_default
-from dptext_spark.spark.auditing.link_tables import MOST_CANDIDATES, LinkPlan, link
-from dptext_spark.spark.auditing.pair_tables import LEVELS, WHOLE, PairTables, Tallies, Wanted, limit_of
-from dptext_spark.spark.auditing.two_tables import (
+from dptext_spark.spark.audited_tables import (
+    MOST_CANDIDATES,
+    LinkPlan,
     counted_keys,
+    link,
     opened,
     require_matching,
     require_the_model,
     sides,
     value_of,
 )
-from dptext_spark.spark.errors import reported
 from dptext_spark.spark.job import runs
-from dptext_spark.spark.job.beside import step
-from dptext_spark.spark.job.lists import hash_lists, resolve_columns
-from dptext_spark.spark.session.session import spark_session
-from dptext_spark.spark.tables.paths import quoted
-from dptext_spark.spark.udf.names import NO_LISTS, ShippedLists, table_file
-from dptext_spark.spark.udf.ship import ship_for
+from dptext_spark.spark.nested_columns import quoted
+from dptext_spark.spark.pair_tables import LEVELS, WHOLE, PairTables, Tallies, Wanted, limit_of
+from dptext_spark.spark.run_lists import NO_LISTS, ShippedLists, hash_lists, resolve_columns, table_file
+from dptext_spark.spark.session import spark_session, step
+from dptext_spark.spark.ship import ship_for
+from dptext_spark.spark.spark_errors import reported
 from dptext_spark.text.names.name_table import NameTable, WordList
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
 
 PREFIX = "audit_"
 ASKED = (

@@ -1,1 +1,0 @@
-"""The audit of a written table, on Spark."""

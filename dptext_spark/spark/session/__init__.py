@@ -1,1 +1,0 @@
-"""The Spark session, its Java and its progress."""

@@ -1,1 +1,0 @@
-"""Tables, their columns and their rows."""

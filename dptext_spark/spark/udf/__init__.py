@@ -1,1 +1,0 @@
-"""The function that workers apply to Arrow batches, and the model that they open."""
