@@ -57,7 +57,7 @@ def _section(name: str, record: dict[str, Any], section: dict[str, Any]) -> str:
     ]
     if section["figures"]:
         rows = [
-            "| figure | median | beside | its median | ratio |",
+            "| figure | median | compared with | its median | ratio |",
             "|---|--:|---|--:|--:|",
             *map(_figure, section["figures"]),
         ]
@@ -66,7 +66,7 @@ def _section(name: str, record: dict[str, Any], section: dict[str, Any]) -> str:
         more = len(grid["rows"]) - SHOWN
         parts += [f"**{grid['title']}**"] if grid["title"] else []
         parts.append(_table(grid["headings"], grid["rows"][:SHOWN]))
-        parts += [f"{more} more rows stand in the record."] if more > 0 else []
+        parts += [f"The record has {more} more rows."] if more > 0 else []
     notes = dict.fromkeys(
         [*(one["note"] for one in section["figures"] if one["note"]), *section.get("notes", [])]
     )

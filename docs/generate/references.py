@@ -166,7 +166,7 @@ def settings() -> str:
             default = "" if path in required else _value(given[path])
             about = said[path] or said.get(path.rpartition(".")[0], "")
             rows.append((f"`{path}`", default, may_be.get(path, "section"), plain(about)))
-        parts.append(table(("setting", "default", "what it may be", "what it says"), rows))
+        parts.append(table(("setting", "default", "what it may be", "meaning"), rows))
         if section == "policy":
             parts += [
                 _section_of_its_own(
@@ -186,11 +186,11 @@ def settings() -> str:
 
 def _section_of_its_own(name: str, guide: str, *kinds_of_it: type) -> str:
     """Return the settings of a section that is `null` by default, which the file of all settings leaves out."""
-    parts = [f"## {name}", f"A section in the place of `null`; {guide} explains it."]
+    parts = [f"## {name}", f"A section in place of `null`; {guide} explains it."]
     for kind, prefix in zip(kinds_of_it, (f"{name}.", f"{name}.levels[]."), strict=False):
         about, may_be = _attributes(kind), kinds(kind)
         rows = [(f"`{prefix}{one.name}`", may_be[one.name], plain(about[one.name])) for one in fields(kind)]
-        parts.append(table(("setting", "what it may be", "what it says"), rows))
+        parts.append(table(("setting", "what it may be", "meaning"), rows))
     return "\n\n".join(parts)
 
 
@@ -218,7 +218,7 @@ def mechanism_parameters() -> str:
         facts = [f"- Paper: {one['paper']}.", f"- Guarantee: {one['guarantee']}.", f"- Cost: {cost}."]
         facts.append(f"- Certificate: {one['certificate']}.")
         parts += [f"### {one['name']}", plain("\n".join(facts)).replace(" - ", "\n- ")]
-        parts.append(table(("parameter", "default", "valid", "what it says"), rows))
+        parts.append(table(("parameter", "default", "valid", "meaning"), rows))
     return "\n\n".join(parts)
 
 
@@ -289,7 +289,7 @@ def exit_codes() -> str:
         for code, said in EXIT_CODES.items()
     ]
     rows.append((str(INTERRUPTED), "interrupted from the keyboard", "`KeyboardInterrupt`"))
-    return table(("exit code", "what it says", "error"), rows)
+    return table(("exit code", "meaning", "error"), rows)
 
 
 def _is_error(one: Any) -> bool:
@@ -312,8 +312,8 @@ def tables() -> str:
         ),
         "METRICS": (
             "metrics",
-            "`<target>_audit/restricted/metrics`: figures that depend on the private text. For a small table they tell who "
-            "changed; they are not for sharing. [Metrics](metrics.md) lists their names.",
+            "`<target>_audit/restricted/metrics`: figures that depend on the private text. For a small table they reveal who "
+            "changed: do not share them. [Metrics](metrics.md) lists their names.",
         ),
     }
     parts = []
@@ -332,39 +332,39 @@ OF_WORDS = {
     "stop_kept": "stop words that stayed in clear",
     "oov": "words that the lexicon does not hold",
     "numbers": "numbers",
-    "changed": "words that came out as others",
-    "same": "drawn words that came out as themselves",
-    "changed_share": "share of all words that came out as others",
-    "original_share": "share of the drawn words that came out as themselves",
-    "original_share_all": "share of all words that are as they were, kept stop words among them",
+    "changed": "words that were replaced by another word",
+    "same": "drawn words that are unchanged",
+    "changed_share": "share of all words that were replaced by another word",
+    "original_share": "share of the drawn words that are unchanged",
+    "original_share_all": "share of all words that are unchanged, kept stop words included",
     "oov_share": "share of all words that the lexicon does not hold",
     "stop_share": "share of all words that are kept stop words",
     "not_chosen": "words that importance did not choose, in clear",
     "not_chosen_share": "their share of all words",
-    "identifiers": "identifiers that were replaced; they are no words",
+    "identifiers": "identifiers that were replaced; they do not count as words",
     "identifiers_provided": "those that a provider found",
     "names_masked": "words and phrases of a list that became `[NAME]`, and words of its names that became pseudonyms "
     "(`policy.mask`); missing where there are none",
-    "names_kept": "those that stay as they stand (`policy.keep`); missing where there are none. `names_kept` in `require` is "
-    "another figure, `audit_names_kept` of an audit: the share of the words of names that are in the table as they were",
+    "names_kept": "those that stay in clear (`policy.keep`); missing where there are none. `names_kept` in `require` is another "
+    "figure, `audit_names_kept` of an audit: the share of the words of names that are unchanged",
     "persons_found": "names of persons that public lists and rules, or a classifier, found (`policy.names`): whole names where "
     "they are masked, each word where pseudonyms take their place; missing where there are none",
     "locations_found": "towns, countries and states, likewise",
-    "person_words": "words of names of persons that were found, whoever looked; missing, with what follows, where there are none",
-    "person_words_replaced": "those that came out as others",
-    "person_words_kept": "those that came out as they were, by normal form: a pseudonym may be the name itself",
+    "person_words": "words of names of persons that any search found; this and the next metrics are missing where there are none",
+    "person_words_replaced": "those that were replaced",
+    "person_words_kept": "those that are unchanged, by normal form: a pseudonym may be the name itself",
     "person_words_kept_share": "their share",
     "location_words": "words of names of places that were found, likewise",
-    "location_words_replaced": "those that came out as others",
-    "location_words_kept": "those that came out as they were",
+    "location_words_replaced": "those that were replaced",
+    "location_words_kept": "those that are unchanged",
     "location_words_kept_share": "their share",
     "listed_words": "words of entries of lists (`policy.mask`, `policy.keep`), likewise",
-    "listed_words_replaced": "those that came out as others",
-    "listed_words_kept": "those that came out as they were, as `policy.keep` has it",
+    "listed_words_replaced": "those that were replaced",
+    "listed_words_kept": "those that are unchanged, as `policy.keep` asks",
     "listed_words_kept_share": "their share",
 }
 OF_A_RUN = {
-    "unknown_rows": "rows of whose words, in all text columns, more than half are unknown: another language, or codes",
+    "unknown_rows": "rows with more than half of their words unknown, in all text columns: another language, or codes",
     "write_seconds": "wall time of the write",
     "tokens_per_second": "words over wall time of the write",
     "duplicates_dropped": "rows of a micro-batch that `stream.duplicates: drop` left out",
@@ -376,10 +376,10 @@ OF_A_RUN = {
     "record_bound_max": "of the largest number",
     "record_bound_delta": "the δ up to which that holds; 0 where the sum is the least",
     "consistency_scopes_sampled": "records, or rows, that the consistency audit looked at",
-    "consistency_rows": "rows of those",
+    "consistency_rows": "rows in those",
     "consistency_groups": "words that occur more than once in a scope",
-    "consistency_broken_groups": "of those, how many have more than one replacement: 0, or the run is marked as failed",
-    "consistency_broken_rows": "texts whose words do not fit those of their source",
+    "consistency_broken_groups": "those of them with more than one replacement: 0, or the run is marked as failed",
+    "consistency_broken_rows": "texts with words that do not match their source",
 }
 
 
@@ -398,16 +398,16 @@ def metrics_of_a_run() -> str:
     return "\n\n".join(
         [
             "### Of each text column, and of all",
-            table(("metric", "what it is"), rows),
+            table(("metric", "meaning"), rows),
             "### Of the run",
-            table(("metric", "what it is"), whole),
+            table(("metric", "meaning"), whole),
         ]
     )
 
 
 def metrics_of_an_audit() -> str:
     """Return the metrics that `dptext audit` writes and compares."""
-    return table(("metric", "what it is"), [(f"`{name}`", plain(text)) for name, text in MEANING.items()])
+    return table(("metric", "meaning"), [(f"`{name}`", plain(text)) for name, text in MEANING.items()])
 
 
 # The public names

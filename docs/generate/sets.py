@@ -1,4 +1,4 @@
-"""Which words of the packaged lexicon CusText's bound stands between, and what its output sets tell."""
+"""Which words of the packaged lexicon CusText's bound stands between, and what its output sets reveal."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def summary(epsilon: float = EPSILON) -> TableSummary:
 
 
 def output_sets() -> str:
-    """Return a table: who shares an output set, and how many bits the set tells."""
+    """Return a table: who shares an output set, and how many bits the set reveals."""
     law = summary()
     shared, words = law.class_size_of_words, law.words
     assert shared is not None
@@ -37,9 +37,9 @@ def output_sets() -> str:
         ("words that have no other", percent_up(law.alone_share or 0.0)),
         ("pairs of words that share a set", f"{rounded_down(100 * pairs, 3)} %"),
         ("bits that a word has", rounded_down(math.log2(words), 2)),
-        (f"bits of it that a draw tells, ε = {EPSILON:g}", rounded_up(law.told_bits or 0.0, 2)),
+        (f"bits about the word that a draw reveals, ε = {EPSILON:g}", rounded_up(law.told_bits or 0.0, 2)),
         (
-            "bits of it that a draw tells, ε = 0: by its set alone",
+            "bits about the word that the set alone reveals (a draw at ε = 0)",
             rounded_up(summary(0.0).told_bits or 0.0, 2),
         ),
     ]
