@@ -31,6 +31,7 @@ from dptext_spark.model.compile import prepare
 from dptext_spark.model.preview import preview
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness import Draws
+from dptext_spark.rounding import exact
 from tests.core.mechanisms.plain_noise import draws_of
 from tests.core.names import names
 
@@ -85,7 +86,7 @@ class RandomizedResponse(Mechanism):
         words = len(lexicon)
         other = math.ceil(TOTAL / (math.exp(self.epsilon - 1e-9) + words - 1))  # room for what logarithms err
         weight = np.array([TOTAL - other * (words - 1), other, words], np.uint64)
-        said = f"Any two words lead to any output with probabilities within e^{self.epsilon:g} of each other."
+        said = f"Any two words lead to any output with probabilities within e^{exact(self.epsilon)} of each other."
         return ResponseSampler(weight, Guarantee("epsilon_dp", self.epsilon, sentence=said))
 
 
