@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from dptext_spark.model.privatizer import Privatizer
     from dptext_spark.model.public_text import read_prior
     from dptext_spark.randomness import RunKey
-    from dptext_spark.report.terminal.plan import Plan, plan
+    from dptext_spark.report.run_plan import Plan, plan
     from dptext_spark.text.engine import Counters
     from dptext_spark.text.policy import Policy
 
@@ -73,7 +73,7 @@ _HOMES = {
     "MECHANISMS": "dptext_spark.mechanisms",
     "MVC": "dptext_spark.mechanisms",
     "Mahalanobis": "dptext_spark.mechanisms",
-    "Plan": "dptext_spark.report.terminal.plan",
+    "Plan": "dptext_spark.report.run_plan",
     "Policy": "dptext_spark.text.policy",
     "Preview": "dptext_spark.model.preview",
     "Privatizer": "dptext_spark.model.privatizer",
@@ -90,7 +90,7 @@ _HOMES = {
     "errors": "dptext_spark",
     "load_config": "dptext_spark.config.load",
     "open_model": "dptext_spark.model.artifact",
-    "plan": "dptext_spark.report.terminal.plan",
+    "plan": "dptext_spark.report.run_plan",
     "preview": "dptext_spark.model.preview",
     "read_prior": "dptext_spark.model.public_text",
     "save_model": "dptext_spark.model.artifact",

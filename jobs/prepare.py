@@ -7,7 +7,7 @@ import argparse
 from dptext_spark.cli.app import ended
 from dptext_spark.config.load import load_model_config
 from dptext_spark.model.compile import compile_with_code
-from dptext_spark.report.terminal.console import progress, write
+from dptext_spark.report.console import progress, write
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -23,7 +23,7 @@ from dptext_spark.config.model import RunConfig
 from dptext_spark.config.sections import STYLES, Approval, Secret, Section
 from dptext_spark.importance.budget import Budget
 from dptext_spark.importance.levels import Importance, Level
-from dptext_spark.report.terminal.catalogue import catalogue
+from dptext_spark.report.mechanism_screens import catalogue
 from dptext_spark.text.names.search import ListSources, NameSearch
 from dptext_spark.text.policy import Identifiers, Policy
 

@@ -85,7 +85,7 @@ def end_where_broken(broken: Sequence[str], table: str) -> None:
         table: that must not be published.
     """
     from dptext_spark.errors import BrokenRequirementError
-    from dptext_spark.report.terminal.console import write_error
+    from dptext_spark.report.console import write_error
 
     if broken:
         write_error(f"requirement broken: {'; '.join(dict.fromkeys(broken))}. Do not publish {table}.")

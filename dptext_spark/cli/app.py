@@ -29,7 +29,7 @@ from dptext_spark.errors import (
     RunError,
     SettingsError,
 )
-from dptext_spark.report.terminal.console import FULL, write
+from dptext_spark.report.console import FULL, write
 
 FAILED = RunError.exit_code
 INTERRUPTED = 130

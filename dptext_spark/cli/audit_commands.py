@@ -12,7 +12,7 @@ import typer
 from dptext_spark.audit.options import AuditOptions, ReportOptions, takes
 from dptext_spark.cli import Json, Override, end_where_broken, settings_in
 from dptext_spark.errors import SettingsError
-from dptext_spark.report.terminal.console import progress, show, write, write_json
+from dptext_spark.report.console import progress, show, write, write_json
 
 
 @takes(AuditOptions, is_command=True)
@@ -42,7 +42,7 @@ def audit(
     """Audit a written table against its source on Spark: what it keeps, how well it is attacked, what it is still good for."""
     from dptext_spark.audit.audit_plan import AuditPlan
     from dptext_spark.config.load import load_config, load_model_config
-    from dptext_spark.report.terminal.table_audit import audit_plan, table_audit
+    from dptext_spark.report.summary import audit_plan, table_audit
 
     file = settings_in("audit", table, against=against, config=config)
     if file is not None:
@@ -98,8 +98,8 @@ def report(
     """Write one offline HTML file about a run: who signs reads its first two pages; it is restricted unless it is --public."""
     from dptext_spark.config.load import load_config
     from dptext_spark.errors import require_choice
-    from dptext_spark.report.results import STATEMENTS
-    from dptext_spark.report.sections.model_attacks import read_lines
+    from dptext_spark.report.audits_section import read_lines
+    from dptext_spark.report.facts import STATEMENTS
     from dptext_spark.spark.session import require_pyspark
 
     if statement is not None:
@@ -150,7 +150,7 @@ def ledger(
     require_pyspark()
     with progress() as say:
         say("loading what reads tables", None)
-        from dptext_spark.report.terminal.summary import spent
+        from dptext_spark.report.summary import spent
         from dptext_spark.spark.job.entries import read
 
         found = read(path, progress=lambda step: say(step, None))

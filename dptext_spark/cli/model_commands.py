@@ -16,7 +16,7 @@ import typer
 from dptext_spark.audit.options import ComparisonOptions, takes
 from dptext_spark.cli import Config, Json, Override
 from dptext_spark.errors import DataError, SettingsError
-from dptext_spark.report.terminal.console import Screen, progress, show, write
+from dptext_spark.report.console import Screen, progress, show, write
 from dptext_spark.runtime.display import counted
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def mechanisms(
     as_json: Json = False,
 ) -> None:
     """List the mechanisms: paper, guarantee, cost, certificate, parameters with defaults and ranges."""
-    from dptext_spark.report.terminal.catalogue import catalogue, described, overview, rows
+    from dptext_spark.report.mechanism_screens import catalogue, described, overview, rows
 
     if name is None:
         return show(overview(), catalogue() if as_json else None)
@@ -137,7 +137,7 @@ def calibrate(
     from dptext_spark.audit.find_setting import STEPS, find_setting
     from dptext_spark.config.load import load_model_config
     from dptext_spark.config.values import read_lines
-    from dptext_spark.report.terminal.calibration import calibration, settings_found
+    from dptext_spark.report.mechanism_screens import calibration, settings_found
 
     settings = load_model_config(config, overrides or ())
     given = None if words is None else read_lines("--words", str(words))
@@ -217,7 +217,7 @@ def compare(
     from dptext_spark.audit.comparison_input import ComparisonSpec, read_records
     from dptext_spark.config.load import load_model_config
     from dptext_spark.errors import require_extra
-    from dptext_spark.report.comparison import comparison, comparison_page, write_private
+    from dptext_spark.report.comparison_page import comparison, comparison_page, write_private
 
     if out is not None:
         require_extra("audit", "jinja2", "matplotlib")

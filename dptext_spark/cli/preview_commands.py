@@ -12,7 +12,7 @@ import typer
 
 from dptext_spark.cli import Config, Encoding, Format, Header, Json, Override, Separator, settings_in
 from dptext_spark.errors import SettingsError
-from dptext_spark.report.terminal.console import progress, show
+from dptext_spark.report.console import progress, show
 
 if TYPE_CHECKING:
     from dptext_spark.config.model import ModelConfig
@@ -72,7 +72,7 @@ def start(
     from dptext_spark.errors import require_choice
     from dptext_spark.model.compile import prepare
     from dptext_spark.model.first_look import columns_of, look
-    from dptext_spark.report.terminal import start as screens
+    from dptext_spark.report import before_and_after as screens
 
     require_choice("--style", style, STYLES)
     if settings_in("release", table) is not None:
@@ -130,7 +130,7 @@ def preview(
     from dptext_spark.config.load import load_model_config
     from dptext_spark.model.compile import prepare
     from dptext_spark.model.preview import preview as draw
-    from dptext_spark.report.terminal.start import sentence
+    from dptext_spark.report.before_and_after import sentence
     from dptext_spark.text.names.name_lists import NameLists
 
     if (text is None) == (source is None):
@@ -170,8 +170,8 @@ def _rows(
 ) -> None:
     """Show rows of a file before and after."""
     from dptext_spark.model.first_look import THROWN_AWAY, columns_of, shown_rows
-    from dptext_spark.report.terminal.console import RESTRICTED
-    from dptext_spark.report.terminal.start import rows_of, rows_record
+    from dptext_spark.report.before_and_after import rows_of, rows_record
+    from dptext_spark.report.console import RESTRICTED
 
     made = shown_rows(sample, columns_of(sample, named).texts, {"after": privatizer}, rows)
     document = {

@@ -16,7 +16,7 @@ import typer
 from dptext_spark.cli import Json, Override, end_where_broken, settings_of
 from dptext_spark.demo import TICKETS
 from dptext_spark.errors import BrokenRequirementError, DPTextError, RunError, SettingsError, require_extra
-from dptext_spark.report.terminal.console import PRICE, Screen, progress, show, write, write_error, write_json
+from dptext_spark.report.console import PRICE, Screen, progress, show, write, write_error, write_json
 from dptext_spark.runtime.display import Progress
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from dptext_spark.config.model import RunConfig
     from dptext_spark.model.dry_run import Checked
     from dptext_spark.report.facts import Example
-    from dptext_spark.report.terminal.plan import Plan
+    from dptext_spark.report.run_plan import Plan
     from dptext_spark.spark.job.job import RunResult
     from dptext_spark.spark.run_report import RunReport
 
@@ -58,7 +58,7 @@ def run(
     settings = load_config(file, overrides or ())
     if dry_run:
         return _plan(settings, as_json)
-    from dptext_spark.report.terminal.summary import summary
+    from dptext_spark.report.summary import summary
     from dptext_spark.spark.runner import run
 
     with progress() as say:
@@ -86,7 +86,7 @@ def _pair(settings: RunConfig, result: RunResult) -> Example | str | None:
 
 def planned(settings: RunConfig) -> tuple[Plan, Checked]:
     """Check a run, and return what it would do."""
-    from dptext_spark.report.terminal.plan import plan
+    from dptext_spark.report.run_plan import plan
     from dptext_spark.spark.runner import dry_run
 
     with progress() as say:
@@ -95,7 +95,7 @@ def planned(settings: RunConfig) -> tuple[Plan, Checked]:
 
 
 def _plan(settings: RunConfig, as_json: bool) -> None:
-    from dptext_spark.report.terminal.plan import as_record
+    from dptext_spark.report.run_plan import as_record
 
     plan, checked = planned(settings)
     show(plan.screen(checked), as_record(plan, checked) if as_json else None)
@@ -128,7 +128,7 @@ def doctor(
 ) -> None:
     """Check Spark, its machines and what the settings name, in a minute: what a run would stumble over, and the cure."""
     from dptext_spark.config.load import load_config
-    from dptext_spark.report.terminal.plan import checks as screen
+    from dptext_spark.report.run_plan import checks as screen
     from dptext_spark.spark import doctor as examine
 
     began = time.perf_counter()
@@ -187,7 +187,7 @@ def release(
     The exit code is that of the first step that failed. A broken requirement (7) still writes the report.
     """
     from dptext_spark.config.load import load_config
-    from dptext_spark.report.terminal.summary import summary, words_of
+    from dptext_spark.report.summary import summary, words_of
     from dptext_spark.spark.session import require_pyspark
 
     file = settings_of("release", config)
@@ -259,8 +259,8 @@ def _audit(settings: RunConfig, given: str) -> tuple[AuditPlan | None, str]:
 
 def _dry_run(settings: RunConfig, plan: AuditPlan | None, left_out: str, as_json: bool) -> None:
     """Show what the run would do and what the audit would compare."""
-    from dptext_spark.report.terminal.plan import as_record
-    from dptext_spark.report.terminal.table_audit import audit_plan
+    from dptext_spark.report.run_plan import as_record
+    from dptext_spark.report.summary import audit_plan
 
     run, checked = planned(settings)
     screen = run.screen(checked)

@@ -20,8 +20,8 @@ from dptext_spark.config.model import RunConfig
 from dptext_spark.demo.tickets import FILE, Released, demo_config, side_by_side, tickets
 from dptext_spark.errors import SettingsError, require_extra
 from dptext_spark.randomness import RunKey
-from dptext_spark.report.terminal.console import Screen
-from dptext_spark.report.terminal.summary import summary
+from dptext_spark.report.console import Screen
+from dptext_spark.report.summary import summary
 from dptext_spark.runtime.display import Progress
 from dptext_spark.runtime.validation import Json
 from dptext_spark.spark.job.job import RunResult

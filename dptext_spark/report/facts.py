@@ -4,27 +4,41 @@ The facts that a report is written from: the account of a run, and what its mode
 
 Figures of the model alone (certificate, deniability, attacks with a public prior) are computed here, from the artifact: they
 depend on no private text. What cannot be had is left out, with a sentence that says why.
+
+Results of other audits are read from JSON files.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import NamedTuple
 
+from pydantic import JsonValue
+
 from dptext_spark._version import __version__
-from dptext_spark.audit.attacks.linkage import told_by
+from dptext_spark.audit.attacks.bayes import BayesAttack
+from dptext_spark.audit.attacks.context import ContextAttack
+from dptext_spark.audit.attacks.frequency import FrequencyAttack
+from dptext_spark.audit.attacks.inference import AttributeAttack, MaskedInference, MembershipAttack
+from dptext_spark.audit.attacks.linkage import Linkage, told_by
 from dptext_spark.audit.attacks.linkage_scores import Told
-from dptext_spark.audit.results import AuditResult, WordAttack
+from dptext_spark.audit.results import AuditResult, OtherResult, WordAttack
+from dptext_spark.audit.table_audit import KeptWords
+from dptext_spark.audit.text_classifier import DownstreamAccuracy
+from dptext_spark.audit.text_utility import EncoderSimilarity, TextOverlap, VectorSimilarity
 from dptext_spark.audit.verdict import Verdict
 from dptext_spark.config.requirements import Requirement
 from dptext_spark.config.sections import Approval
 from dptext_spark.disclosure.facts import Figures, RunRecord
 from dptext_spark.disclosure.statement import HEADING, Statement, bits
+from dptext_spark.errors import DataError
 from dptext_spark.model.certificate import Certificate, certify
 from dptext_spark.model.privatizer import public_example
-from dptext_spark.report.sections.model_attacks import attacks_on
-from dptext_spark.report.sections.model_figures import Deniability, Model, deniability_of
+from dptext_spark.report.audits_section import attacks_on
+from dptext_spark.report.deniability_section import Deniability, Model, deniability_of
 from dptext_spark.runtime.display import Progress, counted, silent
 from dptext_spark.runtime.validation import Json
 from dptext_spark.text.tokens import drawn_words
@@ -147,7 +161,7 @@ def gathered(
         missing: why it cannot be had.
         metrics: (column, metric, value) of the run, for a report that is not for sharing.
         examples: for a report that holds private text.
-        results: of other audits, as :func:`dptext_spark.report.results.read_results` returns them.
+        results: of other audits, as :func:`dptext_spark.report.facts.read_results` returns them.
         public: lines of a public text, for the attacks that need one.
         verdict: how the requirements of the settings stand.
         approval: what the settings say of purpose and people.
@@ -235,3 +249,81 @@ def _by_column(
         if column is not None:
             found.setdefault(column, {})[name] = value
     return found
+
+
+# What every result says of itself.
+SAID = {"name": str, "measures": str, "restricted": bool, "exact": bool}
+KINDS: dict[str, type[AuditResult]] = {
+    kind.name: kind
+    for kind in (
+        AttributeAttack, BayesAttack, ContextAttack, DownstreamAccuracy, EncoderSimilarity, FrequencyAttack,
+        KeptWords, Linkage, MaskedInference, MembershipAttack, TextOverlap, VectorSimilarity,
+    )
+}  # fmt: skip
+STATEMENTS = ("md", "html", "json")
+
+
+def read_results(files: Iterable[Path]) -> list[AuditResult]:
+    """Read results: what audits return as dictionaries, one or a list of them in a file, or what `dptext audit --json` prints.
+
+    Results of the last kind carry `audit`, the id of the audited run, and `table`.
+
+    Raises:
+        DataError: a file cannot be read, or holds something else.
+    """
+    return [one for file in files for one in _read(file)]
+
+
+def result_of(values: Mapping[str, JsonValue]) -> AuditResult:
+    """Return a result from JSON: of its kind where it has the fields of that, else as an attack on words, or as it is."""
+    for kind in (KINDS.get(str(values["name"]), WordAttack), WordAttack, OtherResult):
+        try:
+            return kind.from_dict(values)
+        except ValueError:
+            continue
+    raise DataError(
+        f"figures: a field of {values['name']!r} is of another type; valid: what an audit returns as JSON."
+    )
+
+
+def _read(file: Path) -> Iterator[AuditResult]:
+    try:
+        found: JsonValue = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise DataError(f"figures: {str(file)!r} cannot be read as JSON ({type(error).__name__}).") from None
+    audit: dict[str, JsonValue] = {}
+    if isinstance(found, dict) and "audit_id" in found:
+        if not isinstance(found.get("results"), list):
+            raise DataError(
+                f"figures: {str(file)!r} is an audit without results; valid: what dptext audit --json prints now."
+            )
+        audit, found = {"audit": found["audit_id"], "table": found.get("table")}, found["results"]
+    for one in found if isinstance(found, list) else [found]:
+        values = one if isinstance(one, dict) else {}
+        lacks = [name for name, kind in SAID.items() if not isinstance(values.get(name), kind)]
+        if lacks:
+            raise DataError(
+                f"figures: a result in {str(file)!r} lacks {', '.join(lacks)}; valid: what an audit returns as JSON."
+            )
+        yield result_of({**values, **audit})
+
+
+def require_run(results: Iterable[AuditResult], run_id: str) -> None:
+    """Refuse audits of tables that another run wrote.
+
+    Raises:
+        DataError: naming that run, or the table where none is known.
+    """
+    for one in results:
+        if one.audit not in (None, run_id):
+            raise DataError(
+                f"figures: {one.audit!r} is the audit of {one.table!r}, and not of a table that run {run_id} wrote; valid: "
+                "an audit of the run's own table."
+            )
+
+
+def rendered(statement: Statement, form: str) -> str:
+    """Return a statement as `md`, `html` or `json`."""
+    if form == "json":
+        return json.dumps(statement.as_dict(), indent=2, ensure_ascii=False)
+    return statement.html() if form == "html" else statement.markdown().rstrip()

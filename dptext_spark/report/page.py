@@ -7,14 +7,13 @@ from importlib.resources import files
 from typing import Any
 
 from dptext_spark._version import __version__
-from dptext_spark.report.blocks import Section
+from dptext_spark.report.audits_section import attacks, utility
+from dptext_spark.report.blocks import Section, pairs
+from dptext_spark.report.decision import EXAMPLE, decision, joined, requirements
+from dptext_spark.report.deniability_section import deniability
 from dptext_spark.report.facts import ReportFacts
-from dptext_spark.report.sections.decision import EXAMPLE, decision, glossary, joined
-from dptext_spark.report.sections.deniability import deniability
-from dptext_spark.report.sections.measured import attacks, utility
-from dptext_spark.report.sections.names import names
-from dptext_spark.report.sections.required import requirements
-from dptext_spark.report.sections.run import (
+from dptext_spark.report.names_section import names
+from dptext_spark.report.run_section import (
     configuration,
     disclosure,
     examples,
@@ -28,6 +27,54 @@ _WHY = {
     "examples": "this report holds private text. Not for sharing.",
     "internal": "this report holds figures that depend on the private text. Not for sharing.",
 }
+
+_GLOSSARY = (
+    ("annex", "all that follows the first two pages; it is what they rest on"),
+    (
+        "approval",
+        "what the settings say of purpose, owner, approver, date and expiry; it changes nothing of the table",
+    ),
+    ("attack", "a guess at the words that stood in the text, made from what was released"),
+    (
+        "certificate",
+        "a check of the law that is really sampled against the promised ε; it says nothing of how often words are guessed",
+    ),
+    ("consistency", "whether equal words get equal replacements: never, within a record, or everywhere"),
+    (
+        "δ (delta)",
+        "the probability up to which an ε may fail; 0 where there is none, and it should be far below 1 / records",
+    ),
+    (
+        "drawn word",
+        "a word that was replaced by a random one; only such words have the guarantee. It may come out as itself",
+    ),
+    (
+        "ε (epsilon)",
+        "how much one output may tell two words apart: probabilities differ by a factor of at most e^ε. Smaller is safer",
+    ),
+    ("identifier", "an e-mail address, a number, a date and the like, found by rules and replaced whole"),
+    ("in clear", "as it stands in the source"),
+    ("ledger", "the account of what all releases of an input have spent together"),
+    ("lexicon", "the words that can be drawn; any other is an unknown word"),
+    ("metric", "a figure of the run or of an audit"),
+    ("N_w", "the probability that a word comes out as itself"),
+    ("output set", "the words that a word can become; some mechanisms draw within it only"),
+    (
+        "record",
+        "what belongs to one person or event: a row, or all rows with one key. Its ε is that of all its words together",
+    ),
+    ("requirement", "a limit that the settings set beforehand (require)"),
+    (
+        "restricted",
+        "depends on the private text and is not for sharing; whether such a figure keeps to a limit is one bit of it",
+    ),
+    ("S_w", "among how many outputs a word hides"),
+    ("stop word", "a very frequent word such as 'the'; kept in clear unless policy.stop_words is draw"),
+    (
+        "verdict",
+        "holds: every requirement does; broken: one is not met; not decided: one was not measured, or none was set",
+    ),
+)
 
 
 def page(facts: ReportFacts) -> str:
@@ -57,6 +104,11 @@ def page(facts: ReportFacts) -> str:
         joined=joined(facts),
         tiles=tiles(facts),
     )
+
+
+def glossary() -> Section:
+    """Write what the words of a report mean."""
+    return Section("glossary", "Glossary", (pairs(_GLOSSARY),))
 
 
 def build_page(

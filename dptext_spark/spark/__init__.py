@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from dptext_spark.audit.table_audit import TableAudit
     from dptext_spark.doctor import CheckResult
-    from dptext_spark.report.rows import RowComparison, compare_rows
+    from dptext_spark.report.before_and_after import RowComparison, compare_rows
     from dptext_spark.spark.diagnostics import doctor
     from dptext_spark.spark.frame import privatize
     from dptext_spark.spark.job.job import RunResult
@@ -38,13 +38,13 @@ if TYPE_CHECKING:
 _HOMES = {
     "CheckResult": "doctor",
     "Registration": "spark.sql_function",
-    "RowComparison": "report.rows",
+    "RowComparison": "report.before_and_after",
     "RunReport": "spark.run_report",
     "RunResult": "spark.job.job",
     "TableAudit": "audit.table_audit",
     "TablePreview": "spark.table_sample",
     "audit": "spark.table_audit",
-    "compare_rows": "report.rows",
+    "compare_rows": "report.before_and_after",
     "doctor": "spark.diagnostics",
     "document_frequencies": "spark.job.prepare",
     "preview": "spark.table_sample",

@@ -19,11 +19,18 @@ from dptext_spark.disclosure.facts import RunRecord
 from dptext_spark.errors import DataError, DPTextError, SettingsError, require_choice, require_extra
 from dptext_spark.lexicon.lexicon import with_shared_words
 from dptext_spark.model.compile import for_policy, load_lexicons, prepare
-from dptext_spark.report.facts import Example, ReportFacts, gathered
+from dptext_spark.report.console import write
+from dptext_spark.report.deniability_section import Model
+from dptext_spark.report.facts import (
+    STATEMENTS,
+    Example,
+    ReportFacts,
+    gathered,
+    read_results,
+    rendered,
+    require_run,
+)
 from dptext_spark.report.page import page
-from dptext_spark.report.results import STATEMENTS, read_results, rendered, require_run
-from dptext_spark.report.sections.model_figures import Model
-from dptext_spark.report.terminal.console import write
 from dptext_spark.runtime.display import Progress, by_default, cut, frame, in_notebook, line, show_html
 from dptext_spark.runtime.paths import PRIVATE, write_atomically
 from dptext_spark.runtime.validation import Json

@@ -50,7 +50,7 @@ from dptext_spark.model.table_files import (
     sample_of_texts,
     with_large_files,
 )
-from dptext_spark.report.rows import NOTE, RowComparison, compare_rows
+from dptext_spark.report.before_and_after import NOTE, RowComparison, compare_rows
 from dptext_spark.runtime.display import Steps, by_default, line, side_by_side
 from dptext_spark.spark.csv_files import partition_columns
 from dptext_spark.spark.nested_columns import quoted

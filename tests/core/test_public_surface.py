@@ -99,8 +99,8 @@ PREPARE = {
     "dptext_spark.cli.app.ended",
     "dptext_spark.config.load.load_model_config",
     "dptext_spark.model.compile.compile_with_code",
-    "dptext_spark.report.terminal.console.progress",
-    "dptext_spark.report.terminal.console.write",
+    "dptext_spark.report.console.progress",
+    "dptext_spark.report.console.write",
 }
 DOORS = {"dp": dp, "dps": dps, "audit": audit}
 SURFACE = {

@@ -17,7 +17,7 @@ from dptext_spark.disclosure.disclosure import LINKAGE
 from dptext_spark.mechanisms import MECHANISMS
 from dptext_spark.model.compile import prepare
 from dptext_spark.randomness import RunKey
-from dptext_spark.report.terminal.table_audit import RISKS, USEFUL, usefulness_beside_risk
+from dptext_spark.report.summary import RISKS, USEFUL, usefulness_beside_risk
 from dptext_spark.rounding import percent_up, rounded_up
 from dptext_spark.runtime.display import silent
 from dptext_spark.text.policy import LANGUAGES, Identifiers, Policy

@@ -16,7 +16,7 @@ from typing import Any
 
 from dptext_spark.config.load import parse_config
 from dptext_spark.lexicon.lexicon import Lexicon
-from dptext_spark.report.terminal.plan import plan
+from dptext_spark.report.run_plan import plan
 from tests.core.names import beginning
 
 FOLDER = Path(__file__).resolve().parent / "statements"

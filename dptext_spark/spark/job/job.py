@@ -25,7 +25,7 @@ from dptext_spark.disclosure.facts import Restricted, RunFacts, RunMetric, RunRe
 from dptext_spark.errors import CountMismatchError, DPTextError, NoRowsError, RecordingError, RunError
 from dptext_spark.ledger.entry import SPENT
 from dptext_spark.model.target_checks import Commit, our_commits
-from dptext_spark.report.terminal.summary import summary
+from dptext_spark.report.summary import summary
 from dptext_spark.runtime.display import Steps, cut, line
 from dptext_spark.runtime.validation import Json
 from dptext_spark.spark.column_function import UNKNOWN_ROWS

@@ -14,7 +14,7 @@ from dptext_spark.audit.options import AuditOptions
 from dptext_spark.config.load import parse_config, parse_model_config
 from dptext_spark.config.model import ModelConfig
 from dptext_spark.errors import DataError, SettingsError
-from dptext_spark.report.terminal.table_audit import audit_plan
+from dptext_spark.report.summary import audit_plan
 from tests.core.encoder.tiny_bert import make_tiny_bert, tiny_weights
 
 RUN = """

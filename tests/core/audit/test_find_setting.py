@@ -21,7 +21,7 @@ from dptext_spark.config.model import ModelConfig
 from dptext_spark.errors import SettingsError
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.model.compile import compile as compiled
-from dptext_spark.report.terminal.calibration import settings_found
+from dptext_spark.report.mechanism_screens import settings_found
 from tests.core.names import beginning
 
 WORDS, ROWS = 200, 80

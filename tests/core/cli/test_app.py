@@ -35,7 +35,7 @@ from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import MECHANISMS
 from dptext_spark.model import artifact
 from dptext_spark.model.compile import prepare
-from dptext_spark.report.terminal.console import LINES, WIDTH
+from dptext_spark.report.console import LINES, WIDTH
 from dptext_spark.runtime.jit import code_cache
 from tests.core.mechanisms.fluent_toys import with_pairs
 from tests.core.names import beginning

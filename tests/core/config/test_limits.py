@@ -20,7 +20,7 @@ from dptext_spark.encoder.weights import read_json
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
-from dptext_spark.report.results import read_results
+from dptext_spark.report.facts import read_results
 
 RUN: dict[str, Any] = {"input": {"path": "/in"}, "columns": ["body"], "output": {"path": "/out"}}
 ITSELF: dict[str, Any] = {"policy": {}}

@@ -16,7 +16,7 @@ from dptext_spark.disclosure.statement import check_measurable
 from dptext_spark.errors import SettingsError
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
-from dptext_spark.report.terminal.plan import plan
+from dptext_spark.report.run_plan import plan
 from tests.core.names import beginning
 
 LEAST = {"input": {"path": "/in"}, "columns": ["body"], "output": {"path": "/out"}}

@@ -37,7 +37,7 @@ from dptext_spark.ledger.entry import (
     of_input,
     settled,
 )
-from dptext_spark.report.terminal.summary import spent
+from dptext_spark.report.summary import spent
 from tests.frozen.written import assert_as_frozen
 
 NOW = datetime(2026, 11, 21, 9, 30)

@@ -14,8 +14,8 @@ from dptext_spark.disclosure.facts import RunFacts, RunRecord
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import CusText
 from dptext_spark.model.privatizer import Privatizer
+from dptext_spark.report.deniability_section import Model
 from dptext_spark.report.facts import ReportFacts
-from dptext_spark.report.sections.model_figures import Model
 from tests.core.names import beginning
 
 METRICS: list[tuple[str | None, str, float | None]] = [

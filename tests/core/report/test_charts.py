@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("matplotlib", reason="the extra [audit] is not installed")
 
-from dptext_spark.report.charts import Bar, Line, bars, histogram, lines
+from dptext_spark.report.blocks import Bar, Line, bars, histogram, lines
 
 LINES = [
     Line("median", [0.5, 1, 2], [0.1, 0.2, 0.4]),

@@ -11,9 +11,9 @@ from dptext_spark.audit.comparison_input import CorpusSettings
 from dptext_spark.audit.frontier import BAYES, CONTEXT, Basis, Point, frontier
 from dptext_spark.audit.results import Estimate
 from dptext_spark.audit.text_utility import COSINE, KEPT
-from dptext_spark.report.comparison import comparison as screen_of
-from dptext_spark.report.comparison import comparison_page
-from dptext_spark.report.terminal.console import LINES
+from dptext_spark.report.comparison_page import comparison as screen_of
+from dptext_spark.report.comparison_page import comparison_page
+from dptext_spark.report.console import LINES
 from tests.frozen.written import assert_as_frozen
 
 MORE = Basis("exact: every law of the lexicon was read", 0.0301, 0.1, 1234, 100, 0.2)

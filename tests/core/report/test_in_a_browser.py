@@ -13,13 +13,13 @@ import pytest
 pytest.importorskip("matplotlib", reason="the extra [audit] is not installed")
 pytest.importorskip("jinja2", reason="the extra [audit] is not installed")
 
-from dptext_spark.report.comparison import comparison_page
+from dptext_spark.report.comparison_page import comparison_page
 from dptext_spark.report.facts import Example, gathered
 from dptext_spark.report.page import page
 from tests.core.report.accounts import AUDITED, METRICS, row, small_model
 from tests.core.report.browser import Browser, found
-from tests.core.report.sections.test_decision import standings
 from tests.core.report.test_comparison import comparison, points
+from tests.core.report.test_decision import standings
 
 PROGRAM = found()
 pytestmark = pytest.mark.skipif(PROGRAM is None, reason="no Chromium here")

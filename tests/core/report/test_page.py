@@ -16,9 +16,9 @@ pytest.importorskip("jinja2", reason="the extra [audit] is not installed")
 
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.model.certificate import Certificate
+from dptext_spark.report.deniability_section import Model
 from dptext_spark.report.facts import Example, ReportFacts, gathered
 from dptext_spark.report.page import page
-from dptext_spark.report.sections.model_figures import Model
 from tests.core.report.accounts import METRICS, row, small_model
 
 EXAMPLES = [Example("body", "marker <b>before</b>", "marker after")]

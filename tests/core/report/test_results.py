@@ -10,9 +10,8 @@ import pytest
 
 from dptext_spark.audit.results import OtherResult, WordAttack
 from dptext_spark.errors import DataError
-from dptext_spark.report.facts import gathered
-from dptext_spark.report.results import read_results, require_run, result_of
-from dptext_spark.report.sections.model_figures import Model
+from dptext_spark.report.deniability_section import Model
+from dptext_spark.report.facts import gathered, read_results, require_run, result_of
 from tests.core.report.accounts import METRICS, row, small_model
 
 ATTACK: dict[str, Any] = {

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from dptext_spark.errors import DataError
-from dptext_spark.report.rows import NOTE, RowComparison, compare_rows
+from dptext_spark.report.before_and_after import NOTE, RowComparison, compare_rows
 
 BEFORE = ("send <script>secret</script> now", None, "same & same")
 AFTER = ("send <script>letter</script> now", None, "same & same")

@@ -14,7 +14,7 @@ import pytest
 import dptext_spark as dp
 from dptext_spark.config.load import parse_config
 from dptext_spark.config.model import RunConfig
-from dptext_spark.report.terminal import plan as planning
+from dptext_spark.report import run_plan as planning
 from dptext_spark.runtime.display import VARIABLE, OnStderr, Progress, by_default, counted, silent
 from tests.core.names import beginning
 

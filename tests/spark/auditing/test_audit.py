@@ -18,8 +18,8 @@ from dptext_spark.cli.app import main
 from dptext_spark.config.load import load_config
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.randomness import RunKey
-from dptext_spark.report.terminal.console import LINES
-from dptext_spark.report.terminal.table_audit import RISKS, USEFUL
+from dptext_spark.report.console import LINES
+from dptext_spark.report.summary import RISKS, USEFUL
 from dptext_spark.spark import audited_tables
 from dptext_spark.spark import run_report as reporting
 from dptext_spark.spark import table_audit as auditing

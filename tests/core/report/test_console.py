@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from dptext_spark.report.terminal.console import LEAST_WIDTH, LINES, RESTRICTED, WIDTH, Screen, width
+from dptext_spark.report.console import LEAST_WIDTH, LINES, RESTRICTED, WIDTH, Screen, width
 
 LONG = "a sentence of several words that goes on " * 12
 

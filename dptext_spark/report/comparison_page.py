@@ -15,10 +15,21 @@ from dptext_spark.audit.frontier import BAYES, CONTEXT, EXPLAINED, NOT_REACHED, 
 from dptext_spark.audit.results import Estimate
 from dptext_spark.audit.text_utility import TESTED
 from dptext_spark.errors import DataError, require_extra
-from dptext_spark.report.blocks import Block, Chart, Listed, Section, Table, Text, capital, pairs
-from dptext_spark.report.charts import MOST_LINES, Line, lines
+from dptext_spark.report.blocks import (
+    MOST_LINES,
+    Block,
+    Chart,
+    Line,
+    Listed,
+    Section,
+    Table,
+    Text,
+    capital,
+    lines,
+    pairs,
+)
+from dptext_spark.report.console import Screen
 from dptext_spark.report.page import build_page
-from dptext_spark.report.terminal.console import Screen
 from dptext_spark.rounding import exact, percent_down, percent_up
 from dptext_spark.runtime.paths import PRIVATE, write_atomically
 

@@ -16,9 +16,9 @@ from dptext_spark.lexicon.prior import Prior, of_drawn, zipf
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import MVC, TEM, CusText, Diffractor, TruncatedGumbel
 from dptext_spark.model.privatizer import Privatizer
-from dptext_spark.report.sections import model_attacks
-from dptext_spark.report.sections.model_attacks import attacks_on, read_lines
-from dptext_spark.report.sections.model_figures import Model, deniability_of
+from dptext_spark.report import audits_section
+from dptext_spark.report.audits_section import attacks_on, read_lines
+from dptext_spark.report.deniability_section import Model, deniability_of
 from dptext_spark.text.policy import Policy
 from tests.core.audit.plain_attacks import law_table
 
@@ -113,7 +113,7 @@ def test_long_laws_are_read_backwards_and_longer_ones_tried(
     (read,), _ = attacks_on(privatizer, [], _say)
     monkeypatch.setattr("dptext_spark.audit.attacks.adversary.SMALL", WORDS - 1)
     (backwards,), _ = attacks_on(privatizer, [], _say)
-    monkeypatch.setattr(model_attacks, "MOST_ENTRIES", WORDS * WORDS - 1)
+    monkeypatch.setattr(audits_section, "MOST_ENTRIES", WORDS * WORDS - 1)
     (tried,), _ = attacks_on(privatizer, [], _say)
     assert (read.exact, backwards.exact) == (True, False)
     assert backwards.success == pytest.approx(read.success, rel=1e-6)
@@ -151,7 +151,7 @@ def test_frequencies_are_matched_at_dataset_level(table: Privatizer, lexicon: Le
 def test_a_text_is_cut_to_what_can_be_searched(
     noisy: Privatizer, lexicon: Lexicon, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(model_attacks, "MOST_SEARCHES", 41)
+    monkeypatch.setattr(audits_section, "MOST_SEARCHES", 41)
     (_, chain), _ = attacks_on(noisy, _lines(lexicon), _say)
     assert chain.tokens == 40
     assert chain.records == 10

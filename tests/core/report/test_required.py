@@ -8,7 +8,7 @@ import pytest
 
 from dptext_spark.audit.verdict import BROKEN, HOLDS, NOT_MEASURED, Judged, Standing
 from dptext_spark.config.requirements import FIGURES
-from dptext_spark.report.sections.required import NAMED, ROWS, arranged, requirements
+from dptext_spark.report.decision import NAMED, ROWS, arranged, requirements
 
 COUNTS = (0, 1, 3, 9, 30)
 ORDER: tuple[Standing, ...] = (BROKEN, NOT_MEASURED, HOLDS)

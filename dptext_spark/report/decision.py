@@ -1,6 +1,13 @@
 """The first two pages of a report, for whoever has to sign: verdict, what it means, what it rests on, a block to sign.
 
 Nothing here weakens what the annex says: figures that depend on the private text are compared, and not shown.
+
+A broken requirement is never left out: where not all are named, the page says how many more the annex holds.
+
+The three questions that European guidance asks of anonymised data, each with a number and a sentence.
+
+Singling out, linkability and inference: Article 29 Working Party, Opinion 05/2014. A page that may be shared has no figure of the
+table: there singling out is answered by the law and public text alone.
 """
 
 from __future__ import annotations
@@ -9,24 +16,206 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from dptext_spark.audit.verdict import BROKEN, HOLDS, UNDECIDED
-from dptext_spark.config.requirements import is_audited
+from dptext_spark.audit.verdict import AUDITED, BROKEN, HOLDS, NOT_MEASURED, UNDECIDED, Judged, Standing
+from dptext_spark.config.requirements import ALONE, FIGURES, is_audited
 from dptext_spark.disclosure.disclosure import key_sentence
+from dptext_spark.disclosure.facts import Figures
 from dptext_spark.disclosure.released import columns_named
 from dptext_spark.disclosure.statement import not_audited
 from dptext_spark.guarantee import counted
 from dptext_spark.model.certificate import NO_BOUND
-from dptext_spark.report.blocks import Listed, Section, capital, pairs
+from dptext_spark.report import names_section
+from dptext_spark.report.blocks import Listed, Section, Table, Text, capital
 from dptext_spark.report.facts import ReportFacts
-from dptext_spark.report.sections import names
-from dptext_spark.report.sections.questions import Answer, answers, audited
-from dptext_spark.report.sections.required import CLASSES, MARKS, Row, arranged
-from dptext_spark.report.sections.run import in_words, parts_in_clear
+from dptext_spark.report.run_section import in_words, parts_in_clear
 from dptext_spark.rounding import digits_up, exact, percent_up
 from dptext_spark.runtime.display import differences
 from dptext_spark.runtime.validation import Json
 from dptext_spark.text.policy import OOV_MASK
+
+MARKS = {HOLDS: "✔", BROKEN: "✖", NOT_MEASURED: "?", UNDECIDED: "?"}
+WORDS = {HOLDS: "holds", BROKEN: "IS BROKEN", NOT_MEASURED: "was not measured"}
+SEVERAL = {HOLDS: "hold", BROKEN: "ARE BROKEN", NOT_MEASURED: "were not measured"}
+CLASSES = {HOLDS: "holds", BROKEN: "broken", NOT_MEASURED: "open", UNDECIDED: "open"}
+HEADING = "What was required"
+_ORDER: tuple[Standing, ...] = (BROKEN, NOT_MEASURED, HOLDS)
+ROWS, NAMED = 6, 8  # lines of the first page, and names in one that stands for several
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of the page: a requirement, or several that stand alike.
+
+    Attributes:
+        mark: a sign.
+        look: how it is coloured.
+        requirement: itself; empty where the line stands for several.
+        standing: how it stands, in words; of several with their number.
+        said: what the figure is; of several their names, as far as they are given.
+        annex: whether there is more to read in the annex.
+    """
+
+    mark: str
+    look: str
+    requirement: str
+    standing: str
+    said: str
+    annex: bool = False
+
+
+class Arranged(NamedTuple):
+    """The lines of the page, and how many broken requirements are named in the annex alone."""
+
+    rows: tuple[Row, ...]
+    beyond: int
+
+
+def arranged(judged: Sequence[Judged]) -> Arranged:
+    """Return what the page shows of the requirements: broken ones first, then those not measured, then those that hold.
+
+    Those that stand alike have a line each while `ROWS` are enough, else one line with the first names.
+    """
+    rows: list[Row] = []
+    beyond = 0
+    for standing in _ORDER:
+        group = [requirement for requirement in judged if requirement.standing == standing]
+        if len(group) <= max(1, ROWS - len(rows)):
+            rows += map(row_of, group)
+        else:
+            rows.append(_several(group))
+            beyond += max(0, len(group) - NAMED) if standing == BROKEN else 0
+    return Arranged(tuple(rows), beyond)
+
+
+def requirements(judged: Sequence[Judged]) -> Section | None:
+    """Write the section of the annex: each requirement, in the order of the settings; None where there is none."""
+    if not judged:
+        return None
+    rows = [row_of(one) for one in judged]
+    return Section(
+        "required",
+        HEADING,
+        (
+            Text("Each requirement of the settings (require), how it stands, and what its figure is."),
+            Table(
+                ("requirement", "how it stands", "its figure"),
+                tuple((row.requirement, f"{row.mark} {row.standing}", row.said) for row in rows),
+            ),
+        ),
+    )
+
+
+def row_of(one: Judged) -> Row:
+    """Return the line of one requirement."""
+    name = one.requirement.split()[0]
+    said = capital(ALONE.get(name) or FIGURES[name])
+    if one.shown:
+        said += f"; it came to {one.shown}"  # beside its limit, which the requirement names
+    elif one.restricted and one.standing != NOT_MEASURED:
+        said += "; the figure is restricted"
+    return Row(MARKS[one.standing], CLASSES[one.standing], one.requirement, WORDS[one.standing], f"{said}.")
+
+
+def _several(group: Sequence[Judged]) -> Row:
+    """Return one line of some requirements that stand alike, with the names of the first."""
+    standing, count = group[0].standing, len(group)
+    names = "; ".join(requirement.requirement for requirement in group[:NAMED])
+    if count > NAMED:
+        names += f"; and {count - NAMED:,} more"
+    return Row(MARKS[standing], CLASSES[standing], "", f"{count:,} {SEVERAL[standing]}", names, annex=True)
+
+
+# Who finds a row, by the figure of the audit; the greatest of them answers.
+LINKS = {
+    "linkage_top1": "somebody who holds all source texts and knows the settings",
+    "linkage_source_top1": "somebody who holds the row's text and knows the settings",
+    "linkage_tfidf_top1": "somebody who holds all source texts",
+    "linkage_tfidf_source_top1": "somebody who holds the row's text",
+    "linkage_10_words_top1": "somebody who knows ten of its original words",
+    "linkage_5_words_top1": "somebody who knows five of its original words",
+    "linkage_3_words_top1": "somebody who knows three of its original words",
+    "linkage_author_top1": "somebody who holds another text of the same author",
+}
+AMONG = 10_000  # rows
+MEASURED = "`dptext audit FILE` measures it."
+RESTRICTED = "Its figure depends on the private text: the restricted page has it."
+
+
+class Answer(NamedTuple):
+    """A question with the number that answers it, and what that number is."""
+
+    question: str
+    figure: str
+    sentence: str
+
+
+def answers(facts: ReportFacts) -> tuple[Answer, ...]:
+    """Answer the three questions."""
+    return (
+        Answer("Singling out", *_singled_out(facts)),
+        Answer("Linkability", *_linked(facts)),
+        Answer("Inference", *_inferred(facts.metrics)),
+    )
+
+
+def audited(figures: Figures, name: str) -> float | None:
+    """Return a figure of the newest audit by its cautious bound; None where it was not measured."""
+    upper = figures.get(f"{AUDITED}{name}_upper")
+    return figures.get(f"{AUDITED}{name}") if upper is None else upper
+
+
+def _singled_out(facts: ReportFacts) -> tuple[str, str]:
+    told, words = "", None if facts.told is None else facts.told.words(AMONG)
+    if words is not None:
+        many = "one replacement tells" if words == 1 else f"about {words:,} replacements tell"
+        told = f"By the probabilities of the draws {many} one row from {AMONG:,} others."
+    if facts.metrics is None:
+        return ("by the draws" if told else "restricted"), f"{told} {RESTRICTED}".strip()
+    share = audited(facts.metrics, "singled_out")
+    if share is None:
+        return "not measured", f"{MEASURED} {told}".strip()
+    fit = f"of the released rows come down to fewer than ten of {_candidates(facts.metrics)} source rows, for who holds these."
+    return percent_up(share), f"{fit} {told}".strip()
+
+
+def _linked(facts: ReportFacts) -> tuple[str, str]:
+    key = facts.run.settings.row_key
+    joined = f"Whoever has {key} of the source needs no guess. " if key else ""
+    personal = f"{joined}For whoever holds the source the table stays personal data."
+    figures = facts.metrics
+    if figures is None:
+        return "restricted", f"{RESTRICTED} {personal}"
+    shares = {name: share for name in LINKS if (share := audited(figures, name)) is not None}
+    if not shares:
+        return "not measured", f"{MEASURED} {personal}"
+    most = max(shares, key=lambda name: shares[name])
+    guess, few = figures.get(f"{AUDITED}linkage_guess"), shares.get("linkage_3_words_top1")
+    chance = "" if guess is None else f"; a random guess finds {percent_up(guess)}"
+    three = "" if few is None else f"; three known original words find {percent_up(few)}"
+    rows = f"of the rows are found among {_candidates(figures)} by {LINKS[most]}{three}{chance}."
+    return percent_up(shares[most]), f"{rows} {personal}"
+
+
+def _inferred(figures: Figures | None) -> tuple[str, str]:
+    if figures is None:
+        return "restricted", RESTRICTED
+    share, gain = audited(figures, "guess_success"), audited(figures, "attribute_gain")
+    attribute = "No attribute was tried (`dptext audit FILE --attribute COLUMN`)."
+    if gain is not None:
+        points = percent_up(max(0.0, gain)).removesuffix(" %")
+        attribute = f"The attribute that was tried is read {points} points more often than by naming its commonest value."
+    if share is None:
+        return "not measured", f"{MEASURED} {attribute}"
+    return percent_up(share), (
+        f"of the replaced words are guessed right by somebody who reads the table alone and knows the settings. {attribute}"
+    )
+
+
+def _candidates(figures: Figures) -> str:
+    return f"{figures.get(f'{AUDITED}linkage_candidates') or 0:,.0f}"
+
 
 _BLANK = "to be filled in"
 _NO_PERMISSION = "That is no permission to release: a requirement limits only what it names."
@@ -86,53 +275,6 @@ _VERDICTS = {
     UNDECIDED: "Not decided",
 }
 _SET = re.compile(r"policy\.(\w+): (\w+)")
-_GLOSSARY = (
-    ("annex", "all that follows the first two pages; it is what they rest on"),
-    (
-        "approval",
-        "what the settings say of purpose, owner, approver, date and expiry; it changes nothing of the table",
-    ),
-    ("attack", "a guess at the words that stood in the text, made from what was released"),
-    (
-        "certificate",
-        "a check of the law that is really sampled against the promised ε; it says nothing of how often words are guessed",
-    ),
-    ("consistency", "whether equal words get equal replacements: never, within a record, or everywhere"),
-    (
-        "δ (delta)",
-        "the probability up to which an ε may fail; 0 where there is none, and it should be far below 1 / records",
-    ),
-    (
-        "drawn word",
-        "a word that was replaced by a random one; only such words have the guarantee. It may come out as itself",
-    ),
-    (
-        "ε (epsilon)",
-        "how much one output may tell two words apart: probabilities differ by a factor of at most e^ε. Smaller is safer",
-    ),
-    ("identifier", "an e-mail address, a number, a date and the like, found by rules and replaced whole"),
-    ("in clear", "as it stands in the source"),
-    ("ledger", "the account of what all releases of an input have spent together"),
-    ("lexicon", "the words that can be drawn; any other is an unknown word"),
-    ("metric", "a figure of the run or of an audit"),
-    ("N_w", "the probability that a word comes out as itself"),
-    ("output set", "the words that a word can become; some mechanisms draw within it only"),
-    (
-        "record",
-        "what belongs to one person or event: a row, or all rows with one key. Its ε is that of all its words together",
-    ),
-    ("requirement", "a limit that the settings set beforehand (require)"),
-    (
-        "restricted",
-        "depends on the private text and is not for sharing; whether such a figure keeps to a limit is one bit of it",
-    ),
-    ("S_w", "among how many outputs a word hides"),
-    ("stop word", "a very frequent word such as 'the'; kept in clear unless policy.stop_words is draw"),
-    (
-        "verdict",
-        "holds: every requirement does; broken: one is not met; not decided: one was not measured, or none was set",
-    ),
-)
 
 
 @dataclass(frozen=True)
@@ -217,11 +359,6 @@ def decision(facts: ReportFacts) -> Decision:
 def _is_unread(before: str, after: str) -> bool:
     """Whether most words of the example are unknown: it would say of another language that everything is masked."""
     return 2 * after.count(OOV_MASK) > len(before.split())
-
-
-def glossary() -> Section:
-    """Write what the words of a report mean."""
-    return Section("glossary", "Glossary", (pairs(_GLOSSARY),))
 
 
 def joined(facts: ReportFacts) -> str:
@@ -365,13 +502,13 @@ def _clear(facts: ReportFacts) -> Iterator[str]:
 
 def _names(facts: ReportFacts) -> Iterator[str]:
     settings = facts.run.settings
-    looked = names.looked(settings.policy, bool(settings.lists))
+    looked = names_section.looked(settings.policy, bool(settings.lists))
     if looked:
         yield (
             f"Names were looked for by {looked}. No guarantee covers them: a name that nobody found is treated like other words."
         )
     else:
-        yield names.NO_SEARCH
+        yield names_section.NO_SEARCH
     if facts.metrics is None:
         yield "How many were found, and how many stayed, is restricted."
         return

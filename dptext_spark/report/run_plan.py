@@ -22,7 +22,7 @@ from dptext_spark.model.compile import prepare
 from dptext_spark.model.dry_run import Checked
 from dptext_spark.model.record import record_account
 from dptext_spark.model.target_checks import mapped_names
-from dptext_spark.report.terminal.console import Screen, listed
+from dptext_spark.report.console import Screen, listed
 from dptext_spark.runtime.display import Progress, by_default, line
 from dptext_spark.runtime.validation import Json
 

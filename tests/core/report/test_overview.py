@@ -17,9 +17,9 @@ from dptext_spark.audit.word_figures import Bounded
 from dptext_spark.ledger.balance import Spending, Spent, Total
 from dptext_spark.report.blocks import Listed, Table, Text
 from dptext_spark.report.facts import ReportFacts, gathered
+from dptext_spark.report.names_section import names
 from dptext_spark.report.page import page
-from dptext_spark.report.sections.names import names
-from dptext_spark.report.sections.run import tiles
+from dptext_spark.report.run_section import tiles
 from tests.core.report.accounts import METRICS, row, small_model, with_guarantee, with_settings
 from tests.frozen.written import assert_as_frozen, beyond
 

@@ -14,10 +14,9 @@ from dptext_spark.disclosure.facts import Figures
 from dptext_spark.disclosure.importance import in_clear, levels_of
 from dptext_spark.guarantee import Guarantee, counted
 from dptext_spark.model.certificate import LossFigure
-from dptext_spark.report.blocks import Block, Chart, Listed, Section, Table, Text, Tile, pairs
-from dptext_spark.report.charts import Bar, bars
+from dptext_spark.report import names_section
+from dptext_spark.report.blocks import Bar, Block, Chart, Listed, Section, Table, Text, Tile, bars, pairs
 from dptext_spark.report.facts import ReportFacts
-from dptext_spark.report.sections import names
 from dptext_spark.rounding import digits_up, exact, percent_down, percent_up, rounded_down, rounded_up
 from dptext_spark.runtime.validation import Json
 
@@ -175,7 +174,7 @@ def parts_in_clear(facts: ReportFacts) -> list[str]:
 def _clear(facts: ReportFacts) -> Iterator[Tile]:
     parts = parts_in_clear(facts)
     yield Tile("In clear", f"{len(parts)} things", ", ".join(parts))
-    yield from names.tile(facts)
+    yield from names_section.tile(facts)
 
 
 _KINDS = {

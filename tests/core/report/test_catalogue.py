@@ -17,11 +17,11 @@ from dptext_spark.mechanisms.base import Sampler
 from dptext_spark.mechanisms.parameters import parameters_of
 from dptext_spark.model.certificate import certify
 from dptext_spark.model.privatizer import Privatizer
-from dptext_spark.report.terminal.catalogue import catalogue, described, overview, rows
-from dptext_spark.report.terminal.console import LINES
+from dptext_spark.report.console import LINES
+from dptext_spark.report.mechanism_screens import catalogue, described, overview, rows
 
 REQUIRED = {"projection": {"m": 3}}  # parameters without a default, which is null then
-RECORDS = Path(__file__).resolve().parents[4] / "benchmarks" / "records"
+RECORDS = Path(__file__).resolve().parents[3] / "benchmarks" / "records"
 
 
 def test_every_mechanism_and_every_parameter_is_explained() -> None:

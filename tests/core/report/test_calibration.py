@@ -9,7 +9,7 @@ from dptext_spark.audit.find_epsilon import FoundEpsilon
 from dptext_spark.config.requirements import RequirementResult
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
-from dptext_spark.report.terminal.calibration import BAR, calibration
+from dptext_spark.report.mechanism_screens import BAR, calibration
 from tests.frozen.written import assert_as_frozen, beyond
 
 LEXICON = Lexicon(Vocabulary.of(["one", "two"]), np.eye(2, dtype=np.float32))

@@ -12,8 +12,8 @@ from dptext_spark.audit.attacks.inference import attribute_attack, membership_at
 from dptext_spark.audit.results import AuditResult, Estimate, Figures, Group, OtherResult, WordAttack
 from dptext_spark.audit.text_classifier import LEARNT, Both, TextClassifier, downstream_accuracy
 from dptext_spark.audit.text_utility import EncoderSimilarity, VectorSimilarity, text_overlap
+from dptext_spark.report.audits_section import measured, utility
 from dptext_spark.report.blocks import Chart, Table
-from dptext_spark.report.sections.measured import measured, utility
 from tests.core.audit.labelled_texts import labelled, replaced
 
 

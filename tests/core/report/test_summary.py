@@ -21,9 +21,9 @@ from dptext_spark.disclosure.facts import (
 from dptext_spark.disclosure.statement import Statement
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.ledger.balance import Spending
+from dptext_spark.report.console import RESTRICTED
 from dptext_spark.report.facts import Example
-from dptext_spark.report.terminal.console import RESTRICTED
-from dptext_spark.report.terminal.summary import core_hours, summary
+from dptext_spark.report.summary import core_hours, summary
 from dptext_spark.text.names.search import ListSource, ListSources
 from tests.frozen.written import assert_as_frozen, beyond
 

@@ -1,0 +1,344 @@
+"""The section of a report on plausible deniability: histograms, curves over ε, percentiles, the worst words.
+
+The figures come from the compiled model alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from dptext_spark.arrays import Ids, spaced
+from dptext_spark.audit.deniability import STANDARD, Measured, measure
+from dptext_spark.audit.word_figures import SmallestSet, Unchanged, WordFigure
+from dptext_spark.errors import SettingsError
+from dptext_spark.mechanisms.base import Sampler
+from dptext_spark.model.privatizer import Privatizer
+from dptext_spark.report.blocks import Block, Chart, Line, Listed, Section, Table, Text, histogram, lines
+from dptext_spark.rounding import digits_up, exact
+from dptext_spark.runtime.display import Progress, counted
+from dptext_spark.runtime.validation import Json
+from dptext_spark.text.tokens import drawn_words
+
+SAMPLED = 200  # words that are looked at where a law is as long as the lexicon
+DRAWN = 50  # where there is none, and each word takes a thousand draws
+CURVES = 10  # of those, at each ε of the curves
+TIMES = (0.25, 0.5, 1.0, 2.0, 4.0)  # of the run's ε, for the curves
+
+
+@dataclass(frozen=True)
+class Model:
+    """The compiled model of a run.
+
+    Attributes:
+        privatizer: opened; its fingerprint is the run's.
+        compile_at: compiles the same mechanism at another ε; None where its lexicon cannot be read.
+    """
+
+    privatizer: Privatizer
+    compile_at: Callable[[float], Sampler] | None = None
+
+
+@dataclass(frozen=True)
+class Deniability:
+    """Figures at the run's ε and at others.
+
+    Attributes:
+        figures: at the run's ε.
+        by_epsilon: those of the curves, by ε, ascending.
+        basis: how exact they are, in a sentence.
+        words: the worst words by id, as text.
+        why_missing: what is missing, and why.
+        basis_of_curves: how exact the curves are, where they are estimated.
+    """
+
+    figures: Sequence[Measured] = ()
+    by_epsilon: Mapping[float, Sequence[Measured]] = field(default_factory=dict)
+    basis: str = ""
+    words: Mapping[int, str] = field(default_factory=dict)
+    why_missing: str = ""
+    basis_of_curves: str = ""
+
+    def figure(self, name: str) -> Measured | None:
+        """Return a figure at the run's ε by its name; None where it was not measured."""
+        return next((one for one in self.figures if one.figure.name == name), None)
+
+    def as_dict(self) -> dict[str, Json]:
+        """Return the fields, JSON-able."""
+        return {
+            "figures": [one.as_dict() for one in self.figures],
+            "by_epsilon": [
+                {"epsilon": epsilon, "figures": [one.as_dict() for one in found]}
+                for epsilon, found in self.by_epsilon.items()
+            ],
+            "basis": self.basis,
+            "words": {str(word): text for word, text in self.words.items()},
+            "missing": self.why_missing,
+            "basis_of_curves": self.basis_of_curves,
+        }
+
+
+def deniability_of(epsilon: float, model: Model, say: Progress) -> Deniability:
+    """Measure plausible deniability at the run's ε and around it."""
+    sampler, total = model.privatizer.sampler, len(model.privatizer.vocabulary)
+    # What the policy keeps in clear is never drawn: no word of it can be the worst.
+    drawn = np.flatnonzero(drawn_words(model.privatizer.engine)[:total]).astype(np.int32)
+    drawn = drawn if len(drawn) else np.arange(total, dtype=np.int32)
+    words = _looked_at(model.privatizer, drawn)
+    found = _measured(sampler, words, drawn, total, STANDARD, counted("deniability", say))
+    grid: dict[float, list[Measured]] = {}
+    why = basis = ""
+    if model.compile_at is None:
+        why = "There are no curves over ε: the lexicon that the model was compiled from cannot be read here."
+    else:
+        at = [epsilon * times for times in TIMES] if epsilon else [0.0, 0.5, 1.0, 2.0, 4.0]
+        some = words if found[-1].exact or len(words) <= CURVES else words[:: -(-len(words) // CURVES)]
+        grid, refused = _over(model.compile_at, at, total, some, drawn, say)
+        why = f"The mechanism refuses {', '.join(f'ε = {each:g}' for each in refused)}." if refused else ""
+        basis = "" if found[-1].exact else _of_curves(found[-1], len(some))
+    strings = model.privatizer.vocabulary.strings()
+    named = {word: strings[word].as_py() for figure in found for word, _ in figure.worst()}
+    laws = f" Laws are {sampler.law_is}." if sampler.law_is else ""
+    return Deniability(found, grid, f"{_basis(found, total)}{laws}", named, why, basis)
+
+
+def _over(
+    compile_at: Callable[[float], Sampler],
+    epsilons: Sequence[float],
+    total: int,
+    words: Ids,
+    drawn: Ids,
+    say: Progress,
+) -> tuple[dict[float, list[Measured]], list[float]]:
+    """Return (the figures of the curves by ε, the ε that the mechanism refuses)."""
+    grid: dict[float, list[Measured]] = {}
+    refused: list[float] = []
+    for epsilon in epsilons:
+        step = f"ε = {epsilon:g}"
+        say(f"{step}: compiling", None)
+        try:
+            sampler = compile_at(epsilon)
+        except SettingsError:
+            refused.append(epsilon)
+            continue
+        say(step, None)
+        grid[epsilon] = _measured(sampler, words, drawn, total, (Unchanged(), SmallestSet()))
+    return grid, refused
+
+
+def _measured(
+    sampler: Sampler,
+    words: Ids,
+    drawn: Ids,
+    total: int,
+    figures: Sequence[WordFigure],
+    progress: Callable[[int, int], None] | None = None,
+) -> list[Measured]:
+    """Return figures of some words; of every drawn word where a figure has a short cut, for the worst may be any."""
+    found: list[Measured] = []
+    for figure in figures:
+        if figure.shortcut(sampler, words[:1]) is not None:
+            found += measure(sampler, drawn, total, [figure])
+    whole = [one.figure for one in found]
+    rest = [figure for figure in figures if figure not in whole]
+    found += measure(sampler, words, total, rest, progress=progress)
+    return [replace(one, pool=len(drawn)) for one in found]
+
+
+def _of_curves(one: Measured, words: int) -> str:
+    return (
+        f"Estimated from {one.draws:,} draws of each of {words:,} words; the line of the worst word is the bound that holds for "
+        f"all of them with a confidence of {one.confidence}."
+    )
+
+
+def _looked_at(privatizer: Privatizer, drawn: Ids) -> Ids:
+    """Return all drawn words where that is quick, else some, evenly spaced over them: int32[n]."""
+    if privatizer.sampler.has_short_laws:
+        return drawn
+    some = SAMPLED if privatizer.sampler.law(0) is not None else DRAWN
+    return np.asarray(drawn[spaced(len(drawn), some)])
+
+
+def _basis(found: Sequence[Measured], lexicon: int) -> str:
+    one = found[-1]
+    words, total = len(one.words), one.pool or lexicon
+    of = (
+        "words of the lexicon"
+        if total == lexicon
+        else f"drawn words of the lexicon ({lexicon - total:,} are kept in clear)"
+    )
+    if not one.exact:
+        return (
+            f"Estimated from {one.draws:,} draws of each of {words:,} words of {total:,}, evenly spaced; the bounds of all of "
+            f"them hold together with a confidence of {one.confidence}. Other words may be worse."
+        )
+    if words == total:
+        return f"Exact, over all {total:,} {of}."
+    some = f"xact for {words:,} words of {total:,}, evenly spaced; other words may be worse."
+    every = [each.figure.name for each in found if len(each.words) == total]
+    return (
+        f"{' and '.join(every)}: exact, over all {total:,} {of}. The rest: e{some}" if every else f"E{some}"
+    )
+
+
+DECADE = 10.0
+WHOLE = 100.0  # from here on counts are written without decimals
+_RANKS = ("min", "p5", "p25", "p50", "p75", "p95", "max", "mean")  # as many as stand side by side on a page
+_HISTOGRAMS = {
+    "N_w": (
+        "How often a word stays as it is",
+        "{} by N_w, the probability that a word comes out as itself.",
+        "Bars on the left are words that nearly always change; on the right, words that nearly never do. The worst word "
+        "decides what can be promised, not the median one.",
+        "N_w",
+    ),
+    "S_w": (
+        "Among how many outputs a word hides",
+        "{} by S_w, the number of outputs that together have 95 % of the probability.",
+        "Bars on the right are words that can become many others. A word with S_w = 1 has nowhere to hide.",
+        "S_w (outputs)",
+    ),
+}
+
+# Figure, the rank that most words reach, how it is called, the rank of the worst, title, how it is read.
+_CURVES = (
+    (
+        "N_w", "p95", "95 % of words", "max", "Staying as it is, by ε",
+        "A line that is near 1 leaves words as they are; take the ε at which the worst word is still low enough.",
+    ),
+    (
+        "S_w", "p5", "95 % of words, at least", "min", "Outputs to hide among, by ε",
+        "A line near 1 says that one output is all but certain.",
+    ),
+)  # fmt: skip
+
+
+def deniability(found: Deniability, epsilon: float) -> Section:
+    """Write how often words stay themselves, and among how many outputs they hide.
+
+    Args:
+        found: of the model of the run.
+        epsilon: the run's.
+    """
+    if not found.figures:
+        return Section("deniability", "Plausible deniability", (Text(found.why_missing, quiet=True),))
+    blocks: list[Block] = [
+        Text(
+            "Whoever wrote a word can deny it if it often comes out as another one, and if what comes out could have been "
+            f"many others. {found.basis}"
+        )
+    ]
+    blocks += [_histogram(one) for one in map(found.figure, ("N_w", "S_w")) if one is not None]
+    blocks += _curves(found.by_epsilon, exact(epsilon), found.basis_of_curves)
+    if found.why_missing:
+        blocks.append(Text(found.why_missing, quiet=True))
+    blocks.append(Listed("All figures, over the drawn words", ()))
+    blocks.append(_percentiles(found.figures))
+    blocks += _worst(found)
+    return Section("deniability", "Plausible deniability", tuple(blocks))
+
+
+def _histogram(one: Measured) -> Chart:
+    name, found = one.figure.name, one.distribution()
+    title, shows, read, x = _HISTOGRAMS[name]
+    edges, counts = found.edges, found.counts
+    if name == "S_w":
+        # Its bins double or so, up to the whole lexicon: those above the largest are left out.
+        last = max((i for i, count in enumerate(counts) if count), default=0) + 2
+        edges, counts = edges[1 : last + 1], counts[1:last]
+    rank, side = ("max", "upper") if name == "N_w" else ("min", "lower")
+    worst = "worst word" if one.is_whole else "worst of these"
+    marks = [(found.at("p50"), "median word"), (found.at(rank), worst)]
+    if not one.exact:
+        marks[1] = (one.distribution(side).at(rank), f"{worst}, by its bound")
+    if name == "S_w" and not one.exact:
+        read += f" Counted from draws it is too small: no word can show more outputs than its {one.draws:,} draws."
+    shows = shows.format(
+        "The drawn words of the lexicon" if one.is_whole else f"{len(one.words):,} words of the lexicon"
+    )
+    rows = tuple(
+        (f"{low:g} to {high:g}", f"{count:,}")
+        for low, high, count in zip(edges, edges[1:], counts, strict=False)
+        if count
+    )
+    even = name == "S_w"
+    svg = histogram(edges, counts, key=f"spread{name}".lower(), x=x, y="words", marks=marks, even=even)
+    return Chart(title, shows, read, svg, Table((name, "words"), rows))
+
+
+def _curves(grid: Mapping[float, Sequence[Measured]], chosen: str, basis: str) -> Iterator[Chart]:
+    if len(grid) < 2:
+        return
+    epsilons = list(grid)
+    first = next(iter(grid.values()))
+
+    def line(figure: str, rank: str, said: str) -> Line:
+        rows = [next(one for one in at if one.figure.name == figure) for at in grid.values()]
+        bounded = rank in ("min", "max") and not rows[0].exact
+        side = "values" if not bounded else "upper" if rank == "max" else "lower"
+        values = [one.statistic(side, rank)[0] for one in rows]
+        return Line(said, epsilons, values)
+
+    def table(drawn: Sequence[Line]) -> Table:
+        rows = zip(epsilons, *(one.y for one in drawn), strict=True)
+        return Table(
+            ("ε", *(one.name for one in drawn)), tuple(tuple(_number(v) for v in row) for row in rows)
+        )
+
+    def worst_of(figure: str) -> str:
+        one = next(one for one in first if one.figure.name == figure)
+        return "worst word" if one.is_whole else f"worst of {len(one.words):,} words"
+
+    for figure, rank, most, worst, title, read in _CURVES:
+        drawn = [
+            line(figure, "p50", "median word"),
+            line(figure, rank, most),
+            line(figure, worst, worst_of(figure)),
+        ]
+        shows = f"{figure} of the same mechanism at other ε; this run has ε = {chosen}. {basis}".strip()
+        if figure == "N_w":
+            svg = lines(drawn, key="nw", x="ε", y="N_w", log_x=True, top=1.02)
+        else:
+            svg = lines(drawn, key="sw", x="ε", y="S_w (outputs)", log_x=True, log_y=_spans(drawn))
+        yield Chart(title, shows, read, svg, table(drawn))
+
+
+def _spans(drawn: Sequence[Line]) -> bool:
+    """Whether lines span so much that they need a logarithmic axis."""
+    values = [value for one in drawn for value in one.y]
+    return min(values) > 0 and max(values) / min(values) > DECADE
+
+
+def _percentiles(figures: Sequence[Measured]) -> Table:
+    sides = [
+        (f"{one.figure.name}{said}", one.distribution(side))
+        for one in figures
+        for side, said in (("values", ""), ("lower", ", lower bound"), ("upper", ", upper bound"))
+        if side == "values" or not one.exact
+    ]
+    rows = tuple((name, *(_number(found.at(rank)) for rank in _RANKS)) for name, found in sides)
+    return Table(("over the words", *_RANKS), rows)
+
+
+def _number(value: float) -> str:
+    """Return a figure of a word: counts whole, all others with three digits, rounded up."""
+    return f"{math.ceil(value):,}" if value >= WHOLE else digits_up(value, 3)
+
+
+def _worst(found: Deniability) -> Iterator[Block]:
+    said = []
+    for one in found.figures:
+        if one.figure.name in ("N_w", "S_w"):
+            listed = ", ".join(f"{found.words[word]} ({digits_up(value, 3)})" for word, value in one.worst())
+            said.append(f"{one.figure.name}: {listed}.")
+    if said:
+        which = (
+            "The worst drawn words of the lexicon"
+            if all(one.is_whole for one in found.figures)
+            else "The worst of these words"
+        )
+        yield Listed(f"{which} (public: no text was read for them)", tuple(said))

@@ -1,1 +1,0 @@
-"""The sections of the offline page, each made from plain values."""
