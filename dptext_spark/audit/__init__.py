@@ -17,17 +17,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dptext_spark.audit.compare import Comparison, compare
+    from dptext_spark.audit.comparison import Comparison, compare
     from dptext_spark.audit.comparison_input import ComparisonSpec, Records
     from dptext_spark.audit.find_epsilon import FoundEpsilon, calibrate
 
 _HOMES = {
-    "Comparison": "audit.compare",
+    "Comparison": "audit.comparison",
     "ComparisonSpec": "audit.comparison_input",
     "FoundEpsilon": "audit.find_epsilon",
     "Records": "audit.comparison_input",
     "calibrate": "audit.find_epsilon",
-    "compare": "audit.compare",
+    "compare": "audit.comparison",
 }
 
 __all__ = ["Comparison", "ComparisonSpec", "FoundEpsilon", "Records", "calibrate", "compare"]

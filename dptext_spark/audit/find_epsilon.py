@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from dptext_spark.arrays import F64, Bools
 from dptext_spark.audit.attacks.adversary import GIVEN_WORDS, NAMES
-from dptext_spark.audit.calibrate import (
+from dptext_spark.audit.epsilon_search import (
     HIGH,
     LOW,
     Calibration,

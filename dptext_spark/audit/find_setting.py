@@ -40,7 +40,8 @@ from dptext_spark.audit.attacks.linkage import (
     has_law,
 )
 from dptext_spark.audit.attacks.linkage_scores import Fit
-from dptext_spark.audit.calibrate import (
+from dptext_spark.audit.comparison_input import Records
+from dptext_spark.audit.epsilon_search import (
     HIGH,
     LOW,
     Point,
@@ -50,7 +51,6 @@ from dptext_spark.audit.calibrate import (
     check_range,
     word_requirement,
 )
-from dptext_spark.audit.comparison_input import Records
 from dptext_spark.audit.find_epsilon import check_search, groups_of, prior_over, standing
 from dptext_spark.audit.options import MOST_QUERIES
 from dptext_spark.audit.results import mean

@@ -213,7 +213,7 @@ def compare(
     as_json: Json = False,
 ) -> None:
     """Compare mechanisms where attacks succeed equally, because ε means another thing for each: which keeps most of the text?"""
-    from dptext_spark.audit.compare import compare as run_comparison
+    from dptext_spark.audit.comparison import compare as run_comparison
     from dptext_spark.audit.comparison_input import ComparisonSpec, read_records
     from dptext_spark.config.load import load_model_config
     from dptext_spark.errors import require_extra

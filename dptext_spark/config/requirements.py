@@ -1,7 +1,7 @@
 """What is required of an audit, as a user writes it: what is limited, a relation and a number, as in `original_share <= 0.6`.
 
 The grammar is one, the vocabularies are two: statistics over the words of a lexicon
-(:mod:`dptext_spark.audit.calibrate`), and the figures below, of a run and of its table.
+(:mod:`dptext_spark.audit.epsilon_search`), and the figures below, of a run and of its table.
 An estimate is judged by its bound on the cautious side.
 
 The figures that a requirement may name, each in one sentence: those of an audit of the table, and those of the run itself.

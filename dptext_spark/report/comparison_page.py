@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from dptext_spark.audit import text_utility
-from dptext_spark.audit.compare import Comparison
+from dptext_spark.audit.comparison import Comparison
 from dptext_spark.audit.frontier import BAYES, CONTEXT, EXPLAINED, NOT_REACHED, Best, Curve, Frontier, Point
 from dptext_spark.audit.results import Estimate
 from dptext_spark.audit.text_utility import TESTED

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import fields
 from typing import Any
 
-from dptext_spark.audit.calibrate import Calibration, Guessing, Point
+from dptext_spark.audit.epsilon_search import Calibration, Guessing, Point
 from dptext_spark.audit.find_epsilon import FoundEpsilon
 from dptext_spark.audit.find_setting import Combination, FoundSetting
 from dptext_spark.mechanisms import MECHANISMS, mechanism_named

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dptext_spark.audit.calibrate import Calibration, Point, word_requirement
+from dptext_spark.audit.epsilon_search import Calibration, Point, word_requirement
 from dptext_spark.audit.find_epsilon import FoundEpsilon
 from dptext_spark.config.requirements import RequirementResult
 from dptext_spark.lexicon.lexicon import Lexicon

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from dptext_spark.audit.compare import Comparison
+from dptext_spark.audit.comparison import Comparison
 from dptext_spark.audit.comparison_input import CorpusSettings
 from dptext_spark.audit.frontier import BAYES, CONTEXT, Basis, Point, frontier
 from dptext_spark.audit.results import Estimate

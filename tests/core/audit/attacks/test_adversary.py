@@ -9,7 +9,7 @@ import pytest
 
 from dptext_spark.audit.attacks.adversary import FRESH, TRIAL, adversary, bayes_vulnerability, worst_words
 from dptext_spark.audit.attacks.bayes import bayes_attack
-from dptext_spark.audit.calibrate import Search, judge, word_requirement
+from dptext_spark.audit.epsilon_search import Search, judge, word_requirement
 from dptext_spark.errors import SettingsError
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 
 from dptext_spark.audit.attacks.adversary import DRAWS, FEW
-from dptext_spark.audit.compare import SamplerGrid, compare
+from dptext_spark.audit.comparison import SamplerGrid, compare
 from dptext_spark.audit.comparison_input import ComparisonSpec, Records, read_records
 from dptext_spark.audit.frontier import BAYES, CONTEXT
 from dptext_spark.audit.text_utility import ACCURACY, COSINE, DISTINCT, EMBEDDED, KEPT, ORDER
@@ -222,7 +222,7 @@ def test_other_wrong_settings(config: ModelConfig, field: str, given: dict[str, 
 def test_what_cannot_be_compared_is_told_before_anything_is_compiled(
     config: ModelConfig, texts: list[Records], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dptext_spark.audit.compare.load_lexicons", None)
+    monkeypatch.setattr("dptext_spark.audit.comparison.load_lexicons", None)
     asked = ComparisonSpec.of(config, "custext,tem", ["custext=1,2", "tem=0,1"], **SIZES)
     chosen = config.model_copy(update={"importance": Importance(percent=30)})
     for field, settings, public in (
@@ -281,7 +281,7 @@ def test_one_class_of_labels(
     config: ModelConfig, places: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # It is told before anything else.
-    monkeypatch.setattr("dptext_spark.audit.compare.load_lexicons", None)
+    monkeypatch.setattr("dptext_spark.audit.comparison.load_lexicons", None)
     lines = (places / "private").read_text(encoding="utf-8").replace("\tyes", "\tno").splitlines()
     asked = ComparisonSpec.of(config, "custext", ["1,2"], **SIZES)
     public = read_records(places / "public", "public", "last")

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from dptext_spark.arrays import Ids
-from dptext_spark.audit.calibrate import (
+from dptext_spark.audit.deniability import Measured
+from dptext_spark.audit.epsilon_search import (
     Calibration,
     Search,
     figures_of,
@@ -20,7 +21,6 @@ from dptext_spark.audit.calibrate import (
     word_requirement,
     worst_and_typical,
 )
-from dptext_spark.audit.deniability import Measured
 from dptext_spark.audit.find_epsilon import calibrate
 from dptext_spark.audit.word_figures import Bounded, DistinctOutputs, SmallestSet, Unchanged
 from dptext_spark.config.load import parse_model_config
