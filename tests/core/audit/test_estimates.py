@@ -77,8 +77,7 @@ def test_a_spread() -> None:
     spread = Distribution.of(values, (0.0, 1.0, 5.0, 20.0))
     assert list(spread.percentiles) == ["min", *(f"p{rank}" for rank in PERCENTILES), "max"]
     assert [spread.percentiles[name] for name in ("min", "p50", "max")] == [1.0, 1.0, 30.0]
-    assert spread.mean == 9.0
-    assert spread.counts == (0, 3, 1)  # 30 lies outside: it counts to the last
+    assert (spread.mean, spread.counts) == (9.0, (0, 3, 1))  # 30 lies outside: it counts to the last
     assert spread.as_dict()["histogram"] == {"edges": [0.0, 1.0, 5.0, 20.0], "counts": [0, 3, 1]}
 
 
