@@ -27,7 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext_spark.arrays import F32, F64, I64, Bools
-from dptext_spark.encoder.tokenizer import (
+from dptext_spark.encoder.sub_words import (
     ADDED_TOKENS,
     MASK,
     Pieces,
@@ -296,7 +296,7 @@ class Encoder:
 
         Attention is averaged over heads, layers, and the queries other than [CLS], [SEP] and padding; sub-words are summed to
         words, and words divided by the sum of their text. Of a text longer than the encoder takes, see
-        :mod:`dptext_spark.encoder.tokenizer`, each window's attention is divided by what its sub-words receive together.
+        :mod:`dptext_spark.encoder.sub_words`, each window's attention is divided by what its sub-words receive together.
 
         Args:
             words: n words of some texts.
@@ -461,7 +461,7 @@ class TextVectors(NamedTuple):
 
 
 def vectors(encoder: Encoder, texts: Sequence[str]) -> TextVectors:
-    """Return the vectors of texts; a long text counts window by window, see :mod:`dptext_spark.encoder.tokenizer`.
+    """Return the vectors of texts; a long text counts window by window, see :mod:`dptext_spark.encoder.sub_words`.
 
     Args:
         encoder: that is asked.

@@ -43,7 +43,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from dptext_spark.arrays import F64, I64, U8, Bools, read_only
-from dptext_spark.encoder.tokenizer import ADDED_TOKENS, Pieces, Tokenizer, windows
+from dptext_spark.encoder.sub_words import ADDED_TOKENS, Pieces, Tokenizer, windows
 from dptext_spark.encoder.weights import CONFIG, MODULES, package_places, read_json
 from dptext_spark.errors import DataError, SettingsError, require_extra
 from dptext_spark.lexicon.characters import APOSTROPHE, LETTER, cell, decode, scan_word, tables

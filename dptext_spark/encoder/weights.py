@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext_spark.arrays import F32, U8
-from dptext_spark.encoder.tokenizer import read_tokenizer
+from dptext_spark.encoder.sub_words import read_tokenizer
 from dptext_spark.errors import DataError, SettingsError, require_extra
 from dptext_spark.runtime.validation import Record
 

@@ -29,7 +29,7 @@ from dptext_spark.model.table_schema import Parts, beside_texts, of_arrow, resol
 from dptext_spark.randomness import RunKey
 from dptext_spark.text.engine import OF_IDENTIFIERS
 from dptext_spark.text.selection import Texts
-from dptext_spark.text.unknown import UnknownWords, count_unknown, likely_language
+from dptext_spark.text.unknown_words import UnknownWords, count_unknown, likely_language
 
 THROWN_AWAY = (
     "Drawn under a fresh key that is thrown away: none of it was written, and the ledger counts nothing. That holds only while "

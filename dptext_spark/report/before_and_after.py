@@ -17,7 +17,7 @@ from dptext_spark.report.console import RESTRICTED, Rows, Screen
 from dptext_spark.rounding import rounded_up
 from dptext_spark.runtime.display import cut, differences, line, side_by_side
 from dptext_spark.runtime.validation import Json
-from dptext_spark.text.unknown import ENGLISH, EXTRA, can_tell, refusal
+from dptext_spark.text.unknown_words import ENGLISH, EXTRA, can_tell, refusal
 
 Texts: TypeAlias = str | Sequence[str | None] | pa.Array | pa.ChunkedArray
 """One text, or many; None is a NULL."""

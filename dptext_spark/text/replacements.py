@@ -41,8 +41,8 @@ from dptext_spark.lexicon.vocabulary import excluded_words
 from dptext_spark.randomness import byte_view, hash_all, hash_bytes
 from dptext_spark.runtime.jit import Int, compiled, inlined, mul_high
 from dptext_spark.text.identifiers.finder import Finder, Found
-from dptext_spark.text.identifiers.normalize import FOREIGN, NOTHING, STRANGE, UNSPACED, look, shapes
 from dptext_spark.text.identifiers.rules import account_rest, luhn
+from dptext_spark.text.identifiers.skeletons import FOREIGN, NOTHING, STRANGE, UNSPACED, look, shapes
 from dptext_spark.text.names.normal_words import FORM, folding, next_word
 from dptext_spark.text.names.public_names import KINDS, LISTED_KINDS, LISTS, public_entries
 from dptext_spark.text.policy import FAKE, TYPES, placeholder

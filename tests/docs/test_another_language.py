@@ -10,7 +10,7 @@ import numpy as np
 
 from dptext_spark.lexicon.characters import look_up_form
 from dptext_spark.lexicon.lexicon import Lexicon
-from dptext_spark.text.unknown import LEAST_ROWS, LEAST_WORDS, UnknownWords, refusal
+from dptext_spark.text.unknown_words import LEAST_ROWS, LEAST_WORDS, UnknownWords, refusal
 from tests.docs.pages import DOCS, blocks
 
 PAGE = DOCS / "guide" / "another-language.md"

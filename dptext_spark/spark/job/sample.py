@@ -33,7 +33,7 @@ from dptext_spark.spark.spark_errors import provider_error
 from dptext_spark.spark.tables import escaped
 from dptext_spark.text.engine import Engine
 from dptext_spark.text.identifiers.provider import ProviderError
-from dptext_spark.text.unknown import UnknownWords, can_tell, count_unknown, likely_language, refusal
+from dptext_spark.text.unknown_words import UnknownWords, can_tell, count_unknown, likely_language, refusal
 
 F: Any = functions  # its stubs leave out what Spark adds at run time
 MOST_FILES = 10

@@ -25,7 +25,17 @@ from dptext_spark.arrays import I64, U8, Bools, bounds_of
 from dptext_spark.lexicon.characters import decode
 from dptext_spark.runtime.jit import Int, compiled, inlined, load64, trailing_zeros
 from dptext_spark.text.chunks import Spans
-from dptext_spark.text.identifiers.normalize import (
+from dptext_spark.text.identifiers.provider import Provided, Provider, provided
+from dptext_spark.text.identifiers.rules import (
+    REACHES,
+    RULES,
+    WRITTEN,
+    Rule,
+    match,
+    month_shapes,
+    written_dates,
+)
+from dptext_spark.text.identifiers.skeletons import (
     ACCOUNT,
     ADDRESS,
     COLONS,
@@ -59,16 +69,6 @@ from dptext_spark.text.identifiers.normalize import (
     seen_before,
     shapes,
     skeletons,
-)
-from dptext_spark.text.identifiers.provider import Provided, Provider, provided
-from dptext_spark.text.identifiers.rules import (
-    REACHES,
-    RULES,
-    WRITTEN,
-    Rule,
-    match,
-    month_shapes,
-    written_dates,
 )
 from dptext_spark.text.policy import TYPES, Identifiers, placeholder
 
@@ -190,7 +190,7 @@ def candidates(data: Any, rows: Any, wanted: Any, shapes: Any, found: Any) -> In
         data: uint8[...], the bytes, padded by 8 or more.
         rows: int64[r + 1], text i is data[rows[i]:rows[i + 1]].
         wanted: bool[9], which kinds are looked for.
-        shapes: of :func:`~dptext_spark.text.identifiers.normalize.shapes`.
+        shapes: of :func:`~dptext_spark.text.identifiers.skeletons.shapes`.
         found: int64[n, 5], filled with (kind, row, start, end, reach). A window has `CONTEXT` characters behind what it is
             about; of digits, `reach` says where they end, of an address on the web, where it must have ended.
 

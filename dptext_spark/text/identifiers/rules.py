@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 
 from dptext_spark.arrays import I64, U8
 from dptext_spark.runtime.jit import Int, compiled
-from dptext_spark.text.identifiers.normalize import (
+from dptext_spark.text.identifiers.skeletons import (
     ACCOUNT,
     ADDRESS,
     COLONS,

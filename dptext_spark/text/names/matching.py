@@ -36,8 +36,8 @@ from dptext_spark.lexicon.characters import (
 )
 from dptext_spark.runtime.jit import Int, compiled, inlined
 from dptext_spark.text.chunks import padded
-from dptext_spark.text.identifiers.normalize import has_unspaced
 from dptext_spark.text.identifiers.provider import TypedSpans
+from dptext_spark.text.identifiers.skeletons import has_unspaced
 from dptext_spark.text.names.name_table import (
     AFTER_TITLE,
     BETWEEN,

@@ -25,7 +25,7 @@ from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.lexicon.characters import tables
 from dptext_spark.randomness import byte_view, is_bytes
 from dptext_spark.runtime.jit import Int, compiled, inlined
-from dptext_spark.text.identifiers.normalize import has_unspaced
+from dptext_spark.text.identifiers.skeletons import has_unspaced
 from dptext_spark.text.names.normal_words import (
     APART,
     FORM,

@@ -35,7 +35,7 @@ from dptext_spark.lexicon.characters import (
     tables,
 )
 from dptext_spark.runtime.jit import Int, compiled, inlined, load64, trailing_zeros
-from dptext_spark.text.identifiers.normalize import is_unspaced
+from dptext_spark.text.identifiers.skeletons import is_unspaced
 from dptext_spark.text.tokenizer import letters_of
 
 # Of SplitMix64 (Steele, Lea and Flood 2014): its step, and the two factors of its finalizer.

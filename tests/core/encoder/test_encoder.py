@@ -9,7 +9,7 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 from dptext_spark.encoder.encoder import Encoder, guesses, vectors
-from dptext_spark.encoder.tokenizer import Pieces
+from dptext_spark.encoder.sub_words import Pieces
 from dptext_spark.encoder.weights import EncoderModel
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.text.chunks import Spans

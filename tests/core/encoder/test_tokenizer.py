@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dptext_spark.encoder.tokenizer import (
+from dptext_spark.encoder.sub_words import (
     AT_ONCE,
     Tokenizer,
     batches,

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 
-from dptext_spark.encoder.tokenizer import read_tokenizer
+from dptext_spark.encoder.sub_words import read_tokenizer
 
 KINDS = ("GIVEN_NAME", "SURNAME", "CITY", "EMAIL")
 LABELS = ("O", *(f"{place}-{kind}" for kind in KINDS for place in "BI"))

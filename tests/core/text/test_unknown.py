@@ -18,7 +18,7 @@ from dptext_spark.errors import DataError
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.text.policy import Policy
-from dptext_spark.text.unknown import (
+from dptext_spark.text.unknown_words import (
     AT_ONCE,
     ENGLISH,
     LEAST_ROWS,
@@ -150,7 +150,7 @@ def test_languages_have_names() -> None:
 
 
 def test_without_the_package_no_language_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dptext_spark.text.unknown.find_spec", lambda name: None)
+    monkeypatch.setattr("dptext_spark.text.unknown_words.find_spec", lambda name: None)
     assert not can_tell()
     assert likely_language([GERMAN.encode()]) is None
 

@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 
 from dptext_spark.text.chunks import padded
 from dptext_spark.text.identifiers.finder import Finder
-from dptext_spark.text.identifiers.normalize import FOREIGN, shapes
 from dptext_spark.text.identifiers.rules import month_shapes, months
+from dptext_spark.text.identifiers.skeletons import FOREIGN, shapes
 from dptext_spark.text.policy import LANGUAGES, Identifiers
 
 ENGLISH = Finder(Identifiers(date="mask"))

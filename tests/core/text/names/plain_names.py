@@ -17,7 +17,7 @@ from dptext_spark.lexicon.characters import (
     cell,
     tables,
 )
-from dptext_spark.text.identifiers.normalize import UNSPACED_BLOCKS
+from dptext_spark.text.identifiers.skeletons import UNSPACED_BLOCKS
 from dptext_spark.text.names.name_table import TITLES
 
 BREAKS = "\n\v\f\r\u0085\u2028\u2029"

@@ -390,7 +390,7 @@ def reaches(data: Any, starts: Any, ends: Any, limits: Any, order: Any, shapes: 
         ends: int64[n], where what was recognised of it ends.
         limits: int64[n], where it must have ended.
         order: int64[n], the addresses by where they begin.
-        shapes: of :func:`~dptext_spark.text.identifiers.normalize.shapes`.
+        shapes: of :func:`~dptext_spark.text.identifiers.skeletons.shapes`.
     """
     out = ends.copy()
     done = np.int64(-1)
