@@ -206,7 +206,6 @@ class Sampler(ReadOnlyArrays, ABC):
         summary_type: the class of its summary.
         cost: what drawing one token takes, as a phrase.
         certified_by: how the loss of what is released is found.
-        is_confirmed: whether a certificate can confirm a claim; else `not refuted` is the best verdict.
         has_short_laws: each law is a short row that is stored: all of them are read at once.
         compiles_quickly: in well under a second at another ε.
         draws_quickly: without a law, but so that attacks can afford many draws of every word.
@@ -222,7 +221,6 @@ class Sampler(ReadOnlyArrays, ABC):
     summary_type: ClassVar[type[Summary]] = Summary
     cost: ClassVar[str] = "not stated"
     certified_by: ClassVar[str] = "not searched for"
-    is_confirmed: ClassVar[bool] = False
     has_short_laws: ClassVar[bool] = False
     compiles_quickly: ClassVar[bool] = False
     draws_quickly: ClassVar[bool] = False

@@ -93,7 +93,6 @@ class ExponentialSampler(Sampler):
         "over all pairs of words that the guarantee covers, by the exact sum of each law, the rounding of the law stated; "
         f"{DECIDES}"
     )
-    is_confirmed = True
 
     cells: U64
     vectors: F32

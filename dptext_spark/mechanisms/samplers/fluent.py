@@ -372,7 +372,6 @@ class FluentSampler(Sampler):
         "exact, for every prior: the integers of the law, by the range of the log ratio over all pairs of words that share an "
         f"output set; {DECIDES}"
     )
-    is_confirmed = True
     has_short_laws = True
     compiles_quickly = True
     reads_context = True

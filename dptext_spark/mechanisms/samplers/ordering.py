@@ -220,7 +220,6 @@ class OrderingSampler(Sampler):
     summary_type = OrderingSummary
     cost = "constant: a table look-up a token"
     certified_by = f"by a proved bound: every two neighbours in a list, compared output by output, bound all pairs; {DECIDES}"
-    is_confirmed = True
     compiles_quickly = True
 
     order: Ids

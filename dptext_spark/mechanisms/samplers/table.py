@@ -259,7 +259,6 @@ class TableSampler(AliasRows):
         "exact: the integers that are sampled, compared output by output over all pairs of words that share an output set; "
         f"{DECIDES}"
     )
-    is_confirmed = True
     compiles_quickly = True
 
     cells: U64
@@ -302,8 +301,6 @@ class RemappedSampler(Sampler):
         guarantee: what holds for one draw: that of P.
         summary: public figures of Q.
     """
-
-    is_confirmed = True
 
     inner: Sampler
     table: Ids

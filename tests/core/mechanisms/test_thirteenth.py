@@ -45,7 +45,6 @@ class ResponseSampler(Sampler):
     ARRAYS = ("weight",)
     cost = "constant: one division"
     certified_by = "exact: every pair has the same loss"
-    is_confirmed = True
     compiles_quickly = True
 
     weight: npt.NDArray[np.uint64]
