@@ -1,0 +1,120 @@
+"""How the vectors of the packaged lexicon are made: WordNet, forms of words, counter-fitting."""
+
+# ruff: noqa: SIM905
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dptext_spark.errors import DataError
+from tests.core.lexicon.conftest import write_forms
+from tools import counter_fitting, word_forms, wordnet
+from tools.counter_fitting import counter_fitted, forces, normalised
+from tools.word_forms import CLASSES, read_forms, word_classes
+from tools.wordnet import ADJECTIVE, ADVERB, NOUN, WordNet
+
+
+@pytest.fixture
+def sources(tmp_path: Path) -> Path:
+    """A folder with a table of forms."""
+    return write_forms(tmp_path / "sources")
+
+
+@pytest.mark.parametrize(
+    "content", [None, b"", b"another version\n"], ids=["missing", "incomplete", "another version"]
+)
+def test_other_dictionary_files_are_refused(dictionary: Path, content: bytes | None) -> None:
+    file = dictionary / "data.adj"
+    file.unlink()
+    if content is not None:
+        file.write_bytes(content)
+    with pytest.raises(DataError, match=r"^wordnet: .*data\.adj.* valid: .*wordnet-base"):
+        WordNet.open(dictionary)
+
+
+def test_a_rare_sense_joins_no_words(dictionary: Path) -> None:
+    words = WordNet.open(dictionary)
+    assert words.share(("funny", ADJECTIVE), "00000005") == 9.5 / 11
+    assert words.share(("rum", ADJECTIVE), "00000006") == 0.5 / 9
+    pairs = words.synonyms()
+    assert pairs[("amusing", ADJECTIVE), ("funny", ADJECTIVE)] == 9.5 / 11
+    assert pairs[("funny", ADJECTIVE), ("rum", ADJECTIVE)] == 0.5 / 9
+    assert pairs[("film", NOUN), ("movie", NOUN)] == 1.0
+    assert words.kinds()[("film", NOUN), ("show", NOUN)] == 1.0
+
+
+def test_contrary_words_and_their_satellites(dictionary: Path) -> None:
+    words = WordNet.open(dictionary)
+    adjectives = {(first[0], second[0]): weight for (first, second), weight in words.antonyms().items()}
+    assert adjectives == {
+        ("bad", "good"): 1.0,
+        ("bad", "superb"): wordnet.SATELLITE_AND_HEAD,
+        ("awful", "good"): wordnet.SATELLITE_AND_HEAD,
+        ("awful", "superb"): wordnet.TWO_SATELLITES,
+    }
+    adverbs = words.with_derived(words.antonyms())[("awfully", ADVERB), ("superbly", ADVERB)]
+    assert adverbs == wordnet.DERIVATION * wordnet.TWO_SATELLITES
+
+
+def test_forms_and_classes(dictionary: Path, sources: Path) -> None:
+    forms = read_forms(sources)
+    assert forms["films"] == {(("film", "n"), "plural"): None, (("film", "v"), "third person"): None}
+    assert forms["film"] == {(("film", "n"), "noun"): None, (("film", "v"), "verb"): None}
+    assert forms["ross"] == {(("ross", "n"), "name"): None}
+    words = "film superbly ross the qwx".split()
+    shares = word_classes(words, forms, WordNet.open(dictionary), {"the"})
+    np.testing.assert_allclose(shares.sum(axis=1), 1.0)
+    assert [CLASSES[place] for place in shares[1:].argmax(axis=1)] == [
+        "adverb",
+        "name",
+        "function word",
+        "name",
+    ]
+    assert shares[0, CLASSES.index("noun")] == 0.5
+    (sources / word_forms.TABLE_FILE).unlink()
+    with pytest.raises(DataError, match=r"^forms: .* lemminflect"):
+        read_forms(sources)
+
+
+def test_counter_fitting_joins_synonyms_and_parts_antonyms(dictionary: Path, sources: Path) -> None:
+    words = [
+        "good",
+        "bad",
+        "superb",
+        "film",
+        "movie",
+        "films",
+        "movies",
+        "funny",
+        "rum",
+        *map("w{}".format, range(40)),
+    ]
+    numbers = {word: number for number, word in enumerate(words)}
+    forms = {
+        **read_forms(sources),
+        **{word: {((word, "a"), "adjective"): None} for word in ("bad", "superb", "funny", "rum")},
+    }
+    start = normalised(np.random.default_rng(0).normal(size=(len(words), 24)) + 0.7)
+    moving = forces(numbers, forms, WordNet.open(dictionary), start)
+    pairs = {(words[i], words[j]) for force in moving for i, j in zip(force.first, force.second, strict=True)}
+    assert ("films", "movies") in pairs
+    assert ("good", "bad") in pairs
+    end = counter_fitted(start, moving)
+    before, after = start @ start.T, end @ end.T
+    np.testing.assert_allclose(np.linalg.norm(end, axis=1), 1.0)
+    for first, second in (("film", "movie"), ("films", "movies"), ("good", "superb")):
+        assert after[numbers[first], numbers[second]] > before[numbers[first], numbers[second]] + 0.1
+    for word in ("good", "superb"):
+        assert after[numbers[word], numbers["bad"]] < before[numbers[word], numbers["bad"]] - 0.1
+    others = slice(words.index("w0"), None)
+    assert np.abs(after[others, others] - before[others, others]).mean() < 0.03
+
+
+def test_a_force_that_is_satisfied_moves_nothing() -> None:
+    start = normalised(np.random.default_rng(1).normal(size=(30, 8)))
+    one, two = np.array([0]), np.array([1])
+    cosine = float(start[0] @ start[1])
+    still = [counter_fitting.Force(one, two, np.array([weight]), cosine - weight) for weight in (0.1, -0.1)]
+    np.testing.assert_allclose(counter_fitted(start, still), start, atol=2e-3)
