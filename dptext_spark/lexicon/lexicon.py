@@ -38,7 +38,7 @@ FORMAT_VERSION = 1
 ROWS = 1 << 14  # rows checked at once
 FIRST_WORDS = 8  # that a notebook shows
 PACKAGED = "default"  # what settings call the packaged lexicon
-PACKAGED_VERSION = 3  # 1: with remainders of words; 2: with obscenities and slurs
+PACKAGED_VERSION = 4  # 1: with remainders of words; 2: with obscenities and slurs; 3: not counter-fitted
 
 
 @dataclass(frozen=True, eq=False)

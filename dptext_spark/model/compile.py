@@ -506,7 +506,7 @@ def _require_same(config: ModelConfig, folder: Path) -> None:
             if None not in (then, config.lexicon_version) and then != config.lexicon_version:
                 raise SettingsError(
                     f"run.artifact: {str(folder)!r} was made with version {then} of the packaged lexicon, and this package holds "
-                    f"version {config.lexicon_version}, which has other words; prepare it again."
+                    f"version {config.lexicon_version}, which has other words or vectors; prepare it again."
                 )
             pairs = [one for one in pairs if one[0] not in ("lexicon.version", "lexicon.prior")]
             pairs = [one for one in pairs if one[0] != "lexicon.exclude"]

@@ -321,7 +321,7 @@ def test_lexicon_info(capsys: pytest.CaptureFixture[str]) -> None:
     assert "21,163" in capsys.readouterr().out
     assert dptext("lexicon", "info", "--json") == 0
     found = json.loads(capsys.readouterr().out)
-    assert (found["words"], found["dimensions"], found["metric"]) == (21163, 100, "cosine")
+    assert (found["words"], found["dimensions"], found["metric"]) == (21163, 113, "cosine")
     assert found["version"] == 3
     assert "packaged counts" in found["prior"]
 

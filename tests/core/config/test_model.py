@@ -192,7 +192,7 @@ def test_an_unknown_name_is_refused_with_a_suggestion(
                 ("/data/out_audit/shareable/runs/x", "audit.shareable"),
             )
         ),
-        ({"lexicon": {"version": 1}}, "lexicon.version: 1 given, but this package holds version 3 of its lexicon; valid: null"),
+        ({"lexicon": {"version": 1}}, "lexicon.version: 1 given, but this package holds version 4 of its lexicon; valid: null"),
         ({"lexicon": {"source": "/v.txt", "version": 2}}, "lexicon.version: 2 given, but the packaged lexicon is not used"),
         ({"lexicon": {"limit": 10}}, "lexicon: limit cuts a file while it is read"),
         ({"lexicon": {"source": "/v.txt", "limit": 1}}, "lexicon.limit: 1 given; valid: an integer of 2 or more."),

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from dptext_spark.errors import DataError
+from dptext_spark.lexicon.lexicon import Lexicon
 from tests.core.lexicon.conftest import write_forms
 from tools import counter_fitting, word_forms, wordnet
 from tools.counter_fitting import counter_fitted, forces, normalised
@@ -118,3 +119,24 @@ def test_a_force_that_is_satisfied_moves_nothing() -> None:
     cosine = float(start[0] @ start[1])
     still = [counter_fitting.Force(one, two, np.array([weight]), cosine - weight) for weight in (0.1, -0.1)]
     np.testing.assert_allclose(counter_fitted(start, still), start, atol=2e-3)
+
+
+def test_the_packaged_vectors_part_contrary_words_and_keep_the_class() -> None:
+    lexicon = Lexicon.default()
+    words = lexicon.vocabulary.strings().to_pylist()
+    unit = normalised(lexicon.vectors.astype(np.float64))
+    numbers = {word: number for number, word in enumerate(words)}
+
+    def nearest(word: str, count: int) -> set[str]:
+        return {words[other] for other in np.argsort(-(unit @ unit[numbers[word]]))[1 : count + 1]}
+
+    for word, contrary in (
+        ("good", "bad"),
+        ("rich", "poor"),
+        ("funny", "rum"),
+        ("boring", "drilling"),
+        ("best", "worst"),
+    ):
+        assert contrary not in nearest(word, 19)
+    for word, alike in (("movie", "film"), ("rich", "wealthy"), ("funny", "amusing"), ("quickly", "rapidly")):
+        assert alike in nearest(word, 7)

@@ -17,12 +17,14 @@ from safetensors import numpy as safetensors
 from dptext_spark.errors import DataError
 from dptext_spark.lexicon.characters import producible
 from dptext_spark.lexicon.lexicon import Lexicon
+from tests.core.lexicon.conftest import write_forms
 from tools import lexicon as tool
+from tools import word_forms
 
 
 def test_what_it_holds() -> None:
     lexicon = Lexicon.default()
-    assert (len(lexicon), lexicon.dimensions, lexicon.metric) == (21_163, 100, "cosine")
+    assert (len(lexicon), lexicon.dimensions, lexicon.metric) == (21_163, 113, "cosine")
     words = lexicon.vocabulary.strings().to_pylist()
     assert all(word.isascii() and word.isalpha() for word in words)
     assert {word for word in words if len(word) == 1} == {"a", "i"}
@@ -46,14 +48,14 @@ def test_it_is_what_was_built() -> None:
     lexicon = Lexicon.default()
     assert json.loads((folder / "manifest.json").read_text())["fingerprint"] == lexicon.fingerprint
     digest = hashlib.sha256(
-        f"dptext-lexicon\ncosine\n21163 100 {len(lexicon.vocabulary.data)}\n".encode()
+        f"dptext-lexicon\ncosine\n21163 113 {len(lexicon.vocabulary.data)}\n".encode()
         + lexicon.vocabulary.offsets.tobytes()
         + lexicon.vocabulary.data.tobytes()
         + lexicon.vectors.tobytes()
     )
     assert digest.hexdigest() == lexicon.fingerprint
     assert "Apache License" in (folder / "NOTICE").read_text()
-    assert sum(file.stat().st_size for file in folder.iterdir()) < 7_000_000
+    assert sum(file.stat().st_size for file in folder.iterdir()) < 7_500_000
 
 
 def test_it_opens_without_a_loop_over_its_words() -> None:
@@ -98,32 +100,36 @@ def sources(tmp_path: Path) -> Path:
     (model / tool.WORDS_FILE).write_text("\n".join(TABLE_WORDS) + "\n", encoding="utf-8")
     (folder / tool.DICTIONARY_FILE).write_text(DICTIONARY, encoding="utf-8")
     (folder / tool.PAIRS_FILE).write_text("a cat 640\nwon a 1280\n", encoding="utf-8")
-    return folder
+    return write_forms(folder)
 
 
-def test_built_from_its_sources(sources: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    built = tool.build(sources, tmp_path / "out")
+def test_built_from_its_sources(
+    sources: Path, dictionary: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    built = tool.build(sources, dictionary, tmp_path / "out")
     opened = Lexicon.open(tmp_path / "out")
     assert opened.vocabulary.strings().to_pylist() == WHOLE
-    everything = tool.build(sources, tmp_path / "unfit", excluded=())
+    everything = tool.build(sources, dictionary, tmp_path / "unfit", excluded=())
     assert set(everything.vocabulary.strings().to_pylist()) - set(WHOLE) == {"Shit", "dick"}
-    assert opened.dimensions == 100
+    assert opened.dimensions == tool.DIMENSIONS + len(word_forms.CLASSES)
     assert opened.fingerprint == built.fingerprint
     assert opened.prior.digest == built.prior.digest
     assert opened.prior.name == tool.PRIOR_NAME
-    # What is left out moves no vector: the components are those of all entries.
-    table = safetensors.load_file(sources / "package" / "model" / tool.TABLE_FILE)[tool.TABLE]
-    every = tool.principal_components(table[[TABLE_WORDS.index(word) for word in ENTRIES]], 100)
-    stays = [ENTRIES.index(word) for word in WHOLE]
-    np.testing.assert_array_equal(opened.vectors, every.astype(np.float16)[stays].astype(np.float32))
+    # The class of a word takes its share of a similarity: words of one class have it in common.
+    unit = opened.vectors / np.linalg.norm(opened.vectors, axis=1, keepdims=True)
+    of_class = unit[:, tool.DIMENSIONS :]
+    assert of_class.shape[1] == len(word_forms.CLASSES)
+    np.testing.assert_allclose((of_class**2).sum(axis=1), tool.CLASS_SHARE, atol=2e-3)
+    a, labor = WHOLE.index("a"), WHOLE.index("labor")
+    assert of_class[a] @ of_class[labor] == 0  # a function word and a noun
     assert (tmp_path / "out" / "NOTICE").exists()
-    tool.main([str(sources), str(tmp_path / "again")])
+    tool.main([str(sources), str(dictionary), str(tmp_path / "again")])
     assert Lexicon.open(tmp_path / "again").fingerprint == built.fingerprint
     assert built.fingerprint in capsys.readouterr().out
 
 
-def test_sources_that_are_none(sources: Path, tmp_path: Path) -> None:
-    model, dictionary = sources / "package" / "model", sources / tool.DICTIONARY_FILE
+def test_sources_that_are_none(sources: Path, dictionary: Path, tmp_path: Path) -> None:
+    model, counts = sources / "package" / "model", sources / tool.DICTIONARY_FILE
     other = safetensors.save({"other": np.zeros((2, 2), np.float32)})
     # Each change is made beside those before it: what is read first is told.
     for file, content, said in (
@@ -131,12 +137,12 @@ def test_sources_that_are_none(sources: Path, tmp_path: Path) -> None:
         (model / tool.TABLE_FILE, b"\x00" * 40, "damaged"),
         (model / tool.TABLE_FILE, other, tool.TABLE),
         (model / tool.TABLE_FILE, None, r"no model\.safetensors"),
-        (dictionary, b"a hundred\n", r"^dictionary: .* damaged"),
-        (dictionary, None, rf"^dictionary: .* holds no {tool.DICTIONARY_FILE}"),
+        (counts, b"a hundred\n", r"^dictionary: .* damaged"),
+        (counts, None, rf"^dictionary: .* holds no {tool.DICTIONARY_FILE}"),
     ):
         file.unlink(missing_ok=True)
         if content is not None:
             file.write_bytes(content)
         with pytest.raises(DataError, match=said):
-            tool.build(sources, tmp_path / "out")
+            tool.build(sources, dictionary, tmp_path / "out")
     assert not (tmp_path / "out").exists()
