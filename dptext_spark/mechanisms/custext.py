@@ -10,9 +10,9 @@ range of the log ratio, whatever b is: ε again, which `calibration: exact` can 
 Reading: in the balanced walk a word without a set takes its K nearest words, of all words, as Y', which becomes the set of those
 members that have none yet; the others keep theirs. So it is in the reference code.
 Deviations: the walk follows the order of the lexicon, which is public (the reference code walks by frequency in the
-private corpus); ties go to the lower id; a remainder of the conservative mapping joins the last full set
-(`remainder: own` as published); the law is rounded to integers out of 2^63. Below ε = 1e-12, and for K > 11 below K²·2^-47, it is
-uniform, as at ε = 0.
+private corpus); the mapping `clustered` is ours (:mod:`~dptext_spark.mechanisms.clustering`); ties go to the lower id; what
+remains of disjoint sets joins the last one (`remainder: own` as published); the law is rounded to integers out of 2^63. Below
+ε = 1e-12, and for K > 11 below K²·2^-47, it is uniform, as at ε = 0.
 
 A small ε loses ε - ε/K at most by the formula: the best score of one word meets the least of another, and K - 1 others stand
 between in both sums. Floating point errs by less than 30·2^-53 in a weight, and what is left of 2^63 goes to the largest, which
@@ -20,7 +20,7 @@ may be off by K times as much: 60·K·2^-53 in a pair, for which ε/K has room f
 
 How a word scores the words of its output set, min-max normalised to [0, 1].
 
-Which words share an output set: CusText's three mappings, and what a mapping says of itself.
+Which words share an output set: the mappings, and what a mapping says of itself.
 
 Paper: Chen et al. 2022, "A Customized Text Sanitization Mechanism with Differential Privacy", §4.2 and Table 4.
 """
@@ -41,6 +41,7 @@ from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.neighbors import Metric, nearest, nearest_in
 from dptext_spark.lexicon.prior import PairModel
 from dptext_spark.mechanisms.base import Quantiles, Sampler
+from dptext_spark.mechanisms.clustering import lower_distances
 from dptext_spark.mechanisms.elementary import exponentials
 from dptext_spark.mechanisms.parameters import LEAST_EPSILON, choice, flag, integer, number
 from dptext_spark.mechanisms.privacy_loss.exact_losses import within_groups
@@ -59,7 +60,7 @@ from dptext_spark.mechanisms.samplers.table import TableSummary, laws_of
 from dptext_spark.rounding import exact, percent_up
 from dptext_spark.runtime.jit import compiled
 
-Mapping = Literal["aggressive", "balanced", "conservative"]
+Mapping = Literal["aggressive", "balanced", "conservative", "clustered"]
 Remainder = Literal["join", "own"]
 MAPPINGS, REMAINDERS = get_args(Mapping), get_args(Remainder)
 WALK = 2048  # words of the walk whose neighbours are searched at once
@@ -75,7 +76,7 @@ def output_sets(
         k: size of a set.
         mapping: one of `MAPPINGS`.
         metric: one of `METRICS`.
-        remainder: one of `REMAINDERS`; for the conservative mapping.
+        remainder: one of `REMAINDERS`; for disjoint sets.
 
     Returns:
         (sets int32[S, k'], ids of a set ascending, padded with -1; of_word int32[V]).
@@ -100,6 +101,8 @@ def output_sets(
     sets = np.full((len(set_rows), width), -1, np.int32)
     for index, row in enumerate(set_rows):
         sets[index, : len(row)] = np.sort(row)
+    if mapping == "clustered":
+        lower_distances(sets, of_word, vectors, metric)
     return sets, of_word
 
 
@@ -280,14 +283,14 @@ class CusText(Remappable):
         Mapping,
         "balanced",
         "How output sets are shared: `aggressive`, each word its own K nearest; `balanced`, the K nearest of each word that has "
-        "no set yet become the set of those among them that have none, as in the reference code; or `conservative`, disjoint "
-        "sets.",
+        "no set yet become the set of those among them that have none, as in the reference code; `conservative`, disjoint sets; "
+        "or `clustered`, disjoint sets whose words are as near to each other as swaps can bring them.",
     )
     metric: Metric = choice(Metric, "cosine", "What near means.")
     remainder: Remainder = choice(
         Remainder,
         "join",
-        "What becomes of fewer than K words left by the conservative mapping: they `join` the last full set (up to 4,096 words "
+        "What becomes of fewer than K words left by disjoint sets: they `join` the last full set (up to 4,096 words "
         "together), or make a set of their `own`.",
     )
     calibration: Calibration = calibration_choice()
@@ -408,12 +411,13 @@ class CusText(Remappable):
     def _check_last_set(self, words: int) -> None:
         """Refuse a joined remainder that no law has room for, before the walk and not after it."""
         left = words % self.k
-        if self.mapping != "conservative" or self.remainder != "join" or self.k + left <= MAX_SLOTS:
+        is_disjoint = self.mapping in ("conservative", "clustered")
+        if not is_disjoint or self.remainder != "join" or self.k + left <= MAX_SLOTS:
             return
         # Half of the slots and fewer always fit: the remainder is smaller than K.
         largest = next(k for k in range(self.k - 1, 1, -1) if k + words % k <= MAX_SLOTS)
         raise SettingsError(
-            f"mechanism.k: {self.k} given; of {words:,} words the conservative mapping leaves {left:,}, which join the "
+            f"mechanism.k: {self.k} given; of {words:,} words the {self.mapping} mapping leaves {left:,}, which join the "
             f"last set and make it {self.k + left:,} words, more than {MAX_SLOTS:,}; valid: mechanism.remainder=own, or "
             f"another k, such as {largest} or any up to {MAX_SLOTS // 2}."
         )

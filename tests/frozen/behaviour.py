@@ -76,9 +76,9 @@ def small() -> Lexicon:
     return beginning(Lexicon.default(), WORDS)
 
 
-def of_mechanism(name: str) -> list[Privatizer]:
+def of_mechanism(name: str, **more: object) -> list[Privatizer]:
     """Compile a mechanism, once for each level."""
-    sampler = MECHANISMS[name](**PARAMETERS[name]).compile(small())
+    sampler = MECHANISMS[name](**PARAMETERS[name], **more).compile(small())
     return [Privatizer(small(), sampler, consistency=level) for level in LEVELS]
 
 
@@ -124,6 +124,7 @@ def of_glove(folder: Path) -> list[Privatizer]:
 
 CASES: dict[str, Callable[[], list[Privatizer]]] = {
     **{name: partial(of_mechanism, name) for name in PARAMETERS},
+    "custext, clustered": partial(of_mechanism, "custext", mapping="clustered"),
     "packaged lexicon": packaged,
     "identifiers: none": without_identifiers,
     "importance": of_importance,

@@ -6,7 +6,9 @@ import dataclasses
 import itertools
 import math
 from fractions import Fraction
+from typing import Any
 
+import faiss
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -47,8 +49,9 @@ class TestParameters:
         [(8000, 4000, True), (8096, 4000, True), (8097, 4000, False), (4096, 4096, True), (4097, 4096, False),
          (4097, 2049, False), (6143, 2048, True), (6144, 2049, True), (6145, 2049, True), (6146, 2049, False)],
     )  # fmt: skip
+    @pytest.mark.parametrize("mapping", ["conservative", "clustered"])
     def test_a_last_set_that_no_law_has_room_for_is_refused_before_the_walk(
-        self, words: int, k: int, fits: bool, monkeypatch: pytest.MonkeyPatch
+        self, mapping: Any, words: int, k: int, fits: bool, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         class WalkedError(Exception):
             pass
@@ -59,7 +62,7 @@ class TestParameters:
         monkeypatch.setattr("dptext_spark.mechanisms.custext.output_sets", walk)
         small = lexicon(gaussian(words, 1))
         with pytest.raises(WalkedError if fits else SettingsError) as found:
-            CusText(k=k, mapping="conservative").compile(small)
+            CusText(k=k, mapping=mapping).compile(small)
         if not fits:
             said = str(found.value)
             assert said.startswith(f"mechanism.k: {k} given; ")
@@ -68,9 +71,9 @@ class TestParameters:
             assert 2 <= other < k
             assert other + words % other <= 4096
         for choice in (
-            CusText(k=k, mapping="conservative", remainder="own"),
+            CusText(k=k, mapping=mapping, remainder="own"),
             CusText(k=k),
-            CusText(k=other if not fits else 2048, mapping="conservative"),
+            CusText(k=other if not fits else 2048, mapping=mapping),
         ):
             with pytest.raises(WalkedError):
                 choice.compile(small)
@@ -229,6 +232,44 @@ def test_the_remainder() -> None:
     for remainder, sizes in (("join", [10, 13]), ("own", [3, 10, 10])):
         sets, of_word = output_sets(vectors, 10, "conservative", "cosine", remainder)
         assert sorted((sets >= 0).sum(axis=1)) == sorted(np.bincount(of_word)) == sizes
+
+
+@settings(max_examples=60)
+@given(vectors=tables(), size=st.integers(2, 3), metric=st.sampled_from(METRICS))
+def test_the_total_of_a_clustering_lies_between_the_least_and_that_of_the_walk(
+    vectors: np.ndarray, size: int, metric: str
+) -> None:
+    vectors = vectors[:6]
+    k, totals = min(size, len(vectors)), {}
+    for mapping in ("conservative", "clustered"):
+        sets, _ = output_sets(vectors, k, mapping, metric)
+        totals[mapping] = plain.total(vectors.tolist(), [row[row >= 0].tolist() for row in sets], metric)
+    sizes = [k] * (len(vectors) // k - 1) + [k + len(vectors) % k]
+    ends = list(itertools.accumulate(sizes))
+    least = min(
+        plain.total(
+            vectors.tolist(), [order[end - n : end] for n, end in zip(sizes, ends, strict=True)], metric
+        )
+        for order in itertools.permutations(range(len(vectors)))
+        if all(
+            list(order[end - n : end]) == sorted(order[end - n : end])
+            for n, end in zip(sizes, ends, strict=True)
+        )
+    )
+    assert least <= totals["clustered"] <= totals["conservative"]
+
+
+def test_a_clustering_is_the_same_for_any_number_of_threads() -> None:
+    vectors, threads, of_threads = gaussian(1500, 20, 2), faiss.omp_get_max_threads(), []
+    for count in (1, 2, 5):
+        faiss.omp_set_num_threads(count)
+        try:
+            of_threads.append(output_sets(vectors, 12, "clustered", "cosine"))
+        finally:
+            faiss.omp_set_num_threads(threads)
+    for sets, of_word in of_threads:
+        assert (sets == of_threads[0][0]).all()
+        assert (of_word == of_threads[0][1]).all()
 
 
 def test_the_most_similar_words_not_the_least() -> None:

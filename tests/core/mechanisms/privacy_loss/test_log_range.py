@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from dptext_spark.mechanisms import CusText
+from dptext_spark.mechanisms.custext import MAPPINGS
 from dptext_spark.mechanisms.privacy_loss import by_log_range, worst_loss
 from dptext_spark.mechanisms.samplers.fluent import FluentSampler
 from tests.core.mechanisms.fluent_toys import lexicon_of
@@ -36,7 +37,7 @@ def ranges(sampler: FluentSampler) -> dict[tuple[int, int], Fraction]:
     return found
 
 
-@pytest.mark.parametrize("mapping", ["aggressive", "balanced", "conservative"])
+@pytest.mark.parametrize("mapping", MAPPINGS)
 def test_it_is_the_largest_of_all_pairs(mapping: str) -> None:
     sampler = made(epsilon=3.0, k=6, mapping=mapping)
     loss, found = by_log_range(sampler), ranges(sampler)
