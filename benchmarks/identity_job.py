@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyspark.sql import Observation, functions
 
 from dptext_spark.spark.column_function import RESULT, result_type
-from dptext_spark.spark.job.counting import counts_of, observed
+from dptext_spark.spark.job.writing import counts_of, observed
 from dptext_spark.spark.nested_columns import paths_of
 
 if TYPE_CHECKING:

@@ -385,7 +385,7 @@ OF_A_RUN = {
 
 def metrics_of_a_run() -> str:
     """Return the metrics that a run writes, by column and for the whole."""
-    from dptext_spark.spark.job.counting import shares
+    from dptext_spark.spark.job.writing import shares
     from dptext_spark.text.engine import COUNTERS, OF_NAMES, OF_STAYED
 
     # One word that nothing counts is one that was not chosen; what is missing where there is none is there.

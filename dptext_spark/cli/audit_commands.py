@@ -60,7 +60,7 @@ def audit(
         return show(audit_plan(plan), plan.as_dict() if as_json else None)
     with progress() as say:
         say("loading what reads tables", None)
-        from dptext_spark.spark.table_audit import audit_table
+        from dptext_spark.spark.audit_job import audit_table
 
         found = audit_table(plan, progress=lambda step: say(step, None))
     show(table_audit(found), found.as_dict() if as_json else None)

@@ -286,9 +286,9 @@ def _steps(
         BrokenRequirementError: a step failed after another had found a requirement broken.
         DPTextError: as the step that failed.
     """
+    from dptext_spark.spark.audit_job import audit_table
     from dptext_spark.spark.run_report import report as report_on
     from dptext_spark.spark.runner import run
-    from dptext_spark.spark.table_audit import audit_table
 
     result: RunResult | None = None
     audited: TableAudit | None = None

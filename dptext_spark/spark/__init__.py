@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from dptext_spark.audit.table_audit import TableAudit
     from dptext_spark.doctor import CheckResult
     from dptext_spark.report.before_and_after import RowComparison, compare_rows
+    from dptext_spark.spark.audit_job import audit
     from dptext_spark.spark.diagnostics import doctor
     from dptext_spark.spark.frame import privatize
     from dptext_spark.spark.job.job import RunResult
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from dptext_spark.spark.runner import run
     from dptext_spark.spark.session import spark_session
     from dptext_spark.spark.sql_function import Registration, register
-    from dptext_spark.spark.table_audit import audit
     from dptext_spark.spark.table_sample import TablePreview, preview
 
 _HOMES = {
@@ -43,7 +43,7 @@ _HOMES = {
     "RunResult": "spark.job.job",
     "TableAudit": "audit.table_audit",
     "TablePreview": "spark.table_sample",
-    "audit": "spark.table_audit",
+    "audit": "spark.audit_job",
     "compare_rows": "report.before_and_after",
     "doctor": "spark.diagnostics",
     "document_frequencies": "spark.job.prepare",

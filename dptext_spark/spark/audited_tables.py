@@ -45,7 +45,7 @@ from dptext_spark.model.table_checks import check_texts
 from dptext_spark.model.target_checks import Commit, our_commits
 from dptext_spark.randomness import KeyReference, RunKey, identify
 from dptext_spark.spark.column_function import has_row_index, key_column
-from dptext_spark.spark.job.checks import require_key
+from dptext_spark.spark.job.planned_run import require_key
 from dptext_spark.spark.nested_columns import paths_of, quoted, schema_of
 from dptext_spark.spark.pair_tables import side_of
 from dptext_spark.spark.run_lists import NO_LISTS, PrivateFile, ShippedLists, with_lists

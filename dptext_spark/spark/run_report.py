@@ -35,7 +35,7 @@ from dptext_spark.runtime.display import Progress, by_default, cut, frame, in_no
 from dptext_spark.runtime.paths import PRIVATE, write_atomically
 from dptext_spark.runtime.validation import Json
 from dptext_spark.spark.job import runs
-from dptext_spark.spark.job.checks import place_of
+from dptext_spark.spark.job.planned_run import place_of
 from dptext_spark.spark.nested_columns import paths_of, quoted
 from dptext_spark.spark.runner import of_account
 from dptext_spark.spark.session import spark_session

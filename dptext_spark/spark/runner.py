@@ -39,15 +39,15 @@ from dptext_spark.randomness import RunKey
 from dptext_spark.runtime.display import Steps, by_default
 from dptext_spark.spark.column_function import identify_rows
 from dptext_spark.spark.job import runs
-from dptext_spark.spark.job.checks import check_output, place_of
 from dptext_spark.spark.job.entries import check_ledger_writable, ledger_of
 from dptext_spark.spark.job.job import RunResult, run_once
+from dptext_spark.spark.job.planned_run import check_output, place_of
 from dptext_spark.spark.job.prepare import prepare_run
 from dptext_spark.spark.nested_columns import schema_of
 from dptext_spark.spark.run_lists import read_lists
 from dptext_spark.spark.session import spark_session
 from dptext_spark.spark.spark_errors import reduced, suppress_sensitive_logs
-from dptext_spark.spark.streaming.stream import stream
+from dptext_spark.spark.stream import stream
 from dptext_spark.spark.tables import (
     check_same_columns,
     checked_records,

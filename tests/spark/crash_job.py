@@ -22,7 +22,7 @@ from dptext_spark.randomness import RunKey
 from dptext_spark.spark.job.job import run_once
 from dptext_spark.spark.job.prepare import prepare_run
 from dptext_spark.spark.session import spark_session
-from dptext_spark.spark.streaming.stream import stream
+from dptext_spark.spark.stream import stream
 from tests.spark.effects import observed
 
 ENDED = 137  # what the process returns

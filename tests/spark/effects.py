@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from dptext_spark.spark.job import job, ledger, runs, write
-from dptext_spark.spark.streaming import checkpoint, stream
+from dptext_spark.spark import stream
+from dptext_spark.spark.job import idempotency, job, ledger, runs, writing
 
 Observer = Callable[[str], None]
 
@@ -80,7 +80,7 @@ def observed(at: Observer) -> Iterator[None]:
 
     checkpointed = Effect.CHECKPOINT
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(checkpoint, "put_binding", having(Effect.CHECKPOINT_BINDING, checkpoint.put_binding))
+        patch.setattr(idempotency, "put_binding", having(Effect.CHECKPOINT_BINDING, idempotency.put_binding))
         patch.setattr(stream, "runs", rows(Effect.STREAM_ROW, Effect.STREAM_METRICS, Effect.STREAM_ACCOUNT))
         # Each micro-batch ends what Spark writes in the checkpoint, and begins it again.
         patch.setattr(stream, "_carried", having(checkpointed, stream._carried))
@@ -89,7 +89,7 @@ def observed(at: Observer) -> Iterator[None]:
         patch.setattr(ledger, "reserve", having(Effect.RESERVATION, ledger.reserve))
         patch.setattr(job, "runs", rows(Effect.RUN_ROW, Effect.METRICS, Effect.ACCOUNT))
         for name in ("create_empty", "drop_empty"):
-            patch.setattr(write, name, having(Effect.TABLE_CREATION, getattr(write, name)))
-        patch.setattr(write, "commit_rows", having(Effect.DATA_COMMIT, write.commit_rows))
+            patch.setattr(writing, name, having(Effect.TABLE_CREATION, getattr(writing, name)))
+        patch.setattr(writing, "commit_rows", having(Effect.DATA_COMMIT, writing.commit_rows))
         patch.setattr(ledger, "settle", having(Effect.SETTLEMENT, ledger.settle))
         yield

@@ -21,7 +21,7 @@ from dptext_spark.model.target_checks import Commit
 from dptext_spark.spark import runner
 from dptext_spark.spark.job import job
 from dptext_spark.spark.job.idempotency import SETTINGS
-from dptext_spark.spark.job.plan import MicroBatch
+from dptext_spark.spark.job.planned_run import MicroBatch
 
 CONFIG = parse_config({
     "input": {"path": "/in"}, "columns": ["body"], "output": {"path": "/out"}, "run": {"id": "r1"},

@@ -30,12 +30,11 @@ from dptext_spark.model.table_checks import check_input
 from dptext_spark.model.target_checks import SEAL, Commit
 from dptext_spark.randomness import RunKey
 from dptext_spark.spark.column_function import Identity
-from dptext_spark.spark.job import checks, entries, job, ledger, releases, runs
-from dptext_spark.spark.job.checks import check_output, place_of
-from dptext_spark.spark.job.counting import Counts
+from dptext_spark.spark.job import entries, job, ledger, planned_run, runs
 from dptext_spark.spark.job.idempotency import Binding
 from dptext_spark.spark.job.job import run_once
-from dptext_spark.spark.job.plan import RunPlan
+from dptext_spark.spark.job.planned_run import RunPlan, check_output, place_of
+from dptext_spark.spark.job.writing import Counts
 from dptext_spark.spark.nested_columns import schema_of
 from dptext_spark.spark.tables import history
 from dptext_spark.text.engine import COUNTERS
@@ -84,11 +83,11 @@ def privatizers(privatizer_at: Any) -> dict[str, Privatizer]:
 @pytest.fixture(autouse=True)
 def without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runs, "F", Functions)
-    for module in (entries, checks):
+    for module in (entries, planned_run):
         monkeypatch.setattr(module, "holds_files", lambda spark, path, **_: path in spark.tables)
-    monkeypatch.setattr(checks, "quoted", str)
+    monkeypatch.setattr(planned_run, "quoted", str)
     monkeypatch.setattr(ledger, "read_manifest", lambda folder: {})
-    monkeypatch.setattr(releases, "content_of", lambda spark, location, version: version)
+    monkeypatch.setattr(entries, "content_of", lambda spark, location, version: version)
     monkeypatch.setattr(ledger, "_quiet", lambda spark: True)
     monkeypatch.setattr(job, "cores_of", lambda spark: 1)
     monkeypatch.setattr(job, "write", write)

@@ -21,8 +21,8 @@ from dptext_spark.importance.providers import Frequencies
 from dptext_spark.model.compile import prepare
 from dptext_spark.model.record import with_importance
 from dptext_spark.randomness import RunKey
+from dptext_spark.spark.job.entries import release_of, source_of
 from dptext_spark.spark.job.prepare import prepare_run
-from dptext_spark.spark.job.releases import release_of, source_of
 from dptext_spark.spark.runner import run
 
 KEY = RunKey.insecure(7)

@@ -26,7 +26,7 @@ from dptext_spark.errors import (
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.model.target_checks import check_schema
 from dptext_spark.randomness import RunKey
-from dptext_spark.spark.job import counting, job, runs
+from dptext_spark.spark.job import job, runs, writing
 from dptext_spark.spark.nested_columns import schema_of
 from dptext_spark.spark.runner import run
 from dptext_spark.spark.tables import Target, history
@@ -194,9 +194,9 @@ class TestWhatDoesNotAgree:
     def test_counts_that_differ_from_the_commit(
         self, spark, source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        real = counting.counts_of
+        real = writing.counts_of
         monkeypatch.setattr(
-            counting, "counts_of", lambda observation: dataclasses.replace(real(observation), rows=ROWS + 1)
+            writing, "counts_of", lambda observation: dataclasses.replace(real(observation), rows=ROWS + 1)
         )
         with pytest.raises(CountMismatchError, match="121 rows were counted and 120 written"):
             run(_config(source, tmp_path), spark, key=KEY)
@@ -265,7 +265,7 @@ class TestWhatIsRefused:
         self, spark, source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         with monkeypatch.context() as earlier:
-            earlier.setattr("dptext_spark.spark.job.plan.ENGINE_VERSION", "1")
+            earlier.setattr("dptext_spark.spark.job.planned_run.ENGINE_VERSION", "1")
             run(_config(source, tmp_path, run={"id": "old"}), spark, key=KEY)
         listed = runs.newest(spark, str(tmp_path / "out_audit/shareable/runs"), 5)
         assert [(row.run_id, row.status) for row in listed] == [("old", "succeeded")]

@@ -16,7 +16,7 @@ from dptext_spark.config.model import RunConfig
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.model.table_files import AsText
 from dptext_spark.randomness import RunKey
-from dptext_spark.spark.job.releases import source_at
+from dptext_spark.spark.job.entries import source_at
 from dptext_spark.spark.runner import dry_run, run
 from dptext_spark.spark.table_sample import read_sample
 from dptext_spark.spark.tables import Target, checked_records, opened, read_input

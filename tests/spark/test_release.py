@@ -19,7 +19,7 @@ from dptext_spark.config.sections import STYLES
 from dptext_spark.demo.tickets import tickets
 from dptext_spark.errors import DataError
 from dptext_spark.lexicon.lexicon import Lexicon
-from dptext_spark.spark import table_audit as auditing
+from dptext_spark.spark import audit_job as auditing
 from tests.core.names import beginning
 
 ROWS = 120

@@ -29,8 +29,7 @@ from dptext_spark.report.summary import summary
 from dptext_spark.runtime.display import Steps, cut, line
 from dptext_spark.runtime.validation import Json
 from dptext_spark.spark.column_function import UNKNOWN_ROWS
-from dptext_spark.spark.job import consistency, counting, ledger, runs
-from dptext_spark.spark.job.counting import Counts, Units, record_units, recounted
+from dptext_spark.spark.job import ledger, runs, writing
 from dptext_spark.spark.job.idempotency import (
     bind_run,
     changed_since,
@@ -38,9 +37,9 @@ from dptext_spark.spark.job.idempotency import (
     check_same_part,
     check_still_there,
 )
-from dptext_spark.spark.job.plan import RunPlan
-from dptext_spark.spark.job.sample import check_language
-from dptext_spark.spark.job.write import is_of_another, write
+from dptext_spark.spark.job.planned_run import RunPlan
+from dptext_spark.spark.job.prepare import check_language
+from dptext_spark.spark.job.writing import Counts, Units, is_of_another, record_units, recounted, write
 from dptext_spark.spark.session import cores_of
 from dptext_spark.spark.spark_errors import reduced, suppress_sensitive_logs
 from dptext_spark.spark.tables import leftover_files, own_table, releases
@@ -357,7 +356,7 @@ def reconcile(attempt: Attempt, units: Units | None, say: Steps) -> RunFacts:
             problems.append("its counts did not arrive")
     elif commit.rows not in (None, counts.rows):
         problems.append(f"{counts.rows:,} rows were counted and {commit.rows:,} written")
-    audited = consistency.audit(plan, commit.version, commit.rows, say)
+    audited = writing.audit(plan, commit.version, commit.rows, say)
     problems += audited.problems
     metrics, restricted = _metrics(attempt, audited, units)
     epsilon = None if restricted is None else restricted.record_epsilon
@@ -408,7 +407,7 @@ def reconcile(attempt: Attempt, units: Units | None, say: Steps) -> RunFacts:
 
 
 def _metrics(
-    attempt: Attempt, audited: consistency.Audit, units: Units | None
+    attempt: Attempt, audited: writing.Audit, units: Units | None
 ) -> tuple[list[RunMetric], Restricted | None]:
     """Return the rows of `metrics`, and those of the whole run by name."""
     plan, counts, seconds = attempt.plan, attempt.counts, attempt.seconds
@@ -419,15 +418,15 @@ def _metrics(
     if counts is None:
         return rows, None
     for column, counters in zip(plan.columns, counts.columns, strict=True):
-        rows += [RunMetric(column, name, value) for name, value in counting.shares(counters).items()]
+        rows += [RunMetric(column, name, value) for name, value in writing.shares(counters).items()]
     rows.append(RunMetric(None, UNKNOWN_ROWS, float(counts.unknown_rows)))
-    whole = counting.shares(counts.whole)
+    whole = writing.shares(counts.whole)
     rows += [RunMetric(None, name, value) for name, value in whole.items()]
-    several = counting.several_rows(plan)
+    several = writing.several_rows(plan)
     lists = any(path.over for path in plan.paths)
     # Where words are chosen, that is in all texts of a row, and a word that several of them hold is counted once.
     chosen = plan.config.importance is not None or plan.config.budget is not None
-    epsilon = counting.record_epsilon(
+    epsilon = writing.record_epsilon(
         counts.units if units is None else units,
         plan.privatizer.units.of_one, plan.config.consistency, 1 if chosen else len(plan.columns),
         (several or lists) and not chosen,

@@ -46,19 +46,15 @@ from dptext_spark.randomness import RunKey
 from dptext_spark.runtime.validation import Json
 from dptext_spark.spark.column_function import key_column
 from dptext_spark.spark.job import runs
-from dptext_spark.spark.job.counting import Units
 from dptext_spark.spark.job.entries import (
+    ReleaseSpec,
+    Source,
     add,
     appended,
     check_ledger_writable,
     check_single_ledger,
     entries_of,
     ledger_of,
-)
-from dptext_spark.spark.job.plan import RunPlan
-from dptext_spark.spark.job.releases import (
-    ReleaseSpec,
-    Source,
     metric_of,
     metric_of_model,
     release_of,
@@ -66,6 +62,8 @@ from dptext_spark.spark.job.releases import (
     source_at,
     source_of,
 )
+from dptext_spark.spark.job.planned_run import RunPlan
+from dptext_spark.spark.job.writing import Units
 from dptext_spark.spark.nested_columns import paths_of
 from dptext_spark.spark.session import context_of
 from dptext_spark.spark.spark_errors import reduced

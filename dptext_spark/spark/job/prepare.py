@@ -1,8 +1,12 @@
 """Check a run and prepare its model: everything that can be refused is refused here, before the first byte is written.
 
-Let workers import the providers that the settings name, before a run reads or writes anything.
+Workers import the providers that the settings name before a run reads or writes anything. Where importance is measured in the
+run's own texts, one pass over the text counts in how many of them each word occurs, before the model is complete.
 
-In how many of a run's own texts each word occurs: one pass over the text, before the model is complete.
+A sample of the rows shows whether they are in the language of the lexicon. Which rows it holds does not depend on how Spark
+cuts the input into partitions: of ten of its files, evenly spaced by their names, the rows of least hash of their identity.
+Where an input has no more files, is no file, or ten files say too little, they are the rows of least hash of all: one pass over
+the texts.
 """
 
 from __future__ import annotations
@@ -10,43 +14,275 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import DataFrame, functions
+import pyarrow.compute as pc
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame, functions
 
+from dptext_spark.arrays import I64
 from dptext_spark.config.model import RunConfig
+from dptext_spark.config.sections import Input
 from dptext_spark.disclosure.statement import check_measurable
+from dptext_spark.errors import DataError
 from dptext_spark.importance.providers import Frequencies
 from dptext_spark.model.artifact import certificate_of
 from dptext_spark.model.compile import prepare
 from dptext_spark.model.privatizer import Privatizer, providers_of
 from dptext_spark.model.table_checks import check_input, check_texts
+from dptext_spark.model.table_files import evenly_spaced
 from dptext_spark.randomness import RunKey
 from dptext_spark.runtime.display import Steps
 from dptext_spark.runtime.jit import compilations
-from dptext_spark.spark.column_function import identify_rows
-from dptext_spark.spark.job.checks import KeyColumn, check_keys, check_output, detail_of_input, place_of
+from dptext_spark.spark.column_function import identify_rows, key_column
 from dptext_spark.spark.job.entries import check_ledger_writable, entries_of, ledger_of
-from dptext_spark.spark.job.plan import RunPlan, batched
-from dptext_spark.spark.nested_columns import Path, paths_of, schema_of
+from dptext_spark.spark.job.planned_run import (
+    SAMPLE_ROWS,
+    KeyColumn,
+    RunPlan,
+    batched,
+    check_keys,
+    check_output,
+    detail_of_input,
+    place_of,
+)
+from dptext_spark.spark.nested_columns import Elements, Path, is_list, paths_of, schema_of, selected
 from dptext_spark.spark.run_lists import hash_lists, resolve_columns
 from dptext_spark.spark.secrets import key_of
 from dptext_spark.spark.session import reading
 from dptext_spark.spark.ship import Shipped, open_shipped, ship_for, shipped_model
 from dptext_spark.spark.spark_errors import TaskError, code_of, provider_error, suppress_sensitive_logs
-from dptext_spark.spark.tables import checked_records, history, read_input
-from dptext_spark.text.identifiers.provider import ImportedProvider, ProviderImportError
+from dptext_spark.spark.tables import checked_records, escaped, history, read_input
+from dptext_spark.text.engine import Engine
+from dptext_spark.text.identifiers.provider import ImportedProvider, ProviderError, ProviderImportError
+from dptext_spark.text.unknown_words import UnknownWords, can_tell, count_unknown, likely_language, refusal
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from dptext_spark.spark.job.plan import RunPlan
-
 F: Any = functions  # its stubs leave out what Spark adds at run time
+MOST_FILES = 10
+CHARACTERS = 4_000  # of a row, shared among its texts
+LEAST_CHARACTERS = 100  # of a text
+ELEMENTS = 10  # of a list
+SPARE, SMALL_PART = 2, 0.1  # of hashes that are spread evenly, as those of distinct keys are
+REPLACED = "\N{REPLACEMENT CHARACTER}".encode()
+PLAIN_READER = 1  # of a Delta table whose files hold just its rows, by the names of its columns
+ORDER, SAMPLED = "order", "text"
+_PLAIN = "/:=@!$&'()*+,;~"  # what a path holds unescaped in an address, beside letters and digits
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """The texts of some rows.
+
+    Attributes:
+        columns: binary or list<binary> [rows], a column of texts each.
+    """
+
+    columns: tuple[pa.Array, ...]
+
+    def count(self, engine: Engine) -> UnknownWords:
+        """Count what the lexicon does not hold, row by row."""
+        words, unknown = _zeros(self.columns[0]), _zeros(self.columns[0])
+        for column in self.columns:
+            if is_list(column.type):
+                elements = Elements.of(column)
+                found = [elements.sums(one) for one in count_unknown(engine, elements.texts)]
+            else:
+                found = list(count_unknown(engine, column))
+            words, unknown = words + found[0], unknown + found[1]
+        return UnknownWords.of_rows(words, unknown)
+
+    def holds(self, part: bytes) -> bool:
+        """Whether a text has these bytes in it."""
+        return any(pc.any(pc.match_substring(column, part)).as_py() for column in self._flat())
+
+    def texts(self) -> list[bytes | None]:
+        """Return all texts."""
+        return [text for column in self._flat() for text in column.to_pylist()]
+
+    def _flat(self) -> list[pa.Array]:
+        return [one.flatten() if is_list(one.type) else one for one in self.columns]
+
+
+def _zeros(column: pa.Array) -> I64:
+    return np.zeros(len(column), np.int64)
+
+
+def check_language(plan: RunPlan, say: Steps) -> bool:
+    """End a run whose texts were read in another encoding, or most of whose words are unknown, unless the settings allow it.
+
+    Returns:
+        Whether the sample was large enough to tell, or nothing had to be looked at.
+
+    Raises:
+        DataError: most of the words of most of the rows of a sample are unknown, or texts were not read in their encoding.
+        RunError: a provider that the settings name fails on the sample.
+    """
+    guessed = _is_guessed(plan.config.input)
+    if plan.config.allow_unknown:
+        if guessed:
+            say(f"looking at {SAMPLE_ROWS:,} rows for words in another encoding")
+            _require_decoded(sample_of_files(plan) or sampled(plan.df, plan))
+        return True
+    say(f"looking at {SAMPLE_ROWS:,} rows for words that the lexicon does not hold")
+    engine = _engine(plan)
+    # The write asks how large the first texts are: another small job over the same files.
+    sizes: AbstractContextManager[object] = nullcontext()
+    if not plan.config.is_stream:
+        sizes = reading(plan.spark, lambda: plan.sizes)
+    try:
+        with sizes:
+            sample = sample_of_files(plan)
+            found = UnknownWords() if sample is None else sample.count(engine)
+            if not found.is_enough:
+                sample = sampled(plan.df, plan)
+                found = sample.count(engine)
+    except ProviderError as error:
+        where = f"a sample of {SAMPLE_ROWS:,} rows, which the driver looks at,"
+        raise provider_error(error.code, where) from None
+    if guessed and sample is not None:
+        _require_decoded(sample)
+    if sample is not None and found.is_mostly_unknown:
+        raise refusal(found, likely_language(sample.texts()), can_tell=can_tell())
+    return found.is_enough
+
+
+def _is_guessed(source: Input) -> bool:
+    """Whether Spark reads bytes in an encoding that nobody named, and says nothing of those that do not fit."""
+    named = any(name.lower() in ("encoding", "charset") for name in source.options)
+    return not source.table and source.format in ("csv", "tsv") and not named
+
+
+def _require_decoded(sample: Sample) -> None:
+    """Refuse texts with what a reader puts where bytes do not fit its encoding."""
+    if sample.holds(REPLACED):
+        raise DataError(
+            "input.options: no encoding given, so that UTF-8 was read, and some texts hold U+FFFD, which a reader puts where "
+            "bytes are no UTF-8; valid: files in UTF-8, input.options: {encoding: ISO-8859-1} or another that Spark reads, or "
+            "{encoding: UTF-8} where the texts themselves hold it. Nothing was written to the target."
+        )
+
+
+def _engine(plan: RunPlan) -> Engine:
+    """Return what counts: with the lists of names that are the same for all rows, whose entries are no unknown words."""
+    names = None if plan.lists is None else plan.lists.lists.matcher
+    return plan.privatizer.engine if names is None else plan.privatizer.with_names(names).engine
+
+
+def sampled(df: DataFrame, plan: RunPlan) -> Sample:
+    """Return the rows of least hash of their identity."""
+    most = max(CHARACTERS // len(plan.paths), LEAST_CHARACTERS)
+    texts = [_beginning(path, most).alias(f"{SAMPLED}_{i}") for i, path in enumerate(plan.paths)]
+    names = [f"{SAMPLED}_{i}" for i in range(len(texts))]
+    key = _identity(df, plan)
+    if key is None:
+        # Nothing tells equal rows apart that is the same in any partition: each text counts once. Hashes are made distinct
+        # first, and texts after that: those of all rows would have to move.
+        frame = df.select(*texts).withColumn(ORDER, F.xxhash64(*names))
+        least = frame.select(ORDER).distinct().orderBy(ORDER).limit(SAMPLE_ROWS).agg(F.max(ORDER)).first()
+        last = F.lit(None if least is None else least[0]).cast("bigint")
+        frame = frame.where(F.col(ORDER) <= last).dropDuplicates([ORDER])
+    else:
+        frame = df.select(F.xxhash64(*key).alias(ORDER), *texts)
+        highest = _highest(plan.rows)
+        if highest is not None and df is plan.df:
+            # Hashes tell which rows they are: of the others no text is cut.
+            some = _of_least_hash(frame.where(F.col(ORDER) < highest), names)
+            if len(some.columns[0]) == SAMPLE_ROWS:
+                return some
+    return _of_least_hash(frame, names)
+
+
+def _of_least_hash(frame: DataFrame, names: Sequence[str]) -> Sample:
+    """Return the texts of the first rows by their order."""
+    rows = frame.orderBy(ORDER).limit(SAMPLE_ROWS).select(*names).toArrow()
+    return Sample(tuple(one.combine_chunks() for one in rows.columns))
+
+
+def _highest(rows: int | None) -> int | None:
+    """Return a hash below which `SPARE` times the rows of a sample are expected; None where that is no small part of so many."""
+    part = SPARE * SAMPLE_ROWS / rows if rows else 1.0
+    return int(2**64 * part) - 2**63 if part < SMALL_PART else None
+
+
+def _identity(df: DataFrame, plan: RunPlan) -> list[Column] | None:
+    """Return what tells the rows apart, whatever the partitions; None where nothing does."""
+    if plan.config.row_key is not None:
+        return [key_column(df, plan.config.row_key, "row_key")]
+    if plan.identity.kind == "file_row":
+        return [F.col("_metadata.file_path"), F.col("_metadata.row_index")]
+    return None
+
+
+def _beginning(path: Path, most: int) -> Column:
+    """Return the first characters of a text, as bytes; of a list those of its first elements."""
+    if not path.over:
+        return functions.substring(path.text, 1, most).cast("binary")
+    each = max(most // ELEMENTS, LEAST_CHARACTERS)
+    some = functions.slice(path.text, 1, ELEMENTS)
+    return functions.transform(some, lambda text: functions.substring(text, 1, each).cast("binary"))
+
+
+def sample_of_files(plan: RunPlan) -> Sample | None:
+    """Return the sample of a few files; None where there are no more, or rows do not know their file."""
+    if plan.stream is not None or any(name.lower() == "_metadata" for name in plan.df.columns):
+        return None  # a micro-batch is small, and is not all of its files; a column of the input's own hides Spark's
+    files_now = None if plan.detail is None else plan.detail.files
+    # The table's log says so, without a job; of an older version, which an option may ask for, it does not.
+    if files_now is not None and files_now <= MOST_FILES and not plan.config.input.options:
+        return None
+    files = few(plan.df.inputFiles())
+    if not files:
+        return None
+    try:
+        direct = _read_directly(plan, files)
+        if direct is not None:
+            return sampled(direct, plan)
+    except PySparkException:
+        pass  # files that may not be read past the table, or not so: through the table they may
+    try:
+        return sampled(plan.df.where(F.col("_metadata.file_path").isin(_spelled(files))), plan)
+    except PySparkException:
+        return None  # a view that joins or sums up: its rows are of no file
+
+
+def few(files: Sequence[str]) -> list[str]:
+    """Return ten files, evenly spaced by name; none where there are no more."""
+    found = sorted(set(files))
+    return evenly_spaced(found, MOST_FILES) if len(found) > MOST_FILES else []
+
+
+def _spelled(files: Sequence[str]) -> list[str]:
+    """Return files as rows name them: listings write them otherwise, Delta's with what an address would escape."""
+    named = [name.replace("file:///", "file:/", 1) for name in files]
+    return [*named, *(quote(name, safe=_PLAIN) for name in named)]
+
+
+def _read_directly(plan: RunPlan, files: Sequence[str]) -> DataFrame | None:
+    """Read files of a plain Delta table as what they are: Delta opens all files of a table to find the rows of some.
+
+    Returns:
+        None for other inputs, which Spark plans to read only the files that are asked for, and for Delta tables whose files
+        hold other rows or names than the table.
+    """
+    source = plan.config.input
+    if not plan.input_version.startswith("delta:") or plan.identity.kind == "file_row":
+        return None
+    table = plan.detail or detail_of_input(plan.spark, source)
+    if table is None or table.reader > PLAIN_READER:
+        return None
+    reader = plan.spark.read.schema(plan.df.schema).option("basePath", table.location)
+    return selected(reader.parquet(*map(escaped, files)), source.where)
+
+
 COUNTED = "word int, documents bigint"
 ALL = -1  # in the place of a word: all documents
 

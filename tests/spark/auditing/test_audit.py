@@ -20,14 +20,14 @@ from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.randomness import RunKey
 from dptext_spark.report.console import LINES
 from dptext_spark.report.summary import RISKS, USEFUL
+from dptext_spark.spark import audit_job as auditing
 from dptext_spark.spark import audited_tables
 from dptext_spark.spark import run_report as reporting
-from dptext_spark.spark import table_audit as auditing
+from dptext_spark.spark.audit_job import audit_table
 from dptext_spark.spark.audited_tables import value_of
-from dptext_spark.spark.job import checks
+from dptext_spark.spark.job import planned_run
 from dptext_spark.spark.pair_tables import PairTables
 from dptext_spark.spark.runner import run
-from dptext_spark.spark.table_audit import audit_table
 from tests.core.encoder.tiny_bert import make_tiny_bert
 
 ROWS, MARKER, MOODS = 60, "zanzibarsecret", ("sadsecret", "happysecret")
@@ -100,7 +100,7 @@ STEPS: list[str] = []
 def audited(session, ours: dict[str, str]) -> TableAudit:
     with pytest.MonkeyPatch.context() as patch:
         for owner, name in (
-            (PairTables, "over"), (auditing, "counted_keys"), (checks, "check_keys"), (audited_tables, "history"),
+            (PairTables, "over"), (auditing, "counted_keys"), (planned_run, "check_keys"), (audited_tables, "history"),
         ):  # fmt: skip
             patch.setattr(owner, name, counted(name, getattr(owner, name)))
         return audit_table(ours_by(ours), session, STEPS.append)

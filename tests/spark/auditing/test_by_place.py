@@ -14,7 +14,7 @@ pytest.importorskip("pyspark", reason="the extra [spark] is not installed")
 from dptext_spark.audit.audit_plan import AuditPlan
 from dptext_spark.audit.options import AuditOptions
 from dptext_spark.errors import DataError, SettingsError
-from dptext_spark.spark.table_audit import audit_table
+from dptext_spark.spark.audit_job import audit_table
 
 BODY = AuditOptions(columns=["body"])
 BEFORE = {

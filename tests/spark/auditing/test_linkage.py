@@ -23,11 +23,11 @@ from dptext_spark.model.compile import prepare
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness import RunKey
 from dptext_spark.runtime.display import silent
+from dptext_spark.spark import audit_job as auditing
 from dptext_spark.spark import audited_tables
 from dptext_spark.spark import run_lists as shipping
-from dptext_spark.spark import table_audit as auditing
+from dptext_spark.spark.audit_job import audit_table
 from dptext_spark.spark.runner import run
-from dptext_spark.spark.table_audit import audit_table
 from dptext_spark.text.policy import Policy
 from tests.core.names import beginning
 

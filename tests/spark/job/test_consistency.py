@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from dptext_spark.model.artifact import save_model
 from dptext_spark.randomness import RunKey
-from dptext_spark.spark.job.consistency import audit
+from dptext_spark.spark.job.writing import audit
 from dptext_spark.spark.pair_tables import MISFITS, SCOPES, PairTables, Wanted, sample_of
 from dptext_spark.spark.ship import Shipped
 from dptext_spark.spark.spark_errors import TaskError

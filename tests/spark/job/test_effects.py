@@ -16,7 +16,7 @@ from dptext_spark.errors import DPTextError
 from dptext_spark.randomness import RunKey
 from dptext_spark.spark.job.job import run_once
 from dptext_spark.spark.job.prepare import prepare_run
-from dptext_spark.spark.streaming.stream import stream
+from dptext_spark.spark.stream import stream
 from tests.spark.effects import OF_A_RUN, Effect, observed
 
 KEY = RunKey(hashlib.sha256(b"effects").digest())

@@ -29,7 +29,7 @@ from dptext_spark.spark.job.idempotency import (
     check_still_there,
     differences,
 )
-from dptext_spark.spark.job.plan import RunPlan
+from dptext_spark.spark.job.planned_run import RunPlan
 from dptext_spark.spark.schemas import RUNS
 from dptext_spark.text.policy import NO_IDENTIFIERS
 

@@ -15,10 +15,16 @@ from dptext_spark.errors import DataError
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.randomness import RunKey
 from dptext_spark.runtime.display import silent
-from dptext_spark.spark.job import sample as sampling
-from dptext_spark.spark.job.plan import SAMPLE_ROWS, RunPlan
-from dptext_spark.spark.job.prepare import prepare_run
-from dptext_spark.spark.job.sample import MOST_FILES, check_language, few, sample_of_files, sampled
+from dptext_spark.spark.job import prepare as sampling
+from dptext_spark.spark.job.planned_run import SAMPLE_ROWS, RunPlan
+from dptext_spark.spark.job.prepare import (
+    MOST_FILES,
+    check_language,
+    few,
+    prepare_run,
+    sample_of_files,
+    sampled,
+)
 from dptext_spark.spark.runner import run
 from dptext_spark.spark.tables import Target, history
 from tests.core.names import beginning

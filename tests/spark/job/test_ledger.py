@@ -31,11 +31,10 @@ from dptext_spark.model.privatizer import ENGINE_VERSION
 from dptext_spark.model.target_checks import Commit
 from dptext_spark.randomness import RunKey
 from dptext_spark.spark.job import entries as ledgers_table
-from dptext_spark.spark.job import ledger, releases, runs, write
-from dptext_spark.spark.job.entries import read
-from dptext_spark.spark.job.plan import RunPlan
+from dptext_spark.spark.job import ledger, runs, writing
+from dptext_spark.spark.job.entries import Source, read
+from dptext_spark.spark.job.planned_run import RunPlan
 from dptext_spark.spark.job.prepare import prepare_run
-from dptext_spark.spark.job.releases import Source
 from dptext_spark.spark.runner import run
 from dptext_spark.spark.schemas import LEDGER, SCHEMA
 from dptext_spark.spark.tables import Target, history
@@ -346,7 +345,7 @@ class TestWhatARunSpends:
     ) -> None:
         setup = setup_of(spark, here, run={"id": "first"})
         with monkeypatch.context() as earlier:
-            earlier.setattr(releases, "ENGINE_VERSION", "1")
+            earlier.setattr(ledgers_table, "ENGINE_VERSION", "1")
             assert total(ledger.reserve(setup)) == 1.0
         assert total(ledger.reserve(replace(setup, run_id="second"))) == 2.0
         assert [json.loads(one.mechanism)["engine"] for one in memory] == ["1", ENGINE_VERSION]
@@ -446,7 +445,7 @@ class TestARun:
         self, spark: Any, here: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         settings = config(here, run={"id": "f"})
-        for module, name in ((runs, "put"), (write, "watched")):  # the row of `runs`, and the data
+        for module, name in ((runs, "put"), (writing, "watched")):  # the row of `runs`, and the data
             with monkeypatch.context() as patch:
                 patch.setattr(module, name, None)
                 with pytest.raises(
@@ -460,7 +459,7 @@ class TestARun:
             raise RuntimeError
 
         with monkeypatch.context() as patch:
-            patch.setattr(write, "watched", leave_a_file)
+            patch.setattr(writing, "watched", leave_a_file)
             with pytest.raises(RunError, match="Files that it left behind"):
                 run(settings, spark, key=KEY)
         assert [(one.status, one.why) for one in entries(spark, here)][-1] == (
@@ -638,13 +637,13 @@ def test_another_content_of_the_same_version_is_another_release(
     write(1, "good news")
     shutil.copytree(source, backup)
     if log == "not readable":
-        monkeypatch.setattr(releases, "escaped", lambda path: f"{path}.gone")
+        monkeypatch.setattr(ledgers_table, "escaped", lambda path: f"{path}.gone")
     versions = []
     for text in ("a first letter", "another letter"):
         write(2, text)
         plan = setup_of(spark, tmp_path)
-        versions.append(releases.source_of(plan).version)
-        assert versions[-1] == releases.source_of(plan).version  # of the same content it is the same
+        versions.append(ledgers_table.source_of(plan).version)
+        assert versions[-1] == ledgers_table.source_of(plan).version  # of the same content it is the same
         reservation = ledger.reserve(replace(plan, run_id=f"run-{len(versions)}"))
         shutil.rmtree(source)
         shutil.copytree(backup, source)

@@ -11,7 +11,7 @@ import pytest
 from dptext_spark.disclosure.facts import RunRecord
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.spark.job import runs
-from dptext_spark.spark.job.checks import delta_detail
+from dptext_spark.spark.job.planned_run import delta_detail
 from dptext_spark.spark.schemas import METRICS, RUNS
 from dptext_spark.spark.tables import Target
 

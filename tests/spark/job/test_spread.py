@@ -13,8 +13,8 @@ import pytest
 from dptext_spark.config.load import parse_config
 from dptext_spark.errors import SettingsError
 from dptext_spark.randomness import RunKey
-from dptext_spark.spark.job import write
-from dptext_spark.spark.job.plan import SAMPLE_ROWS, TextSizes
+from dptext_spark.spark.job import writing
+from dptext_spark.spark.job.planned_run import SAMPLE_ROWS, TextSizes
 from dptext_spark.spark.runner import run
 
 ROWS = 400
@@ -62,9 +62,9 @@ def test_a_skewed_input_is_dealt_out_and_nothing_else_changes(
     kept, few, _ = written(
         spark, source, tmp_path / "kept", run={"id": "the-run", "partitions": "keep"}, **more
     )
-    monkeypatch.setattr(write, "LEAST_BYTES", 0)
-    monkeypatch.setattr(write, "CORES_A_TASK", 1)
-    monkeypatch.setattr(write, "SKEWED", 1.2)  # of two cores, one holds nearly everything
+    monkeypatch.setattr(writing, "LEAST_BYTES", 0)
+    monkeypatch.setattr(writing, "CORES_A_TASK", 1)
+    monkeypatch.setattr(writing, "SKEWED", 1.2)  # of two cores, one holds nearly everything
     dealt, many, said = written(spark, source, tmp_path / "dealt", **more)
     assert dealt == kept
     assert few <= 2
@@ -74,22 +74,22 @@ def test_a_skewed_input_is_dealt_out_and_nothing_else_changes(
 
 def test_rows_are_not_counted_by_partition_where_all_of_them_are_few() -> None:
     uncounted = SimpleNamespace(groupBy=lambda *_: pytest.fail("the rows were counted"))
-    sizes = TextSizes(SAMPLE_ROWS, write.LEAST_BYTES / 3_000, 1.0)
+    sizes = TextSizes(SAMPLE_ROWS, writing.LEAST_BYTES / 3_000, 1.0)
     known = {
         "spark": SimpleNamespace(_sc=SimpleNamespace(defaultParallelism=8)),
         "df": uncounted,
         "sizes": sizes,
     }
     plan: Any = SimpleNamespace(**known, rows=2_999, privatizer=SimpleNamespace(samplers=()))
-    assert write._needed(plan) is None
+    assert writing._needed(plan) is None
     for rows in (None, 3_001):
         plan.rows = rows
         with pytest.raises(pytest.fail.Exception, match="were counted"):
-            write._needed(plan)
+            writing._needed(plan)
     # Of two or three cores no partition can hold more than one and a half times what a task is to have.
     for cores in (2, 3):
         plan.spark = SimpleNamespace(_sc=SimpleNamespace(defaultParallelism=cores))
-        assert write._needed(plan) is None
+        assert writing._needed(plan) is None
 
 
 @pytest.mark.cluster

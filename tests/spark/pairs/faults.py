@@ -12,10 +12,10 @@ import pyarrow as pa
 from dptext_spark.disclosure import importance
 from dptext_spark.randomness import Draws
 from dptext_spark.spark import column_function
-from dptext_spark.spark.job import ledger, write
-from dptext_spark.spark.job.plan import RunPlan
+from dptext_spark.spark.job import ledger, writing
+from dptext_spark.spark.job.planned_run import RunPlan
 
-BATCHES, DEALT = column_function.batches, write.repartition_skewed
+BATCHES, DEALT = column_function.batches, writing.repartition_skewed
 AFTER, LANE = ledger.balance_after, Draws._lane_key
 
 
@@ -46,8 +46,8 @@ def as_it_was_before(*arguments: Any) -> Any:
 
 FAULTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
     "a wrong key lane": (column_function, "batches", from_another_lane),
-    "a dropped row": (write, "repartition_skewed", without_a_row),
-    "a doubled row": (write, "repartition_skewed", with_a_row_twice),
+    "a dropped row": (writing, "repartition_skewed", without_a_row),
+    "a doubled row": (writing, "repartition_skewed", with_a_row_twice),
     "a stale sum of the ledger": (ledger, "balance_after", as_it_was_before),
     "a missing flag of the statement": (importance, "warned", lambda facts: iter(())),
 }

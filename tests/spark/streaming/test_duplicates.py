@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dptext_spark.model.target_checks import Commit
-from dptext_spark.spark.streaming import stream
+from dptext_spark.spark import stream
 
 
 @pytest.mark.parametrize(("handling", "dropped"), [("refuse", 0), ("accept", None)])

@@ -22,10 +22,10 @@ from dptext_spark.config.model import RunConfig
 from dptext_spark.errors import CountMismatchError, DataError, SettingsError
 from dptext_spark.model import table_schema
 from dptext_spark.randomness import RunKey
+from dptext_spark.spark.audit_job import audit_table
 from dptext_spark.spark.job import job
 from dptext_spark.spark.nested_columns import Elements, schema_of
 from dptext_spark.spark.runner import run
-from dptext_spark.spark.table_audit import audit_table
 
 KEY = RunKey.insecure(3)
 SCHEMA = (

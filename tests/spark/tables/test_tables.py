@@ -17,8 +17,8 @@ from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.model.table_checks import check_texts
 from dptext_spark.model.target_checks import check_schema, only_created, our_commits
 from dptext_spark.spark import tables
-from dptext_spark.spark.job.checks import KeyColumn, check_keys
-from dptext_spark.spark.job.write import Layout, create_empty
+from dptext_spark.spark.job.planned_run import KeyColumn, check_keys
+from dptext_spark.spark.job.writing import Layout, create_empty
 from dptext_spark.spark.nested_columns import schema_of
 from dptext_spark.spark.tables import Target, read_input
 

@@ -6,8 +6,16 @@ from types import SimpleNamespace
 
 import pytest
 
-from dptext_spark.spark.job import plan
-from dptext_spark.spark.job.plan import BATCH_BYTES, BATCH_ROWS, BYTES, ROWS, SAMPLE_ROWS, batched, text_sizes
+from dptext_spark.spark.job import planned_run
+from dptext_spark.spark.job.planned_run import (
+    BATCH_BYTES,
+    BATCH_ROWS,
+    BYTES,
+    ROWS,
+    SAMPLE_ROWS,
+    batched,
+    text_sizes,
+)
 from dptext_spark.spark.nested_columns import paths_of
 
 
@@ -19,7 +27,7 @@ def of(df, given: object = "auto") -> SimpleNamespace:
 
 
 def rows_of(df, given: object = "auto") -> int:
-    return plan.batch_rows(of(df, given))  # type: ignore[arg-type]
+    return planned_run.batch_rows(of(df, given))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

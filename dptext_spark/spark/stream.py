@@ -32,26 +32,20 @@ from dptext_spark.model.target_checks import Commit, our_commits
 from dptext_spark.randomness import RunKey
 from dptext_spark.runtime.display import Steps
 from dptext_spark.spark.column_function import UNKNOWN_ROWS
-from dptext_spark.spark.job import counting, runs
-from dptext_spark.spark.job.checks import require_key
-from dptext_spark.spark.job.idempotency import check_still_there
+from dptext_spark.spark.job import runs, writing
+from dptext_spark.spark.job.idempotency import begin, begun, check_still_there, part_of_source, settings_of
 from dptext_spark.spark.job.job import run_once
 from dptext_spark.spark.job.ledger import standing
-from dptext_spark.spark.job.plan import MicroBatch, RunPlan
-from dptext_spark.spark.job.prepare import prepare_run, with_lists
-from dptext_spark.spark.job.sample import check_language
+from dptext_spark.spark.job.planned_run import MicroBatch, RunPlan, require_key
+from dptext_spark.spark.job.prepare import check_language, prepare_run, with_lists
 from dptext_spark.spark.nested_columns import quoted, selected
 from dptext_spark.spark.session import context_of, reading
 from dptext_spark.spark.spark_errors import condition_of, reduced, suppress_sensitive_logs
-from dptext_spark.spark.streaming.checkpoint import begin, begun, part_of_source, settings_of
 from dptext_spark.spark.tables import opened, own_table, releases
 from dptext_spark.text.engine import COUNTERS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
-
-    from dptext_spark.spark.job.plan import RunPlan
-
 
 F: Any = functions
 KEY, PLACE = "__dptext_key", "__dptext_place"
@@ -501,7 +495,7 @@ def _metrics(plan: RunPlan) -> list[RunMetric]:
         sums = {name: found[column, name]["sum"] for name in SUMMED if (column, name) in found}
         counters = {name: int(value or 0) for name, value in sums.items() if name in COUNTERS}
         if counters:
-            whole = counting.shares({**dict.fromkeys(COUNTERS, 0), **counters})
+            whole = writing.shares({**dict.fromkeys(COUNTERS, 0), **counters})
             metrics += [RunMetric(column, name, value) for name, value in whole.items()]
         metrics += [RunMetric(column, name, value) for name, value in sums.items() if name not in counters]
         if column is None and counters and sums.get("write_seconds"):

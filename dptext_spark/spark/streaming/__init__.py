@@ -1,1 +1,0 @@
-"""Incremental and streaming runs."""
