@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from dptext_spark.audit.audit_plan import AuditPlan
     from dptext_spark.audit.table_audit import TableAudit
     from dptext_spark.config.model import RunConfig
-    from dptext_spark.model.dry_run import Checked
+    from dptext_spark.model.table_checks import Checked
     from dptext_spark.report.facts import Example
     from dptext_spark.report.run_plan import Plan
     from dptext_spark.spark.job.job import RunResult

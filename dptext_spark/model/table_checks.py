@@ -396,3 +396,51 @@ def _names_folders(kind: Kind) -> bool:
 def _listed(names: Sequence[str]) -> str:
     shown = ", ".join(repr(name) for name in names[:5])
     return shown if len(names) <= 5 else f"{shown} and {len(names) - 5:,} more"
+
+
+NEW = "new"  # the target of a dry run, where nothing is there
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What a dry run looked at, and found in order.
+
+    Attributes:
+        read: of the input, in words.
+        columns: of the input.
+        kept: of them those that the target has, texts among them.
+        target: what is there, in words; `new` where nothing is.
+        open: what only the run can tell.
+        slow: what takes longer than it has to, in words; empty where nothing does.
+    """
+
+    read: str
+    columns: tuple[str, ...]
+    kept: tuple[str, ...]
+    target: str
+    open: tuple[str, ...]
+    slow: str = ""
+
+
+def only_the_run(config: RunConfig, paths: Sequence[TextPath] = ()) -> Iterator[str]:
+    """Yield what no schema tells."""
+    if not config.is_stream:
+        yield "whether it has rows"
+    if config.row_key is not None:
+        yield f"whether {config.row_key} is unique and never NULL"
+    if config.record_key is not None:
+        yield f"whether {config.record_key} is never NULL"
+    maps = [path.name for path in paths if path.over == "map"]
+    if maps:
+        yield f"whether a map of {', '.join(maps)} holds a key twice"
+    if not config.allow_unknown:
+        yield "whether the lexicon has most of the words"
+    if config.input.path is not None and config.input.format in ("csv", "tsv", "json"):
+        yield (
+            "whether every record fits and is UTF-8"
+            if config.input.format == "json"
+            else ("whether every line fits, in its encoding")
+        )
+    if config.is_stream:
+        yield "whether the checkpoint is of these settings"
+    yield "what the ledger has left"

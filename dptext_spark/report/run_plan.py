@@ -19,8 +19,8 @@ from dptext_spark.disclosure.statement import check_measurable, not_audited
 from dptext_spark.doctor import CheckResult
 from dptext_spark.model.artifact import certificate_of
 from dptext_spark.model.compile import prepare
-from dptext_spark.model.dry_run import Checked
 from dptext_spark.model.record import record_account
+from dptext_spark.model.table_checks import Checked
 from dptext_spark.model.target_checks import mapped_names
 from dptext_spark.report.console import Screen, listed
 from dptext_spark.runtime.display import Progress, by_default, line

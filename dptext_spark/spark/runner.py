@@ -24,16 +24,8 @@ from dptext_spark.errors import DPTextError, RecordingError
 from dptext_spark.importance.budget import Budget
 from dptext_spark.ledger.balance import Spending
 from dptext_spark.model.certificate import NO_BOUND
-from dptext_spark.model.dry_run import (
-    NEW,
-    Checked,
-    check_beside,
-    only_the_run,
-    reads_whole_files,
-    slow_files,
-    target_said,
-)
-from dptext_spark.model.table_checks import check_input
+from dptext_spark.model.table_checks import NEW, Checked, check_input, only_the_run
+from dptext_spark.model.table_files import large_files, on_one_core
 from dptext_spark.model.target_checks import only_created, our_commits
 from dptext_spark.randomness import RunKey
 from dptext_spark.runtime.display import Steps, by_default
@@ -55,6 +47,7 @@ from dptext_spark.spark.tables import (
     read_input,
     sizes_of,
 )
+from dptext_spark.text.names.name_table import WordList
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -214,3 +207,36 @@ def dry_run(config: RunConfig, say: Steps) -> Checked:
     there = target_said(config, ours, made=only_created(commits)) if commits else NEW
     read = f"the schema of {'the Delta table, ' + version if version.startswith('delta:') else 'its files'}"
     return Checked(read, schema.names, fit.kept, there, tuple(only_the_run(config, fit.paths)), slow)
+
+
+def check_beside(config: RunConfig) -> None:
+    """Check what no table tells: that a stream's key outlives it, and that files of lists of names can be read.
+
+    Raises:
+        SettingsError: there is no such key.
+        DataError: a list cannot be read, or is none; no entry is shown.
+    """
+    if config.is_stream:
+        require_lasting(config.key.kind, config.mode)
+    for field, source in config.lists.named():
+        if source.file is not None:
+            WordList.read(field, source.file)
+
+
+def reads_whole_files(config: RunConfig) -> bool:
+    """Whether each file of the input is read on one core, however large: CSV whose fields may hold line breaks."""
+    options = {name.lower(): value.lower() for name, value in config.input.options.items()}
+    return config.input.format in ("csv", "tsv") and options.get("multiline", "true") == "true"
+
+
+def slow_files(sizes: Mapping[str, int]) -> str:
+    """Say how many files of these sizes are large; nothing where none is."""
+    count = large_files(sizes)
+    return on_one_core(count) if count else ""
+
+
+def target_said(config: RunConfig, releases: int, *, made: bool) -> str:
+    """Say what is in the place of the output, which was let pass."""
+    if made:
+        return "there, and empty"
+    return f"there, with {releases:,} release{'' if releases == 1 else 's'} of runs; output.mode {config.output.mode}"

@@ -14,7 +14,7 @@ import yaml
 
 from dptext_spark.config.load import parse_config
 from dptext_spark.errors import SettingsError
-from dptext_spark.model.dry_run import Checked, only_the_run
+from dptext_spark.model.table_checks import Checked, only_the_run
 from dptext_spark.report.console import LINES, WIDTH
 from dptext_spark.report.run_plan import Plan, as_record, plan
 from tests.frozen.written import assert_as_frozen, beyond

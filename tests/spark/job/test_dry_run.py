@@ -12,7 +12,7 @@ import pytest
 from dptext_spark.config.locations import ELSEWHERE, is_here
 from dptext_spark.errors import DataError, DPTextError, SettingsError
 from dptext_spark.model import target_checks
-from dptext_spark.model.dry_run import Checked
+from dptext_spark.model.table_checks import Checked
 from dptext_spark.model.table_files import LARGE_FILE
 from dptext_spark.spark.runner import dry_run, run
 from tests.spark.job.dry_run_cases import ALL, CASES, MARKER, config_of, delta_table, write_places
