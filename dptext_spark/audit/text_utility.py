@@ -1,21 +1,11 @@
 """How much of a text its replacement leaves: meaning, wording, word order, and what can still be learnt from it.
 
-How alike a text and its replacement are: cosine of mean word vectors, ROUGE and BLEU (concepts/mechanisms, Audits).
-
-Each figure stands beside that of a record and *another* record's replacement: two texts of one language share words, and mean
-word vectors point the same way, so that a cosine of 0.8 may be no similarity at all. 1-Diffractor's Table 2 takes a
-sentence encoder's vectors, TrLaplace ROUGE-1 and BLEU; here vectors are the lexicon's, and nothing is downloaded.
-
-How alike a text and its replacement are to an encoder: cosine of sentence embeddings, and sub-words matched by their vectors.
-
-1-Diffractor's Table 2 takes the cosine of sentence embeddings, TrLaplace BERTScore (Zhang et al. 2020). As there, each sub-word
-of one text is matched with the most similar one of the other, precision is the mean over the replacement, recall over the
-original; without weights for rare words and without a rescaled baseline, on the vectors of the last layer, without [CLS] and
-[SEP]. Each figure stands beside that of a record and *another* record's replacement.
-
-What a replaced text is still good for, to compare mechanisms: words kept, meaning, word order, downstream accuracy.
-
-Whether the words of a text stand in an order that a language has.
+Likeness is the cosine of mean word vectors, ROUGE and BLEU (concepts/mechanisms, Audits), and to an encoder the cosine of
+sentence embeddings and of sub-words. Each figure has beside it that of a record and *another* record's replacement: two texts of
+one language share words, and mean word vectors point the same way, so that a cosine of 0.8 may be no similarity at all.
+1-Diffractor's Table 2 takes a sentence encoder's vectors, TrLaplace ROUGE-1, BLEU and BERTScore (Zhang et al. 2020). As there, each sub-word of
+one text is matched with the most similar one of the other, precision is the mean over the replacement, recall over the original;
+without weights for rare words and without a rescaled baseline, on the vectors of the last layer, without [CLS] and [SEP].
 
 How likely words follow each other is told by a bigram model of a text that is neither the released one nor what an adversary
 learnt from. Most of a gain in that comes from commoner words, which says nothing of how a text reads. Order leaves that out:

@@ -68,7 +68,8 @@ def names_excepted(facts: RunFacts) -> Iterator[str]:
     if facts.config.lists:
         yield "what a list of names holds"
     if facts.policy.names:
-        yield f"names that {facts.policy.names.finders} {_find(facts)}"
+        search = facts.policy.names
+        yield f"names that {search.finders} find{'' if search.model is None else 's'}"
     if facts.providers:
         yield "what a provider finds"
 
@@ -236,11 +237,6 @@ def _told_apart(kinds: Sequence[str]) -> Iterator[str]:
             "A place that a list holds is one pseudonym, however many words it has; written in another order or with initials "
             "it has another."
         )
-
-
-def _find(facts: RunFacts) -> str:
-    search = facts.policy.names
-    return "finds" if search.model is not None else "find"
 
 
 def _finders(facts: RunFacts) -> str:

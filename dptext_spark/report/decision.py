@@ -321,7 +321,9 @@ class Decision:
 def decision(facts: ReportFacts) -> Decision:
     """Write the first two pages."""
     standing, judged = facts.verdict.standing, facts.verdict.judged
-    unread = facts.example is not None and _is_unread(*facts.example)
+    before, after = facts.example or ("", "")
+    # Of another language such an example would say that everything is masked.
+    unread = 2 * after.count(OOV_MASK) > len(before.split())
     pieces = [] if facts.example is None or unread else list(differences(*facts.example))
     shown = arranged(judged)
     warnings = facts.statement.under("Warnings")
@@ -354,11 +356,6 @@ def decision(facts: ReportFacts) -> Decision:
         ),
         sign=tuple(_sign(facts)),
     )
-
-
-def _is_unread(before: str, after: str) -> bool:
-    """Whether most words of the example are unknown: it would say of another language that everything is masked."""
-    return 2 * after.count(OOV_MASK) > len(before.split())
 
 
 def joined(facts: ReportFacts) -> str:
@@ -548,14 +545,10 @@ def _spent(facts: ReportFacts) -> Iterator[str]:
     if spent.record is not None and spent.record.without and not spent.record.times:
         yield f"On one record: {spent.record}."
     elif spent.record is not None and spent.record.times:
-        sums = "; record_epsilon is the plain sum" if _sums(facts) else ""
+        is_required = any(entry.requirement.startswith("record_epsilon") for entry in facts.verdict.judged)
+        sums = "; record_epsilon is the plain sum" if is_required else ""
         weak = " An ε in the tens protects little by itself." if spent.record.epsilon >= _TENS else ""
         yield f"On one record: {spent.record}, its words counted up in steps, so that this may be shown{sums}.{weak}"
-
-
-def _sums(facts: ReportFacts) -> bool:
-    """Whether a requirement names the other figure of a record."""
-    return any(one.requirement.startswith("record_epsilon") for one in facts.verdict.judged)
 
 
 def _changes(facts: ReportFacts) -> Iterator[str]:

@@ -303,14 +303,10 @@ def _curves(grid: Mapping[float, Sequence[Measured]], chosen: str, basis: str) -
         if figure == "N_w":
             svg = lines(drawn, key="nw", x="ε", y="N_w", log_x=True, top=1.02)
         else:
-            svg = lines(drawn, key="sw", x="ε", y="S_w (outputs)", log_x=True, log_y=_spans(drawn))
+            values = [value for curve in drawn for value in curve.y]
+            is_wide = min(values) > 0 and max(values) / min(values) > DECADE
+            svg = lines(drawn, key="sw", x="ε", y="S_w (outputs)", log_x=True, log_y=is_wide)
         yield Chart(title, shows, read, svg, table(drawn))
-
-
-def _spans(drawn: Sequence[Line]) -> bool:
-    """Whether lines span so much that they need a logarithmic axis."""
-    values = [value for one in drawn for value in one.y]
-    return min(values) > 0 and max(values) / min(values) > DECADE
 
 
 def _percentiles(figures: Sequence[Measured]) -> Table:

@@ -1,6 +1,4 @@
-"""What a report is written from, as a value.
-
-The facts that a report is written from: the account of a run, and what its model says when it is examined.
+"""The facts that a report is written from: the account of a run, and what its model says when it is examined.
 
 Figures of the model alone (certificate, deniability, attacks with a public prior) are computed here, from the artifact: they
 depend on no private text. What cannot be had is left out, with a sentence that says why.
@@ -186,7 +184,9 @@ def gathered(
     if model is not None:
         attacks, unattacked = attacks_on(model.privatizer, public, say)
     given = [one for one in results if not one.restricted or metrics is not None]
-    held = _held_back(len(results) - len(given))
+    left_out = len(results) - len(given)
+    text = f"Results that depend on the private text were left out (they are on the restricted page): {left_out}."
+    held = text if left_out else ""
     deniable = (
         Deniability(why_missing=missing)
         if model is None
@@ -211,14 +211,6 @@ def gathered(
         approval=approval or Approval(),
         example=None if model is None else public_example(model.privatizer),
         told=None if model is None else told_by(model.privatizer),
-    )
-
-
-def _held_back(count: int) -> str:
-    return (
-        f"Results that depend on the private text were left out (they are on the restricted page): {count}."
-        if count
-        else ""
     )
 
 

@@ -208,7 +208,8 @@ def guarantee(facts: ReportFacts) -> Section:
     ]
     blocks: list[Block] = [Text(promised.sentence), pairs(rows), Listed("Certificate", ())]
     if found is None:
-        return Section("guarantee", "Guarantee and certificate", (*blocks[:2], _unexamined(facts)))
+        missing = Text(f"There is no certificate: {facts.model_missing}", quiet=True)
+        return Section("guarantee", "Guarantee and certificate", (*blocks[:2], missing))
     blocks[2] = Listed("Certificate", (found.sentence,))
     if facts.worst_pair:
         blocks.append(Text(f"The pair of words that loses most: {' and '.join(facts.worst_pair)}."))
@@ -246,10 +247,6 @@ def _worst_case(promised: Guarantee, loss: LossFigure) -> Iterator[Chart]:
         bars(drawn, key="loss", x=f"loss{per} (natural logarithm)"),
         Table(("", "loss"), tuple((bar.name, bar.said) for bar in drawn)),
     )
-
-
-def _unexamined(facts: ReportFacts) -> Text:
-    return Text(f"There is no certificate: {facts.model_missing}", quiet=True)
 
 
 def disclosure(facts: ReportFacts) -> Section:
