@@ -31,8 +31,8 @@ def read_only(array: Array) -> Array:
     Loops are compiled for each kind of array that they are given: fresh ones then take the code of memory-mapped ones.
     """
     if array.flags.writeable or not array.flags.c_contiguous:
-        held: Any = array if array.flags.c_contiguous else np.ascontiguousarray(array)
-        array = held.view()
+        contiguous: Any = array if array.flags.c_contiguous else np.ascontiguousarray(array)
+        array = contiguous.view()
         array.flags.writeable = False
     return array
 

@@ -109,20 +109,20 @@ def release_of(version: str) -> tuple[int, ...]:
 def check_java(driver: str | None, executors: Sequence[str], spark: str) -> CheckResult:
     """Judge the Java versions for a version of Spark; None: the driver's is not to be seen (Spark Connect)."""
     every = {*executors, *([driver] if driver else [])}
-    seen = f"driver {driver or 'not seen'}, executors {', '.join(sorted(set(executors))) or 'not seen'}"
+    versions = f"driver {driver or 'not seen'}, executors {', '.join(sorted(set(executors))) or 'not seen'}"
     features = {_feature(each) for each in every}
     newest = newest_java(spark)
     if features and min(features) < OLDEST_JAVA:
         hint = f"Spark 4 needs Java {OLDEST_JAVA} or newer on every machine: let JAVA_HOME name one."
-        return CheckResult("Java", "fail", seen, hint)
+        return CheckResult("Java", "fail", versions, hint)
     if features and newest is not None and max(features) > newest:
         hint = (
             f"Spark {spark} does not start with Java {newest + 1} or newer: let JAVA_HOME name Java 17 or 21."
         )
-        return CheckResult("Java", "fail", seen, hint)
+        return CheckResult("Java", "fail", versions, hint)
     if len(features) > 1:
-        return CheckResult("Java", "warn", seen, "Install the same version everywhere.")
-    return CheckResult("Java", "ok", seen)
+        return CheckResult("Java", "warn", versions, "Install the same version everywhere.")
+    return CheckResult("Java", "ok", versions)
 
 
 def check_server_log(levels: Mapping[str, str] | None, *, travels: bool) -> CheckResult:
@@ -161,19 +161,19 @@ def _feature(release: str) -> int:
 
 def check_spark(server: str, client: str) -> CheckResult:
     """Judge the version of the session against that of the pyspark that was imported."""
-    seen = f"Spark {server}, pyspark {client}"
+    versions = f"Spark {server}, pyspark {client}"
     if server.split(".")[:2] != client.split(".")[:2]:
         return CheckResult(
-            "Spark", "fail", seen, f"Install pyspark=={server} for the driver, and on every node."
+            "Spark", "fail", versions, f"Install pyspark=={server} for the driver, and on every node."
         )
     if release_of(server) < (4, 0, 1):
         return CheckResult(
             "Spark",
             "warn",
-            f"{seen}: it lacks the fixes of Spark 4.0.1, of {FIXED_IN_4_0_1} (History Server) among others",
+            f"{versions}: it lacks the fixes of Spark 4.0.1, of {FIXED_IN_4_0_1} (History Server) among others",
             "A run works. Take 4.0.1 or newer where the platform has it, and let nobody else write to the folder of event logs.",
         )
-    return CheckResult("Spark", "ok", seen)
+    return CheckResult("Spark", "ok", versions)
 
 
 def check_executors(workers: Sequence[ProcessFacts], slots: int) -> CheckResult:

@@ -78,9 +78,7 @@ class Guarantee(Record):
             self.kind in get_args(Kind)
             and self.status in get_args(Status)
             and all(isinstance(text, str) for text in texts)
-            and all(
-                isinstance(one, int | float) and not isinstance(one, bool) and one >= 0 for one in numbers
-            )
+            and all(isinstance(n, int | float) and not isinstance(n, bool) and n >= 0 for n in numbers)
         )
 
     @property

@@ -157,7 +157,7 @@ class AuditPlan(AuditOptions):
             BY_LAW: self.queries and self.attacked,
             BY_AUTHOR: self.queries and self.author,
         }
-        without = {name for names, wanted in asked.items() if not wanted for name in names}
+        without = {name for names, is_asked in asked.items() if not is_asked for name in names}
         return tuple(name for name in MEANING if name not in without)
 
     @staticmethod
@@ -220,7 +220,7 @@ class AuditPlan(AuditOptions):
         if plan.has_settings and plan.level != "token" and not plan.chosen:
             # What the settings promise is required without being asked.
             limits.append(Requirement(f"{plan.level}_broken_groups", "<=", 0.0))
-        required = tuple(one for one in of_run if is_audited(one.subject) and one not in limits)
+        required = tuple(limit for limit in of_run if is_audited(limit.subject) and limit not in limits)
         for limit in required:
             if options_for([limit.subject]):
                 plan.require_measured(limit)
@@ -284,7 +284,7 @@ class AuditPlan(AuditOptions):
             "label_rows": self.label_rows if self.values else None,
             "figures": {name: MEANING[name] for name in self.figures},
             "requirements": [str(limit) for limit in self.limits],
-            **({"required": [str(one) for one in self.required]} if self.required else {}),
+            **({"required": [str(limit) for limit in self.required]} if self.required else {}),
             "left_out": list(self.left_out),
         }
 
@@ -341,12 +341,12 @@ def _require_classes(options: AuditOptions, columns: Sequence[str], keys: Mappin
 
 def _require_apart(table: str, source: str, metrics: str) -> None:
     """Refuse a table that is its own source, and metrics inside either."""
-    one, other = AuditPlan.target(table), AuditPlan.target(source)
-    if one.is_at(other.path, other.name):
+    audited, other = AuditPlan.target(table), AuditPlan.target(source)
+    if audited.is_at(other.path, other.name):
         raise SettingsError(
             f"against: {source!r} is the table itself; valid: the table that it was made from."
         )
-    for field, place in (("table", one.path), ("against", other.path), ("out", metrics)):
+    for field, place in (("table", audited.path), ("against", other.path), ("out", metrics)):
         if place and holds_credentials(place):
             raise SettingsError(f"{field}: holds a password or a signature; valid: a path without.")
         if field != "out" and place and (same_path(metrics, place) or inside(metrics, place)):

@@ -85,15 +85,15 @@ class SamplerGrid:
         point = (name, epsilon)
         if point in self._together and self._drawn is not None:
             laws = list(self._together.values())
-            made = ExponentialSampler.compile_many(self._lexicons[0].vectors, laws, self._drawn)
-            self._made = dict(zip(self._together, made, strict=True))
+            samplers = ExponentialSampler.compile_many(self._lexicons[0].vectors, laws, self._drawn)
+            self._made = dict(zip(self._together, samplers, strict=True))
             self._together = {}
         if point in self._made:
             drawn, mechanism = self._made.pop(point), self._mechanisms[name]
             if not isinstance(mechanism, Remappable):
                 return drawn
-            found: Sampler = released(mechanism, drawn, self._lexicons[0])
-            return found
+            remapped: Sampler = released(mechanism, drawn, self._lexicons[0])
+            return remapped
         if name not in self._over:
             self._over[name] = self._over_epsilons(self._mechanisms[name])
         return self._over[name](epsilon)
@@ -144,8 +144,8 @@ class Comparison:
             ("mechanisms", ", ".join(curves)),
             ("points", f"{len(self.points):,}"),
             ("refused", f"{len(self.refused):,}"),
-            ("risks", ", ".join(dict.fromkeys(one.risk for one in self.frontiers))),
-            ("utilities", ", ".join(dict.fromkeys(one.utility for one in self.frontiers))),
+            ("risks", ", ".join(dict.fromkeys(compared.risk for compared in self.frontiers))),
+            ("utilities", ", ".join(dict.fromkeys(compared.utility for compared in self.frontiers))),
         ]
         return table(
             "Comparison", rows, note="The figures depend on the private text: `as_dict` returns them."
@@ -156,10 +156,12 @@ class Comparison:
         return {
             **({"remapped": list(self.remapped)} if self.remapped else {}),
             "restricted": True,
-            "frontiers": [one.as_dict() for one in self.frontiers],
+            "frontiers": [best.as_dict() for best in self.frontiers],
             "points": [asdict(point) for point in self.points],
-            "refused": [dict(zip(("mechanism", "epsilon", "why"), one, strict=True)) for one in self.refused],
-            "unprotected": {name: asdict(one) for name, one in self.unprotected.items()},
+            "refused": [
+                dict(zip(("mechanism", "epsilon", "why"), entry, strict=True)) for entry in self.refused
+            ],
+            "unprotected": {name: asdict(utility) for name, utility in self.unprotected.items()},
             "settings": self.settings.as_dict(),
         }
 
@@ -232,11 +234,11 @@ def compare(
     points: list[Point] = []
     skipped = {(name, epsilon) for name, epsilon, _ in refused}
     every = ((name, epsilon) for name in spec.curves for epsilon in spec.epsilons[name])
-    wanted = [one for one in every if one not in skipped]
+    grid_points = [grid_point for grid_point in every if grid_point not in skipped]
     known = (lexicons[0].drawing(texts.whole.drawable), *lexicons[1:])  # by which a remap chooses
-    grid = SamplerGrid(known, spec.curves, wanted, texts.drawn())
-    for done, (name, epsilon) in enumerate(wanted, start=1):
-        step = f"{name}, ε = {epsilon:g} ({done} of {len(wanted)})"
+    grid = SamplerGrid(known, spec.curves, grid_points, texts.drawn())
+    for done, (name, epsilon) in enumerate(grid_points, start=1):
+        step = f"{name}, ε = {epsilon:g} ({done} of {len(grid_points)})"
         try:
             say(f"{step}: {grid.progress_text(name, epsilon)}", None)
             sampler = grid.sampler(name, epsilon)
@@ -252,7 +254,7 @@ def compare(
     frontiers = tuple(
         frontier(points, risk, utility, spec.levels) for risk in (BAYES, CONTEXT) for utility in names
     )
-    remapped = tuple(name for name, one in spec.curves.items() if remap_of(one) != "none")
+    remapped = tuple(name for name, mechanism in spec.curves.items() if remap_of(mechanism) != "none")
     return Comparison(
         frontiers, tuple(points), tuple(refused), texts.unprotected(), texts.settings(), remapped
     )

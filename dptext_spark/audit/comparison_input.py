@@ -123,38 +123,38 @@ class ComparisonSpec(ComparisonOptions):
             raise SettingsError(
                 f"epsilons: none given for {', '.join(missing)}; valid: {LEAST_POINTS} or more, each above the last."
             )
-        wanted = None if levels is None else check_levels("levels", _numbers("levels", levels))
+        risk_levels = None if levels is None else check_levels("levels", _numbers("levels", levels))
         require_encoders(options.encoder, None)
         grid = {name: grids.get(name) or grids[""] for name in curves}
-        return cls(curves, grid, wanted, **vars(options))
+        return cls(curves, grid, risk_levels, **vars(options))
 
 
 def _mechanism(text: str, base: Mechanism) -> Mechanism:
     """Return a mechanism from `name:field=value:field=value`."""
     name, *fields = text.split(":")
     kind = mechanism_named("mechanisms", name)
-    given = override({}, [f"mechanism.{field}" for field in fields]).get("mechanism", {})
-    if "epsilon" in given:
+    overrides = override({}, [f"mechanism.{field}" for field in fields]).get("mechanism", {})
+    if "epsilon" in overrides:
         raise SettingsError(f"mechanisms: {text!r} sets ε; valid: epsilons, such as {name}=1,2,5.")
-    if not given and kind is type(base):
+    if not overrides and kind is type(base):
         return base
     values = asdict(base) if kind is type(base) else {}
     try:
-        return parse_mechanism({"name": name} | values | given)
+        return parse_mechanism({"name": name} | values | overrides)
     except PydanticCustomError as error:
         raise SettingsError(str(error)) from None
 
 
 def _grids(texts: Sequence[str], names: Sequence[str]) -> Iterator[tuple[str, list[float]]]:
     """Yield (curve or nothing for all, its ε)."""
-    seen: set[str] = set()
+    curves: set[str] = set()
     for text in texts:
         name, equals, numbers = text.rpartition("=")
         if equals:
             require_choice("epsilons", name.strip(), names)
-        if name.strip() in seen:
+        if name.strip() in curves:
             raise SettingsError(f"epsilons: given twice for {name.strip() or 'all'}; valid: once.")
-        seen.add(name.strip())
+        curves.add(name.strip())
         grid = _numbers("epsilons", numbers)
         if len(grid) < LEAST_POINTS:
             raise SettingsError(
@@ -165,7 +165,7 @@ def _grids(texts: Sequence[str], names: Sequence[str]) -> Iterator[tuple[str, li
 
 def _numbers(field: str, text: str) -> list[float]:
     try:
-        return [float(one) for one in text.split(",") if one.strip()]
+        return [float(number) for number in text.split(",") if number.strip()]
     except ValueError:
         raise SettingsError(f"{field}: {text!r} given; valid: numbers with commas between them.") from None
 
@@ -282,7 +282,9 @@ class CorpusSettings:
     def as_dict(self) -> dict[str, Json]:
         """Return the fields, JSON-able, without an encoder where there is none."""
         values = asdict(self)
-        return values if self.encoder else {name: one for name, one in values.items() if name != "encoder"}
+        return (
+            values if self.encoder else {name: value for name, value in values.items() if name != "encoder"}
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -346,7 +348,7 @@ class EvaluationCorpus:
             return Text(reading.words, reading.drawn, reading.bounds, drawable, bigrams, level, numbers)
 
         chosen = private.spaced(comparison.records)
-        whole, attacked = (read(engine, one.texts) for one in (chosen, chosen.spaced(comparison.attacked)))
+        whole, attacked = (read(engine, part.texts) for part in (chosen, chosen.spaced(comparison.attacked)))
         if not attacked.drawn.any():
             raise DataError("private: no word of it would be drawn; valid: a text in the lexicon's language.")
         order = None
@@ -380,13 +382,13 @@ class EvaluationCorpus:
 
     def drawn(self) -> Ids | None:
         """Return the words that points draw, ascending; None where they also need the laws of others."""
-        found = words_of(self.attacked)
-        return None if found is None else np.union1d(found, self.whole.words[self.whole.drawn])
+        words = words_of(self.attacked)
+        return None if words is None else np.union1d(words, self.whole.words[self.whole.drawn])
 
     def measured(self, name: str, epsilon: float, sampler: Sampler, say: Steps) -> Point:
         """Measure a point."""
         say("attacking")
-        found, basis = risks(sampler, self.attacked, few=self.comparison.few, draws=self.comparison.draws)
+        success, basis = risks(sampler, self.attacked, few=self.comparison.few, draws=self.comparison.draws)
         say("measuring what is left")
         lexicon = self.lexicons[0]
         replaced, strings = self.whole.replaced(sampler), lexicon.vocabulary.strings()
@@ -397,7 +399,7 @@ class EvaluationCorpus:
             say("asking the encoder")
             texts = joined(released(replaced), replaced.bounds, strings)
             useful[EMBEDDED] = self._originals.similarity(texts)
-        return Point(name, epsilon, found, useful, basis)
+        return Point(name, epsilon, success, useful, basis)
 
     @cached_property
     def _originals(self) -> Originals | None:
@@ -409,13 +411,13 @@ class EvaluationCorpus:
     def unprotected(self) -> dict[str, Estimate]:
         """Return the utilities of the text as it is."""
         same = [KEPT, COSINE, DISTINCT, *([EMBEDDED] if self.encoder is not None else [])]
-        found = {name: Estimate.known(1.0) for name in same}
+        utility_of = {name: Estimate.known(1.0) for name in same}
         if self.order is not None:
-            found[ORDER] = Estimate.known(1.0)
+            utility_of[ORDER] = Estimate.known(1.0)
         if self.labels is not None:
             strings = self.lexicons[0].vocabulary.strings()
-            found[ACCURACY] = downstream(self.whole.words, self.whole.bounds, strings, self.labels)
-        return found
+            utility_of[ACCURACY] = downstream(self.whole.words, self.whole.bounds, strings, self.labels)
+        return utility_of
 
 
 def _pairs(field: str, engine: Engine, records: Records, lexicon: Lexicon) -> Bigrams:
@@ -441,7 +443,7 @@ def check_labels(private: Records, records: int) -> None:
         raise DataError(
             f"private: {len(labels)} records with labels; valid: {TESTED} or more, for every {TESTED}th is tested."
         )
-    classes_of([one for place, one in enumerate(labels) if place % TESTED != TESTED - 1], "labels")
+    classes_of([label for place, label in enumerate(labels) if place % TESTED != TESTED - 1], "labels")
 
 
 def _digest(words: Iterable[str]) -> str:

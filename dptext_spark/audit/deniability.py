@@ -95,7 +95,7 @@ class Measured:
 
     def as_dict(self) -> dict[str, Json]:
         """Return percentiles, mean, histogram and the worst words, JSON-able; where estimated, those of the bounds, too."""
-        found: dict[str, Json] = {
+        values: dict[str, Json] = {
             "name": self.figure.name,
             "meaning": self.figure.meaning,
             "exact": self.exact,
@@ -109,11 +109,11 @@ class Measured:
             "worst": [{"word": word, "value": value} for word, value in self.worst()],
         }
         if not self.exact:
-            found["lower"] = self.distribution("lower").as_dict()
-            found["upper"] = self.distribution("upper").as_dict()
+            values["lower"] = self.distribution("lower").as_dict()
+            values["upper"] = self.distribution("upper").as_dict()
         if self.figure.name in ENTROPIES:
-            found[ENTROPIES[self.figure.name]] = self._entropy()
-        return found
+            values[ENTROPIES[self.figure.name]] = self._entropy()
+        return values
 
     def _entropy(self) -> dict[str, Json]:
         """Return percentiles of |ln figure|, named as the approximation that it is; null where a figure is 0."""
@@ -155,8 +155,8 @@ def measure(
     if not len(words):
         raise SettingsError("words: none given; valid: at least one.")
     chosen = EVERY if len(np.unique(words)) == total else NAMED
-    found = {figure: figure.shortcut(sampler, words) for figure in figures}
-    long = [figure for figure, short in found.items() if short is None]
+    shortcuts = {figure: figure.shortcut(sampler, words) for figure in figures}
+    long = [figure for figure, short in shortcuts.items() if short is None]
     least = max([1, *(figure.n for figure in long if isinstance(figure, DistinctOutputs))])
     each = 1.0 - (1.0 - confidence) / len(words)
     parts: dict[WordFigure, list[Bounded]] = {figure: [] for figure in long}
@@ -174,7 +174,7 @@ def measure(
     sure = None if drawn is None else confidence
     measured = []
     for figure in figures:
-        short = found[figure]
+        short = shortcuts[figure]
         if short is not None:
             measured.append(Measured(figure, words, short, total, None, None, chosen))
             continue
@@ -258,7 +258,9 @@ def _of_all(
     samplers: Sequence[Sampler], words: Ids, share: F64, total: int, *, leans: bool
 ) -> tuple[float, float]:
     """Return the band of the figures of every word."""
-    changes = np.array([1.0 - measure(one, words, total, (Unchanged(),))[0].of.values for one in samplers])
+    changes = np.array(
+        [1.0 - measure(sampler, words, total, (Unchanged(),))[0].of.values for sampler in samplers]
+    )
     least, most = changes.min(axis=0), changes.max(axis=0)
     if leans:
         return float(least.min()), float(most.max())

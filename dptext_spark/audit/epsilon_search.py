@@ -124,19 +124,19 @@ def figures_of(requirements: Iterable[WordRequirement]) -> list[WordFigure]:
 
 
 def _statistic(text: str) -> WordStatistic | None:
-    found = _FORM.fullmatch(text)
-    figure = _figure(found.group(1)) if found else None
-    if found is None or figure is None or not _is_statistic(figure, found.group(2)):
+    match = _FORM.fullmatch(text)
+    figure = _figure(match.group(1)) if match else None
+    if match is None or figure is None or not _is_statistic(figure, match.group(2)):
         return None
-    return WordStatistic(figure, found.group(2))
+    return WordStatistic(figure, match.group(2))
 
 
 def _figure(text: str) -> WordFigure | BayesVulnerability | None:
     for form, make in FIGURES.items():
-        found = re.fullmatch(form, text)
-        if found:
+        match = re.fullmatch(form, text)
+        if match:
             try:
-                return make(found.group(1) or "")
+                return make(match.group(1) or "")
             except ValueError:
                 return None
     return None
@@ -258,19 +258,19 @@ class Search:
             if self.words is None:
                 lawless = sampler.law(0) is None
                 self.words = self.sample() if lawless else np.arange(self.total, dtype=np.int32)
-            found = measure(
+            measured_figures = measure(
                 sampler, self.words, self.total, figures, self.draws, self.confidence,
                 counted(step, self.say),
             )  # fmt: skip
-            self.drawn = next((one.draws for one in found if not one.exact), None)
-            by_figure |= {one.figure: one for one in found}
-        if any(isinstance(one.subject.figure, BayesVulnerability) for one in self.requirements):
+            self.drawn = next((figure.draws for figure in measured_figures if not figure.exact), None)
+            by_figure |= {figure.figure: figure for figure in measured_figures}
+        if any(isinstance(limit.subject.figure, BayesVulnerability) for limit in self.requirements):
             self.say(f"{step}: guessing", None)
             prior = zipf(self.total) if self.prior is None else self.prior
             self.guesses = by_figure[BayesVulnerability()] = bayes_vulnerability(
                 sampler, prior, self.confidence, groups=self.groups
             )
-        return tuple(judge(one, by_figure[one.subject.figure]) for one in self.requirements)
+        return tuple(judge(limit, by_figure[limit.subject.figure]) for limit in self.requirements)
 
 
 def _check(requirements: Sequence[WordRequirement], low: float, high: float, steps: int) -> None:
@@ -323,13 +323,13 @@ def _grid(low: float, high: float, count: int) -> list[float]:
 
 def _stretch(seen: dict[float, Point]) -> list[float]:
     """Return the ε where all hold, from the first one up to where one no longer does."""
-    found: list[float] = []
+    stretch: list[float] = []
     for epsilon in sorted(seen):
         if seen[epsilon].holds:
-            found.append(epsilon)
-        elif found:
+            stretch.append(epsilon)
+        elif stretch:
             break
-    return found
+    return stretch
 
 
 def bisect(search: Search, below: float, steps: int) -> None:
@@ -350,12 +350,12 @@ def _monotone(search: Search) -> tuple[bool, ...]:
     points = [search.seen[epsilon] for epsilon in sorted(search.seen) if search.seen[epsilon].findings]
     flags = []
     for number in range(len(search.requirements)):
-        found = [point.findings[number] for point in points]
+        findings = [point.findings[number] for point in points]
         # An estimate is off by what lies between it and its bound.
-        room = [max(abs(one.judged - one.value), TIE * abs(one.value)) for one in found]
+        room = [max(abs(finding.judged - finding.value), TIE * abs(finding.value)) for finding in findings]
         steps = [
             (b.value - a.value, left + right)
-            for (a, left), (b, right) in pairwise(zip(found, room, strict=True))
+            for (a, left), (b, right) in pairwise(zip(findings, room, strict=True))
         ]
         rises = any(step > slack for step, slack in steps)
         falls = any(step < -slack for step, slack in steps)
@@ -459,11 +459,13 @@ class Calibration:
             "name": "calibration",
             "meaning": "the largest ε whose figures over the words of the lexicon meet the requirements",
             "restricted": False,
-            "requirements": [described(one) for one in self.requirements],
+            "requirements": [described(limit) for limit in self.requirements],
             "epsilon": self.epsilon,
             "holds_from": self.holds_from,
             "open_end": self.open_end,
-            "monotone": {str(one): flag for one, flag in zip(self.requirements, self.monotone, strict=True)},
+            "monotone": {
+                str(limit): flag for limit, flag in zip(self.requirements, self.monotone, strict=True)
+            },
             "exact": self.draws is None and (self.guessing is None or self.guessing.exact),
             "draws": self.draws,
             "confidence": self.confidence,
@@ -479,11 +481,11 @@ class Calibration:
                     "names": point.names,
                     "figures": [
                         {
-                            "name": str(one.subject),
-                            **vars(found),
-                            "word": None if found.word is None else word(found.word),
+                            "name": str(limit.subject),
+                            **vars(finding),
+                            "word": None if finding.word is None else word(finding.word),
                         }
-                        for one, found in zip(self.requirements, point.findings, strict=False)
+                        for limit, finding in zip(self.requirements, point.findings, strict=False)
                     ],
                 }
                 for point in self.points

@@ -130,12 +130,14 @@ def calibrate(
         groups=groups_of(lexicons[0], words),
         say=say,
     )
-    found = search.largest(low, high, steps if steps is not None else QUICK_STEPS if quick else SLOW_STEPS)
-    if found.epsilon is None:
-        raise SettingsError(_none(found, lexicons[0], low, high))
+    calibration = search.largest(
+        low, high, steps if steps is not None else QUICK_STEPS if quick else SLOW_STEPS
+    )
+    if calibration.epsilon is None:
+        raise SettingsError(_none(calibration, lexicons[0], low, high))
     spec = config.spec()
-    settings = {"mechanism": spec["mechanism"] | {"epsilon": found.epsilon}, "lexicon": spec["lexicon"]}
-    return FoundEpsilon(found, lexicons[0], settings | {"lexicon_fingerprint": lexicons[0].fingerprint})
+    settings = {"mechanism": spec["mechanism"] | {"epsilon": calibration.epsilon}, "lexicon": spec["lexicon"]}
+    return FoundEpsilon(calibration, lexicons[0], settings | {"lexicon_fingerprint": lexicons[0].fingerprint})
 
 
 def check_search(config: ModelConfig, parsed: Sequence[WordRequirement], words: Sequence[str] | None) -> None:
@@ -144,7 +146,7 @@ def check_search(config: ModelConfig, parsed: Sequence[WordRequirement], words: 
     Raises:
         SettingsError: so.
     """
-    if words is None and any(str(one.subject) == "bayes words" for one in parsed):
+    if words is None and any(str(limit.subject) == "bayes words" for limit in parsed):
         raise SettingsError(
             "require: 'bayes words' is about words that are not given; valid: with words (--words FILE)."
         )
@@ -167,8 +169,8 @@ def groups_of(lexicon: Lexicon, words: Sequence[str] | None) -> dict[str, Bools]
     """Return which words of the lexicon are names by public lists, and which are those that were given."""
     groups = {NAMES: listed_names(lexicon.vocabulary)}
     if words is not None:
-        wanted = pa.array(sorted({look_up_form(word.strip()) for word in words}), pa.large_string())
-        known = pc.is_in(lexicon.vocabulary.strings().cast(pa.large_string()), value_set=wanted)
+        forms = pa.array(sorted({look_up_form(word.strip()) for word in words}), pa.large_string())
+        known = pc.is_in(lexicon.vocabulary.strings().cast(pa.large_string()), value_set=forms)
         groups[GIVEN_WORDS] = known.to_numpy(zero_copy_only=False)
     return groups
 
@@ -180,10 +182,10 @@ def prior_over(config: ModelConfig, lexicon: Lexicon) -> F64:
 
 
 def _none(found: Calibration, lexicon: Lexicon, low: float, high: float) -> str:
-    wanted = " and ".join(str(one) for one in found.requirements)
+    required = " and ".join(str(limit) for limit in found.requirements)
     closest = found.closest()
     return (
-        f"require: no ε of the {len(found.points)} looked at from {low:g} to {high:g} satisfies {wanted}; the closest is "
+        f"require: no ε of the {len(found.points)} looked at from {low:g} to {high:g} satisfies {required}; the closest is "
         f"ε = {closest.epsilon:g}, where {standing(found.requirements, closest, lexicon)}."
     )
 

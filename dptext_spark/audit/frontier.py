@@ -68,18 +68,18 @@ class Curve:
             raise SettingsError(
                 f"epsilons: {len(points)} point(s) on the curve of {name}; valid: {LEAST_POINTS} or more ε that it accepts."
             )
-        placed = sorted(points, key=lambda one: (one.risks[risk].value, one.utilities[utility].value))
+        placed = sorted(points, key=lambda point: (point.risks[risk].value, point.utilities[utility].value))
         return cls(
             name,
-            tuple(one.epsilon for one in placed),
-            tuple(one.risks[risk] for one in placed),
-            tuple(one.utilities[utility] for one in placed),
+            tuple(point.epsilon for point in placed),
+            tuple(point.risks[risk] for point in placed),
+            tuple(point.utilities[utility] for point in placed),
         )
 
     @property
     def reach(self) -> tuple[float, float]:
         """The risks that were surely passed: from the least upper bound to the largest lower one."""
-        return min(one.upper for one in self.risk), max(one.lower for one in self.risk)
+        return min(risk.upper for risk in self.risk), max(risk.lower for risk in self.risk)
 
     def at(self, level: float) -> Reached | None:
         """Return the utility at a risk, None where that does not surely lie within the measured ones."""
@@ -87,13 +87,13 @@ class Curve:
         if not low <= level <= high:
             return None
         # At a risk that several points share the last of them counts: the one of largest utility.
-        left, right = _segment([one.value for one in self.risk], level)
+        left, right = _segment([risk.value for risk in self.risk], level)
         width = self.risk[right].value - self.risk[left].value
         share = (level - self.risk[left].value) / width if width > 0 else 1.0
         ends = self.utility[left].value, self.utility[right].value
         value = ends[0] + share * (ends[1] - ends[0])
-        lower = _along([one.upper for one in self.risk], [one.lower for one in self.utility], level)
-        upper = _along([one.lower for one in self.risk], [one.upper for one in self.utility], level)
+        lower = _along([risk.upper for risk in self.risk], [risk.lower for risk in self.utility], level)
+        upper = _along([risk.lower for risk in self.risk], [risk.upper for risk in self.utility], level)
         around = self.epsilons[left], self.epsilons[right]
         return Reached(
             self.mechanism, value, min(lower, value), max(upper, value), (min(around), max(around))
@@ -184,25 +184,28 @@ def frontier(
     Raises:
         SettingsError: fewer than two points of a mechanism, or levels that do not ascend within 0..1.
     """
-    names = list(dict.fromkeys(one.mechanism for one in points))
+    names = list(dict.fromkeys(point.mechanism for point in points))
     curves = tuple(
-        Curve.of([one for one in points if one.mechanism == name], risk, utility) for name in names
+        Curve.of([point for point in points if point.mechanism == name], risk, utility) for name in names
     )
     if levels is None:
-        wanted = [level for level in LEVELS if any(one.reach[0] <= level <= one.reach[1] for one in curves)]
+        chosen = [
+            level for level in LEVELS if any(curve.reach[0] <= level <= curve.reach[1] for curve in curves)
+        ]
     else:
-        wanted = check_levels("levels", levels)
-    return Frontier(risk, utility, curves, tuple(best_at(curves, level) for level in wanted))
+        chosen = check_levels("levels", levels)
+    return Frontier(risk, utility, curves, tuple(best_at(curves, level) for level in chosen))
 
 
 def best_at(curves: Sequence[Curve], level: float) -> Best:
     """Return the best of some curves at a level of risk."""
-    found = [(curve.mechanism, curve.at(level)) for curve in curves]
+    reached_by = [(curve.mechanism, curve.at(level)) for curve in curves]
     reached = sorted(
-        (one for _, one in found if one is not None), key=lambda one: (-one.utility, one.mechanism)
+        (place for _, place in reached_by if place is not None),
+        key=lambda place: (-place.utility, place.mechanism),
     )
-    alike = tuple(one.mechanism for one in reached if one.upper >= reached[0].lower)
-    return Best(level, tuple(reached), alike, tuple(name for name, one in found if one is None))
+    alike = tuple(place.mechanism for place in reached if place.upper >= reached[0].lower)
+    return Best(level, tuple(reached), alike, tuple(name for name, place in reached_by if place is None))
 
 
 def check_levels(field: str, levels: Iterable[float]) -> list[float]:

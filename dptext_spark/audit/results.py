@@ -303,13 +303,13 @@ class AuditResult:
 
     def as_dict(self) -> dict[str, Json]:
         """Return everything, JSON-able."""
-        said = {
-            one.name: _plain(value)
-            for one in fields(self)
-            if one.name != "extra"
-            and not ((value := getattr(self, one.name)) is None and one.default is None)
+        values = {
+            attribute.name: _plain(value)
+            for attribute in fields(self)
+            if attribute.name != "extra"
+            and not ((value := getattr(self, attribute.name)) is None and attribute.default is None)
         }
-        return said | dict(self.extra)
+        return values | dict(self.extra)
 
     @classmethod
     def from_dict(cls: type[Result], values: Mapping[str, JsonValue]) -> Result:
@@ -318,15 +318,17 @@ class AuditResult:
         Raises:
             ValueError: a field is missing or of another type.
         """
-        defaults = {one.name: one.default for one in fields(cls) if one.name != "extra"}
+        defaults = {
+            attribute.name: attribute.default for attribute in fields(cls) if attribute.name != "extra"
+        }
         # A null that `as_dict` would leave out goes to `extra`, so that it is written back as it was read.
         own = {
             n: value
             for n, value in values.items()
             if n in defaults and not (value is None and defaults[n] is None)
         }
-        found = TypeAdapter(cls).validate_json(json.dumps(own), strict=True)
-        return replace(found, extra={name: value for name, value in values.items() if name not in own})
+        result = TypeAdapter(cls).validate_json(json.dumps(own), strict=True)
+        return replace(result, extra={name: value for name, value in values.items() if name not in own})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -403,18 +405,18 @@ class OtherResult(AuditResult):
         """Show every object that holds nothing but figures, and every figure that stands alone."""
         says, axes = (_texts(self.extra.get(name)) for name in ("says", "axes"))
         unit = str(self.extra.get("unit", "value"))
-        found = ((name, _group(value)) for name, value in self.extra.items() if name not in _NO_GROUPS)
+        named_groups = ((name, _group(value)) for name, value in self.extra.items() if name not in _NO_GROUPS)
         groups = [
             Group("", figures, axes.get(name) or unit)
             if name == "figures"
             else Group(name, figures, axes.get(name, name), says.get(name, ""))
-            for name, figures in found
+            for name, figures in named_groups
             if figures
         ]
         singles = {name: _figure(value) for name, value in self.extra.items()}
         return Shown(
             groups, _group(self.extra.get("baselines")) or {},
-            {name: one for name, one in singles.items() if one is not None}, str(self.extra.get("read") or ""),
+            {name: single for name, single in singles.items() if single is not None}, str(self.extra.get("read") or ""),
         )  # fmt: skip
 
 
@@ -422,7 +424,7 @@ def _plain(value: object) -> Json:
     if isinstance(value, Estimate):
         return {"value": value.value, "lower": value.lower, "upper": value.upper}
     if is_dataclass(value):
-        return {one.name: _plain(getattr(value, one.name)) for one in fields(value)}
+        return {attribute.name: _plain(getattr(value, attribute.name)) for attribute in fields(value)}
     if isinstance(value, Mapping):
         return {name: _plain(part) for name, part in value.items()}
     return cast(Json, value)
@@ -432,7 +434,7 @@ def _figure(value: JsonValue) -> Estimate | float | None:
     """Return a figure; None for what is none."""
     if isinstance(value, dict):
         parts = [_figure(value.get(name)) for name in ("value", "lower", "upper")]
-        numbers = [one for one in parts if isinstance(one, int | float)]
+        numbers = [part for part in parts if isinstance(part, int | float)]
         if len(numbers) != len(value) or len(numbers) != len(parts):
             return None
         return Estimate(numbers[0], numbers[1], numbers[2])
@@ -444,7 +446,7 @@ def _group(value: JsonValue) -> Figures | None:
     if not isinstance(value, dict) or not value or _figure(value) is not None:
         return None
     figures = {name: _figure(part) for name, part in value.items()}
-    known = {name: one for name, one in figures.items() if one is not None}
+    known = {name: figure for name, figure in figures.items() if figure is not None}
     return known if len(known) == len(figures) else None
 
 

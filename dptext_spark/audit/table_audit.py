@@ -66,21 +66,22 @@ def name_counts(names: FoundNames, source: Words, aligned: Bools, same: Bools) -
     """
     parts = names.parts
     starts, ends, kinds, whole, rows = parts.T
-    compared, kept = stretches_in(source, starts, ends, aligned, same)
+    compared, same_names = stretches_in(source, starts, ends, aligned, same)
     place = np.isin(kinds, (CITY, REGION))
     begins = np.ones(len(parts), np.bool_)
     begins[1:] = (whole[1:] != whole[:-1]) | (rows[1:] != rows[:-1])
     mentions = np.flatnonzero(begins)
     all_compared, all_kept = (
-        np.logical_and.reduceat(flags, mentions) if len(mentions) else flags for flags in (compared, kept)
+        np.logical_and.reduceat(flags, mentions) if len(mentions) else flags
+        for flags in (compared, same_names)
     )
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for kind, of_kind in zip(KINDS, (~place, place), strict=True):
-        found[kind] = int((compared & of_kind).sum())
-        found[f"{kind}_same"] = int((kept & of_kind).sum())
-        found[f"{kind}_whole"] = int((all_compared & of_kind[mentions]).sum())
-        found[f"{kind}_whole_same"] = int((all_kept & of_kind[mentions]).sum())
-    return found
+        counts[kind] = int((compared & of_kind).sum())
+        counts[f"{kind}_same"] = int((same_names & of_kind).sum())
+        counts[f"{kind}_whole"] = int((all_compared & of_kind[mentions]).sum())
+        counts[f"{kind}_whole_same"] = int((all_kept & of_kind[mentions]).sum())
+    return counts
 
 
 def kept_words(names: FoundNames, source: Words, aligned: Bools, same: Bools) -> tuple[pa.Array, pa.Array]:
@@ -95,15 +96,15 @@ def kept_words(names: FoundNames, source: Words, aligned: Bools, same: Bools) ->
     Returns:
         (string [k], each in lower case, once; int64[k], how often).
     """
-    found = np.unique(names.parts[:, :2], axis=0)
+    spans = np.unique(names.parts[:, :2], axis=0)
     # What stands within a longer part of a name is counted with that.
-    found = found[np.lexsort((-found[:, 1], found[:, 0]))]
-    reached = np.append(0, np.maximum.accumulate(found[:, 1]))[:-1] if len(found) else found[:, 1]
-    starts, ends = found[found[:, 1] > reached].T
-    _, kept = stretches_in(source, starts, ends, aligned, same)
-    sizes = (ends - starts)[kept]
+    spans = spans[np.lexsort((-spans[:, 1], spans[:, 0]))]
+    reached = np.append(0, np.maximum.accumulate(spans[:, 1]))[:-1] if len(spans) else spans[:, 1]
+    starts, ends = spans[spans[:, 1] > reached].T
+    _, is_same = stretches_in(source, starts, ends, aligned, same)
+    sizes = (ends - starts)[is_same]
     places = offsets(sizes)
-    taken = np.repeat(starts[kept] - places[:-1], sizes) + np.arange(places[-1])
+    taken = np.repeat(starts[is_same] - places[:-1], sizes) + np.arange(places[-1])
     buffers = [None, pa.py_buffer(places), pa.py_buffer(names.data[taken].tobytes())]
     words = pc.utf8_lower(pa.Array.from_buffers(pa.large_string(), len(sizes), buffers))
     counted = words.value_counts()
@@ -115,10 +116,10 @@ def listed_counts(
 ) -> dict[str, int]:
     """Count the entries of a list in texts, as :func:`name_counts` does: each of `LISTED_COUNTS`."""
     data, bounds = padded(texts)
-    found = names.find_in(data, bounds)
-    shift = bounds[found.rows]
-    compared, kept = stretches_in(source, found.starts + shift, found.ends + shift, aligned, same)
-    return dict(zip(LISTED_COUNTS, (int(compared.sum()), int(kept.sum())), strict=True))
+    entries = names.find_in(data, bounds)
+    shift = bounds[entries.rows]
+    compared, same_entries = stretches_in(source, entries.starts + shift, entries.ends + shift, aligned, same)
+    return dict(zip(LISTED_COUNTS, (int(compared.sum()), int(same_entries.sum())), strict=True))
 
 
 def stretches_in(source: Words, starts: I64, ends: I64, aligned: Bools, same: Bools) -> tuple[Bools, Bools]:
@@ -202,7 +203,7 @@ def text_figures(counts: Mapping[str, int], column: str | None = None) -> list[M
         column: that they are of.
     """
     words, drawn, unknown = counts["words"], counts["drawn"], counts["unknown"]
-    found: dict[str, float | None] = {
+    values: dict[str, float | None] = {
         "rows_not_aligned": counts["rows_not_aligned"],
         "words": words,
         "aligned_share": _share(words, words + counts["words_not_aligned"]),
@@ -218,15 +219,15 @@ def text_figures(counts: Mapping[str, int], column: str | None = None) -> list[M
         ),
     }
     for kind in KINDS:
-        found[f"{kind}_kept"] = _share(counts[f"{kind}_same"], counts[kind])
-        found[f"{kind}_kept_whole"] = _share(counts[f"{kind}_whole_same"], counts[f"{kind}_whole"])
-    return [Metric(name, value, column=column) for name, value in found.items()]
+        values[f"{kind}_kept"] = _share(counts[f"{kind}_same"], counts[kind])
+        values[f"{kind}_kept_whole"] = _share(counts[f"{kind}_whole_same"], counts[f"{kind}_whole"])
+    return [Metric(name, value, column=column) for name, value in values.items()]
 
 
 def listed_figures(counts: Mapping[str, int], column: str | None = None) -> list[Metric]:
     """Return the figures of the list that was given, from `LISTED_COUNTS`."""
-    found = counts["listed"]
-    values = (found, _share(counts["listed_same"], found))
+    listed = counts["listed"]
+    values = (listed, _share(counts["listed_same"], listed))
     return [Metric(name, value, column=column) for name, value in zip(LISTED, values, strict=True)]
 
 
@@ -275,17 +276,17 @@ class KeptWords(AuditResult):
             "words that the lexicon lacks": (counts["unknown_same"], counts["unknown"]),
             "numbers": (counts["numbers_same"], counts["numbers"]),
             **{
-                said: (counts[f"{what}_same"], counts[what])
-                for said, what in zip(_OF_NAMES, KINDS, strict=True)
+                name: (counts[f"{what}_same"], counts[what])
+                for name, what in zip(_OF_NAMES, KINDS, strict=True)
             },
         }
         shares = {name: _share(*part) for name, part in parts.items()}
-        return cls(figures={n: one for n, one in shares.items() if one is not None}, words=counts["words"])
+        return cls(figures={n: rate for n, rate in shares.items() if rate is not None}, words=counts["words"])
 
     def without_names(self) -> KeptWords:
         """Return it without names."""
         return replace(
-            self, figures={name: one for name, one in self.figures.items() if name not in _OF_NAMES}
+            self, figures={name: rate for name, rate in self.figures.items() if name not in _OF_NAMES}
         )
 
     def shown(self) -> Shown:
@@ -387,16 +388,16 @@ class TableAudit:
     def answers(self) -> dict[str, bool]:
         """Whether each requirement holds that was measured: an exact answer on a figure of the private text, each time."""
         judged = {
-            one.requirement: one.standing == HOLDS
-            for one in self.verdict.judged
-            if one.restricted and one.measured
+            entry.requirement: entry.standing == HOLDS
+            for entry in self.verdict.judged
+            if entry.restricted and entry.measured
         }
         return {**judged, **dict(self.requirements)}
 
     @property
     def broken(self) -> list[str]:
         """The requirements that do not hold; of those of the settings, what was not measured is not among them."""
-        return [*(one for one, held in self.requirements if not held), *self.verdict.broken]
+        return [*(text for text, met in self.requirements if not met), *self.verdict.broken]
 
     @property
     def verdict(self) -> Verdict:
@@ -406,13 +407,13 @@ class TableAudit:
     @property
     def shown(self) -> tuple[Metric, ...]:
         """The figures that may be shown: without `internal` none of names."""
-        return tuple(one for one in self.figures if self.internal or one.name not in NAMED)
+        return tuple(figure for figure in self.figures if self.internal or figure.name not in NAMED)
 
     @property
     def withheld(self) -> list[str]:
         """The names of the figures that are not shown."""
-        shown = {one.name for one in self.shown}
-        return list(dict.fromkeys(one.name for one in self.figures if one.name not in shown))
+        shown = {figure.name for figure in self.shown}
+        return list(dict.fromkeys(figure.name for figure in self.figures if figure.name not in shown))
 
     @property
     def released(self) -> list[str]:
@@ -425,7 +426,7 @@ class TableAudit:
         """Return the results without what is said of names, where that may not be shown."""
         if self.internal:
             return list(self.results)
-        return [shown for one in self.results if (shown := one.without_names()) is not None]
+        return [shown for result in self.results if (shown := result.without_names()) is not None]
 
     def as_dict(self) -> dict[str, Json]:
         """Return what may be shown, JSON-able: without `internal` no figure of names."""
@@ -436,8 +437,8 @@ class TableAudit:
             },
             **{name: getattr(self, name) for name in ("metrics", "seconds", "restricted")},
             "figures": [described(figure) for figure in self.shown],
-            "results": [one.as_dict() for one in self._shown_results()],
-            "requirements": [{"requirement": one, "holds": held} for one, held in self.requirements],
+            "results": [result.as_dict() for result in self._shown_results()],
+            "requirements": [{"requirement": text, "holds": met} for text, met in self.requirements],
             "left_out": list(self.left_out),
             **({"verdict": self.verdict.as_dict()} if self.required else {}),
             **({"withheld": list(self.withheld), "released": list(self.released)} if self.withheld else {}),

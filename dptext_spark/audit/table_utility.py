@@ -149,10 +149,10 @@ def _meaning(vectors: F32 | None, plain: Reading, private: Reading) -> Findings:
     if vectors is None:
         return Findings(left_out=["cosine: the settings do not lead to the vectors of the model's words"])
     try:
-        found = vector_similarity(vectors, plain, private)
+        alike = vector_similarity(vectors, plain, private)
     except DataError as error:
         return Findings(left_out=[f"cosine: {error}"])
-    return Findings([Metric.of("cosine", found.mean)], [found])
+    return Findings([Metric.of("cosine", alike.mean)], [alike])
 
 
 def _distinct(plain: Reading, private: Reading) -> Findings:
@@ -164,11 +164,11 @@ def _distinct(plain: Reading, private: Reading) -> Findings:
 
 def _overlap(texts: Both[Sequence[str]], some: Sequence[bool]) -> Findings:
     try:
-        found = text_overlap(list(compress(texts.plain, some)), list(compress(texts.private, some)))
+        overlap = text_overlap(list(compress(texts.plain, some)), list(compress(texts.private, some)))
     except (DataError, SettingsError) as error:
         return Findings(left_out=[f"ROUGE and BLEU: {error}"])
-    figures = [Metric.of(name.lower().replace("-", "_"), one) for name, one in found.rouge.items()]
-    return Findings([*figures, Metric("bleu", found.bleu)], [found])
+    figures = [Metric.of(name.lower().replace("-", "_"), score) for name, score in overlap.rouge.items()]
+    return Findings([*figures, Metric("bleu", overlap.bleu)], [overlap])
 
 
 def labels(rows: Rows, test: Bools, column: str) -> Findings:
@@ -183,25 +183,26 @@ def labels(rows: Rows, test: Bools, column: str) -> Findings:
         DataError: one class among the training rows, or no row on a side.
         SettingsError: the library is not installed.
     """
-    held = rows.held
-    taught, tried = rows.where(held & ~test), rows.where(held & test)
+    known = rows.held
+    taught, tried = rows.where(known & ~test), rows.where(known & test)
     tried = tried.where(tried.firsts)
     if not len(tried) or not len(taught):
         raise DataError(
-            f"{column}: {int(held.sum())} rows with a label; too few to learn from some and try on others."
+            f"{column}: {int(known.sum())} rows with a label; too few to learn from some and try on others."
         )
-    found = downstream_accuracy(
+    learnt = downstream_accuracy(
         TextClassifier(label=column), taught.texts, taught.labels, tried.texts, tried.labels
     )
     figures = [
-        Metric.of(f"accuracy_{name.replace('/', '_')}", estimate) for name, estimate in found.accuracy.items()
+        Metric.of(f"accuracy_{name.replace('/', '_')}", estimate)
+        for name, estimate in learnt.accuracy.items()
     ]
     figures += [
-        Metric.of("accuracy_majority", found.majority),
-        Metric("label_rows", found.train_rows + found.test_rows),
-        Metric("label_missing", int((~held).sum())),
+        Metric.of("accuracy_majority", learnt.majority),
+        Metric("label_rows", learnt.train_rows + learnt.test_rows),
+        Metric("label_missing", int((~known).sum())),
     ]
-    return Findings(figures, [found])
+    return Findings(figures, [learnt])
 
 
 def membership(rows: Rows, column: str) -> Findings:
@@ -211,13 +212,13 @@ def membership(rows: Rows, column: str) -> Findings:
         DataError: too few records, or one class among those of a quarter.
         SettingsError: the library is not installed.
     """
-    held = rows.where(rows.held)
-    found = membership_attack(TextClassifier(label=column), held.texts, held.labels, held.records)
+    known = rows.where(rows.held)
+    attack = membership_attack(TextClassifier(label=column), known.texts, known.labels, known.records)
     figures = [
-        Metric.of("membership_auc", found.private.auc),
-        Metric.of("membership_unprotected", found.unprotected.auc),
+        Metric.of("membership_auc", attack.private.auc),
+        Metric.of("membership_unprotected", attack.unprotected.auc),
     ]
-    return Findings(figures, [replace(found, measures=f"{found.measures} {MEMBERSHIP}")])
+    return Findings(figures, [replace(attack, measures=f"{attack.measures} {MEMBERSHIP}")])
 
 
 def attribute(rows: Rows, column: str) -> Findings:
@@ -231,18 +232,18 @@ def attribute(rows: Rows, column: str) -> Findings:
         DataError: too few records, or one class among the rows that are learnt from.
         SettingsError: the library is not installed.
     """
-    held = rows.where(rows.held)
-    found = attribute_attack(held.texts, held.labels, held.records, column=column)
+    known = rows.where(rows.held)
+    attack = attribute_attack(known.texts, known.labels, known.records, column=column)
     figures = [
-        Metric.of("attribute_success", found.private.accuracy),
-        Metric.of("attribute_adaptive", found.adaptive.accuracy),
-        Metric.of("attribute_unprotected", found.unprotected.accuracy),
-        Metric.of("attribute_majority", found.majority.accuracy),
-        Metric.of("attribute_gain", found.gain),
-        Metric("attribute_rows", len(held)),
-        Metric("attribute_missing", len(rows) - len(held)),
+        Metric.of("attribute_success", attack.private.accuracy),
+        Metric.of("attribute_adaptive", attack.adaptive.accuracy),
+        Metric.of("attribute_unprotected", attack.unprotected.accuracy),
+        Metric.of("attribute_majority", attack.majority.accuracy),
+        Metric.of("attribute_gain", attack.gain),
+        Metric("attribute_rows", len(known)),
+        Metric("attribute_missing", len(rows) - len(known)),
     ]
-    return Findings(figures, [found])
+    return Findings(figures, [attack])
 
 
 def _affordable(plain: I64, private: I64) -> Bools:
@@ -263,11 +264,11 @@ def encoder_similarity_to(source: str, texts: Both[Sequence[str]]) -> Findings:
         SettingsError, DataError: the encoder cannot be opened; no text has a sub-word.
     """
     encoder = Encoder.open(source, threads=os.cpu_count() or 1)
-    found = encoder_similarity(partial(text_vectors, encoder), texts.plain, texts.private)
-    every = {"embedding_cosine": found.mean} | {
-        f"bert_{name.lower()}": estimate for name, estimate in found.matched.items()
+    alike = encoder_similarity(partial(text_vectors, encoder), texts.plain, texts.private)
+    every = {"embedding_cosine": alike.mean} | {
+        f"bert_{name.lower()}": estimate for name, estimate in alike.matched.items()
     }
-    return Findings([Metric.of(name, one) for name, one in every.items()], [found])
+    return Findings([Metric.of(name, estimate) for name, estimate in every.items()], [alike])
 
 
 def named_by(
@@ -286,17 +287,17 @@ def named_by(
     """
     model = Encoder.open(source, head=True, threads=os.cpu_count() or 1, field="masked_model")
     tokenizer = model.tokenizer
-    found = masked_inference(
+    attack = masked_inference(
         engine, partial(guesses, model), tokenizer.form, frozenset(tokenizer.words()), texts.plain, texts.private,
         progress=progress,
     )  # fmt: skip
     return Findings(
         [
-            found.metric("masked_success"),
-            Metric("masked_unprotected", found.unprotected),
-            Metric("masked_words", found.words),
+            attack.metric("masked_success"),
+            Metric("masked_unprotected", attack.unprotected),
+            Metric("masked_words", attack.words),
         ],
-        [found],
+        [attack],
     )
 
 
@@ -374,7 +375,7 @@ def attack_sample(privatizer: Privatizer, sample: DataFrame, level: Level) -> Fi
         attacks["frequency_success"] = replace(
             matched, measures=f"{matched.measures} {_HERE} {_LEARNT}", also={**matched.details, **completed}
         )
-    figures = [one.metric(name) for name, one in attacks.items()]
+    figures = [attack.metric(name) for name, attack in attacks.items()]
     figures.append(max(attacks.values(), key=lambda attack: attack.at_most).metric("guess_success"))
     return Findings([*figures, Metric("attacked_words", len(at))], list(attacks.values()), missing)
 

@@ -242,15 +242,15 @@ def classes_of(labels: Sequence[Label], label: str) -> tuple[tuple[Label, ...], 
         DataError: a label is missing, or all are the same.
     """
     count: dict[Label, int] = {}
-    for one in labels:
-        count[one] = count.get(one, 0) + 1
-    missing = sum(many for one, many in count.items() if one is None or one != one)
+    for value in labels:
+        count[value] = count.get(value, 0) + 1
+    missing = sum(many for value, many in count.items() if value is None or value != value)
     if missing:
         raise DataError(f"{label}: {missing} of {len(labels)} labels are missing; every row needs one.")
     if len(count) < 2:
         raise DataError(f"{label}: {len(count)} class in {len(labels)} rows; valid: two classes or more.")
     classes = tuple(sorted(count))
-    return classes, [count[one] for one in classes]
+    return classes, [count[class_name] for class_name in classes]
 
 
 def _filled(texts: Sequence[str | None]) -> list[str]:
@@ -258,8 +258,8 @@ def _filled(texts: Sequence[str | None]) -> list[str]:
 
 
 def _places(classes: tuple[Label, ...], labels: Sequence[Label]) -> I64:
-    place = {one: i for i, one in enumerate(classes)}
-    return np.array([place.get(one, -1) for one in labels], np.int64)
+    place = {class_name: i for i, class_name in enumerate(classes)}
+    return np.array([place.get(value, -1) for value in labels], np.int64)
 
 
 Texts = TypeVar("Texts")
@@ -314,8 +314,8 @@ class DownstreamAccuracy(AuditResult):
         lost = "accuracy lost (below 0) or gained against original text"
         return Shown(
             (
-                Group("accuracy", {LEARNT[name]: one for name, one in self.accuracy.items()}),
-                Group(lost, {LEARNT[name]: one for name, one in self.gain.items()}),
+                Group("accuracy", {LEARNT[name]: estimate for name, estimate in self.accuracy.items()}),
+                Group(lost, {LEARNT[name]: estimate for name, estimate in self.gain.items()}),
             ),
             {"always the commonest label": self.majority},
             {"classes": self.classes, "train rows": self.train_rows, "test rows": self.test_rows},

@@ -1,11 +1,12 @@
 """How much of a text its replacement leaves: meaning, wording, word order, and what can still be learnt from it.
 
 Likeness is the cosine of mean word vectors, ROUGE and BLEU (concepts/mechanisms, Audits), and to an encoder the cosine of
-sentence embeddings and of sub-words. Each figure has beside it that of a record and *another* record's replacement: two texts of
-one language share words, and mean word vectors point the same way, so that a cosine of 0.8 may be no similarity at all.
-1-Diffractor's Table 2 takes a sentence encoder's vectors, TrLaplace ROUGE-1, BLEU and BERTScore (Zhang et al. 2020). As there, each sub-word of
-one text is matched with the most similar one of the other, precision is the mean over the replacement, recall over the original;
-without weights for rare words and without a rescaled baseline, on the vectors of the last layer, without [CLS] and [SEP].
+sentence embeddings and of sub-words. Each figure has beside it that of a record and *another* record's replacement: two texts
+of one language share words, and mean word vectors point the same way, so that a cosine of 0.8 may be no similarity at all.
+1-Diffractor's Table 2 takes a sentence encoder's vectors, TrLaplace ROUGE-1, BLEU and BERTScore (Zhang et al. 2020). As there,
+each sub-word of one text is matched with the most similar one of the other, precision is the mean over the replacement, recall
+over the original; without weights for rare words and without a rescaled baseline, on the vectors of the last layer, without
+[CLS] and [SEP].
 
 How likely words follow each other is told by a bigram model of a text that is neither the released one nor what an adversary
 learnt from. Most of a gain in that comes from commoner words, which says nothing of how a text reads. Order leaves that out:
@@ -83,11 +84,11 @@ class Similarity(AuditResult):
 
     def shown(self) -> Shown:
         """Show the mean and the percentiles."""
-        said = "Percentiles of the cosine: p5 is the value that 5 % of the records do not exceed."
+        meaning = "Percentiles of the cosine: p5 is the value that 5 % of the records do not exceed."
         return Shown(
             (
                 Group("cosine", {"a record and its replacement": self.mean}),
-                Group("percentiles of the records", self.percentiles, shows=said),
+                Group("percentiles of the records", self.percentiles, shows=meaning),
             ),
             {"a record and another's replacement": self.others, "a record and itself": self.unprotected},
             {"records": self.records, "left out": self.left_out},
@@ -183,18 +184,18 @@ def vector_similarity(
     Raises:
         DataError: different numbers of records, or none that can be compared.
     """
-    found = record_cosines(vectors, plain, private)
-    there = found[~np.isnan(found)]
-    if not len(there):
+    cosines = record_cosines(vectors, plain, private)
+    known = cosines[~np.isnan(cosines)]
+    if not len(known):
         raise DataError("records: none of them holds a word of the lexicon on both sides.")
-    others = record_cosines(vectors, plain, private, other_records(len(found)))
+    others = record_cosines(vectors, plain, private, other_records(len(cosines)))
     return VectorSimilarity(
-        mean=mean(there),
-        percentiles=percentiles_of(there),
+        mean=mean(known),
+        percentiles=percentiles_of(known),
         others=float(np.nanmean(others)) if not np.isnan(others).all() else 0.0,
         unprotected=1.0,
-        records=len(there),
-        left_out=len(found) - len(there),
+        records=len(known),
+        left_out=len(cosines) - len(known),
         confidence=CONFIDENCE,
         resamples=RESAMPLES,
     )
@@ -245,8 +246,8 @@ def _rouge(plain: Sequence[str], private: Sequence[str]) -> dict[str, F64]:
     scorer = RougeScorer(list(ROUGE.values()), use_stemmer=False)
 
     def rows() -> Iterator[list[float]]:
-        for one, other in zip(plain, private, strict=True):
-            scores = scorer.score(one, other)
+        for text, other in zip(plain, private, strict=True):
+            scores = scorer.score(text, other)
             yield [scores[kind].fmeasure for kind in ROUGE.values()]
 
     return dict(zip(ROUGE, np.array(list(rows()), np.float64).T, strict=True))
@@ -271,8 +272,8 @@ def other_records(records: int) -> I64:
 
 def percentiles_of(values: F64) -> dict[str, float]:
     """Return the percentiles of float64[n], interpolated (those of `audit.results` are values of the sample): by `p1`, ..."""
-    found = np.percentile(values, PERCENTILES)
-    return {f"p{p}": float(value) for p, value in zip(PERCENTILES, found, strict=True)}
+    ranks = np.percentile(values, PERCENTILES)
+    return {f"p{p}": float(value) for p, value in zip(PERCENTILES, ranks, strict=True)}
 
 
 AT_ONCE = 256  # records whose vectors are held
@@ -330,8 +331,8 @@ class EncoderSimilarity(Similarity):
         matched = Group(
             "sub-words matched by their vectors (BERTScore)", {**self.matched, **by_chance}, shows=_MATCHED
         )
-        found = super().shown()
-        return replace(found, groups=(*found.groups, matched))
+        figures = super().shown()
+        return replace(figures, groups=(*figures.groups, matched))
 
 
 def encoder_similarity(
@@ -349,22 +350,22 @@ def encoder_similarity(
     Raises:
         DataError: different numbers of records, or none that can be compared.
     """
-    found = _compared(reader, plain, private)
-    there = found[~np.isnan(found[:, 0])]
-    if not len(there):
+    figures = _compared(reader, plain, private)
+    known = figures[~np.isnan(figures[:, 0])]
+    if not len(known):
         raise DataError("records: none of them holds a sub-word on both sides.")
-    elsewhere = found[~np.isnan(found[:, 4]), 4:]
-    own = [mean(column) for column in there[:, :4].T]
+    elsewhere = figures[~np.isnan(figures[:, 4]), 4:]
+    own = [mean(column) for column in known[:, :4].T]
     chance = elsewhere.mean(axis=0).tolist() if len(elsewhere) else [0.0] * 4
     return EncoderSimilarity(
         mean=own[0],
-        percentiles=percentiles_of(there[:, 0]),
+        percentiles=percentiles_of(known[:, 0]),
         others=chance[0],
         unprotected=1.0,
         matched=dict(zip(MATCHED, own[1:], strict=True)),
         other_matched=dict(zip(MATCHED, chance[1:], strict=True)),
-        records=len(there),
-        left_out=len(found) - len(there),
+        records=len(known),
+        left_out=len(figures) - len(known),
         confidence=CONFIDENCE,
         resamples=RESAMPLES,
     )
@@ -385,10 +386,10 @@ class Originals:
             DataError: no record has a sub-word on both sides.
         """
         private = self._read(texts)
-        there = self._plain.any(axis=1) & private.any(axis=1)
-        if not there.any():
+        both_embedded = self._plain.any(axis=1) & private.any(axis=1)
+        if not both_embedded.any():
             raise DataError("records: none of them holds a sub-word on both sides.")
-        cosines = (self._plain[there] * private[there]).sum(axis=1, dtype=np.float64)
+        cosines = (self._plain[both_embedded] * private[both_embedded]).sum(axis=1, dtype=np.float64)
         return mean(np.clip(cosines, -1.0, 1.0))
 
     def _read(self, texts: Sequence[str]) -> F32:
@@ -474,14 +475,14 @@ def utilities(
     """
     same = tokens.drawn & (tokens.words == tokens.outputs)
     shown = released(tokens)
-    found = {
+    utility_of = {
         KEPT: rate(tokens.by_record(same), tokens.by_record(tokens.drawn)),
         COSINE: vector_similarity(vectors, tokens, replace(tokens, words=shown)).mean,
         DISTINCT: Estimate.known(_different(shown) / _different(tokens.words)),
     }
     if labels is not None:
-        found[ACCURACY] = downstream(shown, tokens.bounds, strings, labels)
-    return found
+        utility_of[ACCURACY] = downstream(shown, tokens.bounds, strings, labels)
+    return utility_of
 
 
 def _different(words: Ids) -> int:
@@ -597,7 +598,7 @@ class OwnOrder:
 def log_probability(words: Ids, bounds: I64, here: I64, language: Bigrams) -> F64:
     """Return ln P(w | the state before) of the words at int64[m] places: float64[m]."""
     edge = language.words + SPECIAL - 1
-    found = states(words, language.words)
-    stream = with_edges(found, bounds, edge)
+    word_states = states(words, language.words)
+    stream = with_edges(word_states, bounds, edge)
     place = here + 2 * (np.searchsorted(bounds, here, side="right") - 1) + 1
     return np.asarray(np.log(language.probability(stream[place - 1], stream[place])), np.float64)

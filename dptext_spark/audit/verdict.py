@@ -90,18 +90,18 @@ class Verdict:
     @property
     def bits(self) -> int:
         """How many answers depend on the private text."""
-        return sum(one.restricted and one.measured for one in self.judged)
+        return sum(entry.restricted and entry.measured for entry in self.judged)
 
     def _of(self, standing: Standing) -> list[str]:
-        return [one.requirement for one in self.judged if one.standing == standing]
+        return [entry.requirement for entry in self.judged if entry.standing == standing]
 
     def as_dict(self) -> dict[str, Json]:
         """Return it, JSON-able; no restricted figure is among it."""
         return {
             "standing": self.standing,
             "requirements": [
-                {"requirement": one.requirement, "standing": one.standing, "restricted": one.restricted}
-                for one in self.judged
+                {"requirement": entry.requirement, "standing": entry.standing, "restricted": entry.restricted}
+                for entry in self.judged
             ],
             "against": list(self.against),
         }
@@ -121,10 +121,10 @@ def judge(requirement: Requirement[str], found: Iterable[Metric]) -> Standing:
         found: what was measured of the whole table, under whatever name; one without a value was not measured.
     """
     standing = NOT_MEASURED
-    for one in found:
-        if one.name != requirement.subject or one.column is not None or one.value is None:
+    for figure in found:
+        if figure.name != requirement.subject or figure.column is not None or figure.value is None:
             continue
-        if (value := bound(requirement, one)) is not None and not requirement.holds(value):
+        if (value := bound(requirement, figure)) is not None and not requirement.holds(value):
             return BROKEN
         standing = HOLDS
     return standing
@@ -150,15 +150,15 @@ def verdict(
         internal: whether figures that depend on the private text are shown.
     """
     judged = []
-    for one in require:
-        restricted = is_restricted(one.subject, bounded=bounded)
-        measured = [each for each in found if each.name == one.subject and each.column is None]
+    for limit in require:
+        restricted = is_restricted(limit.subject, bounded=bounded)
+        measured = [each for each in found if each.name == limit.subject and each.column is None]
         values = [each.value for each in measured if each.value is not None]
         shown = exact(max(values)) if values and not restricted else ""
         if values and restricted and internal:
-            bounds = [value for each in measured if (value := bound(one, each)) is not None]
-            shown = round_conservatively(max(bounds) if one.caps else min(bounds), 4, up=one.caps)
-        judged.append(Judged(str(one), judge(one, found), restricted, shown))
+            bounds = [value for each in measured if (value := bound(limit, each)) is not None]
+            shown = round_conservatively(max(bounds) if limit.caps else min(bounds), 4, up=limit.caps)
+        judged.append(Judged(str(limit), judge(limit, found), restricted, shown))
     return Verdict(tuple(judged), tuple(against), unfinished)
 
 

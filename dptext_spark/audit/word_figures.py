@@ -118,9 +118,9 @@ def outcomes(sampler: Sampler, words: Ids, draws: int = DRAWS, subkey: bytes = S
         SettingsError: no draws are asked for where they are needed.
     """
     words = np.asarray(words, np.int32)
-    found = sampler.laws(words)
-    if found is not None:
-        return Outcomes(words, found.starts, found.ids, found.weight.astype(np.float64) / TOTAL, None)
+    laws = sampler.laws(words)
+    if laws is not None:
+        return Outcomes(words, laws.starts, laws.ids, laws.weight.astype(np.float64) / TOTAL, None)
     if draws < 1:
         raise SettingsError(f"draws: {draws} given; valid: 1 or more.")
     return _drawn(sampler, words, draws, subkey)
@@ -166,8 +166,8 @@ def _drawn(sampler: Sampler, words: Ids, draws: int, subkey: bytes) -> Outcomes:
         numbers[:, :, 1] = some[:, None]
         drawn = sampled(sampler, np.repeat(some, draws), Draws(subkey, numbers.reshape(-1, 2)))
         for row in drawn.reshape(len(some), draws):
-            seen, counts = np.unique(row, return_counts=True)
-            ids.append(seen.astype(np.int32))
+            outputs, counts = np.unique(row, return_counts=True)
+            ids.append(outputs.astype(np.int32))
             shares.append(counts / draws)
     return Outcomes(words, *_joined(ids, shares), draws)
 
@@ -387,10 +387,10 @@ class Unchanged(WordFigure):
 
     def shortcut(self, sampler: Sampler, words: Ids) -> Bounded | None:
         """Read N_w off lists, or off the sums of laws over a lexicon: those within the slack that such a sampler states."""
-        found = sampler.unchanged(words)
-        if found is None:
+        known = sampler.unchanged(words)
+        if known is None:
             return None
-        values, slack = found
+        values, slack = known
         return Bounded(values, values * np.exp(-slack), np.minimum(values * np.exp(slack), 1.0))
 
     def of(self, found: Outcomes, words: int, confidence: float) -> Bounded:  # noqa: ARG002  (others of the protocol need it)

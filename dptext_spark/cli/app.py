@@ -142,7 +142,7 @@ def _check_left(arguments: Sequence[str]) -> None:
 app = typer.Typer(
     name="dptext",
     help="Replace the words of private text by differentially private draws.",
-    epilog="Exit codes: " + "; ".join(f"{code} {said}" for code, said in EXIT_CODES.items()) + ".",
+    epilog="Exit codes: " + "; ".join(f"{code} {meaning}" for code, meaning in EXIT_CODES.items()) + ".",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -180,24 +180,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Args:
         arguments: what follows the program's name; None takes them from the process.
     """
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    debug = "--debug" in given
-    FULL.set("--full" in given)
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    debug = "--debug" in words
+    FULL.set("--full" in words)
 
     def command() -> int:
         for stream in (sys.stdout, sys.stderr):
             if hasattr(stream, "reconfigure"):
                 stream.reconfigure(errors="replace")
-        _check_left(given)
+        _check_left(words)
         # What Java's second compiler gains comes too late for a command.
         os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
         try:
-            app([item for item in given if item not in ("--debug", "--full")], prog_name="dptext")
+            app([item for item in words if item not in ("--debug", "--full")], prog_name="dptext")
         except SystemExit as end:
             return end.code if isinstance(end.code, int) else 0
         return 0
 
-    return ended(command, debug=debug, as_json="--json" in given)
+    return ended(command, debug=debug, as_json="--json" in words)
 
 
 def job(arguments: Sequence[str] | None = None) -> None:

@@ -62,9 +62,9 @@ def audit(
         say("loading what reads tables", None)
         from dptext_spark.spark.audit_job import audit_table
 
-        found = audit_table(plan, progress=lambda step: say(step, None))
-    show(table_audit(found), found.as_dict() if as_json else None)
-    end_where_broken(found.broken, found.table)
+        finding = audit_table(plan, progress=lambda step: say(step, None))
+    show(table_audit(finding), finding.as_dict() if as_json else None)
+    end_where_broken(finding.broken, finding.table)
 
 
 @takes(ReportOptions, is_command=True)
@@ -124,15 +124,15 @@ def report(
         options, public=is_public, public_text=read_lines(public_text), examine=statement is None
     )
     with progress() as say:
-        found = report_on(run_id, settings, audit=audit, options=options, progress=say)
+        written = report_on(run_id, settings, audit=audit, options=options, progress=say)
     if statement is not None:
-        return write(found.statement(statement))
-    file = found.save(out)
+        return write(written.statement(statement))
+    file = written.save(out)
     if as_json:
-        write_json({"file": str(file), **found.as_dict()})
+        write_json({"file": str(file), **written.as_dict()})
     else:
         write(f"{file}")
-    end_where_broken(found.broken, "the table of this run")
+    end_where_broken(written.broken, "the table of this run")
 
 
 def ledger(
@@ -153,6 +153,6 @@ def ledger(
         from dptext_spark.report.summary import spent
         from dptext_spark.spark.job.entries import read
 
-        found = read(path, progress=lambda step: say(step, None))
-    inputs = {"ledger": path, "inputs": [balance.spending.as_dict() for balance in found]}
-    show(spent(found), inputs if as_json else None)
+        balances = read(path, progress=lambda step: say(step, None))
+    inputs = {"ledger": path, "inputs": [balance.spending.as_dict() for balance in balances]}
+    show(spent(balances), inputs if as_json else None)

@@ -60,33 +60,33 @@ def certify(
     settings = load_model_config(config, overrides or ())
     with progress() as say:
         privatizer, folder = prepare(settings, say)
-        found = examine(privatizer, sample=sample, progress=counted("certifying", say))
+        certificate = examine(privatizer, sample=sample, progress=counted("certifying", say))
     try:
         if sample is None or certificate_of(folder) is None:
-            keep_certificate(folder, found)
+            keep_certificate(folder, certificate)
             if settings.run.artifact is not None:
                 sys.stderr.write(f"run.artifact_fingerprint: {expected_text(folder)} from now on\n")
     except DataError as error:  # the finding stands all the same
         sys.stderr.write(f"not kept: {error}\n")
     words = privatizer.vocabulary.strings()
-    pair = found.loss.worst if found.loss is not None else None
+    pair = certificate.loss.worst if certificate.loss is not None else None
     worst = None if pair is None else [words[word].as_py() for word in pair]
     record = record_account(privatizer)
     sizes = [bound.as_dict() for size in SIZES if (bound := record.of(size)) is not None]
     told = told_by(privatizer)
-    document = {**found.as_dict(), "worst_words": worst, "record": sizes}
+    document = {**certificate.as_dict(), "worst_words": worst, "record": sizes}
     document |= {} if told is None else {"told": told.as_dict()}
     meaning = f"{record.unit} {record.meaning()} {WEAK}" if not record.why and record.levels == 1 else ""
     rows = [
         ("guarantee", privatizer.guarantee().sentence),
-        ("certificate", found.sentence),
+        ("certificate", certificate.sentence),
         ("worst pair", " / ".join(worst or ())),
         ("record", record.stated),
         ("", meaning),
         ("told", "" if told is None else told.sentence),
     ]
     show(
-        Screen(f"The guarantee is {found.verdict}; {found.seconds:.1f} s.", rows),
+        Screen(f"The guarantee is {certificate.verdict}; {certificate.seconds:.1f} s.", rows),
         document if as_json else None,
     )
 
@@ -140,7 +140,7 @@ def calibrate(
     from dptext_spark.report.mechanism_screens import calibration, settings_found
 
     settings = load_model_config(config, overrides or ())
-    given = None if words is None else read_lines("--words", str(words))
+    word_list = None if words is None else read_lines("--words", str(words))
     if public is not None:
         texts = read_records(public, "public")
         with progress() as say:
@@ -151,7 +151,7 @@ def calibrate(
                 low=low,
                 high=high,
                 steps=STEPS if steps is None else steps,
-                words=given,
+                words=word_list,
                 progress=say,
             )
         show(settings_found(best), best.as_dict() if as_json else None)
@@ -159,10 +159,10 @@ def calibrate(
             write(f"\n{best.settings}")
         return
     with progress() as say:
-        found = search(
-            settings, require, low=low, high=high, steps=steps, sample=sample, words=given, progress=say
+        epsilon = search(
+            settings, require, low=low, high=high, steps=steps, sample=sample, words=word_list, progress=say
         )
-    show(calibration(found), found.as_dict() if as_json else None)
+    show(calibration(epsilon), epsilon.as_dict() if as_json else None)
 
 
 @takes(ComparisonOptions, is_command=True)
@@ -228,10 +228,10 @@ def compare(
     secret = read_records(private, "private", labels)
     third = None if language is None else read_records(language, "language")
     with progress() as say:
-        found = run_comparison(settings, asked, known, secret, language=third, progress=say)
+        result = run_comparison(settings, asked, known, secret, language=third, progress=say)
     if out is not None:
-        write_private(out / "compare.html", comparison_page(found))
-    show(comparison(found), found.as_dict() if as_json else None)
+        write_private(out / "compare.html", comparison_page(result))
+    show(comparison(result), result.as_dict() if as_json else None)
 
 
 lexicon_app = typer.Typer(help="Show or import a lexicon.", no_args_is_help=True)
@@ -268,7 +268,7 @@ def lexicon_import(
     from dptext_spark.lexicon.lexicon import Lexicon
 
     with progress() as say:
-        found = Lexicon.read(
+        lexicon = Lexicon.read(
             file,
             format=format,
             limit=limit,
@@ -277,8 +277,8 @@ def lexicon_import(
             metric=metric,  # type: ignore[arg-type]  # likewise
             progress=counted("reading", say),
         )
-        found.save(folder)
-    _describe(found, as_json, folder)
+        lexicon.save(folder)
+    _describe(lexicon, as_json, folder)
 
 
 @lexicon_app.command(

@@ -92,13 +92,13 @@ def start(
         settings_file(named, style)  # names that no settings can have are refused now
         models = {name: prepare(parse_model_config({"style": name}), say)[0] for name in STYLES}
         say("looking at it", None)
-        found = look(sample, of, models, style, FINDER, ROWS)
-    has_names = any(kind.startswith("names") for kind, _ in found.found)
-    named = replace(named, is_foreign=found.unknown.is_mostly_unknown, has_names=has_names)
+        first_look = look(sample, of, models, style, FINDER, ROWS)
+    has_names = any(kind.startswith("names") for kind, _ in first_look.found)
+    named = replace(named, is_foreign=first_look.unknown.is_mostly_unknown, has_names=has_names)
     text, _ = settings_file(named, style)
     write_new(file, text)
-    document = {**screens.look_record(sample, found), "style": style, "settings": str(file)}
-    show(screens.look(sample, found, str(file), style), document if as_json else None)
+    document = {**screens.look_record(sample, first_look), "style": style, "settings": str(file)}
+    show(screens.look(sample, first_look, str(file), style), document if as_json else None)
 
 
 MOST_ROWS = 100
@@ -173,15 +173,15 @@ def _rows(
     from dptext_spark.report.before_and_after import rows_of, rows_record
     from dptext_spark.report.console import RESTRICTED
 
-    made = shown_rows(sample, columns_of(sample, named).texts, {"after": privatizer}, rows)
+    shown = shown_rows(sample, columns_of(sample, named).texts, {"after": privatizer}, rows)
     document = {
         "restricted": RESTRICTED,
         "assumed": list(sample.assumed),
-        "rows": rows_record(made),
+        "rows": rows_record(shown),
         "note": THROWN_AWAY,
         **({"lists_left_out": list(left)} if left else {}),
     }
-    show(rows_of(sample, made, left), document if as_json else None)
+    show(rows_of(sample, shown, left), document if as_json else None)
 
 
 def _columns(settings: ModelConfig) -> Sequence[str]:

@@ -114,8 +114,8 @@ def demo(
         from dptext_spark.demo.demo import as_record, screen
         from dptext_spark.demo.demo import demo as run_demo
 
-        made = run_demo(folder, rows, say)
-    show(screen(made), as_record(made) if as_json else None)
+        result = run_demo(folder, rows, say)
+    show(screen(result), as_record(result) if as_json else None)
 
 
 def doctor(

@@ -150,8 +150,8 @@ def _clear(place: Path) -> None:
 
 def _examples(spark: SparkSession, before: pa.Table, target: str) -> Iterator[dict[str, str]]:
     """Yield the texts of tickets before and after. The sample is invented: showing it gives nothing away."""
-    wanted = before.column("ticket_id").to_pylist()
-    table = spark.read.format("delta").load(target).where(F.col("ticket_id").isin(wanted))
+    ids = before.column("ticket_id").to_pylist()
+    table = spark.read.format("delta").load(target).where(F.col("ticket_id").isin(ids))
     after = {row["ticket_id"]: row for row in table.select("ticket_id", *SIDES).collect()}
     for row in before.to_pylist():
         for name in SIDES:

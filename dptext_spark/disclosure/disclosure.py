@@ -147,9 +147,11 @@ def _protected(facts: RunFacts) -> Sentences:
     words = "the words of the lexicon" if law.words is None else f"the {law.words:,} words of the lexicon"
     if guarantee.compared == "sensitive words" and law.sensitive is not None:
         words = f"the {law.sensitive:,} sensitive words among {words}"
-    kept = policy.stop_words == "keep"
-    apart = [*(["stop words"] if kept else []), *names_excepted(facts)]
-    stop = ("" if kept else ", stop words included") + (f", {' and '.join(apart)} excepted" if apart else "")
+    keeps_stop_words = policy.stop_words == "keep"
+    apart = [*(["stop words"] if keeps_stop_words else []), *names_excepted(facts)]
+    stop = ("" if keeps_stop_words else ", stop words included") + (
+        f", {' and '.join(apart)} excepted" if apart else ""
+    )
     yield f"Drawn words in {columns}: {words}{stop}."
     if policy.tokenizer == "words":
         yield "A compound that the lexicon lacks counts as the words that it is made of."
@@ -185,15 +187,15 @@ def _protected(facts: RunFacts) -> Sentences:
 
 def _remapped(facts: RunFacts) -> Sentences:
     """Say what a remap does to the draws."""
-    found = facts.mapping.remap
-    if found is None:
+    remap = facts.mapping.remap
+    if remap is None:
         return
     levels = importance.levels_of(facts.selection)
     several = f", one for all {levels} levels" if levels > 1 else ""
     yield (
         f"What is released is not the draw but the word that a fixed, public table puts in its place (Bayes remap{several}; "
-        f"chosen by the prior: {found.prior}). Of the {found.outputs_before:,} words that can be drawn it replaces "
-        f"{found.replaced:,}; {found.outputs:,} words can come out. Draws are calibrated and bounded before the remap, and a "
+        f"chosen by the prior: {remap.prior}). Of the {remap.outputs_before:,} words that can be drawn it replaces "
+        f"{remap.replaced:,}; {remap.outputs:,} words can come out. Draws are calibrated and bounded before the remap, and a "
         "table that depends on no text tells nothing more."
     )
     yield (
@@ -326,20 +328,20 @@ def _unprotected(facts: RunFacts) -> Sentences:
 
 def _made_with(config: RunConfig) -> Sentences:
     """Name the mechanism with every parameter, and the lexicon."""
-    made = config.mechanism.as_dict()
-    parameters = ", ".join(f"{name} {_said(value)}" for name, value in made.items() if name != "name")
+    mechanism = config.mechanism.as_dict()
+    parameters = ", ".join(f"{name} {_said(value)}" for name, value in mechanism.items() if name != "name")
     version = f" (version {config.lexicon_version})" if config.lexicon_version is not None else ""
     words = " and ".join(
         " ".join(
             [
-                one.source + (version if one.source == PACKAGED else ""),
-                *(f"({name} {_said(cut)})" for name in _CUTS if (cut := getattr(one, name))),
+                lexicon.source + (version if lexicon.source == PACKAGED else ""),
+                *(f"({name} {_said(cut)})" for name in _CUTS if (cut := getattr(lexicon, name))),
             ]
         )
-        for one in (config.lexicon, *config.lexicon.more)
+        for lexicon in (config.lexicon, *config.lexicon.more)
     )
     less = "" if config.lexicon.exclude is None else f", without those of the list {config.lexicon.exclude}"
-    yield f"The mechanism is {made['name']} ({parameters}); the words are those of the lexicon {words}{less}."
+    yield f"The mechanism is {mechanism['name']} ({parameters}); the words are those of the lexicon {words}{less}."
 
 
 def _said(value: object) -> str:
@@ -380,11 +382,11 @@ def streamed(facts: RunFacts) -> Iterator[str]:
 def _repeats(facts: RunFacts) -> Iterator[str]:
     """Write what happens to a row key that comes again."""
     config = facts.config
-    seen = "in the table or in the same micro-batch"
+    place = "in the table or in the same micro-batch"
     yield {
-        "refuse": f"A row key that is found again {seen} stops the stream (stream.duplicates: refuse).",
+        "refuse": f"A row key that is found again {place} stops the stream (stream.duplicates: refuse).",
         "drop": (
-            f"A row whose key is found again {seen} is left out (stream.duplicates: drop). That a row is missing tells that its "
+            f"A row whose key is found again {place} is left out (stream.duplicates: drop). That a row is missing tells that its "
             "key came again."
         ),
         "accept": (

@@ -221,7 +221,7 @@ class RunFacts:
             other_columns=config.other_columns,
             record=record,
             classifier=None if privatizer.classifier is None else privatizer.classifier.digest[:16],
-            providers=tuple(one.record for one in privatizer.imported),
+            providers=tuple(provider.record for provider in privatizer.imported),
         )
 
     @property
@@ -247,8 +247,8 @@ class RunFacts:
     @property
     def is_refuted(self) -> bool:
         """Whether it is known that the guarantee does not hold."""
-        found = None if self.certificate is None else self.certificate.verdict
-        return "refuted" in (self.guarantee.status, found)
+        verdict = None if self.certificate is None else self.certificate.verdict
+        return "refuted" in (self.guarantee.status, verdict)
 
     @property
     def is_unbounded(self) -> bool:
@@ -259,7 +259,7 @@ class RunFacts:
         """Return the facts, JSON-able, without the restricted ones unless `internal`."""
         of_a_run = self.batches is None
         audited = {"said": self.audited, **({"passed": self.passed} if of_a_run else {})}
-        found = {
+        values = {
             **{name: getattr(self, name) for name in _PLAIN},
             "problems": list(self.problems),
             **({"counted": self.counted} if of_a_run else {}),
@@ -278,7 +278,7 @@ class RunFacts:
             "disclosure": None if self.disclosure is None else self.disclosure.as_dict(),
         }
         restricted = {} if self.restricted is None else self.restricted.as_dict()
-        return {**found, "restricted": restricted} if internal else found
+        return {**values, "restricted": restricted} if internal else values
 
 
 @dataclass(frozen=True)
@@ -361,7 +361,7 @@ class ShownSettings:
         if not self.lists:
             return self
         named = {
-            name: [{key: value for key, value in one.items() if key not in SHOWN} for one in some]
+            name: [{key: value for key, value in source.items() if key not in SHOWN} for source in some]
             for name, some in self.lists.items()
         }
         return ShownSettings({**self.values, "policy": {**self.values["policy"], **named}})
@@ -411,7 +411,7 @@ class RunRecord:
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> RunRecord:
         """Read a row; a column that it lacks is NULL."""
-        known: dict[str, Any] = {one.name: row.get(one.name) for one in fields(cls)}
+        known: dict[str, Any] = {column.name: row.get(column.name) for column in fields(cls)}
         return cls(**known)
 
     @cached_property
@@ -472,10 +472,10 @@ class RunRecord:
 
     def opened(self) -> dict[str, Json]:
         """Return the row with its JSON read, for a report."""
-        found = asdict(self)
+        values = asdict(self)
         for name in ("config", "guarantee", "certificate", "disclosure", "cumulative", "versions"):
-            found[name] = json.loads(found[name]) if found[name] else found[name]
-        return {**found, "versions": found["versions"] or {}, "started_at": self.began}
+            values[name] = json.loads(values[name]) if values[name] else values[name]
+        return {**values, "versions": values["versions"] or {}, "started_at": self.began}
 
 
 @dataclass(frozen=True)

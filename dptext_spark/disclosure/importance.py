@@ -120,7 +120,7 @@ def levels_of(selection: Importance | None) -> int:
 
 def _shares(selection: Importance) -> list[float | None]:
     """Return the shares of the levels, in percent; None for a last one that takes the rest."""
-    return [selection.percent] if selection.percent else [one.share for one in selection.levels]
+    return [selection.percent] if selection.percent else [level.share for level in selection.levels]
 
 
 def _whole(selection: Importance) -> bool:
@@ -138,9 +138,9 @@ def _share(share: float | None) -> str:
 
 def _drawn_by(level: Level) -> str:
     if level.mechanism is not None:
-        made = level.mechanism.as_dict()
-        parameters = [f"{name} {value}" for name, value in made.items() if name != "name"]
-        return f"drawn by {made['name']} ({', '.join(parameters)})."
+        mechanism = level.mechanism.as_dict()
+        parameters = [f"{name} {value}" for name, value in mechanism.items() if name != "name"]
+        return f"drawn by {mechanism['name']} ({', '.join(parameters)})."
     if level.epsilon is not None:
         return f"drawn by the mechanism with ε = {exact(level.epsilon)}."
     return "drawn by the mechanism as it is."

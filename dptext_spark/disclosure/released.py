@@ -108,7 +108,7 @@ def _listed_pseudonyms(facts: RunFacts) -> Iterator[str]:
     if facts.consistency != "token":
         shared = " All text columns share it, and so does that name where policy.names puts a pseudonym in its place."
     for kind in facts.config.lists.kinds:
-        sources = _sources("policy.mask", [one for one in facts.config.lists.mask if one.kind == kind])
+        sources = _sources("policy.mask", [names for names in facts.config.lists.mask if names.kind == kind])
         yield (
             f"{told[kind].format(sources=sources)} A pseudonym of the same kind from the public lists takes its place, "
             f"{EQUAL[facts.consistency]}.{shared} Who knows the name learns that a list holds it. Less of it with replace: "
@@ -168,10 +168,10 @@ def search_not_protected(facts: RunFacts) -> Iterator[str]:
 
 def _pseudonyms() -> str:
     """Write what a pseudonym is, and when two names share one."""
-    given, surnames, towns, regions, _ = POOL_SIZES
+    first_names, surnames, towns, regions, _ = POOL_SIZES
     return (
         "A pseudonym is a keyed choice among public names, not a draw with an ε. It may be somebody's name, or the name "
-        f"itself, and two names may share one: two given names with a chance of 1 in {given:,}, surnames of 1 in "
+        f"itself, and two names may share one: two given names with a chance of 1 in {first_names:,}, surnames of 1 in "
         f"{surnames:,}, towns of 1 in {towns:,}, countries and states of 1 in {regions:,}. Names are the same where "
         "their letters are, without case, accents and apostrophes: a nickname or another spelling has another pseudonym."
     )
@@ -180,21 +180,21 @@ def _pseudonyms() -> str:
 def _beside(facts: RunFacts) -> str:
     """Write what another name means for the other words of a text, and for the audit of consistency."""
     if facts.budget is not None or facts.selection is not None:
-        said = (
+        sentence = (
             "Which words of that record are drawn, or by which ε, may then differ, too: whoever sees both outputs has seen two "
             "releases of it."
         )
     elif facts.config.mechanism.reads_context:
-        said = (
+        sentence = (
             "Words behind the name may then be drawn after another word, and anew: whoever sees both outputs has seen two "
             "releases of them."
         )
     else:
-        said = "A word that is drawn both times draws the same, so that both outputs together show one draw of each word."
+        sentence = "A word that is drawn both times draws the same, so that both outputs together show one draw of each word."
     if facts.consistency == "token":
-        return said
+        return sentence
     return (
-        f"{said} An audit of consistency on such a processor may find that the text does not fit its source; the run is then "
+        f"{sentence} An audit of consistency on such a processor may find that the text does not fit its source; the run is then "
         "marked failed."
     )
 
@@ -244,9 +244,9 @@ def _finders(facts: RunFacts) -> str:
     search = facts.policy.names
     if search.model is None:
         return "public lists and rules"
-    said = "" if facts.classifier is None else f" {facts.classifier}"
+    digest = "" if facts.classifier is None else f" {facts.classifier}"
     lists = f"public lists and rules (version {search.version}) and " if search.lists else ""
-    return f"{lists}a classifier{said} (threshold {search.threshold:g})"
+    return f"{lists}a classifier{digest} (threshold {search.threshold:g})"
 
 
 def _sources(field: str, sources: Sequence[ListSource]) -> str:
@@ -388,8 +388,8 @@ def _not_sensitive(facts: RunFacts) -> Iterator[str]:
     """Write how many words SanText+ keeps."""
     mechanism, law = facts.config.mechanism, facts.mapping
     words, outputs = law.words or 0, law.sensitive or 0
-    kept = 1.0 - mechanism.p if isinstance(mechanism, SanText) else 0.0
-    if outputs < words and kept > 0:
+    share = 1.0 - mechanism.p if isinstance(mechanism, SanText) else 0.0
+    if outputs < words and share > 0:
         told = "An output that is not sensitive is the word itself."
         if law.remap is not None and law.remap.telling is not None:
             told = (
@@ -397,7 +397,7 @@ def _not_sensitive(facts: RunFacts) -> Iterator[str]:
                 "other words, too, for a remap puts them in the place of draws."
             )
         yield (
-            f"WORDS THAT ARE NOT SENSITIVE, {percent_up(kept)} of the time, as they stand: {words - outputs:,} of the {words:,} "
+            f"WORDS THAT ARE NOT SENSITIVE, {percent_up(share)} of the time, as they stand: {words - outputs:,} of the {words:,} "
             f"words of the lexicon. {told} Less with a greater mechanism.p, none "
             "with mechanism.sensitive: none."
         )
@@ -420,13 +420,13 @@ def _ruled_out(facts: RunFacts) -> Iterator[str]:
     if behind is None or sizes is None or words is None:
         return
     least, most = f"{sizes.min:,.0f}", f"{sizes.max:,.0f}"
-    held = least if least == most else f"{least} to {most}"
+    set_sizes = least if least == most else f"{least} to {most}"
     outside = "every word whose output set does not hold it"
     if law.remap is not None:
         outside = "every word of whose output set nothing is replaced by it (the remap is read from what is released)"
     yield (
         f"What an output rules out at any ε: {outside}. The sets hold "
-        f"{held} words; behind half of the outputs stand at most {rounded_down(behind.p50, 0)} words "
+        f"{set_sizes} words; behind half of the outputs stand at most {rounded_down(behind.p50, 0)} words "
         f"({behind.min:,.0f} to {behind.max:,.0f}) of {words:,}. {_bits(law, math.log2(words))} "
         "Larger sets (mechanism.k) rule out less."
     )
@@ -487,7 +487,9 @@ def replaced_whole(policy: Policy, level: str) -> Iterator[str]:
 def provided(facts: RunFacts) -> Iterator[str]:
     """Write what the place tells of what a provider found that the settings name."""
     if facts.providers:
-        marks = ", ".join(dict.fromkeys(placeholder(name) for one in facts.providers for name in one.types))
+        marks = ", ".join(
+            dict.fromkeys(placeholder(name) for provider in facts.providers for name in provider.types)
+        )
         yield (
             f"Where something stands that a provider found, and its type: {marks}. Equal and different ones are not told apart. "
             "None of it without policy.providers."
@@ -505,7 +507,7 @@ def provider_based(facts: RunFacts) -> Iterator[str]:
     """Write what providers promise that the settings name: nothing."""
     if not facts.providers:
         return
-    looked = "; ".join(f"{one} for {_listed(one.types)}" for one in facts.providers)
+    looked = "; ".join(f"{provider} for {_listed(provider.types)}" for provider in facts.providers)
     yield (
         f"What providers look for ({looked}): code of the settings (policy.providers), no guarantee. What they find is replaced "
         "whole and tells nothing but what is said above; what they miss is drawn or masked as the policy says of any word or "
@@ -530,15 +532,15 @@ def rule_based(policy: Policy) -> Iterator[str]:
         policy: of the run.
     """
     chosen = policy.identifiers
-    wanted, kept = chosen.wanted(), chosen.wanted(KEEP)
-    if not wanted:
+    types, skipped = chosen.wanted(), chosen.wanted(KEEP)
+    if not types:
         yield (
             f"Identifiers as wholes ({FIELD}: none): e-mail addresses, telephone and account numbers are cut, and their words "
             "and numbers are treated like any. What stands between them, such as @ and dots, shows that they were there."
         )
         return
     yield (
-        f"Identifiers ({_listed(wanted)}): rule-based, no guarantee. What the rules find is replaced whole and tells nothing but "
+        f"Identifiers ({_listed(types)}): rule-based, no guarantee. What the rules find is replaced whole and tells nothing but "
         "what is said above; what they miss, such as one that is misspelt or broken apart, is cut into words and numbers like "
         f"other text. No ε covers this.{'' if policy.names or policy.providers else NO_NAMES}"
     )
@@ -547,9 +549,9 @@ def rule_based(policy: Policy) -> Iterator[str]:
             f"Dates with the name of a month are looked for in English and in {_listed(chosen.languages)} "
             f"({FIELD}.{IN_LANGUAGES}), beside a day or a year. In other languages only those in figures are found."
         )
-    if kept:
+    if skipped:
         yield (
-            f"Identifiers that are not looked for: {_listed(kept)} ({FIELD}: keep). Their words and numbers are treated like "
+            f"Identifiers that are not looked for: {_listed(skipped)} ({FIELD}: keep). Their words and numbers are treated like "
             "any; less of it with mask."
         )
     if chosen.wanted(FAKE):

@@ -40,7 +40,7 @@ def check_measurable(require: Sequence[Requirement[str]], guarantee: Guarantee, 
     Raises:
         SettingsError: ε of a record, where ε is for each unit of distance.
     """
-    if not (guarantee.adds_up or bounded) and any(one.subject == "record_epsilon" for one in require):
+    if not (guarantee.adds_up or bounded) and any(limit.subject == "record_epsilon" for limit in require):
         raise SettingsError(
             "require: 'record_epsilon' has no figure by this mechanism, whose ε is for each unit of distance between two words; "
             "valid: leave it out, or a mechanism whose ε adds up over words (`dptext mechanisms`)."
@@ -54,7 +54,7 @@ def bits(require: Sequence[Requirement[str]], *, bounded: bool) -> Iterator[str]
         require: of the settings.
         bounded: whether a budget bounds ε of a record.
     """
-    some = [str(one) for one in require if is_restricted(one.subject, bounded=bounded)]
+    some = [str(limit) for limit in require if is_restricted(limit.subject, bounded=bounded)]
     if some:
         yield (
             f"Whether each of these requirements holds, is broken or was not measured: {'; '.join(some)}. The figures depend on "
@@ -110,7 +110,7 @@ class Statement:
         if heading not in dict(self.sections):
             return Statement((*self.sections, (heading, sentences)))
         return Statement(
-            tuple((name, (*said, *sentences) if name == heading else said) for name, said in self.sections)
+            tuple((name, (*text, *sentences) if name == heading else text) for name, text in self.sections)
         )
 
     def with_composed(

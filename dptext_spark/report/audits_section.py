@@ -124,8 +124,8 @@ def utility(found: Sequence[AuditResult], missing: str, against: Sequence[AuditR
     if not found:
         return Section("utility", "Utility", (Text(missing, quiet=True),))
     blocks = [*_beside(found, against)]
-    blocks += [block for place, one in enumerate(found) for block in measured(one, f"use{place}")]
-    return Section("utility", "Utility", tuple(blocks), restricted=any(one.restricted for one in found))
+    blocks += [block for place, result in enumerate(found) for block in measured(result, f"use{place}")]
+    return Section("utility", "Utility", tuple(blocks), restricted=any(result.restricted for result in found))
 
 
 def _beside(found: Sequence[AuditResult], against: Sequence[AuditResult]) -> Iterator[Block]:
@@ -172,12 +172,12 @@ def attacks(found: Sequence[AuditResult], missing: str) -> Section:
         "compared with guessing without the output, and with text that nobody protected."
     )
     blocks: list[Block] = [intro]
-    for place, one in enumerate(found):
+    for place, result in enumerate(found):
         key = f"attack{place}"
-        blocks += [_chart(one, key)] if isinstance(one, WordAttack) else measured(one, key)
+        blocks += [_chart(result, key)] if isinstance(result, WordAttack) else measured(result, key)
     if missing:
         blocks.append(Text(missing, quiet=True))
-    return Section("attacks", "Attacks", tuple(blocks), restricted=any(one.restricted for one in found))
+    return Section("attacks", "Attacks", tuple(blocks), restricted=any(result.restricted for result in found))
 
 
 def _chart(one: WordAttack, key: str) -> Chart:
@@ -254,19 +254,19 @@ def _alone(privatizer: Privatizer) -> BayesAttack:
     drawn, prior = drawn_words(privatizer.engine), privatizer.prior
     small = is_small(total) and sampler.law(0) is not None
     if sampler.has_short_laws or small:
-        found = _of_every_word(bayes_attack(sampler, total, prior, drawn))
+        attack = _of_every_word(bayes_attack(sampler, total, prior, drawn))
     elif sampler.law_columns() is not None and total * total <= MOST_ENTRIES:
-        found = _of_every_word(bayes_attack(sampler, total, prior, drawn, backwards=True))
+        attack = _of_every_word(bayes_attack(sampler, total, prior, drawn, backwards=True))
     else:
-        found = _estimated(sampler, prior, drawn)
+        attack = _estimated(sampler, prior, drawn)
     strings = privatizer.vocabulary.strings()
     also = {
-        "words that can be the input": f"{found.candidates:,}",
-        **(found.also or {}),
-        "most often guessed": ", ".join(strings[word].as_py() for word in found.worst_words[:NAMED]),
+        "words that can be the input": f"{attack.candidates:,}",
+        **(attack.also or {}),
+        "most often guessed": ", ".join(strings[word].as_py() for word in attack.worst_words[:NAMED]),
         "prior": prior.name,
     }
-    return replace(found, most_frequent=found.baseline, random=1.0 / found.candidates, also=also)
+    return replace(attack, most_frequent=attack.baseline, random=1.0 / attack.candidates, also=also)
 
 
 def _of_every_word(attack: BayesAttack) -> BayesAttack:

@@ -87,8 +87,8 @@ def compare_rows(before: Texts, after: Texts) -> RowComparison:
 def _texts(field: str, given: Texts) -> tuple[str | None, ...]:
     """Return texts by one door, whatever held them; what does not fit is named by its type, never by its content."""
     try:
-        one = [given] if isinstance(given, str) else given
-        texts = one if isinstance(one, pa.Array | pa.ChunkedArray) else pa.array(one, from_pandas=True)
+        many = [given] if isinstance(given, str) else given
+        texts = many if isinstance(many, pa.Array | pa.ChunkedArray) else pa.array(many, from_pandas=True)
         values = texts.to_pylist()
     except (TypeError, ValueError):  # Arrow's own message would show the value
         raise DataError(f"{field}: what was given holds no texts, or no valid Unicode; {_VALID}.") from None

@@ -98,7 +98,7 @@ def refused(found: Comparison) -> list[str]:
 def comparison_page(found: Comparison) -> str:
     """Build the page: restricted, and the same for the same figures."""
     require_extra("audit", "jinja2", "matplotlib")
-    names = list(dict.fromkeys(one.mechanism for one in found.points))
+    names = list(dict.fromkeys(point.mechanism for point in found.points))
     points = Table(points_head(found), tuple(points_rows(found)))
     return build_page(
         "Which mechanism keeps most of the text at equal risk",
@@ -118,19 +118,19 @@ def comparison_page(found: Comparison) -> str:
 
 def _section(found: Comparison, risk: str, key: str) -> Section:
     """Write the charts of one risk, each with its table of the best."""
-    of_risk = [one for one in found.frontiers if one.risk == risk]
+    of_risk = [frontier for frontier in found.frontiers if frontier.risk == risk]
     blocks: list[Block] = [Text(EXPLAINED[risk])]
-    for one in of_risk:
-        runs = runs_of(one) or [("", f"{NOT_REACHED} by any mechanism")]
-        blocks += [Listed(f"Best by {one.utility}, at each level of risk", ()), pairs(runs)]
-    for place, one in enumerate(of_risk):
-        charts = -(-len(one.curves) // MOST_LINES)
-        each = -(-len(one.curves) // charts)  # nine curves are five and four, not eight and one
-        for part in range(0, len(one.curves), each):
-            blocks.append(_chart(one, one.curves[part : part + each], f"{key}{place}x{part}"))
-    for one in of_risk:
-        head, rows = table_of(one)
-        blocks += [Listed(f"{capital(one.utility)} at equal risk, %", ()), Table(head, tuple(rows))]
+    for frontier in of_risk:
+        runs = runs_of(frontier) or [("", f"{NOT_REACHED} by any mechanism")]
+        blocks += [Listed(f"Best by {frontier.utility}, at each level of risk", ()), pairs(runs)]
+    for place, frontier in enumerate(of_risk):
+        charts = -(-len(frontier.curves) // MOST_LINES)
+        each = -(-len(frontier.curves) // charts)  # nine curves are five and four, not eight and one
+        for part in range(0, len(frontier.curves), each):
+            blocks.append(_chart(frontier, frontier.curves[part : part + each], f"{key}{place}x{part}"))
+    for frontier in of_risk:
+        head, rows = table_of(frontier)
+        blocks += [Listed(f"{capital(frontier.utility)} at equal risk, %", ()), Table(head, tuple(rows))]
     return Section(key, f"Risk: {risk}", tuple(blocks), True)
 
 
@@ -249,13 +249,13 @@ def _percent(level: float) -> str:
 
 def sentences_of(found: Comparison) -> list[str]:
     """Say how it was measured."""
-    made = found.settings
+    settings = found.settings
     first = found.points[0]
     hows: dict[str, list[str]] = {}
-    for one in found.points:
-        hows.setdefault(one.more.how, [])
-        if one.mechanism not in hows[one.more.how]:
-            hows[one.more.how].append(one.mechanism)
+    for point in found.points:
+        hows.setdefault(point.more.how, [])
+        if point.mechanism not in hows[point.more.how]:
+            hows[point.more.how].append(point.mechanism)
     sentences = [
         f"Risk, {BAYES}: {EXPLAINED[BAYES]} Guessing the commonest word finds "
         f"{percent_up(first.more.baseline)}.",
@@ -271,9 +271,9 @@ def sentences_of(found: Comparison) -> list[str]:
             "punctuation are left out."
         )
     sentences += [
-        f"{made.records:,} records were replaced, {made.consistency} level, over {made.words:,} words; stop words: "
-        f"{made.policy['stop_words']}.",
-        f"The adversary knows words and pairs of the public text, completed by {made.prior}.",
+        f"{settings.records:,} records were replaced, {settings.consistency} level, over {settings.words:,} words; stop words: "
+        f"{settings.policy['stop_words']}.",
+        f"The adversary knows words and pairs of the public text, completed by {settings.prior}.",
         INTERVALS,
         "Between two ε utility is taken as linear in risk; outside the measured risks, or where their bounds leave that open: "
         f"not reached ({NONE}).",
@@ -290,9 +290,9 @@ def sentences_of(found: Comparison) -> list[str]:
 def _alike(points: Sequence[Point]) -> list[str]:
     """Say which curves are one: the same figures at every ε."""
     of_curve: dict[str, list[tuple[object, ...]]] = {}
-    for one in points:
-        of_curve.setdefault(one.mechanism, []).append(
-            (one.epsilon, *one.risks.values(), *one.utilities.values())
+    for point in points:
+        of_curve.setdefault(point.mechanism, []).append(
+            (point.epsilon, *point.risks.values(), *point.utilities.values())
         )
     groups: dict[str, list[str]] = {}
     for name, figures in of_curve.items():

@@ -184,11 +184,11 @@ def progress() -> Iterator[Callable[[str, float | None], None]]:
         with console.status("starting") as status:
             yield lambda step, share: status.update(step if share is None else f"{step}: {share:.0%}")
         return
-    said: list[str] = []
+    steps: list[str] = []
 
     def say(step: str, _: float | None) -> None:
-        if step not in said[-1:]:
-            said.append(step)
+        if step not in steps[-1:]:
+            steps.append(step)
             console.print(step)
 
     yield say

@@ -93,7 +93,7 @@ def requirements(judged: Sequence[Judged]) -> Section | None:
     """Write the section of the annex: each requirement, in the order of the settings; None where there is none."""
     if not judged:
         return None
-    rows = [row_of(one) for one in judged]
+    rows = [row_of(entry) for entry in judged]
     return Section(
         "required",
         HEADING,
@@ -110,12 +110,12 @@ def requirements(judged: Sequence[Judged]) -> Section | None:
 def row_of(one: Judged) -> Row:
     """Return the line of one requirement."""
     name = one.requirement.split()[0]
-    said = capital(ALONE.get(name) or FIGURES[name])
+    figure = capital(ALONE.get(name) or FIGURES[name])
     if one.shown:
-        said += f"; it came to {one.shown}"  # beside its limit, which the requirement names
+        figure += f"; it came to {one.shown}"  # beside its limit, which the requirement names
     elif one.restricted and one.standing != NOT_MEASURED:
-        said += "; the figure is restricted"
-    return Row(MARKS[one.standing], CLASSES[one.standing], one.requirement, WORDS[one.standing], f"{said}.")
+        figure += "; the figure is restricted"
+    return Row(MARKS[one.standing], CLASSES[one.standing], one.requirement, WORDS[one.standing], f"{figure}.")
 
 
 def _several(group: Sequence[Judged]) -> Row:
@@ -361,12 +361,12 @@ def decision(facts: ReportFacts) -> Decision:
 def joined(facts: ReportFacts) -> str:
     """Return the sentence that joins what the certificate says with what attacks find; empty where there are no attacks."""
     attacks = facts.word_attacks
-    found = None if facts.certificate is None else facts.certificate.verdict
+    verdict = None if facts.certificate is None else facts.certificate.verdict
     about = "ε says how much one output tells, not how often a word is guessed"
-    if found is not None:
-        about = f"The certificate ({found}) is about how much one output tells, not about how often a word is guessed"
+    if verdict is not None:
+        about = f"The certificate ({verdict}) is about how much one output tells, not about how often a word is guessed"
     if not attacks:
-        return "" if found is None else f"{about}; no attack was made here."
+        return "" if verdict is None else f"{about}; no attack was made here."
     strongest, worst = attacks[0], max(attack.worst_at_most for attack in attacks)
     among = (
         f", and {percent_up(worst)} of the 1 % that are easiest to guess" if worst > strongest.at_most else ""
@@ -450,13 +450,13 @@ def _why(facts: ReportFacts, beyond: int) -> str:
     verdict = facts.verdict
     if verdict.standing == BROKEN:
         count = len(verdict.broken)
-        said = [*verdict.against]
+        why = [*verdict.against]
         if count:
-            said.append("a requirement is not met" if count == 1 else f"{count:,} requirements are not met")
+            why.append("a requirement is not met" if count == 1 else f"{count:,} requirements are not met")
         also = ""
         if beyond:
             also = f" {beyond:,} of them {'is' if beyond == 1 else 'are'} named in the annex alone (What was required)."
-        return f"{capital('; '.join(said))}.{also}"
+        return f"{capital('; '.join(why))}.{also}"
     if verdict.standing == HOLDS:
         return (
             f"All {len(verdict.judged):,} that the settings set are met. {_NO_PERMISSION}"
@@ -529,7 +529,7 @@ def _spent(facts: ReportFacts) -> Iterator[str]:
         yield "The account of the run does not say; a run of this version enters what it spends in a ledger."
         return
     yield spent.sentence or "Nothing was spent."
-    worst = max((one.total for one in spent.columns), default=0.0)
+    worst = max((column.total for column in spent.columns), default=0.0)
     if spent.limit is None:
         yield (
             "There is no limit (ledger.limit), so that nothing ends further releases of this input. Those in another ledger "
@@ -557,9 +557,9 @@ def _changes(facts: ReportFacts) -> Iterator[str]:
     helped: dict[str, list[str]] = {}
     for requirement in verdict.broken:
         helped.setdefault(_help(requirement, policy), []).append(requirement)
-    for said, requirements in helped.items():
-        yield f"{_some(requirements)} (broken): {said}. Then a new run."
-    audited = [one for one in verdict.not_measured if is_audited(one.split()[0])]
+    for cure, requirements in helped.items():
+        yield f"{_some(requirements)} (broken): {cure}. Then a new run."
+    audited = [name for name in verdict.not_measured if is_audited(name.split()[0])]
     unaudited = not_audited(facts.run.settings.row_key)
     if audited and unaudited:
         yield f"Not measured: {_some(audited)}. It cannot be: {unaudited}. Then a new run."
@@ -569,7 +569,7 @@ def _changes(facts: ReportFacts) -> Iterator[str]:
             "it name labels, lists of names and models, without which some figures are not measured), and this report made again "
             "shows it."
         )
-    others = [one for one in verdict.not_measured if one not in audited]
+    others = [name for name in verdict.not_measured if name not in audited]
     if others:
         yield f"Not measured: {_some(others)}. This run has no such figure."
     if not verdict.judged:
@@ -589,7 +589,9 @@ def _help(requirement: str, policy: Mapping[str, Json]) -> str:
     """Return what helps, without what the settings have done already."""
     name = requirement.split()[0]
     known = next((cures for starts, cures in _HELPS if name.startswith(starts)), ())
-    left = [one for one in known if not ((found := _SET.fullmatch(one)) and policy.get(found[1]) == found[2])]
+    left = [
+        cure for cure in known if not ((match := _SET.fullmatch(cure)) and policy.get(match[1]) == match[2])
+    ]
     if not left:
         return "other settings, or another limit with a reason"
     return ", or ".join([", ".join(left[:-1]), left[-1]] if left[1:] else left)

@@ -64,15 +64,15 @@ class Deniability:
 
     def figure(self, name: str) -> Measured | None:
         """Return a figure at the run's ε by its name; None where it was not measured."""
-        return next((one for one in self.figures if one.figure.name == name), None)
+        return next((figure for figure in self.figures if figure.figure.name == name), None)
 
     def as_dict(self) -> dict[str, Json]:
         """Return the fields, JSON-able."""
         return {
-            "figures": [one.as_dict() for one in self.figures],
+            "figures": [figure.as_dict() for figure in self.figures],
             "by_epsilon": [
-                {"epsilon": epsilon, "figures": [one.as_dict() for one in found]}
-                for epsilon, found in self.by_epsilon.items()
+                {"epsilon": epsilon, "figures": [figure.as_dict() for figure in figures]}
+                for epsilon, figures in self.by_epsilon.items()
             ],
             "basis": self.basis,
             "words": {str(word): text for word, text in self.words.items()},
@@ -88,21 +88,21 @@ def deniability_of(epsilon: float, model: Model, say: Progress) -> Deniability:
     drawn = np.flatnonzero(drawn_words(model.privatizer.engine)[:total]).astype(np.int32)
     drawn = drawn if len(drawn) else np.arange(total, dtype=np.int32)
     words = _looked_at(model.privatizer, drawn)
-    found = _measured(sampler, words, drawn, total, STANDARD, counted("deniability", say))
+    figures = _measured(sampler, words, drawn, total, STANDARD, counted("deniability", say))
     grid: dict[float, list[Measured]] = {}
     why = basis = ""
     if model.compile_at is None:
         why = "There are no curves over ε: the lexicon that the model was compiled from cannot be read here."
     else:
         at = [epsilon * times for times in TIMES] if epsilon else [0.0, 0.5, 1.0, 2.0, 4.0]
-        some = words if found[-1].exact or len(words) <= CURVES else words[:: -(-len(words) // CURVES)]
+        some = words if figures[-1].exact or len(words) <= CURVES else words[:: -(-len(words) // CURVES)]
         grid, refused = _over(model.compile_at, at, total, some, drawn, say)
         why = f"The mechanism refuses {', '.join(f'ε = {each:g}' for each in refused)}." if refused else ""
-        basis = "" if found[-1].exact else _of_curves(found[-1], len(some))
+        basis = "" if figures[-1].exact else _of_curves(figures[-1], len(some))
     strings = model.privatizer.vocabulary.strings()
-    named = {word: strings[word].as_py() for figure in found for word, _ in figure.worst()}
+    named = {word: strings[word].as_py() for figure in figures for word, _ in figure.worst()}
     laws = f" Laws are {sampler.law_is}." if sampler.law_is else ""
-    return Deniability(found, grid, f"{_basis(found, total)}{laws}", named, why, basis)
+    return Deniability(figures, grid, f"{_basis(figures, total)}{laws}", named, why, basis)
 
 
 def _over(
@@ -138,14 +138,14 @@ def _measured(
     progress: Callable[[int, int], None] | None = None,
 ) -> list[Measured]:
     """Return figures of some words; of every drawn word where a figure has a short cut, for the worst may be any."""
-    found: list[Measured] = []
+    measurements: list[Measured] = []
     for figure in figures:
         if figure.shortcut(sampler, words[:1]) is not None:
-            found += measure(sampler, drawn, total, [figure])
-    whole = [one.figure for one in found]
+            measurements += measure(sampler, drawn, total, [figure])
+    whole = [figure.figure for figure in measurements]
     rest = [figure for figure in figures if figure not in whole]
-    found += measure(sampler, words, total, rest, progress=progress)
-    return [replace(one, pool=len(drawn)) for one in found]
+    measurements += measure(sampler, words, total, rest, progress=progress)
+    return [replace(figure, pool=len(drawn)) for figure in measurements]
 
 
 def _of_curves(one: Measured, words: int) -> str:
@@ -164,17 +164,17 @@ def _looked_at(privatizer: Privatizer, drawn: Ids) -> Ids:
 
 
 def _basis(found: Sequence[Measured], lexicon: int) -> str:
-    one = found[-1]
-    words, total = len(one.words), one.pool or lexicon
+    last = found[-1]
+    words, total = len(last.words), last.pool or lexicon
     of = (
         "words of the lexicon"
         if total == lexicon
         else f"drawn words of the lexicon ({lexicon - total:,} are kept in clear)"
     )
-    if not one.exact:
+    if not last.exact:
         return (
-            f"Estimated from {one.draws:,} draws of each of {words:,} words of {total:,}, evenly spaced; the bounds of all of "
-            f"them hold together with a confidence of {one.confidence}. Other words may be worse."
+            f"Estimated from {last.draws:,} draws of each of {words:,} words of {total:,}, evenly spaced; the bounds of all of "
+            f"them hold together with a confidence of {last.confidence}. Other words may be worse."
         )
     if words == total:
         return f"Exact, over all {total:,} {of}."
@@ -232,7 +232,7 @@ def deniability(found: Deniability, epsilon: float) -> Section:
             f"many others. {found.basis}"
         )
     ]
-    blocks += [_histogram(one) for one in map(found.figure, ("N_w", "S_w")) if one is not None]
+    blocks += [_histogram(figure) for figure in map(found.figure, ("N_w", "S_w")) if figure is not None]
     blocks += _curves(found.by_epsilon, exact(epsilon), found.basis_of_curves)
     if found.why_missing:
         blocks.append(Text(found.why_missing, quiet=True))
@@ -243,16 +243,16 @@ def deniability(found: Deniability, epsilon: float) -> Section:
 
 
 def _histogram(one: Measured) -> Chart:
-    name, found = one.figure.name, one.distribution()
+    name, spread = one.figure.name, one.distribution()
     title, shows, read, x = _HISTOGRAMS[name]
-    edges, counts = found.edges, found.counts
+    edges, counts = spread.edges, spread.counts
     if name == "S_w":
         # Its bins double or so, up to the whole lexicon: those above the largest are left out.
         last = max((i for i, count in enumerate(counts) if count), default=0) + 2
         edges, counts = edges[1 : last + 1], counts[1:last]
     rank, side = ("max", "upper") if name == "N_w" else ("min", "lower")
     worst = "worst word" if one.is_whole else "worst of these"
-    marks = [(found.at("p50"), "median word"), (found.at(rank), worst)]
+    marks = [(spread.at("p50"), "median word"), (spread.at(rank), worst)]
     if not one.exact:
         marks[1] = (one.distribution(side).at(rank), f"{worst}, by its bound")
     if name == "S_w" and not one.exact:
@@ -277,21 +277,21 @@ def _curves(grid: Mapping[float, Sequence[Measured]], chosen: str, basis: str) -
     first = next(iter(grid.values()))
 
     def line(figure: str, rank: str, said: str) -> Line:
-        rows = [next(one for one in at if one.figure.name == figure) for at in grid.values()]
+        rows = [next(measured for measured in at if measured.figure.name == figure) for at in grid.values()]
         bounded = rank in ("min", "max") and not rows[0].exact
         side = "values" if not bounded else "upper" if rank == "max" else "lower"
-        values = [one.statistic(side, rank)[0] for one in rows]
+        values = [row.statistic(side, rank)[0] for row in rows]
         return Line(said, epsilons, values)
 
     def table(drawn: Sequence[Line]) -> Table:
-        rows = zip(epsilons, *(one.y for one in drawn), strict=True)
+        rows = zip(epsilons, *(curve.y for curve in drawn), strict=True)
         return Table(
-            ("ε", *(one.name for one in drawn)), tuple(tuple(_number(v) for v in row) for row in rows)
+            ("ε", *(curve.name for curve in drawn)), tuple(tuple(_number(v) for v in row) for row in rows)
         )
 
     def worst_of(figure: str) -> str:
-        one = next(one for one in first if one.figure.name == figure)
-        return "worst word" if one.is_whole else f"worst of {len(one.words):,} words"
+        measured = next(measured for measured in first if measured.figure.name == figure)
+        return "worst word" if measured.is_whole else f"worst of {len(measured.words):,} words"
 
     for figure, rank, most, worst, title, read in _CURVES:
         drawn = [
@@ -311,12 +311,12 @@ def _curves(grid: Mapping[float, Sequence[Measured]], chosen: str, basis: str) -
 
 def _percentiles(figures: Sequence[Measured]) -> Table:
     sides = [
-        (f"{one.figure.name}{said}", one.distribution(side))
-        for one in figures
-        for side, said in (("values", ""), ("lower", ", lower bound"), ("upper", ", upper bound"))
-        if side == "values" or not one.exact
+        (f"{figure.figure.name}{bound}", figure.distribution(side))
+        for figure in figures
+        for side, bound in (("values", ""), ("lower", ", lower bound"), ("upper", ", upper bound"))
+        if side == "values" or not figure.exact
     ]
-    rows = tuple((name, *(_number(found.at(rank)) for rank in _RANKS)) for name, found in sides)
+    rows = tuple((name, *(_number(spread.at(rank)) for rank in _RANKS)) for name, spread in sides)
     return Table(("over the words", *_RANKS), rows)
 
 
@@ -326,15 +326,17 @@ def _number(value: float) -> str:
 
 
 def _worst(found: Deniability) -> Iterator[Block]:
-    said = []
-    for one in found.figures:
-        if one.figure.name in ("N_w", "S_w"):
-            listed = ", ".join(f"{found.words[word]} ({digits_up(value, 3)})" for word, value in one.worst())
-            said.append(f"{one.figure.name}: {listed}.")
-    if said:
+    sentences = []
+    for figure in found.figures:
+        if figure.figure.name in ("N_w", "S_w"):
+            listed = ", ".join(
+                f"{found.words[word]} ({digits_up(value, 3)})" for word, value in figure.worst()
+            )
+            sentences.append(f"{figure.figure.name}: {listed}.")
+    if sentences:
         which = (
             "The worst drawn words of the lexicon"
-            if all(one.is_whole for one in found.figures)
+            if all(figure.is_whole for figure in found.figures)
             else "The worst of these words"
         )
-        yield Listed(f"{which} (public: no text was read for them)", tuple(said))
+        yield Listed(f"{which} (public: no text was read for them)", tuple(sentences))

@@ -121,9 +121,9 @@ class ReportFacts:
             "certificate": None if self.certificate is None else self.certificate.as_dict(),
             "worst_pair": None if self.worst_pair is None else list(self.worst_pair),
             "deniability": self.deniability.as_dict(),
-            "attacks": [one.as_dict() for one in self.attacks],
-            "utility": [one.as_dict() for one in self.utility],
-            "examples": [one._asdict() for one in self.examples],
+            "attacks": [attack.as_dict() for attack in self.attacks],
+            "utility": [result.as_dict() for result in self.utility],
+            "examples": [example._asdict() for example in self.examples],
             "verdict": self.verdict.as_dict(),
             "approval": self.approval.model_dump(mode="json"),
             "example": None if self.example is None else list(self.example),
@@ -183,10 +183,10 @@ def gathered(
     unattacked = missing
     if model is not None:
         attacks, unattacked = attacks_on(model.privatizer, public, say)
-    given = [one for one in results if not one.restricted or metrics is not None]
-    left_out = len(results) - len(given)
+    shown = [result for result in results if not result.restricted or metrics is not None]
+    left_out = len(results) - len(shown)
     text = f"Results that depend on the private text were left out (they are on the restricted page): {left_out}."
-    held = text if left_out else ""
+    withheld = text if left_out else ""
     deniable = (
         Deniability(why_missing=missing)
         if model is None
@@ -200,10 +200,10 @@ def gathered(
         worst_pair=pair,
         model_missing=missing,
         deniability=deniable,
-        attacks=[*attacks, *(one for one in given if one.is_attack)],
-        attacks_missing=f"{unattacked} {held}".strip(),
-        utility=[one for one in given if not one.is_attack],
-        utility_missing=f"{_NO_UTILITY} {held}".strip(),
+        attacks=[*attacks, *(result for result in shown if result.is_attack)],
+        attacks_missing=f"{unattacked} {withheld}".strip(),
+        utility=[result for result in shown if not result.is_attack],
+        utility_missing=f"{_NO_UTILITY} {withheld}".strip(),
         metrics=whole,
         metrics_by_column=_by_column(metrics or ()),
         examples=examples,
@@ -236,11 +236,11 @@ def _statement(
 def _by_column(
     metrics: Sequence[tuple[str | None, str, float | None]],
 ) -> dict[str, dict[str, float | None]]:
-    found: dict[str, dict[str, float | None]] = {}
+    by_column: dict[str, dict[str, float | None]] = {}
     for column, name, value in metrics:
         if column is not None:
-            found.setdefault(column, {})[name] = value
-    return found
+            by_column.setdefault(column, {})[name] = value
+    return by_column
 
 
 # What every result says of itself.
@@ -263,7 +263,7 @@ def read_results(files: Iterable[Path]) -> list[AuditResult]:
     Raises:
         DataError: a file cannot be read, or holds something else.
     """
-    return [one for file in files for one in _read(file)]
+    return [result for file in files for result in _read(file)]
 
 
 def result_of(values: Mapping[str, JsonValue]) -> AuditResult:
@@ -280,18 +280,18 @@ def result_of(values: Mapping[str, JsonValue]) -> AuditResult:
 
 def _read(file: Path) -> Iterator[AuditResult]:
     try:
-        found: JsonValue = json.loads(file.read_text(encoding="utf-8"))
+        content: JsonValue = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise DataError(f"figures: {str(file)!r} cannot be read as JSON ({type(error).__name__}).") from None
     audit: dict[str, JsonValue] = {}
-    if isinstance(found, dict) and "audit_id" in found:
-        if not isinstance(found.get("results"), list):
+    if isinstance(content, dict) and "audit_id" in content:
+        if not isinstance(content.get("results"), list):
             raise DataError(
                 f"figures: {str(file)!r} is an audit without results; valid: what dptext audit --json prints now."
             )
-        audit, found = {"audit": found["audit_id"], "table": found.get("table")}, found["results"]
-    for one in found if isinstance(found, list) else [found]:
-        values = one if isinstance(one, dict) else {}
+        audit, content = {"audit": content["audit_id"], "table": content.get("table")}, content["results"]
+    for entry in content if isinstance(content, list) else [content]:
+        values = entry if isinstance(entry, dict) else {}
         lacks = [name for name, kind in SAID.items() if not isinstance(values.get(name), kind)]
         if lacks:
             raise DataError(
@@ -306,10 +306,10 @@ def require_run(results: Iterable[AuditResult], run_id: str) -> None:
     Raises:
         DataError: naming that run, or the table where none is known.
     """
-    for one in results:
-        if one.audit not in (None, run_id):
+    for result in results:
+        if result.audit not in (None, run_id):
             raise DataError(
-                f"figures: {one.audit!r} is the audit of {one.table!r}, and not of a table that run {run_id} wrote; valid: "
+                f"figures: {result.audit!r} is the audit of {result.table!r}, and not of a table that run {run_id} wrote; valid: "
                 "an audit of the run's own table."
             )
 

@@ -152,7 +152,7 @@ def _row(result: Calibration, point: Point) -> tuple[str, ...]:
 
 def _bar(result: Calibration, point: Point) -> str:
     """Return a bar for the first requirement: up to its largest value, on a logarithmic scale for counts."""
-    values = [one.findings[0].value for one in result.points if one.findings]
+    values = [point.findings[0].value for point in result.points if point.findings]
     scale = math.log1p if max(values) > 1.0 else float
     most = scale(max(values))
     return "█" * (round(BAR * scale(point.findings[0].value) / most) if most > 0 else 0)

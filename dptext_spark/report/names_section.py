@@ -46,17 +46,17 @@ _RESTRICTED = (
 def tile(facts: ReportFacts) -> Iterator[Tile]:
     """Yield the figure of the summary: who looked for names; inside, how many of their words stayed."""
     settings = facts.run.settings
-    found = looked(settings.policy, bool(settings.lists))
-    if not found:
+    searched = looked(settings.policy, bool(settings.lists))
+    if not searched:
         yield Tile("Names", "not looked for", NOT_LOOKED_FOR)
         return
-    said = f"by {found}; no guarantee covers them"
+    by = f"by {searched}; no guarantee covers them"
     whole = facts.metrics or {}
-    words, kept = (sum(whole.get(f"{name}{what}") or 0 for name in COUNTED) for what in ("", "_kept"))
+    words, stayed = (sum(whole.get(f"{name}{what}") or 0 for name in COUNTED) for what in ("", "_kept"))
     if words:
-        yield Tile("Names", f"{kept:,.0f} of {words:,.0f} words", f"of names found stayed; looked for {said}")
+        yield Tile("Names", f"{stayed:,.0f} of {words:,.0f} words", f"of names found stayed; looked for {by}")
     else:
-        yield Tile("Names", "looked for", said)
+        yield Tile("Names", "looked for", by)
 
 
 def looked(policy: Policy, lists: bool) -> str:
@@ -85,7 +85,7 @@ def names(facts: ReportFacts) -> Section:
         blocks.append(Text(_RESTRICTED, quiet=True))
     else:
         settings = facts.run.settings
-        named_lists = any("replace" in one for one in settings.lists.get("mask", []))
+        named_lists = any("replace" in source for source in settings.lists.get("mask", []))
         looked_by = looked(settings.policy, bool(settings.lists))
         blocks += _counted(facts.metrics, settings.policy.names.finders, looked_by, named_lists)
     return Section("names", "Names", tuple(blocks), restricted=facts.metrics is not None)
@@ -101,12 +101,12 @@ def searches(settings: ShownSettings) -> list[tuple[str, str]]:
     if search.classifies:
         rows.append(("classifier", f"{search.model}, from a score of {search.threshold:g} on"))
     if search:
-        for kind, said in ((PERSON, "names of persons"), (LOCATION, "names of places")):
-            rows.append((said, _BECAME[getattr(search, kind)].format(mark=placeholder(kind))))
+        for kind, names in ((PERSON, "names of persons"), (LOCATION, "names of places")):
+            rows.append((names, _BECAME[getattr(search, kind)].format(mark=placeholder(kind))))
     for field, became in (("mask", f"replaced by {placeholder(LIST_TYPES[0])}"), ("keep", "stay in clear")):
-        for one in settings.lists.get(field, []):
-            what = became if one.get("replace") is None else NAMED.format(**one)
-            rows.append((f"list (policy.{field})", f"{_source(one)}; {what}"))
+        for source in settings.lists.get(field, []):
+            what = became if source.get("replace") is None else NAMED.format(**source)
+            rows.append((f"list (policy.{field})", f"{_source(source)}; {what}"))
     return rows
 
 
@@ -141,17 +141,17 @@ def _counted(whole: Figures, finders: str, looked: str, named_lists: bool) -> It
         yield pairs(words)
     if any(whole.get(name) for name in LISTED):
         masked = listed_names(whole, named=named_lists)
-        said = f"{masked}; by lists, without a guarantee. They are not among the words."
-        yield Listed("Names of lists", (said,))
+        sentence = f"{masked}; by lists, without a guarantee. They are not among the words."
+        yield Listed("Names of lists", (sentence,))
     if any(whole.get(name) for name in FOUND):
-        said = (
+        sentence = (
             f"{found_names(whole)}; by {finders}, without a guarantee: what they missed is not counted. "
             "They are not among the words."
         )
-        yield Listed("Names found", (said,))
+        yield Listed("Names found", (sentence,))
     stayed = [
-        (said, percent_up(share))
-        for name, said in OF_AUDIT.items()
+        (of_what, percent_up(share))
+        for name, of_what in OF_AUDIT.items()
         if (share := whole.get(f"{AUDITED}{name}")) is not None
     ]
     if stayed:
@@ -166,8 +166,8 @@ def listed_names(counts: Figures, *, named: bool = False) -> str:
         counts: by name.
         named: whether some lists have pseudonyms, whose words are counted with what is masked.
     """
-    masked, kept = (counts.get(name) or 0 for name in LISTED)
-    return f"{masked:,.0f} masked{' or replaced by pseudonyms' if named else ''}, {kept:,.0f} kept in clear"
+    masked, clear = (counts.get(name) or 0 for name in LISTED)
+    return f"{masked:,.0f} masked{' or replaced by pseudonyms' if named else ''}, {clear:,.0f} kept in clear"
 
 
 def found_names(counts: Figures) -> str:

@@ -203,7 +203,7 @@ def _settings(config: RunConfig) -> dict[str, Json]:
     """Return the settings, and what binds no run."""
     settings = config.as_dict()
     if config.require:
-        settings["require"] = [str(one) for one in config.require]
+        settings["require"] = [str(requirement) for requirement in config.require]
     approval = config.approval.model_dump(mode="json", exclude_none=True)
     return settings | ({"approval": approval} if approval else {})
 
@@ -333,10 +333,10 @@ def _undecided(config: RunConfig) -> str:
 def _words(config: RunConfig) -> str:
     """Say what is released as it stands."""
     policy = config.policy
-    kept = [
+    in_clear = [
         *(["stop words"] if policy.stop_words == "keep" else []),
         *(["UNKNOWN WORDS"] if policy.oov == "keep" else []),
         *(["NUMBERS"] if policy.numbers == "keep" else []),
         *(["all words that importance does not choose"] if config.importance is not None else []),
     ]
-    return f"in clear: {', '.join(kept)}" if kept else "no word is meant to stay in clear"
+    return f"in clear: {', '.join(in_clear)}" if in_clear else "no word is meant to stay in clear"

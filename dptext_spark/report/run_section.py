@@ -68,16 +68,16 @@ def _promise(facts: ReportFacts) -> Iterator[Tile]:
     )
     yield _composed(facts)
     yield from _spent(facts)
-    found = facts.certificate
-    if found is None:
+    certificate = facts.certificate
+    if certificate is None:
         yield Tile("Certificate", "none", "the model could not be examined")
         return
-    loss = found.loss
-    said = f"{loss.pairs:,} of {loss.total:,} pairs of words" if loss else "by the argument in the guarantee"
-    if found.verdict == "not refuted":
+    loss = certificate.loss
+    basis = f"{loss.pairs:,} of {loss.total:,} pairs of words" if loss else "by the argument in the guarantee"
+    if certificate.verdict == "not refuted":
         among = f", {loss.among} only" if loss is not None and loss.among else ""
-        said += f"{among}; such a search cannot confirm"
-    yield Tile("Certificate", found.verdict, said)
+        basis += f"{among}; such a search cannot confirm"
+    yield Tile("Certificate", certificate.verdict, basis)
 
 
 def _spent(facts: ReportFacts) -> Iterator[Tile]:
@@ -85,27 +85,28 @@ def _spent(facts: ReportFacts) -> Iterator[Tile]:
     if facts.run.spent is None:
         return
     columns = facts.run.spent.columns
-    worst = max(one.total for one in columns)
+    worst = max(column.total for column in columns)
     alone = all(
-        len(one.figures) == 1 or all(figure.metric is None for figure in one.figures) for one in columns
+        len(column.figures) == 1 or all(figure.metric is None for figure in column.figures)
+        for column in columns
     )
-    releases = max(sum(figure.times for figure in one.figures) for one in columns)
+    releases = max(sum(figure.times for figure in column.figures) for column in columns)
     often = "once" if releases == 1 else f"{releases:,} times"
-    said = f"by all releases of the input that the ledger knows; ε was spent {often}"
+    note = f"by all releases of the input that the ledger knows; ε was spent {often}"
     figure = f"ε = {exact(worst)}"
     if math.isinf(worst):
-        figure, said = "no ε", f"a guarantee was refuted or a key was no secret; {said}"
+        figure, note = "no ε", f"a guarantee was refuted or a key was no secret; {note}"
     elif not alone:
-        figure, said = "several kinds", f"by distances, which are not to be added, see the disclosure; {said}"
-    yield Tile("Spent on one word so far", figure, said)
+        figure, note = "several kinds", f"by distances, which are not to be added, see the disclosure; {note}"
+    yield Tile("Spent on one word so far", figure, note)
 
 
 def _composed(facts: ReportFacts) -> Tile:
     settings, metrics = facts.run.settings, facts.metrics or {}
     level, budget = settings.consistency, settings.budget
     if budget is not None:
-        said = f"at most, up to δ = {exact(budget.delta)}, whatever its number of drawn words; short ones have less"
-        return Tile("ε of a record", exact(budget.record), said)
+        note = f"at most, up to δ = {exact(budget.delta)}, whatever its number of drawn words; short ones have less"
+        return Tile("ε of a record", exact(budget.record), note)
     most = metrics.get("record_epsilon_max")
     longest, delta = (metrics.get(f"record_bound_{name}") for name in ("max", "delta"))
     if longest is not None and delta is not None:
@@ -154,7 +155,7 @@ def parts_in_clear(facts: ReportFacts) -> list[str]:
     settings, policy = facts.run.settings, facts.run.settings.policy
     return [
         name
-        for name, there in (
+        for name, is_in_clear in (
             ("stop words", policy.stop_words == "keep"),
             ("UNKNOWN WORDS", policy.oov == "keep"),
             ("NUMBERS", policy.numbers == "keep"),
@@ -167,7 +168,7 @@ def parts_in_clear(facts: ReportFacts) -> list[str]:
             ("which words are equal", settings.consistency == "dataset"),
             ("other columns", settings.releases_other_columns),
         )
-        if there
+        if is_in_clear
     ]
 
 
@@ -197,7 +198,7 @@ SAID = "Identifiers that were replaced whole"
 
 def guarantee(facts: ReportFacts) -> Section:
     """Write what is promised of a word, and what the certificate found."""
-    promised, found = facts.run.promised, facts.certificate
+    promised, certificate = facts.run.promised, facts.certificate
     rows = [
         ("kind", _KINDS.get(promised.kind, promised.kind)),
         ("ε", exact(promised.epsilon)),
@@ -207,14 +208,14 @@ def guarantee(facts: ReportFacts) -> Section:
         ("status", promised.status),
     ]
     blocks: list[Block] = [Text(promised.sentence), pairs(rows), Listed("Certificate", ())]
-    if found is None:
+    if certificate is None:
         missing = Text(f"There is no certificate: {facts.model_missing}", quiet=True)
         return Section("guarantee", "Guarantee and certificate", (*blocks[:2], missing))
-    blocks[2] = Listed("Certificate", (found.sentence,))
+    blocks[2] = Listed("Certificate", (certificate.sentence,))
     if facts.worst_pair:
         blocks.append(Text(f"The pair of words that loses most: {' and '.join(facts.worst_pair)}."))
-    if found.loss is not None and promised.kind != "approx_dp":
-        blocks += _worst_case(promised, found.loss)
+    if certificate.loss is not None and promised.kind != "approx_dp":
+        blocks += _worst_case(promised, certificate.loss)
     return Section("guarantee", "Guarantee and certificate", tuple(blocks))
 
 
@@ -298,7 +299,7 @@ def _counted(whole: Figures, columns: Mapping[str, Figures]) -> Iterator[Block]:
         )
         return
     parts = parts_of(whole)
-    shares = [Bar(said, (whole.get(name) or 0.0) / words, 0) for name, said in parts]
+    shares = [Bar(label, (whole.get(name) or 0.0) / words, 0) for name, label in parts]
     counts = [f"{whole.get(name) or 0.0:,.0f}" for name, _ in parts]
     yield Chart(
         "What became of the words",
@@ -310,20 +311,20 @@ def _counted(whole: Figures, columns: Mapping[str, Figures]) -> Iterator[Block]:
             tuple((bar.name, n, f"{100 * bar.value:.2f} %") for bar, n in zip(shares, counts, strict=True)),
         ),
     )
-    kept = [
+    unchanged = [
         Bar(name, share, 0, said=percent_up(share))
-        for name, one in [*columns.items(), ("all", whole)]
-        if (share := one.get("original_share_all")) is not None
+        for name, figures in [*columns.items(), ("all", whole)]
+        if (share := figures.get("original_share_all")) is not None
     ]
-    if kept:
+    if unchanged:
         yield Chart(
             "Words as they were",
             "The share of all words that are in the output as they were in the input, kept stop words included.",
             "The longer the bar, the more of the text still stands there; a word that was drawn as itself counts too.",
-            bars(kept, key="same", x="share of all words", top=1.0),
-            Table(("column", *(said for _, said, _ in SHARES)), tuple(
-                (name, *("none" if (share := one.get(figure)) is None else written(share) for figure, _, written in SHARES))
-                for name, one in [*columns.items(), ("all", whole)]
+            bars(unchanged, key="same", x="share of all words", top=1.0),
+            Table(("column", *(title for _, title, _ in SHARES)), tuple(
+                (name, *("none" if (share := figures.get(figure)) is None else written(share) for figure, _, written in SHARES))
+                for name, figures in [*columns.items(), ("all", whole)]
             )),
         )  # fmt: skip
     named = sorted((name, value) for name, value in whole.items() if value is not None)
@@ -364,10 +365,12 @@ def examples(facts: ReportFacts) -> Section | None:
     if not facts.examples:
         return None
     rows = [
-        row for one in facts.examples for row in ((f"{one.column}, before", one.before), ("after", one.after))
+        row
+        for example in facts.examples
+        for row in ((f"{example.column}, before", example.before), ("after", example.after))
     ]
-    said = Text("PRIVATE TEXT: these are records of the input beside what became of them.")
-    return Section("examples", "Examples", (said, pairs(rows)), restricted=True)
+    notice = Text("PRIVATE TEXT: these are records of the input beside what became of them.")
+    return Section("examples", "Examples", (notice, pairs(rows)), restricted=True)
 
 
 def by_type(counts: Figures) -> list[tuple[str, int]]:
@@ -376,12 +379,12 @@ def by_type(counts: Figures) -> list[tuple[str, int]]:
     Args:
         counts: the metrics of a run or of a column, by name.
     """
-    held = [
+    counted_types = [
         (name.removeprefix(PREFIX), int(value))
         for name, value in counts.items()
         if name.startswith(PREFIX) and value
     ]
-    return sorted(held, key=lambda entry: (-entry[1], entry[0]))
+    return sorted(counted_types, key=lambda entry: (-entry[1], entry[0]))
 
 
 def in_words(counts: Figures) -> str | None:
@@ -394,8 +397,8 @@ def in_words(counts: Figures) -> str | None:
 
 def identifiers_by_type(counts: Figures) -> Iterator[Block]:
     """Write how many identifiers of each type there are, where there are any."""
-    held = by_type(counts)
-    if held:
-        by = "rules and providers" if "provided" in dict(held) else "rules"
+    types = by_type(counts)
+    if types:
+        by = "rules and providers" if "provided" in dict(types) else "rules"
         yield Listed(SAID, (f"By {by}, without a guarantee; they are not among the words.",))
-        yield Table(("type", "number"), tuple((name, f"{number:,}") for name, number in held))
+        yield Table(("type", "number"), tuple((name, f"{number:,}") for name, number in types))

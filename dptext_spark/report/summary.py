@@ -224,8 +224,8 @@ def _words(facts: RunFacts) -> Iterator[tuple[str, str]]:
         )
     if search:
         yield "names", f"{names_section.found_names(counts)}; by {search}, no guarantee"
-    for what, said in names_section.stayed_words(counts):
-        yield f"  {what}", said
+    for what, what_became in names_section.stayed_words(counts):
+        yield f"  {what}", what_became
 
 
 def _promise(facts: RunFacts, internal: bool) -> Iterator[tuple[str, str]]:
@@ -235,8 +235,8 @@ def _promise(facts: RunFacts, internal: bool) -> Iterator[tuple[str, str]]:
     epsilon = facts.restricted.record_epsilon if internal and facts.restricted is not None else None
     if epsilon is not None and epsilon.mean is not None:
         spread = ", ".join(
-            f"{said} {rounded_up(figure)}"
-            for said, figure in (
+            f"{rank} {rounded_up(figure)}"
+            for rank, figure in (
                 ("mean", epsilon.mean), ("median", epsilon.p50), ("95 %", epsilon.p95), ("most", epsilon.max)
             )
             if figure is not None

@@ -94,8 +94,8 @@ class Ranking:
 
     def likelihood(self, outputs: Ids) -> F32:
         """Return exp(-τ·d^p) over all words, 1 for the nearest: float32[n, V]."""
-        found = -self.strength * _distances(self.targets[outputs], self.centers) ** self.power
-        return np.asarray(np.exp(found - found.max(axis=1, keepdims=True)), np.float32)
+        exponent = -self.strength * _distances(self.targets[outputs], self.centers) ** self.power
+        return np.asarray(np.exp(exponent - exponent.max(axis=1, keepdims=True)), np.float32)
 
 
 def bayes_between(
@@ -121,16 +121,16 @@ def bayes_between(
     )
     hits = int((np.concatenate(named)[where.reshape(-1)] == words[split:]).sum())
     below = share_of(hits, tries - split, sure)
-    seen = tries if sampler.noise in ("radial", "gaussian") else min(SLOW, tries)
-    noisy = sampler.noisy(words[:seen], draws)
+    draw_count = tries if sampler.noise in ("radial", "gaussian") else min(SLOW, tries)
+    noisy = sampler.noisy(words[:draw_count], draws)
     likely = np.log(np.maximum(prior, 1e-300)).astype(np.float32)
     place = _Place.of(sampler)
     guess = in_threads(
         lambda part: (place.density(noisy[part]) + likely).argmax(axis=1),
-        np.arange(seen, dtype=np.int32),
+        np.arange(draw_count, dtype=np.int32),
         AT_ONCE,
     )
-    above = share_of(int((np.concatenate(guess) == words[:seen]).sum()), seen, sure)
+    above = share_of(int((np.concatenate(guess) == words[:draw_count]).sum()), draw_count, sure)
     value = below.value
     return Estimate(value, min(value, below.lower), max(value, above.upper)), ranking
 
@@ -148,8 +148,8 @@ def candidates_of_vectors(sampler: NoiseSampler, prior: F64, words: Ids, most: i
     place = _Place.of(sampler)
 
     def likelihood(part: Ids) -> F32:
-        found = place.density(noisy[part])
-        return np.asarray(np.exp(found - found.max(axis=1, keepdims=True)), np.float32)
+        density = place.density(noisy[part])
+        return np.asarray(np.exp(density - density.max(axis=1, keepdims=True)), np.float32)
 
     return from_columns(likelihood, prior, np.arange(len(words), dtype=np.int32), most)
 
@@ -199,11 +199,11 @@ class _Place:
 
     def _by_coordinates(self, noisy: F64, scale: float) -> F32:
         centers = self.sampler.centers.astype(np.float64)
-        found = -cdist(noisy, centers, "cityblock") / scale
+        log_density = -cdist(noisy, centers, "cityblock") / scale
         if self.sampler.noise == "truncated_laplace":
             end = float(self.sampler.parameters[1]) * (1.0 + ROOM) + ROOM
-            found[cdist(noisy, centers, "chebyshev") > end] = -np.inf
-        return np.asarray(found - found.max(axis=1, keepdims=True), np.float32)
+            log_density[cdist(noisy, centers, "chebyshev") > end] = -np.inf
+        return np.asarray(log_density - log_density.max(axis=1, keepdims=True), np.float32)
 
 
 @compiled
@@ -253,11 +253,11 @@ def _distances(some: F32, centers: F32) -> F32:
     """Return Euclidean distances, float32[n, V]."""
     out = np.empty((len(some), len(centers)), np.float32)
     squares, mine = np.einsum("ij,ij->i", centers, centers), np.einsum("ij,ij->i", some, some)[:, None]
-    for part, found in products(some, centers):
-        found *= -2.0
-        found += squares[part] + mine
-        np.maximum(found, 0.0, out=found)
-        np.sqrt(found, out=out[:, part])
+    for part, distance in products(some, centers):
+        distance *= -2.0
+        distance += squares[part] + mine
+        np.maximum(distance, 0.0, out=distance)
+        np.sqrt(distance, out=out[:, part])
     return out
 
 
@@ -285,8 +285,8 @@ class Adversary:
 
     def guesses(self, outputs: Ids) -> Ids:
         """Return the word that it names for each of int32[n] outputs; the output itself where it weighs none."""
-        found = self.plausible(outputs, 1)
-        named = found.best[found.slot[outputs]]
+        inputs = self.plausible(outputs, 1)
+        named = inputs.best[inputs.slot[outputs]]
         return np.where(named < 0, outputs, named).astype(np.int32)
 
 
@@ -318,8 +318,8 @@ def adversary(
     if sampler.has_short_laws or (is_small(words) and sampler.law(0) is not None):
         alone = None
         if measured:
-            found = bayes_attack(sampler, words, prior)
-            alone = Estimate(found.success, found.lower, found.upper, exact=True)
+            attack = bayes_attack(sampler, words, prior)
+            alone = Estimate(attack.success, attack.lower, attack.upper, exact=True)
         how = "exact: every law of the lexicon was read"
         how += f", {sampler.law_is}" if sampler.law_is else ""
         return Adversary(alone, partial(candidates, sampler, prior), possible, how)
@@ -343,8 +343,8 @@ def adversary(
     how = f"bounded: the adversary considers the {int(considered.sum()):,} likeliest words, {100 * mass:.1f} % of the prior"
     how += "" if sampler.law(0) is not None else f", each known by {draws:,} draws"
     how += "; upper bounds count all other words as found"
-    kept = np.where(considered, prior, 0.0)
-    return Adversary(alone, partial(candidates, sampler, kept, draws=draws), considered, how)
+    considered_prior = np.where(considered, prior, 0.0)
+    return Adversary(alone, partial(candidates, sampler, considered_prior, draws=draws), considered, how)
 
 
 def is_small(words: int) -> bool:
@@ -361,13 +361,13 @@ def _bounded(
     """
     mass = float(prior[considered].sum())
     sure = (1.0 + confidence) / 2.0
-    found = bayes_attack(sampler, len(prior), prior, considered, draws=draws, confidence=sure)
+    attack = bayes_attack(sampler, len(prior), prior, considered, draws=draws, confidence=sure)
     words, numbers = drawn_from(prior, tries)
     same = int((words == sampled(sampler, words, numbers)).sum())
     low = share_of(same, tries, sure).lower
-    value = max(mass * found.success, same / tries)
-    upper = max(value, min(1.0, mass * found.upper + 1.0 - mass))  # a sum of rounded numbers can end below 1
-    return Estimate(value, max(mass * found.lower, low), upper)
+    value = max(mass * attack.success, same / tries)
+    upper = max(value, min(1.0, mass * attack.upper + 1.0 - mass))  # a sum of rounded numbers can end below 1
+    return Estimate(value, max(mass * attack.lower, low), upper)
 
 
 def likeliest(prior: F64, most: int) -> Bools:
@@ -478,8 +478,8 @@ def bayes_vulnerability(
         guess, best, _ = guesses(sampler, prior)
         return _read(words, found_by_word(guess, best, prior), prior, 0.0, "", groups or {})
     if lawful:
-        found = found_by_word(*guesses_backwards(sampler, prior), prior)
-        return _read(words, found, prior, ROUNDING, BACKWARDS[:1].lower() + BACKWARDS[1:-1], groups or {})
+        success = found_by_word(*guesses_backwards(sampler, prior), prior)
+        return _read(words, success, prior, ROUNDING, BACKWARDS[:1].lower() + BACKWARDS[1:-1], groups or {})
     best_known = adversary(sampler, prior, tries=tries, confidence=confidence)
     assert best_known.alone is not None
     return Guesses(words, None, best_known.alone, best_known.how)

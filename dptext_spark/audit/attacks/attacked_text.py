@@ -162,8 +162,8 @@ def _in_context(
 ) -> Tokens:  # fmt: skip
     """Replace the words of a text at token level, each after the word that is released before it."""
     at = np.flatnonzero(drawn)
-    kept = Tokens(words, np.array(numbers, np.int32), drawn, bounds)
-    left, _ = kept.neighbours(
+    text = Tokens(words, np.array(numbers, np.int32), drawn, bounds)
+    left, _ = text.neighbours(
         np.where(drawn, PREVIOUS, np.maximum(numbers, NO_WORD)).astype(np.int32), NO_WORD
     )
     blocks = np.zeros((len(at), 2), np.uint64)
@@ -257,11 +257,11 @@ class Bigrams:
         first, second = keys // size, (keys % size).astype(np.int32)
         before = np.bincount(first, weights=counts, minlength=size)
         kinds = np.bincount(first, minlength=size)
-        seen = before > 0
+        occurs = before > 0
         if weight is None:
-            weights = np.divide(before, before + CAUTION * kinds, out=np.zeros(size), where=seen)
+            weights = np.divide(before, before + CAUTION * kinds, out=np.zeros(size), where=occurs)
         else:
-            weights = np.where(seen, weight, 0.0)
+            weights = np.where(occurs, weight, 0.0)
         public = Prior.by_rank(words) if prior is None else prior
         if len(public) != words:
             raise SettingsError(f"prior: {len(public):,} words given; valid: {words:,}, as in the lexicon.")
@@ -281,10 +281,10 @@ class Bigrams:
         """Return P(second|first), states [n] each: float64[n]."""
         size = len(self.unigram)
         keys = np.repeat(np.arange(size, dtype=np.int64), np.diff(self.starts)) * size + self.following
-        wanted = np.asarray(first, np.int64) * size + second
-        where = np.minimum(np.searchsorted(keys, wanted), max(0, len(keys) - 1))
-        found = (keys[where] == wanted) if len(keys) else np.zeros(len(wanted), np.bool_)
-        share = np.where(found, self.share[where] if len(keys) else 0.0, 0.0)
+        pair_keys = np.asarray(first, np.int64) * size + second
+        where = np.minimum(np.searchsorted(keys, pair_keys), max(0, len(keys) - 1))
+        is_known = (keys[where] == pair_keys) if len(keys) else np.zeros(len(pair_keys), np.bool_)
+        share = np.where(is_known, self.share[where] if len(keys) else 0.0, 0.0)
         weight = self.weight[first]
         return np.asarray(weight * share + (1.0 - weight) * self.unigram[second], np.float64)
 

@@ -131,26 +131,26 @@ def candidates(
     """
     if most < 1:
         raise SettingsError(f"most: {most} given; valid: 1 or more.")
-    wanted = np.unique(np.asarray(outputs, np.int32))
+    observed = np.unique(np.asarray(outputs, np.int32))
     slot = np.full(len(prior), -1, np.int32)
-    slot[wanted] = np.arange(len(wanted), dtype=np.int32)
-    kept = np.zeros((len(wanted), most), np.int32)
-    shares, scores = np.zeros((len(wanted), most)), np.zeros((len(wanted), most))
-    possible, total = np.zeros(len(wanted), np.int64), np.zeros(len(wanted))
+    slot[observed] = np.arange(len(observed), dtype=np.int32)
+    inputs = np.zeros((len(observed), most), np.int32)
+    shares, scores = np.zeros((len(observed), most)), np.zeros((len(observed), most))
+    possible, total = np.zeros(len(observed), np.int64), np.zeros(len(observed))
     counted: int | None = None
     for block in blocks(sampler, np.flatnonzero(prior).astype(np.int32), draws):
         counted = block.draws
         _collect(
-            block.words, block.starts, block.ids, block.probability, prior, slot, kept, shares, scores, possible, total
+            block.words, block.starts, block.ids, block.probability, prior, slot, inputs, shares, scores, possible, total
         )  # fmt: skip
     counts = np.minimum(possible, most)
     filled = np.arange(most) < counts[:, None]
-    order = np.lexsort((kept, -np.where(filled, scores, -1.0)), axis=1)
-    kept, shares = np.take_along_axis(kept, order, 1), np.take_along_axis(shares, order, 1)
-    covered = np.divide(scores.sum(axis=1), total, out=np.ones(len(wanted)), where=total > 0)
+    order = np.lexsort((inputs, -np.where(filled, scores, -1.0)), axis=1)
+    inputs, shares = np.take_along_axis(inputs, order, 1), np.take_along_axis(shares, order, 1)
+    covered = np.divide(scores.sum(axis=1), total, out=np.ones(len(observed)), where=total > 0)
     starts = offsets(counts)
     return Candidates(
-        slot, starts, kept[filled], shares[filled], possible, np.minimum(covered, 1.0), most, counted
+        slot, starts, inputs[filled], shares[filled], possible, np.minimum(covered, 1.0), most, counted
     )
 
 
@@ -171,27 +171,27 @@ def candidates_after(
         it).
     """
     pairs = (np.asarray(outputs, np.int64) << 32) + np.asarray(before, np.int64) + (1 << 16)
-    seen, observed = np.unique(pairs, return_inverse=True)
-    outputs, before = (seen >> 32).astype(np.int32), ((seen & 0xFFFFFFFF) - (1 << 16)).astype(np.int32)
-    found = sampler.inputs_after(outputs, before)
-    assert found is not None
-    score = prior[found.words] * found.probability
-    row = np.repeat(np.arange(len(seen)), np.diff(found.starts))
-    order = np.lexsort((found.words, -score, row))
+    unique, observed = np.unique(pairs, return_inverse=True)
+    outputs, before = (unique >> 32).astype(np.int32), ((unique & 0xFFFFFFFF) - (1 << 16)).astype(np.int32)
+    inputs = sampler.inputs_after(outputs, before)
+    assert inputs is not None
+    score = prior[inputs.words] * inputs.probability
+    row = np.repeat(np.arange(len(unique)), np.diff(inputs.starts))
+    order = np.lexsort((inputs.words, -score, row))
     order = order[score[order] > 0]
-    possible = np.bincount(row[order], minlength=len(seen)).astype(np.int64)
+    possible = np.bincount(row[order], minlength=len(unique)).astype(np.int64)
     rank = np.arange(len(order)) - np.repeat(np.cumsum(possible) - possible, possible)
-    kept = order[rank < most]
-    total = np.bincount(row, weights=score, minlength=len(seen))
-    held = np.bincount(row[kept], weights=score[kept], minlength=len(seen))
-    covered = np.divide(held, total, out=np.ones(len(seen)), where=possible > most)
+    best = order[rank < most]
+    total = np.bincount(row, weights=score, minlength=len(unique))
+    listed_score = np.bincount(row[best], weights=score[best], minlength=len(unique))
+    covered = np.divide(listed_score, total, out=np.ones(len(unique)), where=possible > most)
     starts = offsets(np.minimum(possible, most))
-    slot = np.arange(len(seen), dtype=np.int32)
+    slot = np.arange(len(unique), dtype=np.int32)
     listed = Candidates(
         slot,
         starts,
-        found.words[kept],
-        found.probability[kept],
+        inputs.words[best],
+        inputs.probability[best],
         possible,
         np.minimum(covered, 1.0),
         most,
@@ -206,10 +206,10 @@ def columns_of(sampler: Sampler) -> LawColumns:
     Raises:
         ValueError: the sampler has no such reading.
     """
-    found = sampler.law_columns()
-    if found is None:
+    columns = sampler.law_columns()
+    if columns is None:
         raise ValueError("the law is not read output by output")
-    return found
+    return columns
 
 
 @compiled
@@ -255,27 +255,27 @@ def from_columns(column_of: Callable[[Ids], F32], prior: F64, observed: Ids, mos
         observed: int32[n], 0 or more; repeated ones count once.
         most: candidates of each.
     """
-    wanted = np.unique(np.asarray(observed, np.int32))
+    distinct = np.unique(np.asarray(observed, np.int32))
     weight = prior.astype(np.float32)
-    n = len(wanted)
-    kept = np.zeros((n, most), np.int32)
+    n = len(distinct)
+    inputs = np.zeros((n, most), np.int32)
     shares, scores = np.zeros((n, most), np.float32), np.zeros((n, most), np.float32)
     possible, total = np.zeros(n, np.int64), np.zeros(n)
 
     def some(rows: Ids) -> None:
         part = slice(int(rows[0]), int(rows[-1]) + 1)
         _best(
-            column_of(wanted[part]), weight, kept[part], shares[part], scores[part], possible[part], total[part]
+            column_of(distinct[part]), weight, inputs[part], shares[part], scores[part], possible[part], total[part]
         )  # fmt: skip
 
     in_threads(some, np.arange(n, dtype=np.int32), AT_ONCE)
     covered = np.divide(scores.sum(axis=1, dtype=np.float64), total, out=np.ones(n), where=total > 0)
-    slot = np.full(max(len(prior), int(wanted[-1]) + 1), -1, np.int32)
-    slot[wanted] = np.arange(n, dtype=np.int32)
+    slot = np.full(max(len(prior), int(distinct[-1]) + 1), -1, np.int32)
+    slot[distinct] = np.arange(n, dtype=np.int32)
     filled = scores > 0
     starts = np.append(0, np.cumsum(filled.sum(axis=1))).astype(np.int64)
     return Candidates(
-        slot, starts, kept[filled], shares[filled].astype(np.float64), possible, np.minimum(covered, 1.0), most, None
+        slot, starts, inputs[filled], shares[filled].astype(np.float64), possible, np.minimum(covered, 1.0), most, None
     )  # fmt: skip
 
 
@@ -431,10 +431,10 @@ def guesses_backwards(sampler: Sampler, prior: F64) -> tuple[Ids, F64]:
 
 def found_by_word(guess: Ids, best: F64, prior: F64) -> F64:
     """Return how often each word is guessed when it is the input: float64[V], from what :func:`guesses` returns."""
-    found = np.zeros(len(prior))
+    success = np.zeros(len(prior))
     led = guess >= 0
-    np.add.at(found, guess[led], best[led] / prior[guess[led]])
-    return found
+    np.add.at(success, guess[led], best[led] / prior[guess[led]])
+    return success
 
 
 def bayes_attack(
@@ -475,7 +475,7 @@ def bayes_attack(
         (guess, best), exact = guesses_backwards(sampler, chosen), True
     else:
         guess, best, exact = guesses(sampler, chosen, draws // 2)
-    measured = found = found_by_word(guess, best, chosen)
+    measured = success_of_words = found_by_word(guess, best, chosen)
     slack, upper = 0.0, 0.0
     if not exact:
         measured, optimistic = np.zeros(words), np.zeros(words)
@@ -489,7 +489,7 @@ def bayes_attack(
     success = min(1.0, float((chosen * measured).sum()))
     if exact:
         upper = min(1.0, success * (1.0 + ROUNDING)) if backwards else success
-    worst = inputs[np.lexsort((inputs, -found[inputs]))][: max(1, math.ceil(WORST * len(inputs)))]
+    worst = inputs[np.lexsort((inputs, -success_of_words[inputs]))][: max(1, math.ceil(WORST * len(inputs)))]
     shares = np.minimum(measured[inputs], 1.0)
     return BayesAttack(
         success=success, lower=max(0.0, success - slack), upper=upper, exact=exact and not backwards,

@@ -186,7 +186,7 @@ def decode(
         widest = max(widest, starts[r + 1] - starts[r])
     unigram = model[0]
     mark = np.full(unigram.shape[0], -1, np.int32)
-    states, seen = np.zeros((longest + 2, widest), np.int32), np.zeros((longest + 2, widest))
+    states, emission = np.zeros((longest + 2, widest), np.int32), np.zeros((longest + 2, widest))
     alpha, sizes = np.zeros((longest + 2, widest)), np.ones(longest + 2, np.int64)
     after, beta = np.zeros(widest), np.zeros(widest)
     pairs, ends = np.empty((4096, 3), np.int64), np.zeros(longest + 2, np.int64)
@@ -196,22 +196,22 @@ def decode(
         states[length + 1, 0], sizes[length + 1] = edge, 1
         for t in range(1, length + 1):
             n = start + t - 1
-            states[t, 0], seen[t, 0], sizes[t] = words[n], 1.0, 1
+            states[t, 0], emission[t, 0], sizes[t] = words[n], 1.0, 1
             if row[n] >= 0:
                 first = starts[row[n]]
                 sizes[t] = starts[row[n] + 1] - first
                 for j in range(sizes[t]):
-                    states[t, j], seen[t, j] = ids[first + j], probability[first + j]
+                    states[t, j], emission[t, j] = ids[first + j], probability[first + j]
             pairs = _room(pairs, ends[t - 1] + sizes[t - 1] * sizes[t])
             ends[t] = _step(states[t - 1], sizes[t - 1], states[t], sizes[t], model, mark, pairs, ends[t - 1])
             _forward(
                 states[t - 1], sizes[t - 1], alpha[t - 1], states[t], sizes[t], alpha[t], model, pairs, ends[t - 1], ends[t]
             )  # fmt: skip
             for j in range(sizes[t]):
-                alpha[t, j] *= seen[t, j]
+                alpha[t, j] *= emission[t, j]
             if not _scale(alpha[t], sizes[t]):  # what lies before tells nothing that floats can hold
                 for j in range(sizes[t]):
-                    alpha[t, j] = seen[t, j]
+                    alpha[t, j] = emission[t, j]
                 _scale(alpha[t], sizes[t])
         pairs = _room(pairs, ends[length] + sizes[length])
         ends[length + 1] = _step(
@@ -237,10 +237,10 @@ def decode(
                 if evidence.shape[0] > 0:
                     first = starts[row[n]]
                     for j in range(sizes[t]):
-                        told = alpha[t, j] * beta[j] / (seen[t, j] * unigram[states[t, j]])
+                        told = alpha[t, j] * beta[j] / (emission[t, j] * unigram[states[t, j]])
                         evidence[first + j] += math.log(max(told, LEAST))
             for j in range(sizes[t]):
-                after[j] = seen[t, j] * beta[j]
+                after[j] = emission[t, j] * beta[j]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -303,11 +303,11 @@ def posterior_guesses(
     row = np.where(tokens.drawn, plausible.slot[np.where(tokens.drawn, seen_there, 0)], -1)
     row[(row >= 0) & (np.diff(plausible.starts)[row] == 0)] = -1
     # An output that no word leads to (a law counted from draws can miss one) counts as the word itself.
-    seen = np.where(tokens.drawn, tokens.outputs, tokens.words).astype(np.int32)
+    shown = np.where(tokens.drawn, tokens.outputs, tokens.words).astype(np.int32)
     guesses = np.where(tokens.drawn, tokens.outputs, -1).astype(np.int32)
-    certainty = np.zeros(len(seen))
+    certainty = np.zeros(len(shown))
     decode(
-        states(seen, bigrams.words), row.astype(np.int32), tokens.bounds, edge, plausible.starts, plausible.ids,
+        states(shown, bigrams.words), row.astype(np.int32), tokens.bounds, edge, plausible.starts, plausible.ids,
         plausible.probability, bigrams.chain, guesses, certainty, np.empty(0),
     )  # fmt: skip
     return guesses, certainty
@@ -389,8 +389,8 @@ def _per_record(tokens: Tokens, at: I64, hit: Bools) -> I64:
 
 def _kept_neighbours(tokens: Tokens, words: int) -> tuple[Ids, Ids]:
     """Return the state before and after each token, `HIDDEN` where it was replaced."""
-    seen = np.where(tokens.drawn, HIDDEN, states(np.where(tokens.drawn, 0, tokens.words), words))
-    return tokens.neighbours(seen, words + SPECIAL - 1)
+    word_states = np.where(tokens.drawn, HIDDEN, states(np.where(tokens.drawn, 0, tokens.words), words))
+    return tokens.neighbours(word_states, words + SPECIAL - 1)
 
 
 def pooled_guesses(

@@ -113,23 +113,25 @@ def by_neighbours(
     top = top[: len(pool)]
     place = np.full(len(prior), -1, np.int64)
     place[top] = np.arange(len(top))
-    kept = states(np.where(tokens.drawn, 0, tokens.words), bigrams.words)
+    word_states = states(np.where(tokens.drawn, 0, tokens.words), bigrams.words)
     released = np.where(tokens.drawn, tokens.outputs, 0)
     known = tokens.drawn & (place[released] >= 0)  # of the others there is a rank alone
     for turn in range(rounds):
-        read = np.where(known & (turn > 0), guess[released], np.where(tokens.drawn, HIDDEN, kept))
+        read = np.where(known & (turn > 0), guess[released], np.where(tokens.drawn, HIDDEN, word_states))
         left, right = (side[at] for side in tokens.neighbours(read, bigrams.words + SPECIAL - 1))
         score = np.zeros((len(top), len(pool)))
         for side, before in ((left, True), (right, False)):
             counted = (place[outputs] >= 0) & (side >= 0)
             contexts, column = np.unique(side[counted], return_inverse=True)
             cells = place[outputs[counted]] * len(contexts) + column
-            seen = (
+            pair_count = (
                 np.bincount(cells, minlength=len(top) * len(contexts))
                 .reshape(len(top), -1)
                 .astype(np.float64)
             )
-            score += seen @ (_logs(bigrams, contexts, pool) if before else _logs(bigrams, pool, contexts).T)
+            score += pair_count @ (
+                _logs(bigrams, contexts, pool) if before else _logs(bigrams, pool, contexts).T
+            )
         row, chosen = linear_sum_assignment(score, maximize=True)
         if turn and (guess[top[row]] == pool[chosen]).all():
             break
@@ -210,6 +212,6 @@ def _logs(bigrams: Bigrams, first: Ids, second: Ids) -> F64:
     row = np.repeat(np.arange(len(first)), sizes)
     entry = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes) + bigrams.starts[first][row]
     where = column[bigrams.following[entry]]
-    seen = where >= 0
-    out[row[seen], where[seen]] += bigrams.weight[first][row[seen]] * bigrams.share[entry[seen]]
+    listed = where >= 0
+    out[row[listed], where[listed]] += bigrams.weight[first][row[listed]] * bigrams.share[entry[listed]]
     return np.asarray(np.log(out), np.float64)

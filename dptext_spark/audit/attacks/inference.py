@@ -112,15 +112,15 @@ class MembershipAttack(AuditResult):
         """Show the AUC, and what answers of yes and no are worth."""
         sides = (("privatized text", self.private), ("original text", self.unprotected))
         called = {
-            f"{name}, {said}": getattr(figures, name)
-            for said, figures in sides
+            f"{name}, {side}": getattr(figures, name)
+            for side, figures in sides
             for name in ("accuracy", "precision", "recall")
         }
-        said = "What the adversary's answers of yes and no are worth."
+        meaning = "What the adversary's answers of yes and no are worth."
         return Shown(
             (
                 Group("AUC", {"a classifier that learnt from privatized text": self.private.auc}),
-                Group("who is called a member", called, shows=said),
+                Group("who is called a member", called, shows=meaning),
             ),
             {"guessing": self.random, "a classifier that learnt from original text": self.unprotected.auc},
             {"users": self.users, "shadow users": self.shadow_users},
@@ -151,7 +151,7 @@ def membership_attack(
     require_equal_lengths(texts, users, labels=labels)
     owner, quarter = dealt(rows, users, QUARTERS, 2 * QUARTERS, seed)
     many = len(quarter)
-    found = []
+    side_figures = []
     for training in (texts.private, texts.plain):
         target, shadow = (
             classifier.fit(*_rows(training, labels, quarter[owner] == members)) for members in (0, 2)
@@ -162,10 +162,10 @@ def membership_attack(
         plain = np.where(attacked, both[0], both[1])
         score = _better(plain, 2 * plain - both[0] - both[1], ~attacked, quarter == 2)
         threshold = best_threshold(score[~attacked], quarter[~attacked] == 2)
-        found.append(_figures(score[attacked], quarter[attacked] == 0, threshold))
+        side_figures.append(_figures(score[attacked], quarter[attacked] == 0, threshold))
     return MembershipAttack(
-        private=found[0],
-        unprotected=found[1],
+        private=side_figures[0],
+        unprotected=side_figures[1],
         random=0.5,
         users=int((quarter < 2).sum()),
         shadow_users=int((quarter >= 2).sum()),
@@ -244,8 +244,8 @@ def _mean_log_probability(
     """Return the mean log-probability of the true labels of each user's texts, float64[users]."""
     scores, truth = model.scores(texts), model.places(labels)
     # A label that the model has never seen has no probability.
-    given = np.where(truth >= 0, scores[np.arange(len(truth)), truth], 0.0)
-    logs = np.log(np.maximum(given, LEAST))
+    true_score = np.where(truth >= 0, scores[np.arange(len(truth)), truth], 0.0)
+    logs = np.log(np.maximum(true_score, LEAST))
     return np.asarray(np.bincount(owner, logs, many) / np.bincount(owner, minlength=many), np.float64)
 
 
@@ -316,18 +316,20 @@ class AttributeAttack(AuditResult):
 
     def shown(self) -> Shown:
         """Show accuracy and F1 of both adversaries, beside guessing and who reads the original text."""
-        figures: dict[str, AttributeFigures] = {said: getattr(self, name) for name, said in READERS.items()}
+        figures: dict[str, AttributeFigures] = {
+            reader: getattr(self, name) for name, reader in READERS.items()
+        }
         attacks, others = list(READERS.values())[:2], list(READERS.values())[2:]
         learnt, chosen_by, tried = self.rows
         return Shown(
             (
-                Group("accuracy", {said: figures[said].accuracy for said in attacks}),
+                Group("accuracy", {reader: figures[reader].accuracy for reader in attacks}),
                 Group(
-                    "F1, mean of the classes", {said: one.f1 for said, one in figures.items()},
+                    "F1, mean of the classes", {reader: reader_figures.f1 for reader, reader_figures in figures.items()},
                     shows="F1 counts rare classes as much as frequent ones.",
                 ),
             ),
-            {**{said: figures[said].accuracy for said in others}, "one of the classes at random": self.random},
+            {**{reader: figures[reader].accuracy for reader in others}, "one of the classes at random": self.random},
             {
                 "gain over the commonest class": self.gain, "classes": self.classes,
                 "rows learnt from": learnt, "rows to choose a classifier by": chosen_by,
@@ -419,7 +421,7 @@ def _chosen(
 ) -> tuple[TextModel, str]:
     """Fit each classifier; return the model that is right most often on the other rows, and what it is."""
     models = [kind.fit(texts, attribute) for kind in kinds]
-    right = [float((one.predict(other_texts) == one.places(other_attribute)).mean()) for one in models]
+    right = [float((model.predict(other_texts) == model.places(other_attribute)).mean()) for model in models]
     best = int(np.argmax(right))
     return models[best], kinds[best].summary
 
@@ -497,22 +499,22 @@ def masked_inference(
     if not len(drawn):
         raise DataError("masked-token inference: no drawn word stands in both texts.")
     at = drawn[spaced(len(drawn), most)]
-    there = partner[at]
+    partner_at = partner[at]
     truth = [form(word) for word in _spelt(source, at)]
     done = 0
 
     def found(words: Words, places: I64) -> Bools:
         nonlocal done
         hits = np.zeros(len(places), np.bool_)
-        for some, said in guess(_chosen_places(words.spans, places)):
-            for place, one in zip(some.tolist(), said, strict=True):
-                hits[place] = one == truth[place]
-            done += len(said)
+        for some, answers in guess(_chosen_places(words.spans, places)):
+            for place, answer in zip(some.tolist(), answers, strict=True):
+                hits[place] = answer == truth[place]
+            done += len(answers)
             if progress is not None:
                 progress(done, 2 * len(places))
         return hits
 
-    private_hits, plain_hits = found(output, there), found(source, at)
+    private_hits, plain_hits = found(output, partner_at), found(source, at)
     record = np.searchsorted(source.bounds, at, side="right") - 1
     rows = len(plain)
     named = rate(np.bincount(record, private_hits, rows), np.bincount(record, minlength=rows))
@@ -522,7 +524,7 @@ def masked_inference(
         lower=named.lower,
         upper=named.upper,
         unprotected=float(plain_hits.mean()),
-        unchanged=float((source.form[at] == output.form[there]).all(axis=1).mean()),
+        unchanged=float((source.form[at] == output.form[partner_at]).all(axis=1).mean()),
         words=len(at),
         drawn=len(drawn),
         records=len(np.unique(record)),
