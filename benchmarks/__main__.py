@@ -43,6 +43,9 @@ def arguments(given: list[str]) -> argparse.Namespace:
     parser.add_argument(
         "--record", type=Path, help="where the JSON goes (default: benchmarks/records/, by date)"
     )
+    parser.add_argument(
+        "--against", help="folder of a lexicon: utility_gain compares the packaged one with it"
+    )
     options = parser.parse_args(given)
     if unknown := [name for name in options.sections if name not in SECTIONS]:
         parser.error(f"{unknown[0]!r} is no section; valid: {', '.join(SECTIONS)}")
@@ -51,7 +54,7 @@ def arguments(given: list[str]) -> argparse.Namespace:
 
 def chosen_sizes(options: argparse.Namespace) -> Sizes:
     """Return the sizes that the options name."""
-    sizes = QUICK if options.quick else FULL
+    sizes = replace(QUICK if options.quick else FULL, against=options.against)
     if options.rows is not None:
         sizes = replace(sizes, spark_rows=options.rows)
     return sizes if options.rounds is None else replace(sizes, rounds=options.rounds)
@@ -86,7 +89,8 @@ def command_line(options: argparse.Namespace) -> str:
     """Return the command that measures the same again; where it recorded is of no matter."""
     parts = ["python -m benchmarks", *options.sections]
     parts += ["--quick"] if options.quick else []
-    parts += [f"--{name} {getattr(options, name)}" for name in ("rows", "rounds") if getattr(options, name)]
+    values = ((name, getattr(options, name)) for name in ("rows", "rounds", "against"))
+    parts += [f"--{name} {value}" for name, value in values if value]
     return " ".join(parts)
 
 

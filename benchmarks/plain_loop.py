@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Container
 from itertools import accumulate
 from typing import Any
 
@@ -23,13 +24,7 @@ def laws_of(privatizer: Privatizer) -> dict[str, Candidates]:
     return laws
 
 
-def kept_words(privatizer: Privatizer) -> frozenset[str]:
-    """Return the stop words that the policy keeps."""
-    policy = privatizer.policy
-    return frozenset(policy.stop_list() if policy.stop_words == "keep" else ())
-
-
-def plain_loop(rows: list[str], laws: dict[str, Candidates], kept: frozenset[str]) -> list[str]:
+def plain_loop(rows: list[str], laws: dict[str, Candidates], kept: Container[str]) -> list[str]:
     """Sanitize rows: split at spaces, look up, draw, join. Case, digits and inner marks are not looked after."""
     choices = random.choices
     sanitized = []

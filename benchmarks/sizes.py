@@ -23,6 +23,7 @@ class Sizes:
     texts: int  # rows of a real data set
     scale_rows: int  # rows of the smallest table of the Spark job as it grows
     scale_times: tuple[int, ...]  # how often its files are repeated
+    against: str | None = None  # the folder of a lexicon that the packaged one is compared with
 
 
 FULL = Sizes(

@@ -148,5 +148,4 @@ def composition(totals: dict[str, int]) -> dict[str, float]:
 
 def row_ids(rows: int) -> pa.Array:
     """Return int64[rows], one id a row."""
-    ids: npt.NDArray[np.int64] = np.arange(rows, dtype=np.int64)
-    return pa.array(ids)
+    return pa.array(np.arange(rows, dtype=np.int64))

@@ -17,13 +17,11 @@ class Peak:
     def __init__(self) -> None:
         """Begin at nothing."""
         self.bytes = 0
-        self.looks = 0
 
     def look(self) -> None:
         """Look at every worker that descends from this process."""
         import psutil
 
-        self.looks += 1
         for process in psutil.Process().children(recursive=True):
             try:
                 if DAEMON in " ".join(process.cmdline()):

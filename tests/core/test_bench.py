@@ -13,7 +13,7 @@ import pytest
 from benchmarks import __main__ as command
 from benchmarks import labelled_names, referee
 from benchmarks.measure import Figure, Goal, Section, Spread, quotient, scaled
-from benchmarks.plain_loop import kept_words, laws_of, plain_loop
+from benchmarks.plain_loop import laws_of, plain_loop
 from benchmarks.sizes import TOY
 from benchmarks.sources import composition, packaged, row_ids, sst2, texts
 from dptext_spark.mechanisms import CusText
@@ -78,7 +78,7 @@ def test_real_sentences_are_read_without_labels(tmp_path: Path, monkeypatch: pyt
 def test_the_plain_loop_does_the_work_of_the_engine(privatizer: Privatizer) -> None:
     batch = texts(privatizer.lexicon, 50, 20)
     laws = laws_of(privatizer)
-    kept = kept_words(privatizer)
+    kept = privatizer.policy.kept_words()
     assert all(candidates[1][-1] == pytest.approx(1.0) for candidates in laws.values())
     outputs, counters = privatizer.privatize(
         batch, column="text", row_ids=row_ids(50), key=RunKey.insecure(0)
