@@ -109,17 +109,17 @@ def output_sets(
 @compiled
 def _walk_balanced(queries: Any, near: Any, of_word: Any, first: int) -> Any:
     """Assign the members of each set in the order of the walk; return per query its set's number, or -1 if it had one."""
-    numbers = np.full(queries.shape[0], -1, np.int64)
-    number = first
+    set_numbers = np.full(queries.shape[0], -1, np.int64)
+    set_number = first
     for i in range(queries.shape[0]):
         if of_word[queries[i]] >= 0:
             continue
-        numbers[i] = number
+        set_numbers[i] = set_number
         for j in range(near.shape[1]):
             if of_word[near[i, j]] < 0:
-                of_word[near[i, j]] = number
-        number += 1
-    return numbers
+                of_word[near[i, j]] = set_number
+        set_number += 1
+    return set_numbers
 
 
 def _conservative(vectors: F32, k: int, metric: Metric, remainder: str, of_word: Ids) -> list[Ids]:
