@@ -1,12 +1,13 @@
-"""Keyed, replayable randomness: AES-256 over 128-bit blocks, a batch at a time (concepts/mechanisms, Draws).
+"""Run keys and keyed randomness.
+
+Draws are AES-256 over 128-bit blocks, a batch at a time (concepts/mechanisms, Draws). The same key gives the same draws.
 
 Every draw is AES over a 16-byte block that says what the draw is for: 128 bits for about 10 ns. The subkey says what the
 numbers may be used for at all; lane j of a batch has a subkey of its own. Identities (row, record, unknown word) become
 16 bytes by two keyed polynomial hashes modulo 2^61 - 1, encrypted: two different identities share a block with a probability of
 about (n + 1)²·2^-122 at most, for identities of up to 7n bytes.
 
-Where a run key is read from, how a file is opened so that what was checked is what was read, and what is no key.
-
+A run key is read from a file or from an environment variable. Text, patterns and short keys are refused.
 A key file is opened once. Its kind, owner, mode and size are those of the open descriptor, so that nothing can be put in
 its place between the check and the read.
 """

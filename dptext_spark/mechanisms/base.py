@@ -1,6 +1,6 @@
 """The two objects of every mechanism: what the user writes (small, frozen) and what the workers hold (arrays).
 
-What a compiled mechanism says of its law: public figures, kept in the model and shown by reports.
+A sampler has a summary: public figures on its law, kept in the model and shown by reports.
 """
 
 from __future__ import annotations

@@ -18,11 +18,7 @@ A small ε loses ε - ε/K at most by the formula: the best score of one word me
 between in both sums. Floating point errs by less than 30·2^-53 in a weight, and what is left of 2^63 goes to the largest, which
 may be off by K times as much: 60·K·2^-53 in a pair, for which ε/K has room from K²·2^-47 on.
 
-How a word scores the words of its output set, min-max normalised to [0, 1].
-
-Which words share an output set: the mappings, and what a mapping says of itself.
-
-Paper: Chen et al. 2022, "A Customized Text Sanitization Mechanism with Differential Privacy", §4.2 and Table 4.
+The mappings decide which words share an output set (§4.2 of the paper); their summaries have the types of its Table 4.
 """
 
 from __future__ import annotations

@@ -1,13 +1,12 @@
-"""Matrices in one fixed order of operations: products, a covariance, a symmetric square root; the same bits on every processor.
+"""Matrices and distances in one fixed order of operations: the same bits on every processor.
 
 A library's matrix product or eigenvalue routine adds in the order that suits the processor. A noise matrix or a projection made
 by it would differ from node to node in the last bits, and with it the artifact and, near a tie, the word that is drawn.
 
-The distance between two words, in one fixed order of additions: the same bits in samplers, compilers and certificates.
+The distance between two words has the same bits in samplers, compilers and certificates. So have the largest distance of a
+lexicon, and the number of words that lie nearer to a word than another does.
 
-Work for each processor: matrix products and compiled loops, which release the interpreter lock.
-
-How far apart words are: the largest distance of a lexicon, and how many words lie nearer to a word than another.
+Each processor gets a thread: matrix products and compiled loops release the interpreter lock.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Which words are drawn, kept and masked: the user's choice, in one frozen value.
-
-Which identifiers are replaced whole, and by what: the user's choice, by type, in one frozen value.
-"""
+"""The user's choice, in one frozen value: which words are drawn, kept and masked, and what happens to each type of identifier."""
 
 from __future__ import annotations
 

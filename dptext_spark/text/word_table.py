@@ -1,14 +1,14 @@
-"""The look-up table of the text engine: every word of the lexicon and every stop word, in one hash table.
+"""The look-up table of the text engine, and the look-up of each word that was cut.
 
-A cell is 32 bytes: the first 16 bytes of the word, its number and its flags, so that a look-up touches one cache line.
-Words of more than 16 bytes lie in a second table and are compared byte for byte. An ASCII word of up to 30 bytes has
-a 32-byte output cell too: its length and its bytes, so that writing it is four unconditional 8-byte stores.
+The table has every word of the lexicon and every stop word. A cell is 32 bytes: the first 16 bytes of the word, its number
+and its flags, so that a look-up touches one cache line. Words of more than 16 bytes lie in a second table and are compared
+byte for byte. An ASCII word of up to 30 bytes has a 32-byte output cell too: its length and its bytes, so that writing it
+is four unconditional 8-byte stores.
 
-Decide what becomes of each word that was cut: looked up whole and, if it is unknown, in its parts; the engine's second phase.
-
-Only tokens that change are listed; a kept word is part of the gap that it lies in. A clitic after an apostrophe is a stop
-word. A single capital is Capitalised and UPPER at once: it is UPPER where the released word of two letters or more that stands
-last before it in its text is; where there is none, where the first one is that begins in the text's first `OPENING` bytes.
+The look-up is the engine's second phase. It takes a word whole and, if that is unknown, in its parts. Only tokens that
+change are listed; a kept word is part of the gap that it lies in. A clitic after an apostrophe is a stop word. A single
+capital is Capitalised and UPPER at once: it is UPPER where the released word of two letters or more that stands last before
+it in its text is; where there is none, where the first one is that begins in the text's first `OPENING` bytes.
 """
 
 from __future__ import annotations

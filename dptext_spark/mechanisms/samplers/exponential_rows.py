@@ -5,9 +5,8 @@ With f(u) = exp(-ε·min(d(w,u), γ)/2), Z its sum, and F the value at the farth
 
 Distances of words to every output, and the sums Z, are made a block of words at a time.
 
-The tail of a law over a whole lexicon: proposals, whether they are accepted, and what that adds to the law.
-
-The arithmetic is here, too: e^-x without a division, the integer that draws with that probability, and sums.
+The tail is drawn by proposals, which are accepted or not; what they add to the law is computed here, too. So is the arithmetic:
+e^-x without a division, the integer that draws with that probability, and sums.
 """
 
 from __future__ import annotations

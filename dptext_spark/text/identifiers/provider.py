@@ -1,9 +1,8 @@
 """What others may add to the built-in patterns: a protocol from Arrow strings to typed spans.
 
-Providers by import path: code of the user's own, which the settings name and each worker imports.
-
-What is imported is named by settings alone. The policy of a model names its providers, and the model is opened only where the
-settings name the same ones: nothing is imported before that is known. Its fingerprint binds path and version of each.
+Settings name providers by import path: code of the user's own, which each worker imports. What is imported is named by
+settings alone. The policy of a model names its providers, and the model is opened only where the settings name the same
+ones: nothing is imported before that is known. Its fingerprint binds path and version of each.
 """
 
 from __future__ import annotations

@@ -4,13 +4,11 @@ The words of a phrase are joined by spaces, one hyphen or one middle dot, or by 
 never by a line break. A stop that the entry lacks stands after initials and titles only. In scripts without spaces an entry may
 begin and end amid the letters of a word that is none as a whole: there the longest is taken at each piece, from left to right.
 
-The parts of names that lists hold, which have pseudonyms: as the search by public lists tells them.
-
-A name of a person has a part for each word: a
-single letter is an initial, a particle belongs to the word behind it, and the last word of several, what stands before a comma,
-and a single word behind a title are surnames; another word is a given name where the public lists say so rather than a surname.
-"Lovelace, Ada" has the parts of "Ada Lovelace". A place is one part, a country or state where the public lists hold it as one,
-else a town.
+An entry that has pseudonyms is told into parts, as the search by public lists does it. A name of a person has a part for
+each word: a single letter is an initial, a particle belongs to the word behind it, and the last word of several, what
+stands before a comma, and a single word behind a title are surnames; another word is a given name where the public lists
+say so rather than a surname. "Lovelace, Ada" has the parts of "Ada Lovelace". A place is one part, a country or state where
+the public lists hold it as one, else a town.
 """
 
 from __future__ import annotations

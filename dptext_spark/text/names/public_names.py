@@ -13,10 +13,9 @@ A capital tells nothing at the beginning of a sentence, nor where most words of 
 unknown words, initials and particles. The last line of several is a signature where it is a given name with at most two words.
 What is found is likely, not certain: no guarantee covers it.
 
-The packaged public lists of names: given names, surnames, towns, countries and states, each with how likely it is a name.
-
-They come from a census and from GeoNames (public/NOTICE; `python -m tools.names` makes them anew). For the
-finder they are one table of hashes of normal words.
+The packaged lists hold given names, surnames, towns, countries and states, each with how likely it is a name. They come
+from a census and from GeoNames (public/NOTICE; `python -m tools.names` makes them anew). For the finder they are one table
+of hashes of normal words.
 """
 
 from __future__ import annotations
