@@ -33,7 +33,7 @@ from dptext_spark.mechanisms import Diffractor, Mechanism, Sampler
 from dptext_spark.mechanisms.base import check_context
 from dptext_spark.mechanisms.diffractor import Lists
 from dptext_spark.mechanisms.remap import Remappable, released, remap_of
-from dptext_spark.mechanisms.samplers import ExponentialSampler
+from dptext_spark.mechanisms.samplers.exponential import ExponentialSampler
 from dptext_spark.model.compile import in_table_order, load_lexicons
 from dptext_spark.runtime.display import Progress, by_default, line, table
 from dptext_spark.runtime.validation import Json

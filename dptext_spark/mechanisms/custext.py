@@ -50,9 +50,8 @@ from dptext_spark.mechanisms.privacy_loss.loss import (
     lowered_epsilon,
 )
 from dptext_spark.mechanisms.remap import Remap, Remappable, bits_told, released, remap_choice
-from dptext_spark.mechanisms.samplers import MAX_SLOTS, TableSampler
 from dptext_spark.mechanisms.samplers.fluent import FluentSampler, factors
-from dptext_spark.mechanisms.samplers.table import TableSummary, laws_of
+from dptext_spark.mechanisms.samplers.table import MAX_SLOTS, TableSampler, TableSummary, laws_of
 from dptext_spark.rounding import exact, percent_up
 from dptext_spark.runtime.jit import compiled
 

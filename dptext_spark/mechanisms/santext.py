@@ -49,8 +49,7 @@ from dptext_spark.mechanisms.parameters import LEAST_EPSILON, Parameter, declare
 from dptext_spark.mechanisms.privacy_loss.exact_losses import calibrated_whole
 from dptext_spark.mechanisms.privacy_loss.loss import Calibration, calibration_choice
 from dptext_spark.mechanisms.remap import Remap, Remappable, released, remap_choice, telling
-from dptext_spark.mechanisms.samplers import ExponentialSampler
-from dptext_spark.mechanisms.samplers.exponential import bound_up
+from dptext_spark.mechanisms.samplers.exponential import ExponentialSampler, bound_up
 from dptext_spark.mechanisms.samplers.table import RemappedSampler
 
 LEAST_P = 1e-6  # below it, so few of 2^63 would be left to the draws that their rounding mattered

@@ -33,8 +33,7 @@ from dptext_spark.audit.table_audit import (
     listed_counts,
     name_counts,
 )
-from dptext_spark.mechanisms.samplers import TableSampler
-from dptext_spark.mechanisms.samplers.table import TableSummary
+from dptext_spark.mechanisms.samplers.table import TableSampler, TableSummary
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness import KeyReference, RunKey, hash_keys, identify
 from dptext_spark.spark.nested_columns import Elements, is_list, quoted

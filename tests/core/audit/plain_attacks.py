@@ -10,8 +10,7 @@ import numpy.typing as npt
 
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.mechanisms.base import Sampler
-from dptext_spark.mechanisms.samplers import TableSampler
-from dptext_spark.mechanisms.samplers.table import TableSummary
+from dptext_spark.mechanisms.samplers.table import TableSampler, TableSummary
 from dptext_spark.text.tokens import EDGE, UNKNOWN
 
 Reals = npt.NDArray[np.float64]

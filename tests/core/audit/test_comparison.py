@@ -28,7 +28,7 @@ from dptext_spark.importance.levels import Importance
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import TEM, CusText, Diffractor, SanText, diffractor
-from dptext_spark.mechanisms.samplers import ExponentialSampler
+from dptext_spark.mechanisms.samplers.exponential import ExponentialSampler
 from dptext_spark.randomness import Draws
 from dptext_spark.report.comparison_page import comparison
 from tests.core.encoder.tiny_bert import make_tiny_bert

@@ -30,8 +30,7 @@ from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.prior import ZIPF, Prior
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import MVC, CusText
-from dptext_spark.mechanisms.samplers import TableSampler
-from dptext_spark.mechanisms.samplers.table import TableSummary
+from dptext_spark.mechanisms.samplers.table import TableSampler, TableSummary
 from tests.core.names import scattered
 
 WORDS = 60

@@ -26,9 +26,9 @@ from dptext_spark.errors import SettingsError
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import MECHANISMS, MVC, TEM, CusText, Diffractor, Mechanism, Sampler, SanText
-from dptext_spark.mechanisms.samplers import ExponentialSampler, TableSampler
+from dptext_spark.mechanisms.samplers.exponential import ExponentialSampler
 from dptext_spark.mechanisms.samplers.ordering import WINDOW, Window
-from dptext_spark.mechanisms.samplers.table import TableSummary
+from dptext_spark.mechanisms.samplers.table import TableSampler, TableSummary
 from dptext_spark.randomness import Draws
 from tests.core.mechanisms.lawless import Lawless
 from tests.core.names import lexicon_at, scattered

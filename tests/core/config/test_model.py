@@ -16,7 +16,7 @@ from dptext_spark.errors import SettingsError
 from dptext_spark.lexicon.vector_formats import FORMATS
 from dptext_spark.mechanisms import MECHANISMS, CusText, SanText
 from dptext_spark.mechanisms.custext import MAPPINGS
-from dptext_spark.mechanisms.samplers import MAX_SLOTS
+from dptext_spark.mechanisms.samplers.table import MAX_SLOTS
 from dptext_spark.text.policy import OOV, Policy
 
 LEAST: dict[str, Any] = {"input": {"path": "/data/in"}, "columns": ["body"], "output": {"path": "/data/out"}}

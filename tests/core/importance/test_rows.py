@@ -26,8 +26,7 @@ from dptext_spark.importance.levels import DIRECTIONS, Importance, Level, check_
 from dptext_spark.importance.providers import ColumnWeights, ImportanceProvider, RandomImportance
 from dptext_spark.importance.selector import Rows, Selector, levels_of
 from dptext_spark.lexicon.vocabulary import Vocabulary
-from dptext_spark.mechanisms.samplers import TableSampler
-from dptext_spark.mechanisms.samplers.table import TableSummary
+from dptext_spark.mechanisms.samplers.table import TableSampler, TableSummary
 from dptext_spark.model.privatizer import IN_ONE_TEXT, UNITS, Privatizer
 from dptext_spark.randomness import Draws, RunKey
 from dptext_spark.text.chunks import Spans

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from dptext_spark.errors import SettingsError
 from dptext_spark.mechanisms import TEM, SanText
-from dptext_spark.mechanisms.samplers import TableSampler
-from dptext_spark.mechanisms.samplers.table import TableSummary
+from dptext_spark.mechanisms.samplers.table import TableSampler, TableSummary
 from dptext_spark.model.certificate import certify
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.text.policy import Policy

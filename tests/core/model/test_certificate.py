@@ -18,7 +18,7 @@ from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms import MVC, CusText, SanText
 from dptext_spark.mechanisms.base import Mechanism
 from dptext_spark.mechanisms.privacy_loss import Loss
-from dptext_spark.mechanisms.samplers import TableSampler
+from dptext_spark.mechanisms.samplers.table import TableSampler
 from dptext_spark.model import record
 from dptext_spark.model.certificate import NO_BOUND, VERDICTS, Certificate, certify, verdict
 from dptext_spark.model.privatizer import Privatizer

@@ -15,8 +15,7 @@ from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.prior import zipf
 from dptext_spark.mechanisms import MVC, TEM, CusText, SanText
-from dptext_spark.mechanisms.samplers import TableSampler
-from dptext_spark.mechanisms.samplers.table import TableSummary
+from dptext_spark.mechanisms.samplers.table import TableSampler, TableSummary
 from tests.core.audit.plain_attacks import law_table, table_sampler
 from tests.core.names import scattered
 

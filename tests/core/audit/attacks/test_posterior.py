@@ -18,7 +18,7 @@ from dptext_spark.audit.attacks.bayes import (
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.prior import zipf
 from dptext_spark.mechanisms import MVC, TEM, CusText, Diffractor, Mechanism, Sampler, SanText
-from dptext_spark.mechanisms.samplers import ExponentialSampler
+from dptext_spark.mechanisms.samplers.exponential import ExponentialSampler
 from tests.core.audit.plain_attacks import law_table
 from tests.core.names import scattered
 

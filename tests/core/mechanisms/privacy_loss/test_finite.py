@@ -13,9 +13,8 @@ from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import CusText, Diffractor
 from dptext_spark.mechanisms.custext import MAPPINGS
 from dptext_spark.mechanisms.privacy_loss import by_steps, within_groups
-from dptext_spark.mechanisms.samplers import TableSampler
 from dptext_spark.mechanisms.samplers.ordering import OrderingSampler
-from dptext_spark.mechanisms.samplers.table import TableSummary
+from dptext_spark.mechanisms.samplers.table import TableSampler, TableSummary
 from dptext_spark.model.certificate import verdict
 from tests.core.mechanisms.plain_noise import lexicon_of
 

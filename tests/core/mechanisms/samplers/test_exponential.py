@@ -12,8 +12,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dptext_spark.mechanisms.samplers import ExponentialSampler, exponential
-from dptext_spark.mechanisms.samplers.exponential import bound_up
+from dptext_spark.mechanisms.samplers import exponential
+from dptext_spark.mechanisms.samplers.exponential import ExponentialSampler, bound_up
 from dptext_spark.mechanisms.samplers.exponential_rows import acceptance
 from dptext_spark.mechanisms.samplers.table import laws_of
 from dptext_spark.randomness import Draws

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from dptext_spark.errors import SettingsError
 from dptext_spark.guarantee import Guarantee
-from dptext_spark.mechanisms.samplers import TableSampler, integer_weights
-from dptext_spark.mechanisms.samplers.table import TableSummary
+from dptext_spark.mechanisms.samplers.table import TableSampler, TableSummary, integer_weights
 
 TOTAL = 2**63
 NONE = Guarantee("epsilon_dp", 0.0, status="refuted")
