@@ -56,7 +56,7 @@ class _Loader(yaml.SafeLoader):
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         """Build a mapping; refuse keys that are no text or stand twice. The name `null` is text, as in `{null: true}`."""
-        seen: set[str] = set()
+        names: set[str] = set()
         for key_node, _ in node.value:
             if key_node.tag == f"{_TAG}null" and key_node.value.lower() == "null":
                 key_node.tag = f"{_TAG}str"
@@ -64,9 +64,9 @@ class _Loader(yaml.SafeLoader):
             where = f"line {key_node.start_mark.line + 1}"
             if not isinstance(key, str):
                 raise SettingsError(f"{where}: the name of a setting must be text, {key!r} given.")
-            if key in seen:
+            if key in names:
                 raise SettingsError(f"{where}: {key!r} stands there twice; keep one.")
-            seen.add(key)
+            names.add(key)
         return super().construct_mapping(node, deep=deep)
 
 
@@ -109,9 +109,9 @@ def _parse(text: str) -> Any:
         SettingsError: it is larger or deeper than settings are, or names a setting twice.
         yaml.YAMLError: it is no YAML.
     """
-    found = yaml.load(text, Loader=_Loader)
-    check_bounded(found)
-    return found
+    settings = yaml.load(text, Loader=_Loader)
+    check_bounded(settings)
+    return settings
 
 
 def read_settings(path: str | Path) -> dict[str, Any]:
@@ -129,24 +129,24 @@ def read_settings(path: str | Path) -> dict[str, Any]:
         raise SettingsError(f"settings: {str(path)!r} is no UTF-8 text.") from None
     try:
         check_at_most("characters", len(text), MOST_BYTES)
-        found = _parse(text)
+        settings = _parse(text)
     except SettingsError as error:
-        said = str(error).removeprefix("settings: ")
-        raise SettingsError(f"settings: {str(path)!r}, {said}") from None
+        reason = str(error).removeprefix("settings: ")
+        raise SettingsError(f"settings: {str(path)!r}, {reason}") from None
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
         raise SettingsError(f"settings: {str(path)!r}{where}: no valid YAML ({error.problem}).") from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise SettingsError(f"settings: {str(path)!r} is no valid YAML ({type(error).__name__}).") from None
-    if found is None:
+    if settings is None:
         return {}
-    if not isinstance(found, dict):
+    if not isinstance(settings, dict):
         raise SettingsError(
-            f"settings: {str(path)!r} holds a {type(found).__name__}; valid: a mapping with sections such as "
+            f"settings: {str(path)!r} holds a {type(settings).__name__}; valid: a mapping with sections such as "
             "`input:`, `columns:` and `output:`."
         )
-    return found
+    return settings
 
 
 def is_settings(place: str) -> bool:

@@ -38,19 +38,19 @@ def check_lexicons(config: ModelConfig) -> Iterable[str]:
     preset = getattr(config.mechanism, "preset", "none")
     name = config.mechanism.name + ("" if preset == "none" else f" with preset {preset}")
     least, most = allowed[0] - 1, allowed[-1] - 1
-    wanted = f"{least}" if least == most else f"{least} to {most}"
-    valid = f"{wanted} further sources" if most else "leave it out"
-    yield f"lexicon.more: {more} given, but mechanism {name} is compiled for {wanted} beside lexicon.source; valid: {valid}."
+    needed = f"{least}" if least == most else f"{least} to {most}"
+    valid = f"{needed} further sources" if most else "leave it out"
+    yield f"lexicon.more: {more} given, but mechanism {name} is compiled for {needed} beside lexicon.source; valid: {valid}."
 
 
 def check_columns(config: RunConfig) -> Iterable[str]:
     """Yield what is wrong with the columns; Spark does not tell upper from lower case in their names."""
     lowered = [spelled(parts_of(column.lower()) or (column.lower(),)) for column in config.columns]
-    texts, seen = set(lowered), set[str]()
+    texts, earlier = set(lowered), set[str]()
     for name, column in zip(lowered, config.columns, strict=True):
-        if name in seen:
+        if name in earlier:
             yield f"columns: {column!r} is named twice."
-        seen.add(name)
+        earlier.add(name)
     for name in ("row_key", "record_key"):
         key = getattr(config, name)
         if key is not None and key.lower() in texts:
@@ -68,13 +68,13 @@ def check_columns(config: RunConfig) -> Iterable[str]:
 
 def _check_partitions(config: RunConfig, texts: set[str]) -> Iterable[str]:
     """Yield what is wrong with the partition columns: their values name folders."""
-    seen: set[str] = set()
+    earlier: set[str] = set()
     for column in config.output.partition_by:
         if column.lower() in texts:
             yield f"output.partition_by: {column!r} is a text column to sanitize; valid: another, for its values name folders."
-        if column.lower() in seen:
+        if column.lower() in earlier:
             yield f"output.partition_by: {column!r} is named twice."
-        seen.add(column.lower())
+        earlier.add(column.lower())
 
 
 def check_places(config: RunConfig) -> Iterable[str]:
@@ -96,8 +96,11 @@ def check_places(config: RunConfig) -> Iterable[str]:
     private = None if source.path is None or holds_credentials(source.path) else source.path
     if corpus is not None and private is not None and (same_path(corpus, private) or inside(corpus, private)):
         yield f"lexicon.prior.corpus: {corpus!r} is the input, which is private; valid: a public text."
-    for n, one in enumerate(config.lexicon.more):
-        sources |= {f"lexicon.more[{n}].source": one.source, f"lexicon.more[{n}].vocabulary": one.vocabulary}
+    for n, embedding in enumerate(config.lexicon.more):
+        sources |= {
+            f"lexicon.more[{n}].source": embedding.source,
+            f"lexicon.more[{n}].vocabulary": embedding.vocabulary,
+        }
     for name, path in {**places, **sources}.items():
         if path is not None:
             yield from _unfit(name, path)
@@ -105,8 +108,8 @@ def check_places(config: RunConfig) -> Iterable[str]:
     for position, (name, path) in enumerate(known):
         for other, against in known[:position]:
             if same_path(path, against):
-                said = "the input" if other == "input.path" else other
-                yield f"{name}: {path!r} is {said}; valid: another place."
+                place = "the input" if other == "input.path" else other
+                yield f"{name}: {path!r} is {place}; valid: another place."
             elif inside(path, against) or inside(against, path):
                 yield f"{name}: {path!r} and {other} {against!r} overlap; valid: separate folders."
 
@@ -124,8 +127,8 @@ def check_stream(config: RunConfig) -> Iterable[str]:
     if not config.is_stream:
         for name, default in Stream().model_dump().items():
             if getattr(config.stream, name) != default:
-                given = getattr(config.stream, name)
-                yield f"stream.{name}: {given!r} given with mode batch; valid: mode incremental or streaming."
+                value = getattr(config.stream, name)
+                yield f"stream.{name}: {value!r} given with mode batch; valid: mode incremental or streaming."
         return
     mode, source = config.mode, config.input
     if config.row_key is None:
@@ -204,7 +207,7 @@ def check_fluent(config: ModelConfig) -> Iterable[str]:
         mechanisms = config.mechanisms()
     except SettingsError:
         return  # said of the levels
-    if any(one.reads_context for one in mechanisms):
+    if any(mechanism.reads_context for mechanism in mechanisms):
         try:
             check_context(config.consistency, 1 if selection is None else len(mechanisms))
         except SettingsError as error:
@@ -257,7 +260,7 @@ def check_required(config: RunConfig) -> Iterable[str]:
     """Yield requirements that no table can meet, and those of a figure that nobody measures with these settings."""
     for cap, floor in contradictions(config.require):
         yield f"require: {cap!r} and {floor!r} given, which nothing can meet together; valid: limits that leave a value."
-    figures = dict.fromkeys(one.subject for one in config.require)
+    figures = dict.fromkeys(requirement.subject for requirement in config.require)
     for name in figures:
         if name in ATTACKS and config.importance is not None:
             yield (
@@ -386,11 +389,11 @@ def _by_style(kind: type[C], settings: Mapping[str, Any]) -> C:
             for name in sections
             if not isinstance(sections[name], Mapping) and settings.get(name) is None
         ]
-        said = ", ".join(
+        decisions = ", ".join(
             [*(f"{name}: {sections[name]}" for name in own), *({"mechanism"} if decided else ()), "policy"]
         )
         raise SettingsError(
-            f"{error}\n  This does not go with style {style!r}, which decides what the settings do not name: {said}. Valid: "
+            f"{error}\n  This does not go with style {style!r}, which decides what the settings do not name: {decisions}. Valid: "
             f"these by name, or another style of {', '.join(STYLES)}."
         ) from None
 

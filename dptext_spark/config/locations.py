@@ -45,7 +45,7 @@ def is_here(path: str) -> bool:
 
 def holds_credentials(path: str) -> bool:
     """Whether a path carries a password or a signature, also where signs of it are written as %3F."""
-    return any(_CREDENTIALS.search(one) for one in (path, unquote(path)))
+    return any(_CREDENTIALS.search(spelling) for spelling in (path, unquote(path)))
 
 
 def absolute(path: str) -> str:
@@ -103,11 +103,11 @@ def parts_of(name: str) -> tuple[str, ...] | None:
     """Split a path at its dots, back-ticks respected: `meta.note`, or `` meta.`the note` ``; None where it is no path."""
     parts, at = [], 0
     while True:
-        found = _PART.match(name, at)
-        if found is None:
+        part = _PART.match(name, at)
+        if part is None:
             return None
-        parts.append(found[1].replace("``", "`") if found[1] else found[2])
-        at = found.end()
+        parts.append(part[1].replace("``", "`") if part[1] else part[2])
+        at = part.end()
         if at == len(name):
             return tuple(parts)
         if name[at] != ".":

@@ -123,15 +123,15 @@ class ModelConfig(Section):
         """Return what an artifact is made from, JSON-able."""
         values = self.as_dict()
         names = ("lexicon", "mechanism", "policy", "consistency", "importance", "budget")
-        made = {name: values[name] for name in names if name in values}
+        recipe = {name: values[name] for name in names if name in values}
         of_runs = {*self.lists.as_dict(), ALLOW_UNKNOWN}
         if (
-            made["policy"].get("names") == NO_SEARCH
+            recipe["policy"].get("names") == NO_SEARCH
         ):  # a model without a search has one recipe, with a style and without
             of_runs.add("names")
         return {
-            **made,
-            "policy": {name: value for name, value in made["policy"].items() if name not in of_runs},
+            **recipe,
+            "policy": {name: value for name, value in recipe["policy"].items() if name not in of_runs},
         }
 
     def as_dict(self) -> dict[str, Any]:

@@ -248,12 +248,12 @@ class Requirement(Generic[Subject]):
         Raises:
             SettingsError: another form.
         """
-        found = _PATTERN.fullmatch(text)
-        number = _number(found.group(3)) if found else None
-        subject = read(found.group(1)) if found and number is not None else None
-        if found is None or number is None or subject is None:
+        match = _PATTERN.fullmatch(text)
+        number = _number(match.group(3)) if match else None
+        subject = read(match.group(1)) if match and number is not None else None
+        if match is None or number is None or subject is None:
             raise SettingsError(f"{field}: {text!r} given; valid: {valid}.")
-        return Requirement(subject, found.group(2), number)
+        return Requirement(subject, match.group(2), number)
 
     def __str__(self) -> str:
         """Write it as it is read."""
@@ -297,19 +297,21 @@ def named_requirement(
             f"{field}: {name!r} is no figure of {whose}.{did_you_mean(name, names)} Valid: {', '.join(names)}."
         )
 
-    found = Requirement.parse(text, read, f"a figure, {FORM}, as in 'original_share <= 0.6'", field)
-    most = greatest(found.subject)
-    if most is not None and found.limit > most:
+    requirement = Requirement.parse(text, read, f"a figure, {FORM}, as in 'original_share <= 0.6'", field)
+    most = greatest(requirement.subject)
+    if most is not None and requirement.limit > most:
         raise SettingsError(
-            f"{field}: {text!r} given, and {found.subject} is never above {most:g}; valid: a limit of at most {most:g}"
+            f"{field}: {text!r} given, and {requirement.subject} is never above {most:g}; valid: a limit of at most {most:g}"
             f"{', 0.4 for 40 per cent' if most == 1 else ''}."
         )
-    least = smallest(found.subject)
-    if least is not None and (found.limit < least or (found.limit == least and found.relation == "<")):
+    least = smallest(requirement.subject)
+    if least is not None and (
+        requirement.limit < least or (requirement.limit == least and requirement.relation == "<")
+    ):
         raise SettingsError(
-            f"{field}: {text!r} given, and {found.subject} is never below {least:g}; valid: a limit that it can meet."
+            f"{field}: {text!r} given, and {requirement.subject} is never below {least:g}; valid: a limit that it can meet."
         )
-    return found
+    return requirement
 
 
 def contradictions(requirements: Sequence[Requirement[str]]) -> Iterator[tuple[str, str]]:

@@ -117,10 +117,10 @@ class Embedding(Section):
 
     @model_validator(mode="after")
     def _only_for_files(self) -> Embedding:
-        given = [name for name in ("limit", "vocabulary") if getattr(self, name) is not None]
-        if given and (self.source == PACKAGED or Path(self.source).is_dir()):
+        limits = [name for name in ("limit", "vocabulary") if getattr(self, name) is not None]
+        if limits and (self.source == PACKAGED or Path(self.source).is_dir()):
             raise problem(
-                f"lexicon: {given[0]} cuts a file while it is read, but source {self.source!r} is no file; valid there: null."
+                f"lexicon: {limits[0]} cuts a file while it is read, but source {self.source!r} is no file; valid there: null."
             )
         return self
 
@@ -146,7 +146,7 @@ class LexiconSource(Embedding):
     @property
     def is_packaged(self) -> bool:
         """Whether words are those of the packaged lexicon, of one embedding at least."""
-        return PACKAGED in (self.source, *(one.source for one in self.more))
+        return PACKAGED in (self.source, *(embedding.source for embedding in self.more))
 
     @model_validator(mode="after")
     def _is_the_version(self) -> LexiconSource:
@@ -199,9 +199,9 @@ class Key(Section):
 
     @model_validator(mode="after")
     def _one_source(self) -> Key:
-        given = [name for name in ("file", "env", "secret") if getattr(self, name) is not None]
-        if len(given) > 1:
-            raise problem(f"key: {' and '.join(given)} given; valid: one of file, env, secret.")
+        sources = [name for name in ("file", "env", "secret") if getattr(self, name) is not None]
+        if len(sources) > 1:
+            raise problem(f"key: {' and '.join(sources)} given; valid: one of file, env, secret.")
         if self.deliver == "executors" and self.kind not in ("file", "env"):
             which = (
                 "key.secret, which workers cannot ask for"
@@ -255,10 +255,10 @@ def taken(key: Key) -> RunKey | None:
     Raises:
         SettingsError: as :func:`read_key`.
     """
-    found = read_key(key)
+    run_key = read_key(key)
     if key.env is not None and key.deliver == "closure":
         drop_variable(key)
-    return found
+    return run_key
 
 
 def drop_variable(key: Key) -> None:

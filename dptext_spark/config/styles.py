@@ -101,17 +101,17 @@ class TableSettings:
         """
         require_choice("style", style, STYLES)
         place = "table" if self.is_name else "path"
-        made: dict[str, Any] = {"input": {place: self.path}}
+        settings: dict[str, Any] = {"input": {place: self.path}}
         if not self.is_name:
-            made["input"]["format"] = self.format
+            settings["input"]["format"] = self.format
         if self.options:
-            made["input"]["options"] = dict(self.options)
-        made["columns"] = list(self.columns)
-        made["row_key"] = {"none": "accept"} if self.row_key is None else self.row_key
-        made["style"] = style
+            settings["input"]["options"] = dict(self.options)
+        settings["columns"] = list(self.columns)
+        settings["row_key"] = {"none": "accept"} if self.row_key is None else self.row_key
+        settings["style"] = style
         if self.is_foreign:
-            made["policy"] = {"names": "none"}
-        return {**made, "output": {place: self.target}, "require": list(self.required(style))}
+            settings["policy"] = {"names": "none"}
+        return {**settings, "output": {place: self.target}, "require": list(self.required(style))}
 
     def required(self, style: str) -> dict[str, str]:
         """Return what is required of the table in a style, and why.
@@ -135,7 +135,7 @@ def settings_file(table: TableSettings, style: str) -> tuple[str, RunConfig]:
     """
     settings = table.settings(style)
     config = parse_config(settings)
-    said = {
+    comments = {
         "input": "What is read.",
         "columns": "Columns whose text is replaced. Look whether one is missing: the others are not looked at.",
         "row_key": "Unique and never NULL in a sample only: the run checks all rows. It is released in clear.",
@@ -147,7 +147,7 @@ def settings_file(table: TableSettings, style: str) -> tuple[str, RunConfig]:
     }
     if table.row_key is None:
         sampled = "Unique in the sample:" if table.row_keys else "None is unique in the sample."
-        said["row_key"] = (
+        comments["row_key"] = (
             "No key: the place in the files tells rows apart, and no audit can join the written table to its source later.\n"
             "# By `none: accept` you accept that. A unique column that is named here lets it, and is released. "
             + "\n".join(
@@ -162,14 +162,18 @@ def settings_file(table: TableSettings, style: str) -> tuple[str, RunConfig]:
     for name, value in settings.items():
         if name == "require":
             limits = table.required(style)
-            lines += [f"# {said[name]}", "require:", *(f"  - {limit}  # {limits[limit]}" for limit in value)]
+            lines += [
+                f"# {comments[name]}",
+                "require:",
+                *(f"  - {limit}  # {limits[limit]}" for limit in value),
+            ]
             continue
-        lines += [f"# {said[name]}", *_dumped({name: value})]
+        lines += [f"# {comments[name]}", *_dumped({name: value})]
         if name == "row_key" and table.record_keys:
             lines.append(
                 "# Rows that share one of these may be of one person or thing; as a record their draws are added up:"
             )
-            lines += [f"# {one}" for key in table.record_keys for one in _dumped({"record_key": key})]
+            lines += [f"# {line}" for key in table.record_keys for line in _dumped({"record_key": key})]
         if name == "output" and table.others:
             lines.append(
                 "# Not released, for some may tell who is meant; add to other_columns what may be seen by all:"

@@ -60,7 +60,7 @@ def check_bounded(settings: object) -> None:
         check_at_most("levels of sections and lists inside each other", depth, DEEPEST)
         check_at_most("names of settings", names, MOST_NAMES)
         check_at_most("entries of lists", entries, MOST_ENTRIES)
-        left.extend((one, depth + 1) for one in inside if not isinstance(one, str))
+        left.extend((entry, depth + 1) for entry in inside if not isinstance(entry, str))
 
 
 def check_at_most(what: str, given: int, most: int) -> None:
@@ -130,18 +130,20 @@ def as_settings_error(error: ValidationError, model: type[BaseModel]) -> Setting
     """Return one error for all that is wrong."""
     problems = error.errors(include_url=False)
     # A list with a wrong entry is also reported as too short, for the entry does not count.
-    problems = [found for found in problems if found["type"] != "too_short" or not found["input"]]
+    problems = [detail for detail in problems if detail["type"] != "too_short" or not detail["input"]]
     absent = _absent(problems)
     first: list[str] = []
     if len(absent) > 1:
         first = [_all_absent(absent)]
         problems = [
-            one
-            for one in problems
-            if one["type"] not in ("missing", _NO_PLACE) or one["loc"][0] not in absent
+            detail
+            for detail in problems
+            if detail["type"] not in ("missing", _NO_PLACE) or detail["loc"][0] not in absent
         ]
     named, left = problems[:MOST_SHOWN], len(problems) - MOST_SHOWN
-    return refusal([*first, *(line for found in named for line in _message(found, model).split("\n"))], left)
+    return refusal(
+        [*first, *(line for detail in named for line in _message(detail, model).split("\n"))], left
+    )
 
 
 def refusal(lines: Sequence[str], left: int = 0) -> SettingsError:
@@ -170,12 +172,12 @@ def _message(problem: ErrorDetails, model: type[BaseModel]) -> str:
         *path, name = map(str, problem["loc"])
         names = _fields(model, path)
         return f"{field}: no such setting; valid here: {', '.join(names)}.{did_you_mean(name, names)}"
-    given = shown(problem["input"])
+    shown_value = shown(problem["input"])
     if _HIDDEN.search(field):
-        given = "a value that is not shown"
+        shown_value = "a value that is not shown"
     elif kind == "too_long":
-        given = f"{context['actual_length']:,}"
-    return f"{field}: {given} given; valid: {needed(problem)}"
+        shown_value = f"{context['actual_length']:,}"
+    return f"{field}: {shown_value} given; valid: {needed(problem)}"
 
 
 def example_of(field: str) -> str:
@@ -189,9 +191,9 @@ def example_of(field: str) -> str:
 def _absent(problems: Sequence[ErrorDetails]) -> list[str]:
     """Return which of what has no default is missing."""
     of_these = {
-        str(one["loc"][0])
-        for one in problems
-        if one["type"] in ("missing", _NO_PLACE) and len(one["loc"]) == 1
+        str(detail["loc"][0])
+        for detail in problems
+        if detail["type"] in ("missing", _NO_PLACE) and len(detail["loc"]) == 1
     }
     return [name for name in _EXAMPLES if name in of_these]
 
@@ -199,10 +201,10 @@ def _absent(problems: Sequence[ErrorDetails]) -> list[str]:
 def _all_absent(names: Sequence[str]) -> str:
     """Say all that is missing at once, and how to give it."""
     settings = [_EXAMPLES[name][1].partition("=")[0] for name in names]
-    said = f"{', '.join(settings[:-1])} and {settings[-1]}"
-    given = " ".join(f"--set {_EXAMPLES[name][1]}" for name in names)
+    listed = f"{', '.join(settings[:-1])} and {settings[-1]}"
+    flags = " ".join(f"--set {_EXAMPLES[name][1]}" for name in names)
     return (
-        f"{said}: missing; they have no default. For example {given}, or the same in the file; `dptext start TABLE` writes one "
+        f"{listed}: missing; they have no default. For example {flags}, or the same in the file; `dptext start TABLE` writes one "
         "for a table, in a style."
     )
 
@@ -259,59 +261,61 @@ def parse_mechanism(value: object) -> Mechanism:
     """
     if isinstance(value, Mechanism):
         return value
-    given = _mapping("mechanism", value)
-    name = given.pop("name", next(iter(MECHANISMS)))
+    section = _mapping("mechanism", value)
+    name = section.pop("name", next(iter(MECHANISMS)))
     kind = _safely(lambda: mechanism_named("mechanism.name", name))
-    if "remap" in given and "remap" not in parameters_of(kind):
-        if given["remap"] != "none":
-            able = ", ".join(one for one, each in MECHANISMS.items() if "remap" in parameters_of(each))
+    if "remap" in section and "remap" not in parameters_of(kind):
+        if section["remap"] != "none":
+            able = ", ".join(
+                mechanism for mechanism, each in MECHANISMS.items() if "remap" in parameters_of(each)
+            )
             raise problem(
-                f"mechanism.remap: {shown(given['remap'])} given with {kind.name}, which has no law that could be "
+                f"mechanism.remap: {shown(section['remap'])} given with {kind.name}, which has no law that could be "
                 f"remapped; valid with it: none, and with {able}: none or bayes."
             )
-        del given["remap"]
+        del section["remap"]
     for field, parameter in parameters_of(kind).items():
-        if parameter.words and isinstance(given.get(field), Mapping):
-            given[field] = _parse_words(f"mechanism.{field}", given[field])
-    return _build("mechanism", kind, given, also=("name",))
+        if parameter.words and isinstance(section.get(field), Mapping):
+            section[field] = _parse_words(f"mechanism.{field}", section[field])
+    return _build("mechanism", kind, section, also=("name",))
 
 
 def parse_policy(value: object) -> Policy:
     """Build the policy; its stop-word list may be the path of a text file: a word a line, `#` comments."""
     if isinstance(value, Policy):
         return value
-    given = _mapping("policy", value)
-    words = given.get("stop_word_list")
+    section = _mapping("policy", value)
+    words = section.get("stop_word_list")
     if isinstance(words, str):
         lines = _safely(lambda: read_lines("policy.stop_word_list", words))
-        given["stop_word_list"] = tuple(line for line in lines if not line.startswith("#"))
-    return _build("policy", Policy, given)
+        section["stop_word_list"] = tuple(line for line in lines if not line.startswith("#"))
+    return _build("policy", Policy, section)
 
 
 def parse_selection(value: object) -> Importance | None:
     """Build the selection of words by importance; None where all words are drawn."""
     if value is None or isinstance(value, Importance):
         return value
-    given = {
+    section = {
         name: tuple(part) if isinstance(part, list) else part
         for name, part in _mapping("importance", value).items()
         if part is not None or name not in ("levels", "weights")
     }
-    if isinstance(given.get("weights"), str):
-        given["weights"] = (given["weights"],)
-    if isinstance(given.get("levels"), tuple):
-        given["levels"] = tuple(_level(number, level) for number, level in enumerate(given["levels"]))
-    return _build("importance", Importance, given)
+    if isinstance(section.get("weights"), str):
+        section["weights"] = (section["weights"],)
+    if isinstance(section.get("levels"), tuple):
+        section["levels"] = tuple(_level(number, level) for number, level in enumerate(section["levels"]))
+    return _build("importance", Importance, section)
 
 
 def parse_budget(value: object) -> Budget | None:
     """Build the budget of a record; None where there is none."""
     if value is None or isinstance(value, Budget):
         return value
-    given = _mapping("budget", value)
-    if given.get("record") is None:
+    section = _mapping("budget", value)
+    if section.get("record") is None:
         raise problem("budget.record: none given; valid: a finite number above 0.")
-    return _build("budget", Budget, given)
+    return _build("budget", Budget, section)
 
 
 def of_runs_apart(values: object) -> object:
@@ -325,9 +329,9 @@ def of_runs_apart(values: object) -> object:
     if not isinstance(values.get("policy"), Mapping):
         return values
     policy = dict(values["policy"])
-    held = {name: policy.pop(name) for name in ("mask", "keep") if name in policy}
+    lists = {name: policy.pop(name) for name in ("mask", "keep") if name in policy}
     allowed = {name: policy.pop(name) for name in (ALLOW_UNKNOWN,) if name in policy}
-    return {**values, "policy": policy, **({"lists": held} if held else {}), **allowed}
+    return {**values, "policy": policy, **({"lists": lists} if lists else {}), **allowed}
 
 
 def parse_lists(value: object) -> ListSources:
@@ -336,7 +340,7 @@ def parse_lists(value: object) -> ListSources:
         return value
     if not isinstance(value, Mapping):
         raise problem("lists: no such setting; valid: policy.mask, policy.keep.")
-    made: dict[str, tuple[ListSource, ...]] = {}
+    sources: dict[str, tuple[ListSource, ...]] = {}
     for name, some in value.items():
         field = f"policy.{name}"
         if some is None:
@@ -346,28 +350,32 @@ def parse_lists(value: object) -> ListSources:
                 f"{field}: {shown(some)} given; valid: a list of sections with file, table and column."
             )
         valid = (*FIELDS, *(REPLACING if name == "mask" else ()))
-        made[name] = tuple(_list_source(f"{field}[{number}]", one, valid) for number, one in enumerate(some))
-    return ListSources(**made)
+        sources[name] = tuple(
+            _list_source(f"{field}[{number}]", entry, valid) for number, entry in enumerate(some)
+        )
+    return ListSources(**sources)
 
 
 def _list_source(field: str, value: object, valid: tuple[str, ...]) -> ListSource:
-    given = _mapping(field, value)
-    others = [name for name in given if name not in valid]
+    section = _mapping(field, value)
+    others = [name for name in section if name not in valid]
     if others and others[0] in REPLACING:
         raise problem(replaces_nothing(field, others[0]))
     if others:
         raise problem(
             f"{field}.{others[0][:LONGEST]}: no such setting; valid here: {', '.join(valid)}.{did_you_mean(others[0], valid)}"
         )
-    if isinstance(given.get("table"), str) and not TABLE.fullmatch(given["table"]):
+    if isinstance(section.get("table"), str) and not TABLE.fullmatch(section["table"]):
         raise problem(
-            f"{field}.table: {shown(given['table'])} given; valid: catalog.schema.table, unusual names in back-ticks."
+            f"{field}.table: {shown(section['table'])} given; valid: catalog.schema.table, unusual names in back-ticks."
         )
     try:
-        return ListSource(**{name: one for name, one in given.items() if one is not None})
+        return ListSource(**{name: option for name, option in section.items() if option is not None})
     except SettingsError as error:
-        said = str(error)
-        raise problem(f"{field}.{said}" if said.split(":")[0] in valid else f"{field}: {said}") from None
+        reason = str(error)
+        raise problem(
+            f"{field}.{reason}" if reason.split(":")[0] in valid else f"{field}: {reason}"
+        ) from None
 
 
 def _level(number: int, value: object) -> Level:
@@ -375,27 +383,27 @@ def _level(number: int, value: object) -> Level:
     field = f"importance.levels[{number}]"
     if isinstance(value, Level):
         return value
-    given = {"share": None, **_mapping(field, value)}
-    if given.get("mechanism") is not None:
-        given["mechanism"] = parse_mechanism(given["mechanism"])
-    return _build(field, Level, given)
+    section = {"share": None, **_mapping(field, value)}
+    if section.get("mechanism") is not None:
+        section["mechanism"] = parse_mechanism(section["mechanism"])
+    return _build(field, Level, section)
 
 
 def _build(field: str, kind: type[T], given: dict[str, Any], also: tuple[str, ...] = ()) -> T:
     names = [*also, *(entry.name for entry in fields(cast(Any, kind)))]
     others = [name for name in given if name not in names]
-    found = [
+    problems = [
         f"{field}.{name[:LONGEST]}: no such setting; valid here: {', '.join(names)}.{did_you_mean(name, names)}"
         for name in others[:MOST_SHOWN]
     ]
     if len(others) > MOST_SHOWN:
-        found.append(f"{field}: {len(others) - MOST_SHOWN:,} more names that are no settings.")
+        problems.append(f"{field}: {len(others) - MOST_SHOWN:,} more names that are no settings.")
     try:
         built = kind(**{name: value for name, value in given.items() if name in names})
     except SettingsError as error:
-        found.append(str(error))
-    if found:
-        raise problem("\n".join(found))
+        problems.append(str(error))
+    if problems:
+        raise problem("\n".join(problems))
     return built
 
 
@@ -425,8 +433,8 @@ def read_lines(field: str, path: str) -> tuple[str, ...]:
 
 def parse_options(value: object) -> dict[str, str]:
     """Return reader options as strings, as Spark takes them."""
-    given = _mapping("input.options", value)
-    for name, option in given.items():
+    options = _mapping("input.options", value)
+    for name, option in options.items():
         if not isinstance(option, str | int | float | bool):
             kind = type(option).__name__
             raise problem(f"input.options.{name}: a {kind} given; valid: a text, a number, true or false.")
@@ -439,8 +447,8 @@ def parse_options(value: object) -> dict[str, str]:
                 f"input.options.{name}: {shown(option)} given; valid: PERMISSIVE, which releases records that do not fit their "
                 "columns, or leave it out, and the run refuses them."
             )
-    texts = {name: str(option) for name, option in given.items()}
-    return {name: text.lower() if isinstance(given[name], bool) else text for name, text in texts.items()}
+    texts = {name: str(option) for name, option in options.items()}
+    return {name: text.lower() if isinstance(options[name], bool) else text for name, text in texts.items()}
 
 
 def without_nul(value: str) -> str:
@@ -474,7 +482,7 @@ def parse_requirements(value: object) -> tuple[Requirement[str], ...]:
     """Read what is required of a run and of its table."""
     if value is None:
         return ()
-    if not isinstance(value, list | tuple) or not all(isinstance(one, str) for one in value):
+    if not isinstance(value, list | tuple) or not all(isinstance(entry, str) for entry in value):
         raise problem(
             f"require: {shown(value)} given; valid: a list of requirements, such as 'names_kept <= 0.02'."
         )

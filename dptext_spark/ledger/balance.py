@@ -166,12 +166,12 @@ def spent_on_record(entries: Iterable[Entry]) -> RecordSpent:
         often = max(Counter(same[0].column.lower() for same in spends).values())
         sound &= all(entry.holds for same in spends for entry in same)
         figures = [_of_record(same) for same in spends]
-        known = [one for one in figures if one is not None]
+        known = [figure for figure in figures if figure is not None]
         if len(known) < len(figures):
             without += often
             continue
-        epsilons += [max(one[0] for one in known)] * often
-        deltas += [max(one[1] for one in known)] * often
+        epsilons += [max(figure[0] for figure in known)] * often
+        deltas += [max(figure[1] for figure in known)] * often
     total = _upward(_added(epsilons)) if sound else math.inf
     return RecordSpent(total, min(1.0, _upward(_added(deltas))), len(epsilons), without)
 
@@ -186,12 +186,12 @@ def _of_record(same: list[Entry]) -> tuple[float, float] | None:
             if entry.record_epsilon is None
             else (float(entry.record_epsilon), float(entry.record_delta or 0.0))
         )
-        held = by_run.get(name)
-        by_run[name] = figure if held is None else held if figure is None else max(held, figure)
-    known = [one for one in by_run.values() if one is not None]
+        largest = by_run.get(name)
+        by_run[name] = figure if largest is None else largest if figure is None else max(largest, figure)
+    known = [cost for cost in by_run.values() if cost is not None]
     if len(known) < len(by_run):
         return None
-    return max(one[0] for one in known), max(one[1] for one in known)
+    return max(cost[0] for cost in known), max(cost[1] for cost in known)
 
 
 def spent_on(entries: Iterable[Entry], column: str) -> Spent:
@@ -200,15 +200,15 @@ def spent_on(entries: Iterable[Entry], column: str) -> Spent:
     At record and dataset level all occurrences of a word, in whichever column, are one unit: there the releases of other columns
     count, too.
     """
-    found: dict[tuple[str, str], Entry] = {}
+    by_spend: dict[tuple[str, str], Entry] = {}
     for entry in entries:
         concerned = entry.consistency != "token" or entry.column.lower() == column.lower()
         if entry.status != VOID and concerned:
             spend = entry.spend
-            if spend not in found or not entry.holds:
-                found[spend] = entry
+            if spend not in by_spend or not entry.holds:
+                by_spend[spend] = entry
     groups: dict[tuple[str | None, str], list[Entry]] = {}
-    for entry in found.values():
+    for entry in by_spend.values():
         groups.setdefault(entry.bound, []).append(entry)
     ordered = sorted(groups.items(), key=lambda group: (group[0][0] or "", group[0][1]))
     figures = tuple(
@@ -219,7 +219,7 @@ def spent_on(entries: Iterable[Entry], column: str) -> Spent:
         )
         for (metric, unit), each in ordered
     )  # fmt: skip
-    return Spent(column, figures, _sum(found.values()))
+    return Spent(column, figures, _sum(by_spend.values()))
 
 
 def difference(more: float, less: float) -> float:
@@ -232,8 +232,8 @@ def left_of(limit: float, total: float) -> float:
     if math.isinf(total):
         return 0.0
     left = _DOWN.subtract(_decimal(limit), _decimal(total))
-    found = float(left)
-    return max(0.0, found if _decimal(found) <= left else math.nextafter(found, -math.inf))
+    rounded = float(left)
+    return max(0.0, rounded if _decimal(rounded) <= left else math.nextafter(rounded, -math.inf))
 
 
 def over(total: float, limit: float) -> bool:
@@ -262,8 +262,8 @@ def _decimal(number: float) -> Decimal:
 
 def _upward(number: Decimal) -> float:
     """Return the least float that is not printed as less than the number."""
-    found = float(number)
-    return found if _decimal(found) >= number else math.nextafter(found, math.inf)
+    rounded = float(number)
+    return rounded if _decimal(rounded) >= number else math.nextafter(rounded, math.inf)
 
 
 @dataclass(frozen=True)
@@ -328,7 +328,7 @@ class Balance:
     @property
     def sentence(self) -> str:
         """What all releases of the input have spent on one word, and what the run in hand added; names no place."""
-        said = []
+        parts = []
         for spent, columns in _alike(self.columns):
             if not spent.more:
                 more = f"{self.whose} added nothing to it"
@@ -336,22 +336,24 @@ class Balance:
                 more = f"{self.whose} is one of them"
             else:
                 more = f"{exact(spent.more)} of it is of {self.whose}"
-            said.append(f"{columns}: {spent}; {more}")
-        return f"All releases of the input that the ledger knows have together spent on {'. On '.join(said)}."
+            parts.append(f"{columns}: {spent}; {more}")
+        return (
+            f"All releases of the input that the ledger knows have together spent on {'. On '.join(parts)}."
+        )
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What the figure counts and what it does not."""
-        found = [
+        sentences = [
             "That is the figure of the worst record: one that changed in every version which was released, and that is in the "
             "part that input.where takes, for an input counts as a whole.",
             "Not in it is what was released before the ledger began, or under another ledger, or from another input that holds "
             "the same records, such as a copy, a clone or a view.",
         ]
         if any(
-            not figure.unit.startswith("one occurrence") for one in self.columns for figure in one.figures
+            not figure.unit.startswith("one occurrence") for spent in self.columns for figure in spent.figures
         ):
-            found.append(
+            sentences.append(
                 "Where all occurrences of a word are one unit, a release of any column counts for every column."
             )
         left = self.left
@@ -361,47 +363,50 @@ class Balance:
                 if self.kept in (None, self.limit)
                 else f", lower than the ε = {exact(self.kept or 0.0)} that the ledger keeps for the input"
             )
-            found.append(f"The limit is ε = {exact(self.limit)}{lower}; ε = {exact(left)} of it is left.")
+            sentences.append(f"The limit is ε = {exact(self.limit)}{lower}; ε = {exact(left)} of it is left.")
         if self.record is not None and (self.record.times or self.record.without):
-            found.append(f"On one record, all its drawn words together, they have spent {self.record}.")
+            sentences.append(f"On one record, all its drawn words together, they have spent {self.record}.")
         if self.unfinished:
-            found.append(
+            sentences.append(
                 f"Counted with them: {self.unfinished:,} that did not finish, for what they may have left behind holds draws."
             )
-        return tuple(found)
+        return tuple(sentences)
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """Sentences for the Warnings section."""
-        found = [
-            f"THE LEDGER WAS BEGUN ANEW by run {one.run_id} on {one.at:%Y-%m-%d}, and does not count what was released "
-            f"before: its entries were gone. The reason given: {one.why}"
-            for one in self.decisions
-            if one.status == BEGUN
+        sentences = [
+            f"THE LEDGER WAS BEGUN ANEW by run {decision.run_id} on {decision.at:%Y-%m-%d}, and does not count what was released "
+            f"before: its entries were gone. The reason given: {decision.why}"
+            for decision in self.decisions
+            if decision.status == BEGUN
         ]
-        passed = [one.total for one in self.columns if self.limit is not None and over(one.total, self.limit)]
+        passed = [
+            spent.total for spent in self.columns if self.limit is not None and over(spent.total, self.limit)
+        ]
         if self.override is not None and passed:
             worst = max(passed)
             came = "no ε holds" if math.isinf(worst) else f"ε came to {exact(worst)}"
-            found.append(
+            sentences.append(
                 f"THE LIMIT OF THE BUDGET WAS PASSED: {came} with ledger.limit {exact(self.limit or 0.0)}, overridden with the "
                 f"reason: {self.override}"
             )
-        return tuple(found)
+        return tuple(sentences)
 
     @property
     def left(self) -> float | None:
         """What is left of the limit where most was spent; None where there is no limit."""
         if self.limit is None:
             return None
-        return min((left_of(self.limit, one.total) for one in self.columns), default=self.limit)
+        return min((left_of(self.limit, spent.total) for spent in self.columns), default=self.limit)
 
     @property
     def spending(self) -> Spending:
         """What accounts keep of it."""
         limit = self.limit
         columns = (
-            replace(one, left=None if limit is None else left_of(limit, one.total)) for one in self.columns
+            replace(spent, left=None if limit is None else left_of(limit, spent.total))
+            for spent in self.columns
         )
         return Spending(
             self.ledger, f"{self.since:%Y-%m-%d}", self.input, tuple(columns), self.unfinished, self.limit, self.kept, self.left,
@@ -415,17 +420,17 @@ def after(before: Sequence[Entry], asked: Sequence[Entry], ledger: str) -> Balan
     Those that are asked for are of one input and one run; one or more.
     """
     first = asked[0]
-    there = of_input(before, first.input, first.input_id)
+    earlier = of_input(before, first.input, first.input_id)
     columns = []
-    for column in _columns([*there, *asked]):
-        old, new = spent_on(there, column), spent_on([*there, *asked], column)
+    for column in _columns([*earlier, *asked]):
+        old, new = spent_on(earlier, column), spent_on([*earlier, *asked], column)
         columns.append(
-            Spent(column, new.figures, new.total, _more(old.total, new.total, there, asked, column))
+            Spent(column, new.figures, new.total, _more(old.total, new.total, earlier, asked, column))
         )
     return Balance(
         ledger, min(entry.at for entry in [*before, *asked]), first.input, tuple(columns),
-        _unfinished(there, {entry.run_id for entry in asked}),
-        record=record_after(there, asked),
+        _unfinished(earlier, {entry.run_id for entry in asked}),
+        record=record_after(earlier, asked),
     )  # fmt: skip
 
 
@@ -443,11 +448,13 @@ def kept_limit(book: Book) -> float | None:
     It rises by a row with a reason only. Of rows without one, which two inputs may have that turned out to be one, the least
     holds.
     """
-    kept: float | None = None
-    for one in book.decisions:
-        if one.status == LIMIT and one.limit is not None:
-            kept = one.limit if kept is None or one.why is not None else min(kept, one.limit)
-    return kept
+    limit: float | None = None
+    for decision in book.decisions:
+        if decision.status == LIMIT and decision.limit is not None:
+            limit = (
+                decision.limit if limit is None or decision.why is not None else min(limit, decision.limit)
+            )
+    return limit
 
 
 def bound_by(book: Book, place: str, named: float | None, why: str | None) -> tuple[float | None, bool]:
@@ -462,18 +469,18 @@ def bound_by(book: Book, place: str, named: float | None, why: str | None) -> tu
     Raises:
         RunError: a higher one than is kept is named without a reason.
     """
-    kept = kept_limit(book)
-    if kept is None or named is None:
-        return (kept if named is None else named), named is not None
-    if named <= kept:
+    ledger_limit = kept_limit(book)
+    if ledger_limit is None or named is None:
+        return (ledger_limit if named is None else named), named is not None
+    if named <= ledger_limit:
         return named, False
     if why is not None:
         return named, True
     worst = _worst(book)
     spent = "no ε stands for what was spent" if math.isinf(worst) else f"ε = {exact(worst)} was spent"
     raise RunError(
-        f"ledger.limit: {exact(named)} given; the ledger keeps {exact(kept)} for {place}, {spent}, and ε = "
-        f"{exact(left_of(kept, worst))} is left. Valid: null, which takes that limit; {exact(kept)} or less; or "
+        f"ledger.limit: {exact(named)} given; the ledger keeps {exact(ledger_limit)} for {place}, {spent}, and ε = "
+        f"{exact(left_of(ledger_limit, worst))} is left. Valid: null, which takes that limit; {exact(ledger_limit)} or less; or "
         "ledger.raise_limit with the reason, which is recorded: the greater limit is kept from then on. Nothing was written."
     )
 
@@ -490,26 +497,28 @@ def allowed(balance: Balance, limit: float | None, override: str | None, *, name
     Raises:
         RunError: the run spends, passes the limit, and no reason is given.
     """
-    passed = [one for one in balance.columns if one.more and limit is not None and over(one.total, limit)]
+    passed = [
+        spent for spent in balance.columns if spent.more and limit is not None and over(spent.total, limit)
+    ]
     if not passed or limit is None:
         return replace(balance, limit=limit)
     if override is not None:
         return replace(balance, limit=limit, override=override)
-    worst = max(passed, key=lambda one: one.total)
+    worst = max(passed, key=lambda spent: spent.total)
     if math.isinf(worst.total):
-        said = (
+        why = (
             "a guarantee of its releases was refuted or their key is no secret, so that no ε stands for them, and nothing of "
             "the limit is left"
         )
     else:
         before = difference(worst.total, worst.more)
-        said = (
+        why = (
             f"ε = {exact(before)} was spent on {worst.on} in {balance.input}, ε = {exact(left_of(limit, before))} is left, and "
             f"this run asks for {exact(worst.more)} more, which makes {exact(worst.total)}"
         )
-    given = "given" if named else "kept in the ledger, and none given"
+    origin = "given" if named else "kept in the ledger, and none given"
     raise RunError(
-        f"ledger.limit: {exact(limit)} {given}; {said}. Valid: a greater limit, with ledger.raise_limit and the reason where the "
+        f"ledger.limit: {exact(limit)} {origin}; {why}. Valid: a greater limit, with ledger.raise_limit and the reason where the "
         "ledger keeps one; the same draws again (a persistent key at record or dataset level, and the same model, engine and "
         "version of the input), which spend nothing; or ledger.override with the reason, which is recorded and lets this run "
         "pass. Nothing was written."
@@ -520,25 +529,25 @@ def balances(
     entries: Sequence[Entry], ledger: str, decisions: Sequence[Decision] = ()
 ) -> list[Balance]:  # fmt: skip
     """Return what was spent on each input of a ledger, in the order in which they were first released."""
-    found, left = [], Book(0, sorted(entries, key=lambda entry: entry.at), list(decisions))
+    inputs, left = [], Book(0, sorted(entries, key=lambda entry: entry.at), list(decisions))
     while left.entries:
         first = left.entries[0]
         here = left.of_input(first.input, first.input_id)
         columns = tuple(spent_on(here.entries, column) for column in _columns(here.entries))
-        kept = kept_limit(here)
-        found.append(
+        ledger_limit = kept_limit(here)
+        inputs.append(
             Balance(
-                ledger, first.at, first.input, columns, _unfinished(here.entries, set()), limit=kept, kept=kept,
+                ledger, first.at, first.input, columns, _unfinished(here.entries, set()), limit=ledger_limit, kept=ledger_limit,
                 decisions=tuple(here.decisions), record=spent_on_record(here.entries),
             )
         )  # fmt: skip
-        entered, decided = ({one.entry for one in rows} for rows in (here.entries, here.decisions))
+        entered, decided = ({entry.entry for entry in rows} for rows in (here.entries, here.decisions))
         left = Book(
             0,
-            [one for one in left.entries if one.entry not in entered],
-            [one for one in left.decisions if one.entry not in decided],
+            [entry for entry in left.entries if entry.entry not in entered],
+            [decision for decision in left.decisions if decision.entry not in decided],
         )
-    return found
+    return inputs
 
 
 def _worst(book: Book) -> float:
@@ -553,7 +562,7 @@ def _more(
     if not math.isinf(new):
         return difference(new, old)
     known = {entry.spend for entry in there if entry.status != VOID}
-    fresh = [one for one in asked if one.spend not in known]
+    fresh = [entry for entry in asked if entry.spend not in known]
     concerned = spent_on(fresh, column).total
     return math.inf if concerned else 0.0
 
@@ -561,7 +570,7 @@ def _more(
 def _unfinished(entries: Iterable[Entry], but: set[str]) -> int:
     """Count runs that are reserved and not known to have committed."""
     done = {entry.spend for entry in entries if entry.status == SPENT}
-    open_runs = {one.run_id for one in entries if one.status == RESERVED and one.spend not in done}
+    open_runs = {entry.run_id for entry in entries if entry.status == RESERVED and entry.spend not in done}
     return len(open_runs - but)
 
 
@@ -573,6 +582,8 @@ def _columns(entries: Iterable[Entry]) -> list[str]:
 def _alike(columns: Sequence[Spent]) -> list[tuple[Spent, str]]:
     """Return columns of which the same is to be said together."""
     groups: dict[tuple[str, float], list[Spent]] = {}
-    for one in columns:
-        groups.setdefault((str(one), one.more), []).append(one)
-    return [(each[0], ", ".join((each[0].on, *(one.column for one in each[1:])))) for each in groups.values()]
+    for spent in columns:
+        groups.setdefault((str(spent), spent.more), []).append(spent)
+    return [
+        (each[0], ", ".join((each[0].on, *(spent.column for spent in each[1:])))) for each in groups.values()
+    ]

@@ -178,21 +178,25 @@ class Book(NamedTuple):
             DataError: a row is damaged. None is left out: what it spent would not count.
         """
         decides = [status in (LIMIT, BEGUN) for status in columns["status"]]
-        spends = [not one for one in decides]
-        held = {field.name: list(compress(columns[field.name], spends)) for field in fields(Entry)}
-        if any(problem_of(Entry, name, value) for name, values in held.items() for value in set(values)):
-            for row in _rows(held):
+        spends = [not flag for flag in decides]
+        entry_columns = {field.name: list(compress(columns[field.name], spends)) for field in fields(Entry)}
+        if any(
+            problem_of(Entry, name, value) for name, values in entry_columns.items() for value in set(values)
+        ):
+            for row in _rows(entry_columns):
                 Entry.of(row)  # says which row it is
-        kept = {field.name: list(compress(columns[field.name], decides)) for field in fields(Decision)}
-        decisions = sorted(map(Decision.of, _rows(kept)), key=lambda one: one.at)
-        return cls(version, settled(map(Entry, *held.values())), decisions)
+        decision_columns = {
+            field.name: list(compress(columns[field.name], decides)) for field in fields(Decision)
+        }
+        decisions = sorted(map(Decision.of, _rows(decision_columns)), key=lambda decision: decision.at)
+        return cls(version, settled(map(Entry, *entry_columns.values())), decisions)
 
     def of_input(self, place: str, input_id: str | None) -> Book:
         """Return what is of one input."""
         rows: list[Entry | Decision] = [*self.entries, *self.decisions]
         here = of_input(rows, place, input_id)
-        entries = [one for one in here if isinstance(one, Entry)]
-        return Book(self.version, entries, [one for one in here if isinstance(one, Decision)])
+        entries = [row for row in here if isinstance(row, Entry)]
+        return Book(self.version, entries, [row for row in here if isinstance(row, Decision)])
 
 
 def _sound(kind: type[Entry | Decision], row: Mapping[str, Any]) -> dict[str, Any]:
@@ -225,16 +229,16 @@ def settled(rows: Iterable[Entry]) -> list[Entry]:
 
     Spent outweighs void, and both outweigh reserved; of rows that reserve, one that says why is the later.
     """
-    found: dict[str, Entry] = {}
+    by_name: dict[str, Entry] = {}
     reserved_first = sorted(rows, key=lambda row: row.status != RESERVED)
     for row in sorted(reserved_first, key=attrgetter("at")):
-        first = found.get(row.entry)
+        first = by_name.get(row.entry)
         if first is None:
-            found[row.entry] = row
+            by_name[row.entry] = row
         elif (_WEIGHT[row.status], row.why is not None) >= (_WEIGHT[first.status], first.why is not None):
             # The words are counted while a run writes: what a later row does not say stays as it was.
             costed = first if row.record_epsilon is None else row
-            found[row.entry] = replace(
+            by_name[row.entry] = replace(
                 first,
                 status=row.status,
                 why=row.why,
@@ -242,7 +246,7 @@ def settled(rows: Iterable[Entry]) -> list[Entry]:
                 record_epsilon=costed.record_epsilon,
                 record_delta=costed.record_delta,
             )
-    return list(found.values())
+    return list(by_name.values())
 
 
 class OfInput(Protocol):
@@ -265,7 +269,7 @@ def of_input(rows: Iterable[Row], place: str, input_id: str | None) -> list[Row]
     known = {(place, input_id)}
     fresh = set(known)
     while fresh:
-        fresh = {one for one in open_pairs - known if any(_same(one, other) for other in fresh)}
+        fresh = {pair for pair in open_pairs - known if any(_same(pair, other) for other in fresh)}
         known |= fresh
     return [row for row in rows if (row.input, row.input_id) in known]
 
@@ -273,7 +277,7 @@ def of_input(rows: Iterable[Row], place: str, input_id: str | None) -> list[Row]
 def _same(one: tuple[str, str | None], other: tuple[str, str | None]) -> bool:
     if one[1] is not None and one[1] == other[1]:
         return True
-    here, there = one[0], other[0]
-    if TABLE in (here[: len(TABLE)], there[: len(TABLE)]):
-        return here == there
-    return same_path(here, there) or inside(here, there) or inside(there, here)
+    here, elsewhere = one[0], other[0]
+    if TABLE in (here[: len(TABLE)], elsewhere[: len(TABLE)]):
+        return here == elsewhere
+    return same_path(here, elsewhere) or inside(here, elsewhere) or inside(elsewhere, here)

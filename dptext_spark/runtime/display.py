@@ -54,9 +54,11 @@ def settings_line(value: Any, always: Sequence[str] = ()) -> str:
         value: the dataclass.
         always: fields that are named also where they are as by default.
     """
-    given = ((one, getattr(value, one.name)) for one in fields(value) if one.repr)
+    pairs = ((field, getattr(value, field.name)) for field in fields(value) if field.repr)
     parts = [
-        f"{one.name}={brief(found)}" for one, found in given if one.name in always or found != _default(one)
+        f"{field.name}={brief(current)}"
+        for field, current in pairs
+        if field.name in always or current != _default(field)
     ]
     return line(type(value).__name__, *parts)
 
@@ -97,11 +99,11 @@ def side_by_side(title: str, rows: Sequence[tuple[str, str | None, str | None]],
     """
     body = "".join(
         f'<tr><th scope="row"{_LEFT}>{escape(name)}</th><td{_TEXT}>{first}</td><td{_TEXT}>{second}</td></tr>'
-        for name, (first, second) in ((one[0], _pair(*one[1:])) for one in rows[:MOST_TEXTS])
+        for name, (first, second) in ((row[0], _pair(*row[1:])) for row in rows[:MOST_TEXTS])
     )
     heads = "".join(f'<th scope="col"{_LEFT}>{head}</th>' for head in ("", "before", "after"))
     few = f"The first {MOST_TEXTS:,} of {len(rows):,} are shown." if len(rows) > MOST_TEXTS else ""
-    long = any(len(text or "") > MOST_TEXT for one in rows[:MOST_TEXTS] for text in one[1:])
+    long = any(len(text or "") > MOST_TEXT for row in rows[:MOST_TEXTS] for text in row[1:])
     short = f"Texts end after {MOST_TEXT:,} characters (…); words are marked up to there." if long else ""
     below = "".join(f"<p>{escape(sentence)}</p>" for sentence in (few, short, note) if sentence)
     inner = f"<thead><tr>{heads}</tr></thead><tbody>{body}</tbody>"
@@ -145,9 +147,9 @@ def in_notebook() -> bool:
 
 def frame(page: str, title: str) -> str:
     """Return HTML that holds a whole page in a frame of its own, whose styles touch nothing else and which runs no script."""
-    held = escape(page)
+    escaped = escape(page)
     style = f"width:100%;height:{_HEIGHT}px;border:1px solid #999"
-    return f'<iframe sandbox="" title="{escape(title)}" style="{style}" srcdoc="{held}"></iframe>'
+    return f'<iframe sandbox="" title="{escape(title)}" style="{style}" srcdoc="{escaped}"></iframe>'
 
 
 def show_html(html: str) -> None:

@@ -520,8 +520,8 @@ def squared_gaps(
             for total, row in zip(totals, rows, strict=True):
                 gap = builder.fsub(mine, _eight(builder, flats[1], builder.add(row, offset)))
                 builder.store(builder.fadd(builder.load(total), builder.fmul(gap, gap)), total)
-        found = [_tree(builder, total) for total in totals]
-        return context.make_tuple(builder, signature.return_type, found)
+        sums = [_tree(builder, total) for total in totals]
+        return context.make_tuple(builder, signature.return_type, sums)
 
     return _types.UniTuple(types.float64, 4)(
         array, types.int64, others, types.int64, types.int64, types.int64

@@ -120,17 +120,17 @@ def user_cache() -> Path:
     """
     named = os.environ.get("DPTEXT_CACHE")
     if named:
-        found = own(Path(named), "DPTEXT_CACHE")
-        if found is not None:
-            return found
+        owned = own(Path(named), "DPTEXT_CACHE")
+        if owned is not None:
+            return owned
     base = os.environ.get("XDG_CACHE_HOME")
     home = Path(os.path.expanduser("~"))
     if base or home.is_absolute():  # a user without a home stays "~", which would be a folder of that name
         folder = Path(base or home / ".cache") / "dptext_spark"
         # Where the home is another user's (sudo, an image that was built as root) nobody meant it as a cache of this one.
-        found = own(folder, "cache folder") if _is_own_or_missing(folder) else None
-        if found is not None:
-            return found
+        owned = own(folder, "cache folder") if _is_own_or_missing(folder) else None
+        if owned is not None:
+            return owned
     return temporary_cache()
 
 
@@ -176,16 +176,16 @@ def job_file(name: str) -> Path:
     Raises:
         SettingsError: there is none of that name.
     """
-    found = jobs_by_name()
-    if name not in found:
-        raise unknown("name", name, found)
-    return found[name]
+    jobs = jobs_by_name()
+    if name not in jobs:
+        raise unknown("name", name, jobs)
+    return jobs[name]
 
 
 def first_line(file: Path) -> str:
     """Return what the first line of a Python file's docstring says, without the example that follows."""
-    said = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or ""
-    return said.partition("\n")[0].partition(": `")[0]
+    docstring = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or ""
+    return docstring.partition("\n")[0].partition(": `")[0]
 
 
 PRIVATE = 0o600  # the mode of a file that nobody but its owner may read
