@@ -187,7 +187,7 @@ class PriorRecord(Record):
     @property
     def arrays(self) -> tuple[str, ...]:
         """The names of its arrays, as its files have them."""
-        names = ("words", *(one.name for one in fields(PairModel))) if self.pairs else ("words",)
+        names = ("words", *(field.name for field in fields(PairModel))) if self.pairs else ("words",)
         return tuple(f"prior.{name}" for name in names)
 
 
@@ -226,7 +226,7 @@ class Manifest:
     @classmethod
     def of(cls, written: Mapping[str, Any]) -> Manifest:
         """Read it back from what :meth:`as_dict` returned."""
-        chosen, found, prior, budget = (
+        chosen, certificate, prior, budget = (
             written.get(name) for name in ("importance", "certificate", "prior", "budget")
         )
         return cls(
@@ -237,7 +237,7 @@ class Manifest:
             consistency=written["consistency"],
             arrays=tuple(written["arrays"]),
             importance=None if chosen is None else ImportanceRecord.of(chosen),
-            certificate=None if found is None else Certificate.of(found),
+            certificate=None if certificate is None else Certificate.of(certificate),
             private=bool(written.get("private")),
             prior=None if prior is None else PriorRecord.from_dict(prior, f"artifact: {MANIFEST}, prior"),
             budget=None if budget is None else BudgetRecord.of(budget),
@@ -259,7 +259,7 @@ class Manifest:
             )
         selector, chosen, budget = privatizer.selector, None, None
         if selector is not None:
-            further = tuple(SamplerRecord.of_sampler(one) for one in selector.further)
+            further = tuple(SamplerRecord.of_sampler(sampler) for sampler in selector.further)
             if isinstance(selector, BudgetSelector):
                 budget = BudgetRecord(selector.budget, further)
             else:
@@ -384,9 +384,9 @@ def keep_certificate(folder: str | os.PathLike[str], certificate: Certificate) -
     Raises:
         DataError: no artifact there, it was changed, or it cannot be written.
     """
-    kept = replace(certificate, seconds=None)
+    stored = replace(certificate, seconds=None)
     try:
-        replace(read_manifest(folder), certificate=kept).sealed().write(Path(folder))
+        replace(read_manifest(folder), certificate=stored).sealed().write(Path(folder))
     except OSError as error:
         raise DataError(f"artifact: {str(folder)!r} cannot be written ({error.strerror}).") from None
 
@@ -418,10 +418,10 @@ def require_expected(folder: str | os.PathLike[str], given: str | None) -> None:
     """
     if given is None:
         return
-    there = expected_fingerprint(folder)
-    if there != given:
+    fingerprint = expected_fingerprint(folder)
+    if fingerprint != given:
         raise SettingsError(
-            f"run.artifact_fingerprint: {given} given, but the artifact {str(folder)!r} has {there}; valid: what `prepare` "
+            f"run.artifact_fingerprint: {given} given, but the artifact {str(folder)!r} has {fingerprint}; valid: what `prepare` "
             "printed for the model that you mean. If it is this one, its folder was changed since, or given a certificate."
         )
 
@@ -433,7 +433,9 @@ def seal_of(privatizer: Privatizer, spec: Mapping[str, Json] | None = None) -> s
 
 def _samplers() -> dict[str, type[Sampler]]:
     """Return the samplers that the mechanisms compile to, by class name."""
-    kinds = (kind for one in MECHANISMS.values() for kind in (one.sampler, *one.other_samplers))
+    kinds = (
+        kind for mechanism in MECHANISMS.values() for kind in (mechanism.sampler, *mechanism.other_samplers)
+    )
     return {kind.__name__: kind for kind in kinds}
 
 
@@ -471,8 +473,8 @@ def read_manifest(folder: str | os.PathLike[str], prefix: str = "") -> Manifest:
 
 def _describes_none(folder: str | os.PathLike[str], error: Exception) -> DataError:
     """Return the error for parts that check themselves: what they refuse was not written by this version."""
-    said = str(error) if isinstance(error, SettingsError) else type(error).__name__
-    return DataError(f"artifact: {MANIFEST} of {str(folder)!r} describes no model ({said}).")
+    reason = str(error) if isinstance(error, SettingsError) else type(error).__name__
+    return DataError(f"artifact: {MANIFEST} of {str(folder)!r} describes no model ({reason}).")
 
 
 def _file(folder: str | os.PathLike[str], name: str, *, inside: bool) -> Path:
@@ -570,14 +572,14 @@ def _built(
     """Build a privatizer from a manifest and its arrays; `exposed` is a file that others may read."""
     policy = manifest.policy
     chosen = manifest.importance if manifest.budget is None else manifest.budget
-    records = tuple(one.record for one in imported)
+    records = tuple(provider.record for provider in imported)
     made_of = (policy, manifest.consistency, None if chosen is None else chosen.bound, (), records)
     if fingerprint_of(arrays, *made_of) != manifest.fingerprint:
         versions = ", ".join(map(str, records))
-        said = f", or it was made with other versions than {versions}: prepare it again" if records else ""
-        raise DataError(f"artifact: {folder!r} was changed after it was written{said}.")
-    held = _under("words", arrays)
-    table = WordTable.restore(held)
+        hint = f", or it was made with other versions than {versions}: prepare it again" if records else ""
+        raise DataError(f"artifact: {folder!r} was changed after it was written{hint}.")
+    table_arrays = _under("words", arrays)
+    table = WordTable.restore(table_arrays)
     size = int(table.size[0])
     sampler = _restored(manifest.sampler, "sampler", arrays)
     selector: Selector | BudgetSelector | None = None
@@ -598,7 +600,7 @@ def _built(
     classifier = None
     if policy.names.classifies:
         classifier = Classifier.restore(_under("names", arrays), policy.names)
-    made = Privatizer(
+    privatizer = Privatizer(
         vocabulary,
         sampler,
         policy,
@@ -616,18 +618,18 @@ def _built(
         raise DataError(
             f"artifact: {folder!r} holds counts of private texts, and others may read {exposed}; use `chmod -R go= {folder}`."
         )
-    unused = set(arrays) - set(made.arrays())
+    unused = set(arrays) - set(privatizer.arrays())
     if unused:
         raise DataError(f"artifact: {folder!r} holds arrays that belong to no part of it ({min(unused)}).")
-    return made
+    return privatizer
 
 
 def _prior(manifest: Manifest, arrays: Mapping[str, Array]) -> Prior | None:
     """Build the public prior from its arrays; None where there are none."""
-    said = manifest.prior
-    if said is None or not arrays:
+    record = manifest.prior
+    if record is None or not arrays:
         return None
-    return Prior.restore(said.name, _under("prior", arrays), said.others, said.digest)
+    return Prior.restore(record.name, _under("prior", arrays), record.others, record.digest)
 
 
 def _under(prefix: str, arrays: Mapping[str, Array]) -> dict[str, Array]:
@@ -642,11 +644,11 @@ def _under(prefix: str, arrays: Mapping[str, Array]) -> dict[str, Array]:
 def _restored(made: SamplerRecord, part: str, arrays: Mapping[str, Array]) -> Sampler:
     """Build a sampler again from what the manifest says of it, and its arrays."""
     kind = _samplers()[made.sampler]
-    held = _under(part, arrays)
+    own_arrays = _under(part, arrays)
     added: dict[str, Array] = {}
     if made.before is not None:
-        held, added = split(held)
+        own_arrays, added = split(own_arrays)
     if made.before is None:
-        return kind.restore(held, made.guarantee, made.summary)
-    drawn = kind.restore(held, made.before.guarantee, made.before.summary)
+        return kind.restore(own_arrays, made.guarantee, made.summary)
+    drawn = kind.restore(own_arrays, made.before.guarantee, made.before.summary)
     return around(drawn, added, made.guarantee, made.summary)

@@ -71,12 +71,12 @@ class Certificate:
 
     def __repr__(self) -> str:
         """Return verdict and claim, and the largest loss where it is confirmed and one number bounds it."""
-        claimed, found = self.guarantee, ""
+        claimed, loss_bound = self.guarantee, ""
         claim = f"ε = {exact(claimed.epsilon)}" + (f", δ = {exact(claimed.delta)}" if claimed.delta else "")
         loss = self.loss if self.verdict == "confirmed" and claimed.kind != "approx_dp" else None
         if loss is not None and not loss.additive:
-            found = f"loss at most {digits_up(loss.value, 6)}"
-        return line("Certificate", self.verdict, claimed.kind, f"claimed {claim}", found)
+            loss_bound = f"loss at most {digits_up(loss.value, 6)}"
+        return line("Certificate", self.verdict, claimed.kind, f"claimed {claim}", loss_bound)
 
     def _repr_html_(self) -> str:
         """Return it for a notebook."""
@@ -165,10 +165,10 @@ def _of_vector(claimed: Guarantee, loss: Loss) -> str:
 def _of_word(claimed: Guarantee, loss: Loss) -> str:
     """Write the lower bound on the δ of the released word."""
     sure = f"at a confidence of {loss.confidence:.6f}" if loss.confidence else ""
-    found = f"its true δ is at least {rounded_down(loss.delta or 0.0, 6)} {sure}, and {exact(claimed.delta)} is claimed"
+    evidence = f"its true δ is at least {rounded_down(loss.delta or 0.0, 6)} {sure}, and {exact(claimed.delta)} is claimed"
     if _alone(claimed, loss) != "refuted":
-        found = "no event was found that passes the claim"
-    return f"Release of the word, {_alone(claimed, loss)}: {found} ({loss.pairs:,} of {loss.total:,} pairs; {loss.method})."
+        evidence = "no event was found that passes the claim"
+    return f"Release of the word, {_alone(claimed, loss)}: {evidence} ({loss.pairs:,} of {loss.total:,} pairs; {loss.method})."
 
 
 def _of_drawn(claimed: Guarantee, before: Loss | None) -> str:
@@ -196,17 +196,22 @@ def certify(model: Privatizer, *, sample: int | None = None, progress: Counted |
         'confirmed'
     """
     tell = progress or counted("certifying")
-    found = [_certified(one, len(model.vocabulary), tell, sample) for one in model.samplers]
-    if len(found) == 1:
-        return found[0]
-    worst = max(found, key=lambda one: VERDICTS.index(one.verdict))
+    certificates = [_certified(sampler, len(model.vocabulary), tell, sample) for sampler in model.samplers]
+    if len(certificates) == 1:
+        return certificates[0]
+    worst = max(certificates, key=lambda certificate: VERDICTS.index(certificate.verdict))
     if model.budget is None:
-        said = " ".join(f"Level {number}: {one.sentence}" for number, one in enumerate(found, start=1))
+        text = " ".join(
+            f"Level {number}: {certificate.sentence}"
+            for number, certificate in enumerate(certificates, start=1)
+        )
     else:
-        numbers = Counter(one.verdict for one in found)
-        listed = ", ".join(f"{numbers[one]} {one}" for one in VERDICTS if numbers[one])
-        said = f"Of the {len(found)} laws that the budget chooses from: {listed}. The worst, or largest: {worst.sentence}"
-    return replace(worst, seconds=sum(one.seconds or 0.0 for one in found), sentence=said)
+        numbers = Counter(certificate.verdict for certificate in certificates)
+        listed = ", ".join(f"{numbers[grade]} {grade}" for grade in VERDICTS if numbers[grade])
+        text = f"Of the {len(certificates)} laws that the budget chooses from: {listed}. The worst, or largest: {worst.sentence}"
+    return replace(
+        worst, seconds=sum(certificate.seconds or 0.0 for certificate in certificates), sentence=text
+    )
 
 
 def _certified(sampler: Sampler, words: int, progress: Counted | None, sample: int | None) -> Certificate:
@@ -220,12 +225,12 @@ def _certified(sampler: Sampler, words: int, progress: Counted | None, sample: i
     if before is not None and verdict(claimed, before) == "refuted":
         decided = "refuted"
     figures = (
-        None if one is None else LossFigure(**vars(one), verdict=_alone(claimed, one))
-        for one in (loss, vector, before)
+        None if law_loss is None else LossFigure(**vars(law_loss), verdict=_alone(claimed, law_loss))
+        for law_loss in (loss, vector, before)
     )
-    said = _sentence(decided, claimed, loss, vector) + _of_drawn(claimed, before)
+    sentence = _sentence(decided, claimed, loss, vector) + _of_drawn(claimed, before)
     return Certificate(
-        decided, claimed, next(figures), said, next(figures), time.perf_counter() - began, next(figures)
+        decided, claimed, next(figures), sentence, next(figures), time.perf_counter() - began, next(figures)
     )
 
 
@@ -235,7 +240,7 @@ def is_cheap(privatizer: Privatizer) -> bool:
     On 33,000 words that takes seconds; the noise mechanisms are searched by draws, which takes longer and is left to
     `dptext certify`.
     """
-    noise = any(one.searches for one in privatizer.samplers)
+    noise = any(sampler.searches for sampler in privatizer.samplers)
     return len(privatizer.vocabulary) <= CHEAP and not noise
 
 

@@ -102,14 +102,14 @@ def _compiled(
     imported = providers_of(policy)
     shared = with_shared_words([lexicon] if isinstance(lexicon, Lexicon) else lexicon)
     mechanisms = (mechanism,) if importance is None else importance.mechanisms(mechanism)
-    for one in mechanisms:
-        allowed = one.embeddings()
+    for level_mechanism in mechanisms:
+        allowed = level_mechanism.embeddings()
         if len(shared) not in allowed:
             valid = f"{allowed[0]}" if len(allowed) == 1 else f"{allowed[0]} to {allowed[-1]}"
-            raise SettingsError(f"lexicon: {len(shared)} given, but {one.name} takes {valid}.")
+            raise SettingsError(f"lexicon: {len(shared)} given, but {level_mechanism.name} takes {valid}.")
     require_one_remap(mechanisms)
     shared = for_policy(mechanisms[0], shared, policy)
-    if any(one.reads_context for one in mechanisms):
+    if any(level_mechanism.reads_context for level_mechanism in mechanisms):
         check_context(consistency, len(mechanisms))
         shared = in_table_order(shared, policy)
     if budget is not None:
@@ -119,8 +119,8 @@ def _compiled(
         )
     say(f"compiling {mechanism.name} for {len(shared[0]):,} words", None)
     sampler, *further = _samplers(mechanisms, shared, importance)
-    require_one_distance(mechanisms, [sampler.guarantee, *(one.guarantee for one in further)])
-    made = Privatizer(
+    require_one_distance(mechanisms, [sampler.guarantee, *(other.guarantee for other in further)])
+    privatizer = Privatizer(
         shared[0],
         sampler,
         policy,
@@ -130,9 +130,9 @@ def _compiled(
         imported=imported,
     )
     if importance is None:
-        return made
+        return privatizer
     say("weighing words", None)
-    return with_importance(made, importance, tuple(further), frequencies)
+    return with_importance(privatizer, importance, tuple(further), frequencies)
 
 
 def _samplers(
@@ -140,8 +140,12 @@ def _samplers(
 ) -> list[Sampler]:
     """Compile the mechanism of each level. Where outputs are replaced, one table serves all levels (mechanisms/remap)."""
     if importance is None or len(mechanisms) == 1 or remap_of(mechanisms[0]) == "none":
-        return [one.compile(*lexicons) for one in mechanisms]
-    drawn = [one.without_remap.compile(*lexicons) for one in mechanisms if isinstance(one, Remappable)]
+        return [mechanism.compile(*lexicons) for mechanism in mechanisms]
+    drawn = [
+        mechanism.without_remap.compile(*lexicons)
+        for mechanism in mechanisms
+        if isinstance(mechanism, Remappable)
+    ]
     return [*released_together(mechanisms, drawn, importance.shares, lexicons[0])]
 
 
@@ -189,18 +193,18 @@ def prepare(
     fingerprints = _known_fingerprints(config)
     if fingerprints is not None:
         folder = _cached(config, fingerprints, frequencies, classifier)
-        found = _open_cached(folder, config, say)
-        if found is not None:
-            return found, folder
+        privatizer = _open_cached(folder, config, say)
+        if privatizer is not None:
+            return privatizer, folder
     lexicons = load_lexicons(config, say)
     fingerprints = [lexicon.fingerprint for lexicon in lexicons]
     _remember(config, fingerprints)
     folder = _cached(config, fingerprints, frequencies, classifier)
-    found = _open_cached(folder, config, say)
-    if found is None:
+    privatizer = _open_cached(folder, config, say)
+    if privatizer is None:
         _compile(config, lexicons, folder, say, frequencies, classifier)
-        found = artifact.open_model(folder, providers=config.policy.providers)
-    return found, folder
+        privatizer = artifact.open_model(folder, providers=config.policy.providers)
+    return privatizer, folder
 
 
 def compile_to(config: ModelConfig, folder: str | Path, progress: Progress | None = None) -> str:
@@ -268,9 +272,9 @@ def load_lexicons(config: ModelConfig, progress: Progress | None = None) -> tupl
     """
     say = progress or silent
     tokenizer = config.policy.tokenizer
-    given = config.lexicon.prior
-    if given is not None:
-        check_corpus(given.corpus)
+    prior = config.lexicon.prior
+    if prior is not None:
+        check_corpus(prior.corpus)
     unfit = None if config.lexicon.exclude is None else read_excluded(config.lexicon.exclude)
     lexicons = [_load(source, field, tokenizer, say) for field, source in _sources(config).items()]
     if unfit is not None:
@@ -279,9 +283,9 @@ def load_lexicons(config: ModelConfig, progress: Progress | None = None) -> tupl
         if sizes == [len(lexicon) for lexicon in lexicons]:
             say(f"lexicon.exclude: none of its {len(unfit):,} words is in the lexicon", None)
     first, *more = lexicons
-    if given is not None:
+    if prior is not None:
         say("counting the public text", None)
-        first = first.with_prior(read_prior(given.corpus, first, config.policy))
+        first = first.with_prior(read_prior(prior.corpus, first, config.policy))
     return first, *more
 
 
@@ -296,12 +300,12 @@ def _known_prior(config: ModelConfig) -> str | None:
         return file_digest(FIELD, config.lexicon.prior.corpus)
     source = config.lexicon.source
     if source == PACKAGED:
-        found = Lexicon.default().prior
+        prior = Lexicon.default().prior
     elif Path(source).is_dir():
-        found = Lexicon.open(source, verify=False).prior
+        prior = Lexicon.open(source, verify=False).prior
     else:
         return None
-    return None if found.is_by_rank else found.digest
+    return None if prior.is_by_rank else prior.digest
 
 
 def _sources(config: ModelConfig) -> dict[str, Embedding]:
@@ -363,9 +367,9 @@ def _compile(
 def _certify(privatizer: Privatizer, folder: Path, say: Progress) -> None:
     """Put a certificate into a model that has none, where that takes seconds; runs take it from there."""
     if artifact.certificate_of(folder) is None and is_cheap(privatizer):
-        found = certify(privatizer, progress=counted("certifying", say))
+        certificate = certify(privatizer, progress=counted("certifying", say))
         try:
-            artifact.keep_certificate(folder, found)
+            artifact.keep_certificate(folder, certificate)
         except DataError:
             say("the certificate cannot be kept", None)  # a run goes on without one
 
@@ -380,9 +384,9 @@ def _open_cached(folder: Path, config: ModelConfig, say: Progress) -> Privatizer
     if not folder.exists():
         return None
     try:
-        found = artifact.open_model(folder, providers=config.policy.providers)
-        _certify(found, folder, say)
-        return found
+        privatizer = artifact.open_model(folder, providers=config.policy.providers)
+        _certify(privatizer, folder, say)
+        return privatizer
     except DataError:
         say("a cached model is damaged; making it again", None)
         # Another process may have put it aside by now.
@@ -415,7 +419,7 @@ def _cached(
     if classifier is not None:
         parts["names"] = classifier.digest
     if config.policy.providers:
-        parts["providers"] = [one.record.as_dict() for one in providers_of(config.policy)]
+        parts["providers"] = [provider.record.as_dict() for provider in providers_of(config.policy)]
     return user_cache() / "artifacts" / _digest(parts)
 
 
@@ -425,24 +429,26 @@ def _digest(value: object) -> str:
 
 def _note(source: Embedding, tokenizer: str) -> Path | None:
     """Return where the fingerprint of a lexicon file is noted, to recognise it unread."""
-    seen: list[Any] = [source.format, source.limit, tokenizer]
+    identity: list[Any] = [source.format, source.limit, tokenizer]
     for named in (source.source, source.vocabulary):
         if named is not None:
             try:
                 status = os.stat(named)
             except OSError:
                 return None  # reading it will say what is wrong
-            seen.append([os.path.realpath(named), status.st_size, status.st_mtime_ns, status.st_ino])
-    return user_cache() / "lexicons" / f"{_digest(seen)}.json"
+            identity.append([os.path.realpath(named), status.st_size, status.st_mtime_ns, status.st_ino])
+    return user_cache() / "lexicons" / f"{_digest(identity)}.json"
 
 
 def _known_fingerprints(config: ModelConfig) -> list[str] | None:
     """Return the lexicons' fingerprints where they can all be had without reading the vectors."""
     if config.lexicon.exclude is not None:
         return None  # they are those of what is left
-    found = [_known_fingerprint(source, config.policy.tokenizer) for source in _sources(config).values()]
-    known = [fingerprint for fingerprint in found if fingerprint is not None]
-    return known if len(known) == len(found) else None
+    fingerprints = [
+        _known_fingerprint(source, config.policy.tokenizer) for source in _sources(config).values()
+    ]
+    known = [fingerprint for fingerprint in fingerprints if fingerprint is not None]
+    return known if len(known) == len(fingerprints) else None
 
 
 def _known_fingerprint(source: Embedding, tokenizer: str) -> str | None:
@@ -487,14 +493,14 @@ def _require_same(config: ModelConfig, folder: Path) -> None:
             "words under the same key; prepare it again."
         )
     require_named(manifest.policy.providers, config.policy.providers, repr(str(folder)))
-    wanted = config.spec()
+    requested = config.spec()
     if "lexicon" not in config.model_fields_set:
-        del wanted["lexicon"]
-    for values in (wanted, spec):
+        del requested["lexicon"]
+    for values in (requested, spec):
         if isinstance(values.get("mechanism"), dict):
             values["mechanism"] = config.mechanism.unused() | values["mechanism"]
-    wanted.setdefault("budget", None)
-    for section, value in wanted.items():
+    requested.setdefault("budget", None)
+    for section, value in requested.items():
         recorded = spec.get(section)
         pairs = (
             [(f"{section}.{name}", value[name], (recorded or {}).get(name)) for name in value]
@@ -508,16 +514,16 @@ def _require_same(config: ModelConfig, folder: Path) -> None:
                     f"run.artifact: {str(folder)!r} was made with version {then} of the packaged lexicon, and this package holds "
                     f"version {config.lexicon_version}, which has other words or vectors; prepare it again."
                 )
-            pairs = [one for one in pairs if one[0] not in ("lexicon.version", "lexicon.prior")]
-            pairs = [one for one in pairs if one[0] != "lexicon.exclude"]
+            pairs = [pair for pair in pairs if pair[0] not in ("lexicon.version", "lexicon.prior")]
+            pairs = [pair for pair in pairs if pair[0] != "lexicon.exclude"]
             pairs += [
                 (f"lexicon.{name}", value.get(name), (recorded or {}).get(name))
                 for name in ("prior", "exclude")
             ]
-        for name, given, there in pairs:
-            if given != there:
+        for name, asked, stored in pairs:
+            if asked != stored:
                 raise SettingsError(
-                    f"{name}: {briefly(given)} given, but the artifact {str(folder)!r} was made with {briefly(there)}; "
+                    f"{name}: {briefly(asked)} given, but the artifact {str(folder)!r} was made with {briefly(stored)}; "
                     "change the "
                     "setting, or prepare another artifact."
                 )

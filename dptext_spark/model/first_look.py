@@ -65,13 +65,13 @@ def draw_rows(model: Privatizer, columns: Mapping[str, pa.Array]) -> dict[str, p
     once = copy(model)
     once.__dict__["_draws"] = {}
     chosen = once.choose([Texts(texts) for texts in columns.values()])
-    key, found = RunKey.generate(), {}
+    key, drawn = RunKey.generate(), {}
     for number, (name, texts) in enumerate(columns.items()):
         rows = pa.array(np.arange(len(texts)))
-        found[name], _ = once.privatize(
+        drawn[name], _ = once.privatize(
             texts, column=name, row_ids=rows, key=key, chosen=None if chosen is None else chosen[number]
         )
-    return found
+    return drawn
 
 
 def is_string(kind: pa.DataType) -> bool:
@@ -99,8 +99,8 @@ def text_at(rows: pa.Table, parts: Parts) -> pa.ChunkedArray:
 
 
 def _joined(value: object, kind: pa.DataType, parts: Parts) -> str | None:
-    found = list(_texts(value, kind, parts))
-    return None if all(one is None for one in found) else "\n".join(one or "" for one in found)
+    texts = list(_texts(value, kind, parts))
+    return None if all(text is None for text in texts) else "\n".join(text or "" for text in texts)
 
 
 def _texts(value: object, kind: pa.DataType, parts: Parts) -> Iterator[str | None]:
@@ -110,8 +110,8 @@ def _texts(value: object, kind: pa.DataType, parts: Parts) -> Iterator[str | Non
     elif isinstance(value, dict):
         yield from _texts(value[parts[0]], kind.field(parts[0]).type, parts[1:])
     elif isinstance(value, Sequence):
-        for one in value:
-            yield from _texts(one[1] if pa.types.is_map(kind) else one, _element(kind), parts)
+        for element in value:
+            yield from _texts(element[1] if pa.types.is_map(kind) else element, _element(kind), parts)
 
 
 def repeats_a_key(rows: pa.Table, parts: Parts) -> bool:
@@ -236,19 +236,19 @@ def columns_of(sample: TableSample, named: Sequence[str] = ()) -> Columns:
         raise DataError(
             "columns: two differ in case only, which Spark does not tell apart; valid: names that differ."
         )
-    there = paths_in(table.schema)
-    texts = tuple(_path_of(name, table, there) for name in named) or tuple(
-        path for path, parts in there.items() if _is_text(table, parts)
+    paths = paths_in(table.schema)
+    texts = tuple(_path_of(name, table, paths) for name in named) or tuple(
+        path for path, parts in paths.items() if _is_text(table, parts)
     )
     if not texts:
         raise DataError(
             f"columns: none of {len(table.column_names)} holds text in the sample of {table.num_rows:,} rows (three words or "
             "more in a value, on average); valid: a table with text, or --column NAME. Nothing was written."
         )
-    twice = [path for path in texts if repeats_a_key(table, there[path])]
+    twice = [path for path in texts if repeats_a_key(table, paths[path])]
     if twice:
         raise key_twice(twice)
-    ways = [there[path] for path in texts]
+    ways = [paths[path] for path in texts]
     rest = [name for name in table.column_names if name not in {parts[0] for parts in ways}]
     nested = tuple(name for name in rest if pa.types.is_nested(table[name].type))
     keys = [name for name in rest if _may_be_key(table[name])]
@@ -272,7 +272,7 @@ def _path_of(name: str, table: pa.Table, there: Mapping[str, tuple[str, ...]]) -
         return path
     if name in table.column_names:
         raise DataError(f"column: {name!r} is of type {table[name].type}; valid: a text column.")
-    known = [*there, *(one for one in table.column_names if spelled((one,)) not in there)]
+    known = [*there, *(column for column in table.column_names if spelled((column,)) not in there)]
     raise SettingsError(
         f"column: {name!r} is not there; valid: {', '.join(dict.fromkeys(known[:50]))}.{did_you_mean(name, known)}"
     )
@@ -314,7 +314,7 @@ def _may_be_key(column: pa.ChunkedArray) -> bool:
     if is_string(kind):
         return bool(pc.max(pc.utf8_length(column)).as_py() <= LONGEST_KEY)
     of_keys = (pa.types.is_signed_integer, pa.types.is_decimal, pa.types.is_date, pa.types.is_timestamp)
-    return any(one(kind) for one in of_keys)
+    return any(is_kind(kind) for is_kind in of_keys)
 
 
 def _has_few_values(column: pa.ChunkedArray) -> bool:
@@ -357,7 +357,7 @@ def look(
         rows: how many are shown.
     """
     table, n = sample.rows, sample.rows.num_rows
-    words, unknown, found, seconds = np.zeros(n, np.int64), np.zeros(n, np.int64), dict[str, int](), 0.0
+    words, unknown, counts, seconds = np.zeros(n, np.int64), np.zeros(n, np.int64), dict[str, int](), 0.0
     texts = {name: _beginnings(_of(table, name)) for name in columns.texts}
     model = styles[chosen]
     model.warm_up()
@@ -366,11 +366,11 @@ def look(
         _drawn(model, name, column)
         seconds += time.perf_counter() - began
         _, counters = _drawn(styles[finder], name, column)
-        for one in (*OF_IDENTIFIERS[1:], "persons_found", "locations_found"):
-            found[one] = found.get(one, 0) + counters[one]
+        for counter in (*OF_IDENTIFIERS[1:], "persons_found", "locations_found"):
+            counts[counter] = counts.get(counter, 0) + counters[counter]
         looked_up, missing = count_unknown(model.engine, column)
         words, unknown = words + looked_up, unknown + missing
-    kinds = tuple((_kind(one), count) for one, count in found.items() if count)
+    kinds = tuple((_kind(counter), count) for counter, count in counts.items() if count)
     cores = os.cpu_count() or 1
     minutes = START_MINUTES + READ_AND_WRITE * seconds * sample.total / n / cores / 60
     language = likely_language(
@@ -392,7 +392,7 @@ def shown_rows(
     """
     n = sample.rows.num_rows
     chosen = pa.array(np.unique(np.linspace(0, n - 1, min(rows, n)).astype(np.int64)))
-    made: list[ShownRow] = []
+    shown: list[ShownRow] = []
     taken = {
         name: pa.array(
             map(_shortened, _beginnings(_of(sample.rows, name)).take(chosen).to_pylist()), pa.string()
@@ -408,8 +408,8 @@ def shown_rows(
             before = taken[name][place].as_py()
             if before:
                 after = tuple((style, str(drawn[name][place])) for style, drawn in out.items())
-                made.append(ShownRow(name, before, after))
-    return tuple(made)
+                shown.append(ShownRow(name, before, after))
+    return tuple(shown)
 
 
 def _drawn(model: Privatizer, column: str, texts: pa.Array) -> tuple[pa.Array, dict[str, int]]:

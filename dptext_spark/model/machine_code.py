@@ -241,7 +241,7 @@ def exercise(model: Privatizer) -> None:
 
 def _read_only(array: pa.Array) -> pa.Array:
     """Return a copy of an array in memory that cannot be written."""
-    buffers = [None if one is None else pa.py_buffer(one.to_pybytes()) for one in array.buffers()]
+    buffers = [None if buffer is None else pa.py_buffer(buffer.to_pybytes()) for buffer in array.buffers()]
     return pa.Array.from_buffers(array.type, len(array), buffers)
 
 

@@ -213,11 +213,11 @@ def preview(model: Privatizer, text: str, *, top: int = 4) -> Preview:
                 action = REMAPPED
         if code >= 0 and level in candidates:
             at = f"level {level + 1}" if len(candidates) > 1 else ""
-            found = candidates[level][code]
+            candidate = candidates[level][code]
             if model.sampler.reads_context:
                 before, output_word = next(turn)
-                found, piece = _in_context(model, code, before, top), model.vocabulary.word(output_word)
-            words.append(replace(found, text=written, reason=at, became=piece.lstrip(" ")))
+                candidate, piece = _in_context(model, code, before, top), model.vocabulary.word(output_word)
+            words.append(replace(candidate, text=written, reason=at, became=piece.lstrip(" ")))
         elif action == "kept":
             became = _lowered(written) if policy.case == "lower" else written
             words.append(Word(written, action, reason, became))
@@ -226,7 +226,7 @@ def preview(model: Privatizer, text: str, *, top: int = 4) -> Preview:
     account = record_account(model)
     draws = [(levels.get(start, 0), code) for start, code in listed.items() if code >= 0]
     counted = [
-        one for one in (set(draws) if model.consistency == "record" else draws) if one[0] in candidates
+        draw for draw in (set(draws) if model.consistency == "record" else draws) if draw[0] in candidates
     ]
     record = account.of(sum(model.units.multiples[level] for level, _ in counted))
     if record is not None:
@@ -238,12 +238,12 @@ def preview(model: Privatizer, text: str, *, top: int = 4) -> Preview:
 
 def _remapped(sampler: Sampler) -> str | None:
     """Say what a remap does to draws; None where there is none."""
-    found = sampler.summary.remap
-    if found is None:
+    remap = sampler.summary.remap
+    if remap is None:
         return None
     return (
-        f"Probabilities are those of what is released: of the {found.outputs_before:,} words that can be drawn, "
-        f"{found.replaced:,} are replaced (Bayes remap; prior: {found.prior}), so that {found.outputs:,} can come out. Nobody "
+        f"Probabilities are those of what is released: of the {remap.outputs_before:,} words that can be drawn, "
+        f"{remap.replaced:,} are replaced (Bayes remap; prior: {remap.prior}), so that {remap.outputs:,} can come out. Nobody "
         "learns more than from the draw itself, also where more words stay as they are."
     )
 
@@ -252,7 +252,7 @@ def drawn_after(
     model: Privatizer, text: pa.Array, key: RunKey, chosen: TokenSelection | None
 ) -> list[tuple[int, int]]:  # fmt: skip
     """Draw one text, and return (the word before, the output) of each draw that depends on it; none where draws do not."""
-    noise, seen = model.noise(_binary([b""]), "text", key, ""), list[tuple[int, int]]()
+    noise, pairs = model.noise(_binary([b""]), "text", key, ""), list[tuple[int, int]]()
     draw = noise.in_context
     if draw is None:
         return []
@@ -260,11 +260,11 @@ def drawn_after(
     def noted(ids: Ids, before: Ids, blocks: U64) -> Ids:
         outputs = draw(ids, before, blocks)
         for place, (h, u) in enumerate(zip(before.tolist(), outputs.tolist(), strict=True)):
-            seen.append((int(outputs[place - 1]) if h == PREVIOUS else h, u))
+            pairs.append((int(outputs[place - 1]) if h == PREVIOUS else h, u))
         return outputs
 
     model.engine.privatize(text, noise._replace(in_context=noted), chosen)
-    return seen
+    return pairs
 
 
 def _in_context(model: Privatizer, word: int, before: int, top: int) -> Word:
@@ -311,9 +311,9 @@ def _candidates(sampler: Sampler, vocabulary: Vocabulary, words: list[int], top:
     unknown = np.array([word for word in words if laws[word] is None], np.int32)
     draws = min(MOST_DRAWS, max(LEAST_DRAWS, ALL_DRAWS // max(1, len(unknown))))
     blocks = np.arange(2 * draws * len(unknown), dtype=np.uint64).reshape(-1, 2)
-    made = sampler.sample(np.repeat(unknown, draws), Draws(secrets.token_bytes(32), blocks))
-    counted = dict(zip(unknown.tolist(), made.reshape(-1, draws), strict=True))
-    found = {}
+    samples = sampler.sample(np.repeat(unknown, draws), Draws(secrets.token_bytes(32), blocks))
+    counted = dict(zip(unknown.tolist(), samples.reshape(-1, draws), strict=True))
+    candidates = {}
     for word, law in laws.items():
         if law is not None:
             ids, share = law.ids, law.probability
@@ -323,15 +323,15 @@ def _candidates(sampler: Sampler, vocabulary: Vocabulary, words: list[int], top:
         likely = [(name(int(ids[i])), float(share[i])) for i in np.lexsort((ids, -share))[:top]]
         itself = float(share[ids == word].sum())
         tries = None if law is not None else draws
-        found[word] = Word("", "drawn", "", "", len(ids), itself, tuple(likely), tries)
-    return found
+        candidates[word] = Word("", "drawn", "", "", len(ids), itself, tuple(likely), tries)
+    return candidates
 
 
 def _listed(privatizer: Privatizer, raw: bytes, policy: Policy) -> list[tuple[int, int, int]]:
     """Cut a text: (start, end, code) of each token, in bytes; unknown words and numbers count as masked."""
     engine = replace(privatizer.engine, policy=replace(policy, oov="mask", numbers="mask"))
-    found = listed(engine, _binary([raw]), (np.uint64(2), np.uint64(2)))
-    return [(int(start), int(end), int(code)) for start, end, code in found.tokens[: found.size, :3]]
+    listing = listed(engine, _binary([raw]), (np.uint64(2), np.uint64(2)))
+    return [(int(start), int(end), int(code)) for start, end, code in listing.tokens[: listing.size, :3]]
 
 
 def _identifiers(privatizer: Privatizer, raw: bytes) -> dict[int, tuple[str, str]]:
@@ -340,9 +340,9 @@ def _identifiers(privatizer: Privatizer, raw: bytes) -> dict[int, tuple[str, str
     if finder is None:
         return {}
     data, bounds = padded(_binary([raw]))
-    found = finder.find(data, bounds, _binary([raw]))
+    matches = finder.find(data, bounds, _binary([raw]))
     faked = finder.identifiers.wanted(FAKE)
-    names = [finder.names[kind] for kind in found.types]
+    names = [finder.names[kind] for kind in matches.types]
     search = privatizer.policy.names
     finders = [
         *(["public lists"] if search.lists else []),
@@ -350,12 +350,12 @@ def _identifiers(privatizer: Privatizer, raw: bytes) -> dict[int, tuple[str, str
     ]
     by = f"a name, by {' or '.join(finders)}"
     actions = [
-        LISTED_KEPT if kept else LISTED if name in LIST_TYPES else LISTED_NAME if name in LISTED_KINDS else
+        LISTED_KEPT if is_kept else LISTED if name in LIST_TYPES else LISTED_NAME if name in LISTED_KINDS else
         ("pseudonym", by) if name in KINDS else ("masked", by) if name in NAME_TYPES and search else
         ("fake" if name in faked else "masked", f"identifier ({name}), by a {'rule' if name in TYPES else 'provider'}")
-        for name, kept in zip(names, found.kept.tolist(), strict=True)
+        for name, is_kept in zip(names, matches.kept.tolist(), strict=True)
     ]  # fmt: skip
-    return dict(zip(found.spans.starts.tolist(), actions, strict=True))
+    return dict(zip(matches.spans.starts.tolist(), actions, strict=True))
 
 
 def _replaced(placed: Placed | None, output: str) -> dict[int, str]:
@@ -394,9 +394,9 @@ def levels_of_words(privatizer: Privatizer, text: pa.Array, listed: Mapping[int,
             "importance.provider: 'column' given, but a preview has no column of weights; valid here: idf with a corpus, "
             "attention, random."
         )
-    found = privatizer.choose([Texts(text)])
-    assert found is not None
-    (chosen,) = found
+    selections = privatizer.choose([Texts(text)])
+    assert selections is not None
+    (chosen,) = selections
     levels = dict(zip(chosen.starts.tolist(), chosen.levels.tolist(), strict=True))
     return {start: levels[start] for start, code in listed.items() if code >= 0}
 

@@ -157,9 +157,9 @@ class Privatizer:
         if not self.fingerprint:
             bound = None if self.selector is None else self.selector.bound()
             names = tuple(provider.name for provider in self.providers)
-            records = tuple(one.record for one in self.imported)
-            made = fingerprint_of(self.arrays(), self.policy, self.consistency, bound, names, records)
-            object.__setattr__(self, "fingerprint", made)
+            records = tuple(provider.record for provider in self.imported)
+            fingerprint = fingerprint_of(self.arrays(), self.policy, self.consistency, bound, names, records)
+            object.__setattr__(self, "fingerprint", fingerprint)
 
     def __repr__(self) -> str:
         """Return level, guarantee and number of words, and what the fingerprint begins with."""
@@ -248,13 +248,13 @@ class Privatizer:
                 that importance chooses are chosen in one text, and no ε stands for those of several.
         """
         base, chosen = self.sampler.guarantee, ""
-        unit, said = UNITS[self.consistency], UNIT_SENTENCES[self.consistency]
+        unit, unit_sentence = UNITS[self.consistency], UNIT_SENTENCES[self.consistency]
         if self.selector is not None:
             chosen = f" {self.selector.sentence('record' if of_rows else 'text')}"
             base = self.selector.guarantee(base)
             if self.consistency == "record" and not of_rows:
-                unit, said = IN_ONE_TEXT, UNIT_SENTENCES["record"].replace("record", "text")
-        return replace(base, unit=unit, sentence=f"{base.sentence}{chosen} {said} {COMPUTATIONAL}")
+                unit, unit_sentence = IN_ONE_TEXT, UNIT_SENTENCES["record"].replace("record", "text")
+        return replace(base, unit=unit, sentence=f"{base.sentence}{chosen} {unit_sentence} {COMPUTATIONAL}")
 
     @property
     def samplers(self) -> tuple[Sampler, ...]:
@@ -327,8 +327,8 @@ class Privatizer:
         if self.chooses_in_records and record_ids is not None:
             _check_records(column, row_ids, record_ids, chosen)
         if chosen is None:
-            found = self.choose([Texts(texts, None, weights)])
-            chosen = None if found is None else found[0]
+            selections = self.choose([Texts(texts, None, weights)])
+            chosen = None if selections is None else selections[0]
         noise = self.noise(identities, column, key, run_id)
         rows, counts, placed = self.engine.privatize_with_spans(texts, noise, chosen)
         if chosen is not None:
@@ -338,15 +338,15 @@ class Privatizer:
 
     def with_names(self, names: NameMatcher) -> Privatizer:
         """Return it with lists of names, whose entries are masked, have pseudonyms, or stay. They are not in the fingerprint."""
-        made = copy(self)
-        made.__dict__["engine"] = self.engine.with_providers((*self.engine.providers, names))
-        return made
+        privatizer = copy(self)
+        privatizer.__dict__["engine"] = self.engine.with_providers((*self.engine.providers, names))
+        return privatizer
 
     def of_rows(self, rows: I64) -> Privatizer:
         """Return it for texts of these rows, int64[texts], where rows have lists of their own; without, text i is of row i."""
-        made = copy(self)
-        made.__dict__["engine"] = self.engine.of_rows(rows)
-        return made
+        privatizer = copy(self)
+        privatizer.__dict__["engine"] = self.engine.of_rows(rows)
+        return privatizer
 
     def choose(self, columns: Sequence[Texts]) -> tuple[TokenSelection, ...] | None:
         """Choose the words of a batch that are drawn; None: all that the policy draws.
@@ -361,18 +361,18 @@ class Privatizer:
             DataError: weights that are missing, not one for each word, or given without need.
         """
         if self.selector is None:
-            if any(one.weights is not None for one in columns):
+            if any(column.weights is not None for column in columns):
                 raise DataError("weights: given, but all words are drawn; valid: none.")
             return None
         return self.selector.choose(self.engine, columns, self.consistency, self.units)
 
     def _one_draw_each(self, ids: Ids, subkey: bytes) -> Ids:
         """Return int32[n], the draws of int32[n] words at dataset level: one a word, made when it first occurs."""
-        made = self._draws.setdefault(subkey, np.full(len(self.vocabulary), UNDRAWN, np.int32))
-        new = np.unique(ids[made[ids] == UNDRAWN])
+        draws = self._draws.setdefault(subkey, np.full(len(self.vocabulary), UNDRAWN, np.int32))
+        new = np.unique(ids[draws[ids] == UNDRAWN])
         if len(new):
-            made[new] = self.sampler.sample(new, Draws(subkey, word_blocks(new)))
-        return made[ids]
+            draws[new] = self.sampler.sample(new, Draws(subkey, word_blocks(new)))
+        return draws[ids]
 
     def warm_up(self) -> None:
         """Compile the loops, or load them from the cache, so that the workers of this machine find them there."""
@@ -510,9 +510,9 @@ def _check_records(
         wrong = not record_ids.equals(row_ids)
     else:
         rows = np.arange(len(record_ids)) if chosen.rows is None else chosen.rows
-        kept, first, again = np.unique(rows, return_index=True, return_inverse=True)
+        distinct, first, again = np.unique(rows, return_index=True, return_inverse=True)
         of_rows = record_ids.take(pa.array(first))
-        several = len(kept) != int(pc.count_distinct(of_rows, mode="all").as_py())
+        several = len(distinct) != int(pc.count_distinct(of_rows, mode="all").as_py())
         wrong = (
             len(rows) != len(record_ids) or several or not record_ids.equals(of_rows.take(pa.array(again)))
         )
@@ -540,9 +540,11 @@ def fingerprint_of(
     if not policy.names:
         known.pop("names", None)
     elif policy.names.classifies:  # what it is made of is among the arrays, wherever it was read
-        known["names"] = {name: one for name, one in policy.names.as_dict().items() if name != "model"}
+        known["names"] = {
+            name: setting for name, setting in policy.names.as_dict().items() if name != "model"
+        }
     if imported:
-        known["providers"] = [one.as_dict() for one in imported]
+        known["providers"] = [record.as_dict() for record in imported]
     bound = [known, consistency, *([] if selector is None else [selector]), *providers]
     digest = hashlib.sha256(json.dumps(bound, sort_keys=True).encode())
     for name in sorted(arrays):

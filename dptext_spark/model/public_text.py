@@ -89,18 +89,18 @@ def check_corpus(corpus: str | Path) -> None:
         DataError: it is no file that can be read, is empty, or is larger than `MOST_BYTES`.
     """
     try:
-        found = Path(corpus).stat()
+        status = Path(corpus).stat()
     except OSError as error:
         raise DataError(f"{FIELD}: {str(corpus)!r} cannot be read ({error.strerror}).") from None
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         raise DataError(
             f"{FIELD}: {str(corpus)!r} is no file; valid: a text file (UTF-8), a document a line."
         )
-    if not found.st_size:
+    if not status.st_size:
         raise DataError(f"{FIELD}: {str(corpus)!r} is empty; valid: a text file (UTF-8), a document a line.")
-    if found.st_size > MOST_BYTES:
+    if status.st_size > MOST_BYTES:
         raise DataError(
-            f"{FIELD}: {str(corpus)!r} has {found.st_size:,} bytes; valid: at most {MOST_BYTES:,}."
+            f"{FIELD}: {str(corpus)!r} has {status.st_size:,} bytes; valid: at most {MOST_BYTES:,}."
         )
 
 
@@ -133,9 +133,9 @@ def _documents(file: Path) -> Iterator[list[str]]:
 
 def _followed(engine: Engine, lines: list[str]) -> tuple[I32, I32]:
     """Return the number before each word, and its own: int32[n] each, -1 or -2 for what is no word of the table."""
-    found = list_words(engine, pa.array(lines, pa.large_string()), marks=True).words
-    after = numbers_of(engine.table, found)
+    words = list_words(engine, pa.array(lines, pa.large_string()), marks=True).words
+    after = numbers_of(engine.table, words)
     before = np.append(np.int32(-1), after[:-1])[: len(after)]
-    starts = found.bounds[:-1]
+    starts = words.bounds[:-1]
     before[starts[starts < len(after)]] = -1  # a document begins
     return before.astype(np.int32), after

@@ -121,7 +121,7 @@ class RecordAccount:
             )
         if self.levels > 1:
             return "Where levels of importance differ in ε, that of a record is the sum over its drawn words."
-        figures = [one for size in SIZES if (one := self.of(size)) is not None]
+        figures = [bound for size in SIZES if (bound := self.of(size)) is not None]
         if not figures:
             return "The δ of its draws adds up to 1 or more over a record: it has no ε."
         words = counted(self.consistency)
@@ -177,7 +177,7 @@ def record_account(privatizer: Privatizer, progress: Counted | None = None) -> R
         plain = RecordLoss(float(guarantee.epsilon), float(guarantee.delta))
         return RecordAccount(plain, guarantee, level, levels, budget.delta, budget)
     if level == "dataset" or levels > 1 or not guarantee.adds_up:
-        refuted = any(one.guarantee.status == "refuted" for one in privatizer.samplers)
+        refuted = any(sampler.guarantee.status == "refuted" for sampler in privatizer.samplers)
         plain = RecordLoss(float(guarantee.epsilon), float(guarantee.delta))
         if refuted or guarantee.compared == "sensitive words":
             plain = record_loss(privatizer.sampler, len(privatizer.vocabulary))
@@ -198,11 +198,11 @@ def loss_of(privatizer: Privatizer, progress: Counted | None = None) -> RecordLo
         ).encode()
     ).hexdigest()[:32]
     if name not in _known:
-        kept = _read(name)
-        if kept is None:
-            kept = record_loss(privatizer.sampler, len(privatizer.vocabulary), progress)
-            _keep(name, kept)
-        _known[name] = kept
+        loss = _read(name)
+        if loss is None:
+            loss = record_loss(privatizer.sampler, len(privatizer.vocabulary), progress)
+            _keep(name, loss)
+        _known[name] = loss
     return _known[name]
 
 
@@ -214,11 +214,11 @@ def _read(name: str) -> RecordLoss | None:
     """Return what was kept; None where nothing is, or it is damaged."""
     try:
         written = json.loads((_folder() / f"{name}.json").read_text(encoding="utf-8"))
-        found = RecordLoss.from_dict(written["loss"])
-        sound = written["digest"] == _digest(found)
+        loss = RecordLoss.from_dict(written["loss"])
+        sound = written["digest"] == _digest(loss)
     except (OSError, ValueError, KeyError, TypeError, DPTextError):
         return None
-    return found if sound else None
+    return loss if sound else None
 
 
 def _keep(name: str, loss: RecordLoss) -> None:
@@ -267,14 +267,14 @@ def made_from(selection: Importance, frequencies: Frequencies | None) -> list[An
     Raises:
         DataError: the corpus or the model cannot be read.
     """
-    made: str | None = None
+    source_digest: str | None = None
     if selection.corpus is not None:
-        made = file_digest("importance.corpus", selection.corpus)
+        source_digest = file_digest("importance.corpus", selection.corpus)
     elif selection.provider == "attention":
         from dptext_spark.importance.providers import Attention
 
-        made = Attention.open(str(selection.model)).fingerprint
-    return [selection.as_dict(), made, None if frequencies is None else frequencies.digest]
+        source_digest = Attention.open(str(selection.model)).fingerprint
+    return [selection.as_dict(), source_digest, None if frequencies is None else frequencies.digest]
 
 
 def file_digest(field: str, file: str) -> str:
@@ -315,7 +315,7 @@ def with_budget(
         SettingsError: the mechanism has no ε of a record, or no law keeps one drawn word to the budget.
     """
     first: Privatizer | None = None
-    kept: list[Sampler] = []
+    samplers: list[Sampler] = []
     most: list[int] = []
     laws, compile_at = laws_below(mechanism.epsilon), mechanism.over_epsilons(*lexicons)
     least: RecordBound | None = None
@@ -323,30 +323,30 @@ def with_budget(
         say(f"compiling {mechanism.name} with ε = {epsilon:g}", number / len(laws))
         sampler = compile_at(epsilon)
         table = None if first is None else first.table
-        made = Privatizer(
+        privatizer = Privatizer(
             lexicons[0], sampler, policy, consistency, table=table, providers=providers, classifier=classifier,
             imported=imported,
         )  # fmt: skip
         if first is None:
-            first = made
-            _require_figure(record_account(made))
-        bound = _bound(made, budget)
+            first = privatizer
+            _require_figure(record_account(privatizer))
+        bound = _bound(privatizer, budget)
         largest = most_words(bound, budget)
         if largest > (most[-1] if most else 0):
-            kept.append(sampler)
+            samplers.append(sampler)
             most.append(largest)
         least = bound(1)
         if largest == MOST_WORDS:
             break
     assert first is not None
-    if not kept:
-        said = "none" if least is None else str(least)
+    if not samplers:
+        cost = "none" if least is None else str(least)
         raise SettingsError(
-            f"budget: {budget} given, but one drawn word has {said} by the weakest law ({mechanism.name} with ε = {laws[-1]:g}); "
+            f"budget: {budget} given, but one drawn word has {cost} by the weakest law ({mechanism.name} with ε = {laws[-1]:g}); "
             "valid: a larger budget, or a smaller mechanism.epsilon."
         )
-    selector = BudgetSelector(budget, np.array(most, np.int64), tuple(kept[1:]))
-    return replace(first, sampler=kept[0], selector=selector, fingerprint="")
+    selector = BudgetSelector(budget, np.array(most, np.int64), tuple(samplers[1:]))
+    return replace(first, sampler=samplers[0], selector=selector, fingerprint="")
 
 
 def most_words(bound: Callable[[int], RecordBound | None], budget: Budget) -> int:
@@ -360,8 +360,8 @@ def most_words(bound: Callable[[int], RecordBound | None], budget: Budget) -> in
     """
 
     def fits(draws: int) -> bool:
-        found = bound(draws)
-        return found is not None and found.epsilon <= budget.record and found.delta <= budget.delta
+        figure = bound(draws)
+        return figure is not None and figure.epsilon <= budget.record and figure.delta <= budget.delta
 
     low, high = 0, 1
     while high <= MOST_WORDS and fits(high):

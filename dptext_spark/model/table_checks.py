@@ -204,8 +204,8 @@ def check_input(schema: Struct, config: RunConfig) -> Fit:
     for field, source in config.lists.named():
         if source.of_rows:
             list_column(schema, field, str(source.column))
-    kept, dropped = kept_columns(schema, config, paths)
-    return Fit(tuple(paths), tuple(kept), dropped)
+    columns, dropped = kept_columns(schema, config, paths)
+    return Fit(tuple(paths), tuple(columns), dropped)
 
 
 def check_header(schema: Struct, source: Input, columns: Sequence[str], files: Sequence[str] = ()) -> None:
@@ -310,16 +310,16 @@ def list_column(schema: Struct, field: str, name: str) -> str:
     Raises:
         DataError: it is missing, or holds neither text nor lists of text.
     """
-    known = {one.name.lower(): one for one in schema.fields}
-    found = known.get(name.lower())
-    if found is None:
+    known = {candidate.name.lower(): candidate for candidate in schema.fields}
+    column = known.get(name.lower())
+    if column is None:
         raise DataError(f"{field}.column: {name!r} is not there; columns there: {', '.join(schema.names)}.")
-    inside = found.kind.element if isinstance(found.kind, ListOf) else found.kind
+    inside = column.kind.element if isinstance(column.kind, ListOf) else column.kind
     if not isinstance(inside, Plain) or not inside.is_text:
         raise DataError(
-            f"{field}.column: column {name!r} is of type {found.kind}; valid: string or array<string>."
+            f"{field}.column: column {name!r} is of type {column.kind}; valid: string or array<string>."
         )
-    return found.name
+    return column.name
 
 
 def kept_columns(
@@ -349,8 +349,8 @@ def kept_columns(
             )
     whole = {name for name in listed if name in schema.kinds}
     named = {path.root for path in paths} | whole | {config.row_key}
-    kept = {parts_of(name) for name in listed}
-    dropped = frozenset(field for field in fields if field not in kept and field[0] not in whole)
+    listed_parts = {parts_of(name) for name in listed}
+    dropped = frozenset(field for field in fields if field not in listed_parts and field[0] not in whole)
     return [name for name in schema.names if name in named], dropped
 
 

@@ -105,7 +105,7 @@ def format_of(place: str, files: Sequence[str], format: str | None, is_file: boo
     Raises:
         SettingsError: there is no file, or they say nothing, several things, or another one.
     """
-    kinds = Counter(_kind(Path(one)) for one in files)
+    kinds = Counter(_kind(Path(file)) for file in files)
     if is_file:
         kind = format or next(iter(kinds))
         if kind is None:
@@ -215,7 +215,7 @@ def sample_of_texts(
         SettingsError: a separator that is no character.
         DataError: they hold no row, or are not written as they should be.
     """
-    odd = next((one.name for one in texts if "\0" in one.text), None)
+    odd = next((beginning.name for beginning in texts if "\0" in beginning.text), None)
     if odd is not None:
         raise DataError(
             f"{FIELD}: {odd!r} holds zero bytes, as files of another encoding or kind do; valid: a text file, or --encoding."
@@ -228,27 +228,27 @@ def sample_of_texts(
 
 def _json(place: str, texts: Sequence[Beginning], each: int, size: int, files: int) -> TableSample:
     """Sample files of JSON records, one a line."""
-    found: list[dict[str, Any]] = []
+    objects: list[dict[str, Any]] = []
     read, used, all_of_it = 0, 0, True
     for text, length, whole, _, name, partitions in texts:
         lines, all_of_it = text.split("\n"), all_of_it and whole
         lines = lines if whole else lines[:-1]
-        lines = [one for one in lines if one.strip()]
+        lines = [line for line in lines if line.strip()]
         try:
-            records = [_loaded(one) for one in lines[:each]]
+            records = [_loaded(line) for line in lines[:each]]
         except (ValueError, RecursionError):
             records = [None]
         if any(map(_nests_deep, records)):
             raise DataError(
                 f"{FIELD}: a record of {name!r} nests more than {MOST_NESTED} levels deep; valid: {MOST_NESTED} or fewer."
             )
-        if not all(isinstance(one, dict) for one in records):
+        if not all(isinstance(record, dict) for record in records):
             raise DataError(f"{FIELD}: {name!r} is not one JSON record a line; valid: JSON lines.")
         read, used = read + len(lines), used + length
-        found += [record | partitions for record in records]
+        objects += [record | partitions for record in records]
     total, exact = _estimate(read, used, size, all_of_it and len(texts) == files)
-    names = dict.fromkeys(name for record in found for name in record)
-    rows = pa.table({name: _column([record.get(name) for record in found]) for name in names})
+    names = dict.fromkeys(name for record in objects for name in record)
+    rows = pa.table({name: _column([record.get(name) for record in objects]) for name in names})
     check_cases(of_arrow(rows.schema))
     encoding = texts[0].encoding
     options = {} if encoding == "UTF-8" else {"encoding": encoding}
@@ -309,16 +309,16 @@ def _csv(
     place: str, format: str, texts: Sequence[Beginning], each: int, size: int, files: int, given: AsText
 ) -> TableSample:
     """Sample CSV files."""
-    first, encoding = next((one.text for one in texts if one.text.strip()), ""), texts[0].encoding
+    first, encoding = next((head.text for head in texts if head.text.strip()), ""), texts[0].encoding
     marked = _MARK.match(first)
     if marked is not None:  # Excel's own line, and no row
         first = first[marked.end() :]
-        texts = [one._replace(text=_MARK.sub("", one.text)) for one in texts]
+        texts = [head._replace(text=_MARK.sub("", head.text)) for head in texts]
         given = replace(given, separator=given.separator or marked[1])
     separator = given.separator or ("\t" if format == "tsv" else _separator(first))
     if len(separator) != 1:
         raise SettingsError(f"separator: {separator!r} given; valid: one character.")
-    tables = [_records(one.text, separator, one.is_all) for one in texts]
+    tables = [_records(head.text, separator, head.is_all) for head in texts]
     assumed = [] if given.encoding or encoding == "UTF-8" else [f"encoding: {encoding}, by its mark."]
     beginning = next((rows for rows in tables if rows), [])
     if not beginning:
@@ -331,8 +331,10 @@ def _csv(
         )
     if header is None:
         header = _names_columns(beginning)
-        said = "names the columns" if header else "is a row: columns are _c0, _c1, ..., as Spark names them"
-        assumed.append(f"the first line {said}; --{'no-' if header else ''}header says otherwise.")
+        verdict = (
+            "names the columns" if header else "is a row: columns are _c0, _c1, ..., as Spark names them"
+        )
+        assumed.append(f"the first line {verdict}; --{'no-' if header else ''}header says otherwise.")
     if given.separator is None and format == "csv":
         ends = f"fields end with {separator!r}"
         if len(beginning[0]) == 1:
@@ -344,8 +346,8 @@ def _csv(
             "names in the first line that are empty or stand there twice are numbered, as by a run."
         )
     other = [
-        one.name
-        for one, rows in zip(texts, tables, strict=True)
+        head.name
+        for head, rows in zip(texts, tables, strict=True)
         if header and rows and not _same_names(rows[0], names)
     ]
     if other:
@@ -358,16 +360,16 @@ def _csv(
             f"{FIELD}: {odd:,} of {count:,} lines have another number of fields than the first, which has {len(names)}; valid: "
             "--separator with the right one."
         )
-    kept = [[row for row in rows if len(row) == len(names)][:each] for rows in bodies]
+    fitting = [[row for row in rows if len(row) == len(names)][:each] for rows in bodies]
     parts = []
-    for text, rows in zip(texts, kept, strict=True):
+    for text, rows in zip(texts, fitting, strict=True):
         fields = {name: [row[n] or None for row in rows] for n, name in enumerate(names)}
         folders = {name: [value] * len(rows) for name, value in text.partitions.items()}
         parts.append(
             pa.table({name: pa.array(values, pa.string()) for name, values in (fields | folders).items()})
         )
-    used = sum(one.size for one in texts)
-    read_all = len(texts) == files and all(one.is_all for one in texts)
+    used = sum(head.size for head in texts)
+    read_all = len(texts) == files and all(head.is_all for head in texts)
     total, exact = _estimate(count, used, size, read_all)
     if odd:
         assumed.append(
@@ -419,9 +421,9 @@ def _separator(text: str) -> str:
         width, often = max(sizes.items(), key=lambda item: (item[1], item[0]))
         return (often / sizes.total() if width > 1 else 0.0, width)
 
-    found = {separator: agreed(separator) for separator in SEPARATORS if separator in text}
-    best = max(found, key=lambda one: found[one], default=",")
-    return best if found.get(best, (0.0, 0))[0] > 0 else ","
+    scores = {separator: agreed(separator) for separator in SEPARATORS if separator in text}
+    best = max(scores, key=lambda separator: scores[separator], default=",")
+    return best if scores.get(best, (0.0, 0))[0] > 0 else ","
 
 
 def _names_columns(rows: Sequence[Sequence[str]]) -> bool:
@@ -439,9 +441,9 @@ def _names_columns(rows: Sequence[Sequence[str]]) -> bool:
         return False
     for n, name in enumerate(first):
         below = [row[n] for row in rest if row[n]]
-        if below and all(_NUMBER.fullmatch(one) for one in below):
+        if below and all(_NUMBER.fullmatch(value) for value in below):
             return True
-        words = sorted(len(one.split()) for one in below)
+        words = sorted(len(value.split()) for value in below)
         if len(words) >= 3 and words[len(words) // 2] >= 4 and " " not in name and name not in below:
             return True
     return False
@@ -454,7 +456,7 @@ def _estimate(count: int, used: int, size: int, read_all: bool) -> tuple[int, bo
 
 def _plain(schema: pa.Schema) -> pa.Schema:
     """Return a schema without dictionaries: a table's type is that of the values."""
-    kinds = (one.type for one in schema)
+    kinds = (field.type for field in schema)
     return pa.schema(
         [
             (name, kind.value_type if pa.types.is_dictionary(kind) else kind)

@@ -208,13 +208,13 @@ def resolve_all(schema: Struct, columns: Sequence[str], exact: bool = False) -> 
     Raises:
         DataError: as :func:`resolve`, or two names mean the same text.
     """
-    found: dict[TextPath, None] = {}
+    paths: dict[TextPath, None] = {}
     for name in columns:
         path = resolve(schema, name, exact)
-        if path in found:
+        if path in paths:
             raise DataError(f"columns: {name!r} is named twice.")
-        found[path] = None
-    return list(found)
+        paths[path] = None
+    return list(paths)
 
 
 def beside_texts(schema: Struct, paths: Sequence[TextPath]) -> tuple[list[Parts], list[str]]:

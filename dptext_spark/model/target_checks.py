@@ -48,10 +48,10 @@ class Commit:
     def said(self) -> Mapping[str, Any]:
         """What a run of ours said in it; nothing in commits of others."""
         try:
-            found = json.loads(self.metadata or "")
+            written = json.loads(self.metadata or "")
         except (ValueError, RecursionError):
             return {}
-        return found if isinstance(found, dict) and "dptext_run" in found else {}
+        return written if isinstance(written, dict) and "dptext_run" in written else {}
 
     @property
     def rows(self) -> int | None:
@@ -92,8 +92,8 @@ def engine_of_commit(commit: Commit) -> str | None:
     Raises:
         DataError: the commit says something else there.
     """
-    found = commit.said.get(SEAL)
-    engine = None if found is None else found.get("engine")
+    seal = commit.said.get(SEAL)
+    engine = None if seal is None else seal.get("engine")
     if not isinstance(engine, str | None):
         raise DataError(f"{SEAL}.engine: a {type(engine).__name__} given; valid: a text.")
     return engine
@@ -190,14 +190,16 @@ def check_schema(
             )
     if mode not in ("append", "overwrite"):
         return
-    wanted = {name: str(written.kinds[name]) for name in kept}
-    there = {field.name: str(field.kind) for field in target.fields}
-    differ = sorted(set(wanted.items()) ^ set(there.items()))
+    written_types = {name: str(written.kinds[name]) for name in kept}
+    target_types = {field.name: str(field.kind) for field in target.fields}
+    differ = sorted(set(written_types.items()) ^ set(target_types.items()))
     untyped = [
-        name for name in kept if there.get(name) == "string" and wanted[name] not in ("string", "binary")
+        name
+        for name in kept
+        if target_types.get(name) == "string" and written_types[name] not in ("string", "binary")
     ]
     if differ and {name for name, _ in differ} == set(untyped):
-        names = ", ".join(f"{name} ({wanted[name]})" for name in untyped)
+        names = ", ".join(f"{name} ({written_types[name]})" for name in untyped)
         raise DataError(
             f"output.mode: {mode} needs the target's columns; it has as strings what the input holds with a type: {names}. "
             "Numbers of JSON keep their type since this version. Valid: another output, or a target whose columns were "
@@ -206,7 +208,7 @@ def check_schema(
     if differ:
         raise DataError(
             f"output.mode: {mode} needs the target's columns; {differ[0][0]!r} differs. Target: "
-            f"{', '.join(f'{n} {t}' for n, t in there.items())}. output.other_columns decides which "
+            f"{', '.join(f'{n} {t}' for n, t in target_types.items())}. output.other_columns decides which "
             "go along beside the row key: drop, a list, or keep; another output takes any."
         )
 
@@ -214,14 +216,14 @@ def check_schema(
 def places_written(config: RunConfig) -> Mapping[str, str]:
     """Return the paths that a run writes to, by the settings that name them."""
     ledger = ledger_on_disk(config.input, config.ledger)
-    given = {
+    places = {
         "output.path": config.output.path,
         "audit.shareable": config.shareable,
         "audit.restricted": config.restricted,
         FIELDS: None if is_table_name(ledger) else ledger,
         "stream.checkpoint": config.checkpoint if config.is_stream else None,
     }
-    return {field: path for field, path in given.items() if path is not None}
+    return {field: path for field, path in places.items() if path is not None}
 
 
 def check_writable(places: Mapping[str, str]) -> None:
@@ -234,14 +236,14 @@ def check_writable(places: Mapping[str, str]) -> None:
         SettingsError: a folder on the way is a file, or this user may not write there.
     """
     for setting, path in places.items():
-        there = normal_path(path)
-        while not os.path.lexists(there):
-            there = os.path.dirname(there)
-        if not os.path.isdir(there):
+        folder = normal_path(path)
+        while not os.path.lexists(folder):
+            folder = os.path.dirname(folder)
+        if not os.path.isdir(folder):
             raise SettingsError(
-                f"{setting}: {path!r} cannot be written, for {there!r} is no folder; valid: a folder, which need not exist yet."
+                f"{setting}: {path!r} cannot be written, for {folder!r} is no folder; valid: a folder, which need not exist yet."
             )
-        if not os.access(there, os.W_OK | os.X_OK):
+        if not os.access(folder, os.W_OK | os.X_OK):
             raise SettingsError(
-                f"{setting}: {path!r} cannot be written, for this user may not write to {there!r}; valid: a place where it may."
+                f"{setting}: {path!r} cannot be written, for this user may not write to {folder!r}; valid: a place where it may."
             )
