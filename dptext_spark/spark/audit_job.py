@@ -149,7 +149,7 @@ def audit_table(
 
 def _audit(plan: AuditPlan, spark: SparkSession, say: Steps, at_the_end: ExitStack) -> TableAudit:
     began = time.time()
-    wanted_names = None if plan.names is None else WordList.read("names", plan.names)
+    listed_names = None if plan.names is None else WordList.read("names", plan.names)
     with step(spark, say, "reading both schemas"):
         tables = opened(spark, plan)
     say("preparing the model")
@@ -168,21 +168,21 @@ def _audit(plan: AuditPlan, spark: SparkSession, say: Steps, at_the_end: ExitSta
         at_the_end.callback(lists.end)
         names = lists.shipped(spark)
     counted = NO_LISTS
-    if wanted_names is not None:
-        table = NameTable.of([wanted_names])
+    if listed_names is not None:
+        table = NameTable.of([listed_names])
         file = table_file(spark, table)
         at_the_end.callback(file.empty)
         counted = ShippedLists(file.name, table.uses)
     both = sides(plan, tables, names.columns)
     share = min(1.0, plan.sample / keys.both)
-    wanted = replace(
+    requested = replace(
         wanted_texts(plan, keys.both),
         sample=limit_of(share),
         tokens=plan.attacked,
         stayed=plan.internal,
     )
     shipped = ship_for(spark, str(folder), plan.model)
-    job = PairTables(shipped, key, len(plan.columns), names, counted, wanted)
+    job = PairTables(shipped, key, len(plan.columns), names, counted, requested)
     how = f"one pass; a sample of about {100 * share:.3g} % of the records is looked at"
     paired = both[0].join(both[1], "row_key")
     with step(spark, say, "comparing the texts", how):
@@ -206,13 +206,15 @@ def _audit(plan: AuditPlan, spark: SparkSession, say: Steps, at_the_end: ExitSta
         )
         with step(spark, say, "linking rows", how):
             linkage = link(spark, paired, links, privatizer, shipped, key, names)
-    found = Findings([*figures, *_consistency(gathered)], [KeptWords.of(whole)], [*plan.left_out]) + linkage
+    findings = (
+        Findings([*figures, *_consistency(gathered)], [KeptWords.of(whole)], [*plan.left_out]) + linkage
+    )
     if plan.attacked:
         say("attacking the sample")
-        found += attack_sample(privatizer, gathered.tokens, plan.level)
+        findings += attack_sample(privatizer, gathered.tokens, plan.level)
     if plan.looks_at_texts:
-        found += use_of(plan, privatizer, gathered, say)
-    figures = found.figures + [
+        findings += use_of(plan, privatizer, gathered, say)
+    figures = findings.figures + [
         figure
         for i, name in enumerate(plan.columns)
         for figure in (
@@ -225,11 +227,11 @@ def _audit(plan: AuditPlan, spark: SparkSession, say: Steps, at_the_end: ExitSta
         runs.put_metrics(spark, plan.metrics, audit_id, _rows(figures), prefix=PREFIX)
     audited = TableAudit(
         audit_id, plan.table, tables.version, plan.source, tables.source_version, plan.metrics, tuple(figures),
-        tuple(found.results), plan.limits, tuple(found.left_out), round(time.time() - began, 3),
+        tuple(findings.results), plan.limits, tuple(findings.left_out), round(time.time() - began, 3),
         internal=plan.internal, stayed=gathered.stayed if plan.internal else None, required=plan.required,
         has_account=tables.made_by is not None,
     )  # fmt: skip
-    asked = [(None, ASKED + question, float(held)) for question, held in audited.answers.items()]
+    asked = [(None, ASKED + question, float(answer)) for question, answer in audited.answers.items()]
     runs.add_metrics(spark, plan.metrics, audit_id, asked)
     return audited
 
@@ -337,7 +339,7 @@ def check_classes(plan: AuditPlan, spark: SparkSession, source: DataFrame, say: 
                 F.count_if(value.isNotNull()),
             ).first()
         assert row is not None  # an aggregate without groups has one row
-        rows, missing, classes = (int(one) for one in row)
+        rows, missing, classes = (int(figure) for figure in row)
         require_labels(option, name, rows, missing, min(classes, MOST_CLASSES + 1))
 
 

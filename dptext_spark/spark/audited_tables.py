@@ -233,9 +233,9 @@ def counted_keys(plan: AuditPlan, tables: TwoTables) -> KeyCounts:
     row = _keys(plan, tables).first()
     assert row is not None  # an aggregate without groups has one row
     for side, field in (("table", "table"), ("source", "against")):
-        rows, held, distinct = (int(row[f"{side}_{name}"] or 0) for name in ("rows", "held", "distinct"))
+        rows, not_null, distinct = (int(row[f"{side}_{name}"] or 0) for name in ("rows", "held", "distinct"))
         try:
-            require_key("row_key", plan.row_key or PLACE, rows, held, distinct)
+            require_key("row_key", plan.row_key or PLACE, rows, not_null, distinct)
         except DataError as error:
             raise DataError(f"{field}: {error}") from None
     in_table, in_source = int(row["table_rows"] or 0), int(row["source_rows"] or 0)
@@ -247,7 +247,7 @@ def counted_keys(plan: AuditPlan, tables: TwoTables) -> KeyCounts:
 def require_matching(plan: AuditPlan, counts: KeyCounts) -> None:
     """Refuse tables whose rows do not match; the message holds counts, never a key."""
     in_table, in_source, rows = counts
-    said = (
+    mismatch = (
         f"row_key: {rows:,} rows are in both; of the table's {in_table:,} rows {in_table - rows:,} are not in the source, and "
         f"of the source's {in_source:,} rows {in_source - rows:,} are not in the table."
     )
@@ -257,31 +257,31 @@ def require_matching(plan: AuditPlan, counts: KeyCounts) -> None:
             "--row-key, a column that identifies a row in both."
         )
     if not rows:
-        raise DataError(f"{said} Name the source of this table, and a key that both have.")
+        raise DataError(f"{mismatch} Name the source of this table, and a key that both have.")
     if (rows != in_table or rows != in_source) and not plan.partial:
-        raise DataError(f"{said} With --partial the rows that are in both are audited.")
+        raise DataError(f"{mismatch} With --partial the rows that are in both are audited.")
 
 
 def _keys(plan: AuditPlan, tables: TwoTables) -> DataFrame:
     """Count by key, then over all keys: one row."""
     of_table, of_source = row_keys(plan, tables)
     missing = quoted(plan.record_key).isNull() if plan.record_key else F.lit(False)
-    one, none = F.lit(1).cast("long"), F.lit(0).cast("long")
+    unit, none = F.lit(1).cast("long"), F.lit(0).cast("long")
     both = tables.table.select(
-        of_table.alias("key"), one.alias("table"), none.alias("source"), none.alias("missing")
-    ).unionAll(tables.source.select(of_source.alias("key"), none, one, missing.cast("long")))
+        of_table.alias("key"), unit.alias("table"), none.alias("source"), none.alias("missing")
+    ).unionAll(tables.source.select(of_source.alias("key"), none, unit, missing.cast("long")))
     sides = ("table", "source")
     counts = both.groupBy("key").agg(*[F.sum(name).alias(name) for name in (*sides, "missing")])
-    held = F.col("key").isNotNull()
+    not_null = F.col("key").isNotNull()
     figures = [F.sum("missing").alias("missing")]
     for side in sides:
-        there = F.col(side) > 0
+        in_side = F.col(side) > 0
         figures += [
             F.sum(side).alias(f"{side}_rows"),
-            F.sum(F.when(held, F.col(side))).alias(f"{side}_held"),
-            F.count_if(held & there).alias(f"{side}_distinct"),
+            F.sum(F.when(not_null, F.col(side))).alias(f"{side}_held"),
+            F.count_if(not_null & in_side).alias(f"{side}_distinct"),
         ]
-    figures.append(F.count_if(held & (F.col("table") > 0) & (F.col("source") > 0)).alias("both"))
+    figures.append(F.count_if(not_null & (F.col("table") > 0) & (F.col("source") > 0)).alias("both"))
     return counts.agg(*figures)
 
 

@@ -278,7 +278,7 @@ def build(
         def over_arrow(stream: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
             return batches(spec, stream)
 
-        made = F.arrow_udf(over_arrow, returns)
+        udf = F.arrow_udf(over_arrow, returns)
     else:
 
         def over_pandas(stream: Iterator[tuple[pd.Series, ...]]) -> Iterator[pd.DataFrame]:
@@ -292,8 +292,8 @@ def build(
                     {field.name: result.field(i).to_pandas() for i, field in enumerate(result.type)}
                 )
 
-        made = F.pandas_udf(over_pandas, returns)
-    return made.asNondeterministic() if not spec.has_row_id else made
+        udf = F.pandas_udf(over_pandas, returns)
+    return udf.asNondeterministic() if not spec.has_row_id else udf
 
 
 def applied(
@@ -455,9 +455,9 @@ def plan_nodes(df: DataFrame) -> list[str]:
     plan: Any = df._jdf.queryExecution().executedPlan().toString()
     names = []
     for line in plan.splitlines():
-        found = re.match(r"^[\s:+\-|*]*(?:\(\d+\)\s+)?([A-Za-z]+)", line)
-        if found:
-            names.append(found.group(1))
+        node = re.match(r"^[\s:+\-|*]*(?:\(\d+\)\s+)?([A-Za-z]+)", line)
+        if node:
+            names.append(node.group(1))
     return names
 
 

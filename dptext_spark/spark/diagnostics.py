@@ -120,8 +120,8 @@ def doctor(
         hint = "Spark must start before anything else can be checked."
         return [CheckResult("Spark", "fail", str(error), hint)]
     with suppress_sensitive_logs(session):
-        found = list(_machines(session, config, say))
-        return found if config is None else [*found, *_settings(session, config, say)]
+        results = list(_machines(session, config, say))
+        return results if config is None else [*results, *_settings(session, config, say)]
 
 
 def _machines(spark: SparkSession, config: RunConfig | None, say: Steps) -> Iterator[CheckResult]:
@@ -249,8 +249,8 @@ def _input(spark: SparkSession, config: RunConfig) -> str:
 
 def slots_of(spark: SparkSession) -> int:
     """Return how many tasks run at a time, as the parallelism of a range says."""
-    found = spark.range(_ROWS).select(F.spark_partition_id().alias("slot")).distinct().count()
-    return max(1, min(_MOST_SLOTS, found))
+    slots = spark.range(_ROWS).select(F.spark_partition_id().alias("slot")).distinct().count()
+    return max(1, min(_MOST_SLOTS, slots))
 
 
 def worker_facts(spark: SparkSession, shipped: Shipped | None, slots: int) -> list[ProcessFacts]:
@@ -370,14 +370,17 @@ def check_folder(spark: SparkSession, check: str, path: str) -> CheckResult:
     near = _nearest(spark, path)
     probe = f"{near.rstrip('/')}/_dptext_doctor_{secrets.token_hex(6)}"
     try:
-        written, seen = _written(spark, probe)
+        written, visible = _written(spark, probe)
     except Exception as error:
         _remove(spark, probe)
         return CheckResult(check, "fail", f"{near} cannot be written. {reduced(error, [])}", _CURE)
-    if seen is not None and seen < written:
+    if visible is not None and visible < written:
         _remove(spark, probe)
         return CheckResult(
-            check, "fail", f"{near}: of {written} files that tasks wrote, the driver sees {seen}", _UNSHARED
+            check,
+            "fail",
+            f"{near}: of {written} files that tasks wrote, the driver sees {visible}",
+            _UNSHARED,
         )
     if not _remove(spark, probe):
         return CheckResult(check, "warn", f"{probe} was written, but not removed", f"Remove it. {_CURE}")
@@ -389,10 +392,10 @@ def _written(spark: SparkSession, probe: str) -> tuple[int, int | None]:
     """Write from every task slot; return the files of the table, and those that the driver sees (None: not asked)."""
     spark.range(_MOST_FILES).write.format("delta").save(probe)  # in as many parts as there are slots
     files = spark.read.format("delta").load(probe).inputFiles()
-    found, context = _file_system(spark, probe), context_of(spark)
-    if found is None or context is None:
+    file_system, context = _file_system(spark, probe), context_of(spark)
+    if file_system is None or context is None:
         return len(files), None
-    system, kind = found
+    system, kind = file_system
     return len(files), sum(bool(system.exists(kind(context._jvm.java.net.URI(file)))) for file in files)
 
 
@@ -430,10 +433,10 @@ def _nearest(spark: SparkSession, path: str) -> str:
     above = path.rstrip("/")
     parent = above.rpartition("/")[0] or "/"
     try:
-        found = _file_system(spark, path)
-        if found is None:
+        file_system = _file_system(spark, path)
+        if file_system is None:
             return parent
-        system, kind = found
+        system, kind = file_system
         while not system.exists(kind(above)) and urlparse(above).path.strip("/"):
             above = above.rpartition("/")[0] or "/"
     except Exception:  # no such file system, or no access to it from here: the write will say
@@ -444,9 +447,9 @@ def _nearest(spark: SparkSession, path: str) -> str:
 def _remove(spark: SparkSession, probe: str) -> bool:
     """Remove the folder of a probe; return whether it is gone."""
     try:
-        found = _file_system(spark, probe)
-        if found is not None:
-            system, kind = found
+        file_system = _file_system(spark, probe)
+        if file_system is not None:
+            system, kind = file_system
             system.delete(kind(probe), True)
             return not system.exists(kind(probe))
     except Exception:

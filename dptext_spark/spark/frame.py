@@ -117,8 +117,8 @@ def privatize(
             names=NO_LISTS if lists is None else lists.shipped(df.sparkSession),
         )
         left = {name.lower() for name in weights}
-        kept = [name for name in df.columns if name.lower() not in left]
-        return replaced(applied(df, job, udf, identity.row, identity.record), job, kept)
+        remaining = [name for name in df.columns if name.lower() not in left]
+        return replaced(applied(df, job, udf, identity.row, identity.record), job, remaining)
 
 
 def _keep_plans_out_of_logs(spark: SparkSession) -> None:
@@ -134,5 +134,5 @@ def _keep_plans_out_of_logs(spark: SparkSession) -> None:
 
 
 def _holds_no_function(record: logging.LogRecord) -> bool:
-    said = record.getMessage()
-    return RESULT not in said and "compressed_operation" not in said
+    message = record.getMessage()
+    return RESULT not in message and "compressed_operation" not in message

@@ -214,9 +214,9 @@ def rebuilt(
 
     The new texts have the form of :attr:`Path.text`; `dropped` fields beside them are left out.
     """
-    wanted = {path.parts[1:]: column for path, column in texts.items() if path.root == root}
+    replacements = {path.parts[1:]: column for path, column in texts.items() if path.root == root}
     kind = schema[root].dataType
-    whole = _put(quoted(root), kind, wanted)
+    whole = _put(quoted(root), kind, replacements)
     return _without(whole, kind, [parts[1:] for parts in dropped if parts[0] == root])
 
 

@@ -301,9 +301,9 @@ def _found(spark: SparkSession, account: Account, run_id: str) -> RunRecord:
         row = runs.find(spark, folder, runs.checked(run_id))
     if row is not None:
         return row
-    there = [f"{one.run_id} ({one.status})" for one in runs.newest(spark, folder, NEWEST)]
+    listed = [f"{record.run_id} ({record.status})" for record in runs.newest(spark, folder, NEWEST)]
     what = "no run has succeeded" if run_id == LATEST else f"no run {run_id!r}"
-    newest = f"the newest are {', '.join(there)}" if there else "there is none at all"
+    newest = f"the newest are {', '.join(listed)}" if listed else "there is none at all"
     raise SettingsError(f"run: {what} in {folder!r}; valid: a run id of that table, or latest; {newest}.")
 
 

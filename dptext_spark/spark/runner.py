@@ -82,9 +82,9 @@ def of_account(
     nothing.
     """
     budget = record.settings.budget
-    needed = any(is_restricted(one.subject, bounded=budget is not None) for one in require)
-    found = runs.metrics_of(spark, metrics, record.run_id) if needed else None
-    figures = {name: value for column, name, value in found or () if column is None}
+    needed = any(is_restricted(requirement.subject, bounded=budget is not None) for requirement in require)
+    rows = runs.metrics_of(spark, metrics, record.run_id) if needed else None
+    figures = {name: value for column, name, value in rows or () if column is None}
     verdicts = (record.promised.status, "" if record.certified is None else record.certified.verdict)
     against = _unsound(
         refuted="refuted" in verdicts or record.key_kind == "insecure", unbounded=NO_BOUND in verdicts
@@ -101,14 +101,14 @@ def _judged(
     require: Sequence[Requirement[str]], figures: Mapping[str, float | None], spent: Spending | None,
     budget: Budget | None, unsound: Sequence[str], status: str, internal: bool = False,
 ) -> Verdict:  # fmt: skip
-    found = of_metrics(figures, COUNTED)
+    measured = of_metrics(figures, COUNTED)
     largest = figures.get("record_epsilon_max") if budget is None else budget.record
-    found.append(Metric("record_epsilon", math.inf if unsound and largest is not None else largest))
+    measured.append(Metric("record_epsilon", math.inf if unsound and largest is not None else largest))
     if spent is not None and spent.columns:
-        found.append(Metric("ledger_epsilon", max(one.total for one in spent.columns)))
+        measured.append(Metric("ledger_epsilon", max(column.total for column in spent.columns)))
     against = [*unsound, *([MISMATCH] if status == "mismatch" else [])]
     return verdict(
-        require, found, bounded=budget is not None, against=against, unfinished=status not in DONE, internal=internal
+        require, measured, bounded=budget is not None, against=against, unfinished=status not in DONE, internal=internal
     )  # fmt: skip
 
 
@@ -204,9 +204,9 @@ def dry_run(config: RunConfig, say: Steps) -> Checked:
             read_lists(spark, config.lists)
         slow = slow_files(sizes_of(spark, config.input.path or "")) if reads_whole_files(config) else ""
     ours = len(our_commits(commits))
-    there = target_said(config, ours, made=only_created(commits)) if commits else NEW
+    target = target_said(config, ours, made=only_created(commits)) if commits else NEW
     read = f"the schema of {'the Delta table, ' + version if version.startswith('delta:') else 'its files'}"
-    return Checked(read, schema.names, fit.kept, there, tuple(only_the_run(config, fit.paths)), slow)
+    return Checked(read, schema.names, fit.kept, target, tuple(only_the_run(config, fit.paths)), slow)
 
 
 def check_beside(config: RunConfig) -> None:

@@ -25,7 +25,9 @@ SCHEMA = "dptext.schema"  # in the metadata of a table's first column: the versi
 
 
 def _table(*fields: tuple[str, T.DataType, str]) -> T.StructType:
-    schema = T.StructType([T.StructField(name, kind, True, {"comment": said}) for name, kind, said in fields])
+    schema = T.StructType(
+        [T.StructField(name, kind, True, {"comment": comment}) for name, kind, comment in fields]
+    )
     schema.fields[0].metadata[SCHEMA] = SCHEMA_VERSION
     return schema
 
@@ -142,7 +144,7 @@ def frame_of(spark: SparkSession, rows: Sequence[Sequence[object]], schema: T.St
     ):  # PySpark cuts a table by that setting, and not where it sets no bound
         return spark.createDataFrame(rows, schema).coalesce(1)
     columns = [
-        pa.array([one.dataType.toInternal(row[place]) for row in rows], _ARROW[one.dataType])
-        for place, one in enumerate(schema.fields)
+        pa.array([field.dataType.toInternal(row[place]) for row in rows], _ARROW[field.dataType])
+        for place, field in enumerate(schema.fields)
     ]
     return spark.createDataFrame(pa.table(columns, names=schema.fieldNames()), schema).coalesce(1)

@@ -31,15 +31,15 @@ def key_of(spark: SparkSession, key: Key, given: RunKey | None = None) -> RunKey
         SettingsError: it cannot be read or is no key, others may read its file, or it is a variable of a driver that runs
             in the cluster or of a Spark setting.
     """
-    found = given or taken(key)
-    if found is not None:
-        if found.kind == "env":
+    run_key = given or taken(key)
+    if run_key is not None:
+        if run_key.kind == "env":
             require_client_mode(spark)
-        if found.source is not None and found.source.kind == "env":
-            require_no_setting(spark, found.source.place)
+        if run_key.source is not None and run_key.source.kind == "env":
+            require_no_setting(spark, run_key.source.place)
             if not is_local(spark):
                 drop_variable(key)  # executors have their own
-        return found
+        return run_key
     if key.secret is not None:
         return RunKey(_secret(spark, key.secret), kind="secret")
     return replace(RunKey.generate(), kind="os")
@@ -97,13 +97,13 @@ def _secret(spark: SparkSession, secret: Secret) -> bytes:
     secrets = _platform(spark)
     read: Callable[[str, str], bytes | str] = getattr(secrets, "getBytes", None) or secrets.get
     try:
-        found = read(secret.scope, secret.name)
+        value = read(secret.scope, secret.name)
     except Exception as error:  # each platform has its own; their messages are not ours to repeat
         raise SettingsError(
             f"key.secret: {where} cannot be read ({type(error).__name__}); give this job's user READ on the scope, or "
             "correct the names."
         ) from None
-    content = found.encode() if isinstance(found, str) else bytes(found)
+    content = value.encode() if isinstance(value, str) else bytes(value)
     return (
         decoded(content, "key.secret")
         if all(32 <= byte < 127 or byte in b"\r\n" for byte in content)

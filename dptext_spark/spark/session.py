@@ -88,14 +88,14 @@ def spark_session(
         True
     """
     require_pyspark()
-    given = _spelled(settings or {})
+    options = _spelled(settings or {})
     session = _active()
     if session is None and _is_submitted():
-        session = _submitted(given)
+        session = _submitted(options)
     if session is not None:
         _require_delta(session)
         return session
-    return _local(app_name, master or "local[*]", given, warehouse)
+    return _local(app_name, master or "local[*]", options, warehouse)
 
 
 def context_of(spark: SparkSession) -> Any:

@@ -155,7 +155,7 @@ def _staged(folder: str, prefix: str, names: tuple[str, ...]) -> tuple[str, ...]
     Executors fetch them from the driver when their first task needs them, which may be any time later. A name has a digest of
     what it holds. Spark refuses one that it had from another place, even with the same content: two folders may hold one code.
     """
-    found = []
+    paths = []
     for name in names:
         staged = _stage() / f"{prefix}{name}"
         if not staged.exists():
@@ -165,8 +165,8 @@ def _staged(folder: str, prefix: str, names: tuple[str, ...]) -> tuple[str, ...]
                 part = staged.with_suffix(".part")
                 shutil.copyfile(Path(folder) / name, part)
                 part.replace(staged)
-        found.append(str(staged))
-    return tuple(found)
+        paths.append(str(staged))
+    return tuple(paths)
 
 
 @cache
@@ -218,8 +218,8 @@ def open_shipped(shipped: Shipped) -> Privatizer:
     if shipped.broadcast is not None:
         sent: Broadcast = shipped.broadcast.value
         model = sent.model
-        for one in model.imported:
-            one.require()
+        for provider in model.imported:
+            provider.require()
         for array in model.arrays().values():
             array.setflags(write=False)  # as those of files: compiled loops tell them apart
         return model

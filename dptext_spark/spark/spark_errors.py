@@ -125,9 +125,9 @@ def reduced(error: BaseException, columns: Sequence[str], maps: Sequence[str] = 
     """
     if isinstance(error, DPTextError):
         return error
-    found = _PATTERN.search(str(error))
-    if found:
-        code, partition, batch, rows = found.groups()
+    match = _PATTERN.search(str(error))
+    if match:
+        code, partition, batch, rows = match.groups()
         where = f"partition {partition}, batch {batch} of its partition"
         if code == INVALID_UTF8:
             return DataError(
@@ -166,18 +166,18 @@ def reduced(error: BaseException, columns: Sequence[str], maps: Sequence[str] = 
         return RunError(f"Spark's JVM has ended ({condition}): something ended it, or {_MEMORY}")
     for cause in _causes(error):
         state = _called(cause, "getSqlState") if _called(cause, "getCondition") else state
-    why = f": {_MEMORY}" if any(said in str(error) for said in _OUT_OF_MEMORY) else "."
+    why = f": {_MEMORY}" if any(sign in str(error) for sign in _OUT_OF_MEMORY) else "."
     return RunError(f"Spark failed with {condition}{f' (SQLSTATE {state})' if state else ''}{why}")
 
 
 def condition_of(error: BaseException) -> str:
     """Return the error condition of the innermost cause that has one, or the name of the error's class."""
     named = [_called(cause, "getCondition") for cause in _causes(error)]
-    found = next((name for name in reversed(named) if name), type(error).__name__)
-    if found == STREAM_FAILED:  # some causes are told in its message only
+    condition = next((name for name in reversed(named) if name), type(error).__name__)
+    if condition == STREAM_FAILED:  # some causes are told in its message only
         told = re.search(r"terminated with exception: \[([A-Z][A-Z0-9_.]*)\]", str(error))
-        return told[1] if told else found
-    return found
+        return told[1] if told else condition
+    return condition
 
 
 def _causes(error: BaseException) -> Iterator[Any]:
@@ -200,10 +200,10 @@ def _causes(error: BaseException) -> Iterator[Any]:
 def _called(error: Any, method: str) -> str | None:
     value = getattr(error, method, None)
     try:
-        found = value() if callable(value) else None
+        text = value() if callable(value) else None
     except Py4JError:  # that class of the JVM has no such method
         return None
-    return found if isinstance(found, str) and re.fullmatch(r"[A-Za-z0-9_.]+", found) else None
+    return text if isinstance(text, str) and re.fullmatch(r"[A-Za-z0-9_.]+", text) else None
 
 
 @contextmanager
@@ -290,8 +290,8 @@ def _quiet_pyspark() -> Callable[[], None]:
     """Keep back what PySpark and Py4J log of queries and errors; return how to set it back."""
     # The second logs what a micro-batch raises, with a traceback, before Spark has it.
     theirs = [logging.getLogger(), logging.getLogger("py4j.clientserver")]
-    for one in theirs:
-        one.addFilter(_not_of_py4j)
+    for logger in theirs:
+        logger.addFilter(_not_of_py4j)
     # By PySpark's own way: a plain logger of that name, made here first, would fail PySpark's later calls.
     loggers = [PySparkLogger.getLogger(name) for name in _LOGGERS]
     before = [logger.disabled for logger in loggers]
@@ -299,8 +299,8 @@ def _quiet_pyspark() -> Callable[[], None]:
         logger.disabled = True
 
     def back() -> None:
-        for one in theirs:
-            one.removeFilter(_not_of_py4j)
+        for logger in theirs:
+            logger.removeFilter(_not_of_py4j)
         for logger, disabled in zip(loggers, before, strict=True):
             logger.disabled = disabled
 

@@ -76,8 +76,10 @@ def arguments(call: Call, arrays: tuple[pa.Array, ...]) -> tuple[pa.Array, pa.Ar
         DataError: an identity is NULL.
     """
     if len(arrays) != 2:
-        given = {0: "no argument", 1: "one argument"}.get(len(arrays), f"{len(arrays)} arguments")
-        raise SettingsError(f"{call.name}: {given} given; valid: {call.usage}. Nothing is drawn without it.")
+        counted = {0: "no argument", 1: "one argument"}.get(len(arrays), f"{len(arrays)} arguments")
+        raise SettingsError(
+            f"{call.name}: {counted} given; valid: {call.usage}. Nothing is drawn without it."
+        )
     texts, identities = arrays
     if pa.types.is_null(texts.type):
         texts = texts.cast(pa.string())
@@ -127,8 +129,8 @@ def draw_batches(call: Call, stream: Iterator[Any]) -> Iterator[pa.Array]:
 
 def _task_error(call: Call, error: TaskError) -> DPTextError:
     """Return the sentence for a worker's code, as a driver of the job says it."""
-    said = reduced(RuntimeError(str(error)), list(call.spec.columns))
-    return type(said)(f"{call.name}: {said}")
+    failure = reduced(RuntimeError(str(error)), list(call.spec.columns))
+    return type(failure)(f"{call.name}: {failure}")
 
 
 def function_of(call: Call) -> Any:

@@ -88,10 +88,10 @@ def deduplicate(plan: RunPlan, commits: Sequence[Commit]) -> Admitted:
     released = _released(plan, commits, ours)
     again = 0
     if released is not None:
-        seen = released.select(quoted(key).alias(KEY)).distinct()
+        released_keys = released.select(quoted(key).alias(KEY)).distinct()
         matched = quoted(key) == F.col(KEY)
-        again = df.join(seen, matched, "left_semi").count()
-        df = df.join(seen, matched, "left_anti") if again else df
+        again = df.join(released_keys, matched, "left_semi").count()
+        df = df.join(released_keys, matched, "left_anti") if again else df
     if handling == "refuse" and (again or distinct < rows):
         raise DataError(
             f"row_key: in this micro-batch {again:,} rows have a {key!r} that the target holds, and {rows - distinct:,} repeat "
@@ -197,9 +197,9 @@ def _prepared(
             f"mode: {config.mode!r} needs a classic Spark session, for each micro-batch is a run in the driver; valid on Spark "
             "Connect: mode batch, or a job of spark-submit."
         )
-    with reading(session, lambda: begun(session, config)) as found:
+    with reading(session, lambda: begun(session, config)) as awaited:
         plan = prepare_run(session, config, key, say)
-        earlier = found()
+        earlier = awaited()
     if not plan.input_version.startswith("delta:"):
         raise DataError(
             f"input.table: {config.input.table!r} is a view or no Delta table; mode {config.mode} reads what was added to a "
@@ -325,14 +325,16 @@ class _Batches:
         )
 
         def prepared() -> RunPlan:
-            listed = self._with_lists(plan, said)
-            kept = deduplicate(listed, listed.commits())
-            return replace(listed, df=kept.df, rows=kept.rows, stream=replace(place, dropped=kept.dropped))
+            listed = self._with_lists(plan, tell)
+            admitted = deduplicate(listed, listed.commits())
+            return replace(
+                listed, df=admitted.df, rows=admitted.rows, stream=replace(place, dropped=admitted.dropped)
+            )
 
-        def said(step: str) -> None:
+        def tell(step: str) -> None:
             self._say(f"micro-batch {number}: {step}")
 
-        outcome = run_once(prepared, config, said).outcome
+        outcome = run_once(prepared, config, tell).outcome
         self._done += 1
         if isinstance(outcome, RunFacts):
             self.facts.append(outcome)
@@ -464,13 +466,13 @@ def _summed(plan: RunPlan) -> Row:
     # A few numbers each: one partition takes them without a shuffle.
     table = plan.spark.read.format("delta").load(plan.place.runs).coalesce(1)
     batches = table.where(F.col("run_id").startswith(f"{plan.run_id}.") & F.col("output_version").isNotNull())
-    found = batches.agg(
+    totals = batches.agg(
         F.count(F.lit(1)), F.coalesce(F.sum("rows"), F.lit(0)), F.coalesce(F.sum("seconds"), F.lit(0.0)),
         F.max("output_version"), F.max_by("input_version", number), F.sum((F.col("status") == "mismatch").cast("long")),
         F.max(F.col("second_release").cast("int")),
     ).first()  # fmt: skip
-    assert found is not None  # an aggregate without groups has one row
-    return found
+    assert totals is not None  # an aggregate without groups has one row
+    return totals
 
 
 def _metrics(plan: RunPlan) -> list[RunMetric]:
@@ -489,10 +491,10 @@ def _metrics(plan: RunPlan) -> list[RunMetric]:
         .agg(F.sum("value").alias("sum"), F.max("value").alias("max"))
         .collect()
     )
-    found = {(row["column"], row["metric"]): row for row in summed}
+    totals = {(row["column"], row["metric"]): row for row in summed}
     metrics: list[RunMetric] = []
     for column in (*plan.columns, None):
-        sums = {name: found[column, name]["sum"] for name in SUMMED if (column, name) in found}
+        sums = {name: totals[column, name]["sum"] for name in SUMMED if (column, name) in totals}
         counters = {name: int(value or 0) for name, value in sums.items() if name in COUNTERS}
         if counters:
             whole = writing.shares({**dict.fromkeys(COUNTERS, 0), **counters})
@@ -500,11 +502,11 @@ def _metrics(plan: RunPlan) -> list[RunMetric]:
         metrics += [RunMetric(column, name, value) for name, value in sums.items() if name not in counters]
         if column is None and counters and sums.get("write_seconds"):
             metrics.append(RunMetric(None, "tokens_per_second", counters["words"] / sums["write_seconds"]))
-    if (None, "record_epsilon_max") in found and plan.config.record_key in (None, plan.config.row_key):
-        metrics.append(RunMetric(None, "record_epsilon_max", found[None, "record_epsilon_max"]["max"]))
+    if (None, "record_epsilon_max") in totals and plan.config.record_key in (None, plan.config.row_key):
+        metrics.append(RunMetric(None, "record_epsilon_max", totals[None, "record_epsilon_max"]["max"]))
         metrics += [
-            RunMetric(None, name, found[None, name]["max"])
+            RunMetric(None, name, totals[None, name]["max"])
             for name in ("record_bound_max", "record_bound_delta")
-            if (None, name) in found
+            if (None, name) in totals
         ]
     return metrics

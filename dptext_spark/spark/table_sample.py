@@ -142,12 +142,12 @@ def read_sample(
     say("reading a sample")
     with suppress_sensitive_logs(session):
         try:
-            found = _sample(session, place, format, as_text or AsText())
+            sample = _sample(session, place, format, as_text or AsText())
         except PySparkException as error:
             raise reduced(error, [str(place)]) from None
         except pa.ArrowException as error:  # its text may hold private words
             raise DataError(f"{FIELD}: a text is no valid Unicode ({type(error).__name__}).") from None
-    return replace(found, is_name=bool(place.name))
+    return replace(sample, is_name=bool(place.name))
 
 
 def _sample(spark: SparkSession, table: Target, format: str | None, as_text: AsText) -> TableSample:
@@ -156,11 +156,11 @@ def _sample(spark: SparkSession, table: Target, format: str | None, as_text: AsT
         try:
             df, _ = read_input(spark, Input(table=place), [])
         except DataError as error:
-            missing, _, said = str(error).partition("input.table: there is no ")
-            if missing or not said:
+            missing, _, remainder = str(error).partition("input.table: there is no ")
+            if missing or not remainder:
                 raise
             raise DataError(
-                f"{FIELD}: no file or folder here, and no table or view in the catalog, is called {said}"
+                f"{FIELD}: no file or folder here, and no table or view in the catalog, is called {remainder}"
             ) from None
         return _first_rows(df, place, "delta")
     if format == "delta" or (format is None and delta_version(spark, table) is not None):
@@ -251,7 +251,7 @@ def _files(spark: SparkSession, place: str) -> dict[str, int]:
 
 def _bytes_of(parts: list[pa.Table]) -> int:
     """Return about how many bytes some lines of text have in their files."""
-    lines = (line for one in parts for line in one.column("value").to_pylist())
+    lines = (line for part in parts for line in part.column("value").to_pylist())
     return sum(len((line or "").encode()) + 1 for line in lines)
 
 
@@ -325,9 +325,9 @@ class TablePreview:
         by_column = [
             [
                 (f"row {number}, {name}", *pair)
-                for number, pair in enumerate(zip(one.before, one.after, strict=True), start=1)
+                for number, pair in enumerate(zip(comparison.before, comparison.after, strict=True), start=1)
             ]
-            for name, one in self.columns.items()
+            for name, comparison in self.columns.items()
         ]
         rows = list(chain.from_iterable(zip(*by_column, strict=True)))
         return side_by_side("Preview of rows", rows, note=f"{THROWN_AWAY} {NOTE} {self.guarantee}")
@@ -361,11 +361,11 @@ def preview(
         raise SettingsError(f"rows: {rows!r} given; valid: 1 to {MOST_ROWS}.")
     if isinstance(columns, str) or not columns:
         raise SettingsError("columns: a list with at least one text column is needed.")
-    there = _names(df, list(columns))
+    names = _names(df, list(columns))
     for name in columns:
-        if there.count(name) != 1 or list(columns).count(name) != 1:
+        if names.count(name) != 1 or list(columns).count(name) != 1:
             raise DataError(
-                f"columns: {name!r} is not once among them; columns there: {', '.join(map(str, there))}."
+                f"columns: {name!r} is not once among them; columns there: {', '.join(map(str, names))}."
             )
     texts = {name: _text(name, values) for name, values in _first(df, list(columns), rows).items()}
     after = draw_rows(model, texts)
@@ -388,8 +388,8 @@ def _first(
     """Return the first rows of some columns, by their names."""
     if isinstance(df, DataFrame):
         with reported(df.sparkSession, columns):
-            found = df.select(*(quoted(name) for name in columns)).limit(rows).toArrow()
-        return dict(zip(columns, found.columns, strict=True))
+            table = df.select(*(quoted(name) for name in columns)).limit(rows).toArrow()
+        return dict(zip(columns, table.columns, strict=True))
     if isinstance(df, pa.Table):
         return {name: df.column(name).slice(0, rows) for name in columns}
     try:

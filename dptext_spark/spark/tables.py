@@ -245,20 +245,20 @@ def _json_schema(spark: SparkSession, source: Input, columns: list[str]) -> T.St
     a column of their own: raw text, which must not pass through.
     """
     place = escaped_if_there(spark, str(source.path))
-    found = _lenient(_by_case(spark), source).option("samplingRatio", "1.0").json(place).schema
-    if CORRUPT in found.names and not {"encoding", "charset"} & {name.lower() for name in source.options}:
+    schema = _lenient(_by_case(spark), source).option("samplingRatio", "1.0").json(place).schema
+    if CORRUPT in schema.names and not {"encoding", "charset"} & {name.lower() for name in source.options}:
         lines = spark.read.options(**source.options).text(place)
         if undecoded := lines.where(~F.is_valid_utf8("value")).count():
             raise not_utf8(undecoded)
-    found = T.StructType([field for field in found.fields if field.name != CORRUPT])
-    check_cases(schema_of(found), columns)
-    found = with_texts(found, partition_columns(spark, source.options, "json", place))
-    as_text = T.StructType([T.StructField(f.name, _with_strings(f.dataType, [()])) for f in found.fields])
+    schema = T.StructType([field for field in schema.fields if field.name != CORRUPT])
+    check_cases(schema_of(schema), columns)
+    schema = with_texts(schema, partition_columns(spark, source.options, "json", place))
+    as_text = T.StructType([T.StructField(f.name, _with_strings(f.dataType, [()])) for f in schema.fields])
     texts = paths_of(as_text, columns)
     return T.StructType(
         [
             T.StructField(f.name, _with_strings(f.dataType, [p.parts[1:] for p in texts if p.root == f.name]))
-            for f in found.fields
+            for f in schema.fields
         ]
     )
 
@@ -364,8 +364,8 @@ def opened(spark: SparkSession, target: Target, version: int | None = None) -> D
 def history(spark: SparkSession, target: Target, limit: int | None = None) -> list[Commit]:
     """Return the commits of a Delta table, newest first; none where there is no such table."""
     try:
-        found = spark.sql(f"DESCRIBE HISTORY {target.sql}{f' LIMIT {limit}' if limit else ''}")
-        return [_commit(row) for row in found.collect()]
+        log = spark.sql(f"DESCRIBE HISTORY {target.sql}{f' LIMIT {limit}' if limit else ''}")
+        return [_commit(row) for row in log.collect()]
     except PySparkException as error:
         if is_no_table(error):
             return []
@@ -386,13 +386,13 @@ def is_no_table(error: PySparkException) -> bool:
 def opened_if_there(spark: SparkSession, place: str | Target) -> DataFrame | None:
     """Open a Delta table, by its path or as a target; None where there is none."""
     try:
-        found = opened(spark, place if isinstance(place, Target) else Target(path=place))
-        found.schema  # noqa: B018  (makes Spark look for it now)
+        frame = opened(spark, place if isinstance(place, Target) else Target(path=place))
+        frame.schema  # noqa: B018  (makes Spark look for it now)
     except PySparkException as error:
         if is_no_table(error):
             return None
         raise
-    return found
+    return frame
 
 
 def own_table(spark: SparkSession, place: str | Target) -> DataFrame | None:
@@ -422,8 +422,8 @@ def undone_by(commits: Sequence[Commit], version: int) -> int | None:
 
     What was restored to a time counts as gone: that time is written in the zone of a session that is not known.
     """
-    restores = {one.version: one for one in commits if one.operation == "RESTORE"}
-    now = max((one.version for one in commits), default=version)
+    restores = {commit.version: commit for commit in commits if commit.operation == "RESTORE"}
+    now = max((commit.version for commit in commits), default=version)
     while restore := max((each for each in restores if version < each <= now), default=None):
         back_to = restores[restore].parameters.get("version")
         if back_to is None or int(back_to) < version:

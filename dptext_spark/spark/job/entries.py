@@ -256,9 +256,9 @@ def _whole(path: str, file: str, is_name: bool) -> str:
             if wildcard not in path
             else path[: path.index(wildcard)].rpartition("/")[0]
         )
-    found = urlparse(file)
-    if found.scheme not in ("", "file") and not urlparse(path).scheme:
-        return f"{found.scheme}://{found.netloc}{path}"
+    address = urlparse(file)
+    if address.scheme not in ("", "file") and not urlparse(path).scheme:
+        return f"{address.scheme}://{address.netloc}{path}"
     return path or "/"
 
 
@@ -416,16 +416,16 @@ def book_of(table: DataFrame, path: str, version: int) -> Book:
 
 def _columns(table: DataFrame) -> dict[str, list[Any]]:
     """Return the columns of a table, values as `collect` gives them, at a fraction of its time."""
-    found: dict[str, list[Any]] = {}
+    columns: dict[str, list[Any]] = {}
     for name, column in zip(table.columns, table.toArrow().columns, strict=True):
         if pa.types.is_timestamp(column.type):
             instants = column.cast(pa.timestamp("us", column.type.tz)).cast(pa.int64()).to_pylist()
-            found[name] = [None if one is None else _local(one) for one in instants]
+            columns[name] = [None if instant is None else _local(instant) for instant in instants]
         elif pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-            found[name] = column.to_numpy().tolist()
+            columns[name] = column.to_numpy().tolist()
         else:
-            found[name] = column.to_pylist()
-    return found
+            columns[name] = column.to_pylist()
+    return columns
 
 
 def _local(instant: int) -> datetime:
@@ -447,15 +447,15 @@ def appended(
 
     def once() -> tuple[Decided] | None:
         book = entries_of(spark, path)
-        wanted, decided = decide(book)
-        if wanted:
-            for one in wanted:
-                type(one).of(vars(one))  # a row that is damage to whoever reads it is not written
+        rows, decided = decide(book)
+        if rows:
+            for row in rows:
+                type(row).of(vars(row))  # a row that is damage to whoever reads it is not written
             # Skipped or refused where another reservation came since.
-            metadata, number = json.dumps({APP: wanted[0].attempt}), str(book.attempts + 1)
+            metadata, number = json.dumps({APP: rows[0].attempt}), str(book.attempts + 1)
             commit = {"userMetadata": metadata, "txnAppId": APP, "txnVersion": number}
-            _write(spark, path, wanted, commit, new=book.version < 0)
-            if not _stands(spark, path, wanted[0].attempt):
+            _write(spark, path, rows, commit, new=book.version < 0)
+            if not _stands(spark, path, rows[0].attempt):
                 return None  # another reservation came first
         return (decided,)
 
@@ -486,7 +486,7 @@ def _write(
     new: bool = False,
 ) -> None:
     """Append rows; a table by name that is `new` is made first, for Delta leaves the metadata out of a commit that makes one."""
-    values = [tuple(vars(one).get(name) for name in LEDGER.fieldNames()) for one in rows]
+    values = [tuple(vars(entry).get(name) for name in LEDGER.fieldNames()) for entry in rows]
     frame = frame_of(spark, values, LEDGER)
     # The table's first commit makes it one that nobody can change a row of by mistake.
     properties = {**PROPERTIES, "delta.appendOnly": "true"}

@@ -81,7 +81,7 @@ class Binding(Record):
     @classmethod
     def of(cls, record: RunRecord) -> Binding:
         """Return what a row says."""
-        same = {one.name: getattr(record, one.name) for one in fields(cls) if one.name != "engine"}
+        same = {field.name: getattr(record, field.name) for field in fields(cls) if field.name != "engine"}
         return cls(**same, engine=engine_of(record))
 
     @classmethod
@@ -170,36 +170,38 @@ def _lists_apart(before: Binding, now: Binding, same_key: bool) -> tuple[str, Bi
         (the settings whose lists differ, in words; empty where none does or can be known to; both bindings without lists).
     """
     try:
-        settings = [ShownSettings(json.loads(one.config)) for one in (before, now)]
+        settings = [ShownSettings(json.loads(binding.config)) for binding in (before, now)]
     except ValueError:  # a row that nobody can read differs, and that is found where texts are compared
         return "", before, now
-    if not any(one.lists for one in settings):
+    if not any(shown.lists for shown in settings):
         return "", before, now
-    then, asked = ((one if same_key else one.without_digests()).lists for one in settings)
-    found = [
+    then, asked = ((shown if same_key else shown.without_digests()).lists for shown in settings)
+    differing = [
         f"policy.{name}{_then_and_now(*_told(then.get(name, []), asked.get(name, [])))}"
         for name in ListSources.NAMES
         if then.get(name) != asked.get(name)
     ]
     first, second = (
-        replace(one, config=held.without_lists().text)
-        for one, held in zip((before, now), settings, strict=True)
+        replace(binding, config=shown.without_lists().text)
+        for binding, shown in zip((before, now), settings, strict=True)
     )
-    return " and ".join(found), first, second
+    return " and ".join(differing), first, second
 
 
 def _told(then: Sequence[Mapping[str, Json]], now: Sequence[Mapping[str, Json]]) -> tuple[str, str]:
     """Return in words what lists were and are: the versions of the public lists, where pseudonyms are of others, else entries."""
-    versions = [sorted({str(one["version"]) for one in lists if "version" in one}) for lists in (then, now)]
+    versions = [
+        sorted({str(source["version"]) for source in lists if "version" in source}) for lists in (then, now)
+    ]
     if all(versions) and versions[0] != versions[1]:
-        before, after = (f"public lists of version {', '.join(found)}" for found in versions)
+        before, after = (f"public lists of version {', '.join(numbers)}" for numbers in versions)
         return before, after
     return _entries(then), _entries(now)
 
 
 def _entries(lists: Sequence[Mapping[str, Json]]) -> str:
     """Return how many entries were read for some lists, in words."""
-    return f"{sum(int(str(one.get('entries', 0))) for one in lists):,} entries"
+    return f"{sum(int(str(source.get('entries', 0))) for source in lists):,} entries"
 
 
 def _sealed_in(commit: Commit, run_id: str) -> Binding:
@@ -215,11 +217,11 @@ def _sealed_in(commit: Commit, run_id: str) -> Binding:
 def _check_lexicon(before: str, now: str, said: str, valid: str) -> None:
     """Refuse settings of another version of the packaged lexicon, with that reason; digests of settings do not say."""
     try:
-        found = differences(json.loads(before), json.loads(now)).get("lexicon.version")
+        versions = differences(json.loads(before), json.loads(now)).get("lexicon.version")
     except ValueError:
         return
-    if found is not None:
-        raise RunError(f"{said} {version_of_lexicon(found)}. Nothing was written; valid: {valid}.")
+    if versions is not None:
+        raise RunError(f"{said} {version_of_lexicon(versions)}. Nothing was written; valid: {valid}.")
 
 
 def check_same_part(plan: RunPlan, earlier: RunRecord | None) -> None:
@@ -244,24 +246,24 @@ def check_finished(record: RunRecord, earlier: RunRecord, *, of_stream: bool = F
         RunError: with the settings that differ.
     """
     then, now = (
-        _decided(one.without_lists() if of_stream else one.without_digests())
-        for one in (earlier.settings, record.settings)
+        _decided(settings.without_lists() if of_stream else settings.without_digests())
+        for settings in (earlier.settings, record.settings)
     )
-    found = differences(then, now)
-    said = [
+    changed = differences(then, now)
+    reasons = [
         version_of_lexicon(values) if name == "lexicon.version" else f"{name}{_then_and_now(*values)}"
-        for name, values in found.items()
+        for name, values in changed.items()
     ]
     engine = engine_of(earlier)
     if engine != ENGINE_VERSION:
-        said.append(other_engine(engine))
-    elif not said and earlier.artifact != record.artifact:
-        said = ["model (the lexicon's content)"]
+        reasons.append(other_engine(engine))
+    elif not reasons and earlier.artifact != record.artifact:
+        reasons = ["model (the lexicon's content)"]
     if earlier.output != record.output:
-        said.insert(0, "output")
-    if said:
+        reasons.insert(0, "output")
+    if reasons:
         raise RunError(
-            f"run.id: {record.run_id!r} has committed with another {', another '.join(said)}. Nothing was written; valid: a "
+            f"run.id: {record.run_id!r} has committed with another {', another '.join(reasons)}. Nothing was written; valid: a "
             "new run id, or the settings that it committed with."
         )
 
@@ -277,12 +279,12 @@ def check_still_there(
     Raises:
         RunError: the table was deleted, made anew, or restored to a version before the commit.
     """
-    found = our_commits(commits).get(run_id)
-    oldest = min((one.version for one in commits), default=0)
+    own_commit = our_commits(commits).get(run_id)
+    oldest = min((commit.version for commit in commits), default=0)
     restore = undone_by(commits, version)
     if not commits:
         why = "there is no table there any more"
-    elif found is None and oldest <= version:
+    elif own_commit is None and oldest <= version:
         why = "the table that is there now was made anew, without it"
     elif restore is not None:
         why = f"version {restore} restored the table to what it was before, or to a time, which may be before"
@@ -312,21 +314,17 @@ def differences(
     before: Mapping[str, Json], now: Mapping[str, Json], section: str = ""
 ) -> dict[str, tuple[object, object]]:
     """Return the settings that differ, by name with dots: what they were, and what they are."""
-    found: dict[str, tuple[object, object]] = {}
+    changed: dict[str, tuple[object, object]] = {}
     for name in sorted(before.keys() | now.keys()):
-        one, other = before.get(name), now.get(name)
-        if (section, name) == ("lexicon", "version") and None in (one, other):
+        old, new = before.get(name), now.get(name)
+        if (section, name) == ("lexicon", "version") and None in (old, new):
             continue  # of one an artifact decided: the model's fingerprint tells
-        if (
-            isinstance(one, dict)
-            and isinstance(other, dict)
-            and {"name"} & one.keys() == {"name"} & other.keys()
-        ):
-            inner = differences(one, other, name)
-            found |= {f"{name}.{field}": values for field, values in inner.items()}
-        elif one != other:
-            found[name] = (one, other)
-    return found
+        if isinstance(old, dict) and isinstance(new, dict) and {"name"} & old.keys() == {"name"} & new.keys():
+            inner = differences(old, new, name)
+            changed |= {f"{name}.{field}": values for field, values in inner.items()}
+        elif old != new:
+            changed[name] = (old, new)
+    return changed
 
 
 def version_of_lexicon(values: tuple[object, object]) -> str:
@@ -343,7 +341,7 @@ def _decided(settings: ShownSettings) -> dict[str, Json]:
 
 def _then_and_now(before: object, now: object) -> str:
     """Return two values where they are short."""
-    short = all(isinstance(one, int | float | str) and len(str(one)) <= SHOWN for one in (before, now))
+    short = all(isinstance(value, int | float | str) and len(str(value)) <= SHOWN for value in (before, now))
     return f" ({before} then, {now} now)" if short else ""
 
 
@@ -537,19 +535,19 @@ def part_of_source(spark: SparkSession, checkpoint: str, number: int) -> str:
         RunError: the checkpoint does not say.
     """
     places = {}
-    for one in (number - 1, number):
-        if one < 0:
+    for batch in (number - 1, number):
+        if batch < 0:
             continue
         try:
-            lines = spark.read.text(escaped(f"{checkpoint}/offsets/{one}")).where(
+            lines = spark.read.text(escaped(f"{checkpoint}/offsets/{batch}")).where(
                 F.col("value").contains("reservoirVersion")
             )
-            found = [json.loads(row["value"]) for row in lines.collect()]
+            offsets = [json.loads(row["value"]) for row in lines.collect()]
         except (PySparkException, ValueError):
-            found = []
-        if len(found) != 1:
-            raise RunError(f"stream.checkpoint: {checkpoint!r} does not say what micro-batch {one} read.")
-        places[one] = _said(found[0])
+            offsets = []
+        if len(offsets) != 1:
+            raise RunError(f"stream.checkpoint: {checkpoint!r} does not say what micro-batch {batch} read.")
+        places[batch] = _said(offsets[0])
     return f"delta:{places.get(number - 1, '')}..{places[number]}"
 
 

@@ -148,9 +148,9 @@ def granted(
     """
     new, mine, settings, first = request.new, request.mine, request.settings, request.asked[0]
     known_entries, here = book.entries, book.of_input(first.input, first.input_id)
-    kept, named = kept_limit(here), settings.limit
-    if request.is_committed and kept is not None and named is not None and not settings.raise_limit:
-        named = min(named, kept)
+    ledger_limit, named = kept_limit(here), settings.limit
+    if request.is_committed and ledger_limit is not None and named is not None and not settings.raise_limit:
+        named = min(named, ledger_limit)
     limit, keeps = bound_by(here, first.input, named, settings.raise_limit)
     balance = balance_after(known_entries, new or mine, path)
     override = allowed(balance, limit, request.override, named=named is not None).override
@@ -158,7 +158,9 @@ def granted(
     if new and request.begins:
         decisions.append(decision(first, here, BEGUN, None, request.override))
     if new and keeps:  # a first limit needs no reason
-        decisions.append(decision(first, here, LIMIT, limit, None if kept is None else settings.raise_limit))
+        decisions.append(
+            decision(first, here, LIMIT, limit, None if ledger_limit is None else settings.raise_limit)
+        )
     new = [
         replace(entry, limit=limit, override=override)
         for entry in labelled(known_entries, new, told_apart=request.told_apart)
@@ -262,17 +264,17 @@ def standing(plan: RunPlan) -> Balance | None:
     here = book.entries
     if not here:
         return None
-    ours = [one for one in here if one.run_id.startswith(f"{plan.run_id}.") and one.status != VOID]
-    others = [one for one in here if one not in ours]
+    ours = [entry for entry in here if entry.run_id.startswith(f"{plan.run_id}.") and entry.status != VOID]
+    others = [entry for entry in here if entry not in ours]
     path = plan.place.ledger
     balance = balance_after(others, ours, path) if ours else balances(here, path)[0]
-    reasons = (one.override for one in ours if one.override)
-    kept, named = kept_limit(book), plan.config.ledger.limit
+    reasons = (entry.override for entry in ours if entry.override)
+    ledger_limit, named = kept_limit(book), plan.config.ledger.limit
     return replace(
         balance,
         whose="this stream",
-        limit=min((one for one in (kept, named) if one is not None), default=None),
-        kept=kept,
+        limit=min((limit for limit in (ledger_limit, named) if limit is not None), default=None),
+        kept=ledger_limit,
         override=next(reasons, None),
         decisions=tuple(book.decisions),
     )
@@ -290,13 +292,13 @@ def settle(
     Raises:
         RunError: the ledger cannot be written.
     """
-    mine = [one for one in reservation.entries if one.why is None]
+    mine = [entry for entry in reservation.entries if entry.why is None]
     # An earlier attempt that was void is left so: its draws count by the entries of this one.
     earlier = reservation.earlier if status == SPENT else ()
     now = runs.utc(time.time())
     rows = [
-        replace(one if bound is None else one.costing(bound), at=now, status=status, why=why)
-        for one in (*mine, *earlier)
+        replace(entry if bound is None else entry.costing(bound), at=now, status=status, why=why)
+        for entry in (*mine, *earlier)
     ]
     add(reservation.spark, reservation.path, rows)
 
@@ -343,7 +345,7 @@ def _begins(
 
 def decision(asked: Entry, here: Book, status: str, limit: float | None, why: str | None) -> Decision:
     """Return the row for what a run's settings decide; it comes after those that are there, whatever the clocks say."""
-    latest = [one.at + timedelta(microseconds=1) for one in here.decisions]
+    latest = [earlier.at + timedelta(microseconds=1) for earlier in here.decisions]
     return Decision(
         f"{asked.attempt}.{status}", asked.attempt, max([asked.at, *latest]), asked.run_id, asked.input, asked.input_id, status,
         limit, why, asked.output,
@@ -417,15 +419,17 @@ def labelled(known_entries: list[Entry], new: list[Entry], *, told_apart: bool) 
     if not told_apart:
         return new
     here = (
-        [one for one in of_input(known_entries, new[0].input, new[0].input_id) if one.status != VOID]
+        [entry for entry in of_input(known_entries, new[0].input, new[0].input_id) if entry.status != VOID]
         if new
         else []
     )
-    again = {one.spend for one in new}
-    known = {(one.release, one.column) for one in here if one.spend not in again}
+    again = {entry.spend for entry in new}
+    known = {(entry.release, entry.column) for entry in here if entry.spend not in again}
     return [
-        replace(one, records=CHANGED) if one.records == ALL and (one.release, one.column) in known else one
-        for one in new
+        replace(entry, records=CHANGED)
+        if entry.records == ALL and (entry.release, entry.column) in known
+        else entry
+        for entry in new
     ]
 
 
@@ -433,18 +437,18 @@ def own_entries(known_entries: list[Entry], asked: list[Entry]) -> list[Entry]:
     """Return the entries of this run and target that count; void ones are left out."""
     here = of_input(known_entries, asked[0].input, asked[0].input_id)
     named = (asked[0].run_id, asked[0].output)
-    return [one for one in here if (one.run_id, one.output) == named and one.status != VOID]
+    return [entry for entry in here if (entry.run_id, entry.output) == named and entry.status != VOID]
 
 
 def _earlier_attempt(mine: list[Entry], asked: list[Entry], plan: RunPlan, second: bool) -> list[Entry]:
     """Return entries for draws of an earlier key, where a second release was accepted and no entry stands for the first."""
-    if not second or {one.release for one in mine} - {one.release for one in asked}:
+    if not second or {entry.release for entry in mine} - {entry.release for entry in asked}:
         return []
     release, why = (
         plan.key.commitment(f"an earlier attempt of {plan.run_id}"),
         "an earlier attempt with another key",
     )
-    return [replace(one, entry=f"{one.entry}.earlier", release=release, why=why) for one in asked]
+    return [replace(entry, entry=f"{entry.entry}.earlier", release=release, why=why) for entry in asked]
 
 
 def _quiet(spark: SparkSession) -> bool:
@@ -455,7 +459,7 @@ def _quiet(spark: SparkSession) -> bool:
     until = time.monotonic() + QUIET
     while time.monotonic() < until:
         executors = context._jsc.sc().statusTracker().getExecutorInfos()
-        if not any(one.numRunningTasks() for one in executors):
+        if not any(executor.numRunningTasks() for executor in executors):
             return True
         time.sleep(0.1)
     return False
@@ -474,10 +478,10 @@ class ChargeSettings(Section):
         Raises:
             SettingsError: a field that is not one of these sections.
         """
-        given = {"path": ledger} if isinstance(ledger, str) else dict(ledger or {})
-        check_left({"ledger": given})
+        settings = {"path": ledger} if isinstance(ledger, str) else dict(ledger or {})
+        check_left({"ledger": settings})
         try:
-            return cls.model_validate({"input": dict(source), "ledger": given})
+            return cls.model_validate({"input": dict(source), "ledger": settings})
         except ValidationError as error:
             raise as_settings_error(error, cls) from None
 
@@ -541,12 +545,12 @@ class RegistrationSpec:
 def _mechanism_json(model: Privatizer) -> str:
     """Return what draws, as JSON: a compiled model does not say which settings it was made from, so by its fingerprint."""
     described = Manifest.of_privatizer(model)
-    made: dict[str, Json] = {"sampler": described.sampler.sampler, "model": model.fingerprint}
+    description: dict[str, Json] = {"sampler": described.sampler.sampler, "model": model.fingerprint}
     if described.importance is not None:
-        made["importance"] = described.importance.selection.as_dict()
+        description["importance"] = described.importance.selection.as_dict()
     if described.budget is not None:
-        made["budget"] = described.budget.budget.as_dict()
-    return json.dumps({**made, "engine": ENGINE_VERSION}, ensure_ascii=False)
+        description["budget"] = described.budget.budget.as_dict()
+    return json.dumps({**description, "engine": ENGINE_VERSION}, ensure_ascii=False)
 
 
 def checked_source(spark: SparkSession, spec: RegistrationSpec, charge: ChargeSettings) -> Source:

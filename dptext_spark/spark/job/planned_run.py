@@ -121,8 +121,8 @@ def text_sizes(df: DataFrame, paths: Sequence[Path]) -> TextSizes:
     total = sizes[0]
     for size in sizes[1:]:
         total = total + size
-    found = [int(row[0]) for row in df.select(total).limit(SAMPLE_ROWS).collect()]
-    return TextSizes(len(found), sum(found) / max(1, len(found)), float(max(found, default=0)))
+    lengths = [int(row[0]) for row in df.select(total).limit(SAMPLE_ROWS).collect()]
+    return TextSizes(len(lengths), sum(lengths) / max(1, len(lengths)), float(max(lengths, default=0)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -271,14 +271,14 @@ class RunPlan:
         """Return the row of `runs` that binds the run."""
         # A micro-batch is bound to the stream's settings, and to the lists that it was given.
         settings = self.shown_settings(self.run_id) if self.bound is None else self._with_lists(self.bound)
-        found = self.certificate
+        certificate = self.certificate
         return RunRecord(
             run_id=self.run_id,
             status=status,
             started_at=runs.utc(started),
             config=settings.text,
             guarantee=json.dumps(self.guarantee.as_dict()),
-            certificate=None if found is None else json.dumps(found.as_dict(), sort_keys=True),
+            certificate=None if certificate is None else json.dumps(certificate.as_dict(), sort_keys=True),
             key_commitment=self.key.commitment(self.run_id),
             key_kind=self.key_kind,
             artifact=self.privatizer.fingerprint,
@@ -291,8 +291,11 @@ class RunPlan:
 
     def _versions(self) -> dict[str, str]:
         """Return the versions that the run works with, those of its providers by their import paths."""
-        looked = (one.record for one in self.privatizer.imported)
-        return {**versions(), **{one.path: f"{one.name}, version {one.version}" for one in looked}}
+        looked = (provider.record for provider in self.privatizer.imported)
+        return {
+            **versions(),
+            **{record.path: f"{record.name}, version {record.version}" for record in looked},
+        }
 
 
 def versions() -> dict[str, str]:
@@ -319,9 +322,9 @@ ROWS, BYTES = "spark.sql.execution.arrow.maxRecordsPerBatch", "spark.sql.executi
 
 def batch_rows(plan: RunPlan) -> int:
     """Return the rows of a batch: as many as make `BATCH_BYTES`, or the setting."""
-    given = plan.config.run.batch_rows
-    if given != "auto":
-        return int(given)
+    setting = plan.config.run.batch_rows
+    if setting != "auto":
+        return int(setting)
     average, largest = plan.sizes.average, plan.sizes.largest
     return max(1, min(BATCH_ROWS, int(BATCH_BYTES / max(average, largest / 8, 1.0))))
 
@@ -330,9 +333,9 @@ def batch_rows(plan: RunPlan) -> int:
 def batched(plan: RunPlan) -> Iterator[None]:
     """Bound the batches of the session for the length of a pass over the text, and set it back afterwards."""
     conf = plan.spark.conf
-    wanted = {ROWS: str(batch_rows(plan)), BYTES: str(2 * BATCH_BYTES)}
-    before = {name: conf.get(name, None) for name in wanted}
-    for name, value in wanted.items():
+    limits = {ROWS: str(batch_rows(plan)), BYTES: str(2 * BATCH_BYTES)}
+    before = {name: conf.get(name, None) for name in limits}
+    for name, value in limits.items():
         conf.set(name, value)
     try:
         yield
@@ -496,9 +499,9 @@ def check_keys(df: DataFrame, keys: Sequence[KeyColumn]) -> int:
     Raises:
         DataError: with the number of rows concerned.
     """
-    held = [F.count(quoted(key.name)) for key in keys]
+    not_null = [F.count(quoted(key.name)) for key in keys]
     distinct = [F.countDistinct(quoted(key.name)) if key.unique else F.lit(None) for key in keys]
-    row = df.agg(F.count(F.lit(1)), *held, *distinct).first()
+    row = df.agg(F.count(F.lit(1)), *not_null, *distinct).first()
     assert row is not None
     rows = int(row[0])
     for number, (name, setting, unique) in enumerate(keys, start=1):

@@ -94,10 +94,10 @@ class Sample:
         for column in self.columns:
             if is_list(column.type):
                 elements = Elements.of(column)
-                found = [elements.sums(one) for one in count_unknown(engine, elements.texts)]
+                counts = [elements.sums(counter) for counter in count_unknown(engine, elements.texts)]
             else:
-                found = list(count_unknown(engine, column))
-            words, unknown = words + found[0], unknown + found[1]
+                counts = list(count_unknown(engine, column))
+            words, unknown = words + counts[0], unknown + counts[1]
         return UnknownWords.of_rows(words, unknown)
 
     def holds(self, part: bytes) -> bool:
@@ -109,7 +109,7 @@ class Sample:
         return [text for column in self._flat() for text in column.to_pylist()]
 
     def _flat(self) -> list[pa.Array]:
-        return [one.flatten() if is_list(one.type) else one for one in self.columns]
+        return [column.flatten() if is_list(column.type) else column for column in self.columns]
 
 
 def _zeros(column: pa.Array) -> I64:
@@ -141,18 +141,18 @@ def check_language(plan: RunPlan, say: Steps) -> bool:
     try:
         with sizes:
             sample = sample_of_files(plan)
-            found = UnknownWords() if sample is None else sample.count(engine)
-            if not found.is_enough:
+            unknown_words = UnknownWords() if sample is None else sample.count(engine)
+            if not unknown_words.is_enough:
                 sample = sampled(plan.df, plan)
-                found = sample.count(engine)
+                unknown_words = sample.count(engine)
     except ProviderError as error:
         where = f"a sample of {SAMPLE_ROWS:,} rows, which the driver looks at,"
         raise provider_error(error.code, where) from None
     if guessed and sample is not None:
         _require_decoded(sample)
-    if sample is not None and found.is_mostly_unknown:
-        raise refusal(found, likely_language(sample.texts()), can_tell=can_tell())
-    return found.is_enough
+    if sample is not None and unknown_words.is_mostly_unknown:
+        raise refusal(unknown_words, likely_language(sample.texts()), can_tell=can_tell())
+    return unknown_words.is_enough
 
 
 def _is_guessed(source: Input) -> bool:
@@ -204,7 +204,7 @@ def sampled(df: DataFrame, plan: RunPlan) -> Sample:
 def _of_least_hash(frame: DataFrame, names: Sequence[str]) -> Sample:
     """Return the texts of the first rows by their order."""
     rows = frame.orderBy(ORDER).limit(SAMPLE_ROWS).select(*names).toArrow()
-    return Sample(tuple(one.combine_chunks() for one in rows.columns))
+    return Sample(tuple(column.combine_chunks() for column in rows.columns))
 
 
 def _highest(rows: int | None) -> int | None:
@@ -256,8 +256,8 @@ def sample_of_files(plan: RunPlan) -> Sample | None:
 
 def few(files: Sequence[str]) -> list[str]:
     """Return ten files, evenly spaced by name; none where there are no more."""
-    found = sorted(set(files))
-    return evenly_spaced(found, MOST_FILES) if len(found) > MOST_FILES else []
+    names = sorted(set(files))
+    return evenly_spaced(names, MOST_FILES) if len(names) > MOST_FILES else []
 
 
 def _spelled(files: Sequence[str]) -> list[str]:
@@ -299,9 +299,9 @@ class _Counts:
             total = Frequencies(0, np.zeros(len(engine.table.flags), np.int64))
             for batch in stream:
                 total = total + Frequencies.of(engine, batch.column(0))
-            found = np.flatnonzero(total.counts)
-            words = np.append(found, ALL).astype(np.int32)
-            counts = np.append(total.counts[found], total.documents).astype(np.int64)
+            occurring = np.flatnonzero(total.counts)
+            words = np.append(occurring, ALL).astype(np.int32)
+            counts = np.append(total.counts[occurring], total.documents).astype(np.int64)
             yield pa.RecordBatch.from_arrays([pa.array(words), pa.array(counts)], names=["word", "documents"])
         except GeneratorExit:
             raise
@@ -342,12 +342,12 @@ def with_document_frequencies(plan: RunPlan, say: Steps) -> RunPlan:
     say("counting in how many texts each word occurs (one pass over the text)")
     with batched(plan):
         shipped = ship_for(plan.spark, plan.folder, plan.config)
-        found = count_documents(plan.df, plan.paths, shipped, len(plan.privatizer.engine.table.flags))
-    privatizer, folder = prepare(plan.config, lambda step, _: say(step), found)
+        frequencies = count_documents(plan.df, plan.paths, shipped, len(plan.privatizer.engine.table.flags))
+    privatizer, folder = prepare(plan.config, lambda step, _: say(step), frequencies)
     privatizer.warm_up()
-    found_there = certificate_of(folder)
+    certificate = certificate_of(folder)
     return replace(
-        plan, privatizer=privatizer, folder=str(folder), certificate=found_there, compiled=compilations()
+        plan, privatizer=privatizer, folder=str(folder), certificate=certificate, compiled=compilations()
     )
 
 
@@ -360,10 +360,10 @@ def count_documents(df: DataFrame, paths: Sequence[Path], shipped: Shipped, word
     whole = reduce(lambda one, other: one.union(other), parts)
     counted = whole.mapInArrow(_Counts(shipped), COUNTED).groupBy("word").agg(F.sum("documents").alias("n"))
     rows = counted.toArrow()
-    numbers, held = (np.asarray(rows.column(name).to_numpy()) for name in ("word", "n"))
+    numbers, documents = (np.asarray(rows.column(name).to_numpy()) for name in ("word", "n"))
     counts = np.zeros(words, np.int64)
-    counts[numbers[numbers != ALL]] = held[numbers != ALL]
-    return Frequencies(int(held[numbers == ALL].sum()), counts)
+    counts[numbers[numbers != ALL]] = documents[numbers != ALL]
+    return Frequencies(int(documents[numbers == ALL].sum()), counts)
 
 
 WHERE = "a worker that was asked before anything was read or written"
@@ -380,8 +380,8 @@ class _Importer:
         for _ in rows:
             pass
         try:
-            for one in self.imported:
-                one.require()
+            for provider in self.imported:
+                provider.require()
         except ProviderImportError as error:
             yield pa.RecordBatch.from_pydict({"code": [error.code]})
         time.sleep(0.2)  # so that no executor takes the tasks of all

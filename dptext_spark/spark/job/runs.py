@@ -135,8 +135,8 @@ def newest(spark: SparkSession, folder: str, count: int, status: str | None = No
     table = own_table(spark, folder)
     if table is None:
         return []
-    found = table if status is None else table.where(F.col("status") == status)
-    rows = found.orderBy(F.col("started_at").desc()).limit(count).collect()
+    chosen = table if status is None else table.where(F.col("status") == status)
+    rows = chosen.orderBy(F.col("started_at").desc()).limit(count).collect()
     return [RunRecord.of(row.asDict()) for row in rows]
 
 
@@ -174,8 +174,8 @@ def put(
         stands = find(spark, folder, record.run_id) if keep_finished and not new else None
         if stands is not None and stands.status in FINISHED:
             return stands
-        there = not new and own_table(spark, folder) is not None
-        _write(folder, frame, replaced if there else None, "run_id")
+        exists = not new and own_table(spark, folder) is not None
+        _write(folder, frame, replaced if exists else None, "run_id")
         return record
 
     return retry_on_conflict(folder, once)
@@ -218,8 +218,8 @@ def put_metrics(
     replaced = f"run_id = '{checked(run_id)}'" + (f" AND startswith(metric, '{prefix}')" if prefix else "")
 
     def once() -> tuple[()]:
-        there = own_table(spark, folder) is not None
-        _write(folder, frame, replaced if there and not new else None, None if there else "run_id")
+        exists = own_table(spark, folder) is not None
+        _write(folder, frame, replaced if exists and not new else None, None if exists else "run_id")
         return ()
 
     retry_on_conflict(folder, once)

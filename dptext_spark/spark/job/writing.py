@@ -179,10 +179,10 @@ def _stayed(c: Mapping[str, int]) -> dict[str, float | None]:
     What nobody found, or looked for, has no figure: none of it can be said to have stayed, or not to have.
     """
     figures: dict[str, float | None] = {}
-    for found, kept in zip(OF_STAYED[::2], OF_STAYED[1::2], strict=True):
-        if c[found]:
-            figures |= {found: float(c[found]), f"{found}_replaced": float(c[found] - c[kept])}
-            figures |= {kept: float(c[kept]), f"{kept}_share": _share(c[kept], c[found])}
+    for total, stayed in zip(OF_STAYED[::2], OF_STAYED[1::2], strict=True):
+        if c[total]:
+            figures |= {total: float(c[total]), f"{total}_replaced": float(c[total] - c[stayed])}
+            figures |= {stayed: float(c[stayed]), f"{stayed}_share": _share(c[stayed], c[total])}
     return figures
 
 
@@ -320,8 +320,8 @@ def audit(plan: RunPlan, version: int, rows: int | None, say: Steps) -> Audit:
         # Only the keys of the sample travel to every node: a join of the texts would move the whole output between nodes.
         output = output.join(F.broadcast(sampled.select("row_key")), "row_key", "left_semi")
     shipped = ship_for(plan.spark, plan.folder, config)
-    wanted = pair_tables.Wanted(exact=config.consistency)
-    job = pair_tables.PairTables(shipped, plan.key.delivered(), len(paths), names, wanted=wanted)
+    requested = pair_tables.Wanted(exact=config.consistency)
+    job = pair_tables.PairTables(shipped, plan.key.delivered(), len(paths), names, wanted=requested)
     tallies = job.tallies(sampled.join(output, "row_key"))
     groups = tallies.groups[config.consistency]
     figures = {
@@ -336,11 +336,11 @@ def audit(plan: RunPlan, version: int, rows: int | None, say: Steps) -> Audit:
     if figures["broken_rows"]:
         problems.append("texts are not their source with words replaced")
     unit = "records" if config.consistency == "record" else "rows"
-    said = (
+    sentence = (
         f"Consistency was audited on a keyed sample of about {100 * share:.3g} % of the {unit}: "
         f"{'every group of equal words has one replacement' if not problems else '; '.join(problems)}."
     )
-    return Audit(said, figures, problems)
+    return Audit(sentence, figures, problems)
 
 
 def _written_rows(plan: RunPlan, version: int) -> DataFrame:
@@ -461,8 +461,8 @@ def _written(plan: RunPlan, record: RunRecord, say: Steps, *, new: bool) -> tupl
     }  # fmt: skip
     target = plan.place.target
     layout = Layout.of(frame.schema, config.output.partition_by)
-    made = bool(target.name) and new
-    if made:
+    is_created = bool(target.name) and new
+    if is_created:
         create_empty(spark, target, frame.schema, plan.run_id, layout)
     say("writing")
     try:
@@ -471,7 +471,7 @@ def _written(plan: RunPlan, record: RunRecord, say: Steps, *, new: bool) -> tupl
             commit_rows(frame, target, config.output.mode, layout, options, new=new)
             seconds = time.perf_counter() - began
     except Exception:
-        if made and plan.run_id not in our_commits(history(spark, target)):
+        if is_created and plan.run_id not in our_commits(history(spark, target)):
             drop_empty(spark, target)
         raise
     return observation, seconds
@@ -512,16 +512,16 @@ def repartition_skewed(plan: RunPlan, say: Steps) -> RunPlan:
     Raises:
         SettingsError: a number of partitions, but rows have no identity that survives the move.
     """
-    wanted = plan.config.run.partitions
-    if wanted == "keep":
+    setting = plan.config.run.partitions
+    if setting == "keep":
         return plan
     if plan.identity.row is None:
-        if wanted == "auto":
+        if setting == "auto":
             return plan
         raise SettingsError(
-            f"run.partitions: {wanted} given, but the input's rows are known by their place only; name a row_key, or use keep."
+            f"run.partitions: {setting} given, but the input's rows are known by their place only; name a row_key, or use keep."
         )
-    number = _needed(plan) if wanted == "auto" else int(wanted)
+    number = _needed(plan) if setting == "auto" else int(setting)
     if number is None:
         return plan
     say(f"dealing the rows out over {number} partitions")
