@@ -34,8 +34,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
-from pyspark.util import inheritable_thread_target
-
 from dptext_spark.doctor import OLDEST_JAVA, newest_java
 from dptext_spark.errors import RunError, SettingsError
 from dptext_spark.runtime.display import Steps
@@ -506,6 +504,8 @@ def reading(spark: SparkSession, work: Callable[[], Done]) -> Iterator[Callable[
         A function that waits for what `work` returns, or raises what it raised. Where the block ends by an error, Spark is asked
         to end the reading, and how that ends is no matter.
     """
+    from pyspark.util import inheritable_thread_target
+
     jobs = _Jobs(spark)
 
     def tagged() -> Done:
