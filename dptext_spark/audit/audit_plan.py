@@ -303,18 +303,18 @@ def _metrics(table: str, out: str | None, run: RunConfig | None) -> str:
     return f"{place.path.rstrip('/')}_audit/restricted/metrics"
 
 
-def _read_as(place: Place, given: str | None, run: RunConfig | None) -> Input | None:
+def _read_as(place: Place, named: str | None, run: RunConfig | None) -> Input | None:
     """Return how the source is read: as its format says, or as the settings say whose input it is."""
-    if given is not None:
+    if named is not None:
         if place.name:
             raise SettingsError(
-                f"against_format: {given!r} given with the catalog name {place.name!r}; valid: none, for the catalog knows it."
+                f"against_format: {named!r} given with the catalog name {place.name!r}; valid: none, for the catalog knows it."
             )
-        require_choice("against_format", given, FORMATS)
+        require_choice("against_format", named, FORMATS)
     of_run = run.input if run is not None and place.is_at(run.input.path, run.input.table) else None
-    if given is not None:
-        is_told = of_run is not None and of_run.format == given
-        return of_run if is_told else Input.model_validate({"path": place.path, "format": given})
+    if named is not None:
+        is_told = of_run is not None and of_run.format == named
+        return of_run if is_told else Input.model_validate({"path": place.path, "format": named})
     # Only what the formats of tables do not tell is taken from the settings, and which rows the run read.
     is_told = of_run is not None and (of_run.format not in TABLES or of_run.where is not None)
     return of_run if is_told else None

@@ -48,7 +48,7 @@ class SamplerGrid:
         self,
         lexicons: tuple[Lexicon, ...],
         mechanisms: dict[str, Mechanism],
-        wanted: Iterable[GridPoint],
+        points: Iterable[GridPoint],
         drawn: Ids | None,
     ) -> None:
         """Look at what will be asked for.
@@ -56,7 +56,7 @@ class SamplerGrid:
         Args:
             lexicons: of the same words.
             mechanisms: by the name of their curve.
-            wanted: (curve, ε) of each sampler; the mechanism accepts the ε.
+            points: (curve, ε) of each sampler; the mechanism accepts the ε.
             drawn: int32[n], ids, ascending: the words that will be drawn, where it is known and laws of other words are not
                 asked for. None: samplers draw every word.
         """
@@ -65,7 +65,7 @@ class SamplerGrid:
         self._lists: dict[tuple[int, int, int], Lists] = {}
         self._together: dict[GridPoint, tuple[float, float]] = {}
         self._made: dict[GridPoint, Sampler] = {}
-        for name, epsilon in wanted if drawn is not None else ():
+        for name, epsilon in points if drawn is not None else ():
             law = replace(mechanisms[name], epsilon=epsilon).by_distance(len(lexicons[0]))
             if law is not None:
                 self._together[name, epsilon] = law

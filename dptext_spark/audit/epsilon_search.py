@@ -41,17 +41,17 @@ _FORM = re.compile(r"(\S+)\s+(\S+)")
 _PERCENTILE = re.compile(r"p(\d{1,3}(?:\.\d+)?)")
 
 
-def _smallest_set(given: str) -> WordFigure:
-    eta = float(given) if given else ETA
+def _smallest_set(share: str) -> WordFigure:
+    eta = float(share) if share else ETA
     if not 0 < eta < 1:
         raise ValueError
     return SmallestSet(eta)
 
 
-def _distinct(given: str) -> WordFigure:
-    if not 1 <= int(given) <= MOST_DRAWS:
+def _distinct(draws: str) -> WordFigure:
+    if not 1 <= int(draws) <= MOST_DRAWS:
         raise ValueError
-    return DistinctOutputs(int(given))
+    return DistinctOutputs(int(draws))
 
 
 # What a figure looks like, and what makes it from the part in parentheses or brackets.
@@ -321,11 +321,11 @@ def _grid(low: float, high: float, count: int) -> list[float]:
     return sorted({low, high, *(epsilon for epsilon in inner if low < epsilon < high)})
 
 
-def _stretch(seen: dict[float, Point]) -> list[float]:
+def _stretch(points: dict[float, Point]) -> list[float]:
     """Return the ε where all hold, from the first one up to where one no longer does."""
     stretch: list[float] = []
-    for epsilon in sorted(seen):
-        if seen[epsilon].holds:
+    for epsilon in sorted(points):
+        if points[epsilon].holds:
             stretch.append(epsilon)
         elif stretch:
             break

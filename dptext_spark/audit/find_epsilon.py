@@ -181,12 +181,12 @@ def prior_over(config: ModelConfig, lexicon: Lexicon) -> F64:
     return of_drawn(lexicon.prior.words, drawn_words(Engine(table, config.policy)))
 
 
-def _none(found: Calibration, lexicon: Lexicon, low: float, high: float) -> str:
-    required = " and ".join(str(limit) for limit in found.requirements)
-    closest = found.closest()
+def _none(search: Calibration, lexicon: Lexicon, low: float, high: float) -> str:
+    required = " and ".join(str(limit) for limit in search.requirements)
+    closest = search.closest()
     return (
-        f"require: no ε of the {len(found.points)} looked at from {low:g} to {high:g} satisfies {required}; the closest is "
-        f"ε = {closest.epsilon:g}, where {standing(found.requirements, closest, lexicon)}."
+        f"require: no ε of the {len(search.points)} looked at from {low:g} to {high:g} satisfies {required}; the closest is "
+        f"ε = {closest.epsilon:g}, where {standing(search.requirements, closest, lexicon)}."
     )
 
 

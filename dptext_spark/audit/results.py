@@ -71,9 +71,9 @@ class Metric:
     column: str | None = None
 
     @classmethod
-    def of(cls, name: str, found: Estimate) -> Metric:
+    def of(cls, name: str, estimate: Estimate) -> Metric:
         """Return an estimate under its name."""
-        return cls(name, found.value, found.lower, found.upper)
+        return cls(name, estimate.value, estimate.lower, estimate.upper)
 
     def as_dict(self) -> dict[str, Json]:
         """Return the fields."""

@@ -113,15 +113,15 @@ def bound(requirement: Requirement[str], metric: Metric) -> float | None:
     return metric.value if side is None else side
 
 
-def judge(requirement: Requirement[str], found: Iterable[Metric]) -> Standing:
+def judge(requirement: Requirement[str], figures: Iterable[Metric]) -> Standing:
     """Compare what was measured of a figure with its limit: broken where one of the measurements is, by its cautious bound.
 
     Args:
         requirement: the limit.
-        found: what was measured of the whole table, under whatever name; one without a value was not measured.
+        figures: what was measured of the whole table, under whatever name; one without a value was not measured.
     """
     standing = NOT_MEASURED
-    for figure in found:
+    for figure in figures:
         if figure.name != requirement.subject or figure.column is not None or figure.value is None:
             continue
         if (value := bound(requirement, figure)) is not None and not requirement.holds(value):
@@ -132,7 +132,7 @@ def judge(requirement: Requirement[str], found: Iterable[Metric]) -> Standing:
 
 def verdict(
     require: Sequence[Requirement[str]],
-    found: Sequence[Metric],
+    figures: Sequence[Metric],
     *,
     bounded: bool = False,
     against: Sequence[str] = (),
@@ -143,7 +143,7 @@ def verdict(
 
     Args:
         require: of the settings.
-        found: what was measured; of one figure there may be several measurements.
+        figures: what was measured; of one figure there may be several measurements.
         bounded: whether a budget bounds ε of a record, which is then known without the text.
         against: see :class:`Verdict`.
         unfinished: likewise.
@@ -152,13 +152,13 @@ def verdict(
     judged = []
     for limit in require:
         restricted = is_restricted(limit.subject, bounded=bounded)
-        measured = [each for each in found if each.name == limit.subject and each.column is None]
+        measured = [each for each in figures if each.name == limit.subject and each.column is None]
         values = [each.value for each in measured if each.value is not None]
         shown = exact(max(values)) if values and not restricted else ""
         if values and restricted and internal:
             bounds = [value for each in measured if (value := bound(limit, each)) is not None]
             shown = round_conservatively(max(bounds) if limit.caps else min(bounds), 4, up=limit.caps)
-        judged.append(Judged(str(limit), judge(limit, found), restricted, shown))
+        judged.append(Judged(str(limit), judge(limit, figures), restricted, shown))
     return Verdict(tuple(judged), tuple(against), unfinished)
 
 

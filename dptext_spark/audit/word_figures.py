@@ -217,11 +217,11 @@ class WordFigure(Protocol):
         """Return the figure of each of int32[n] without the whole laws, where the sampler allows; the bounds hold for certain."""
         return None
 
-    def of(self, found: Outcomes, words: int, confidence: float) -> Bounded:
+    def of(self, laws: Outcomes, words: int, confidence: float) -> Bounded:
         """Return the figure of each word.
 
         Args:
-            found: laws or counts.
+            laws: laws or counts.
             words: V, how many outputs there can be at most.
             confidence: that the bounds of one word hold.
         """
@@ -258,18 +258,18 @@ class SmallestSet(WordFigure):
             "size of the lexicon"
         )
 
-    def of(self, found: Outcomes, words: int, confidence: float) -> Bounded:
+    def of(self, laws: Outcomes, words: int, confidence: float) -> Bounded:
         """Return S_w(η) of each word.
 
         The s most frequent outputs have at least as many draws as any s outputs. The true smallest set holds 1 - η, so with
         `confidence` it has at least the binomial quantile of the draws, and so have as many most frequent outputs. S_w is thus at
         least the first size that reaches that quantile.
         """
-        cumulative = np.cumsum(-np.sort(-padded(found), axis=1), axis=1)
+        cumulative = np.cumsum(-np.sort(-padded(laws), axis=1), axis=1)
         values = _reaching(cumulative, 1.0 - self.eta)
-        if found.draws is None:
+        if laws.draws is None:
             return Bounded(values, values, values)
-        least = float(binom.ppf(1.0 - confidence, found.draws, 1.0 - self.eta)) / found.draws
+        least = float(binom.ppf(1.0 - confidence, laws.draws, 1.0 - self.eta)) / laws.draws
         return Bounded(values, _reaching(cumulative, least), np.full(len(values), float(words)))
 
 
@@ -303,30 +303,30 @@ class DistinctOutputs(WordFigure):
         """Return bins that double or so."""
         return count_edges(min(words, self.n))
 
-    def of(self, found: Outcomes, words: int, confidence: float) -> Bounded:  # noqa: ARG002  (others of the protocol need it)
+    def of(self, laws: Outcomes, words: int, confidence: float) -> Bounded:  # noqa: ARG002  (others of the protocol need it)
         """Return S_w[n] of each word; exact ones within V·n·2^-52.
 
         Raises:
             ValueError: it is asked of fewer than n draws.
         """
-        if found.draws is None:
-            values = (1.0 - whole_power(1.0 - padded(found), self.n)).sum(axis=1)
+        if laws.draws is None:
+            values = (1.0 - whole_power(1.0 - padded(laws), self.n)).sum(axis=1)
             return Bounded(values, values, values)
-        if self.n > found.draws:
-            raise ValueError(f"{self.name} needs {self.n} draws of a word, not {found.draws}")
-        missed = _missed(found.draws, self.n)[np.rint(padded(found) * found.draws).astype(np.int64)]
+        if self.n > laws.draws:
+            raise ValueError(f"{self.name} needs {self.n} draws of a word, not {laws.draws}")
+        missed = _missed(laws.draws, self.n)[np.rint(padded(laws) * laws.draws).astype(np.int64)]
         values = (1.0 - missed).sum(axis=1)
-        return Bounded(values, *_bounds_of_distinct(values, self.n, found.draws, confidence))
+        return Bounded(values, *_bounds_of_distinct(values, self.n, laws.draws, confidence))
 
 
-def padded(found: Outcomes) -> F64:
+def padded(laws: Outcomes) -> F64:
     """Return the probabilities as float64[n, k], k the longest row, filled up with 0."""
-    sizes = np.diff(found.starts)
+    sizes = np.diff(laws.starts)
     width = int(sizes.max(initial=1))
     if bool((sizes == width).all()):
-        return found.probability.reshape(len(sizes), width)
+        return laws.probability.reshape(len(sizes), width)
     out = np.zeros((len(sizes), width))
-    out[np.arange(width) < sizes[:, None]] = found.probability
+    out[np.arange(width) < sizes[:, None]] = laws.probability
     return out
 
 
@@ -393,12 +393,12 @@ class Unchanged(WordFigure):
         values, slack = known
         return Bounded(values, values * np.exp(-slack), np.minimum(values * np.exp(slack), 1.0))
 
-    def of(self, found: Outcomes, words: int, confidence: float) -> Bounded:  # noqa: ARG002  (others of the protocol need it)
+    def of(self, laws: Outcomes, words: int, confidence: float) -> Bounded:  # noqa: ARG002  (others of the protocol need it)
         """Return N_w of each word."""
-        row = found.rows
-        itself = found.ids == found.words[row]
-        values = np.zeros(len(found.words))
-        values[row[itself]] = found.probability[itself]
-        if found.draws is None:
+        row = laws.rows
+        itself = laws.ids == laws.words[row]
+        values = np.zeros(len(laws.words))
+        values[row[itself]] = laws.probability[itself]
+        if laws.draws is None:
             return Bounded(values, values, values)
-        return Bounded(values, *interval(np.rint(values * found.draws), found.draws, confidence))
+        return Bounded(values, *interval(np.rint(values * laws.draws), laws.draws, confidence))

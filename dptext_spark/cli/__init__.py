@@ -30,12 +30,12 @@ Header = Annotated[
 Encoding = Annotated[str | None, typer.Option(help="Of CSV or JSON, such as ISO-8859-1. Default: UTF-8.")]
 
 
-def settings_in(command: str, given: str, **beside: object) -> Path | None:
+def settings_in(command: str, source: str, **beside: object) -> Path | None:
     """Return the file of settings that a command is given; None where something else stands there.
 
     Args:
         command: its name.
-        given: its first argument.
+        source: its first argument.
         beside: values of its options that settings decide; each is None where it was not given.
 
     Raises:
@@ -44,21 +44,21 @@ def settings_in(command: str, given: str, **beside: object) -> Path | None:
     from dptext_spark.config.file import is_settings
     from dptext_spark.errors import SettingsError
 
-    shown = f"dptext {command} {shlex.quote(given)}"
-    if not is_settings(given):
+    shown = f"dptext {command} {shlex.quote(source)}"
+    if not is_settings(source):
         return None
-    if not Path(given).exists():
+    if not Path(source).exists():
         raise SettingsError(
-            f"settings: {given!r} cannot be read: there is no such file; valid: dptext start TABLE --to {shlex.quote(given)}, "
+            f"settings: {source!r} cannot be read: there is no such file; valid: dptext start TABLE --to {shlex.quote(source)}, "
             f"which writes it, then {shown}."
         )
     options = ", ".join(f"--{name}" for name, value in beside.items() if value is not None)
     if options:
-        raise SettingsError(f"{options}: given with {given!r}, which says it already; valid: {shown}.")
-    return Path(given)
+        raise SettingsError(f"{options}: given with {source!r}, which says it already; valid: {shown}.")
+    return Path(source)
 
 
-def settings_of(command: str, given: str) -> Path:
+def settings_of(command: str, source: str) -> Path:
     """Return the file of settings that a command is given, or that of the style of that name.
 
     Raises:
@@ -67,11 +67,11 @@ def settings_of(command: str, given: str) -> Path:
     from dptext_spark.config.styles import file_for, file_of_style
     from dptext_spark.errors import SettingsError
 
-    file = settings_in(command, str(file_of_style(Path(given))))
+    file = settings_in(command, str(file_of_style(Path(source))))
     if file is None:
-        named = shlex.quote(file_for(given))
+        named = shlex.quote(file_for(source))
         raise SettingsError(
-            f"settings: {given!r} is no file of settings; valid for a table: dptext start {shlex.quote(given)}, which writes "
+            f"settings: {source!r} is no file of settings; valid for a table: dptext start {shlex.quote(source)}, which writes "
             f"{named}, then dptext {command} {named}."
         )
     return file

@@ -222,7 +222,7 @@ def release(
     end_where_broken(broken, f"the table of run {result.run_id}")
 
 
-def _audit(settings: RunConfig, given: str) -> tuple[AuditPlan | None, str]:
+def _audit(settings: RunConfig, command: str) -> tuple[AuditPlan | None, str]:
     """Return the audit that follows the run; or none, and why.
 
     Raises:
@@ -236,7 +236,7 @@ def _audit(settings: RunConfig, given: str) -> tuple[AuditPlan | None, str]:
 
     names = {str(each): each.subject for each in settings.require if is_audited(each.subject)}
     options = " ".join(["", *options_for(names.values())])
-    steps = f"dptext run {given}; dptext audit {given}{options}; dptext report {given}"
+    steps = f"dptext run {command}; dptext audit {command}{options}; dptext report {command}"
     if settings.is_stream:
         raise SettingsError(
             f"mode: {settings.mode!r} given, and a release is one batch; valid: mode: batch, or {steps}."
@@ -278,7 +278,7 @@ def _dry_run(settings: RunConfig, plan: AuditPlan | None, left_out: str, as_json
 
 
 def _steps(
-    settings: RunConfig, plan: AuditPlan | None, given: str
+    settings: RunConfig, plan: AuditPlan | None, command: str
 ) -> tuple[RunResult, TableAudit | None, RunReport, Path]:
     """Do the three steps in one Spark session; return what each made, and the page.
 
@@ -301,9 +301,9 @@ def _steps(
     except DPTextError as error:
         if result is None:
             raise
-        audit = "" if plan is None or audited is not None else f"dptext audit {given}; "
+        audit = "" if plan is None or audited is not None else f"dptext audit {command}; "
         write_error(
-            f"run {result.run_id} is committed and accounted for; what is left: {audit}dptext report {given}"
+            f"run {result.run_id} is committed and accounted for; what is left: {audit}dptext report {command}"
         )
         broken = dict.fromkeys([*result.broken, *(audited.broken if audited else ())])
         if broken:

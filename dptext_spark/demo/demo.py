@@ -93,31 +93,31 @@ def demo(folder: Path | None, rows: int, say: Progress) -> DemoResult:
     return DemoResult(result, examples, released, page, place)
 
 
-def as_record(made: DemoResult) -> dict[str, Json]:
+def as_record(result: DemoResult) -> dict[str, Json]:
     """Return what a demo made, JSON-able."""
     return {
-        **made.run.as_dict(),
-        "examples": list(made.examples),
-        "settings": [released._asdict() for released in made.released],
-        "report": made.page,
+        **result.run.as_dict(),
+        "examples": list(result.examples),
+        "settings": [released._asdict() for released in result.released],
+        "report": result.page,
     }
 
 
-def screen(made: DemoResult) -> Screen:
+def screen(result: DemoResult) -> Screen:
     """Return a ticket before and after, as the files of settings would release it, and the summary of the run."""
-    ran = summary(made.run.outcome, internal=True)
+    ran = summary(result.run.outcome, internal=True)
     examples = [
         (f"{example['column']} {side}", example[side])
-        for example in made.examples
+        for example in result.examples
         for side in ("before", "after")
     ]
-    examples += [(f"body, {released.settings}", released.text) for released in made.released]
+    examples += [(f"body, {released.settings}", released.text) for released in result.released]
     shown = [row for row in ran.rows if row[0] in ("rows", "guarantee")]
     return replace(
         ran,
         rows=[*((name, " ".join(text.split())) for name, text in examples), *shown],
         table=(),
-        places=[*ran.places, ("report", made.page or ""), ("tickets", str(made.place / MADE[1]))],
+        places=[*ran.places, ("report", result.page or ""), ("tickets", str(result.place / MADE[1]))],
         next="dptext start TABLE writes settings for a table of yours",
         more=[("whose the tickets are", [("", WHOSE)]), ("the run", [*ran.rows, *ran.table]), *ran.more],
         restricted=False,  # the tickets are invented

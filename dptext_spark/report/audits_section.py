@@ -99,18 +99,16 @@ def sentence(text: str) -> str:
     return text if text.endswith(".") else f"{text}."
 
 
-def sure(one: AuditResult, *, bounded: bool = True) -> str:
+def sure(result: AuditResult, *, bounded: bool = True) -> str:
     """Say how exact a result is, or figures of it that have no bounds."""
-    if one.exact:
+    if result.exact:
         return "Exact."
-    if one.how:
-        return one.how
-    if not (one.confidence and bounded):
+    if result.how:
+        return result.how
+    if not (result.confidence and bounded):
         return "Estimated; no bounds were computed."
-    drawn = f" from {one.draws:,} draws of a word" if one.draws else ""
-    return (
-        f"Estimated{drawn}; the black line holds the true value with a confidence of {exact(one.confidence)}."
-    )
+    drawn = f" from {result.draws:,} draws of a word" if result.draws else ""
+    return f"Estimated{drawn}; the black line holds the true value with a confidence of {exact(result.confidence)}."
 
 
 def utility(found: Sequence[AuditResult], missing: str, against: Sequence[AuditResult] = ()) -> Section:
@@ -128,9 +126,9 @@ def utility(found: Sequence[AuditResult], missing: str, against: Sequence[AuditR
     return Section("utility", "Utility", tuple(blocks), restricted=any(result.restricted for result in found))
 
 
-def _beside(found: Sequence[AuditResult], against: Sequence[AuditResult]) -> Iterator[Block]:
+def _beside(results: Sequence[AuditResult], against: Sequence[AuditResult]) -> Iterator[Block]:
     """Yield, for each audited table whose labels were learnt, one table of usefulness beside risk."""
-    for learnt in found:
+    for learnt in results:
         if not isinstance(learnt, DownstreamAccuracy) or learnt.audit is None:
             continue
         useful = {LEARNT[name]: figure for name, figure in learnt.accuracy.items()}

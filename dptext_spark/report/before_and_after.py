@@ -103,13 +103,13 @@ _NOT_READ = "not looked for here, for only a run reads them: "
 MOST_WORD = 28  # characters of a word in a table
 
 
-def look(sample: TableSample, found: FirstLook, file: str, style: str) -> Screen:
+def look(sample: TableSample, first: FirstLook, file: str, style: str) -> Screen:
     """Return what a sample holds, how some of its rows come out, and which settings were written."""
-    of = found.columns
+    of = first.columns
     about = "" if sample.is_exact else "about "
-    unknown, refused = found.unknown, _refused(found)
+    unknown, refused = first.unknown, _refused(first)
     share = f"{unknown.unknown / max(unknown.words, 1):.0%} of {unknown.words:,} words"
-    kinds = ", ".join(f"{kind} {count:,}" for kind, count in found.found) or "no identifiers or names"
+    kinds = ", ".join(f"{kind} {count:,}" for kind, count in first.found) or "no identifiers or names"
     command = f"dptext run {shlex.quote(file)} --dry-run"
     another = (
         "name a lexicon of the text's language in it (lexicon.source; guide 'Another language'), or a run is refused. Then "
@@ -124,16 +124,16 @@ def look(sample: TableSample, found: FirstLook, file: str, style: str) -> Screen
             ("text columns", ", ".join(of.texts)),
             ("no text in", ", ".join(of.nested)),
             ("left out", ", ".join(of.others)),
-            ("language", found.language or ("not told" if can_tell() else f"not told: it takes the extra [{EXTRA}]")),
+            ("language", first.language or ("not told" if can_tell() else f"not told: it takes the extra [{EXTRA}]")),
             ("unknown", f"{share} of the sample are not in the lexicon"),
-            ("found", f"{kinds}; by rules and public lists, which miss some and take others for one{_foreign(found)}"),
+            ("found", f"{kinds}; by rules and public lists, which miss some and take others for one{_foreign(first)}"),
             ("row key", _candidates(of.row_keys, "none: the place in the files tells rows apart")),
             ("record key", _candidates(of.record_keys, "none: each row is a record")),
             ("attribute", f"{_candidates(of.attributes, '')}; `dptext audit FILE --attribute COLUMN` tells whether the released "
              "text gives it away" if of.attributes and of.row_key else ""),
-            ("minutes", f"about {max(1, round(found.minutes)):,} here, at the speed of the sample and with Spark's start"),
+            ("minutes", f"about {max(1, round(first.minutes)):,} here, at the speed of the sample and with Spark's start"),
         ],
-        table=_shown(found.rows),
+        table=_shown(first.rows),
         warnings=[] if refused is None else [f"a run would end here: {refused}"],
         places=[("table", f"{sample.path} ({sample.format})"), ("rows shown", _MARKED)],
         next=another if refused is not None else f"{command}; then dptext release {shlex.quote(file)}",
@@ -199,20 +199,20 @@ def _candidates(names: Sequence[str], none: str) -> str:
     return f"candidates: {', '.join(names)}" if names else none
 
 
-def _foreign(found: FirstLook) -> str:
+def _foreign(first: FirstLook) -> str:
     """Say where names are mostly wrong."""
-    unknown = found.unknown.is_mostly_unknown
-    if found.language in (None, ENGLISH) and not unknown:
+    unknown = first.unknown.is_mostly_unknown
+    if first.language in (None, ENGLISH) and not unknown:
         return ""
     what = "the settings have policy.names: none" if unknown else "policy.names: none looks for none"
     return f"; they are made for English: in another language names are mostly wrong ({what})"
 
 
-def _refused(found: FirstLook) -> DataError | None:
+def _refused(first: FirstLook) -> DataError | None:
     """Return the error that a run would end with."""
     return (
-        refusal(found.unknown, found.language, can_tell=can_tell(), done="")
-        if found.unknown.is_mostly_unknown
+        refusal(first.unknown, first.language, can_tell=can_tell(), done="")
+        if first.unknown.is_mostly_unknown
         else None
     )
 
@@ -242,10 +242,10 @@ def rows_record(rows: Sequence[ShownRow]) -> list[Json]:
     return [{"column": row.column, "before": row.before, "after": dict(row.after)} for row in rows]
 
 
-def look_record(sample: TableSample, found: FirstLook) -> dict[str, Json]:
+def look_record(sample: TableSample, first: FirstLook) -> dict[str, Json]:
     """Return everything, JSON-able."""
-    of, unknown = found.columns, found.unknown
-    refused = _refused(found)
+    of, unknown = first.columns, first.unknown
+    refused = _refused(first)
     return {
         "restricted": RESTRICTED,
         "table": sample.path,
@@ -262,12 +262,12 @@ def look_record(sample: TableSample, found: FirstLook) -> dict[str, Json]:
         "row_key_candidates": list(of.row_keys),
         "record_key_candidates": list(of.record_keys),
         "attribute_candidates": list(of.attributes),
-        "language": found.language,
+        "language": first.language,
         "words": unknown.words,
         "unknown_words": unknown.unknown,
         "refused": None if refused is None else str(refused),
-        "found": dict(found.found),
-        "minutes": round(found.minutes, 1),
-        "shown": rows_record(found.rows),
+        "found": dict(first.found),
+        "minutes": round(first.minutes, 1),
+        "shown": rows_record(first.rows),
         "note": THROWN_AWAY,
     }

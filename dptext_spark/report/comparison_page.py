@@ -70,10 +70,10 @@ def write_private(file: Path, text: str) -> None:
         raise DataError(f"out: {str(file)!r} cannot be written ({error.strerror}).") from None
 
 
-def comparison(found: Comparison) -> Screen:
+def comparison(compared: Comparison) -> Screen:
     """Return the best at each level of each risk for each utility, and the points of every curve."""
     best, tables = [], []
-    for frontier in found.frontiers:
+    for frontier in compared.frontiers:
         name = f"{capital(frontier.utility)}, {frontier.risk}"
         runs = "; ".join(f"{levels}: {verdict}" for levels, verdict in runs_of(frontier))
         best.append((name, runs or f"{NOT_REACHED} by any mechanism"))
@@ -83,42 +83,42 @@ def comparison(found: Comparison) -> Screen:
     return Screen(
         "Which mechanism keeps most of the text at equal risk",
         best,
-        table=[points_head(found), *points_rows(found)],
-        warnings=refused(found),
-        more=[*tables, ("how it was measured", [("-", sentence) for sentence in sentences_of(found)])],
+        table=[points_head(compared), *points_rows(compared)],
+        warnings=refused(compared),
+        more=[*tables, ("how it was measured", [("-", sentence) for sentence in sentences_of(compared)])],
         restricted=True,
     )
 
 
-def refused(found: Comparison) -> list[str]:
+def refused(compared: Comparison) -> list[str]:
     """Say which mechanism refuses which ε, and why."""
-    return [f"{name} refuses ε = {epsilon:g}: {why}" for name, epsilon, why in found.refused]
+    return [f"{name} refuses ε = {epsilon:g}: {why}" for name, epsilon, why in compared.refused]
 
 
-def comparison_page(found: Comparison) -> str:
+def comparison_page(compared: Comparison) -> str:
     """Build the page: restricted, and the same for the same figures."""
     require_extra("audit", "jinja2", "matplotlib")
-    names = list(dict.fromkeys(point.mechanism for point in found.points))
-    points = Table(points_head(found), tuple(points_rows(found)))
+    names = list(dict.fromkeys(point.mechanism for point in compared.points))
+    points = Table(points_head(compared), tuple(points_rows(compared)))
     return build_page(
         "Which mechanism keeps most of the text at equal risk",
         [
-            _section(found, BAYES, "bayes"),
-            _section(found, CONTEXT, "context"),
+            _section(compared, BAYES, "bayes"),
+            _section(compared, CONTEXT, "context"),
             Section("points", "All that was measured", (points,), True),
-            Section("made", "How it was measured", (Listed("", tuple(sentences_of(found))),), True),
+            Section("made", "How it was measured", (Listed("", tuple(sentences_of(compared))),), True),
         ],
         lead=f"{', '.join(names)}: what is left of the private text, where an attack is as successful against each of them. ε "
         "means another thing for each mechanism and is not compared.",
         source="a comparison",
-        warnings=refused(found),
+        warnings=refused(compared),
         restricted=RESTRICTED,
     )
 
 
-def _section(found: Comparison, risk: str, key: str) -> Section:
+def _section(compared: Comparison, risk: str, key: str) -> Section:
     """Write the charts of one risk, each with its table of the best."""
-    of_risk = [frontier for frontier in found.frontiers if frontier.risk == risk]
+    of_risk = [frontier for frontier in compared.frontiers if frontier.risk == risk]
     blocks: list[Block] = [Text(EXPLAINED[risk])]
     for frontier in of_risk:
         runs = runs_of(frontier) or [("", f"{NOT_REACHED} by any mechanism")]
@@ -175,10 +175,10 @@ def table_of(one: Frontier) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     return head, [(_percent(best.level), best.verdict, *_cells(best, one.curves)) for best in one.levels]
 
 
-def runs_of(one: Frontier) -> list[tuple[str, str]]:
+def runs_of(frontier: Frontier) -> list[tuple[str, str]]:
     """Return (levels of risk, what is best there), with levels that follow each other together where that is the same."""
     runs: list[list[Best]] = []
-    for best in one.levels:
+    for best in frontier.levels:
         same = runs and (set(runs[-1][-1].best), len(runs[-1][-1].reached) > 1) == (
             set(best.best), len(best.reached) > 1,
         )  # fmt: skip
@@ -197,14 +197,14 @@ def runs_of(one: Frontier) -> list[tuple[str, str]]:
     ]
 
 
-def points_head(found: Comparison) -> tuple[str, ...]:
+def points_head(compared: Comparison) -> tuple[str, ...]:
     """Return the names of the columns of the points."""
-    first = found.points[0]
+    first = compared.points[0]
     named = (*((name, "risk ") for name in first.risks), *((name, "") for name in first.utilities))
     return ("mechanism", "ε", *(f"{what}{SHORT[name]}, %" for name, what in named))
 
 
-def points_rows(found: Comparison) -> list[tuple[str, ...]]:
+def points_rows(compared: Comparison) -> list[tuple[str, ...]]:
     """Return the points, and the text as it is."""
     rows = [
         (
@@ -213,10 +213,10 @@ def points_rows(found: Comparison) -> list[tuple[str, ...]]:
             *map(risk_of, point.risks.values()),
             *map(between, point.utilities.values()),
         )
-        for point in found.points
+        for point in compared.points
     ]
-    first = found.points[0]
-    cells = [between(found.unprotected[name]) for name in first.utilities]
+    first = compared.points[0]
+    cells = [between(compared.unprotected[name]) for name in first.utilities]
     return [*rows, ("unprotected text", "", *("100" for _ in first.risks), *cells)]
 
 
@@ -231,28 +231,28 @@ def _spread(value: float, lower: float, upper: float) -> str:
     return f"{100 * value:.1f} ({100 * lower:.1f}-{100 * upper:.1f})"
 
 
-def between(one: Estimate) -> str:
+def between(figure: Estimate) -> str:
     """Write a utility in percent."""
-    return f"{100 * one.value:.1f}" if one.exact else _spread(one.value, one.lower, one.upper)
+    return f"{100 * figure.value:.1f}" if figure.exact else _spread(figure.value, figure.lower, figure.upper)
 
 
-def risk_of(one: Estimate) -> str:
+def risk_of(risk: Estimate) -> str:
     """Write a risk in percent, never as less than it is."""
-    value, low, high = percent_up(one.value), percent_down(one.lower), percent_up(one.upper)
+    value, low, high = percent_up(risk.value), percent_down(risk.lower), percent_up(risk.upper)
     shown = [part.removesuffix(" %") for part in (value, low, high)]
-    return shown[0] if one.exact else f"{shown[0]} ({shown[1]}-{shown[2]})"
+    return shown[0] if risk.exact else f"{shown[0]} ({shown[1]}-{shown[2]})"
 
 
 def _percent(level: float) -> str:
     return f"{100 * level:.4g} %"
 
 
-def sentences_of(found: Comparison) -> list[str]:
+def sentences_of(compared: Comparison) -> list[str]:
     """Say how it was measured."""
-    settings = found.settings
-    first = found.points[0]
+    settings = compared.settings
+    first = compared.points[0]
     hows: dict[str, list[str]] = {}
-    for point in found.points:
+    for point in compared.points:
         hows.setdefault(point.more.how, [])
         if point.mechanism not in hows[point.more.how]:
             hows[point.more.how].append(point.mechanism)
@@ -278,13 +278,13 @@ def sentences_of(found: Comparison) -> list[str]:
         "Between two ε utility is taken as linear in risk; outside the measured risks, or where their bounds leave that open: "
         f"not reached ({NONE}).",
     ]
-    if found.remapped:
+    if compared.remapped:
         sentences.append(
-            f"{', '.join(found.remapped)}: what is measured is what is released, after the remap. More words may stay there "
+            f"{', '.join(compared.remapped)}: what is measured is what is released, after the remap. More words may stay there "
             "though nobody learns more, so that curves are compared at equal risk, never at equal ε; "
             "fewer different words come out."
         )
-    return sentences + _alike(found.points)
+    return sentences + _alike(compared.points)
 
 
 def _alike(points: Sequence[Point]) -> list[str]:

@@ -148,10 +148,10 @@ def _measured(
     return [replace(figure, pool=len(drawn)) for figure in measurements]
 
 
-def _of_curves(one: Measured, words: int) -> str:
+def _of_curves(last: Measured, words: int) -> str:
     return (
-        f"Estimated from {one.draws:,} draws of each of {words:,} words; the line of the worst word is the bound that holds for "
-        f"all of them with a confidence of {one.confidence}."
+        f"Estimated from {last.draws:,} draws of each of {words:,} words; the line of the worst word is the bound that holds for "
+        f"all of them with a confidence of {last.confidence}."
     )
 
 
@@ -163,8 +163,8 @@ def _looked_at(privatizer: Privatizer, drawn: Ids) -> Ids:
     return np.asarray(drawn[spaced(len(drawn), some)])
 
 
-def _basis(found: Sequence[Measured], lexicon: int) -> str:
-    last = found[-1]
+def _basis(figures: Sequence[Measured], lexicon: int) -> str:
+    last = figures[-1]
     words, total = len(last.words), last.pool or lexicon
     of = (
         "words of the lexicon"
@@ -179,7 +179,7 @@ def _basis(found: Sequence[Measured], lexicon: int) -> str:
     if words == total:
         return f"Exact, over all {total:,} {of}."
     some = f"xact for {words:,} words of {total:,}, evenly spaced; other words may be worse."
-    every = [each.figure.name for each in found if len(each.words) == total]
+    every = [each.figure.name for each in figures if len(each.words) == total]
     return (
         f"{' and '.join(every)}: exact, over all {total:,} {of}. The rest: e{some}" if every else f"E{some}"
     )
@@ -217,33 +217,33 @@ _CURVES = (
 )  # fmt: skip
 
 
-def deniability(found: Deniability, epsilon: float) -> Section:
+def deniability(model: Deniability, epsilon: float) -> Section:
     """Write how often words stay themselves, and among how many outputs they hide.
 
     Args:
-        found: of the model of the run.
+        model: its figures, of the model of the run.
         epsilon: the run's.
     """
-    if not found.figures:
-        return Section("deniability", "Plausible deniability", (Text(found.why_missing, quiet=True),))
+    if not model.figures:
+        return Section("deniability", "Plausible deniability", (Text(model.why_missing, quiet=True),))
     blocks: list[Block] = [
         Text(
             "Whoever wrote a word can deny it if it often comes out as another one, and if what comes out could have been "
-            f"many others. {found.basis}"
+            f"many others. {model.basis}"
         )
     ]
-    blocks += [_histogram(figure) for figure in map(found.figure, ("N_w", "S_w")) if figure is not None]
-    blocks += _curves(found.by_epsilon, exact(epsilon), found.basis_of_curves)
-    if found.why_missing:
-        blocks.append(Text(found.why_missing, quiet=True))
+    blocks += [_histogram(figure) for figure in map(model.figure, ("N_w", "S_w")) if figure is not None]
+    blocks += _curves(model.by_epsilon, exact(epsilon), model.basis_of_curves)
+    if model.why_missing:
+        blocks.append(Text(model.why_missing, quiet=True))
     blocks.append(Listed("All figures, over the drawn words", ()))
-    blocks.append(_percentiles(found.figures))
-    blocks += _worst(found)
+    blocks.append(_percentiles(model.figures))
+    blocks += _worst(model)
     return Section("deniability", "Plausible deniability", tuple(blocks))
 
 
-def _histogram(one: Measured) -> Chart:
-    name, spread = one.figure.name, one.distribution()
+def _histogram(figure: Measured) -> Chart:
+    name, spread = figure.figure.name, figure.distribution()
     title, shows, read, x = _HISTOGRAMS[name]
     edges, counts = spread.edges, spread.counts
     if name == "S_w":
@@ -251,14 +251,14 @@ def _histogram(one: Measured) -> Chart:
         last = max((i for i, count in enumerate(counts) if count), default=0) + 2
         edges, counts = edges[1 : last + 1], counts[1:last]
     rank, side = ("max", "upper") if name == "N_w" else ("min", "lower")
-    worst = "worst word" if one.is_whole else "worst of these"
+    worst = "worst word" if figure.is_whole else "worst of these"
     marks = [(spread.at("p50"), "median word"), (spread.at(rank), worst)]
-    if not one.exact:
-        marks[1] = (one.distribution(side).at(rank), f"{worst}, by its bound")
-    if name == "S_w" and not one.exact:
-        read += f" Counted from draws it is too small: no word can show more outputs than its {one.draws:,} draws."
+    if not figure.exact:
+        marks[1] = (figure.distribution(side).at(rank), f"{worst}, by its bound")
+    if name == "S_w" and not figure.exact:
+        read += f" Counted from draws it is too small: no word can show more outputs than its {figure.draws:,} draws."
     shows = shows.format(
-        "The drawn words of the lexicon" if one.is_whole else f"{len(one.words):,} words of the lexicon"
+        "The drawn words of the lexicon" if figure.is_whole else f"{len(figure.words):,} words of the lexicon"
     )
     rows = tuple(
         (f"{low:g} to {high:g}", f"{count:,}")
@@ -276,12 +276,12 @@ def _curves(grid: Mapping[float, Sequence[Measured]], chosen: str, basis: str) -
     epsilons = list(grid)
     first = next(iter(grid.values()))
 
-    def line(figure: str, rank: str, said: str) -> Line:
+    def line(figure: str, rank: str, name: str) -> Line:
         rows = [next(measured for measured in at if measured.figure.name == figure) for at in grid.values()]
         bounded = rank in ("min", "max") and not rows[0].exact
         side = "values" if not bounded else "upper" if rank == "max" else "lower"
         values = [row.statistic(side, rank)[0] for row in rows]
-        return Line(said, epsilons, values)
+        return Line(name, epsilons, values)
 
     def table(drawn: Sequence[Line]) -> Table:
         rows = zip(epsilons, *(curve.y for curve in drawn), strict=True)
@@ -325,18 +325,18 @@ def _number(value: float) -> str:
     return f"{math.ceil(value):,}" if value >= WHOLE else digits_up(value, 3)
 
 
-def _worst(found: Deniability) -> Iterator[Block]:
+def _worst(model: Deniability) -> Iterator[Block]:
     sentences = []
-    for figure in found.figures:
+    for figure in model.figures:
         if figure.figure.name in ("N_w", "S_w"):
             listed = ", ".join(
-                f"{found.words[word]} ({digits_up(value, 3)})" for word, value in figure.worst()
+                f"{model.words[word]} ({digits_up(value, 3)})" for word, value in figure.worst()
             )
             sentences.append(f"{figure.figure.name}: {listed}.")
     if sentences:
         which = (
             "The worst drawn words of the lexicon"
-            if all(figure.is_whole for figure in found.figures)
+            if all(figure.is_whole for figure in model.figures)
             else "The worst of these words"
         )
         yield Listed(f"{which} (public: no text was read for them)", tuple(sentences))

@@ -76,14 +76,14 @@ def overview() -> Screen:
 BAR = 24  # characters
 
 
-def calibration(found: FoundEpsilon) -> Screen:
+def calibration(search: FoundEpsilon) -> Screen:
     """Return the ε that was found, at which words, how sure that is, and the curve as a table."""
-    result = found.calibration
+    result = search.calibration
     assert result.epsilon is not None
     at = result.at(result.epsilon)
     rows = []
     for requirement, finding in zip(result.requirements, at.findings, strict=True):
-        word = "" if finding.word is None else f", the word {found.word(finding.word)!r}"
+        word = "" if finding.word is None else f", the word {search.word(finding.word)!r}"
         judged = round_conservatively(finding.judged, 4, up=requirement.caps)
         rows.append((str(requirement), f"{judged} there{word}"))
     if result.guessing is not None:
@@ -100,7 +100,7 @@ def calibration(found: FoundEpsilon) -> Screen:
         f"ε = {exact(result.epsilon)} is the largest found that satisfies {' and '.join(map(str, result.requirements))}.",
         rows,
         table=[head, *(_row(result, point) for point in result.points)],
-        warnings=[*_warnings(found)],
+        warnings=[*_warnings(search)],
     )
 
 
@@ -158,9 +158,9 @@ def _bar(result: Calibration, point: Point) -> str:
     return "█" * (round(BAR * scale(point.findings[0].value) / most) if most > 0 else 0)
 
 
-def _warnings(found: FoundEpsilon) -> Iterator[str]:
+def _warnings(search: FoundEpsilon) -> Iterator[str]:
     """Say where another ε may do as well, or an ε in between not."""
-    result = found.calibration
+    result = search.calibration
     if result.open_end:
         yield "It is the end of the range: a larger ε may satisfy it too (--high)."
     if result.holds_from is not None and result.holds_from > result.points[0].epsilon:
@@ -171,7 +171,7 @@ def _warnings(found: FoundEpsilon) -> Iterator[str]:
                 f"{requirement.subject} does not move one way only as ε grows: between the ε that were looked at it may fail, "
                 "and no finer search was made."
             )
-    mechanism = found.settings.get("mechanism")
+    mechanism = search.settings.get("mechanism")
     if isinstance(mechanism, dict) and "remap" in mechanism:  # recorded where it is used
         yield (
             "These are figures of what is released, after the remap. N_w may rise by it though nobody learns more: require "

@@ -110,15 +110,15 @@ def searches(settings: ShownSettings) -> list[tuple[str, str]]:
     return rows
 
 
-def _source(one: Mapping[str, object]) -> str:
+def _source(names: Mapping[str, object]) -> str:
     """Return where a list came from, and how many entries it had."""
-    entries = one.get("entries")
+    entries = names.get("entries")
     size = "" if entries is None else f", {int(str(entries)):,} entries"
-    if one.get("file") is not None:
-        return f"file {one['file']}{size}"
-    if one.get("table") is not None:
-        return f"column {one.get('column')} of {one['table']}{size}"
-    return f"column {one.get('column')} of the input, of each row"
+    if names.get("file") is not None:
+        return f"file {names['file']}{size}"
+    if names.get("table") is not None:
+        return f"column {names.get('column')} of {names['table']}{size}"
+    return f"column {names.get('column')} of the input, of each row"
 
 
 def stayed_words(whole: Figures) -> list[tuple[str, str]]:

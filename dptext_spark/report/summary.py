@@ -360,14 +360,14 @@ def audit_plan(plan: AuditPlan) -> Screen:
     return Screen("DRY RUN: nothing was read.", rows, places=[("metrics", f"{plan.metrics} (restricted)")])
 
 
-def table_audit(found: TableAudit) -> Screen:
+def table_audit(audit: TableAudit) -> Screen:
     """Return the figures of an audit: those that a requirement names first, then shares and scores, then counts."""
-    standings = [(limit, "holds" if holds else "BROKEN") for limit, holds in found.requirements]
-    standings += [(f"{each.requirement} (settings)", each.loud) for each in found.verdict.judged]
+    standings = [(limit, "holds" if holds else "BROKEN") for limit, holds in audit.requirements]
+    standings += [(f"{each.requirement} (settings)", each.loud) for each in audit.verdict.judged]
     named = {requirement.split()[0] for requirement, _ in standings}
-    columns = {figure.column for figure in found.figures} - {None}
-    figures = [figure for figure in found.shown if figure.column is None or len(columns) > 1]
-    beside = usefulness_beside_risk(found.figures)
+    columns = {figure.column for figure in audit.figures} - {None}
+    figures = [figure for figure in audit.shown if figure.column is None or len(columns) > 1]
+    beside = usefulness_beside_risk(audit.figures)
     shown = (*USEFUL, *RISKS) if beside else ()
     figures.sort(
         key=lambda figure: (
@@ -378,19 +378,19 @@ def table_audit(found: TableAudit) -> Screen:
             greatest(figure.name) is None,
         )
     )
-    stayed = found.stayed and ", ".join(f"{stayed.word} {stayed.times:,}" for stayed in found.stayed)
-    asked = RELEASED.format(limits="; ".join(found.released)) if found.released else ""
+    stayed = audit.stayed and ", ".join(f"{stayed.word} {stayed.times:,}" for stayed in audit.stayed)
+    asked = RELEASED.format(limits="; ".join(audit.released)) if audit.released else ""
     return Screen(
-        f"audit {found.audit_id}, {found.seconds:.1f} s: {found.table} ({found.version}) against {found.source}",
+        f"audit {audit.audit_id}, {audit.seconds:.1f} s: {audit.table} ({audit.version}) against {audit.source}",
         [
             *required(standings),
-            ("answered", (ANSWERED if found.has_account else UNCOUNTED) if found.answers else ""),
+            ("answered", (ANSWERED if audit.has_account else UNCOUNTED) if audit.answers else ""),
             ("released", asked),
-            *(("left out", reason) for reason in found.left_out),
-            ("withheld", WITHHELD if found.withheld else ""),
+            *(("left out", reason) for reason in audit.left_out),
+            ("withheld", WITHHELD if audit.withheld else ""),
             (
                 "PRIVATE TEXT",
-                "" if found.stayed is None else f"words of names that stayed most: {stayed or 'none'}",
+                "" if audit.stayed is None else f"words of names that stayed most: {stayed or 'none'}",
             ),
         ],
         table=[
@@ -404,7 +404,7 @@ def table_audit(found: TableAudit) -> Screen:
                 for figure in figures
             ),
         ],
-        places=[("metrics", found.metrics)],
+        places=[("metrics", audit.metrics)],
         restricted=True,
     )
 

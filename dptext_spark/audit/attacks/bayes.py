@@ -88,11 +88,11 @@ class Candidates:
 
 @compiled
 def _collect(
-    words: Ids, starts: I64, ids: Ids, probability: F64, prior: F64, slot: Ids, kept: Ids, shares: F64, scores: F64,
+    words: Ids, starts: I64, ids: Ids, probability: F64, prior: F64, slot: Ids, inputs: Ids, shares: F64, scores: F64,
     possible: I64, total: F64,
 ) -> None:  # fmt: skip
     """Take the laws of some words in: each output keeps its best candidates, in no order."""
-    most = np.int64(kept.shape[1])
+    most = np.int64(inputs.shape[1])
     for i in range(words.shape[0]):
         word = words[i]
         for e in range(starts[i], starts[i + 1]):
@@ -107,11 +107,11 @@ def _collect(
                 place = 0
                 for j in range(1, most):
                     low = scores[row, j] < scores[row, place]
-                    if low or (scores[row, j] == scores[row, place] and kept[row, j] > kept[row, place]):
+                    if low or (scores[row, j] == scores[row, place] and inputs[row, j] > inputs[row, place]):
                         place = j
-                if score < scores[row, place] or (score == scores[row, place] and word > kept[row, place]):
+                if score < scores[row, place] or (score == scores[row, place] and word > inputs[row, place]):
                     continue
-            kept[row, place], shares[row, place], scores[row, place] = word, probability[e], score
+            inputs[row, place], shares[row, place], scores[row, place] = word, probability[e], score
 
 
 def candidates(
@@ -214,20 +214,20 @@ def columns_of(sampler: Sampler) -> LawColumns:
 
 @compiled
 def _best(
-    probability: F32, prior: F32, kept: Ids, shares: F32, scores: F32, possible: I64, total: F64
+    probability: F32, prior: F32, inputs: Ids, shares: F32, scores: F32, possible: I64, total: F64
 ) -> None:
     """Keep the words of largest P(w)·P(u|w) of each row, the largest first, ties to the lower id.
 
     Args:
         probability: float32[n, V].
         prior: float32[V].
-        kept: int32[n, m], filled.
+        inputs: int32[n, m], filled.
         shares: float32[n, m], P(u|w) of those.
         scores: float32[n, m], all 0; filled with the products.
         possible: int64[n], how many words have a product above 0.
         total: float64[n], their sum.
     """
-    last = kept.shape[1] - 1
+    last = inputs.shape[1] - 1
     for row in range(probability.shape[0]):
         bar = np.float32(0.0)
         many, sums = 0, 0.0
@@ -239,9 +239,9 @@ def _best(
                 at = last
                 while at > 0 and scores[row, at - 1] < score:
                     scores[row, at] = scores[row, at - 1]
-                    kept[row, at], shares[row, at] = kept[row, at - 1], shares[row, at - 1]
+                    inputs[row, at], shares[row, at] = inputs[row, at - 1], shares[row, at - 1]
                     at -= 1
-                scores[row, at], kept[row, at], shares[row, at] = score, w, probability[row, w]
+                scores[row, at], inputs[row, at], shares[row, at] = score, w, probability[row, w]
                 bar = scores[row, last]
         possible[row], total[row] = many, sums
 
@@ -390,14 +390,14 @@ def _raise(words: Ids, starts: I64, ids: Ids, probability: F64, prior: F64, best
 
 
 @compiled
-def _tried(words: Ids, starts: I64, ids: Ids, probability: F64, guess: Ids, found: F64) -> None:
+def _tried(words: Ids, starts: I64, ids: Ids, probability: F64, guess: Ids, success: F64) -> None:
     """found[w] = P(the guess for its output is w | w), for some words."""
     for i in range(words.shape[0]):
         total = 0.0
         for e in range(starts[i], starts[i + 1]):
             if guess[ids[e]] == words[i]:
                 total += probability[e]
-        found[words[i]] = total
+        success[words[i]] = total
 
 
 def guesses(sampler: Sampler, prior: F64, draws: int = DRAWS) -> tuple[Ids, F64, bool]:

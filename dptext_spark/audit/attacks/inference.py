@@ -217,10 +217,10 @@ def best_threshold(scores: F64, members: Bools) -> float:
     return float("inf") if best == len(levels) else float(levels[best])
 
 
-def _better(one: F64, other: F64, known: Bools, members: Bools) -> F64:
+def _better(first: F64, other: F64, known: Bools, members: Bools) -> F64:
     """Return the score that tells the members among the known users from the others better; ties to the first."""
-    areas = [auc(score[known], members[known], resamples=1).value for score in (one, other)]
-    return one if areas[0] >= areas[1] else other
+    areas = [auc(score[known], members[known], resamples=1).value for score in (first, other)]
+    return first if areas[0] >= areas[1] else other
 
 
 def numbered(users: Sequence[Hashable]) -> I64:
