@@ -16,8 +16,8 @@ EPSILON = 2.0
 
 @cache
 def summary(epsilon: float = EPSILON) -> TableSummary:
-    """Return the figures of CusText on the packaged lexicon, with the defaults beside ε."""
-    found = CusText(epsilon=epsilon).compile(Lexicon.default()).summary
+    """Return the figures of CusText on the packaged lexicon, with the output sets of the style `balanced`."""
+    found = CusText(epsilon=epsilon, k=30, mapping="clustered").compile(Lexicon.default()).summary
     assert isinstance(found, TableSummary)
     return found
 

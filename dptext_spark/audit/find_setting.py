@@ -438,7 +438,7 @@ def find_setting(
 def _combinations(mechanism: Mechanism) -> Iterator[dict[str, Any]]:
     """Yield the values of K, mapping and remap, as far as the mechanism has them; those that protect most first."""
     sets = (
-        (SETS, ("conservative", "balanced", "aggressive"))
+        (SETS, ("clustered", "balanced", "aggressive"))
         if isinstance(mechanism, CusText)
         else ((None,), (None,))
     )

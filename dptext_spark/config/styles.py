@@ -21,7 +21,7 @@ from dptext_spark.runtime.paths import folder_of
 
 SAID = {
     "strict": "every word is drawn or masked, for tables that are shared outside the organisation",
-    "balanced": "words that carry meaning are drawn among 20 like them, for people and programs that you know",
+    "balanced": "words that carry meaning are drawn among 30 like them, for people and programs that you know",
     "papers": "every word between spaces is drawn, as in the papers' experiments; not for real text",
 }
 

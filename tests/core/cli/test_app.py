@@ -322,7 +322,7 @@ def test_lexicon_info(capsys: pytest.CaptureFixture[str]) -> None:
     assert dptext("lexicon", "info", "--json") == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["words"], found["dimensions"], found["metric"]) == (21163, 113, "cosine")
-    assert found["version"] == 3
+    assert found["version"] == 4
     assert "packaged counts" in found["prior"]
 
 
