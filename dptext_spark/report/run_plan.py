@@ -34,7 +34,7 @@ _VERDICTS = {
 
 
 def checks(findings: Sequence[CheckResult], seconds: float) -> Screen:
-    """Return whether a run will work: what stands against it, what would make it better, and what is well."""
+    """Return whether a run will work: what prevents it, what would improve it, and what was checked."""
     by_status = {status: [each for each in findings if each.status == status] for status in _VERDICTS}
     count = ", ".join(
         f"{len(by_status[status])} {status}" for status in ("ok", "warn", "fail") if by_status[status]
@@ -126,7 +126,7 @@ class Plan:
             read = f", {len(checked.columns):,} columns; Spark read {checked.read}"
         return Screen(
             "DRY RUN: nothing was written but the model. "
-            + ("No schema, key or target stands against this run." if checked else "No data was read."),
+            + ("No schema, key or target prevents this run." if checked else "No data was read."),
             [*_rows(self.facts, checked)],
             warnings=[
                 *(statement.under("Warnings") if statement else ()),
@@ -318,7 +318,10 @@ def _rows(facts: RunFacts, checked: Checked | None) -> Iterator[tuple[str, str]]
     if checked:
         texts = {name.lower() for name in config.columns}
         along = [name for name in checked.kept if name.lower() not in texts]
-        yield "in clear", listed(along, "no other column") + ", beside what words and gaps tell"
+        yield (
+            "in clear",
+            listed(along, "no other column") + "; also the form of the text: lengths, gaps, punctuation",
+        )
     approver = config.approval.approver
     required = "; ".join(map(str, config.require))
     yield "required", f"to be signed by {approver}: {required}" if required and approver else required
