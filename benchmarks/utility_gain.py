@@ -47,10 +47,11 @@ from dptext_spark.text.policy import Policy
 from dptext_spark.text.tokens import drawn_words, read
 from dptext_spark.text.word_table import WordTable
 
-PLAIN, REMAP = "CusText", "with remap"
+PLAIN, REMAP, CLUSTERED = "CusText", "with remap", "clustered, with remap"
 VARIANTS: Mapping[str, Mapping[str, object]] = {
     PLAIN: {"calibration": "exact"},
     REMAP: {"calibration": "exact", "remap": "bayes"},
+    CLUSTERED: {"calibration": "exact", "remap": "bayes", "mapping": "clustered"},
     "fluent": {"fluent": True},
 }
 LEVELS = (0.4, 0.5)  # of success, between variants
@@ -344,8 +345,9 @@ def measure(sizes: Sizes, say: Say) -> Section:
     section.skipped = [*missing, *([] if third else [f"word order: {reason}"]), *([] if model else [reader])]
     section.facts = {"records": len(task.train), "resamples": RESAMPLES, "reader": model and reader}
     if sizes.against is not None:
-        pair = {"packaged": own, Path(sizes.against).name: Lexicon.open(sizes.against)}
+        pair = {Path(sizes.against).name: Lexicon.open(sizes.against), "packaged": own}
         entrants = [Candidate(name, lexicon, VARIANTS[REMAP]) for name, lexicon in pair.items()]
+        entrants.append(Candidate("packaged, clustered", own, VARIANTS[CLUSTERED]))
         section.facts["lexicons"] = {name: lexicon.fingerprint for name, lexicon in pair.items()}
         section.grids = judged(entrants, replace(material, draws=DRAWS), say)
         return section

@@ -118,13 +118,13 @@ def test_the_section_on_a_little_text(monkeypatch: pytest.MonkeyPatch) -> None:
     ]
     rows = {row[0]: row[2:] for row in section.grids[0].rows}
     assert set(rows) >= {"ε", "K", "attack", KEPT, ACCURACY}
-    unchanged, plain, remap, gain, fluent, _ = rows["attack"]
+    unchanged, plain, remap, gain, clustered, _, fluent, _ = rows["attack"]
     assert unchanged is None
     # Of a little text not every share can be met.
-    assert [plain, remap, fluent] == pytest.approx([0.5] * 3, abs=0.03)
+    assert [plain, remap, clustered, fluent] == pytest.approx([0.5] * 4, abs=0.03)
     assert gain.startswith(f"{remap - plain:+.3f} (")
     assert rows[KEPT][0] == 1.0
-    assert rows["K"] == (None, 20.0, 20.0, None, 20.0, None)
+    assert rows["K"] == (None, 20.0, 20.0, None, 20.0, None, 20.0, None)
 
 
 @pytest.mark.usefixtures("shared_data")
@@ -140,12 +140,16 @@ def test_lexicons_are_compared_on_the_other_half_than_that_on_which_k_was_chosen
     section = utility_gain.measure(replace(TOY, against=str(tmp_path / "other")), steps.append)
     assert len(section.facts["lexicons"]) == 2
     assert [grid.headings[2:] for grid in section.grids] == [
-        (utility_gain.UNCHANGED, "packaged", "other", "other, gain")
+        (
+            utility_gain.UNCHANGED,
+            "other",
+            *(f"packaged{head}" for head in ("", ", gain", ", clustered", ", clustered, gain")),
+        )
     ] * 2
     assert [step.split(": ")[1].split(",")[0] for step in steps] == [
-        *["choosing K"] * 6,
-        *["sentences"] * 4,
-        *["longer texts"] * 4,
+        *["choosing K"] * 9,
+        *["sentences"] * 6,
+        *["longer texts"] * 6,
     ]
     kept_rows = [row for row in section.grids[0].rows if row[0] == KEPT]
     assert [row[1] for row in kept_rows] == [0.5, 0.55]
