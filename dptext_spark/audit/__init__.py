@@ -34,7 +34,7 @@ __all__ = ["Comparison", "ComparisonSpec", "FoundEpsilon", "Records", "calibrate
 
 
 def __dir__() -> list[str]:
-    """Return the public names, which exist on first use."""
+    """Return the public names; each exists on first use."""
     return sorted(__all__)
 
 

@@ -1,4 +1,4 @@
-"""What an audit of a written table compares, settled before a byte is read."""
+"""The plan of an audit of a written table, settled before a byte is read."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class AuditPlan(AuditOptions):
-    """What is compared: the options, completed by the settings, and what follows from both.
+    """Plan of an audit: the options, completed by the settings, with their consequences.
 
     Attributes:
         table: that is audited, a path or a catalog name.
@@ -108,12 +108,12 @@ class AuditPlan(AuditOptions):
 
     @property
     def attacked(self) -> bool:
-        """Whether attacks are made: only where it is known which words were drawn, and how."""
+        """True if attacks are made: this takes knowledge of the drawn words and of their law."""
         return self.has_settings and not self.chosen
 
     @property
     def left_out(self) -> tuple[str, ...]:
-        """What is not measured, and why."""
+        """The figures that are not measured, with the reasons."""
         by_place = () if self.row_key else (BY_PLACE,)
         if self.chosen:
             return (CHOSEN, *by_place)
@@ -127,7 +127,7 @@ class AuditPlan(AuditOptions):
 
     @property
     def looks_at_texts(self) -> bool:
-        """Whether texts of the sample are looked at, and not counts of their words alone."""
+        """True if texts of the sample are looked at, and not counts of their words alone."""
         return bool(self.similarity or self.values or self.encoder or self.masked_model)
 
     @property
@@ -168,7 +168,7 @@ class AuditPlan(AuditOptions):
 
     @classmethod
     def of(cls, table: str, source: str, config: ModelConfig | None, options: AuditOptions) -> AuditPlan:
-        """Settle what is compared; what is not given is taken from the settings.
+        """Settle the comparison; the settings supply missing options.
 
         Args:
             table: the written table, a folder or a name.
@@ -177,8 +177,8 @@ class AuditPlan(AuditOptions):
             options: what the audit is asked for.
 
         Raises:
-            SettingsError: no columns, a label that is a text or a key, an invalid requirement, or no place for
-                the metrics; an encoder that is neither folder nor package, or whose extra is not installed.
+            SettingsError: no columns, a label that is a text or a key, an invalid requirement, or no place for the metrics. Also
+                an encoder that is neither folder nor package, or whose extra is not installed.
             DataError: a folder that holds no encoder that is supported.
         """
         run = config if isinstance(config, RunConfig) else None
@@ -228,7 +228,7 @@ class AuditPlan(AuditOptions):
 
     @classmethod
     def of_run(cls, run: RunConfig, options: AuditOptions) -> AuditPlan:
-        """Settle what is compared where the settings of a run say all of it: its target with its input.
+        """Settle the comparison from the settings of a run alone: its target with its input.
 
         Raises:
             SettingsError: as :meth:`of`, or nothing joins the rows of the two.
@@ -261,7 +261,7 @@ class AuditPlan(AuditOptions):
         )
 
     def as_dict(self) -> dict[str, Json]:
-        """Return what a dry run shows, JSON-able."""
+        """Return the plan as a dry run shows it, JSON-able."""
         plain = (
             "table",
             "source",
@@ -290,7 +290,7 @@ class AuditPlan(AuditOptions):
 
 
 def _metrics(table: str, out: str | None, run: RunConfig | None) -> str:
-    """Return where the metrics go: the folder that is named, that of the run that wrote the table, or beside the table."""
+    """Return the folder of the metrics: the one that is named, that of the run that wrote the table, or beside the table."""
     if out is not None:
         return f"{out.rstrip('/')}/metrics"
     place = AuditPlan.target(table)
@@ -304,7 +304,7 @@ def _metrics(table: str, out: str | None, run: RunConfig | None) -> str:
 
 
 def _read_as(place: Place, named: str | None, run: RunConfig | None) -> Input | None:
-    """Return how the source is read: as its format says, or as the settings say whose input it is."""
+    """Return the way to read the source: as its format says, or as the settings say whose input it is."""
     if named is not None:
         if place.name:
             raise SettingsError(

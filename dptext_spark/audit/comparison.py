@@ -3,10 +3,10 @@
 All in memory, without Spark. The public text is what the adversary knows of the language; the private one is replaced by each
 mechanism at each ε and attacked. Its draws are made with public numbers and are released nowhere.
 
-The samplers of several mechanisms at several ε, with what they share made once.
+The samplers of several mechanisms at several ε; their common parts are made once.
 
-Laws by distance over the whole lexicon (SanText, TEM) take nearly all of their time for distances, which depend on no ε: they are
-compiled together, with rows for the words that will be drawn. The lists of 1-Diffractor depend on neither ε nor form.
+Laws by distance over the whole lexicon (SanText, TEM) take nearly all of their time for distances. Distances depend on no ε, so
+these laws are compiled together, with rows for the drawn words. The lists of 1-Diffractor depend on neither ε nor form.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class SamplerGrid:
                 self._together[name, epsilon] = law
 
     def progress_text(self, name: str, epsilon: float) -> str:
-        """Say what the next :meth:`sampler` does, for progress: laws that are compiled together take a while once."""
+        """Describe the next :meth:`sampler`, for progress: laws that are compiled together take a while once."""
         if (name, epsilon) in self._together and len(self._together) > 1:
             return f"compiling {len(self._together)} laws together"
         return "compiling"
@@ -110,7 +110,7 @@ class SamplerGrid:
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """What was found.
+    """Result of a comparison.
 
     Attributes:
         frontiers: one for each risk and utility.
@@ -133,12 +133,12 @@ class Comparison:
     remapped: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
-        """Return how much was measured; the figures depend on the private text."""
+        """Show the number of points; the figures depend on the private text."""
         points, frontiers = f"{len(self.points):,} points", f"{len(self.frontiers):,} frontiers"
         return line("Comparison", points, frontiers, f"{len(self.refused):,} refused")
 
     def _repr_html_(self) -> str:
-        """Return what was compared, without a figure, for a notebook."""
+        """Show the compared mechanisms without figures, for a notebook."""
         curves = dict.fromkeys(point.mechanism for point in self.points)
         rows = [
             ("mechanisms", ", ".join(curves)),
@@ -183,13 +183,13 @@ def compare(
         public: what the adversary knows of the language.
         private: what is replaced; its labels, where it has any, give an accuracy.
         language: a third text, public and of the same language, whose word pairs judge the word order; None leaves that out.
-        progress: progress callback, called with each step. None tells them on stderr in a notebook or terminal.
+        progress: progress callback, called with each step. None shows them on stderr in a notebook or terminal.
 
     Raises:
-        SettingsError: run.artifact or importance is set; two of the texts are the same; a mechanism accepts fewer than two
-            ε, or does not fit the level of consistency; labels, but no scikit-learn.
-        DataError: the lexicon is missing or damaged; the public or the third text holds no word of it; no word of the
-            private text would be drawn; by the third text its words are in no order; one class of labels.
+        SettingsError: run.artifact or importance is set; two of the texts are the same; labels, but no scikit-learn. Also a
+            mechanism that accepts fewer than two ε, or does not fit the level of consistency.
+        DataError: the lexicon is missing or damaged; the public or the third text holds none of its words; one class of labels.
+            Also a private text with no word to draw, or with words in no order by the third text.
 
     Examples:
         >>> body = dp.tickets(80)["body"].combine_chunks()

@@ -1,8 +1,8 @@
-"""What a comparison starts from: its specification, and its two texts as words of a lexicon.
+"""Input of a comparison: its specification, and its two texts as words of a lexicon.
 
-What a comparison is asked for: mechanisms with their settings, a grid of ε for each, levels of risk, and sizes.
+The specification: mechanisms with their settings, a grid of ε for each, levels of risk, and sizes.
 
-The two texts of a comparison as words of a lexicon: what is attacked and measured, and what points depend on.
+The two texts as words of a lexicon: the attacked one, the measured one, and the inputs of every point.
 
 Texts from a file, a record a line, with their labels where the lines hold them.
 """
@@ -64,7 +64,7 @@ from dptext_spark.text.word_table import WordTable
 
 @dataclass(frozen=True, eq=False)
 class ComparisonSpec(ComparisonOptions):
-    """What is compared.
+    """Specification of a comparison.
 
     Attributes:
         curves: mechanisms by the name of their curve.
@@ -97,18 +97,18 @@ class ComparisonSpec(ComparisonOptions):
         *,
         options: ComparisonOptions,
     ) -> ComparisonSpec:
-        """Read what stands on a command line.
+        """Read the specification from a command line.
 
         Args:
             config: a mechanism that is named without fields takes those of the settings, where they name the same one.
             mechanisms: names with commas between them, each with fields behind colons, such as `tem,diffractor:form=tem`.
             epsilons: numbers with commas between them, for all; `NAME=numbers` for one curve.
             levels: as those, of risk.
-            options: not this argument itself, but each field of it by its name.
+            options: each field by its name, not this argument itself.
 
         Raises:
-            SettingsError: an unknown mechanism or field; a grid that is empty, unsorted or shorter than two; a size below 2; an
-                encoder that is neither folder nor package, or whose extra is not installed.
+            SettingsError: an unknown mechanism or field; a grid that is empty, unsorted or shorter than two; a size below 2. Also
+                an encoder that is neither folder nor package, or whose extra is not installed.
             DataError: a folder that holds no encoder that is supported.
         """
         curves: dict[str, Mechanism] = {}
@@ -193,11 +193,11 @@ class Records:
     labels: tuple[str, ...] | None
 
     def __repr__(self) -> str:
-        """Return how many texts; none of them."""
+        """Show the number of texts, without the texts."""
         return f"Records({len(self.texts):,} texts{'' if self.labels is None else ', labelled'})"
 
     def spaced(self, most: int) -> Records:
-        """Return at most so many of them, evenly spaced."""
+        """Return at most so many texts, evenly spaced."""
         if most >= len(self.texts):
             return self
         places = np.linspace(0, len(self.texts) - 1, most).astype(np.int64)
@@ -211,7 +211,7 @@ def read_records(file: str | Path, field: str, labels: str = "none") -> Records:
     Args:
         file: the path.
         field: what messages call it.
-        labels: where the label of a tab-separated line stands: `first`, `last`, or `none`, which takes lines whole.
+        labels: the place of the label in a tab-separated line: `first`, `last`, or `none`, to read whole lines as texts.
 
     Raises:
         SettingsError: labels is none of the three, or the file cannot be read.
@@ -250,7 +250,7 @@ def read_records(file: str | Path, field: str, labels: str = "none") -> Records:
 
 @dataclass(frozen=True, kw_only=True)
 class CorpusSettings:
-    """What all points of a comparison are made with; nothing of the texts.
+    """Settings that all points of a comparison share; they hold nothing of the texts.
 
     Attributes:
         version: of the package; `engine` is that of the text engine.
@@ -259,8 +259,8 @@ class CorpusSettings:
         policy: the settings of the policy.
         stop_words: the sha256 of their list.
         consistency: the level at which draws are shared.
-        few: words that the adversary considers at most; `draws` of each of them.
-        records: that were replaced; `attacked` of them.
+        few: words that the adversary considers at most, with `draws` for each.
+        records: number of replaced records; `attacked` counts the attacked ones.
         encoder: the fingerprint of the encoder, or None.
         prior: which public prior completes what the adversary learns from the public text.
     """
@@ -296,7 +296,7 @@ class EvaluationCorpus:
         comparison: what is compared.
         lexicons: of the same words.
         whole: the records of the private text that are replaced.
-        attacked: those of them that are attacked.
+        attacked: the attacked ones among them.
         labels: of the former, or None.
         order: that of the words of the private text, by a third one; or None.
         encoder: what compares texts, too, or None.
@@ -332,8 +332,8 @@ class EvaluationCorpus:
             language: a third text, whose word pairs judge the word order; None leaves that out.
 
         Raises:
-            DataError: the public or the third text holds no word of the lexicon, no word of the private one would be drawn, or
-                by the third text its words are in no order.
+            DataError: the public or the third text holds no word of the lexicon, or no word of the private one would be drawn.
+                Also a private text whose words are in no order by the third text.
         """
         lexicon = lexicons[0]
         classifier = read_classifier(config.policy.names)
@@ -363,7 +363,7 @@ class EvaluationCorpus:
         return cls(config, comparison, lexicons, text(whole), text(attacked), chosen.labels, order, encoder)
 
     def settings(self) -> CorpusSettings:
-        """Return what all points are made with."""
+        """Return the settings that all points share."""
         return CorpusSettings(
             version=__version__,
             engine=ENGINE_VERSION,
@@ -433,7 +433,7 @@ def check_labels(private: Records, records: int) -> None:
 
     Args:
         private: with labels.
-        records: how many of them are replaced.
+        records: number of replaced records among them.
 
     Raises:
         DataError: too few records, a label that is missing, or one class among those that are learnt from.

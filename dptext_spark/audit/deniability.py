@@ -3,7 +3,7 @@
 The figures are those of :mod:`dptext_spark.audit.word_figures`. -ln N_w and ln S_w approximate the min- and the
 max-entropy of a word's law (Feyisetan et al. 2020).
 
-How many words a law alone lets expect to change: public figures, which no text was read for.
+The share of words that a law alone lets expect to change is a public figure: no text is read for it.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Measured:
 
     @property
     def exact(self) -> bool:
-        """Whether the values are read off laws."""
+        """True if the values are read off laws."""
         return self.draws is None
 
     def statistic(self, side: str, name: str) -> tuple[float, int | None]:
@@ -80,11 +80,11 @@ class Measured:
 
     @property
     def is_whole(self) -> bool:
-        """Whether these are all words that could be looked at: those of the lexicon, or those of them that are drawn."""
+        """True if these are all words of the lexicon, or all drawn ones."""
         return len(self.words) == (self.pool or self.total)
 
     def distribution(self, side: str = "values") -> Distribution:
-        """Return how `values`, `lower` or `upper` are spread over the words."""
+        """Compute the distribution of `values`, `lower` or `upper` over the words."""
         return Distribution.of(getattr(self.of, side), self.figure.edges(self.total))
 
     def worst(self, count: int = WORST) -> list[tuple[int, float]]:
@@ -147,7 +147,7 @@ def measure(
         figures: which.
         draws: of each word, where there is no law.
         confidence: that all bounds of a figure hold at once, where there is no law.
-        progress: is told how many words are done.
+        progress: receives the number of words done.
 
     Raises:
         SettingsError: no words, or fewer draws than a figure needs.
@@ -184,7 +184,7 @@ def measure(
 
 
 def check_epsilons(field: str, epsilons: Iterable[float]) -> list[float]:
-    """Return a grid of ε as a list; refuse one that is empty, does not ascend, or holds what is no finite number."""
+    """Return a grid of ε as a list; refuse one that is empty or does not ascend, or a value that is no finite number."""
     grid = list(epsilons)
     fits = all(is_number(epsilon) and math.isfinite(epsilon) and epsilon >= 0 for epsilon in grid)
     if not grid or not fits or any(a >= b for a, b in pairwise(grid)):
@@ -212,19 +212,19 @@ NOT_ALL = (
 
 
 def expected_change(privatizer: Privatizer) -> tuple[float, float] | str:
-    """Return where 1 - P(w|w) of the drawn words lies, or in a part of a sentence why no law tells.
+    """Compute the band of 1 - P(w|w) over the drawn words, or give the reason in part of a sentence where there is no law.
 
     - Its 5 % and 95 % quantiles, words being as common as they are in public, and the mean of all where that lies beyond them.
-      The expected share of a text is the mean of 1 - P(w|w) over its words, whatever they are: it lies in this band unless the
-      text leans on the words at its ends.
-    - Of several levels of importance, those of the least and of the greatest 1 - P(w|w) that a word has at any level: which
-      words have which level is the table's. Where importance leaves words in clear, the least and the greatest of all words,
-      for the drawn ones are then no public sample; but for places that do not depend on words (`random`, at token level).
-    - Where the figure takes searches or sums over whole rows, `WORDS_FOR_ALL` words stand for all. They are drawn by how
-      common they are in public, one of each equal part of the probability, under a fixed seed. The band is from the least
-      lower to the greatest upper bound of theirs, exact where there is a law, else from draws under a public key. An end is wrong
-      with a probability
-      below 5 %: none of the words is beyond the quantile (0.95^64), or the bound of one that is does not hold (0.01).
+      The expected share of a text is the mean of 1 - P(w|w) over its words. It lies in this band unless the text leans on the
+      words at its ends.
+    - With several levels of importance, the ends are a word's least and greatest 1 - P(w|w) at any level. The table decides the
+      level of each word. Where importance leaves words in clear, the ends are those of all words, because the drawn ones are then
+      no public sample. Places that do not depend on words (`random`, at token level) are the exception.
+    - Where the figure takes searches or sums over whole rows, `WORDS_FOR_ALL` words represent all. They are drawn by how common
+      they are in public, one of each equal part of the probability, under a fixed seed. The band runs from their least lower
+      bound to their greatest upper bound. Bounds are exact where there is a law, else from draws under a public key. An end is
+      wrong with a probability below 5 %: no sampled word is beyond the quantile (0.95^64), or the bound of such a word fails
+      (0.01).
 
     Args:
         privatizer: the model.
@@ -250,7 +250,7 @@ def expected_change(privatizer: Privatizer) -> tuple[float, float] | str:
 
 
 def _is_quick(sampler: Sampler, words: Ids) -> bool:
-    """Whether P(w|w) of all words is read at once; a remap over a lexicon has no short cut: it takes the law of every word."""
+    """Check that P(w|w) of all words is read at once; a remap over a lexicon has no short cut and takes each word's law."""
     return sampler.has_short_laws or (sampler.before is None and sampler.unchanged(words[:1]) is not None)
 
 

@@ -1,4 +1,4 @@
-"""The largest ε whose worst words still meet what is asked: a grid over the range, then bisection from below.
+"""The largest ε whose worst words still meet the requirements: a grid over the range, then bisection from below.
 
 Every ε between the ends of the range has four significant digits, so that the answer can be written down as it is. The first
 unbroken stretch of grid points that satisfy everything is taken. Where all figures move one way only, the interval above it is
@@ -93,7 +93,7 @@ def word_requirement(text: str) -> WordRequirement:
 
 
 def judge(requirement: WordRequirement, measured: Measured | Guesses) -> RequirementResult:
-    """Compare what was measured with the limit; where it is an estimate, its bound on the cautious side.
+    """Compare the measurement with the limit; of an estimate, take its bound on the cautious side.
 
     Raises:
         SettingsError: the statistic is not known of this mechanism.
@@ -162,7 +162,7 @@ class Search:
     """The search for the largest ε that satisfies every requirement, and the points that it has looked at.
 
     Attributes:
-        compile_at: compiles the mechanism at an ε; a :class:`SettingsError` of it marks an ε that the mechanism refuses.
+        compile_at: compiles the mechanism at an ε; its :class:`SettingsError` marks an ε that the mechanism refuses.
         requirements: at least one.
         total: V.
         sample: returns int32[n], the words that are drawn from, where there is no law; see :func:`worst_and_typical`.
@@ -195,7 +195,7 @@ class Search:
         Args:
             low: the smallest ε, > 0.
             high: the largest one.
-            steps: how many ε are looked at, half of them on the grid.
+            steps: number of ε to look at, half on the grid.
 
         Raises:
             SettingsError: no requirement, an invalid range or number of steps; or the mechanism refuses every ε.
@@ -251,7 +251,7 @@ class Search:
         )
 
     def judged(self, sampler: Sampler, step: str) -> tuple[RequirementResult, ...]:
-        """Compare a compiled mechanism with each requirement; `step` is what progress is told."""
+        """Compare a compiled mechanism with each requirement; progress receives `step`."""
         figures = figures_of(self.requirements)
         by_figure: dict[WordFigure | BayesVulnerability, Measured | Guesses] = {}
         if figures:
@@ -282,7 +282,7 @@ def _check(requirements: Sequence[WordRequirement], low: float, high: float, ste
 
 
 def check_range(low: float, high: float) -> None:
-    """Refuse what is no range of ε.
+    """Refuse an invalid range of ε.
 
     Raises:
         SettingsError: so.
@@ -294,7 +294,7 @@ def check_range(low: float, high: float) -> None:
 def worst_and_typical(vectors: F32, count: int) -> Ids:
     """Return the words to draw from where there is no law: int32[n], ascending, `count` or a few less.
 
-    Half of them are evenly spaced by id. The others are those with the farthest nearest word: noise hardly moves them.
+    Half are evenly spaced by id. The others are those with the farthest nearest word: noise hardly moves them.
 
     Args:
         vectors: float32[V, d], C order, finite.
@@ -346,7 +346,7 @@ def bisect(search: Search, below: float, steps: int) -> None:
 
 
 def _monotone(search: Search) -> tuple[bool, ...]:
-    """Return whether the figure of each requirement moves one way only, as far as was seen and bounds can tell."""
+    """Check that the figure of each requirement moves one way only, as far as the points and their bounds show."""
     points = [search.seen[epsilon] for epsilon in sorted(search.seen) if search.seen[epsilon].findings]
     flags = []
     for number in range(len(search.requirements)):
@@ -365,7 +365,7 @@ def _monotone(search: Search) -> tuple[bool, ...]:
 
 @dataclass(frozen=True)
 class Point:
-    """What was found at one ε.
+    """Findings at one ε.
 
     Attributes:
         epsilon: ε.
@@ -381,7 +381,7 @@ class Point:
 
     @property
     def holds(self) -> bool:
-        """Whether every requirement does."""
+        """True if every requirement holds."""
         return bool(self.findings) and all(finding.holds for finding in self.findings)
 
 
@@ -406,7 +406,7 @@ class Guessing:
 
 @dataclass(frozen=True)
 class Calibration:
-    """What a search has found.
+    """Result of a search.
 
     Attributes:
         requirements: what was asked.
@@ -437,7 +437,7 @@ class Calibration:
     guessing: Guessing | None = None
 
     def at(self, epsilon: float) -> Point:
-        """Return what was found at an ε that was looked at."""
+        """Return the findings at an examined ε."""
         return next(point for point in self.points if point.epsilon == epsilon)
 
     def closest(self) -> Point:
@@ -453,7 +453,7 @@ class Calibration:
         """Return everything, JSON-able.
 
         Args:
-            word: what stands for a word's id.
+            word: the representation of a word's id.
         """
         return {
             "name": "calibration",

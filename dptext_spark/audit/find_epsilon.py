@@ -42,7 +42,7 @@ WORDS = 50  # of a mechanism without a law: a draw is a search of the lexicon
 
 @dataclass(frozen=True, eq=False)
 class FoundEpsilon:
-    """A search's result with what it was made for.
+    """A search's result with its lexicon and settings.
 
     Attributes:
         calibration: the result.
@@ -100,7 +100,7 @@ def calibrate(
         sample: words that are drawn from, where the mechanism has no law.
         words: those that `bayes words` is about, such as names that matter; those that the lexicon lacks are never guessed and
             play no part.
-        progress: progress callback, called with each step. None tells them on stderr in a notebook or terminal.
+        progress: progress callback, called with each step. None shows them on stderr in a notebook or terminal.
 
     Raises:
         SettingsError: an invalid requirement or range, or requirements that no ε satisfies: the message names the closest.
@@ -166,7 +166,7 @@ def check_search(config: ModelConfig, parsed: Sequence[WordRequirement], words: 
 
 
 def groups_of(lexicon: Lexicon, words: Sequence[str] | None) -> dict[str, Bools]:
-    """Return which words of the lexicon are names by public lists, and which are those that were given."""
+    """Mark the words of the lexicon that are names by public lists, and those that were given."""
     groups = {NAMES: listed_names(lexicon.vocabulary)}
     if words is not None:
         forms = pa.array(sorted({look_up_form(word.strip()) for word in words}), pa.large_string())
@@ -176,7 +176,7 @@ def groups_of(lexicon: Lexicon, words: Sequence[str] | None) -> dict[str, Bools]
 
 
 def prior_over(config: ModelConfig, lexicon: Lexicon) -> F64:
-    """Return how frequent the words are that the policy draws: float64[V]."""
+    """Compute the public frequency of the words that the policy draws: float64[V]."""
     table = WordTable.build(lexicon.vocabulary, config.policy.stop_list())
     return of_drawn(lexicon.prior.words, drawn_words(Engine(table, config.policy)))
 
@@ -191,7 +191,7 @@ def _none(search: Calibration, lexicon: Lexicon, low: float, high: float) -> str
 
 
 def standing(requirements: Sequence[Requirement[Any]], point: Point, lexicon: Lexicon) -> str:
-    """Return what was found at a point, and at which words."""
+    """Look up the findings at a point, with their words."""
     parts = []
     for requirement, finding in zip(requirements, point.findings, strict=True):
         about = "" if finding.exact else " by its bound"

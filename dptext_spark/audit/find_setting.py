@@ -1,8 +1,8 @@
 """From settings, requirements and a public text to the settings of the mechanism that meet them with most of the text left.
 
-Each combination of K, mapping and remap is looked at by its least ε first: all figures of a text are limited from above and rise
-with ε, so that a combination is out where one fails there. In the others the interval between an ε that holds and one that
-fails is halved, one step each in turn. A look draws the whole text with public numbers and links it; nothing of it is released.
+Each combination of K, mapping and remap is looked at by its least ε first. All figures of a text are limited from above and rise
+with ε, so a combination is out where one fails there. In the others the interval between an ε that holds and one that fails is
+halved, one step each in turn. A look draws the whole text with public numbers and links it; nothing is released.
 """
 
 from __future__ import annotations
@@ -113,17 +113,17 @@ def text_requirement(text: str) -> Requirement[str] | None:
 
 
 class PublicText:
-    """Some public texts, and what becomes of them by each law that is looked at.
+    """Some public texts, and their releases by each law that is looked at.
 
     Attributes:
-        limits: what is required of them.
+        limits: requirements on the texts.
         model: makes a privatizer of a lexicon and a sampler. All have one fingerprint, and so the same random numbers.
     """
 
     def __init__(
         self, config: ModelConfig, lexicon: Lexicon, texts: pa.Array, limits: Sequence[Requirement[str]]
     ) -> None:
-        """Read them once: each law changes only what is released."""
+        """Read the texts once: each law changes only their release."""
         self.limits, self._texts, self._vectors = limits, texts, lexicon.vectors
         self.model = partial(
             Privatizer, policy=config.policy, consistency=config.consistency,
@@ -137,7 +137,7 @@ class PublicText:
         self._sources: list[RowWords] = []
 
     def judged(self, lexicon: Lexicon, sampler: Sampler) -> tuple[tuple[RequirementResult, ...], float]:
-        """Release the texts; return how the limits stand, and by how much a text is liker its release than another's (cosine).
+        """Release the texts; return the limits' results, and how much liker a text is to its release than to another's (cosine).
 
         Raises:
             SettingsError: the law cannot be read, or no text has as many drawn words as an adversary is to know.
@@ -163,7 +163,7 @@ class PublicText:
         return results, similarity.mean.value - similarity.others
 
     def _linked(self, model: Privatizer, queries: Pairs, every: Pairs) -> dict[str, Standings]:
-        """Return how the queries of each adversary that is asked for stand."""
+        """Compute the ranks of the queries for each adversary that is asked for."""
         asked = self._adversaries
         by_law = asked - set(BY_COSINE.values())
         laws = None
@@ -214,7 +214,7 @@ def _figure(limit: Requirement[str]) -> str:
 
 @dataclass(kw_only=True)
 class Combination(Search):
-    """The search of one combination of settings.
+    """The search for ε in one combination of settings.
 
     Attributes:
         chosen: its settings beside ε.
@@ -236,7 +236,7 @@ class Combination(Search):
 
     @property
     def limits(self) -> tuple[WordRequirement | Requirement[str], ...]:
-        """What is required of words, then of the text."""
+        """The requirements on words, then those on the text."""
         return (*self.requirements, *self.text.limits)
 
     @property
@@ -258,11 +258,11 @@ class Combination(Search):
 
     @property
     def least(self) -> Point:
-        """What the least ε is like."""
+        """The findings at the least ε."""
         return self.seen[min(self.seen)]
 
     def judged(self, sampler: Sampler, step: str) -> tuple[RequirementResult, ...]:
-        """Compare a compiled mechanism with what is required of words, and with what is required of the text."""
+        """Compare a compiled mechanism with the requirements on words and with those on the text."""
         of_words = super().judged(sampler, step)
         of_text, self._similarity = self.text.judged(self.lexicon, sampler)
         return (*of_words, *of_text)
@@ -292,7 +292,7 @@ class FoundSetting:
         met: at least one; the one whose release is most like the text first.
         broken: at their least ε.
         rows: texts that were linked.
-        queries: of them that were looked for.
+        queries: number of texts that were looked for.
         is_cut: whether time ended the search before every ε was as exact as asked.
     """
 
@@ -367,7 +367,7 @@ def find_setting(
         high: the largest one.
         steps: how often the interval of a combination is halved.
         words: those that `bayes words` is about.
-        progress: progress callback, called with each step. None tells them on stderr in a notebook or terminal.
+        progress: progress callback, called with each step. None shows them on stderr in a notebook or terminal.
 
     Raises:
         SettingsError: an invalid requirement or range, too few texts, a mechanism without a law, or requirements that no
@@ -491,7 +491,7 @@ def _nearest(looked: Sequence[Combination], many: int, low: float) -> str:
 
 
 def _rows_for(limits: Sequence[Requirement[str]], texts: int) -> int:
-    """Return how many texts are linked.
+    """Return the number of texts to link.
 
     Raises:
         SettingsError: there are fewer than a requirement chooses from, or it chooses from more than a search links.

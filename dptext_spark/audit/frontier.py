@@ -1,17 +1,17 @@
 """Utility against risk: which mechanism keeps most of a text at equal success of an attack.
 
-ε means another thing for each mechanism, so curves over ε cannot be compared. A curve here runs over ε, but its points stand at
-the risk that was measured there. Between two points that are neighbours in risk, utility is taken as linear in risk; outside
-the measured risks nothing is said, nor where the bounds of the outermost ones leave open whether a level lies within them. Two
-mechanisms whose intervals overlap at a level are not told apart. The interval at a level covers both errors: its lower end is
-read off the points (largest risk that is possible, least utility), its upper end off (least risk, largest utility).
+ε means another thing for each mechanism, so curves over ε cannot be compared. A curve here runs over ε, but each point lies at
+its measured risk. Between two neighbours in risk, utility is taken as linear in risk. There is no result outside the measured
+risks, or where the bounds of the outermost points leave open whether a level lies within. Two mechanisms whose intervals overlap
+at a level are not told apart. The interval at a level covers both errors. Its lower end comes from the points' largest possible
+risk and least utility, its upper end from their least risk and largest utility.
 
 A point is a mechanism at one ε: its risks and the utility of the text, each with bounds.
 
 The two risks at which mechanisms are compared, in a time that a comparison can afford, and how each was found.
 
 :mod:`dptext_spark.audit.attacks.adversary` says what the best adversary on one word is held to. The contextual one weighs the
-same words; its upper bound counts all others as found, and for noise on vectors it is that of one who sees the noisy vectors.
+same words. Its upper bound counts all others as found; for noise on vectors, its adversary sees the noisy vectors.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Curve:
 
     @classmethod
     def of(cls, points: Sequence[Point], risk: str, utility: str) -> Curve:
-        """Take one risk and one utility of the points of one mechanism.
+        """Take one risk and one utility of a mechanism's points.
 
         Raises:
             SettingsError: fewer than two points.
@@ -121,7 +121,7 @@ class Reached:
 
 @dataclass(frozen=True)
 class Best:
-    """Which mechanism is best at a level of risk.
+    """The best mechanisms at a level of risk.
 
     Attributes:
         level: the risk.
@@ -137,7 +137,7 @@ class Best:
 
     @property
     def verdict(self) -> str:
-        """What a table says."""
+        """The verdict as a table shows it."""
         if not self.reached:
             return NOT_REACHED
         if len(self.best) > 1:
@@ -233,7 +233,7 @@ def _along(x: Sequence[float], y: Sequence[float], level: float) -> float:
 
 @dataclass(frozen=True)
 class Basis:
-    """How the risks of a point were found, and what they stand beside.
+    """How the risks of a point were found, and their baselines.
 
     Attributes:
         how: the success on one word was found, as a sentence without its end.
@@ -282,7 +282,7 @@ EXPLAINED = {
 
 @dataclass(frozen=True, eq=False)
 class Text:
-    """What is attacked, and with what knowledge.
+    """The attacked text, with the adversary's knowledge.
 
     Attributes:
         words: int32[n], as :class:`~dptext_spark.audit.attacks.attacked_text.Tokens`.
@@ -303,7 +303,7 @@ class Text:
     numbers: Ids | None = None
 
     def replaced(self, sampler: Sampler) -> Tokens:
-        """Return it with what the mechanism drew."""
+        """Return the text with the mechanism's draws."""
         return simulate(sampler, self.words, self.drawn, self.bounds, self.level, numbers=self.numbers)
 
 
@@ -316,7 +316,7 @@ def risks(
         sampler: of any mechanism.
         text: the private text.
         few: words that the adversary considers at most, where there is no other way.
-        draws: of each of them, where there is no law.
+        draws: of each word, where there is no law.
         tries: words drawn from the prior, where the attack on one word is estimated.
 
     Returns:

@@ -1,4 +1,4 @@
-"""What an audit of a table, a report and a comparison are asked for: one frozen object each, from the command line to the work.
+"""Options of a table's audit, of a report and of a comparison: one frozen object each, from the command line to the work.
 
 A field that the command line sets holds its help. The command and the function of the same name take the fields as arguments.
 """
@@ -63,7 +63,7 @@ def _as_typer_reads(hint: Any) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class AuditOptions:
-    """What an audit of a written table is asked for; what is not given is taken from the settings.
+    """Options of an audit of a written table; the settings supply missing ones.
 
     Raises:
         SettingsError: a sample of no rows, or of more than classifiers learn from.
@@ -169,7 +169,7 @@ class AuditOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class ReportOptions:
-    """What a report of a run holds beside what may be shared.
+    """Contents of a run's report in addition to the shareable part.
 
     Attributes:
         public_text: lines of a public text, for the contextual adversary.
@@ -198,7 +198,7 @@ class ReportOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class ComparisonOptions:
-    """How thorough a comparison of mechanisms is.
+    """Options for the thoroughness of a comparison.
 
     Raises:
         SettingsError: a size below 2.

@@ -1,9 +1,9 @@
-"""Results of audits: estimates with bounds, metrics, what a result says of itself, and its form as JSON.
+"""Results of audits: estimates with bounds, metrics, the description of a result, and its form as JSON.
 
-Every audit returns an :class:`AuditResult`, which is written to JSON and read again without loss. The attacks that guess words
+Every audit returns an :class:`AuditResult`; writing it to JSON and reading it again loses nothing. The attacks that guess words
 are :class:`WordAttack`; a result of a kind that this version does not know is an :class:`OtherResult`.
 
-Rates have bootstrap intervals over records, because the words of one record are not independent.
+Rates have bootstrap intervals over records, because the words of a record are not independent.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def mean(values: F64) -> Estimate:
 
 
 def percentile(ascending: F64, rank: float) -> float:
-    """Return the smallest value that at least `rank` percent of the values do not exceed: always one of them.
+    """Return the smallest value that at least `rank` percent of the values do not exceed: always an element of `ascending`.
 
     Args:
         ascending: float64[n], n >= 1.
@@ -170,7 +170,7 @@ class Distribution:
 
     @classmethod
     def of(cls, values: F64, edges: Sequence[float]) -> Distribution:
-        """Return the spread of float64[n], n >= 1, over bins; what lies outside of them counts to the first or the last."""
+        """Return the spread of float64[n], n >= 1, over bins; values outside count to the first or the last bin."""
         ascending = np.sort(values)
         named = {f"p{rank}": percentile(ascending, rank) for rank in PERCENTILES}
         ends = (float(ascending[0]), float(ascending[-1]))
@@ -221,7 +221,7 @@ class Group:
     Attributes:
         name: what they are; empty for figures that need no heading beside the result's own.
         figures: at least one.
-        axis: what stands along the chart; empty for the name.
+        axis: the label along the chart; empty for the name.
         shows: what the chart shows, in a sentence; the first chart of a result shows what the result measures.
     """
 
@@ -233,12 +233,12 @@ class Group:
 
 @dataclass(frozen=True)
 class Shown:
-    """How a report shows a result.
+    """A result in the form that a report shows.
 
     Attributes:
         groups: each is a chart, or only a table where a figure is below 0.
         baselines: what the first group is compared with.
-        singles: figures that stand in a table.
+        singles: figures of a table.
         read: how the charts are read, where no general sentence says it.
     """
 
@@ -250,9 +250,9 @@ class Shown:
 
 @dataclass(frozen=True, kw_only=True)
 class AuditResult:
-    """What an audit found, and what it says of itself.
+    """Result of an audit, with its own description.
 
-    A field whose default is None is left out of the JSON where nothing is known of it.
+    A field whose default is None is left out of the JSON where its value is unknown.
 
     Attributes:
         name: of the kind of result.
@@ -267,7 +267,7 @@ class AuditResult:
         also: what else is known, as text.
         open: whether a better adversary may find more.
         settings: what it was made with.
-        audit: the run that wrote the audited table, where a result was read from the audit of one.
+        audit: the run that wrote the audited table, where a result was read from the audit of a table.
         table: the audited table, likewise.
         extra: what was read beside these fields.
     """
@@ -289,16 +289,16 @@ class AuditResult:
     extra: Mapping[str, JsonValue] = field(default_factory=dict)
 
     def shown(self) -> Shown:
-        """Return how a report shows it; an attack on words is drawn as such."""
+        """Return the result as a report shows it; an attack on words is drawn as such."""
         return Shown()
 
     def without_names(self) -> AuditResult | None:
-        """Return it without what it says of names; None where nothing is left."""
+        """Return the result without names; None where nothing is left."""
         return self
 
     @property
     def is_attack(self) -> bool:
-        """Whether it says what an adversary finds, and not what the text is good for."""
+        """True if the result describes an adversary's success, not the utility of the text."""
         return self.knows is not None
 
     def as_dict(self) -> dict[str, Json]:
@@ -333,11 +333,11 @@ class AuditResult:
 
 @dataclass(frozen=True, kw_only=True)
 class WordAttack(AuditResult):
-    """An attack that guesses words, beside what it is compared with.
+    """An attack that guesses words, with its baselines.
 
     Attributes:
         success: the share of the words that it guesses.
-        lower: a bound of it, or of the best possible attack; and `upper`.
+        lower: a bound of the success, or of the best possible attack; and `upper`.
         worst: the same on the words that it finds most often; with `worst_lower` and `worst_upper`.
         random: what a random guess finds.
         most_frequent: always naming the commonest word.
@@ -361,7 +361,7 @@ class WordAttack(AuditResult):
     unprotected: float | None = None
 
     def baselines(self) -> dict[str, float]:
-        """Return what its success is compared with, in the order in which it is drawn."""
+        """The baselines of the success, in the order in which they are drawn."""
         named = {
             "random guess": self.random,
             "always the commonest word": self.most_frequent,
@@ -397,12 +397,12 @@ class OtherResult(AuditResult):
     """A result of a kind that has no class here, as it was read.
 
     A figure is a number, or an estimate (`value`, `lower`, `upper`); an object of named figures is a group. `says` holds a
-    sentence for groups after the first, `axes` what stands along each, `unit` what stands along the group `figures`, and
-    `baselines` what the first group is compared with.
+    sentence for groups after the first, and `axes` the label along each. `unit` is the label along the group `figures`, and
+    `baselines` holds the comparison for the first group.
     """
 
     def shown(self) -> Shown:
-        """Show every object that holds nothing but figures, and every figure that stands alone."""
+        """Show every object that holds nothing but figures, and every single figure."""
         says, axes = (_texts(self.extra.get(name)) for name in ("says", "axes"))
         unit = str(self.extra.get("unit", "value"))
         named_groups = ((name, _group(value)) for name, value in self.extra.items() if name not in _NO_GROUPS)
@@ -431,7 +431,7 @@ def _plain(value: object) -> Json:
 
 
 def _figure(value: JsonValue) -> Estimate | float | None:
-    """Return a figure; None for what is none."""
+    """Return a figure; None for anything else."""
     if isinstance(value, dict):
         parts = [_figure(value.get(name)) for name in ("value", "lower", "upper")]
         numbers = [part for part in parts if isinstance(part, int | float)]
@@ -442,7 +442,7 @@ def _figure(value: JsonValue) -> Estimate | float | None:
 
 
 def _group(value: JsonValue) -> Figures | None:
-    """Return a group of figures; None for what is none, and for an estimate."""
+    """Return a group of figures; None for anything else, and for an estimate."""
     if not isinstance(value, dict) or not value or _figure(value) is not None:
         return None
     figures = {name: _figure(part) for name, part in value.items()}

@@ -1,7 +1,7 @@
-"""What an audit of a written table measures and finds: its metrics, its findings part by part, and the audit as a whole.
+"""Results of an audit of a written table: its metrics, its findings part by part, and the audit as a whole.
 
-Metrics come from counts of aligned words, for tables of any tool. Names of a source that stand in the table as they were are
-counted by public lists, or by one that is given, whatever tool wrote the table.
+Metrics come from counts of aligned words, for tables of any tool. Names of a source that remain unchanged in the table are
+counted by public lists, or by a list that you give. The table may come from any tool.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ NAME_COUNTS = tuple(f"{kind}{what}" for kind in KINDS for what in ("", "_same", 
 
 
 class FoundNames(NamedTuple):
-    """Names of texts, searched once for all that is counted of them.
+    """Names of texts, searched once for all counts.
 
     Attributes:
         data: uint8[...], the bytes of the texts, padded.
@@ -58,8 +58,8 @@ def name_counts(names: FoundNames, source: Words, aligned: Bools, same: Bools) -
     Args:
         names: of the texts of the source.
         source: their words.
-        aligned: bool[n], which of these words could be aligned with the table's.
-        same: bool[n], which stand there as they were.
+        aligned: bool[n], marks words that could be aligned with the table's.
+        same: bool[n], marks words that are unchanged in the table.
 
     Returns:
         Each of `NAME_COUNTS`; words and names that could not be aligned are left out.
@@ -85,13 +85,13 @@ def name_counts(names: FoundNames, source: Words, aligned: Bools, same: Bools) -
 
 
 def kept_words(names: FoundNames, source: Words, aligned: Bools, same: Bools) -> tuple[pa.Array, pa.Array]:
-    """Return the words of names that stand in the table as they were: private text.
+    """Return the words of names that are unchanged in the table: private text.
 
     Args:
         names: of the texts of the source.
         source: their words.
-        aligned: bool[n], which of these words could be aligned with the table's.
-        same: bool[n], which stand there as they were.
+        aligned: bool[n], marks words that could be aligned with the table's.
+        same: bool[n], marks words that are unchanged in the table.
 
     Returns:
         (string [k], each in lower case, once; int64[k], how often).
@@ -123,7 +123,7 @@ def listed_counts(
 
 
 def stretches_in(source: Words, starts: I64, ends: I64, aligned: Bools, same: Bools) -> tuple[Bools, Bools]:
-    """Return which stretches of the texts could be compared, bool[n], and which stand in the table as they were."""
+    """Mark the stretches of the texts that could be compared, bool[n], and those that are unchanged in the table."""
     first = np.searchsorted(source.spans.ends, starts, side="right")
     last = np.maximum(first, np.searchsorted(source.spans.starts, ends, side="left"))
     # A stretch may be of several words, and a name that the policy replaces whole is one for all its parts.
@@ -133,7 +133,7 @@ def stretches_in(source: Words, starts: I64, ends: I64, aligned: Bools, same: Bo
 
 
 def _sum(flags: Bools, first: I64, last: I64) -> I64:
-    """Return how many flags from first to last - 1 are set, int64[n] for int64[n] of each."""
+    """Count the flags from first to last - 1 that are set, int64[n] for int64[n] of each."""
     total = offsets(flags)
     return np.asarray(total[last] - total[first])
 
@@ -175,18 +175,18 @@ _OPTIONS = {
 
 
 def options_for(names: Iterable[str]) -> list[str]:
-    """Return the options of `dptext audit` that figures of these names take beside tables and settings."""
+    """Return the options of `dptext audit` that these figures take in addition to tables and settings."""
     asked = {split_subject(name)[0] for name in names}
     return [option for option, figures in _OPTIONS.items() if not asked.isdisjoint(figures)]
 
 
 def described(figure: Metric) -> dict[str, Json]:
-    """Return a figure and what it means, JSON-able."""
+    """Return a figure and its meaning, JSON-able."""
     return {**figure.as_dict(), "meaning": meaning_of(figure.name)}
 
 
 def holds(requirement: Requirement[str], figures: Iterable[Metric]) -> bool:
-    """Whether the whole table meets a requirement: by an estimate's cautious bound; never by what could not be counted."""
+    """Check that the whole table meets a requirement, by an estimate's cautious bound; a figure without a count never does."""
     for figure in figures:
         if figure.name == requirement.subject and figure.column is None:
             bound = figure.upper if requirement.caps else figure.lower
@@ -252,7 +252,7 @@ def row_figures(rows: int, in_table: int, in_source: int, unchanged: int, with_w
 
 @dataclass(frozen=True, kw_only=True)
 class KeptWords(AuditResult):
-    """What of a text is as it was.
+    """Shares of a text that are unchanged.
 
     Attributes:
         unit: what the figures are.
@@ -269,7 +269,7 @@ class KeptWords(AuditResult):
 
     @classmethod
     def of(cls, counts: Mapping[str, int]) -> KeptWords:
-        """Return it from counts, as :func:`text_figures` takes them."""
+        """Build the figures from counts, as :func:`text_figures` takes them."""
         parts = {
             "the lexicon's words (kept stop words aside)": (counts["drawn_same"], counts["drawn"]),
             "all words": (counts["same"], counts["words"]),
@@ -284,7 +284,7 @@ class KeptWords(AuditResult):
         return cls(figures={n: rate for n, rate in shares.items() if rate is not None}, words=counts["words"])
 
     def without_names(self) -> KeptWords:
-        """Return it without names."""
+        """Return the findings without names."""
         return replace(
             self, figures={name: rate for name, rate in self.figures.items() if name not in _OF_NAMES}
         )
@@ -301,7 +301,7 @@ def _share(part: int, whole: int) -> float | None:
 
 @dataclass(frozen=True)
 class Findings:
-    """What a part of an audit found.
+    """Findings of a part of an audit.
 
     Attributes:
         figures: of the whole table.
@@ -324,7 +324,7 @@ class Findings:
 
 @dataclass(frozen=True)
 class StayedWord:
-    """A word that stands in a table as it did in the source, and how often."""
+    """A word of a source that is unchanged in a table, and how often."""
 
     word: str
     times: int
@@ -332,11 +332,11 @@ class StayedWord:
 
 @dataclass(frozen=True)
 class TableAudit:
-    """What an audit of a table found.
+    """Result of an audit of a table.
 
     Attributes:
-        audit_id: under which the metrics stand: the run that wrote the table, or a new one.
-        table: that was audited; and the `version` of it.
+        audit_id: the key of the metrics: the run that wrote the table, or a new one.
+        table: that was audited, with its `version`.
         source: that it was compared with; and the `source_version`.
         metrics: the table of metrics.
         figures: of the whole table, then of each column.
@@ -346,8 +346,7 @@ class TableAudit:
         seconds: wall time.
         restricted: the figures depend on the private text.
         internal: whether what is shown may hold figures of names, see `NAMED`.
-        stayed: words of names that stayed most, with how often each did: private text;
-            None where nobody asked for them.
+        stayed: words of names that stayed most, with how often each did: private text; None where nobody asked for them.
         required: what the settings of the run require; such a figure may not have been measured.
         has_account: whether a run of ours wrote the table, so that its metrics keep each answered question.
 
@@ -376,17 +375,17 @@ class TableAudit:
     has_account: bool = True
 
     def __repr__(self) -> str:
-        """Return what was audited; the figures depend on the private text."""
+        """Show the table and source; the figures depend on the private text."""
         return line("TableAudit", cut(repr(self.audit_id), 80), f"{len(self.figures):,} figures, not shown")
 
     @property
     def requirements(self) -> list[tuple[str, bool]]:
-        """What was required, and whether it holds."""
+        """The requirements, and whether each holds."""
         return [(str(limit), holds(limit, self.figures)) for limit in self.limits]
 
     @property
     def answers(self) -> dict[str, bool]:
-        """Whether each requirement holds that was measured: an exact answer on a figure of the private text, each time."""
+        """Whether each measured requirement holds: each is an exact answer on a figure of the private text."""
         judged = {
             entry.requirement: entry.standing == HOLDS
             for entry in self.verdict.judged
@@ -396,12 +395,12 @@ class TableAudit:
 
     @property
     def broken(self) -> list[str]:
-        """The requirements that do not hold; of those of the settings, what was not measured is not among them."""
+        """The requirements that do not hold, without requirements of the settings that were not measured."""
         return [*(text for text, met in self.requirements if not met), *self.verdict.broken]
 
     @property
     def verdict(self) -> Verdict:
-        """How the requirements of the settings stand by this audit."""
+        """The verdict of this audit on the requirements of the settings."""
         return verdict(self.required, self.figures)
 
     @property
@@ -417,19 +416,19 @@ class TableAudit:
 
     @property
     def released(self) -> list[str]:
-        """The requirements on figures that are not shown: whether each holds tells something of the private text."""
+        """The requirements on figures that are not shown: each answer reveals something of the private text."""
         withheld = self.withheld
         judged = (*self.limits, *self.required)
         return list(dict.fromkeys(str(limit) for limit in judged if limit.subject in withheld))
 
     def _shown_results(self) -> list[AuditResult]:
-        """Return the results without what is said of names, where that may not be shown."""
+        """Return the results without figures of names, where those may not be shown."""
         if self.internal:
             return list(self.results)
         return [shown for result in self.results if (shown := result.without_names()) is not None]
 
     def as_dict(self) -> dict[str, Json]:
-        """Return what may be shown, JSON-able: without `internal` no figure of names."""
+        """Return the figures that may be shown, JSON-able: without `internal` no figure of names."""
         return {
             **{
                 name: getattr(self, name)

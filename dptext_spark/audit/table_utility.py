@@ -1,7 +1,7 @@
-"""What the text of a written table is still good for, and what it tells of its authors: figures of rows in both tables.
+"""Utility of a written table's text, and attributes of its authors that it reveals: figures of rows in both tables.
 
 Texts of a row's columns are one text. Similarity needs a sample of rows. Classifiers learn from the labelled rows of four records
-in five, and are tried on one row of each other record, so that the rows of an interval are independent.
+in five, and are tried on one row of each other record. The rows of an interval are then independent.
 
 Encoders add how similar its texts are to those of its source, and which words a masked language model names.
 
@@ -79,7 +79,7 @@ class Rows:
     values: Sequence[str | None]
 
     def __len__(self) -> int:
-        """Return how many there are."""
+        """Return the number of rows."""
         return len(self.records)
 
     def where(self, chosen: Bools) -> Rows:
@@ -97,19 +97,19 @@ class Rows:
 
     @property
     def held(self) -> Bools:
-        """bool[n], which have a value."""
+        """bool[n], marks rows with a value."""
         return np.array([value is not None for value in self.values], np.bool_)
 
     @property
     def firsts(self) -> Bools:
-        """bool[n], which are the first of their record."""
+        """bool[n], marks the first row of each record."""
         flags = np.zeros(len(self), np.bool_)
         flags[np.unique(numbered(self.records), return_index=True)[1]] = True
         return flags
 
 
 def require_labels(field: str, column: str, rows: int, missing: int, classes: int) -> None:
-    """Refuse a column that teaches nothing; the message holds no value of it.
+    """Refuse a column that teaches nothing; the message holds none of its values.
 
     Args:
         field: that names the column.
@@ -172,10 +172,10 @@ def _overlap(texts: Both[Sequence[str]], some: Sequence[bool]) -> Findings:
 
 
 def labels(rows: Rows, test: Bools, column: str) -> Findings:
-    """Measure what a classifier still learns.
+    """Measure the accuracy of a classifier on the text.
 
     Args:
-        rows: with their labels, some of them missing.
+        rows: with their labels, a few missing.
         test: bool[n], which rows are of records to be tried on.
         column: what the labels are called in messages.
 
@@ -247,7 +247,7 @@ def attribute(rows: Rows, column: str) -> Findings:
 
 
 def _affordable(plain: I64, private: I64) -> Bools:
-    """Return bool[n], which texts are compared word by word: none that is very long, and the first ones of the others."""
+    """Mark the texts to compare word by word, bool[n]: no very long one, and only the first among the others."""
     cost = (plain + 1) * (private + 1)
     short = cost <= MOST_PAIRS // 10
     return np.asarray(short & (np.cumsum(np.where(short, cost, 0)) <= MOST_PAIRS))
@@ -280,10 +280,10 @@ def named_by(
         source: a folder or a package of the model.
         engine: that cuts texts, and knows which words are drawn.
         texts: [n], each twice.
-        progress: is told how many words were asked for, of how many.
+        progress: receives the number of words asked for, and their total.
 
     Raises:
-        SettingsError, DataError: the model cannot be opened; no drawn word stands in both texts.
+        SettingsError, DataError: the model cannot be opened; no drawn word occurs in both texts.
     """
     model = Encoder.open(source, head=True, threads=os.cpu_count() or 1, field="masked_model")
     tokenizer = model.tokenizer
@@ -381,7 +381,7 @@ def attack_sample(privatizer: Privatizer, sample: DataFrame, level: Level) -> Fi
 
 
 def _not_the_best(sampler: Sampler) -> list[str]:
-    """Say who is not among the adversaries, where there is no law."""
+    """Name the adversaries that are left out where there is no law."""
     if sampler.law(0) is not None:
         return []
     if sampler.draws_quickly:

@@ -1,4 +1,4 @@
-"""A text classifier: what a bag of words still tells, which is what a mechanism that replaces words leaves or takes.
+"""A text classifier: it measures how much a bag of words reveals, before and after its words are replaced.
 
 It is a frozen specification; `fit` returns a model. It learns on one machine, from a sample of a large table, and needs the
 extra `[audit]`.
@@ -7,8 +7,8 @@ Downstream accuracy: classifiers trained and tested on plain and on sanitized te
 
 Figures of a classifier on some rows, each with a bootstrap interval over the rows (Efron 1979, percentiles).
 
-Drawing n rows anew and counting how many are of each of a few kinds is one multinomial draw of n, so that is what is drawn: the
-same law as resampling the rows, at a cost that does not grow with them. The seed is fixed and public: an interval is repeatable.
+Drawing n rows anew and counting those of each of a few kinds is one multinomial draw of n. The code makes that draw: the law
+equals resampling the rows, and the cost does not grow with the rows. The seed is fixed and public: an interval is repeatable.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def accuracy(right: Bools, confidence: float = CONFIDENCE, resamples: int = RESA
 
 
 def gain(right: Bools, other: Bools) -> Estimate:
-    """Return how much larger the first share is, both taken on the same rows, which are drawn anew together."""
+    """Compute the excess of the first share over the second, both on the same rows, drawn anew together."""
     if len(right) != len(other):
         raise DataError(f"rows: {len(right)} and {len(other)} given; valid: equal numbers.")
     kinds = np.bincount(2 * np.asarray(right, np.int64) + np.asarray(other, np.int64), minlength=4)
@@ -171,7 +171,7 @@ class TextClassifier:
 
     @property
     def summary(self) -> str:
-        """What it is."""
+        """A summary in one line."""
         return f"TF-IDF over words, logistic regression (C = {self.strength:g})"
 
     def fit(self, texts: Sequence[str | None], labels: Sequence[Label]) -> TextModel:
@@ -208,7 +208,7 @@ class TextModel:
         classes: the labels that were seen, ascending.
         majority: the place in `classes` of the most frequent label of the training rows; ties to the first.
         vectorizer: counts the words of a text.
-        model: tells the label from the counts.
+        model: predicts the label from the counts.
     """
 
     classes: tuple[Label, ...]
@@ -232,10 +232,10 @@ class TextModel:
 
 
 def classes_of(labels: Sequence[Label], label: str) -> tuple[tuple[Label, ...], list[int]]:
-    """Return the different labels, ascending, and how often each stands there.
+    """Return the different labels, ascending, and the count of each.
 
     Args:
-        labels: [n], of one type.
+        labels: [n], all the same type.
         label: what they are called in messages; the labels themselves are private.
 
     Raises:
@@ -287,11 +287,11 @@ class Both(Generic[Texts]):
 
 @dataclass(frozen=True, kw_only=True)
 class DownstreamAccuracy(AuditResult):
-    """What a text is still good for.
+    """Utility of a text for a classifier.
 
     Attributes:
-        accuracy: for `plain/plain`, `plain/private`, `private/plain` and `private/private`: the share of test rows whose label
-            is predicted, by what was trained on and what was tested on; with intervals over the test rows.
+        accuracy: for `plain/plain`, `plain/private`, `private/plain` and `private/private` (training text / test text): the share
+            of test rows whose label is predicted, with intervals over the test rows.
         gain: of the last three over `plain/plain` on the same rows; below 0 where accuracy is lost.
         majority: the accuracy of always predicting the most frequent class of the training rows: the baseline.
         classes: how many labels there are.

@@ -1,19 +1,19 @@
-"""How much of a text its replacement leaves: meaning, wording, word order, and what can still be learnt from it.
+"""Utility of a replaced text: meaning, wording, word order, and the accuracy of classifiers that learn from it.
 
-Likeness is the cosine of mean word vectors, ROUGE and BLEU (concepts/mechanisms, Audits), and to an encoder the cosine of
-sentence embeddings and of sub-words. Each figure has beside it that of a record and *another* record's replacement: two texts
-of one language share words, and mean word vectors point the same way, so that a cosine of 0.8 may be no similarity at all.
+Likeness is the cosine of mean word vectors, ROUGE and BLEU (concepts/mechanisms, Audits). An encoder adds the cosine of sentence
+embeddings and of sub-words. Each figure has a baseline: the same figure for a record and *another* record's replacement. Two
+texts of one language share words, and mean word vectors point the same way, so a cosine of 0.8 may be no similarity at all.
 1-Diffractor's Table 2 takes a sentence encoder's vectors, TrLaplace ROUGE-1, BLEU and BERTScore (Zhang et al. 2020). As there,
-each sub-word of one text is matched with the most similar one of the other, precision is the mean over the replacement, recall
-over the original; without weights for rare words and without a rescaled baseline, on the vectors of the last layer, without
+each sub-word of a text is matched with the most similar one of the other text. Precision is the mean over the replacement, recall
+over the original. There are no weights for rare words and no rescaled baseline; vectors are those of the last layer, without
 [CLS] and [SEP].
 
-How likely words follow each other is told by a bigram model of a text that is neither the released one nor what an adversary
-learnt from. Most of a gain in that comes from commoner words, which says nothing of how a text reads. Order leaves that out:
-the mean of ln P(w | the one before), minus the same after the very same words are dealt anew over the places of all texts. It
-is 0 for words in no order, and what their being common gains is in both terms.
+A bigram model gives the likelihood of word sequences. Its text is neither the released one nor the one that the adversary learnt
+from. Most of a gain in likelihood comes from commoner words and says nothing of how a text reads. Order leaves that out: it is
+the mean of ln P(w | the one before), minus the same after the same words are dealt anew over all texts' places. It is 0 for words
+in no order; the gain of common words is in both terms and cancels out.
 
-Only words of the lexicon are scored; what stands before them may be the edge of a record, punctuation, or a word that the lexicon
+Only words of the lexicon are scored. The state before a word may be the edge of a record, punctuation, or a word that the lexicon
 lacks. Words are dealt by public numbers, some times over, and the mean is taken.
 """
 
@@ -55,7 +55,7 @@ class Records(Protocol):
 
     @property
     def words(self) -> I32:
-        """int32[n], lexicon ids; negative for what is no word of the lexicon."""
+        """int32[n], lexicon ids; negative for anything else."""
 
     @property
     def bounds(self) -> I64:
@@ -64,7 +64,7 @@ class Records(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Similarity(AuditResult):
-    """How alike the meaning of a record and of its replacement are, as a cosine.
+    """Similarity in meaning of records and their replacements, as a cosine.
 
     Attributes:
         mean: over the records.
@@ -130,7 +130,7 @@ class TextOverlap(AuditResult):
     records: int
 
     def shown(self) -> Shown:
-        """Show ROUGE; BLEU, which is of the whole text, stands alone."""
+        """Show ROUGE; BLEU is a figure of the whole text and has no chart."""
         by_chance = {f"{name}, with another record's": value for name, value in self.other_rouge.items()}
         bleu = {"BLEU, of 100": self.bleu, "BLEU with another record's replacement": self.other_bleu}
         return Shown((Group("ROUGE, F1", self.rouge),), by_chance, {"records": self.records, **bleu})
@@ -254,7 +254,7 @@ def _rouge(plain: Sequence[str], private: Sequence[str]) -> dict[str, F64]:
 
 
 def _counts(records: Records, words: int) -> csr_array:
-    """Return how often each word stands in each record, float32[s, V]."""
+    """Count each word in each record, float32[s, V]."""
     known = np.asarray(records.words) >= 0
     ends = offsets(known)
     columns = np.asarray(records.words)[known]
@@ -301,7 +301,7 @@ class Vectors(Protocol):
 
 
 class Reader(Protocol):
-    """What turns texts into vectors."""
+    """An encoder that turns texts into vectors."""
 
     def __call__(self, texts: Sequence[str], /) -> Vectors:
         """Return the vectors of texts [r]."""
@@ -309,7 +309,7 @@ class Reader(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class EncoderSimilarity(Similarity):
-    """How alike records and their replacements are to an encoder.
+    """Similarity of records and their replacements to an encoder.
 
     Attributes:
         matched: `precision`, `recall` and `F1` of matched sub-words, over the records.
@@ -461,7 +461,7 @@ def utilities(
     strings: pa.Array,
     labels: Sequence[str] | None = None,
 ) -> dict[str, Estimate]:
-    """Measure what a replaced text is good for; intervals are bootstraps over records.
+    """Measure the utility of a replaced text; intervals are bootstraps over records.
 
     Args:
         tokens: the text beside its replacement.
@@ -486,12 +486,12 @@ def utilities(
 
 
 def _different(words: Ids) -> int:
-    """Return how many different words of the lexicon stand there."""
+    """Count the different words of the lexicon in a text."""
     return len(np.unique(words[words >= 0]))
 
 
 def released(tokens: Tokens) -> Ids:
-    """Return int32[n], what stands in the release: the outputs where words were drawn, else the words."""
+    """Return int32[n], the words of the release: the outputs where words were drawn, else the words."""
     return np.where(tokens.drawn, tokens.outputs, tokens.words).astype(np.int32)
 
 
@@ -542,7 +542,7 @@ def word_order(words: Ids, bounds: I64, language: Bigrams) -> Estimate:
         language: bigrams of another text over the same lexicon.
 
     Raises:
-        DataError: no word of the lexicon stands there.
+        DataError: the text holds no word of the lexicon.
     """
     if not (np.asarray(words) >= 0).any():
         raise DataError("texts: no word of the lexicon; valid: at least one.")
@@ -564,7 +564,7 @@ def order_by_record(words: Ids, bounds: I64, language: Bigrams) -> tuple[F64, I6
 
 @dataclass(frozen=True, eq=False)
 class OwnOrder:
-    """The word order of a text, which that of its replacements is a share of.
+    """The word order of a text, as the reference for its replacements.
 
     Attributes:
         language: bigrams of a third text.
@@ -590,7 +590,7 @@ class OwnOrder:
         return cls(language, own.value)
 
     def left(self, words: Ids, bounds: I64) -> Estimate:
-        """Return which share of it a replacement has."""
+        """Compute the share of the order that a replacement keeps."""
         order = word_order(words, bounds, self.language)
         return Estimate(order.value / self.nats, order.lower / self.nats, order.upper / self.nats)
 

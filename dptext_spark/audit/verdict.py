@@ -24,12 +24,12 @@ AUDITED = "audit_"  # before the names of the figures of an audit, in the table 
 
 @dataclass(frozen=True)
 class Judged:
-    """How a requirement stands.
+    """A requirement with its standing.
 
     Attributes:
         requirement: as the settings name it.
         standing: holds, broken, or not measured.
-        restricted: whether its figure depends on the private text; the standing is then one bit of it.
+        restricted: whether its figure depends on the private text; the standing then reveals one bit.
         shown: the figure, on its cautious side; empty where it may not be shown.
     """
 
@@ -40,21 +40,21 @@ class Judged:
 
     @property
     def loud(self) -> str:
-        """How it stands, a broken one in capitals."""
+        """The standing, a broken one in capitals."""
         return self.standing.upper() if self.standing == BROKEN else self.standing
 
     @property
     def measured(self) -> bool:
-        """Whether it holds or is broken."""
+        """True if it holds or is broken."""
         return self.standing != NOT_MEASURED
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the requirements come to.
+    """The verdict on all requirements.
 
     Attributes:
-        judged: each of them, in the order of the settings.
+        judged: the requirements, in the order of the settings.
         against: what breaks the run whatever was required: its counts do not agree, its guarantee is refuted.
         unfinished: whether it has not come to its account, so that nothing is decided.
     """
@@ -89,14 +89,14 @@ class Verdict:
 
     @property
     def bits(self) -> int:
-        """How many answers depend on the private text."""
+        """Number of answers that depend on the private text."""
         return sum(entry.restricted and entry.measured for entry in self.judged)
 
     def _of(self, standing: Standing) -> list[str]:
         return [entry.requirement for entry in self.judged if entry.standing == standing]
 
     def as_dict(self) -> dict[str, Json]:
-        """Return it, JSON-able; no restricted figure is among it."""
+        """Return the verdict, JSON-able, without restricted figures."""
         return {
             "standing": self.standing,
             "requirements": [
@@ -114,7 +114,7 @@ def bound(requirement: Requirement[str], metric: Metric) -> float | None:
 
 
 def judge(requirement: Requirement[str], figures: Iterable[Metric]) -> Standing:
-    """Compare what was measured of a figure with its limit: broken where one of the measurements is, by its cautious bound.
+    """Compare the measurements of a figure with its limit: one measurement breaks it, by its cautious bound.
 
     Args:
         requirement: the limit.
@@ -143,7 +143,7 @@ def verdict(
 
     Args:
         require: of the settings.
-        figures: what was measured; of one figure there may be several measurements.
+        figures: measured figures; a figure may have several measurements.
         bounded: whether a budget bounds ε of a record, which is then known without the text.
         against: see :class:`Verdict`.
         unfinished: likewise.
@@ -163,7 +163,7 @@ def verdict(
 
 
 def of_metrics(figures: Mapping[str, float | None], counted: Sequence[str]) -> list[Metric]:
-    """Return what the restricted metrics of a run hold: figures of its own, and those of the newest audit of its table.
+    """Read the restricted metrics of a run: figures of its own, and those of the newest audit of its table.
 
     Args:
         figures: of the whole run, by their names in the table of metrics.

@@ -1,4 +1,4 @@
-"""Figures of one word's law: how often it stays, and how many outputs it hides among.
+"""Figures of one word's law: how often the word stays, and how many outputs it hides among.
 
 Sources: Feyisetan et al. 2020 (S_w); Meisenbacher et al. 2024 (S_w as the number of outputs in so many draws). Where a
 mechanism has no law they are estimated from draws, between bounds.
@@ -59,7 +59,7 @@ class Outcomes:
 
     @property
     def exact(self) -> bool:
-        """Whether these are laws, not shares of draws."""
+        """True for laws, false for shares of draws."""
         return self.draws is None
 
     @property
@@ -91,7 +91,7 @@ def interval(counts: npt.ArrayLike, draws: int, confidence: float) -> tuple[F64,
     Args:
         counts: [m], each from 0 to `draws`.
         draws: how many independent draws there were.
-        confidence: that both bounds of one event hold; (1 - confidence)/2 is spent on either side.
+        confidence: that both bounds hold for one event; (1 - confidence)/2 is spent on either side.
 
     Returns:
         (lower, upper), float64[m] each.
@@ -106,7 +106,7 @@ def share_of(hits: int, tries: int, confidence: float) -> Estimate:
 
 
 def outcomes(sampler: Sampler, words: Ids, draws: int = DRAWS, subkey: bytes = SUBKEY) -> Outcomes:
-    """Return the laws of some words, or what was drawn of them where there are no laws.
+    """Return the laws of some words, or their draws where there are no laws.
 
     Args:
         sampler: of any mechanism.
@@ -144,7 +144,7 @@ def blocks(
 
 
 def _bytes_a_word(sampler: Sampler, draws: int) -> int:
-    """Return about what a word's row takes while it is made: its law, or numbers, blocks and what is sorted."""
+    """Estimate the bytes of a word's row while it is made: its law, or numbers, blocks and sorted values."""
     return sampler.law_bytes() or 48 * draws
 
 
@@ -177,7 +177,7 @@ ROUNDING = 1e-12  # of a sum of probabilities: a mass that is short by less than
 
 
 class Bounded(NamedTuple):
-    """A figure of each of n words, float64[n] three times: what it is or is estimated at, and bounds.
+    """A figure of each of n words, float64[n] three times: its value or estimate, and bounds.
 
     Attributes:
         values: exact, or estimates.
@@ -199,15 +199,15 @@ class WordFigure(Protocol):
 
     @property
     def meaning(self) -> str:
-        """What it is, in a sentence without its end."""
+        """Definition, as a sentence without its end."""
 
     @property
     def estimate(self) -> str:
-        """How it is estimated from draws and bounded."""
+        """Method of the estimate from draws, and of its bounds."""
 
     @property
     def worst_is_largest(self) -> bool:
-        """Whether a larger figure is the worse one for privacy."""
+        """True if a larger figure is worse for privacy."""
 
     def edges(self, words: int) -> tuple[float, ...]:
         """Return the bins of its histogram over a lexicon of so many words: by default they double or so."""
@@ -223,7 +223,7 @@ class WordFigure(Protocol):
         Args:
             laws: laws or counts.
             words: V, how many outputs there can be at most.
-            confidence: that the bounds of one word hold.
+            confidence: that the bounds hold for one word.
         """
 
 
@@ -246,12 +246,12 @@ class SmallestSet(WordFigure):
 
     @property
     def meaning(self) -> str:
-        """What it is."""
+        """Definition of the figure."""
         return f"the size of the smallest set of outputs with a probability of {1 - self.eta:g} or more"
 
     @property
     def estimate(self) -> str:
-        """How it is estimated."""
+        """Method of the estimate."""
         return (
             "the same of the shares of the draws, which is too small where the law is flat, for it cannot exceed the number of "
             "draws; the lower bound takes the mass that the true set reaches in the draws with confidence; the upper one is the "
@@ -261,7 +261,7 @@ class SmallestSet(WordFigure):
     def of(self, laws: Outcomes, words: int, confidence: float) -> Bounded:
         """Return S_w(η) of each word.
 
-        The s most frequent outputs have at least as many draws as any s outputs. The true smallest set holds 1 - η, so with
+        The s most frequent outputs have at least as many draws as any s outputs. The true smallest set holds 1 - η. With
         `confidence` it has at least the binomial quantile of the draws, and so have as many most frequent outputs. S_w is thus at
         least the first size that reaches that quantile.
         """
@@ -296,7 +296,7 @@ class DistinctOutputs(WordFigure):
 
     @property
     def meaning(self) -> str:
-        """What it is."""
+        """Definition of the figure."""
         return f"the expected number of different outputs in {self.n:,} draws of a word"
 
     def edges(self, words: int) -> tuple[float, ...]:
@@ -344,7 +344,7 @@ def whole_power(base: F64, exponent: int) -> F64:
 
 
 def _reaching(cumulative: F64, mass: float) -> F64:
-    """Return how many of the largest probabilities reach a mass: float64[n]."""
+    """Count the largest probabilities that reach a mass: float64[n]."""
     short = (cumulative < mass - ROUNDING).sum(axis=1)
     return np.asarray(np.minimum(short + 1, cumulative.shape[1]), np.float64)
 
@@ -361,9 +361,9 @@ def _missed(draws: int, n: int) -> F64:
 def _bounds_of_distinct(values: F64, n: int, draws: int, confidence: float) -> tuple[F64, F64]:
     """Bound the expectation of Hurlbert's number.
 
-    f = (draws/n) times it changes by 1 at most with one draw, and the changes by leaving out each draw sum to f at most: f is
-    self-bounding, so that P(f >= Ef + t) <= exp(-t²/(2Ef + 2t/3)) and P(f <= Ef - t) <= exp(-t²/(2Ef)); by bounded differences
-    both are <= exp(-2t²/draws). Both pairs hold together.
+    f = (draws/n) times it changes by 1 at most with one draw, and the changes by leaving out each draw sum to f at most. So f is
+    self-bounding: P(f >= Ef + t) <= exp(-t²/(2Ef + 2t/3)) and P(f <= Ef - t) <= exp(-t²/(2Ef)). By bounded differences both are
+    <= exp(-2t²/draws). Both pairs hold together.
     """
     f, log = values * (draws / n), math.log(4.0 / (1.0 - confidence))
     plain = math.sqrt(draws * log / 2.0)

@@ -1,31 +1,31 @@
-"""The best adversary against a mechanism of any kind, as far as it can be known: what it finds on one word, and what it weighs.
+"""The best known adversary against a mechanism of any kind: its success on one word, and the words that it weighs.
 
 Tables are read exactly, and so are small lexicons. Laws that are formulas (over the whole lexicon, along lists) are read
 backwards (:mod:`dptext_spark.audit.attacks.bayes`). Noise on vectors lies between two adversaries. For all others the adversary
-is held to the likeliest words of the prior, each known by draws. That still gives bounds: it never names another word, so its
-success counts those inputs as missed, which is a lower bound of the optimum, and so is that of naming the output itself; an
-adversary who found all of them would gain their whole probability, which gives the upper one.
+is held to the likeliest words of the prior, each known by draws. That still gives bounds. The adversary never names another word,
+so its success counts those inputs as missed: a lower bound of the optimum. Naming the output itself gives another lower bound. An
+adversary who found all the other words would gain their whole probability, and this gives the upper bound.
 
 Bayes vulnerability of every word that a policy draws: how often it is guessed from its replacement alone.
 
-The adversary is the Bayes-optimal one with a public prior, the lexicon's. Unlike the figures of a single
-law, what is guessed for an output depends on every word. Where laws can be read, the figure of each word is known; where the
-best guesses are not (noise), only the success on a token is, between bounds.
+The adversary is the Bayes-optimal one with a public prior, the lexicon's. Unlike the figures of a single law, the guess for an
+output depends on every word. Where laws can be read, the figure of each word is known. Where the best guesses are unknown
+(noise), only the success on a token is known, between bounds.
 
 Where a law cannot be read, the words that are found most often are chosen by a trial, and measured on draws of their own.
 
 Words are taken evenly spaced from those that can be the input. Each is drawn a few times; the hundredth that is guessed most
-often is drawn anew, for the trial flatters whom it chose. What is found is the mean over these words: other words of the lexicon
-may be found more often.
+often is drawn anew, for the trial flatters whom it chose. The result is the mean over these words: other words of the lexicon may
+be found more often.
 
 Attacks on noise that is added to word vectors, where no law can be read: from below and from above, over all words.
 
-From below: an adversary who ranks words by their distance to the one that came out, ln P(w) - τ·d^p; τ and p are learnt on public
-draws, the success is measured on others. Great τ names the output itself, τ = 0 the commonest word. From above: an
-adversary who sees the noisy vector before it is snapped to a word. The word is a function of that vector (and of a coin), so no
-adversary who sees the word succeeds more often than the best who sees the vector; and that one is known, since the density of
-the noise is: argmax_w ln P(w) + ln f(z - φ(w)). Both are measured on words that are drawn from the prior, with bounds by Clopper
-and Pearson (1934). Snapping is close to the best guess itself, so that the two are seldom far apart.
+From below: an adversary who ranks words by their distance to the released one, ln P(w) - τ·d^p. It learns τ and p on public
+draws; its success is measured on others. Great τ names the output itself, τ = 0 the commonest word. From above: an adversary who
+sees the noisy vector before it is snapped to a word. The word is a function of that vector (and of a coin), so no adversary who
+sees the word succeeds more often than the best who sees the vector. That best adversary is known, since the density of the noise
+is: argmax_w ln P(w) + ln f(z - φ(w)). Both are measured on words that are drawn from the prior, with bounds by Clopper and
+Pearson (1934). Snapping is close to the best guess itself, so that the two are seldom far apart.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ ROOM = 1e-6  # what rounding may push past the end of truncated noise
 
 @dataclass(frozen=True, eq=False)
 class Ranking:
-    """How the adversary from below ranks words.
+    """The rule by which the adversary from below ranks words.
 
     Attributes:
         centers: float32[V, d], where noise is as long in every direction.
@@ -106,7 +106,7 @@ def bayes_between(
     Args:
         sampler: of noise on vectors.
         prior: float64[V], sums to 1.
-        tries: words that are drawn from the prior; twice `LEARNT` or more, or half of them are learnt on.
+        tries: number of words drawn from the prior; twice `LEARNT` or more, or half are used to learn.
         confidence: that both bounds hold.
     """
     sure = (1.0 + confidence) / 2.0
@@ -156,7 +156,7 @@ def candidates_of_vectors(sampler: NoiseSampler, prior: F64, words: Ids, most: i
 
 @dataclass(frozen=True, eq=False)
 class _Place:
-    """Where noise is as long in every direction: a matrix that multiplied it is taken back."""
+    """The places of vectors under noise that is as long in every direction; a matrix that multiplied it is taken back."""
 
     sampler: NoiseSampler
     back: F64 | None
@@ -269,10 +269,10 @@ QUICK_DRAWS = 200  # of every word of the lexicon, where draws are quick
 
 @dataclass(frozen=True, eq=False)
 class Adversary:
-    """What is known of the best adversary.
+    """The best known adversary.
 
     Attributes:
-        alone: its success on one word, or bounds of it; None where that was not asked for.
+        alone: success on one word, or its bounds; None where that was not asked for.
         plausible: the words that it weighs for some outputs, int32[n], at most so many (`MOST`) for each.
         considered: bool[V], the words that it ever names.
         how: how it was found, as a sentence without its end.
@@ -306,7 +306,7 @@ def adversary(
         sampler: of any mechanism.
         prior: float64[V], sums to 1.
         few: words that it considers at most, where there is no other way; None for `FEW`, or all where draws are quick.
-        draws: of each of them, where there is no law; None for `DRAWS`, or `QUICK_DRAWS` where they are quick.
+        draws: of each considered word, where there is no law; None for `DRAWS`, or `QUICK_DRAWS` where they are quick.
         tries: words drawn from the prior, where its success on one word is estimated.
         confidence: with which both bounds of that success hold together.
         measured: whether to measure its success on one word; False leaves `alone` None.
@@ -348,7 +348,7 @@ def adversary(
 
 
 def is_small(words: int) -> bool:
-    """Return whether a lexicon of so many words is one whose laws are all read."""
+    """Check that a lexicon of so many words is small enough to read all its laws."""
     return words <= SMALL
 
 
@@ -386,7 +386,7 @@ WORST_SUBKEY = hashlib.sha256(b"worst words").digest()  # public: nothing privat
 
 @dataclass(frozen=True)
 class BayesVulnerability:
-    """How often a word is guessed; its statistics are those of other figures, `token`, `worst`, `names` and `words`."""
+    """Probability that a word is guessed; its statistics are those of other figures, `token`, `worst`, `names` and `words`."""
 
     name: ClassVar[str] = "bayes"
     meaning: ClassVar[str] = (
@@ -397,7 +397,7 @@ class BayesVulnerability:
 
 @dataclass(frozen=True, eq=False)
 class Guesses:
-    """What was found of it at one ε.
+    """Guesses of the adversary at one ε.
 
     Attributes:
         words: int32[n], the words that can be the input.
@@ -415,12 +415,12 @@ class Guesses:
 
     @property
     def exact(self) -> bool:
-        """Whether it was read off laws."""
+        """True if it was read off laws."""
         return self.token.exact
 
     @property
     def of_names(self) -> float | None:
-        """How often a name that public lists hold is guessed; None where that is not known, or there is none."""
+        """Probability that a name of public lists is guessed; None where that is not known, or there is none."""
         return self.statistic("values", NAMES)[0] if self.of is not None and NAMES in self.groups else None
 
     def statistic(self, side: str, name: str) -> tuple[float, int | None]:
@@ -428,8 +428,8 @@ class Guesses:
 
         Args:
             side: `values`, `lower` or `upper`.
-            name: `token` (words weighted by their public frequency), `worst` (the mean of the hundredth of the words that is
-                guessed most often), `names` and `words` (of one of those words, weighted likewise), or one of
+            name: `token` (words weighted by their public frequency) or `worst` (mean of the hundredth of the words that is
+                guessed most often). Also `names` and `words` (those words, weighted likewise), or a
                 :func:`~dptext_spark.audit.results.statistic`.
 
         Raises:
@@ -496,13 +496,13 @@ def _read(words: Ids, found: F64, prior: F64, room: float, how: str, groups: Map
 
 @dataclass(frozen=True)
 class WorstWords:
-    """How often the words that an adversary finds most are found.
+    """Success of the adversary on the words that it finds most often.
 
     Attributes:
         mean: over these words.
         words: their ids, the worst of the trial first, ties to the lower id.
         looked_at: how many words the trial took.
-        draws: of each word in the trial, then of each of these words.
+        draws: of each word in the trial, then of each worst word.
     """
 
     mean: Estimate
@@ -538,7 +538,7 @@ def worst_words(
 
 
 def _found(sampler: Sampler, best: Adversary, words: Ids, draws: int, turn: int) -> Ids:
-    """Return how often each word is guessed out of so many draws of it: int64[n]."""
+    """Count how often each word is guessed in so many draws: int64[n]."""
     inputs = np.repeat(words, draws)
     numbers = np.zeros((len(inputs), 2), np.uint64)
     numbers[:, 0] = np.uint64(turn) << np.uint64(32) | np.tile(np.arange(draws, dtype=np.uint64), len(words))

@@ -29,7 +29,7 @@ _SPREAD = np.uint64(0x9E3779B97F4A7C15)
 
 
 class RowWords(NamedTuple):
-    """The words of one side of some rows.
+    """The words on one side of some rows.
 
     Attributes:
         ids: int32[n], of the lexicon; below 0 for all else.
@@ -139,12 +139,12 @@ def released_rows(
 
 
 def without_names(engine: Engine) -> Engine:
-    """Return an engine that looks for no names: what was drawn may be one."""
+    """Return an engine that looks for no names: a drawn word may be a name."""
     return replace(engine, policy=replace(engine.policy, names=NameSearch()), searches=(), providers=())
 
 
 def invents(engine: Engine) -> bool:
-    """Whether names or identifiers may become others of their kind."""
+    """Check that names or identifiers may become others of their kind."""
     policy, names = engine.policy, engine.policy.names
     return bool(
         engine.providers
@@ -154,13 +154,13 @@ def invents(engine: Engine) -> bool:
 
 
 def _lengths(words: Words) -> U64:
-    """Return a form for each word that tells its length alone, uint64[n, 2]."""
+    """Return a form for each word that reveals its length alone, uint64[n, 2]."""
     sizes = (words.spans.ends - words.spans.starts).astype(np.uint64)
     return np.stack([sizes, np.zeros_like(sizes)], axis=1)
 
 
 def _numeric(words: Words) -> Bools:
-    """Return which words begin and end with a digit, bool[n]: a drawn number may read as an identifier, as in "[OOV]61547307"."""
+    """Mark words that begin and end with a digit, bool[n]: a drawn number may read as an identifier, as in "[OOV]61547307"."""
     data, starts, ends = words.spans.data, words.spans.starts, words.spans.ends
     if not len(starts):
         return np.zeros(0, np.bool_)
@@ -168,7 +168,7 @@ def _numeric(words: Words) -> Bools:
 
 
 def _bracketed(words: Words) -> Bools:
-    """Return which words stand in square brackets, or hold them, bool[n]."""
+    """Mark words in square brackets, or with brackets inside, bool[n]."""
     data, starts, ends = words.spans.data, words.spans.starts, words.spans.ends
     if not len(starts):
         return np.zeros(0, np.bool_)

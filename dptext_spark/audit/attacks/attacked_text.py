@@ -1,18 +1,18 @@
 """A text as an attack sees it: ids, records, replaced words, and a bigram model of the language.
 
-Draws for an audit, made by every processor: what a mechanism would release of a text, with a public key of their own.
+Draws for an audit, made by every processor: the release of a text by a mechanism, with a public key of their own.
 
-An audit of success needs the law, not the release: it draws anew, so that no key is needed and nothing of the run is used.
+An audit of success needs the law, not the release. It draws anew, so it needs no key and nothing of the run.
 
 A smoothed bigram model of a public or held-out text: which word follows which.
 
-P(b|a) = λ(a)·c(a,b)/c(a) + (1 - λ(a))·P(b), P the smoothed unigrams of the same text (:mod:`dptext_spark.lexicon.prior`).
-By default λ(a) = c(a)/(c(a) + 5·T(a)), T(a) the number of different words seen after a: Witten and Bell (1991) with a factor,
-because a public text is seldom of the same kind (on SST-2 every factor from 3 to 12 beats 1). A fixed λ can be given; 0 leaves
-the unigrams.
+P(b|a) = λ(a)·c(a,b)/c(a) + (1 - λ(a))·P(b), P the smoothed unigrams of the same text (:mod:`dptext_spark.lexicon.prior`). By
+default λ(a) = c(a)/(c(a) + 5·T(a)), T(a) the number of different words seen after a: Witten and Bell (1991) with a factor. A
+public text is seldom of the same kind, so the factor helps (on SST-2 every factor from 3 to 12 beats 1). A fixed λ can be given;
+0 leaves the unigrams.
 
-Beside the V words there are two states that nobody needs to guess: `EDGE`, the ends of a record and punctuation, and
-`UNKNOWN`, numbers and words that the lexicon does not hold.
+Beside the V words there are two states that nobody needs to guess. `EDGE` marks the ends of a record and punctuation, `UNKNOWN`
+marks numbers and words that the lexicon does not hold.
 
 The bigram baseline guesses a word without its replacement, from the neighbours that were kept.
 """
@@ -43,8 +43,8 @@ class Tokens:
         words: int32[n], the input: word ids, or `EDGE` (punctuation) and `UNKNOWN` (numbers, unknown words) of
             :mod:`dptext_spark.text.tokens`.
         outputs: int32[n], what was released in its place. Where nothing was drawn it is a number of the word table, or below 0
-            (anything else), and read only where draws depend on the word before them.
-        drawn: bool[n], where the mechanism drew. All else is released as it is, or tells nothing (`UNKNOWN`).
+            (anything else). It is read only where draws depend on the word before.
+        drawn: bool[n], where the mechanism drew. All else is released as it is, or reveals nothing (`UNKNOWN`).
         bounds: int64[s + 1], record i is the tokens bounds[i]:bounds[i + 1].
     """
 
@@ -68,7 +68,7 @@ class Tokens:
 
     @property
     def records(self) -> int:
-        """How many records there are."""
+        """Number of records."""
         return len(self.bounds) - 1
 
     def by_record(self, flags: Bools) -> I64:
@@ -78,16 +78,16 @@ class Tokens:
 
     @property
     def before(self) -> Ids:
-        """What is released before each token: int32[n], a number of the word table, or `NO_WORD`."""
+        """The released state before each token: int32[n], a number of the word table, or `NO_WORD`."""
         left, _ = self.neighbours(self.outputs, NO_WORD)
         return np.where(left >= 0, left, NO_WORD).astype(np.int32)
 
     def neighbours(self, values: Ids, edge: int) -> tuple[Ids, Ids]:
-        """Return what stands before and after each token: int32[n] each.
+        """Return the values before and after each token: int32[n] each.
 
         Args:
-            values: int32[n], what stands for each token.
-            edge: what stands before and after a record.
+            values: int32[n], the value of each token.
+            edge: the value before and after a record.
         """
         left, right = np.append(edge, values[:-1]), np.append(values[1:], edge)
         filled = np.diff(self.bounds) > 0
@@ -103,7 +103,7 @@ DRAWN = 4_096  # draws of a part; whole tiles of the search for the word next to
 
 
 def sampled(sampler: Sampler, ids: Ids, draws: Draws) -> Ids:
-    """Return what `sampler.sample` does, int32[n]: a draw depends on its own number alone."""
+    """Draw as `sampler.sample` does, int32[n]: a draw depends on its own number alone."""
     parts = in_threads(lambda part: sampler.sample(ids[part], draws.take(part)), np.arange(len(ids)), DRAWN)
     return np.concatenate([np.empty(0, np.int32), *parts])
 
@@ -121,7 +121,7 @@ def simulate(
     Args:
         sampler: of any mechanism.
         words: int32[n], ids, or `EDGE` and `UNKNOWN`.
-        drawn: bool[n], which of them are drawn.
+        drawn: bool[n], marks the drawn words.
         bounds: int64[s + 1], of the records.
         level: `token` draws every occurrence anew; `record` one draw per record and word; `dataset` one per word.
         numbers: int32[n], the words by their numbers in the word table, on which draws may depend; None: `words`.

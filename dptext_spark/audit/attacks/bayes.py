@@ -2,23 +2,23 @@
 
 The plausible inputs w of an output u, best first by P(w)·P(u|w) under a public prior P.
 
-An attack asks for P(u|w) of the outputs u that it saw, over all words w. :func:`candidates` reads the law of every word, a row
-over u: 34,000 rows of 34,000 numbers take minutes. Where P(u|w) is a formula of w and u (laws by distance over the whole lexicon,
-lists), :func:`from_columns` computes only the columns that are needed, in float32, within about 1e-4 of the law. What is
-guessed with them is measured on draws of the law itself.
+An attack asks for P(u|w) of the outputs u that it saw, over all words w. :func:`candidates` reads every word's law, a row over u:
+34,000 rows of 34,000 numbers take minutes. Where P(u|w) is a formula of w and u (laws by distance over the whole lexicon, lists),
+:func:`from_columns` is quicker. It computes only the needed columns, in float32, within about 1e-4 of the law. The success of
+guesses made with them is measured on draws of the law itself.
 
 At most a stated number of words is listed for an output; `covered` says what share of P(w)·P(u|w) they hold. A law that is
 counted from draws misses rare inputs: an attack that uses it reaches less than one with more draws would.
 
 The Bayes-optimal adversary: guesses argmax_w P(w)·P(u|w) for each output u, P a public prior (concepts/mechanisms, Audits).
 
-No adversary who sees one replaced word alone succeeds more often: Σ_u max_w P(w)·P(u|w). Exact for laws, read in blocks with
-a running maximum for each output. Where a law is a formula it can be read backwards, which is quicker by far: the guesses are
-then made in float32, and their success is taken in float64. Without a law the draws of each word come in two halves of n. The
-guesses are learnt on the first (P(u|w) the shares there) and tried on the second; that success, with Hoeffding's bound (1963)
-for draws in strata, bounds the optimum from below. From above: Σ_u max_w P(w)·share(u|w) over the second half is in
-expectation at least the optimum (a mean of maxima is at least the maximum of means), and a draw of w changes it by P(w)/n at
-most, so McDiarmid (1989) bounds how far it can fall short. Both bounds hold together with the stated confidence.
+No adversary who sees one replaced word alone succeeds more often: Σ_u max_w P(w)·P(u|w). Exact for laws, read in blocks with a
+running maximum for each output. A law that is a formula can be read backwards, and that is quicker by far. The guesses are then
+made in float32, and their success is taken in float64. Without a law the draws of each word come in two halves of n. The guesses
+are learnt on the first (P(u|w) the shares there) and tried on the second. That success, with Hoeffding's bound (1963) for draws
+in strata, bounds the optimum from below. From above: Σ_u max_w P(w)·share(u|w) over the second half is in expectation at least
+the optimum (a mean of maxima is at least the maximum of means). A draw of w changes it by P(w)/n at most, so McDiarmid (1989)
+bounds how far it can fall short. Both bounds hold together with the stated confidence.
 """
 
 from __future__ import annotations
@@ -201,7 +201,7 @@ def candidates_after(
 
 
 def columns_of(sampler: Sampler) -> LawColumns:
-    """Return what reads a law output by output.
+    """Return the reader of a law by outputs.
 
     Raises:
         ValueError: the sampler has no such reading.
@@ -247,7 +247,7 @@ def _best(
 
 
 def from_columns(column_of: Callable[[Ids], F32], prior: F64, observed: Ids, most: int = MOST) -> Candidates:
-    """Return the plausible inputs of what was observed.
+    """Compute the plausible inputs of the observed outputs.
 
     Args:
         column_of: int32[n] -> float32[n, V], how likely each word leads to each of some observations, each up to a factor.
@@ -282,8 +282,8 @@ def from_columns(column_of: Callable[[Ids], F32], prior: F64, observed: Ids, mos
 def bayes_by_tries(sampler: Sampler, prior: F64, tries: int = TRIES, confidence: float = 0.95) -> Estimate:
     """Return the success of the Bayes-optimal adversary, counted on words that are drawn from the prior.
 
-    A word is drawn from the prior, its output from the law; the guess is argmax_w P(w)·P(u|w) over all words, ties to the
-    lower id. The share of right guesses estimates the optimum without a bias; bounds by Clopper and Pearson (1934).
+    A word is drawn from the prior, its output from the law. The guess is argmax_w P(w)·P(u|w) over all words, ties to the lower
+    id. The share of right guesses estimates the optimum without a bias; bounds by Clopper and Pearson (1934).
 
     Args:
         sampler: one that has columns.
@@ -335,21 +335,21 @@ QUANTILES = (0.0, 0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0)
 
 @dataclass(frozen=True, kw_only=True)
 class BayesAttack(WordAttack):
-    """What the Bayes-optimal adversary finds out of one replaced word.
+    """Success of the Bayes-optimal adversary on one replaced word.
 
     Attributes:
-        success: the probability that the input is guessed, the input drawn from the prior; without a law that of the guesses
-            learnt from half of the draws.
+        success: the probability that the input is guessed, the input drawn from the prior. Without a law it is that of the
+            guesses learnt from half the draws.
         lower: a bound of the optimal success; and `upper`. Equal to it where exact.
         draws: of each word, where there is no law.
         confidence: that both bounds hold; None where exact.
-        by_word: quantiles over the candidate words of the probability that the word is guessed when it is the input; it and what
-            follows from it are None where single words were not looked at.
+        by_word: quantiles over the candidate words of the probability that the word is guessed when it is the input. This field
+            and those that follow from it are None where single words were not looked at.
         by_word_mean: its mean, each word counted once.
         worst_share: the share of words that `worst_mean` is over: those most often guessed.
         worst_mean: the mean of that probability over them. Without a law they are chosen by the first half of the draws and
             measured on the second.
-        worst_words: ids of the first of them, the worst first, ties to the lower id.
+        worst_words: ids of the first ones, the worst first, ties to the lower id.
         never: the share of candidate words that are never guessed when they are the input.
         baseline: success of always guessing the most frequent candidate.
         candidates: how many words can be the input.
@@ -417,7 +417,7 @@ def guesses(sampler: Sampler, prior: F64, draws: int = DRAWS) -> tuple[Ids, F64,
 
 
 def guesses_backwards(sampler: Sampler, prior: F64) -> tuple[Ids, F64]:
-    """Return what :func:`guesses` does of a law that is a formula: (int32[V], float64[V]).
+    """Guess as :func:`guesses` does, for a law that is a formula: (int32[V], float64[V]).
 
     A guess is made in float32: its P(w)·P(u|w) may lie up to `ROUNDING` (relative) below the largest. It is returned in float64.
     """
@@ -430,7 +430,7 @@ def guesses_backwards(sampler: Sampler, prior: F64) -> tuple[Ids, F64]:
 
 
 def found_by_word(guess: Ids, best: F64, prior: F64) -> F64:
-    """Return how often each word is guessed when it is the input: float64[V], from what :func:`guesses` returns."""
+    """Compute how often each word is guessed when it is the input: float64[V], from the result of :func:`guesses`."""
     success = np.zeros(len(prior))
     led = guess >= 0
     np.add.at(success, guess[led], best[led] / prior[guess[led]])

@@ -1,24 +1,24 @@
 """The contextual adversary: guesses each replaced word from its replacement and from the words around it.
 
-The text is a hidden Markov chain: emissions are the mechanism's law, transitions a smoothed bigram model of a public or
-held-out text, words that were kept and punctuation are seen as they are. Where a draw depends on the word released before it, the
-emission is the law given that word, P(u|w, h), h as it stands in the release. Each word is guessed by its posterior probability
-given the whole record (forward-backward), over the likeliest inputs of its output; what the pruning leaves out is stated.
-At record and dataset level, where equal words share a draw, what their occurrences tell is put together.
+The text is a hidden Markov chain. Emissions are the mechanism's law, transitions a smoothed bigram model of a public or held-out
+text; kept words and punctuation are seen as they are. Where a draw depends on the word released before it, the emission is the
+law given that word, P(u|w, h), h as in the release. Each word is guessed by its posterior probability given the whole record
+(forward-backward), over the likeliest inputs of its output. The result states the share that the pruning leaves out. At record
+and dataset level, where equal words share a draw, the evidence of their occurrences is put together.
 
 The joint posterior, where equal words share a draw: what the neighbours of all occurrences say is put together.
 
-At record and dataset level one draw decides all occurrences of a word in the scope, so the same output in the same scope is
-taken for the same word throughout: argmax_w ln P(w) + ln P(u|w) + Σ_t ln (P(neighbours of t|w)/P(neighbours of t)), each term
-of the sum from forward-backward over the record of occurrence t, its own output left out. That is one round of message
-passing: the occurrences inform each other, not their neighbours' guesses. Different words with one output are not told apart,
-and how often a word occurs is not used.
+At record and dataset level one draw decides all occurrences of a word in the scope. So the same output in the same scope is taken
+as the same word throughout: argmax_w ln P(w) + ln P(u|w) + Σ_t ln (P(neighbours of t|w)/P(neighbours of t)). Each term of the sum
+comes from forward-backward over the record of occurrence t, its own output left out. That is one round of message passing: the
+occurrences inform each other, not their neighbours' guesses. Different words with one output are not told apart, and how often a
+word occurs is not used.
 
 A text as a hidden Markov chain, decoded by forward-backward (Baum et al. 1970), in compiled loops over whole records.
 
 The hidden states are the words; those that the adversary sees (kept words, edges) are states with one value. Where a word was
-drawn, the states are the candidates of its output. A sum over the followers of a word meets only those of the next
-position's candidates, so that a step costs some hundred additions and not M²; which pairs meet is found once, going forward.
+drawn, the states are the candidates of its output. A sum over the followers of a word meets only those of the next position's
+candidates. So a step costs some hundred additions and not M²; the pairs that meet are found once, going forward.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ SCAN = 64  # a list of followers is read through while it is at most so many tim
 
 @compiled
 def place_in(following: Ids, low: Int, high: Int, state: Int) -> Int:
-    """Return where `state` stands in following[low:high], or -1."""
+    """Return the place of `state` in following[low:high], or -1."""
     end = high
     while low < high:
         middle = (low + high) >> 1
@@ -135,7 +135,7 @@ def _step(first: Ids, m: Int, second: Ids, k: Int, model: Chain, mark: Ids, pair
 
 @compiled
 def _room(pairs: I64, size: Int) -> I64:
-    """Return `pairs` with room for `size` of them."""
+    """Return `pairs` with room for `size` pairs."""
     if pairs.shape[0] >= size:
         return pairs
     more = np.empty((2 * size, 3), np.int64)
@@ -176,7 +176,7 @@ def decode(
         model: (unigram, weight, starts, following, share) of :class:`Bigrams`.
         guesses: int32[n], written where hidden; ties to the lower id.
         certainty: float64[n], the posterior probability of the guess, written where hidden.
-        evidence: float64[m] or empty; what the neighbours say of each candidate, ln of P(neighbours|w) up to a constant of
+        evidence: float64[m] or empty. The evidence of the neighbours on each candidate, ln of P(neighbours|w) up to a constant of
             the row, is added up over the row's tokens.
     """
     longest, widest = np.int64(0), np.int64(1)
@@ -245,7 +245,7 @@ def decode(
 
 @dataclass(frozen=True, kw_only=True)
 class ContextAttack(WordAttack):
-    """What the contextual adversary finds out of a text.
+    """Result of the contextual adversary on a text.
 
     Attributes:
         success: share of the replaced words that it guesses.

@@ -1,11 +1,11 @@
 """The frequency attack on a substitution cipher: at dataset level every occurrence of a word has one output, at any ε.
 
-Outputs are matched with words by rank: the most frequent output with the most frequent word of a public text, and so on. Then,
-for the most frequent outputs, the matching is improved by its neighbours, in a stated number of rounds: output u and word w
-agree by Σ_a n(a,u)·ln P(w|a) + Σ_b n(u,b)·ln P(b|w) over what stands before and after u (words that were kept; from the second
-round on also the current guesses of the others of these outputs), and the best one-to-one matching under these sums is taken (the
-assignment problem, Kuhn 1955). The mechanism's law is not used. At record and token level the outputs of a word vary; the
-attack would take each output for one symbol all the same, and be weak: audits and reports make it at dataset level.
+Outputs are matched with words by rank: the most frequent output with the most frequent word of a public text, and so on. Then the
+neighbours improve the matching of the most frequent outputs, in a stated number of rounds. Output u and word w agree by Σ_a
+n(a,u)·ln P(w|a) + Σ_b n(u,b)·ln P(b|w) over the neighbours a before and b after u. Neighbours are words that were kept; from the
+second round on also the current guesses of the other frequent outputs. The attack takes the best one-to-one matching under these
+sums (the assignment problem, Kuhn 1955). The mechanism's law is not used. At record and token level the outputs of a word vary.
+The attack would still take each output for one symbol and be weak, so audits and reports make it at dataset level.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ HIDDEN = -1
 
 @dataclass(frozen=True, kw_only=True)
 class FrequencyAttack(WordAttack):
-    """What frequencies tell of a text.
+    """Result of the frequency attack on a text.
 
     Attributes:
         success: share of the replaced words that are guessed; `lower` and `upper` by resampling records, the guesses fixed.
@@ -61,7 +61,7 @@ class FrequencyAttack(WordAttack):
 
     @property
     def details(self) -> dict[str, str]:
-        """What is known beside its success, as text."""
+        """Figures beside its success, as text."""
         return {
             "replaced words attacked": f"{self.tokens:,}, with {self.outputs:,} different outputs",
             "found by how often outputs occur alone": percent_up(self.ranks),

@@ -1,21 +1,21 @@
 """Inference attacks: on membership in a training set, on an attribute of the author, and on masked words.
 
-The membership attack: was a user's text among what a model was trained on (Feyisetan et al. 2020, §6)?
+The membership attack: was a user's text in a model's training set (Feyisetan et al. 2020, §6)?
 
-The adversary queries the model with the user's own texts and labels. How well it predicts them is the score: the log-probability
-of the true label, mean over the user's texts (Yeom et al. 2018), either raw or minus the score of a shadow model that was trained
-elsewhere in the same way (Watson et al. 2022). The variant and the threshold are those that work best on the shadow users, whose
-membership the adversary knows. All figures are taken on users that neither the shadow model nor these choices have seen.
+The adversary queries the model with the user's own texts and labels. The score is the log-probability of the true label, mean
+over the user's texts (Yeom et al. 2018). It is raw, or minus the score of a shadow model that was trained elsewhere in the same
+way (Watson et al. 2022). The variant and the threshold are those that work best on the shadow users, whose membership the
+adversary knows. All figures are taken on users that neither the shadow model nor these choices have seen.
 
-The attribute attack: what a text says of its author, by a classifier (Meisenbacher et al. 2024, §5.2).
+The attribute attack: a classifier reads an attribute of the author from a text (Meisenbacher et al. 2024, §5.2).
 
-The paper's adversary trains on original text (80 % of the rows, 10 % to choose the model by) and reads the privatized 10 %. One
-who privatizes the training text by the same mechanism first reads more of it; that adversary is measured beside the paper's.
+The paper's adversary trains on original text (80 % of the rows, 10 % to choose the model by) and reads the privatized 10 %. An
+adversary who first privatizes the training text by the same mechanism reads more; the audit measures both.
 
 Masked-token inference (Yue et al. 2021; Fu 2024): a masked language model names each word from the rest of the released text.
 
 One place at a time, one mask for the whole word, the likeliest answer only, and it must be the whole word of the source. The
-adversary does not look at what stands in the word's place. Privacy, as the papers have it, is 1 minus the share of words found.
+adversary does not look at the released word. Privacy, as the papers have it, is 1 minus the share of words found.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ QUARTERS = 4  # target members and others, shadow members and others
 
 @dataclass(frozen=True)
 class MembershipFigures:
-    """How well members are found.
+    """Success of the membership attack.
 
     Attributes:
         precision: the share of users called members who are; 0 where nobody is.
@@ -81,13 +81,13 @@ class MembershipFigures:
 
 @dataclass(frozen=True, kw_only=True)
 class MembershipAttack(AuditResult):
-    """What a trained model tells of who was in its training text.
+    """Result of the membership attack on a trained model.
 
     Attributes:
         private: against a model trained on the members' privatized text.
         unprotected: against one trained on their original text.
         random: accuracy and AUC of guessing.
-        users: who were attacked, half of them members.
+        users: number of attacked users, half members.
         shadow_users: whose membership the adversary knows.
     """
 
@@ -218,7 +218,7 @@ def best_threshold(scores: F64, members: Bools) -> float:
 
 
 def _better(first: F64, other: F64, known: Bools, members: Bools) -> F64:
-    """Return the score that tells the members among the known users from the others better; ties to the first."""
+    """Return the score that separates members from others better among the known users; ties to the first."""
     areas = [auc(score[known], members[known], resamples=1).value for score in (first, other)]
     return first if areas[0] >= areas[1] else other
 
@@ -272,7 +272,7 @@ READERS = {
 
 @dataclass(frozen=True)
 class AttributeFigures:
-    """How well the attribute is read.
+    """Success of the attribute attack.
 
     Attributes:
         accuracy: the share of test rows whose attribute is guessed.
@@ -285,7 +285,7 @@ class AttributeFigures:
 
 @dataclass(frozen=True, kw_only=True)
 class AttributeAttack(AuditResult):
-    """What privatized text tells of an attribute of its author.
+    """Result of the attribute attack on privatized text.
 
     Attributes:
         private: trained on original text, tested on privatized.
@@ -419,7 +419,7 @@ def _chosen(
     other_texts: Sequence[str],
     other_attribute: Sequence[Label],
 ) -> tuple[TextModel, str]:
-    """Fit each classifier; return the model that is right most often on the other rows, and what it is."""
+    """Fit each classifier; return the model that is right most often on the other rows, with its description."""
     models = [kind.fit(texts, attribute) for kind in kinds]
     right = [float((model.predict(other_texts) == model.places(other_attribute)).mean()) for model in models]
     best = int(np.argmax(right))
@@ -434,14 +434,14 @@ Guess = Callable[[Spans], Iterator[tuple[I64, list[str]]]]
 
 @dataclass(frozen=True, kw_only=True)
 class MaskedInference(WordAttack):
-    """What a masked language model finds.
+    """Result of a masked language model's guesses.
 
     Attributes:
         success: share of the attacked words that it names from the released text.
         lower: of the bootstrap interval over records; and `upper`.
         unprotected: the same from the source's text.
         unchanged: share of the attacked words that came out as themselves.
-        words: attacked: words that the policy draws and that stand in both texts.
+        words: attacked: words that the policy draws and that occur in both texts.
         drawn: of how many they were taken, evenly spaced.
         records: that hold an attacked word.
         guessable: share of the attacked words that the model could name at all: one sub-word of its own.
@@ -486,10 +486,10 @@ def masked_inference(
         plain: [s], the records.
         private: [s], their replacements.
         most: words that are attacked, evenly spaced over the drawn ones.
-        progress: is told how many words were asked for, of how many.
+        progress: receives the number of words asked for, and their total.
 
     Raises:
-        DataError: different numbers of records, or no drawn word that stands in both texts.
+        DataError: different numbers of records, or no drawn word that occurs in both texts.
     """
     if len(plain) != len(private):
         raise DataError(f"records: {len(plain)} and {len(private)} given; valid: equal numbers.")

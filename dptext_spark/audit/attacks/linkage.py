@@ -1,8 +1,8 @@
 """Linkage: can somebody who holds texts, or knows words, find which released row is whose?
 
-Some rows, the queries, are looked for among all others. An adversary ranks the candidates of a query by a score; counted is how
-many others score higher than the right one, and how many the same. So a table is read once, in any number of parts, and the
-success among any smaller number of candidates is known exactly (:func:`success`).
+Some rows, the queries, are looked for among all others. An adversary ranks the candidates of a query by a score. The audit counts
+the others that score higher than the right one, and those that score the same. So a table is read once, in any number of parts,
+and the success among any smaller number of candidates is known exactly (:func:`success`).
 
     released     holds all source texts, and looks for the source of a released row: log P(released | source)
     source       holds a source text, and looks for its release: log P(released | source) - log P(released)
@@ -66,7 +66,7 @@ class Pairs(NamedTuple):
     Attributes:
         source: the rows.
         output: their releases.
-        rows: uint64[n], what tells rows apart.
+        rows: uint64[n], identifies rows.
         authors: uint64[n], whose they are; None where that is not asked.
     """
 
@@ -98,7 +98,7 @@ def _add_cosines(
     Args:
         words: int64[n], the term of each word; -1 for those that no sampled row holds.
         bounds: int64[rows + 1].
-        terms: int64[n], of words without a term what tells them apart within the row, else -1.
+        terms: int64[n], -1 for words with a term, else an identifier within the row.
         weight: float64[T], inverse document frequencies; `unknown` that of all other words.
         unknown: see above.
         rows: uint64[rows].
@@ -171,7 +171,7 @@ class Adversary:
     """Looks for the queries among rows that are not their own.
 
     Attributes:
-        fits: how each query stands, by the adversary's name.
+        fits: rank of each query, by the adversary's name.
     """
 
     def __init__(self, names: Sequence[str], queries: int) -> None:
@@ -204,7 +204,7 @@ class Laws:
             self._short = ShortLaw.read(sampler, self.prior)
 
     def uniform(self, *, back: bool) -> F64:
-        """Return log P(output) of an unknown word, which becomes any word of the lexicon: float64[V].
+        """Return log P(output) of an unknown word, where any word of the lexicon may replace it: float64[V].
 
         With `back` minus log P(output) under the prior; in context, of the word by itself. 0 where no known word leads to it.
         """
@@ -253,7 +253,7 @@ def _query_blocks(words: Ids, of_query: I64, queries: int) -> list[tuple[I64, Id
 
 
 class ByLaw(Adversary):
-    """Who holds the texts and knows the law; `back` looks for the release of a source row, else for the source of a release."""
+    """An adversary with the texts and the law; `back` looks for the release of a source row, else for the source of a release."""
 
     def __init__(self, laws: Laws, queries: Pairs, *, back: bool) -> None:
         """Take the queries."""
@@ -307,12 +307,12 @@ class ByLaw(Adversary):
         self.is_scored = True
 
     def standing(self, name: str) -> I64:  # noqa: ARG002  (it has one)
-        """Return which queries are lost."""
+        """Mark the lost queries."""
         return np.where(self.true == NEVER, LOST, SOUGHT)
 
 
 class ByWords(Adversary):
-    """Who knows some of a row's distinct drawn words, and looks for its release."""
+    """An adversary with some of a row's distinct drawn words, looking for its release."""
 
     def __init__(self, laws: Laws, queries: Pairs, key: RunKey, *, only_first: bool) -> None:
         """Choose the words that are known.
@@ -356,7 +356,7 @@ class ByWords(Adversary):
         self.queries = None
 
     def _score(self, side: Pairs, chosen: I64, words: Ids, table: F64 | None) -> None:
-        """Score released rows for some queries, of these words."""
+        """Score released rows for some queries by their words."""
         n, both = len(self.own), (side.rows, self.own)
         if table is None:
             keys, law = self.laws.short(side.output)
@@ -374,7 +374,7 @@ class ByWords(Adversary):
             )  # fmt: skip
 
     def standing(self, name: str) -> I64:
-        """Return which queries have too few words, or are lost."""
+        """Mark queries that have too few words, or are lost."""
         place = BY_WORDS.index(name)
         return np.where(
             self.counts < SIZES[place], NOT_ASKED, np.where(self.fit.true[:, place] == NEVER, LOST, SOUGHT)
@@ -400,7 +400,7 @@ def _room(source: RowWords) -> I64:
 
 
 class ByCosine(Adversary):
-    """Who compares the words of two rows and knows no law.
+    """An adversary who compares the words of two rows and knows no law.
 
     Inverse document frequencies log((1 + n)/(1 + df)) + 1 come from the right rows of all queries, a sample of the candidates.
     """
@@ -434,7 +434,7 @@ class ByCosine(Adversary):
         self._run(right, pairs.rows, self.whose, True)
 
     def standing(self, name: str) -> I64:  # noqa: ARG002  (it has one)
-        """Return which queries have nothing in common with the right row."""
+        """Mark queries that have nothing in common with the right row."""
         return np.where(self.true == 0.0, LOST, SOUGHT)
 
     def add(self, candidates: Pairs) -> None:
@@ -497,24 +497,24 @@ class Linker:
 
     @property
     def standings(self) -> Iterator[tuple[str, I64, Fit]]:
-        """Yield each adversary's name, which queries are lost or not asked for, and how they stand."""
+        """Yield each adversary's name, its lost and unasked queries, and their ranks."""
         for adversary in self.adversaries:
             for name, fit in adversary.fits.items():
                 yield name, adversary.standing(name), fit
 
 
 def has_law(privatizer: Privatizer) -> bool:
-    """Whether rows can be scored by a law: there is one, and every word that the policy draws is drawn by it."""
+    """Check that rows can be scored by a law: there is one, and it draws every word that the policy draws."""
     return privatizer.selector is None and privatizer.sampler.law(0) is not None
 
 
 def told_by(privatizer: Privatizer) -> Told | None:
-    """Return how much a draw tells; None where there is no law to read."""
+    """Compute the information of a draw; None where there is no law to read."""
     return Told.of(privatizer.sampler, prior_of(privatizer)) if has_law(privatizer) else None
 
 
 def prior_of(privatizer: Privatizer) -> F64:
-    """Return how frequent the words that the policy draws are in public, float64[V]."""
+    """Compute the public frequency of the words that the policy draws, float64[V]."""
     return of_drawn(privatizer.prior.words, drawn_words(privatizer.engine))
 
 
@@ -526,9 +526,9 @@ def read_pairs(
 
     Args:
         privatizer: the model that made the release.
-        listed: the same with the lists of names of these rows.
+        listed: the same with these rows' lists of names.
         texts: a string array [n] for each text column, of the source and of the release.
-        rows: uint64[n], what tells rows apart.
+        rows: uint64[n], identifies rows.
         key: of the hashes.
         authors: uint64[n].
     """
@@ -540,7 +540,7 @@ def read_pairs(
 
 
 def success(better: I64, equal: I64, lost: Any, others: int, candidates: int, top: int) -> F64:
-    """Return how often each query's own row is among the first `top` of a random set of candidates that holds it: float64[Q].
+    """Compute the chance that each query's own row is in the first `top` of a random candidate set that holds it: float64[Q].
 
     Equal scores are put in a random order. The set is drawn without replacement: the number of better ones in it is
     hypergeometric, so that this is exact.
@@ -565,7 +565,7 @@ def success(better: I64, equal: I64, lost: Any, others: int, candidates: int, to
 
 @dataclass(frozen=True, kw_only=True)
 class Linkage(AuditResult):
-    """How often rows are linked.
+    """Result of linking rows.
 
     Attributes:
         first: how often the right row is the first of all candidates, by adversary.
@@ -574,8 +574,8 @@ class Linkage(AuditResult):
         queries: rows that each adversary looks for.
         guess: how often a random row is the right one.
         singled_out: share of the rows whose drawn words leave fewer than ten candidates; None without a law, and so the others.
-        bits: that a draw tells of its word.
-        bits_by_set: of which the output set tells.
+        bits: average information of a draw on its word.
+        bits_by_set: the part that the output set reveals.
         words: drawn words that single out one of the candidates, about.
     """
 
@@ -627,7 +627,7 @@ NO_LAW = (
 
 @dataclass(frozen=True, eq=False)
 class Standings:
-    """How the queries of one adversary stand among all other rows.
+    """Rank of an adversary's queries among all other rows.
 
     Attributes:
         fit: the counts, of the queries that it looks for.
@@ -640,7 +640,7 @@ class Standings:
     others: int
 
     def rate(self, top: int, candidates: int | None = None) -> Estimate:
-        """Return how often the right row is among the first `top`, of so many candidates; None: of all."""
+        """Compute how often the right row is in the first `top` of so many candidates; None: of all."""
         fit, among = self.fit, self.others + 1 if candidates is None else candidates
         return mean(success(fit.better, fit.equal, self.lost, self.others, among, top))
 
@@ -651,7 +651,7 @@ def findings_of(counted: pa.Table, asked: Sequence[str], told: Told | None) -> F
     Args:
         counted: (adversary, query, standing, better, equal, possible), summed over all rows.
         asked: figures among a number of candidates that requirements name.
-        told: what the law that adversaries know tells; None where there is none.
+        told: information in the law that adversaries know; None where there is none.
     """
     law = told is not None
     table = counted.sort_by([("adversary", "ascending"), ("query", "ascending")])

@@ -1,16 +1,16 @@
-"""What the law of a mechanism says of a draw and of two rows, in bits and in probabilities.
+"""Information in the law of a mechanism about a draw and about two rows, in bits and in probabilities.
 
-How much a draw tells of its word, and how many drawn words single out a row: from the law and the public prior alone.
+The law and the public prior alone give a draw's information on its word, and the number of drawn words that single out a row.
 
-A draw tells I(X; Y) = H(Y) - H(Y|X) bits of its word X on average, X as frequent as the prior says. The output set alone tells
-I(G; Y) of them, G the set that the word is in. One of N rows is singled out by about log2(N) / I(X; Y) words, if they are
-independent and rows are alike (Shannon 1948); dependent words single out later.
+A draw reveals I(X; Y) = H(Y) - H(Y|X) bits of its word X on average, with X as frequent as in the prior. The output set alone
+reveals I(G; Y) bits, G the set of the word. One of N rows is singled out by about log2(N) / I(X; Y) words, if words are
+independent and rows are alike (Shannon 1948). Dependent words single out later.
 
 What the law of a mechanism says of two rows: how likely one is the release of the other, in compiled loops.
 
-log P(t|s) = Σ log P(y|x) over the places of a source row s and a released row t, each draw once; -inf where the law excludes a
-place. Who looks for the release of s subtracts log P(t) under the public prior (:func:`rank`). Who knows some words W of a row
-scores a release with n drawn words y by (:func:`rank_known`)
+log P(t|s) = Σ log P(y|x) over the places of a source row s and a released row t, each draw once. It is -inf where the law
+excludes a place. An adversary looking for the release of s subtracts log P(t) under the public prior (:func:`rank`). An adversary
+with some words W of a row scores a release with n drawn words y by (:func:`rank_known`)
 
     Σ_{w in W} log((1 - Π_y (1 - P(w|y))) / (1 - (1 - P(w))^n)),  P(w|y) by Bayes' rule and the prior.
 
@@ -39,12 +39,12 @@ AMONG = (10_000, 1_000_000)  # rows
 
 @dataclass(frozen=True, eq=False)
 class Told:
-    """What a draw tells.
+    """Information of a draw on its word.
 
     Attributes:
         marginal: float64[V], log P(u) of every output under the prior; -inf where no word leads to it.
-        bits: that a draw tells of its word on average.
-        by_set: of which the output set tells; None where words have none in common.
+        bits: average information of a draw on its word.
+        by_set: the part of `bits` that the output set reveals; None where words have none in common.
     """
 
     marginal: F64
@@ -78,12 +78,12 @@ class Told:
             return cls(np.log(total), max(0.0, _entropy(total) - spread), by_set)
 
     def words(self, rows: int) -> int | None:
-        """Return how many drawn words single out one of so many rows; None where a draw tells nothing."""
+        """Compute the number of drawn words that single out one of so many rows; None where a draw reveals nothing."""
         return math.ceil(math.log2(rows) / self.bits) if self.bits > 1e-9 else None
 
     @property
     def sentence(self) -> str:
-        """What it comes to, for a person."""
+        """The information as a sentence for a person."""
         by_set = "" if self.by_set is None else f", {self.by_set:.1f} of them by the output set"
         sentence = f"A draw tells {self.bits:.1f} bits of its word on average{by_set}, words as frequent as in public text."
         counts = [self.words(rows) for rows in AMONG]
@@ -169,7 +169,7 @@ class ShortLaw(NamedTuple):
 
 
 class Fit(NamedTuple):
-    """How one query stands among rows that are not its own.
+    """Rank of one query among rows that are not its own.
 
     Attributes:
         better: int64[Q], rows that score higher than its own.
@@ -188,7 +188,7 @@ class Fit(NamedTuple):
 
 
 class WordsFit(NamedTuple):
-    """How queries stand to who knows words of theirs, for each number of words.
+    """Rank of queries for an adversary with some of their words, for each number of words.
 
     Attributes:
         sizes: int64[k], the numbers of words, ascending.
@@ -292,7 +292,7 @@ def rank(
     queries: RowWords, chosen: I64, others: RowWords, order: I64, low: I64, high: I64, own: Any, rows: Any,
     keys: Any, law: Any, table: Any, slots: Any, mode: Int, back: bool, true: F64, fit: Fit, room: I64, uniform: F64,
 ) -> None:  # fmt: skip
-    """Add up how `chosen` queries stand among the rows order[low[i]:high[i]] that are not their own."""
+    """Count the ranks of `chosen` queries among the rows order[low[i]:high[i]] that are not their own."""
     for i in range(chosen.shape[0]):
         q = chosen[i]
         if true[q] == NEVER:
@@ -390,7 +390,7 @@ def rank_known(
     released: RowWords, keys: Any, law: ShortLaw, rows: Any, own: Any, slots: I64, starts: I64, holders: I64,
     ranks: I64, prior: F64, fit: WordsFit, only_first: bool, scratch: F64, touched: I64, sums: F64, covered: I64, reached: I64,
 ) -> None:  # fmt: skip
-    """Score released rows for who knows words, by a short law; by every word that leads to their outputs."""
+    """Score released rows for an adversary with some words, by a short law; by every word that leads to their outputs."""
     for row in range(released.shape.shape[0]):
         n, many = 0, 0
         for u in range(released.starts[released.pieces[row]], released.starts[released.pieces[row + 1]]):
@@ -454,7 +454,7 @@ def rank_known_by_table(
     released: RowWords, absent: F64, least: F64, rows: Any, own: Any, chosen: I64, known: I64, counts: I64,
     fit: WordsFit, only_first: bool, scratch: F64,
 ) -> None:  # fmt: skip
-    """Score released rows for who knows words, by the table of a long law.
+    """Score released rows for an adversary with some words, by the table of a long law.
 
     `known` are its columns, int64[Q, most]. `least` is of :func:`by_chance`.
     """
