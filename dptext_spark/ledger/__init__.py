@@ -1,7 +1,6 @@
-"""What the releases of one input cost together: entries of the budget ledger in, figures and their sentences out.
+"""Total cost of all releases of an input: entries of the budget ledger in, figures and their sentences out.
 
-Sequential composition: what is told about one word by releases with draws of their own adds up, ε and δ each. The same draws of
-the same input tell nothing new, whatever the run is called. Records that were never in the input before add nothing for any other
-record (parallel composition). Where it is not known which of these holds, the release counts: a figure may be too large, and is
-never too small.
+Sequential composition: ε and δ of releases with independent draws add up. The same draws of the same input reveal nothing new,
+whatever the run is called. Records that are new to the input add nothing for any other record (parallel composition). If none is
+certain, the release counts: a figure may be too large, never too small.
 """

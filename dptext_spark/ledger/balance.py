@@ -1,6 +1,6 @@
-"""Add up what the releases of one input spent, and decide whether a run may spend more of it.
+"""Add up the ε of all releases of an input, and decide whether a run may spend more.
 
-Sums of ε and δ are exact, rounded up, and never of bounds of different kinds. Each is also a sentence.
+Sums of ε and δ are exact and rounded up. Bounds of different kinds are never added. Each sum is also a sentence.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ _DOWN = Context(prec=1_000, rounding=ROUND_FLOOR)
 
 @dataclass(frozen=True)
 class Total(Record):
-    """What releases come to, where their bounds may be added.
+    """Sum of the bounds of releases, where bounds may be added.
 
     Attributes:
-        metric: the distance that ε is for; None for bounds between any words that are compared.
-        unit: what ε is for.
+        metric: distance that ε is for; None for bounds between any two compared words.
+        unit: word, record or another unit of ε.
         epsilon: the sum; infinite where a guarantee among them does not hold.
         delta: the sum, at most 1.
-        within: one of them compares only words that share an output set.
+        within: at least one bound compares only words that share an output set.
         times: how often ε was spent.
     """
 
@@ -69,14 +69,14 @@ class Total(Record):
 
 @dataclass(frozen=True)
 class Spent(Record):
-    """What was spent on one word of a column: by kind of bound, and what a limit is compared with.
+    """ε spent on one word of a column: by kind of bound, and the total that a limit applies to.
 
     Attributes:
         column: the text column.
-        figures: one for each unit and distance. Those without a distance add; those by distances hold beside each other.
+        figures: one for each unit and distance. Figures without a distance add; figures by distances hold side by side.
         total: the sum of all ε, whatever their kind: at least as large as any figure.
-        more: what of it the run in hand added.
-        left: of the limit, in an account; None where there is none.
+        more: the share of the current run.
+        left: remainder of the limit, in an account; None without a limit.
     """
 
     column: str
@@ -97,9 +97,9 @@ class Spent(Record):
 
     @property
     def joint_epsilon(self) -> float | None:
-        """The sum of several figures without a distance; None where there are not several, or no ε stands for one.
+        """The sum of several figures without a distance; None for a single figure, or if one has no ε.
 
-        It holds for a word that stands once in its record. The losses of independent draws add up.
+        It holds for a word that occurs once in its record. The losses of independent draws add up.
         """
         plain = [figure.epsilon for figure in self.figures if figure.metric is None]
         if len(plain) < 2 or math.isinf(max(plain)):
@@ -108,20 +108,20 @@ class Spent(Record):
 
     @property
     def on(self) -> str:
-        """What it was spent on, as a part of a sentence."""
+        """The unit that ε was spent on, as a part of a sentence."""
         return f"one word of {self.column}"
 
 
 @dataclass(frozen=True)
 class RecordSpent(Record):
-    """What releases come to over one record: its draws in all text columns of a release together.
+    """ε spent on one record: its draws in all text columns of a release together.
 
     Attributes:
         epsilon: the sum over the releases whose figure is known; infinite where a guarantee among them does not hold.
         delta: the sum, at most 1.
         times: how many releases have a figure.
-        without: how many have none: those of mechanisms whose records have no ε.
-        more: what of it the run in hand added.
+        without: how many have none: their mechanisms give no ε for a record.
+        more: the share of the current run.
     """
 
     epsilon: Unbounded
@@ -147,16 +147,16 @@ class RecordSpent(Record):
 
 
 def spent_on_record(entries: Iterable[Entry]) -> RecordSpent:
-    """Add up what entries of one input spent on one record, the longest.
+    """Add up the ε that entries of an input spent on its longest record.
 
-    Entries of the columns of one release have one figure together. Equal draws of one version count once; of records that were
-    added to a stream, which are disjoint, the largest micro-batch counts.
+    Entries of a release's columns share one figure. Equal draws of a version count once. Records added to a stream are disjoint,
+    so only the largest micro-batch counts.
     """
     by_spend: dict[tuple[str, str], list[Entry]] = {}
     for entry in entries:
         if entry.status != VOID:
             by_spend.setdefault(entry.spend, []).append(entry)
-    # A release is what one attempt of a run draws; it has one spend for each column, and others for draws of an earlier key.
+    # A release is the draws of one attempt of a run. It has one spend for each column, and more for draws of an earlier key.
     releases: dict[tuple[str, str, str], list[list[Entry]]] = {}
     for same in by_spend.values():
         first = same[0]
@@ -177,7 +177,7 @@ def spent_on_record(entries: Iterable[Entry]) -> RecordSpent:
 
 
 def _of_record(same: list[Entry]) -> tuple[float, float] | None:
-    """Return (ε, δ) of a record in equal draws; of a stream's micro-batches the largest, and None where one has no figure."""
+    """Return (ε, δ) of a record in equal draws: the largest of a stream's micro-batches; None where one has no figure."""
     by_run: dict[str, tuple[float, float] | None] = {}
     for entry in same:
         name = entry.run_id if entry.records == ADDED else ""
@@ -195,10 +195,9 @@ def _of_record(same: list[Entry]) -> tuple[float, float] | None:
 
 
 def spent_on(entries: Iterable[Entry], column: str) -> Spent:
-    """Add up what entries of one input spent on one word of a column.
+    """Add up the ε that entries of an input spent on each word of a column.
 
-    At record and dataset level all occurrences of a word, in whichever column, are one unit: there the releases of other columns
-    count, too.
+    At record and dataset level all occurrences of a word, in any column, are one unit. There other columns count, too.
     """
     by_spend: dict[tuple[str, str], Entry] = {}
     for entry in entries:
@@ -228,7 +227,7 @@ def difference(more: float, less: float) -> float:
 
 
 def left_of(limit: float, total: float) -> float:
-    """Return what is left of a limit, rounded down; 0 where it is passed."""
+    """Compute the remainder of a limit, rounded down; 0 if it is passed."""
     if math.isinf(total):
         return 0.0
     left = _DOWN.subtract(_decimal(limit), _decimal(total))
@@ -237,7 +236,7 @@ def left_of(limit: float, total: float) -> float:
 
 
 def over(total: float, limit: float) -> bool:
-    """Whether a sum passes a limit, as both are printed."""
+    """Check whether a sum passes a limit, as both are printed."""
     return math.isinf(total) or _decimal(total) > _decimal(limit)
 
 
@@ -261,24 +260,24 @@ def _decimal(number: float) -> Decimal:
 
 
 def _upward(number: Decimal) -> float:
-    """Return the least float that is not printed as less than the number."""
+    """Compute the least float that is not printed as less than the number."""
     rounded = float(number)
     return rounded if _decimal(rounded) >= number else math.nextafter(rounded, math.inf)
 
 
 @dataclass(frozen=True)
 class Spending(Record):
-    """What was spent on an input so far, as an account keeps it: the figures of a balance, and what it says.
+    """ε spent on an input so far, as an account keeps it: the figures and the sentences of a balance.
 
     Attributes:
         ledger: the folder of the ledger; it counts since `since`, a day.
         input: where the input is.
-        columns: what was spent on each.
-        unfinished: runs that count although they did not commit; the next ones are those of :class:`Balance`.
-        left: of the limit, where most was spent.
-        sentence: what all releases have spent.
-        record: what was spent on one record.
-        notes: what the figures count.
+        columns: ε spent on each.
+        unfinished: runs that count although they did not commit. The next fields are those of :class:`Balance`.
+        left: remainder of the limit, where most was spent.
+        sentence: ε of all releases, in words.
+        record: ε spent on one record.
+        notes: explain which draws count.
         warnings: for the Warnings section.
     """
 
@@ -299,18 +298,18 @@ class Spending(Record):
 
 @dataclass(frozen=True)
 class Balance:
-    """What was spent on an input so far.
+    """ε spent on an input so far.
 
     Attributes:
         ledger: the folder of the ledger; it counts since `since`.
         input: where the input is.
-        columns: what was spent on each.
-        unfinished: runs that count although they did not commit, as far as the ledger knows, the one in hand left out.
-        whose: what the figure `more` of a column is said to be of.
-        limit: that binds the run in hand, or that is kept; `override` the reason for which the run passed it.
+        columns: ε spent on each.
+        unfinished: runs that count although they did not commit, as far as the ledger knows, without the current run.
+        whose: the owner of a column's figure `more`, in words.
+        limit: binds the current run, or is kept; `override` is the run's reason to pass it.
         kept: the limit that the ledger keeps for the input.
-        decisions: the limits that were set and raised, and that the ledger was begun anew.
-        record: what was spent on one record.
+        decisions: limits that were set or raised, and new beginnings of the ledger.
+        record: ε spent on one record.
     """
 
     ledger: str
@@ -327,7 +326,7 @@ class Balance:
 
     @property
     def sentence(self) -> str:
-        """What all releases of the input have spent on one word, and what the run in hand added; names no place."""
+        """ε spent on one word over all releases, and the share of the current run. It names no place."""
         parts = []
         for spent, columns in _alike(self.columns):
             if not spent.more:
@@ -343,7 +342,7 @@ class Balance:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the figure counts and what it does not."""
+        """Sentences on the draws that the figure counts and leaves out."""
         sentences = [
             "That is the figure of the worst record: one that changed in every version which was released, and that is in the "
             "part that input.where takes, for an input counts as a whole.",
@@ -395,14 +394,14 @@ class Balance:
 
     @property
     def left(self) -> float | None:
-        """What is left of the limit where most was spent; None where there is no limit."""
+        """Remainder of the limit where most was spent; None without a limit."""
         if self.limit is None:
             return None
         return min((left_of(self.limit, spent.total) for spent in self.columns), default=self.limit)
 
     @property
     def spending(self) -> Spending:
-        """What accounts keep of it."""
+        """The part of the balance that accounts keep."""
         limit = self.limit
         columns = (
             replace(spent, left=None if limit is None else left_of(limit, spent.total))
@@ -415,9 +414,9 @@ class Balance:
 
 
 def after(before: Sequence[Entry], asked: Sequence[Entry], ledger: str) -> Balance:
-    """Return what an input comes to when the entries that are asked for are added to those of the ledger.
+    """Compute the balance of an input after the requested entries are added to those of the ledger.
 
-    Those that are asked for are of one input and one run; one or more.
+    All requested entries share an input and a run; there is at least one.
     """
     first = asked[0]
     earlier = of_input(before, first.input, first.input_id)
@@ -435,7 +434,7 @@ def after(before: Sequence[Entry], asked: Sequence[Entry], ledger: str) -> Balan
 
 
 def record_after(there: Sequence[Entry], asked: Sequence[Entry]) -> RecordSpent:
-    """Return what a record comes to with the entries that are asked for, and what they add."""
+    """Compute the ε spent on a record with the requested entries, and their share."""
     old, new = spent_on_record(there), spent_on_record([*there, *asked])
     if math.isinf(new.epsilon):
         return replace(new, more=0.0 if new == old else math.inf)
@@ -445,8 +444,7 @@ def record_after(there: Sequence[Entry], asked: Sequence[Entry]) -> RecordSpent:
 def kept_limit(book: Book) -> float | None:
     """Return the limit that a ledger keeps for an input.
 
-    It rises by a row with a reason only. Of rows without one, which two inputs may have that turned out to be one, the least
-    holds.
+    Only a row with a reason raises it. Two inputs may turn out to be one: of their rows without a reason the least limit holds.
     """
     limit: float | None = None
     for decision in book.decisions:
@@ -458,16 +456,16 @@ def kept_limit(book: Book) -> float | None:
 
 
 def bound_by(book: Book, place: str, named: float | None, why: str | None) -> tuple[float | None, bool]:
-    """Return the limit that binds a run, and whether it is one that the ledger is to keep from now on.
+    """Return the limit that binds a run, and whether the ledger keeps it from now on.
 
     Args:
         book: the rows of the run's input.
         place: where the input is; for the message.
-        named: the limit of the run's settings; a lower one than is kept binds this run only.
+        named: the limit of the run's settings; one below the kept limit binds this run only.
         why: the reason to raise the kept one.
 
     Raises:
-        RunError: a higher one than is kept is named without a reason.
+        RunError: the settings name a higher limit than the kept one without a reason.
     """
     ledger_limit = kept_limit(book)
     if ledger_limit is None or named is None:
@@ -486,10 +484,10 @@ def bound_by(book: Book, place: str, named: float | None, why: str | None) -> tu
 
 
 def allowed(balance: Balance, limit: float | None, override: str | None, *, named: bool = True) -> Balance:
-    """Return the balance with its limit; the reason goes in only where it was needed.
+    """Return the balance with its limit, and with the reason if the limit needs one.
 
     Args:
-        balance: with what the run asks for.
+        balance: with the entries that the run asks for.
         limit: that binds the run.
         override: the reason to pass it.
         named: whether the run named the limit; else the ledger keeps it.
@@ -528,7 +526,7 @@ def allowed(balance: Balance, limit: float | None, override: str | None, *, name
 def balances(
     entries: Sequence[Entry], ledger: str, decisions: Sequence[Decision] = ()
 ) -> list[Balance]:  # fmt: skip
-    """Return what was spent on each input of a ledger, in the order in which they were first released."""
+    """Compute the ε spent on each input of a ledger, in the order of their first releases."""
     inputs, left = [], Book(0, sorted(entries, key=lambda entry: entry.at), list(decisions))
     while left.entries:
         first = left.entries[0]
@@ -551,14 +549,14 @@ def balances(
 
 
 def _worst(book: Book) -> float:
-    """Return the greatest sum of a column, of an input."""
+    """Compute the greatest sum of any column of an input."""
     return max((spent_on(book.entries, column).total for column in _columns(book.entries)), default=0.0)
 
 
 def _more(
     old: float, new: float, there: Sequence[Entry], asked: Sequence[Entry], column: str
 ) -> float:  # fmt: skip
-    """Return what was added; infinity has no difference, so that there the new spends decide."""
+    """Compute the added ε. Infinity has no difference: there the new spends decide."""
     if not math.isinf(new):
         return difference(new, old)
     known = {entry.spend for entry in there if entry.status != VOID}
@@ -580,7 +578,7 @@ def _columns(entries: Iterable[Entry]) -> list[str]:
 
 
 def _alike(columns: Sequence[Spent]) -> list[tuple[Spent, str]]:
-    """Return columns of which the same is to be said together."""
+    """Group columns that share one sentence."""
     groups: dict[tuple[str, float], list[Spent]] = {}
     for spent in columns:
         groups.setdefault((str(spent), spent.more), []).append(spent)

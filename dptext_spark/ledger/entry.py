@@ -1,4 +1,4 @@
-"""Entries of the ledger: what one run spent on one column, what of it is spent once, and which entries are of one input."""
+"""Entries of the ledger: ε that a run spent on a column, draws that count once, and entries of the same input."""
 
 from __future__ import annotations
 
@@ -33,31 +33,31 @@ Drawn = Annotated[str, Field(pattern=f"^({ALL}|{CHANGED}|{ADDED})$"), valid(f"{A
 
 @dataclass(frozen=True)
 class Entry:
-    """One text column of one run, as a row of the ledger says it: one row reserves, and another may settle it.
+    """One text column of one run, as a row of the ledger: one row reserves ε, and another may settle it.
 
     Attributes:
-        entry: names the entry; the row that settles it bears the same name.
+        entry: name of the entry; the row that settles it has the same name.
         attempt: the reservation that wrote it; a run that is tried again makes another.
-        at: when it was reserved; of a row that settles, when that was.
+        at: time of the reservation, or of the settlement.
         run_id: of the run; of a micro-batch, the stream's and its number.
         input: where the input is; `input_id` is the identifier of a Delta table.
-        input_version: what was read.
+        input_version: version that was read.
         column: the text column.
-        record_key: the column that says what a record is; `row` where it is the row.
-        unit: what ε is for; `consistency` the level.
+        record_key: column that identifies records; `row` where each row is one.
+        unit: word, record or another unit of ε; `consistency` the level.
         mechanism: with its parameters and the version of the engine that draws by it, JSON.
-        kind: of the guarantee; `metric` its distance, with the space it is taken in.
-        epsilon: what was promised of one release; `delta` too.
-        holds: False where the guarantee was refuted or the key is no secret: no ε stands for such a release.
+        kind: of the guarantee; `metric` its distance and the space of the distance.
+        epsilon: guarantee of one release; `delta` too.
+        holds: False where the guarantee was refuted or the key is no secret: such a release has no ε.
         records: which may have been drawn anew: `all`, `changed` (another version of the input under the same draws), `added`.
-        release: names the draws: equal ones are equal draws of equal words, and tell nothing new of the same version.
+        release: names the draws: equal ones are equal draws of equal words, and reveal nothing new about the same version.
         status: reserved, spent or void; `why` says more.
-        limit: that bound it when it was reserved; `override` the reason for which it was passed.
+        limit: limit at its reservation; `override` is the reason to pass it.
         output: where the release is.
-        record_words: drawn words of the longest record, rounded up to a quarter power of two, of which the next two speak; None
-            where a record has no ε.
-        record_epsilon: what one release of that record was found to cost.
-        record_delta: up to which probability.
+        record_words: drawn words of the longest record, rounded up to a quarter power of two. The next two fields are for a
+            record of this length. None where a record has no ε.
+        record_epsilon: computed ε of a release of that record.
+        record_delta: δ of that ε.
     """
 
     entry: Text
@@ -93,17 +93,17 @@ class Entry:
         """Read a row of the table.
 
         Raises:
-            DataError: it is damaged: what counts in it is missing, or has a value that is not valid.
+            DataError: the row is damaged: a field that counts is missing, or has a value that is not valid.
         """
         return cls(**_sound(cls, row))
 
     def costing(self, bound: RecordBound) -> Entry:
-        """Return it with what one release of its longest record was found to cost."""
+        """Return the entry with the ε of a release of its longest record."""
         return replace(self, record_words=bound.draws, record_epsilon=bound.epsilon, record_delta=bound.delta)
 
     @property
     def spend(self) -> tuple[str, str]:
-        """What is spent once, however many entries say it: these draws, of this version; of added records, these draws."""
+        """Key of a spend that counts once in any number of entries: draws and version; for added records the draws alone."""
         version = "" if self.records == ADDED else f"{self.input_id or self.input} {self.input_version}"
         return self.release, version
 
@@ -115,15 +115,15 @@ class Entry:
 
 @dataclass(frozen=True)
 class Decision:
-    """A row that spends nothing: the limit of an input was set or raised, or its ledger was begun anew.
+    """A row that spends nothing: it sets or raises the limit of an input, or begins its ledger anew.
 
     Attributes:
         entry: names the row; `attempt` the reservation that wrote it.
         at: when.
-        run_id: the run whose settings said so.
+        run_id: the run whose settings caused it.
         input: where the input is; `input_id` is the identifier of a Delta table.
         status: `limit` or `begun`.
-        limit: that is kept from now on; None of `begun`.
+        limit: kept from now on; None of `begun`.
         why: the reason; None of a first limit, which needs none.
         output: where the run writes.
     """
@@ -153,12 +153,12 @@ class Decision:
 
 
 class Book(NamedTuple):
-    """What a ledger holds.
+    """Content of a ledger.
 
     Attributes:
         version: of its table; -1 where there is none.
-        entries: each as its rows say it together.
-        decisions: in the order in which they were made.
+        entries: each merged from its rows.
+        decisions: in their order in time.
     """
 
     version: int
@@ -172,10 +172,10 @@ class Book(NamedTuple):
 
     @classmethod
     def of(cls, version: int, columns: Mapping[str, Sequence[Any]]) -> Book:
-        """Read the columns of the table, all of one length.
+        """Read the columns of the table, all equally long.
 
         Raises:
-            DataError: a row is damaged. None is left out: what it spent would not count.
+            DataError: a row is damaged. No row is left out, for its ε would not count.
         """
         decides = [status in (LIMIT, BEGUN) for status in columns["status"]]
         spends = [not flag for flag in decides]
@@ -192,7 +192,7 @@ class Book(NamedTuple):
         return cls(version, settled(map(Entry, *entry_columns.values())), decisions)
 
     def of_input(self, place: str, input_id: str | None) -> Book:
-        """Return what is of one input."""
+        """Return the rows of an input."""
         rows: list[Entry | Decision] = [*self.entries, *self.decisions]
         here = of_input(rows, place, input_id)
         entries = [row for row in here if isinstance(row, Entry)]
@@ -225,9 +225,9 @@ def damaged(run_id: object, entry: object, why: str) -> DataError:
 
 
 def settled(rows: Iterable[Entry]) -> list[Entry]:
-    """Return each entry as its rows say it together, in the order in which they were reserved.
+    """Merge the rows of each entry, in the order of their reservations.
 
-    Spent outweighs void, and both outweigh reserved; of rows that reserve, one that says why is the later.
+    Spent outweighs void, and both outweigh reserved. Of two rows that reserve, the one with a reason is the later.
     """
     by_name: dict[str, Entry] = {}
     reserved_first = sorted(rows, key=lambda row: row.status != RESERVED)
@@ -236,7 +236,7 @@ def settled(rows: Iterable[Entry]) -> list[Entry]:
         if first is None:
             by_name[row.entry] = row
         elif (_WEIGHT[row.status], row.why is not None) >= (_WEIGHT[first.status], first.why is not None):
-            # The words are counted while a run writes: what a later row does not say stays as it was.
+            # The words are counted while a run writes. A field that a later row lacks keeps its value.
             costed = first if row.record_epsilon is None else row
             by_name[row.entry] = replace(
                 first,
@@ -263,7 +263,7 @@ Row = TypeVar("Row", bound=OfInput)
 
 
 def of_input(rows: Iterable[Row], place: str, input_id: str | None) -> list[Row]:
-    """Return the rows of an input: of the same Delta table, or of a place that is the same or has a part in common."""
+    """Return the rows of an input: of the same Delta table, or of the same or an overlapping place."""
     rows = list(rows)
     open_pairs = {(row.input, row.input_id) for row in rows}
     known = {(place, input_id)}
