@@ -1,1 +1,1 @@
-"""What the settings are made of: the YAML file, sections, values, places, and how problems are said."""
+"""The settings: YAML file, sections, values, places, and messages on problems."""

@@ -1,10 +1,10 @@
-"""Which rows a run reads: `input.where`, a mapping from columns to what they must hold. All of it must hold.
+"""The rows that a run reads: `input.where`, a mapping from columns to their conditions. All conditions must hold.
 
     where: {country: [DE, AT], day: {ge: 2026-01-01, lt: 2026-02-01}, note: {null: false}}
 
 A value alone means equality and a list any of its values; a mapping holds operators. NULL equals no value and differs from none;
-`{null: true}` and `{null: false}` ask for it. Values get the type of their column, and each has one spelling: equal conditions
-are equal mappings. The same rows meet a condition whenever it is evaluated, whatever the settings of the session.
+`{null: true}` and `{null: false}` ask for it. Values get the type of their column and one spelling: equal conditions are equal
+mappings. A condition selects the same rows at each evaluation, under any settings of the session.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def typed_condition(condition: Condition | None, schema: Any) -> Condition | Non
         schema: of the input, a :class:`dptext_spark.model.table_schema.Struct`.
 
     Raises:
-        SettingsError: names a column that is not there, or a value that its type does not hold.
+        SettingsError: names a missing column, or a value that the column's type cannot hold.
     """
     if condition is None:
         return None
@@ -145,7 +145,7 @@ def _value(field: str, value: Value, kind: str) -> Any:
 
 
 def _reader(kind: str) -> tuple[str, Callable[[Any], Value]]:
-    """Return what a value of a type is, in words, and what reads one or raises ValueError or ArithmeticError."""
+    """Describe the values of a type, and return a reader that raises ValueError or ArithmeticError."""
     if kind in _BITS:
         most = 2 ** (_BITS[kind] - 1) - 1
         return f"an integer from {-most - 1} to {most}", lambda value: _integer(value, most)
@@ -205,7 +205,7 @@ def _decimal(value: Any, precision: int, scale: int) -> str:
 
 
 def _time(value: Any, *, has_zone: bool) -> str:
-    """Return the one spelling of a time: in UTC, or as it is where the column has no zone."""
+    """Return the one spelling of a time: in UTC, or unchanged where the column has no zone."""
     parts = _TIME.fullmatch(_of(value, str))
     if parts is None or (parts[5] and not has_zone):
         raise ValueError(value)
@@ -218,7 +218,7 @@ def _time(value: Any, *, has_zone: bool) -> str:
 
 
 def reads_hidden(condition: Condition | None, texts: Sequence[str], others: Sequence[str] | None) -> bool:
-    """Check whether a condition reads a column that is sanitized or left out, as far as names tell without a schema.
+    """Check whether a condition reads a column that is sanitized or left out. Without a schema, names decide.
 
     Args:
         condition: of the input.
@@ -234,6 +234,6 @@ def reads_hidden(condition: Condition | None, texts: Sequence[str], others: Sequ
 
 
 def _roots(name: str) -> tuple[str, str]:
-    """Return what a name may mean in lower case: a column of that name, or the column that its path begins with."""
+    """Return the possible columns of a name in lower case: that of the whole name, and the first part of its path."""
     parts = parts_of(name) or (name,)
     return (parts[0] if len(parts) == 1 else name).lower(), parts[0].lower()

@@ -34,7 +34,7 @@ _CORE = {
 
 
 def is_harmless(name: str, value: str = "") -> bool:
-    """Whether the value of a reader's option may be shown."""
+    """Check whether the value of a reader's option may be shown."""
     return name.lower() in HARMLESS_OPTIONS and len(value) <= LONGEST_OPTION
 
 
@@ -45,7 +45,7 @@ class _Loader(yaml.SafeLoader):
     composed = depth = 0
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
-        """Count what stands there while it is read, so that no more than what is allowed is ever held."""
+        """Count nodes while they are read, so that memory never holds more than the allowed number."""
         self.composed += 1
         self.depth += 1
         check_at_most("names and values", self.composed, MOST_VALUES)
@@ -55,7 +55,7 @@ class _Loader(yaml.SafeLoader):
         return node
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        """Build a mapping; refuse keys that are no text or stand twice. The name `null` is text, as in `{null: true}`."""
+        """Build a mapping; refuse keys that are no text or repeat. The name `null` is text, as in `{null: true}`."""
         names: set[str] = set()
         for key_node, _ in node.value:
             if key_node.tag == f"{_TAG}null" and key_node.value.lower() == "null":
@@ -83,7 +83,7 @@ class _Dumper(yaml.SafeDumper):
 
 
 def _text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
-    """Return a text as a scalar; signs that end a line in YAML are escaped, for a reader would fold them."""
+    """Return a text as a scalar. Signs that end a line in YAML are escaped, for a reader would fold them."""
     return dumper.represent_scalar(
         f"{_TAG}str", value, style='"' if re.search("[\x85\u2028\u2029]", value) else None
     )
@@ -165,8 +165,8 @@ def is_settings(place: str) -> bool:
 def override(settings: Mapping[str, Any], overrides: Iterable[str]) -> dict[str, Any]:
     """Return `settings` with `a.b=value` applied; later ones win.
 
-    A value is a YAML scalar or list; anything else is taken as text. `null` unsets; an empty value is refused, for it is
-    most often a variable that was not set.
+    A value is a YAML scalar or list; anything else is text. `null` unsets. An empty value is refused: most often it is a variable
+    that was not set.
 
     Raises:
         SettingsError: no `=`, an empty name, a path through something that is no section, or a secret.
@@ -197,7 +197,7 @@ def override(settings: Mapping[str, Any], overrides: Iterable[str]) -> dict[str,
 
 
 def _refuse_secret(names: list[str]) -> None:
-    """Refuse what may be a secret: command lines end up in process lists and shell histories."""
+    """Refuse possible secrets: command lines end up in process lists and shell histories."""
     if names[0] == "key":
         raise SettingsError(
             "--set key.*: nothing about the key is set on the command line, which process lists and shell "

@@ -3,7 +3,7 @@
 A style is a file of conf/ with the sections of :data:`STYLE_SECTIONS`. Where settings name `mechanism` or `policy.names`, these
 replace the style's whole section; of the other sections keys are merged one by one, and those of the settings win.
 
-Each `check_` function yields sentences on what sections must agree on; a sentence names the field and what is valid.
+Each `check_` function yields a sentence for each disagreement of sections, with the field and its valid values.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from dptext_spark.runtime.paths import folder_of
 
 
 def check_lexicons(config: ModelConfig) -> Iterable[str]:
-    """Yield what is wrong with the number of lexicons; where an artifact is named they need not be."""
+    """Check the number of lexicons, and yield problems. With an artifact, none is needed."""
     if config.run.artifact is not None and "lexicon" not in config.model_fields_set:
         return
     more, allowed = len(config.lexicon.more), config.mechanism.embeddings()
@@ -44,7 +44,7 @@ def check_lexicons(config: ModelConfig) -> Iterable[str]:
 
 
 def check_columns(config: RunConfig) -> Iterable[str]:
-    """Yield what is wrong with the columns; Spark does not tell upper from lower case in their names."""
+    """Check the columns, and yield problems. Spark ignores case in their names."""
     lowered = [spelled(parts_of(column.lower()) or (column.lower(),)) for column in config.columns]
     texts, earlier = set(lowered), set[str]()
     for name, column in zip(lowered, config.columns, strict=True):
@@ -67,7 +67,7 @@ def check_columns(config: RunConfig) -> Iterable[str]:
 
 
 def _check_partitions(config: RunConfig, texts: set[str]) -> Iterable[str]:
-    """Yield what is wrong with the partition columns: their values name folders."""
+    """Check the partition columns, and yield problems: their values name folders."""
     earlier: set[str] = set()
     for column in config.output.partition_by:
         if column.lower() in texts:
@@ -78,7 +78,7 @@ def _check_partitions(config: RunConfig, texts: set[str]) -> Iterable[str]:
 
 
 def check_places(config: RunConfig) -> Iterable[str]:
-    """Yield what is wrong with where things are read and written."""
+    """Check the places of input and output, and yield problems."""
     source, target = config.input, config.output
     if source.table and target.table and same_table(source.table, target.table):
         yield f"output.table: {target.table!r} is the input; valid: another table."
@@ -115,7 +115,7 @@ def check_places(config: RunConfig) -> Iterable[str]:
 
 
 def _unfit(name: str, path: str) -> Iterable[str]:
-    """Yield what no path may be, wherever it leads."""
+    """Check that a path is valid, wherever it leads, and yield problems."""
     if holds_credentials(path):
         yield f"{name}: holds a password or a signature; valid: a path without; use your platform's credentials."
     if path.startswith("~"):
@@ -123,7 +123,7 @@ def _unfit(name: str, path: str) -> Iterable[str]:
 
 
 def check_stream(config: RunConfig) -> Iterable[str]:
-    """Yield what does not fit the mode: a stream needs a row_key, a Delta source and a folder for its checkpoint."""
+    """Check settings against the mode, and yield problems: a stream needs row_key, a Delta source and a checkpoint folder."""
     if not config.is_stream:
         for name, default in Stream().model_dump().items():
             if getattr(config.stream, name) != default:
@@ -149,7 +149,7 @@ def check_stream(config: RunConfig) -> Iterable[str]:
 
 
 def check_ledger(config: RunConfig) -> Iterable[str]:
-    """Yield what is wrong with where the ledger is: others may share it, so it lies in nobody's table."""
+    """Check the place of the ledger, and yield problems: others may share it, so it lies in nobody's table."""
     path = config.ledger.path
     if path is None:
         return
@@ -170,7 +170,7 @@ def _is_audit_table(path: str, shareable: str) -> bool:
 
 
 def check_importance(config: ModelConfig) -> Iterable[str]:
-    """Yield what is wrong with the strategy, the mechanisms of the levels and the corpus."""
+    """Check the strategy, the mechanisms of the levels and the corpus, and yield problems."""
     selection = config.importance
     if selection is None:
         return
@@ -201,7 +201,7 @@ def check_importance(config: ModelConfig) -> Iterable[str]:
 
 
 def check_fluent(config: ModelConfig) -> Iterable[str]:
-    """Yield what does not fit draws that depend on the word before them: another level of consistency, several levels."""
+    """Yield conflicts with draws that depend on the word before them: another level of consistency, several levels."""
     selection = config.importance
     try:
         mechanisms = config.mechanisms()
@@ -215,7 +215,7 @@ def check_fluent(config: ModelConfig) -> Iterable[str]:
 
 
 def check_budgets(config: ModelConfig) -> Iterable[str]:
-    """Yield what does not go with a budget: importance, dataset level, fluent draws, records of several rows."""
+    """Yield conflicts with a budget: importance, dataset level, fluent draws, records of several rows."""
     if config.budget is None:
         return
     try:
@@ -227,7 +227,7 @@ def check_budgets(config: ModelConfig) -> Iterable[str]:
 
 
 def check_rows(config: RunConfig) -> Iterable[str]:
-    """Yield what is wrong with records of several rows, with the columns of weights, and with counting in a stream."""
+    """Check records of several rows, the columns of weights and counting in a stream, and yield problems."""
     selection = config.importance
     if selection is None:
         return
@@ -286,8 +286,8 @@ def require_lasting(kind: str, mode: str) -> None:
         )
 
 
-STYLE_SECTIONS = ("consistency", "mechanism", "policy")  # what a style decides
-WHOLE = ("mechanism", "names")  # sections of it that are replaced, and not merged
+STYLE_SECTIONS = ("consistency", "mechanism", "policy")  # sections that a style decides
+WHOLE = ("mechanism", "names")  # its sections that are replaced, not merged
 C = TypeVar("C", bound=ModelConfig)
 
 
@@ -309,7 +309,7 @@ def load_config(path: str | Path | None = None, overrides: Iterable[str] = ()) -
 
 
 def load_model_config(path: str | Path | None = None, overrides: Iterable[str] = ()) -> ModelConfig:
-    """Read what a privatizer is made of, from a file of a whole run or of these sections only.
+    """Read the settings of a privatizer, from a file of a whole run or of these sections only.
 
     Raises:
         SettingsError: as :func:`load_config`.
@@ -323,7 +323,7 @@ def parse_config(settings: Mapping[str, Any]) -> RunConfig:
     """Validate the settings of a run; without a `style`, mechanism, policy and consistency have their own defaults.
 
     Raises:
-        SettingsError: names every setting that is not right, what was given and what is valid.
+        SettingsError: names every invalid setting, its value and the valid values.
     """
     return _by_style(RunConfig, settings)
 
@@ -357,7 +357,7 @@ def _read(path: str | Path | None, overrides: Iterable[str]) -> dict[str, Any]:
 
 
 def _by_style(kind: type[C], settings: Mapping[str, Any]) -> C:
-    """Validate settings with the sections of their style; what does not go with these names the style."""
+    """Validate settings with the sections of their style. Errors of a conflict with these name the style."""
     check_left(settings)
     style = settings.get("style")
     if not isinstance(style, str) or style not in STYLES:  # none, or one that is refused
@@ -399,7 +399,7 @@ def _by_style(kind: type[C], settings: Mapping[str, Any]) -> C:
 
 
 def _merged(sections: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings with what a style says beside them; where both are sections their keys are merged."""
+    """Merge the settings with those of a style; where both are sections their keys are merged."""
     merged = {
         **sections,
         **{name: value for name, value in settings.items() if name not in sections or value is not None},
@@ -412,7 +412,7 @@ def _merged(sections: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[st
 
 
 def _refused(kind: type[C], settings: Mapping[str, Any]) -> str:
-    """Return why settings without their style are refused; an empty text where they are not."""
+    """Return the reason to refuse settings without their style; an empty text if they are valid."""
     try:
         _agreeing(_validated(kind, {**settings, "style": None}))
     except SettingsError as error:
@@ -429,7 +429,7 @@ def _validated(kind: type[C], settings: Mapping[str, Any]) -> C:
 
 
 def _agreeing(config: C) -> C:
-    """Return the settings, if their sections agree with each other."""
+    """Check that the sections agree with each other, and return the settings."""
     problems = [
         *check_lexicons(config),
         *check_importance(config),

@@ -1,4 +1,4 @@
-"""Say whether two places of data are the same, or one lies inside the other, without looking at them.
+"""Check whether two places of data are the same, or one is inside the other, without access to them.
 
 Columns are located, too: a path with dots through nested ones, unusual parts in back-ticks.
 """
@@ -11,7 +11,7 @@ import re
 from urllib.parse import unquote
 
 TABLE = re.compile(r"(`[^`]+`|\w+)(\.(`[^`]+`|\w+)){0,2}")
-# Only what a slash follows: `a:b.csv` is the name of a file.
+# A slash must follow: `a:b.csv` is the name of a file.
 _SCHEME = re.compile(r"^([a-zA-Z][a-zA-Z0-9+.-]*):(?=/)(//)?")
 _SAME_STORE = {"s3a": "s3", "s3n": "s3", "abfs": "abfss", "wasb": "wasbs"}
 # user:password@ before a host (a password may hold slashes; a port before a path is none), or a signature or key as a
@@ -36,7 +36,7 @@ ELSEWHERE = (
 
 
 def is_here(path: str) -> bool:
-    """Check whether a path leads to a file of this machine, as far as its spelling and the environment tell."""
+    """Check by spelling and environment whether a path leads to a file of this machine."""
     if path.startswith("file:"):
         return True
     elsewhere = any(os.environ.get(name) for name in ELSEWHERE)
@@ -44,14 +44,14 @@ def is_here(path: str) -> bool:
 
 
 def holds_credentials(path: str) -> bool:
-    """Whether a path carries a password or a signature, also where signs of it are written as %3F."""
+    """Check whether a path carries a password or a signature, also with signs encoded such as %3F."""
     return any(_CREDENTIALS.search(spelling) for spelling in (path, unquote(path)))
 
 
 def absolute(path: str) -> str:
     """Return a relative path as an absolute one of this process's folder, others as they are.
 
-    Spark's readers and writers take a relative path, but SQL does not find the Delta table behind it.
+    Spark's readers and writers accept a relative path, but SQL does not find the Delta table behind it.
     """
     return path if _SCHEME.match(path) or path.startswith(("/", "~")) else os.path.abspath(path)
 
@@ -74,7 +74,7 @@ def normal_path(path: str) -> str:
 
 
 def same_path(one: str, other: str) -> bool:
-    """Whether two paths are the same place."""
+    """Check whether two paths are the same place."""
     return normal_path(one) == normal_path(other)
 
 
@@ -84,7 +84,7 @@ def has_scheme(path: str) -> bool:
 
 
 def inside(inner: str, outer: str) -> bool:
-    """Whether the path `inner` lies below the path `outer`."""
+    """Check whether the path `inner` lies below the path `outer`."""
     return normal_path(inner).startswith(normal_path(outer).rstrip("/") + "/")
 
 
@@ -95,7 +95,7 @@ def normal_table(table: str) -> str:
 
 
 def same_table(one: str, other: str) -> bool:
-    """Whether two catalog names are the same table, as far as the names tell."""
+    """Check by their spelling whether two catalog names are the same table."""
     return normal_table(one) == normal_table(other)
 
 

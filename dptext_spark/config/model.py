@@ -1,8 +1,8 @@
 """The settings as typed sections: each field of the right type, each value in its range.
 
-What the sections must agree on is checked where they are read (:mod:`dptext_spark.config.load`). The sections `mechanism` and
-`policy` are the dataclasses themselves: their fields, choices and ranges are not repeated here. :class:`ModelConfig` is what a
-privatizer is made of; :class:`RunConfig` adds what is read and written.
+Agreement between sections is checked where they are read (:mod:`dptext_spark.config.load`). The sections `mechanism` and `policy`
+are the dataclasses themselves: their fields, choices and ranges are not repeated here. :class:`ModelConfig` describes a
+privatizer; :class:`RunConfig` adds input and output.
 """
 
 from __future__ import annotations
@@ -55,12 +55,12 @@ TRIGGER = "10 seconds"  # of streaming, where none is named
 
 
 def other_lexicon(then: int, now: int) -> str:
-    """Say that the packaged lexicon was another one, and what that means."""
+    """Describe a change of the packaged lexicon and its consequences."""
     return f"lexicon.version ({then} then, {now} now): the packaged lexicon was changed, and the same key gives other draws since"
 
 
 def columns_along(named: str | Sequence[str], row_key: str | None) -> tuple[str, ...] | None:
-    """Return the columns that go along with the texts: the row key and what is named; None for all.
+    """Return the columns that go along with the texts: the row key and the named ones; None for all.
 
     Args:
         named: output.other_columns.
@@ -73,7 +73,7 @@ def columns_along(named: str | Sequence[str], row_key: str | None) -> tuple[str,
 
 
 class ModelConfig(Section):
-    """What a privatizer is made of: lexicon, mechanism, policy, level of consistency."""
+    """Settings of a privatizer: lexicon, mechanism, policy, level of consistency."""
 
     # Whose sections are merged with the settings before they come here; None in Python, where sections have their own defaults.
     style: Literal["balanced", "strict", "papers"] | None = None
@@ -106,7 +106,7 @@ class ModelConfig(Section):
         return of_runs_apart(values)
 
     def mechanisms(self) -> tuple[Mechanism, ...]:
-        """Return the mechanism of each level of importance; where there is one level, or all words are drawn, the only one."""
+        """Return the mechanism of each level of importance; the only one if there is one level or all words are drawn."""
         return (self.mechanism,) if self.importance is None else self.importance.mechanisms(self.mechanism)
 
     def without_context(self) -> ModelConfig:
@@ -115,12 +115,12 @@ class ModelConfig(Section):
 
     @property
     def lexicon_version(self) -> int | None:
-        """The version of the packaged lexicon; None where it is not used, or where an artifact alone says which words it has."""
+        """The version of the packaged lexicon; None where it is not used, or where an artifact alone defines the words."""
         by_artifact = self.run.artifact is not None and "lexicon" not in self.model_fields_set
         return None if by_artifact else self.lexicon.version
 
     def spec(self) -> dict[str, Any]:
-        """Return what an artifact is made from, JSON-able."""
+        """Return the settings that an artifact is made from, JSON-able."""
         values = self.as_dict()
         names = ("lexicon", "mechanism", "policy", "consistency", "importance", "budget")
         recipe = {name: values[name] for name in names if name in values}
@@ -139,7 +139,7 @@ class ModelConfig(Section):
         values = self.model_dump(
             mode="json", exclude={"mechanism", "policy", "importance", "budget", "lists", ALLOW_UNKNOWN}
         )
-        if self.style is None:  # what is not used leaves no trace
+        if self.style is None:  # unused settings leave no trace
             del values["style"]
         for name in ("prior", "exclude"):
             if getattr(self.lexicon, name) is None:
@@ -149,14 +149,14 @@ class ModelConfig(Section):
             values["lexicon"]["version"] = self.lexicon_version
         values["mechanism"] = self.mechanism.as_dict()
         values["importance"] = None if self.importance is None else self.importance.as_dict()
-        if self.budget is not None:  # what is not used leaves no trace
+        if self.budget is not None:  # unused settings leave no trace
             values["budget"] = self.budget.as_dict()
         words = self.policy.stop_word_list
         values["policy"] = self.policy.as_dict() | {"stop_word_list": words if words is None else list(words)}
         if self.style is not None:  # which would else add its own search where these settings are read again
             values["policy"].setdefault("names", NO_SEARCH)
         values["policy"] |= self.lists.as_dict()
-        if self.allow_unknown:  # what is not used leaves no trace
+        if self.allow_unknown:  # unused settings leave no trace
             values["policy"][ALLOW_UNKNOWN] = True
         return values
 
@@ -179,7 +179,7 @@ class RunConfig(ModelConfig):
     ledger: Annotated[Ledger, BeforeValidator(parse_section)] = Ledger()
     mode: Literal["batch", "incremental", "streaming"] = "batch"
     stream: Annotated[Stream, BeforeValidator(parse_section)] = Stream()
-    # Both change nothing that is drawn, written or bound, and stand in no account: `as_dict` leaves them out.
+    # Both change nothing that is drawn, written or bound, and are in no account: `as_dict` leaves them out.
     require: Annotated[tuple[Requirement[str], ...], PlainValidator(parse_requirements)] = Field(
         (), exclude=True
     )
@@ -199,7 +199,7 @@ class RunConfig(ModelConfig):
     @model_validator(mode="before")
     @classmethod
     def _streams_append(cls, given: Any) -> Any:
-        """Let a stream append where the settings say nothing of it: it has no other way to write."""
+        """Let a stream append by default: it has no other way to write."""
         output = given.get("output") if isinstance(given, Mapping) else None
         if isinstance(output, Mapping) and given.get("mode") in STREAMS and "mode" not in output:
             return {**given, "output": {**output, "mode": "append"}}
@@ -207,12 +207,12 @@ class RunConfig(ModelConfig):
 
     @property
     def other_columns(self) -> tuple[str, ...] | None:
-        """The columns beside the texts that the output holds; None for all."""
+        """Further columns of the output besides the texts; None for all."""
         return columns_along(self.output.other_columns, self.row_key)
 
     @property
     def hides_where(self) -> bool:
-        """Whether `input.where` reads a column that is sanitized or left out: then only the columns' names are shown."""
+        """True if `input.where` reads a column that is sanitized or left out: then only column names are shown."""
         return reads_hidden(self.input.where, self.columns, self.other_columns)
 
     @property
@@ -223,12 +223,12 @@ class RunConfig(ModelConfig):
 
     @property
     def is_stream(self) -> bool:
-        """Whether only what was added to the source is read."""
+        """True if the run reads only rows that were added to the source."""
         return self.mode in STREAMS
 
     @property
     def checkpoint(self) -> str | None:
-        """The folder that remembers what a stream has read; None in a batch run, or where only a catalog name is known."""
+        """The folder that remembers the progress of a stream; None in a batch run, or if only a catalog name is known."""
         if not self.is_stream or self.stream.checkpoint is not None or self.output.path is None:
             return self.stream.checkpoint
         return f"{self.output.path.rstrip('/')}_checkpoint"
@@ -252,9 +252,9 @@ class RunConfig(ModelConfig):
     def as_dict(self) -> dict[str, Any]:
         """Return all settings with their defaults, JSON-able, without secrets: of the reader's options only harmless values.
 
-        Where `input.where` reads a column that is not released as it is, only its columns are named.
+        Where `input.where` reads a column that is not released unchanged, only its columns are named.
 
-        What is required and approved is left out: it is no part of what a run is.
+        Requirements and approval are left out: they do not define a run.
         """
         values = super().as_dict()
         options = values["input"]["options"]

@@ -1,8 +1,7 @@
-"""What is required of an audit, as a user writes it: what is limited, a relation and a number, as in `original_share <= 0.6`.
+"""Requirements of an audit, as a user writes them: a figure, a relation and a number, as in `original_share <= 0.6`.
 
-The grammar is one, the vocabularies are two: statistics over the words of a lexicon
-(:mod:`dptext_spark.audit.epsilon_search`), and the figures below, of a run and of its table.
-An estimate is judged by its bound on the cautious side.
+One grammar has two vocabularies: statistics over the words of a lexicon (:mod:`dptext_spark.audit.epsilon_search`), and the
+figures below, of a run and of its table. An estimate is judged by its bound on the cautious side.
 
 The figures that a requirement may name, each in one sentence: those of an audit of the table, and those of the run itself.
 """
@@ -100,7 +99,7 @@ MEANING = {
     "attribute_rows": "rows with an attribute that this was learnt from or tried on",
     "attribute_missing": "rows of that sample without an attribute; they were left out",
 }
-# What a share can be at most; counts, ε and a quotient of counts have no such bound.
+# Greatest values of shares; counts, ε and a quotient of counts have no such bound.
 _PER_CENT = ("bleu",)
 _UNBOUNDED = re.compile(
     r"rows|words|linkage_candidates|missing_in_\w+|distinct_words_share|\w+_(rows|words|found|groups|missing|aligned|texts|epsilon)"
@@ -115,17 +114,17 @@ def greatest(name: str) -> float | None:
 
 
 def smallest(name: str) -> float | None:
-    """Return the least value that a figure can have; None where it may be negative: cosines, means of them, gains."""
+    """Return the least value that a figure can have; None where it may be negative: cosines, their means, gains."""
     return None if "cosine" in name or name.startswith("bert_") or name == "attribute_gain" else 0.0
 
 
-# Figures that depend on how many rows there are to choose from, which a requirement may name: linkage_top1(10000).
+# Figures that depend on the number of candidate rows. A requirement may name it: linkage_top1(10000).
 LINKAGE = tuple(name for name in MEANING if name.startswith("linkage_") and "_top" in name)
 _AMONG = re.compile(r"(\w+)\(([1-9]\d*)\)")
 
 
 def split_subject(subject: str) -> tuple[str, int | None]:
-    """Return the name of a figure, and the number of candidates that it is for; None where it names none."""
+    """Split a subject into a figure's name and its number of candidates; None if it has no number."""
     match = _AMONG.fullmatch(subject)
     if match is None or match[1] not in LINKAGE:
         return subject, None
@@ -133,12 +132,12 @@ def split_subject(subject: str) -> tuple[str, int | None]:
 
 
 def is_audited(subject: str) -> bool:
-    """Whether an audit of the table measures a figure."""
+    """Check whether an audit of the table measures a figure."""
     return split_subject(subject)[0] in MEANING
 
 
 def meaning_of(subject: str) -> str:
-    """Return what a figure of an audit is."""
+    """Return the meaning of a figure of an audit."""
     name, among = split_subject(subject)
     return MEANING[name] if among is None else f"{MEANING[name]}, among {among:,} rows"
 
@@ -158,7 +157,7 @@ ATTACKS = (
 )  # nobody can measure them where importance chose
 FREQUENCY = ("frequency_success",)  # at dataset level
 FIGURES = MEANING | OF_RUN
-# Where a figure stands by itself, those whose sentence leans on the one before it.
+# Sentences for a figure alone, where its usual one leans on the sentence before it.
 _NAMES_KEPT = (
     "that public lists and rules, made for English, find in the source and that were aligned with the table: the share that is "
     "in it as it was"
@@ -180,7 +179,7 @@ ALONE = {
 
 
 def is_restricted(name: str, *, bounded: bool) -> bool:
-    """Whether a figure depends on the private text.
+    """Check whether a figure depends on the private text.
 
     Args:
         name: one of `FIGURES`.
@@ -202,11 +201,11 @@ _PATTERN = re.compile(r"\s*(.+?)\s*(<=|>=|<|>)\s*(\S+)\s*", re.DOTALL)
 
 @dataclass(frozen=True)
 class RequirementResult:
-    """How a requirement stands.
+    """Outcome of a requirement.
 
     Attributes:
-        value: what was found, exact or estimated.
-        judged: what the limit is compared with: the value itself where it is exact, else its bound on the cautious side.
+        value: measured value, exact or estimated.
+        judged: the value that the limit applies to: exact, or an estimate's bound on the cautious side.
         holds: whether the requirement does.
         word: id of a word that has the judged value; None where there is none.
         exact: whether it is read off laws.
@@ -226,7 +225,7 @@ class Requirement(Generic[Subject]):
     Attributes:
         subject: the figure, which `str` writes as it is read.
         relation: one of `RELATIONS`.
-        limit: what the figure is compared with.
+        limit: the number that limits the figure.
     """
 
     subject: Subject
@@ -241,8 +240,8 @@ class Requirement(Generic[Subject]):
 
         Args:
             text: such as `original_share <= 0.6`.
-            read: turns the text before the relation into the subject; None where it is no figure.
-            valid: what the error message lists as valid.
+            read: turns the text before the relation into the subject; None for an unknown figure.
+            valid: list of valid subjects, for the error message.
             field: the setting that the error message names.
 
         Raises:
@@ -261,15 +260,15 @@ class Requirement(Generic[Subject]):
 
     @property
     def caps(self) -> bool:
-        """Whether it limits the figure from above."""
+        """True if the limit is from above."""
         return self.relation.startswith("<")
 
     def holds(self, judged: float) -> bool:
-        """Whether a value is within the limit."""
+        """Check whether a value is within the limit."""
         return RELATIONS[self.relation](judged, self.limit)
 
     def shortfall(self, found: RequirementResult) -> float:
-        """Return by how much the limit is missed, relative to it; 0 where it holds."""
+        """Compute the relative distance by which the limit is missed; 0 where it holds."""
         return 0.0 if found.holds else abs(found.judged - self.limit) / (abs(self.limit) or 1.0)
 
 
@@ -280,12 +279,12 @@ def named_requirement(
 
     Args:
         text: such as `original_share <= 0.6`.
-        names: of the figures that there are.
+        names: of the known figures.
         whose: they are, for the error message.
         field: the setting that the error message names.
 
     Raises:
-        SettingsError: another form, or a figure that there is not.
+        SettingsError: another form, or an unknown figure.
     """
 
     def read(name: str) -> str | None:
@@ -315,7 +314,7 @@ def named_requirement(
 
 
 def contradictions(requirements: Sequence[Requirement[str]]) -> Iterator[tuple[str, str]]:
-    """Yield (a limit from above, a limit from below) of one figure that no value meets both."""
+    """Yield pairs (limit from above, limit from below) of one figure that no value meets."""
     for cap in requirements:
         for floor in requirements:
             if cap.caps and not floor.caps and cap.subject == floor.subject:

@@ -1,6 +1,6 @@
 """The sections of the settings, each as strict about types and names as the next.
 
-The run key, as far as it can be had without Spark: of a file, or of an environment variable.
+The run key, where it needs no Spark: from a file, or from an environment variable.
 
 The ledger of an input: the one that the settings name, else the nearest one, else a new one beside the input.
 """
@@ -34,7 +34,7 @@ from dptext_spark.randomness import RunKey
 from dptext_spark.runtime.validation import invalid, valid
 
 STYLES = ("balanced", "strict", "papers")  # each a file of conf/; the first is the default
-LONGEST_SAID = 300  # characters of what a report says of purpose and people
+LONGEST_SAID = 300  # characters of purpose and people in a report
 Name = Annotated[str, Field(min_length=1)]
 Positive = Annotated[int, Field(ge=1)]
 Place = Annotated[str, Field(min_length=1), AfterValidator(without_nul)]
@@ -87,12 +87,12 @@ class Section(BaseModel):
 
 
 class Input(Section):
-    """What is read: a path or a catalog name."""
+    """Input of a run: a path or a catalog name."""
 
     path: Folder | None = None
     table: Table | None = None
     format: Literal["delta", "parquet", "csv", "tsv", "json", "text"] = "delta"
-    # Both may hold what is private: no representation shows them.
+    # Both may hold private values: no representation shows them.
     options: Annotated[dict[str, str], BeforeValidator(parse_options), Field(repr=False)] = {}
     where: Annotated[Condition | None, BeforeValidator(parse_condition), Field(repr=False)] = None
 
@@ -132,7 +132,7 @@ class PriorSource(Section):
 
 
 class LexiconSource(Embedding):
-    """The words, and further embeddings of them where the mechanism takes several: the words that are in all are used."""
+    """The words, and further embeddings if the mechanism takes several: only words that are in all are used."""
 
     # How frequent words and pairs are in public; null: packaged counts of the packaged lexicon, Zipf's law for any other.
     prior: PriorSource | None = None
@@ -145,7 +145,7 @@ class LexiconSource(Embedding):
 
     @property
     def is_packaged(self) -> bool:
-        """Whether words are those of the packaged lexicon, of one embedding at least."""
+        """True if at least one embedding is of the packaged lexicon."""
         return PACKAGED in (self.source, *(embedding.source for embedding in self.more))
 
     @model_validator(mode="after")
@@ -164,7 +164,7 @@ class LexiconSource(Embedding):
 
 
 class Output(Section):
-    """What is written: always Delta, to a path or a catalog name."""
+    """Output of a run: always Delta, to a path or a catalog name."""
 
     path: Folder | None = None
     table: Table | None = None
@@ -188,7 +188,7 @@ class Secret(Section):
 
 
 class Key(Section):
-    """Where the run key comes from; where none is named: 32 bytes from the operating system, for this run only."""
+    """Source of the run key. Without one: 32 bytes from the operating system, for this run only."""
 
     file: Place | None = None
     # Too short for a key itself, so that none is given by mistake.
@@ -215,15 +215,15 @@ class Key(Section):
 
     @property
     def kind(self) -> str:
-        """Which source it is: file, env, secret, or os."""
+        """Kind of the source: file, env, secret, or os."""
         return next((name for name in ("file", "env", "secret") if getattr(self, name) is not None), "os")
 
 
 def read_key(key: Key) -> RunKey | None:
-    """Return the key of a file or a variable that the settings name, and remove nothing; None where they name neither.
+    """Read the key from a file or a variable that the settings name, and remove nothing; None if they name neither.
 
     Raises:
-        SettingsError: it cannot be read, is no key, or others may read the file.
+        SettingsError: the key cannot be read, is no key, or others may read the file.
     """
     if key.file is not None:
         return RunKey.from_file(key.file, key.deliver)
@@ -246,11 +246,11 @@ def refuse_given(key: Key, given: RunKey | None) -> None:
 
 
 def taken(key: Key) -> RunKey | None:
-    """Return the key as far as it can be had without Spark: of a file, or of a variable.
+    """Return the key if it needs no Spark: from a file, or from a variable.
 
-    A variable is removed from this process's environment, so that processes that are started afterwards do not inherit it:
-    called before Spark starts, the key is in no process but the driver. Where each worker reads its own, it stays: workers of a
-    local Spark, which may be started later, inherit the driver's.
+    A variable is removed from this process's environment, so that later child processes do not inherit it. If this runs before
+    Spark starts, only the driver has the key. The variable stays where each worker reads its own: workers of a local Spark may
+    start later and inherit the driver's environment.
 
     Raises:
         SettingsError: as :func:`read_key`.
@@ -268,7 +268,7 @@ def drop_variable(key: Key) -> None:
 
 
 class Run(Section):
-    """How the job runs."""
+    """Options of the job itself."""
 
     id: RunId | None = None
     artifact: Place | None = None
@@ -299,7 +299,7 @@ class Run(Section):
 
 
 class Audit(Section):
-    """Where the audit tables go, and how many scopes the consistency audit looks at (0: none)."""
+    """Place of the audit tables, and number of scopes in the consistency audit (0: none)."""
 
     shareable: Folder | None = None
     restricted: Folder | None = None
@@ -317,9 +317,9 @@ Day = Annotated[date | None, BeforeValidator(parse_day)]
 
 
 class Approval(Section):
-    """What is signed: what the table is for, who answers for it, who approved it, and until when. It changes nothing of a run.
+    """Approval of a release: purpose of the table, owner, approver and end. It changes nothing in a run.
 
-    It is no part of a model, of what binds a run, or of the account: a report takes it from the settings that it is given.
+    It is no part of a model, of a run's binding settings or of the account: a report takes it from its own settings.
     """
 
     purpose: Said | None = None
@@ -346,7 +346,7 @@ class Approval(Section):
 
 
 class Stream(Section):
-    """How an incremental or streaming run reads its source, and where it remembers what it has read."""
+    """Options of an incremental or streaming run: how it reads its source, and where it remembers its progress."""
 
     trigger: Interval = None
     checkpoint: Folder | None = None
@@ -357,9 +357,9 @@ class Stream(Section):
 
 
 class Ledger(Section):
-    """Where ε is counted across runs, how much may be spent on one word of a column, and why it may be more.
+    """Place of the ledger that counts ε across runs, limit for one word of a column, and reason to pass it.
 
-    The ledger keeps the limit of an input: it binds a run that names none, and a run that names a lower one keeps to that.
+    The ledger keeps the limit of an input. It binds a run that names none; a run that names a lower one keeps to that.
     """
 
     path: Folder | None = None
@@ -417,7 +417,7 @@ def ledger_place(
 
 
 def ledger_on_disk(source: Input, settings: Ledger) -> str:
-    """Return the same as far as the disks of this machine tell."""
+    """Return the ledger by the folders on this machine's disks."""
     return ledger_place(source, settings, is_delta_here)
 
 
@@ -432,7 +432,7 @@ def is_table_name(place: str) -> bool:
 
 
 def parents_of(path: str) -> list[str]:
-    """Return the folders that an input lies in, the nearest first: of a pattern, those of the folder that it is looked for in."""
+    """Return the folders above an input, the nearest first; of a pattern, those of the folder before its first sign."""
     here = not has_scheme(path) or path.startswith("file:")
     if here:
         path = normal_path(path)

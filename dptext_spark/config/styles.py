@@ -1,6 +1,6 @@
-"""The settings of a table by a style: what protects comes from a file in conf/, what is read and written from the table.
+"""The settings of a table by a style: protection comes from a file in conf/, input and output from the table.
 
-The file that is written holds names of columns, and no other word of the data.
+The written file holds names of columns, and no other word of the data.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SAID = {
     "papers": "every word between spaces is drawn, as in the papers' experiments; not for real text",
 }
 
-# What is required of a table in each style, by figures that the run and an audit without options have, and why.
+# Requirements of each style with their reasons, by figures of the run and of an audit without options.
 REQUIRED = {
     "strict": {
         "original_share <= 0.1": "words of the lexicon that stay as they were",
@@ -48,20 +48,20 @@ REQUIRED = {
 
 @dataclass(frozen=True)
 class TableSettings:
-    """What the settings of a run say of its table.
+    """Facts of a table for the settings of its run.
 
     Attributes:
         path: of the table.
         format: as `input.format`.
-        columns: paths of the texts, in the one spelling that they have.
-        row_key: the one that the run takes; None for none.
-        row_keys: candidates; where the run takes none they are named in a comment.
-        record_keys: candidates, which are named in a comment only.
+        columns: paths of the texts, in their one spelling.
+        row_key: the row key of the run; None for none.
+        row_keys: candidates, named in a comment if the run takes none.
+        record_keys: candidates, named in a comment only.
         others: further columns, named in a comment: they are not released.
-        attributes: those of them with few values, named in a comment.
+        attributes: further columns with few values, named in a comment.
         options: as `input.options`.
         is_name: whether `path` is a name in the catalog.
-        is_foreign: whether its words are mostly unknown, so that lists of English names would find other words.
+        is_foreign: whether its words are mostly unknown. Then lists of English names would find other words.
         has_names: whether these lists find names in the sample, so that an audit has some to count.
     """
 
@@ -80,7 +80,7 @@ class TableSettings:
 
     @property
     def target(self) -> str:
-        """Where the sanitized table goes: beside the table."""
+        """Place of the sanitized table: next to the table."""
         if self.is_name:
             return f"{self.path[:-1]}_sanitized`" if self.path.endswith("`") else f"{self.path}_sanitized"
         folder, slash, name = self.path.rstrip("/").rpartition("/")  # as text: a scheme has two slashes
@@ -114,9 +114,9 @@ class TableSettings:
         return {**settings, "output": {place: self.target}, "require": list(self.required(style))}
 
     def required(self, style: str) -> dict[str, str]:
-        """Return what is required of the table in a style, and why.
+        """Return the requirements of the table in a style, with their reasons.
 
-        Nothing is required of names where none are looked for or found; without a row key only what the run counts.
+        Names have no requirement if none are looked for or found. Without a row key, only counts of the run have one.
         """
         return {
             text: why
@@ -130,7 +130,7 @@ def settings_file(table: TableSettings, style: str) -> tuple[str, RunConfig]:
     """Return a commented YAML file for a table, and the settings that it holds.
 
     Raises:
-        SettingsError: an unknown style, or names that no settings can have.
+        SettingsError: an unknown style, or names that are invalid in settings.
         DataError: conf/ is not installed with the package.
     """
     settings = table.settings(style)
@@ -194,7 +194,7 @@ def _dumped(value: Mapping[str, Any] | Sequence[str]) -> list[str]:
 
 
 def file_for(table: str) -> str:
-    """Return the name of the file of settings of a table: that of the table, of a catalog name its last part."""
+    """Return the name of a table's settings file: the table's own, or the last part of a catalog name."""
     place = Path(table)
     is_path = place.exists() or "/" in table
     name = place.resolve().name.split(".")[0] if is_path else table.split(".")[-1].strip("`")
@@ -233,7 +233,7 @@ def write_new(file: Path, text: str) -> None:
 
 
 def file_of_style(given: Path) -> Path:
-    """Return the file of settings that is meant: a name of a style is its file in conf/, where no file has that name.
+    """Find the settings file of a path. A style's name means its file in conf/, unless a file has that name.
 
     Raises:
         DataError: conf/ is not installed with the package.

@@ -31,16 +31,16 @@ from dptext_spark.text.names.search import FIELDS, REPLACING, ListSource, ListSo
 from dptext_spark.text.policy import Policy
 
 MOST_BYTES = 1 << 19  # of a file
-MOST_VALUES = 10_000  # that stand in a file; longer lists of words have files of their own
+MOST_VALUES = 10_000  # in one file; longer lists of words have files of their own
 DEEPEST = 32  # sections and lists inside each other
 MOST_NAMES = 1_000  # of settings, in all sections
-MOST_ENTRIES = 1_000_000  # of lists, each counted wherever it stands
+MOST_ENTRIES = 1_000_000  # of lists, each counted at each place
 MOST_COLUMNS = 1_000
 MOST_SHOWN = 20  # problems that a message names
 
 
 def check_bounded(settings: object) -> None:
-    """Refuse settings that are too many or too deep, or that hold themselves; what stands in two places counts twice.
+    """Refuse settings that are too many or too deep, or that hold themselves. A value in two places counts twice.
 
     Raises:
         SettingsError: names the limit.
@@ -69,14 +69,14 @@ def check_at_most(what: str, given: int, most: int) -> None:
         raise SettingsError(f"settings: {given:,} {what} given, or more; valid: at most {most:,}.")
 
 
-# What has no default: how it is given in the file, and on the command line.
+# Settings without a default: their form in the file and on the command line.
 _EXAMPLES = {
     "input": ("input: {path: tickets, format: delta}", "input.path=tickets"),
     "columns": ("columns: [body]", "columns=[body]"),
     "output": ("output: {path: tickets_sanitized}", "output.path=tickets_sanitized"),
 }
 _NO_PLACE = "no_place"
-# Settings that a reader may look for in vain, by their paths: what to do instead.
+# Settings that left, by their paths, with their replacements.
 _LEFT = {
     "policy.segment": "put spaces between the words of such texts before the run",
     "ledger.limit_record": "set budget.record, which bounds what a run spends on a record, and ledger.limit",
@@ -97,10 +97,10 @@ def no_place(message: str) -> PydanticCustomError:
 
 
 def check_left(settings: Mapping[str, Any]) -> None:
-    """Check that no setting is one of those that left.
+    """Check that the settings name none that left.
 
     Raises:
-        SettingsError: names each, and what to do instead.
+        SettingsError: names each with its replacement.
     """
     lines = [
         f"{path}: no such setting; {instead}." for path, instead in _LEFT.items() if _has(settings, path)
@@ -110,7 +110,7 @@ def check_left(settings: Mapping[str, Any]) -> None:
 
 
 def _has(settings: object, path: str) -> bool:
-    """Tell whether a setting is named at a path."""
+    """Check whether a setting is named at a path."""
     for name in path.split("."):
         if not isinstance(settings, Mapping) or name not in settings:
             return False
@@ -119,7 +119,7 @@ def _has(settings: object, path: str) -> bool:
 
 
 def briefly(value: object) -> str:
-    """Return a setting as a message shows it; a list of words by its length and a digest, for no message holds its words."""
+    """Format a setting for a message: a list of words by its length and a digest, for no message holds its words."""
     if not isinstance(value, list | tuple) or not value or not all(isinstance(entry, str) for entry in value):
         return repr(value)
     digest = hashlib.sha256("\n".join(value).encode()).hexdigest()[:8]
@@ -127,7 +127,7 @@ def briefly(value: object) -> str:
 
 
 def as_settings_error(error: ValidationError, model: type[BaseModel]) -> SettingsError:
-    """Return one error for all that is wrong."""
+    """Merge all problems into one error."""
     problems = error.errors(include_url=False)
     # A list with a wrong entry is also reported as too short, for the entry does not count.
     problems = [detail for detail in problems if detail["type"] != "too_short" or not detail["input"]]
@@ -147,7 +147,7 @@ def as_settings_error(error: ValidationError, model: type[BaseModel]) -> Setting
 
 
 def refusal(lines: Sequence[str], left: int = 0) -> SettingsError:
-    """Return one error of these sentences, each once; `left` is how many problems are not shown."""
+    """Merge sentences into one error, each once; `left` is how many problems are not shown."""
     lines = list(dict.fromkeys(lines))
     if len(lines) == 1 and left <= 0:
         return SettingsError(lines[0])
@@ -181,7 +181,7 @@ def _message(problem: ErrorDetails, model: type[BaseModel]) -> str:
 
 
 def example_of(field: str) -> str:
-    """Return how a setting is given that has no default; an empty text for others."""
+    """Return the form of a setting without a default; an empty text for others."""
     if field not in _EXAMPLES:
         return ""
     in_file, on_line = _EXAMPLES[field]
@@ -189,7 +189,7 @@ def example_of(field: str) -> str:
 
 
 def _absent(problems: Sequence[ErrorDetails]) -> list[str]:
-    """Return which of what has no default is missing."""
+    """Return the missing settings without a default."""
     of_these = {
         str(detail["loc"][0])
         for detail in problems
@@ -199,7 +199,7 @@ def _absent(problems: Sequence[ErrorDetails]) -> list[str]:
 
 
 def _all_absent(names: Sequence[str]) -> str:
-    """Say all that is missing at once, and how to give it."""
+    """Name all missing settings in one sentence, with their forms."""
     settings = [_EXAMPLES[name][1].partition("=")[0] for name in names]
     listed = f"{', '.join(settings[:-1])} and {settings[-1]}"
     flags = " ".join(f"--set {_EXAMPLES[name][1]}" for name in names)
@@ -212,7 +212,7 @@ def _all_absent(names: Sequence[str]) -> str:
 def _fields(model: type[BaseModel], path: list[str]) -> list[str]:
     """Return the names that are valid in the section at `path`."""
     for part in path:
-        if part not in model.model_fields:  # an entry of a list, or a form of it
+        if part not in model.model_fields:  # an entry of a list, or one of its forms
             continue
         inner = model.model_fields[part].annotation
         sections = [kind for kind in (inner, *get_args(inner)) if isinstance(kind, type)]
@@ -254,10 +254,10 @@ def _mapping(field: str, value: object) -> dict[str, Any]:
 
 
 def parse_mechanism(value: object) -> Mechanism:
-    """Build the mechanism: `name`, and the fields of its dataclass, which knows their ranges.
+    """Build the mechanism: `name`, and the fields of its dataclass. The dataclass checks their ranges.
 
-    A list of words may be `{file: path}`: UTF-8, a word a line, blank lines ignored. The words take the file's place: they are
-    part of the settings and of what an artifact is made from, and an edited file makes another artifact.
+    A list of words may be `{file: path}`: UTF-8, a word a line, blank lines ignored. The words replace the file: they are part of
+    the settings and of the artifact's definition. An edited file makes another artifact.
     """
     if isinstance(value, Mechanism):
         return value
@@ -319,7 +319,7 @@ def parse_budget(value: object) -> Budget | None:
 
 
 def of_runs_apart(values: object) -> object:
-    """Take out of the policy what is no part of the model, but of a run: lists, and whether most words may be unknown."""
+    """Move run settings out of the policy, which belongs to the model: lists, and whether most words may be unknown."""
     if not isinstance(values, Mapping):
         return values
     if "lists" in values and not isinstance(values["lists"], ListSources):
@@ -379,7 +379,7 @@ def _list_source(field: str, value: object, valid: tuple[str, ...]) -> ListSourc
 
 
 def _level(number: int, value: object) -> Level:
-    """Build a level; one that names no share takes what is left."""
+    """Build a level; one that names no share takes the remainder."""
     field = f"importance.levels[{number}]"
     if isinstance(value, Level):
         return value
@@ -408,7 +408,7 @@ def _build(field: str, kind: type[T], given: dict[str, Any], also: tuple[str, ..
 
 
 def _parse_words(field: str, value: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the words of `{file: path}`; a line that begins with # is a word, too, for some tokenizers make such words."""
+    """Read the words of `{file: path}`. A line that begins with # is a word, too: some tokenizers make such words."""
     for name in value:
         if name != "file":
             raise problem(f"{field}.{name}: no such setting; valid here: file.{did_you_mean(name, ['file'])}")
@@ -421,7 +421,7 @@ def _parse_words(field: str, value: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def read_lines(field: str, path: str) -> tuple[str, ...]:
-    """Return the lines of a text file without the space around them; blank ones are left out."""
+    """Read the lines of a text file, stripped and without blank ones."""
     try:
         text = Path(path).read_text(encoding="utf-8-sig")
     except OSError as error:
@@ -452,7 +452,7 @@ def parse_options(value: object) -> dict[str, str]:
 
 
 def without_nul(value: str) -> str:
-    """Return a place that a file system can have: one without a NUL."""
+    """Check that a place is possible in a file system: it has no NUL."""
     if "\0" in value:
         raise invalid("a text without a NUL character")
     return value
@@ -479,7 +479,7 @@ def parse_day(value: object) -> object:
 
 
 def parse_requirements(value: object) -> tuple[Requirement[str], ...]:
-    """Read what is required of a run and of its table."""
+    """Read the requirements of a run and of its table."""
     if value is None:
         return ()
     if not isinstance(value, list | tuple) or not all(isinstance(entry, str) for entry in value):
@@ -493,7 +493,7 @@ def parse_requirements(value: object) -> tuple[Requirement[str], ...]:
 
 
 def parse_row_key(value: object) -> object:
-    """Return the row key; None where the settings accept that there is none."""
+    """Return the row key; None if the settings accept a table without one."""
     if isinstance(value, Mapping):
         if dict(value) == {"none": "accept"}:
             return None
