@@ -1,1 +1,1 @@
-"""What the package runs in: compiled loops, folders, archives, threads and processors; and how values show themselves."""
+"""The package's environment: compiled loops, folders, archives, threads and processors; and the display of values."""

@@ -1,7 +1,7 @@
 """Show values and progress: a `repr` in one line, a small table in a notebook, and a line for each step of long work.
 
-No table and no `repr` shows arrays, keys, entries of lists, or figures of private text. Texts before and after are shown in HTML
-only, and all text there is escaped. Progress holds nothing of the data. Without IPython nothing of it is imported.
+No table and no `repr` shows arrays, keys, entries of lists, or figures of private text. Texts before and after appear in HTML
+only, and all text there is escaped. Progress holds no data. Without IPython no part of IPython is imported.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _PIECES = re.compile(r"\w+|\W")
 _LEFT = ' style="text-align:left"'
 _TEXT = ' style="text-align:left;vertical-align:top;white-space:pre-wrap"'
 _NULL = "<em>NULL</em>"
-MOST_TEXT = 1_000  # characters of a text beside another
+MOST_TEXT = 1_000  # characters of a text in a pair
 MOST_TEXTS = 20  # such pairs
 
 
@@ -48,11 +48,11 @@ def brief(value: object) -> str:
 
 
 def settings_line(value: Any, always: Sequence[str] = ()) -> str:
-    """Return the `repr` of a dataclass of settings: what differs from its defaults.
+    """Return the `repr` of a dataclass of settings: the fields that differ from their defaults.
 
     Args:
         value: the dataclass.
-        always: fields that are named also where they are as by default.
+        always: fields that are named even with their defaults.
     """
     pairs = ((field, getattr(value, field.name)) for field in fields(value) if field.repr)
     parts = [
@@ -89,12 +89,12 @@ def table(
 
 
 def side_by_side(title: str, rows: Sequence[tuple[str, str | None, str | None]], *, note: str = "") -> str:
-    """Return HTML for a notebook: texts beside what they became, with the words marked that differ. Every text is escaped.
+    """Return HTML for a notebook: texts before and after, with differing words marked. Every text is escaped.
 
     Args:
         title: what it is.
-        rows: (name, before, after); None is a NULL. Of more than `MOST_TEXTS` the first are shown, of a text `MOST_TEXT`
-            characters; a sentence below says so.
+        rows: (name, before, after); None is a NULL. Only the first `MOST_TEXTS` are shown, and `MOST_TEXT` characters of each. A
+            sentence below reports the cut.
         note: a sentence below; empty for none.
     """
     body = "".join(
@@ -111,7 +111,7 @@ def side_by_side(title: str, rows: Sequence[tuple[str, str | None, str | None]],
 
 
 def _pair(before: str | None, after: str | None) -> tuple[str, str]:
-    """Return two texts as HTML, or what stands for a NULL."""
+    """Return two texts as HTML, with a mark for a NULL."""
     if before is None or after is None:
         first, second = (_NULL if text is None else escape(cut(text, MOST_TEXT)) for text in (before, after))
         return first, second
@@ -129,7 +129,7 @@ def marked(before: str, after: str) -> tuple[str, str]:
 
 
 def differences(before: str, after: str) -> Iterator[tuple[bool, str, str]]:
-    """Yield two texts in stretches of words and marks: (whether both have it, what the one has, what the other has)."""
+    """Yield two texts in stretches of words and marks: (whether both are equal there, the first's, the second's)."""
     first, second = _PIECES.findall(before), _PIECES.findall(after)
     for action, i, j, k, m in SequenceMatcher(None, first, second, autojunk=False).get_opcodes():
         yield action == "equal", "".join(first[i:j]), "".join(second[k:m])
@@ -139,14 +139,14 @@ _HEIGHT = 720  # pixels
 
 
 def in_notebook() -> bool:
-    """Whether cells are run by a kernel, which shows HTML; not in a terminal, IPython's included."""
+    """Check whether a kernel that shows HTML runs the cells. A terminal, IPython's included, does not."""
     module = sys.modules.get("IPython")  # a kernel has imported it
     shell = None if module is None else module.get_ipython()
     return getattr(shell, "kernel", None) is not None
 
 
 def frame(page: str, title: str) -> str:
-    """Return HTML that holds a whole page in a frame of its own, whose styles touch nothing else and which runs no script."""
+    """Return HTML that holds a whole page in its own frame: its styles touch nothing else, and it runs no script."""
     escaped = escape(page)
     style = f"width:100%;height:{_HEIGHT}px;border:1px solid #999"
     return f'<iframe sandbox="" title="{escape(title)}" style="{style}" srcdoc="{escaped}"></iframe>'
@@ -170,19 +170,19 @@ Counted = Callable[[int, int], None]
 
 
 def silent(*_: object) -> None:
-    """Tell nobody."""
+    """Ignore a step."""
 
 
 VARIABLE = "DPTEXT_PROGRESS"
 
 
 class OnStderr:
-    """Tells each new step in a line of its own on stderr."""
+    """Progress callback that prints each new step as a line on stderr."""
 
     _last = ""
 
     def __call__(self, step: str, share: float | None = None) -> None:  # noqa: ARG002  (a line for each share is too many)
-        """Tell a step, unless it goes on."""
+        """Print a step, unless it is the current one."""
         if step != self._last:
             self._last = step
             sys.stderr.write(f"{step}\n")
@@ -190,7 +190,7 @@ class OnStderr:
 
 
 def by_default() -> Callable[..., None]:
-    """Return what long work tells its steps where no callback is given.
+    """Choose the progress callback of long work where the caller gives none.
 
     Returns:
         :class:`OnStderr` in a notebook, and where stderr is a terminal; else, and where the variable `DPTEXT_PROGRESS` is `off`,
@@ -203,7 +203,7 @@ def by_default() -> Callable[..., None]:
 
 
 def counted(step: str, progress: Progress | None = None) -> Counted:
-    """Return a callback that tells what share of one step is done.
+    """Return a callback that reports the finished share of a step.
 
     Args:
         step: the step.

@@ -1,11 +1,11 @@
 """Compile loops with numba: the decorators, the intrinsics, and a cache of machine code in folders of ours.
 
 The folders are the user's own and those that came with a model. Numba finds code by the path and the time of a source file. Here
-a locator finds it by the name of a function, and :func:`build` tells one state of the package and its libraries from another. So
-code fits in an archive, another folder or another environment. Only the loops of this package use it: numba's settings and
-locators stay as they are for everybody else.
+a locator finds it by the name of a function. :func:`build` distinguishes states of the package and its libraries. So code fits in
+an archive, another folder or another environment. Only the loops of this package use it: for all other code numba's settings and
+locators stay as they are.
 
-Machine code is run as it is found, and numba's form of it is a pickle: who hands a folder to :func:`attach` answers for it.
+Machine code runs unchecked, and numba stores it as a pickle: the caller of :func:`attach` answers for the folder.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from dptext_spark.errors import SettingsError
 from dptext_spark.runtime.paths import own, temporary_cache, user_cache
 
 PORTABLE = "x86-64-v3"
-# What the level x86-64-v3 of the psABI has beyond the first 64-bit processors, as LLVM names it.
+# Instruction sets that the level x86-64-v3 of the psABI adds to the first 64-bit processors, as LLVM names them.
 V3 = frozenset(
     ("avx", "avx2", "bmi", "bmi2", "cx16", "f16c", "fma", "lzcnt", "movbe", "popcnt", "sahf", "sse3", "sse4.1", "sse4.2", "ssse3")
 )  # fmt: skip
@@ -54,8 +54,8 @@ _sigutils: Any = sigutils
 def code_cache() -> str:
     """Return the folder for machine code: `$NUMBA_CACHE_DIR` where it is set, else one of the user's cache.
 
-    A folder that others may write to is not used: since this runs at import, the reason is logged and not raised, and loops are
-    compiled into a temporary folder.
+    A folder that others may write to is not used: loops are then compiled into a temporary folder. The reason is logged and not
+    raised, for this runs at import.
     """
     named = os.environ.get("NUMBA_CACHE_DIR")
     try:
@@ -70,7 +70,7 @@ def code_cache() -> str:
 
 @cache
 def source() -> str:
-    """Return 12 hex digits of a digest: how carefully numba compiles, and each module with loops or constants that they read."""
+    """Compute 12 hex digits of a digest: numba's level of optimisation, and each module with loops or constants of loops."""
     digest = hashlib.sha256(f"{int(_config.OPT)} {_config.BOUNDSCHECK}".encode())
     for file in sorted(Path(__file__).parents[1].rglob("*.py")):
         content = file.read_bytes()
@@ -80,8 +80,8 @@ def source() -> str:
 
 
 def build() -> str:
-    """Return what code depends on beside the processor: Python, numba, llvmlite, NumPy, and :func:`source`."""
-    numpy = ".".join(np.__version__.split(".")[:2])  # numba knows no more of it
+    """Return the versions that code depends on, apart from the processor: Python, numba, llvmlite, NumPy, and :func:`source`."""
+    numpy = ".".join(np.__version__.split(".")[:2])  # numba checks no more
     versions = f"numba{numba.__version__}-llvmlite{llvmlite.__version__}-numpy{numpy}"
     return f"{sys.implementation.cache_tag}-{versions}-{source()}"
 
@@ -96,7 +96,7 @@ def instructions() -> frozenset[str]:
 
 
 def runs_portable() -> bool:
-    """Whether this process can run code for x86-64-v3, and numba's settings ask for no other."""
+    """Check whether this process can run code for x86-64-v3, and numba's settings ask for no other."""
     chosen = _config.CPU_NAME is not None or _config.CPU_FEATURES is not None
     return not chosen and platform.machine().lower() in ("x86_64", "amd64") and instructions() >= V3
 
@@ -113,7 +113,7 @@ def folder_for(target: Target) -> str:
 
 
 class _State:
-    """What this process has at hand, and what it took of it."""
+    """Attached folders of this process, and the loops that it took from them."""
 
     def __init__(self) -> None:
         self.attached: dict[Path, Target] = {}
@@ -147,7 +147,7 @@ def attach(folder: Path) -> bool:
 
 
 def taken() -> int:
-    """Return how many loops this process took from what was attached."""
+    """Count the loops that this process took from attached folders."""
     return _state.taken
 
 
@@ -164,7 +164,7 @@ def recording(folder: Path) -> Iterator[None]:
 
 
 class _Locator(_CacheLocator):
-    """Where the code of a loop lies, whatever the path and the time of its source."""
+    """Location of a loop's code, independent of path and time of its source."""
 
     def __init__(self, function: Callable[..., Any], file: str) -> None:
         self._py_file = file  # named where numba warns
@@ -175,16 +175,16 @@ class _Locator(_CacheLocator):
         return str(Path(code_cache()) / folder_for(targets()[0]))
 
     def get_source_stamp(self) -> str:
-        """Return what numba compares with that of a file."""
+        """Return the stamp that numba compares with that of a file."""
         return build()
 
     def get_disambiguator(self) -> str:
-        """Return what tells functions of one name apart."""
+        """Return the mark that distinguishes functions of equal name."""
         return self._module
 
     @classmethod
     def from_function(cls, py_func: Callable[..., Any], py_file: str) -> _Locator:
-        """Return that of a function."""
+        """Return the locator of a function."""
         return cls(py_func, py_file)
 
 
@@ -195,7 +195,7 @@ class _Form(CompileResultCacheImpl):
 
 
 class LoopCache(FunctionCache):
-    """The cache of one compiled function: what was attached, then the user's files."""
+    """The cache of a compiled function: attached folders first, then the user's files."""
 
     _impl_class = _Form
 
@@ -278,7 +278,7 @@ class LoopCache(FunctionCache):
             os.close(lock)
 
     def _loaded(self, folder: Path, target: Target, sig: Any, target_context: Any) -> Any:
-        """Return the loop that a folder holds; None where it holds none, or one that is not what its key says."""
+        """Return the loop that a folder holds; None if it holds none, or one that does not match its key."""
         try:
             form = self._file(folder).load(self._key(target, sig))
             if form is None:
@@ -294,7 +294,7 @@ class LoopCache(FunctionCache):
         return loop
 
     def _record(self, target: Target, sig: Any, form: Any) -> None:
-        """Write a loop that Python called, while loops are recorded; what a loop calls is inside its code."""
+        """Write a loop that Python called, while loops are recorded. The code of a loop includes the loops that it calls."""
         if _state.recorded is not None and _state.depth == 0:
             self._save(_state.recorded / folder_for(target), target, sig, form)
 
@@ -313,7 +313,7 @@ class LoopCache(FunctionCache):
         return IndexDataCacheFile(str(folder), self._impl.filename_base, locator.get_source_stamp())  # type: ignore[no-untyped-call]
 
     def _key(self, target: Target, sig: Any) -> tuple[Any, ...]:
-        """Return what numba's index knows a loop by, for a target."""
+        """Return the key of a loop in numba's index, for a target."""
         arguments, _, code = self._index_key(sig, cpu_target.target_context.codegen())  # type: ignore[no-untyped-call]
         return arguments, target, code
 
@@ -321,7 +321,7 @@ class LoopCache(FunctionCache):
 _cgutils: Any = cgutils
 _types: Any = types
 F = TypeVar("F", bound=Callable[..., Any])
-# An integer of a compiled loop: machine words of 64 bits, signed or not, which no checker follows through numba.
+# An integer of a compiled loop: machine words of 64 bits, signed or not. No checker follows these through numba.
 Int: TypeAlias = Any
 
 _dispatchers: list[Any] = []
@@ -341,7 +341,7 @@ def inlined(function: F) -> F:
 
 
 def compilations() -> int:
-    """Return how many loops this process had to compile because the cache did not hold them."""
+    """Count the loops that this process compiled because the cache did not hold them."""
     return sum(sum(d.stats.cache_misses.values()) for d in _dispatchers)
 
 
@@ -416,7 +416,7 @@ def _eight(builder: Any, data: Any, start: Any) -> Any:
 
 
 def _sum_of_eights(builder: Any, count: Any, term: Callable[[Any], Any]) -> Any:
-    """Sum `count` float64 terms, eight at a time: eight partial sums, which are added as a fixed tree.
+    """Sum `count` float64 terms, eight at a time: eight partial sums, added as a fixed tree.
 
     Written as vectors of 8, so that no processor and no optimizer has a choice of order.
     """

@@ -1,15 +1,15 @@
-"""The folder for what can be made again: machine code, compiled models, what was unpacked. It can always be written.
+"""The cache folder: machine code, compiled models and unpacked files, all of which can be made again. It is always writable.
 
-What lies there is run, or decides what is drawn, and a model may hold counts of private texts: so the folder is its user's alone.
+The folder is its user's alone: its files are run or decide the draws, and a model may hold counts of private texts.
 
-The jobs for spark-submit and the commented settings lie inside an installed package, beside it in a checkout.
+The jobs for spark-submit and the commented settings lie inside an installed package, and next to it in a checkout.
 
-Files that are there whole or not at all.
+Atomic writes: a file is there whole or not at all.
 
 The package in an archive, as `--py-files` ships it: unpacked once for each user and machine, and imported from there.
 
-Vectors and stop words are memory-mapped or opened by path, which does not work inside a zip. The folder is named by
-the archive's content, so that another build is another folder.
+Vectors and stop words are memory-mapped or opened by path. Neither works inside a zip. The folder's name comes from the archive's
+content: another build is another folder.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ _log = logging.getLogger(__name__)
 
 
 def python_path() -> str:
-    """Return the PYTHONPATH by which another process imports what this one does: this very package first."""
+    """Return the PYTHONPATH that gives another process the same imports: this very package first."""
     package = str(Path(__file__).resolve().parents[2])
     return os.pathsep.join(dict.fromkeys([package, *filter(None, sys.path)]))
 
 
 def writable(folder: Path) -> bool:
-    """Whether a file can be made in `folder`, which is created if it is missing."""
+    """Check whether a file can be made in `folder`, which is created if it is missing."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
@@ -48,7 +48,7 @@ def writable(folder: Path) -> bool:
 
 
 def _is_private(folder: Path) -> bool:
-    """Whether `folder`, created if it is missing, is no link and this user's alone: cached code is run as it is found."""
+    """Check whether `folder`, created if it is missing, is no link and this user's alone. Cached code runs unchecked."""
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
         status = folder.lstat()
@@ -58,9 +58,9 @@ def _is_private(folder: Path) -> bool:
 
 
 def own(folder: Path, name: str) -> Path | None:
-    """Return a folder that is this user's alone, mode 700, created if it is missing; None where it cannot be had or written.
+    """Return a folder that is this user's alone, mode 700, created if it is missing; None if it cannot be made or written.
 
-    One that others could only read is closed, and that is said. One that others can write may hold what they put there.
+    A folder that others could only read is closed with a warning. One that others can write may hold files of theirs.
 
     Args:
         folder: the folder; a link counts for what it leads to.
@@ -92,9 +92,9 @@ def own(folder: Path, name: str) -> Path | None:
 
 
 def writable_by_others(file: Path) -> Path | None:
-    """Return the first part of a resolved path through which somebody else but root could change the file; None: there is none.
+    """Return the first part of a resolved path through which users other than root could change the file, or None.
 
-    Below a folder that only its user may enter, it is enough that a part is that user's.
+    Below a folder that only its user may enter, a part is safe if it is that user's.
 
     Raises:
         OSError: a part cannot be looked at.
@@ -125,9 +125,9 @@ def user_cache() -> Path:
             return owned
     base = os.environ.get("XDG_CACHE_HOME")
     home = Path(os.path.expanduser("~"))
-    if base or home.is_absolute():  # a user without a home stays "~", which would be a folder of that name
+    if base or home.is_absolute():  # a user without a home stays "~": a folder of that name
         folder = Path(base or home / ".cache") / "dptext_spark"
-        # Where the home is another user's (sudo, an image that was built as root) nobody meant it as a cache of this one.
+        # A home of another user (sudo, an image that was built as root) was not meant as a cache of this user.
         owned = own(folder, "cache folder") if _is_own_or_missing(folder) else None
         if owned is not None:
             return owned
@@ -171,7 +171,7 @@ def jobs_by_name() -> dict[str, Path]:
 
 
 def job_file(name: str) -> Path:
-    """Return the file of one job.
+    """Return the file of a job.
 
     Raises:
         SettingsError: there is none of that name.
@@ -183,7 +183,7 @@ def job_file(name: str) -> Path:
 
 
 def first_line(file: Path) -> str:
-    """Return what the first line of a Python file's docstring says, without the example that follows."""
+    """Return the first line of a Python file's docstring, without the example that follows."""
     docstring = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or ""
     return docstring.partition("\n")[0].partition(": `")[0]
 
@@ -197,7 +197,7 @@ def write_atomically(file: Path, text: str, mode: int = 0o666) -> None:
     Args:
         file: the place.
         text: as UTF-8.
-        mode: of the file, less what the process's umask takes away.
+        mode: of the file, before the process's umask.
 
     Raises:
         OSError: it cannot be written; then nothing has changed.

@@ -19,8 +19,8 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 
 from dptext_spark.errors import DataError, did_you_mean
 
-TYPE = "type"  # the key of a field's metadata: what it is checked by, in the place of its annotation
-# What is needed, by pydantic's name of the error.
+TYPE = "type"  # the key of a field's metadata: the type of its check, instead of its annotation
+# Valid values, by pydantic's name of the error.
 _NEEDED = {
     "bool_type": "true or false",
     "datetime_type": "a time",
@@ -39,12 +39,12 @@ _NEEDED = {
 
 
 def invalid(valid: str) -> PydanticCustomError:
-    """Return an error for a validator to raise; the field and what was given are added."""
+    """Return an error for a validator to raise; field and value are added later."""
     return PydanticCustomError("invalid", "{valid}", {"valid": valid})
 
 
 def valid(words: str) -> WrapValidator:
-    """Return what lets a type say in words what is valid, whatever is wrong with a value."""
+    """Return a validator that words the valid values of a type, whatever is wrong with a value."""
 
     def check(value: Any, inner: Callable[[Any], Any]) -> Any:
         try:
@@ -56,7 +56,7 @@ def valid(words: str) -> WrapValidator:
 
 
 def needed(problem: ErrorDetails) -> str:
-    """Return what is valid in the place of a value, with the closest name where it is one of several."""
+    """Describe the valid values, with the closest name where it is one of several."""
     context = problem.get("ctx", {})
     match problem["type"]:
         case "invalid":
@@ -85,7 +85,7 @@ def shown(value: object) -> str:
 
 
 def problems_of(value: Any, section: str, but: Collection[str] = ()) -> Iterator[str]:
-    """Check the fields of a dataclass, and yield a sentence for each that is not valid; no list of words is shown.
+    """Check the fields of a dataclass, and yield a sentence for each invalid one; no list of words is shown.
 
     Args:
         value: the dataclass.
@@ -104,7 +104,7 @@ def problems_of(value: Any, section: str, but: Collection[str] = ()) -> Iterator
 
 
 def problem_of(kind: Any, name: str, value: object) -> ErrorDetails | None:
-    """Check a value for a field of a dataclass, and return what is wrong with it; None where it is valid."""
+    """Check a value for a field of a dataclass, and return the problem; None if it is valid."""
     try:
         _adapters(kind)[name].validate_python(value, strict=True)
     except ValidationError as error:
@@ -114,7 +114,7 @@ def problem_of(kind: Any, name: str, value: object) -> ErrorDetails | None:
 
 @cache
 def _adapters(kind: Any) -> dict[str, TypeAdapter[Any]]:
-    """Return what each field of a dataclass is checked by."""
+    """Return the adapter that checks each field of a dataclass."""
     types: dict[str, Any] = {entry.name: entry.metadata.get(TYPE) for entry in fields(kind)}
     if None in types.values():
         hints = get_type_hints(kind, include_extras=True)
@@ -159,11 +159,11 @@ class Record:
 
     @classmethod
     def from_dict(cls: type[R], values: Mapping[str, Any], where: str = "") -> R:
-        """Read the fields again; one that is missing has its default, and one that is unknown is of a later version.
+        """Read the fields again. A missing field gets its default; an unknown one is of a later version.
 
         Args:
-            values: what :meth:`as_dict` returned, or its JSON.
-            where: what an error names the value by.
+            values: result of :meth:`as_dict`, or its JSON.
+            where: name of the value in an error.
 
         Raises:
             DataError: names each field that is not valid and its type, never the value.
@@ -178,7 +178,7 @@ class Record:
 
 
 def _refusal(problem: ErrorDetails, where: str) -> str:
-    """Return what is wrong with a stored value, which may be private and is not shown."""
+    """Describe the problem of a stored value. The value may be private and is not shown."""
     place = place_of(problem, where)
     if problem["type"] == "missing":
         return f"{place}: missing."
