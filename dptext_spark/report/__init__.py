@@ -1,1 +1,1 @@
-"""What people read: summaries, plans and the endings of commands, from plain numbers."""
+"""Texts for people: summaries, plans and the endings of commands, from plain numbers."""

@@ -1,6 +1,6 @@
 """The sections of a report on attacks and utility: results of audits as charts and tables, and attacks on the model.
 
-A result says of itself what it measures; its groups of figures become charts, its single ones a table. Attacks on the compiled
+A result describes its own measurement; its groups of figures become charts, its single ones a table. Attacks on the compiled
 model use public text alone.
 """
 
@@ -72,7 +72,7 @@ def measured(one: AuditResult, key: str) -> Iterator[Block]:
 
 
 def _table(drawn: Sequence[Bar]) -> Table:
-    """Return bars as a table, with their bounds where one of them has any."""
+    """Return bars as a table, with bounds where a bar has any."""
     columns = 3 if any(_bounds(bar) for bar in drawn) else 2
     rows = tuple((bar.name, bar.said, _bounds(bar))[:columns] for bar in drawn)
     return Table(("", "value", "bounds")[:columns], rows)
@@ -100,7 +100,7 @@ def sentence(text: str) -> str:
 
 
 def sure(result: AuditResult, *, bounded: bool = True) -> str:
-    """Say how exact a result is, or figures of it that have no bounds."""
+    """Describe how exact a result is, or its figures without bounds."""
     if result.exact:
         return "Exact."
     if result.how:
@@ -117,7 +117,7 @@ def utility(found: Sequence[AuditResult], missing: str, against: Sequence[AuditR
     Args:
         found: by audits.
         missing: what is said where nothing was.
-        against: attacks; those on the text that labels were learnt from stand beside what it is good for.
+        against: attacks; those on the text that labels were learnt from appear with its utility.
     """
     if not found:
         return Section("utility", "Utility", (Text(missing, quiet=True),))
@@ -337,7 +337,7 @@ def _in_context(privatizer: Privatizer, lines: Sequence[str]) -> list[AuditResul
 def _without_law(
     attack: ContextAttack, sampler: Sampler, best: Adversary, text: AttackedText, prior: F64
 ) -> ContextAttack:
-    """Say by whom a text was attacked, and what a better adversary may find."""
+    """Describe the adversaries where there is no law, and the success of a better one."""
     above = seen_vectors(
         sampler, text, prior
     )  # 0 where it is not noise on vectors, or its density is not known

@@ -31,7 +31,7 @@ _VALID = (
 
 @dataclass(frozen=True, repr=False)
 class RowComparison:
-    """Texts and what they became. In a notebook they stand side by side, with the words marked that differ.
+    """Texts and their replacements. A notebook shows them side by side, with the differing words marked.
 
     Attributes:
         before: the texts; None is a NULL.
@@ -46,7 +46,7 @@ class RowComparison:
     after: tuple[str | None, ...]
 
     def __repr__(self) -> str:
-        """Return how many texts it holds; they may be private."""
+        """Show the number of texts; they may be private."""
         size = len(self.before)
         return line("RowComparison", f"{size:,} {'row' if size == 1 else 'rows'}", "not shown")
 
@@ -58,14 +58,14 @@ class RowComparison:
 
 
 def compare_rows(before: Texts, after: Texts) -> RowComparison:
-    """Set texts beside what they became.
+    """Show texts beside their replacements.
 
     As the last line of a notebook's cell it is a table with the words marked that differ, everything escaped. It holds the texts
     as they are: a notebook that is kept with its outputs holds them, too.
 
     Args:
         before: one text, or a list, a pandas column or an Arrow array of texts.
-        after: what became of them: as many, in the same order.
+        after: the replacements: as many, in the same order.
 
     Raises:
         DataError: no texts, no valid Unicode, or not equally many.
@@ -104,7 +104,7 @@ MOST_WORD = 28  # characters of a word in a table
 
 
 def look(sample: TableSample, first: FirstLook, file: str, style: str) -> Screen:
-    """Return what a sample holds, how some of its rows come out, and which settings were written."""
+    """Return the contents of a sample, the release of some rows, and the settings that were written."""
     of = first.columns
     about = "" if sample.is_exact else "about "
     unknown, refused = first.unknown, _refused(first)
@@ -200,7 +200,7 @@ def _candidates(names: Sequence[str], none: str) -> str:
 
 
 def _foreign(first: FirstLook) -> str:
-    """Say where names are mostly wrong."""
+    """Warn where names are mostly wrong."""
     unknown = first.unknown.is_mostly_unknown
     if first.language in (None, ENGLISH) and not unknown:
         return ""

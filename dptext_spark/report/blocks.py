@@ -50,7 +50,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Chart:
-    """A chart with what it shows, how it is read, and the table behind it."""
+    """A chart with its meaning, its reading, and the table behind it."""
 
     title: str
     shows: str
@@ -70,7 +70,7 @@ class Section:
     Attributes:
         name: of its anchor.
         heading: as it is printed.
-        blocks: in order; charts that follow each other stand in a grid.
+        blocks: in order; consecutive charts form a grid.
         restricted: whether it depends on the private text.
     """
 
@@ -87,7 +87,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Tile:
-    """A figure of the summary: its name, itself, and a line that says what it means."""
+    """A figure of the summary: its name, its value, and a line with its meaning."""
 
     name: str
     figure: str
@@ -110,7 +110,7 @@ BAR = 0.34  # inches of height that a bar takes
 
 
 class _Look(TypedDict):
-    """How a line is drawn."""
+    """The look of a line."""
 
     color: str
     linestyle: str | tuple[int, tuple[int, ...]]
@@ -118,7 +118,7 @@ class _Look(TypedDict):
 
 
 class _Fill(TypedDict, total=False):
-    """How a bar is filled."""
+    """The fill of a bar."""
 
     facecolor: str
     edgecolor: str
@@ -177,7 +177,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Bar:
-    """A bar of a chart; `kind` chooses its fill: 0 what was measured, 1 and up what it is compared with."""
+    """A bar of a chart; `kind` chooses its fill: 0 for the measurement, 1 and up for its comparisons."""
 
     name: str
     value: float
@@ -311,7 +311,7 @@ def _drawing(key: str, height: float = HEIGHT) -> Iterator[tuple[Figure, Axes]]:
 
 
 def _upright(figure: Figure, key: str, x: str, y: str, *, legend: bool) -> str:
-    """Name the axes of a chart whose figures stand upright, and return its SVG."""
+    """Name the axes of a chart with upright figures, and return its SVG."""
     (axes,) = figure.axes
     axes.grid(True, axis="y")
     axes.set_xlabel(x)

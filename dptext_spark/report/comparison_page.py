@@ -91,7 +91,7 @@ def comparison(compared: Comparison) -> Screen:
 
 
 def refused(compared: Comparison) -> list[str]:
-    """Say which mechanism refuses which ε, and why."""
+    """Name the mechanisms that refuse an ε, with the reasons."""
     return [f"{name} refuses ε = {epsilon:g}: {why}" for name, epsilon, why in compared.refused]
 
 
@@ -117,7 +117,7 @@ def comparison_page(compared: Comparison) -> str:
 
 
 def _section(compared: Comparison, risk: str, key: str) -> Section:
-    """Write the charts of one risk, each with its table of the best."""
+    """Write the charts of one risk, each with its table of the best mechanisms."""
     of_risk = [frontier for frontier in compared.frontiers if frontier.risk == risk]
     blocks: list[Block] = [Text(EXPLAINED[risk])]
     for frontier in of_risk:
@@ -164,19 +164,19 @@ def _chart(one: Frontier, curves: Sequence[Curve], key: str) -> Chart:
 
 
 def _bottom(drawn: Sequence[Line]) -> float:
-    """Return where the upright scale begins: at 0, or, where all lies in the upper half, at a round number below it."""
+    """Return the lower end of the upright scale: 0, or, where all lies in the upper half, a round number below it."""
     least = min(value for line in drawn for value in line.low or line.y)
     return 0.0 if least < 50.0 else 5.0 * math.floor(min(least, 95.0) / 5.0)
 
 
 def table_of(one: Frontier) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """Return (head, rows): what is best at each level of risk, and what every mechanism keeps there."""
+    """Return (head, rows): the best mechanism at each level of risk, and the utility that every mechanism keeps there."""
     head = ("risk", "best", *(curve.mechanism for curve in one.curves))
     return head, [(_percent(best.level), best.verdict, *_cells(best, one.curves)) for best in one.levels]
 
 
 def runs_of(frontier: Frontier) -> list[tuple[str, str]]:
-    """Return (levels of risk, what is best there), with levels that follow each other together where that is the same."""
+    """Return (levels of risk, best mechanisms there); consecutive levels with the same result go together."""
     runs: list[list[Best]] = []
     for best in frontier.levels:
         same = runs and (set(runs[-1][-1].best), len(runs[-1][-1].reached) > 1) == (
@@ -248,7 +248,7 @@ def _percent(level: float) -> str:
 
 
 def sentences_of(compared: Comparison) -> list[str]:
-    """Say how it was measured."""
+    """Describe the measurement."""
     settings = compared.settings
     first = compared.points[0]
     hows: dict[str, list[str]] = {}
@@ -288,7 +288,7 @@ def sentences_of(compared: Comparison) -> list[str]:
 
 
 def _alike(points: Sequence[Point]) -> list[str]:
-    """Say which curves are one: the same figures at every ε."""
+    """Name the curves that coincide: the same figures at every ε."""
     of_curve: dict[str, list[tuple[object, ...]]] = {}
     for point in points:
         of_curve.setdefault(point.mechanism, []).append(

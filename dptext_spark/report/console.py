@@ -1,4 +1,4 @@
-"""How commands talk: one screen of figures on stdout, progress on stderr."""
+"""Output of commands: one screen of figures on stdout, progress on stderr."""
 
 from __future__ import annotations
 
@@ -30,22 +30,22 @@ Rows = Sequence[
 
 
 def width() -> int:
-    """Return how wide the lines of stdout may be."""
+    """Return the width of the lines of stdout."""
     return max(LEAST_WIDTH, shutil.get_terminal_size().columns) if sys.stdout.isatty() else WIDTH
 
 
 @dataclass(frozen=True)
 class Screen:
-    """What a command says.
+    """The output of a command.
 
     Attributes:
         title: what happened.
         rows: what a person decides by.
-        table: many rows; a screen shows as many of them as fit, from the first on.
+        table: many rows; a screen shows the first rows that fit.
         warnings: sentences.
         places: where things are.
         next: the command that comes next.
-        more: headings with rows that only `--full` shows; a text in their place stands as it is.
+        more: headings with rows that only `--full` shows; a text in place of rows is shown unchanged.
         restricted: whether it depends on the private text.
     """
 
@@ -69,7 +69,7 @@ class Screen:
         return table(self.title, self.pairs, note=note)
 
     def text(self, columns: int = WIDTH, *, full: bool = False) -> str:
-        """Return it in lines of so many columns: whole, or at most `LINES` of them."""
+        """Return the screen in lines of so many columns: whole, or at most `LINES` lines."""
         lines = self._lines(columns, len(self.table), full=full)
         if full or len(lines) <= LINES:
             return "\n".join(lines)
@@ -80,7 +80,7 @@ class Screen:
         return "\n".join(self._lines(columns, max(0, room), most))
 
     def _lines(self, columns: int, shown: int, most: int | None = None, *, full: bool = False) -> list[str]:
-        """Return so many rows of the table, a line each, and the others in at most `most` lines; None cuts none of them."""
+        """Return so many rows of the table, a line each, and the others in at most `most` lines; None cuts nothing."""
         rest = [f"{len(self.table) - shown:,} rows"] * (shown < len(self.table))
         rest += [heading for heading, _ in self.more] or ["whole sentences"] * (most is not None)
         below = [
@@ -156,7 +156,7 @@ def write(text: str) -> None:
 
 
 def write_error(text: str) -> None:
-    """Write a line about what is wrong to stderr, where stdout has the figures."""
+    """Write a line about an error to stderr, where stdout has the figures."""
     sys.stderr.write(f"dptext: {text}\n")
 
 
@@ -167,7 +167,7 @@ def write_json(value: Any) -> None:
 
 
 def show(screen: Screen, record: Any = None) -> None:
-    """Write what a command says, or the JSON document that stands for it; the whole screen where the command has `--full`."""
+    """Write a command's screen, or the JSON document in its place; the whole screen where the command has `--full`."""
     if record is None:
         write(screen.text(width(), full=FULL.get()))
     else:
@@ -176,7 +176,7 @@ def show(screen: Screen, record: Any = None) -> None:
 
 @contextmanager
 def progress() -> Iterator[Callable[[str, float | None], None]]:
-    """Tell steps on stderr: one line that changes on a terminal, a line for each new step elsewhere."""
+    """Show steps on stderr: one line that changes on a terminal, a line for each new step elsewhere."""
     from rich.console import Console
 
     console = Console(stderr=True, highlight=False, emoji=False, markup=False)

@@ -1,4 +1,4 @@
-"""The first two pages of a report, for whoever has to sign: verdict, what it means, what it rests on, a block to sign.
+"""The first two pages of a report, for the person who signs: verdict, meaning, evidence, a block to sign.
 
 Nothing here weakens what the annex says: figures that depend on the private text are compared, and not shown.
 
@@ -46,13 +46,13 @@ ROWS, NAMED = 6, 8  # lines of the first page, and names in one that stands for 
 
 @dataclass(frozen=True)
 class Row:
-    """A line of the page: a requirement, or several that stand alike.
+    """A line of the page: a requirement, or several with equal standing.
 
     Attributes:
         mark: a sign.
         look: how it is coloured.
-        requirement: itself; empty where the line stands for several.
-        standing: how it stands, in words; of several with their number.
+        requirement: itself; empty where the line represents several.
+        standing: the standing in words; of several with their number.
         said: what the figure is; of several their names, as far as they are given.
         annex: whether there is more to read in the annex.
     """
@@ -73,9 +73,9 @@ class Arranged(NamedTuple):
 
 
 def arranged(judged: Sequence[Judged]) -> Arranged:
-    """Return what the page shows of the requirements: broken ones first, then those not measured, then those that hold.
+    """Return the requirements that the page shows: broken ones first, then those not measured, then those that hold.
 
-    Those that stand alike have a line each while `ROWS` are enough, else one line with the first names.
+    Requirements of equal standing have a line each while `ROWS` are enough, else one line with the first names.
     """
     rows: list[Row] = []
     beyond = 0
@@ -108,7 +108,7 @@ def requirements(judged: Sequence[Judged]) -> Section | None:
 
 
 def row_of(one: Judged) -> Row:
-    """Return the line of one requirement."""
+    """Return the line of a requirement."""
     name = one.requirement.split()[0]
     figure = capital(ALONE.get(name) or FIGURES[name])
     if one.shown:
@@ -119,7 +119,7 @@ def row_of(one: Judged) -> Row:
 
 
 def _several(group: Sequence[Judged]) -> Row:
-    """Return one line of some requirements that stand alike, with the names of the first."""
+    """Return one line for some requirements of equal standing, with the names of the first."""
     standing, count = group[0].standing, len(group)
     names = "; ".join(requirement.requirement for requirement in group[:NAMED])
     if count > NAMED:
@@ -279,7 +279,7 @@ _SET = re.compile(r"policy\.(\w+): (\w+)")
 
 @dataclass(frozen=True)
 class Decision:
-    """What stands on the first two pages.
+    """The contents of the first two pages.
 
     Attributes:
         about: purpose, owner and what was released.
@@ -293,7 +293,7 @@ class Decision:
         more_warnings: as that; empty where there are none.
         released: what the answers themselves release; empty where that is nothing.
         meaning: three sentences.
-        before: a public text, and `after` what one draw made of it, in stretches (differs, text).
+        before: a public text, and `after` the result of one draw, in stretches (differs, text).
         after: as that.
         no_example: why there is none.
         rests: what is in clear, names, spent and left, what would change it.
@@ -382,7 +382,7 @@ def joined(facts: ReportFacts) -> str:
 
 
 def _context(facts: ReportFacts) -> str:
-    """Say what an adversary finds who reads the words around a replacement: that depends on the table."""
+    """Describe the success of an adversary who reads the words around a replacement: that depends on the table."""
     value = None if facts.metrics is None else facts.metrics.get(CONTEXT)
     if value is not None:
         return f"On this table, who reads the words around guesses {percent_up(value)}."
@@ -446,7 +446,7 @@ def _about(facts: ReportFacts) -> Iterator[tuple[str, str]]:
 
 
 def _why(facts: ReportFacts, beyond: int) -> str:
-    """Say why; `beyond`: how many broken requirements are named in the annex alone."""
+    """Give the reasons; `beyond`: how many broken requirements are named in the annex alone."""
     verdict = facts.verdict
     if verdict.standing == BROKEN:
         count = len(verdict.broken)
@@ -586,7 +586,7 @@ def _some(requirements: Sequence[str]) -> str:
 
 
 def _help(requirement: str, policy: Mapping[str, Json]) -> str:
-    """Return what helps, without what the settings have done already."""
+    """Return the cures, without those that the settings have applied already."""
     name = requirement.split()[0]
     known = next((cures for starts, cures in _HELPS if name.startswith(starts)), ())
     left = [

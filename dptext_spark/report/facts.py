@@ -43,7 +43,7 @@ from dptext_spark.text.tokens import drawn_words
 
 
 class Example(NamedTuple):
-    """A text before and after, which makes a report private."""
+    """A text before and after; it makes a report private."""
 
     column: str
     before: str
@@ -52,7 +52,7 @@ class Example(NamedTuple):
 
 @dataclass(frozen=True)
 class ReportFacts:
-    """What a report is written from.
+    """The facts that a report is written from.
 
     Attributes:
         run: its row.
@@ -67,10 +67,10 @@ class ReportFacts:
         metrics: of the whole run, by name; None in a report that may be shared.
         metrics_by_column: the same of each text column.
         examples: for a report that holds private text.
-        verdict: how the requirements of the settings stand.
+        verdict: the standing of the settings' requirements.
         approval: what the settings say of purpose and people.
-        example: a public text, and what one draw under a fresh key made of it; None where there is none.
-        told: how much a draw tells, by its law; None where there is no model, or no law.
+        example: a public text, and the result of one draw under a fresh key; None without an example.
+        told: information of a draw, by its law; None where there is no model, or no law.
     """
 
     run: RunRecord
@@ -94,7 +94,7 @@ class ReportFacts:
 
     @property
     def internal(self) -> bool:
-        """Whether it holds figures that depend on the private text."""
+        """True if it holds figures that depend on the private text."""
         return self.metrics is not None
 
     @property
@@ -161,7 +161,7 @@ def gathered(
         examples: for a report that holds private text.
         results: of other audits, as :func:`dptext_spark.report.facts.read_results` returns them.
         public: lines of a public text, for the attacks that need one.
-        verdict: how the requirements of the settings stand.
+        verdict: the standing of the settings' requirements.
         approval: what the settings say of purpose and people.
         require: of the settings; the statement says what the answers release.
         progress: progress callback, called with each step.
@@ -219,7 +219,7 @@ def _statement(
     metrics: Figures | None,
     require: Sequence[Requirement[str]],
 ) -> Statement:
-    """Return the run's statement, with what was required since, and on a restricted page what ε came to."""
+    """Return the run's statement, with the requirements added since, and on a restricted page the measured ε."""
     statement = run.statement
     for sentence in bits(require, bounded=run.settings.budget is not None):
         if statement.sections and sentence not in statement.under(HEADING):
@@ -256,7 +256,7 @@ STATEMENTS = ("md", "html", "json")
 
 
 def read_results(files: Iterable[Path]) -> list[AuditResult]:
-    """Read results: what audits return as dictionaries, one or a list of them in a file, or what `dptext audit --json` prints.
+    """Read results: dictionaries that audits return, single or as a list in a file, or the output of `dptext audit --json`.
 
     Results of the last kind carry `audit`, the id of the audited run, and `table`.
 

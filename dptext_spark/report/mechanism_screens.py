@@ -17,7 +17,7 @@ from dptext_spark.rounding import exact, percent_up, round_conservatively
 
 
 def described(name: str) -> dict[str, Any]:
-    """Return what a mechanism is and what its parameters are, JSON-able.
+    """Return the description of a mechanism and its parameters, JSON-able.
 
     Raises:
         SettingsError: there is no such mechanism.
@@ -46,7 +46,7 @@ def catalogue() -> list[dict[str, Any]]:
 
 
 def rows(mechanism: dict[str, Any]) -> list[tuple[str, str]]:
-    """Return what a mechanism is and its parameters, for a person."""
+    """Return the description of a mechanism and its parameters, for a person."""
     measured = f" (measured: {mechanism['measured']})" if mechanism["measured"] else ""
     parameters = []
     for each in mechanism["parameters"]:
@@ -63,7 +63,7 @@ def rows(mechanism: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def overview() -> Screen:
-    """Return what each mechanism guarantees, and all of each on demand."""
+    """Return the guarantee of each mechanism, and all of each on demand."""
     mechanisms = catalogue()
     return Screen(
         f"{len(mechanisms)} mechanisms, and what each guarantees",
@@ -159,7 +159,7 @@ def _bar(result: Calibration, point: Point) -> str:
 
 
 def _warnings(search: FoundEpsilon) -> Iterator[str]:
-    """Say where another ε may do as well, or an ε in between not."""
+    """Warn where another ε may do as well, or an ε in between may not."""
     result = search.calibration
     if result.open_end:
         yield "It is the end of the range: a larger ε may satisfy it too (--high)."
@@ -180,7 +180,7 @@ def _warnings(search: FoundEpsilon) -> Iterator[str]:
 
 
 def _words(result: Calibration) -> str:
-    """Say over which words figures are, and how sure."""
+    """Name the words that figures are over, and their certainty."""
     some = f"{result.words:,} of {result.total:,} words"
     of = some if result.words < result.total else f"all {result.total:,} words"
     if result.draws is None:
@@ -192,7 +192,7 @@ def _words(result: Calibration) -> str:
 
 
 def _guessing(found: Guessing) -> str:
-    """Say over which words `bayes` is, and how sure."""
+    """Name the words that `bayes` is over, and its certainty."""
     text = f"over the {found.words:,} words that the policy draws, as frequent as the prior has it: {found.prior}; "
     if found.exact:
         return f"{text}exact"

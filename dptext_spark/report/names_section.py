@@ -1,4 +1,4 @@
-"""What a report says of names: how the run looked for them, what became of them, and how many, where that may be shown.
+"""The names section of a report: the search for names, their replacement, and their number where that may be shown.
 
 How many names stood in a text depends on it, and is restricted.
 """
@@ -78,7 +78,7 @@ def looked(policy: Policy, lists: bool) -> str:
 
 
 def names(facts: ReportFacts) -> Section:
-    """Write how names were looked for, and what may be shown of what was found."""
+    """Write how names were looked for, and the findings that may be shown."""
     rows = searches(facts.run.settings)
     blocks: list[Block] = [pairs(rows)] if rows else [Text(NO_SEARCH)]
     if facts.metrics is None:
@@ -92,7 +92,7 @@ def names(facts: ReportFacts) -> Section:
 
 
 def searches(settings: ShownSettings) -> list[tuple[str, str]]:
-    """Return who looked for names, and what became of them; nothing where nobody did."""
+    """Return the searches and lists for names, and the treatment of names found; nothing without any."""
     search = settings.policy.names
     rows = []
     if search and search.lists:
@@ -111,7 +111,7 @@ def searches(settings: ShownSettings) -> list[tuple[str, str]]:
 
 
 def _source(names: Mapping[str, object]) -> str:
-    """Return where a list came from, and how many entries it had."""
+    """Return the origin of a list, and its number of entries."""
     entries = names.get("entries")
     size = "" if entries is None else f", {int(str(entries)):,} entries"
     if names.get("file") is not None:
@@ -122,7 +122,7 @@ def _source(names: Mapping[str, object]) -> str:
 
 
 def stayed_words(whole: Figures) -> list[tuple[str, str]]:
-    """Return, for each kind of words that a run found, what they are, and how many there were, were replaced and stayed."""
+    """Return, for each kind of words that a run found, its description and the numbers found, replaced and unchanged."""
     rows = []
     for name, what in COUNTED.items():
         words, share = whole.get(name), whole.get(f"{name}_kept_share")
@@ -160,7 +160,7 @@ def _counted(whole: Figures, finders: str, looked: str, named_lists: bool) -> It
 
 
 def listed_names(counts: Figures, *, named: bool = False) -> str:
-    """Return how many words and phrases of lists of names were masked, and how many kept; metrics leave out what is 0.
+    """Count the words and phrases of lists of names that were masked, and those kept; metrics leave out zeros.
 
     Args:
         counts: by name.
@@ -171,6 +171,6 @@ def listed_names(counts: Figures, *, named: bool = False) -> str:
 
 
 def found_names(counts: Figures) -> str:
-    """Return how many names of persons and places the policy's search found; metrics leave out what is 0."""
+    """Count the names of persons and places that the policy's search found; metrics leave out zeros."""
     persons, places = (counts.get(name) or 0 for name in FOUND)
     return f"{persons:,.0f} of persons, {places:,.0f} of places replaced"

@@ -1,4 +1,4 @@
-"""The offline pages: a run's facts, or any sections, in; one HTML file out, which fetches nothing and opens from disk."""
+"""The offline pages: from a run's facts, or any sections, to one HTML file that fetches nothing and opens from disk."""
 
 from __future__ import annotations
 

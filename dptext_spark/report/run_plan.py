@@ -1,6 +1,6 @@
-"""What a run would do, without reading any data: settings, guarantee, disclosure, what would be written.
+"""The plan of a run, made without reading any data: settings, guarantee, disclosure, outputs.
 
-A dry run adds what was checked. The findings of `dptext doctor` are a screen, too.
+A dry run adds its checks. The findings of `dptext doctor` are a screen, too.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _VERDICTS = {
 
 
 def checks(findings: Sequence[CheckResult], seconds: float) -> Screen:
-    """Return whether a run will work: what prevents it, what would improve it, and what was checked."""
+    """Return the verdict on a run before it starts: obstacles, improvements, and passed checks."""
     by_status = {status: [each for each in findings if each.status == status] for status in _VERDICTS}
     count = ", ".join(
         f"{len(by_status[status])} {status}" for status in ("ok", "warn", "fail") if by_status[status]
@@ -71,13 +71,13 @@ class Written:
 
     @property
     def name(self) -> str:
-        """What it is in a word."""
+        """The name in a word."""
         return self.what.partition(":")[0].split()[-1]
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What a run would do; printed, it is the text of `dptext run --dry-run --full`, but for what that checked.
+    """Plan of a run; printed, it is the text of `dptext run --dry-run --full` without the results of the checks.
 
     Attributes:
         facts: that are known before it, with the statement.
@@ -101,13 +101,13 @@ class Plan:
     fingerprint: str
 
     def __repr__(self) -> str:
-        """Return how much it plans; printed, it is the text."""
+        """Show the size of the plan; printed, it is the text."""
         return line(
             "Plan", f"{len(self.steps)} steps", f"{len(self.writes)} places written", "print it for the text"
         )
 
     def _repr_html_(self) -> str:
-        """Return what is drawn, promised and written, for a notebook; settings, steps and statement are in the text."""
+        """Show the draws, the promise and the outputs, for a notebook; settings, steps and statement are in the text."""
         return self.screen().html()
 
     def __str__(self) -> str:
@@ -115,7 +115,7 @@ class Plan:
         return self.screen().text(full=True)
 
     def screen(self, checked: Checked | None = None) -> Screen:
-        """Return it for a person, with what a dry run checked."""
+        """Return the plan for a person, with the checks of a dry run."""
         config, statement = self.facts.config, self.facts.disclosure
         sections = () if statement is None else statement.sections
         steps = [(f"{number}.", step) for number, step in enumerate(self.steps, start=1)]
@@ -172,17 +172,17 @@ class Plan:
 
 
 def plan(config: RunConfig, progress: Progress | None = None) -> Plan:
-    """Say what a run would do, without Spark and without reading any data.
+    """Plan a run, without Spark and without reading any data.
 
     The model is compiled, or opened where the user's cache or `run.artifact` has it.
 
     Args:
         config: the settings; the key that they name is read and checked, except a platform's secret.
-        progress: progress callback, called with each step. None tells them on stderr in a notebook or terminal.
+        progress: progress callback, called with each step. None shows them on stderr in a notebook or terminal.
 
     Raises:
-        SettingsError: a parameter does not fit the lexicon; the model has no figure that is required; the key cannot be read or
-            is too short, or others may read its file.
+        SettingsError: a parameter does not fit the lexicon, or the model has no figure that is required. Also a key that cannot
+            be read or is too short, or that others may read in its file.
         DataError: the lexicon or the artifact is missing, damaged or changed.
 
     Examples:
@@ -215,7 +215,7 @@ def _where(config: RunConfig) -> str:
 
 
 def _source(config: RunConfig) -> str:
-    """Return where the input is, and how it is read."""
+    """Return the place of the input, and its format."""
     source = config.input
     return f"{source.table or source.path} ({'catalog' if source.table else source.format})"
 
@@ -293,7 +293,7 @@ def _writes(config: RunConfig) -> Iterator[Written]:
 
 
 def as_record(planned: Plan, checked: Checked) -> dict[str, Json]:
-    """Return the plan with what was checked, JSON-able."""
+    """Return the plan with its checks, JSON-able."""
     return {
         **planned.as_dict(),
         "checked": {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(checked).items()},
@@ -301,7 +301,7 @@ def as_record(planned: Plan, checked: Checked) -> dict[str, Json]:
 
 
 def _rows(facts: RunFacts, checked: Checked | None) -> Iterator[tuple[str, str]]:
-    """Yield what is drawn, promised and required."""
+    """Yield the draws, the promise and the requirements."""
     config, mechanism = facts.config, facts.config.spec()["mechanism"]
     by = f"by {mechanism['name']}, ε = {mechanism['epsilon']:g}, at {config.consistency} level"
     yield "drawn", f"{listed(config.columns)}, {by}; {_words(config)}"
@@ -328,13 +328,13 @@ def _rows(facts: RunFacts, checked: Checked | None) -> Iterator[tuple[str, str]]
 
 
 def _undecided(config: RunConfig) -> str:
-    """Say how many requirements take such an audit."""
+    """Count the requirements that take such an audit."""
     count = sum(is_audited(requirement.subject) for requirement in config.require)
     return f", so that {count:,} requirement{'s' if count > 1 else ''} will not be decided" if count else ""
 
 
 def _words(config: RunConfig) -> str:
-    """Say what is released as it stands."""
+    """Name the parts that are released unchanged."""
     policy = config.policy
     in_clear = [
         *(["stop words"] if policy.stop_words == "keep" else []),

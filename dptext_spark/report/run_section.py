@@ -151,7 +151,7 @@ def _found(facts: ReportFacts) -> Iterator[Tile]:
 
 
 def parts_in_clear(facts: ReportFacts) -> list[str]:
-    """Return what the output shows of the input, each in a word or two."""
+    """Return the parts of the input that the output shows, each in a word or two."""
     settings, policy = facts.run.settings, facts.run.settings.policy
     return [
         name
@@ -197,7 +197,7 @@ SAID = "Identifiers that were replaced whole"
 
 
 def guarantee(facts: ReportFacts) -> Section:
-    """Write what is promised of a word, and what the certificate found."""
+    """Write the promise about a word, and the certificate's result."""
     promised, certificate = facts.run.promised, facts.certificate
     rows = [
         ("kind", _KINDS.get(promised.kind, promised.kind)),
@@ -251,13 +251,13 @@ def _worst_case(promised: Guarantee, loss: LossFigure) -> Iterator[Chart]:
 
 
 def disclosure(facts: ReportFacts) -> Section:
-    """Write the statement; the warnings stand in the summary too."""
+    """Write the statement; the warnings are in the summary too."""
     blocks: tuple[Block, ...] = tuple(Listed(*part) for part in facts.statement.sections)
     return Section("disclosure", "What is disclosed", blocks or (Text(_UNFINISHED, quiet=True),))
 
 
 def quality(facts: ReportFacts) -> Section:
-    """Write what was counted: what may be shared, and on a restricted page what depends on the text."""
+    """Write the counts: shareable ones, and on a restricted page those that depend on the text."""
     run, metrics = facts.run, facts.metrics
     agreed = {
         "succeeded": "The rows that were counted on the way are those of the commit, and the consistency audit found nothing.",
@@ -333,7 +333,7 @@ def _counted(whole: Figures, columns: Mapping[str, Figures]) -> Iterator[Block]:
 
 
 def configuration(facts: ReportFacts) -> Section:
-    """Write every setting, and the fingerprints that say what was run on what."""
+    """Write every setting, and the fingerprints of the code and data that were run."""
     run = facts.run
     prints = [
         ("run", run.run_id),

@@ -1,6 +1,6 @@
-"""The summary of a run that a person reads at its end, and what a ledger says to a person.
+"""The summary of a run for a person at its end, and the summary of a ledger.
 
-What a person reads of an audit of a written table: before it, its plan; after it, its figures.
+The summary of an audit of a written table for a person: before it, its plan; after it, its figures.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from dptext_spark.rounding import exact, percent_down, percent_up, rounded_up
 
 
 def spent(balances: Sequence[Balance]) -> Screen:
-    """Return what was spent on each input, a row for each column."""
+    """Return the spending on each input, a row for each column."""
     rows = [row for balance in balances for row in _spent(balance)]
     title = f"What was spent on {len(balances):,} inputs" if len(balances) > 1 else "What was spent"
     return Screen(title if rows else "The ledger is empty.", table=rows)
@@ -72,11 +72,11 @@ def summary(
     """Return the summary.
 
     Args:
-        outcome: of the run; what is not known of it is left out.
+        outcome: of the run; unknown values are left out.
         internal: also show what depends on the private text; such a summary is not for sharing.
         price: of a core-hour.
-        verdict: how the requirements of the settings stand; None where there are none.
-        pair: a row before and after, private text, shown with `internal` only; or why there is none. None says nothing of it.
+        verdict: the standing of the settings' requirements; None without requirements.
+        pair: a row before and after, private text, shown with `internal` only; or why there is none. None leaves it out.
         settings: the file of the settings, for the command that comes next; None where there is none.
         overrides: `a.b=value`, which the run was given beside that file.
     """
@@ -109,7 +109,7 @@ def _heading(outcome: RunFacts | Unchanged) -> str:
 
 
 def _required(verdict: Verdict | None) -> Iterator[tuple[str, str]]:
-    """Say how the requirements of the settings stand; their figures are not shown."""
+    """Describe the standing of the settings' requirements; their figures are not shown."""
     if verdict is None:
         return
     yield from required((each.requirement, each.loud) for each in verdict.judged)
@@ -122,7 +122,7 @@ def _required(verdict: Verdict | None) -> Iterator[tuple[str, str]]:
 
 
 def _shown(facts: RunFacts, pair: Example | str | None) -> Rows:
-    """Return what became of the text: to those inside by the text itself, to others by the law alone."""
+    """Return the effect on the text: to those inside by the text itself, to others by the law alone."""
     if isinstance(pair, str):
         return [("a row", f"none can be shown: {pair}")]
     if pair is not None:
@@ -137,7 +137,7 @@ def _shown(facts: RunFacts, pair: Example | str | None) -> Rows:
 
 
 def words_of(file: str, overrides: Sequence[str]) -> str:
-    """Return what names the settings of a run behind a command: the file, and what was set beside it."""
+    """Return the settings of a run behind a command: the file, and the values set beside it."""
     return shlex.join([file, *(word for setting in overrides for word in ("--set", setting))])
 
 
@@ -324,7 +324,7 @@ RELEASED = "whether {limits} holds is told, and nothing else of the figure; whoe
 
 
 def required(standings: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    """Yield requirements by how they stand, a row for each standing; broken ones first."""
+    """Yield requirements by their standing, a row each; broken ones first."""
     grouped: dict[str, list[str]] = {"BROKEN": []}
     for requirement, standing in standings:
         grouped.setdefault(standing, []).append(requirement)
@@ -410,7 +410,7 @@ def table_audit(audit: TableAudit) -> Screen:
 
 
 def usefulness_beside_risk(figures: Sequence[Metric]) -> list[tuple[str, ...]]:
-    """Return a table of what the text is still good for and what it gives away; no row where no label was learnt."""
+    """Return a table of the text's utility and of its risks; no row where no label was learnt."""
     texts = {figure.name: figure_text(figure) for figure in figures if figure.column is None}
     useful, risks = ([(name, texts[name]) for name in names if name in texts] for names in (USEFUL, RISKS))
     if not useful:
