@@ -2,10 +2,10 @@
 
 `privatize(df, ...)` is the lazy DataFrame function and `run(config)` the whole job; `report(run_id, config)` shows a run,
 `audit(table, against=...)` compares a written table with its source, `doctor(config)` looks at a cluster before a run,
-`document_frequencies(df, ...)` counts what importance may be measured by, `preview(df, ...)` shows a few rows before and after,
-`compare_rows(before, after)` texts beside what they became, `register(spark, name, model)` makes a function of SQL, and
-`spark_session()` is a session with Delta.
-Names are looked up on first use, so that a worker that only needs the column function imports no more than that.
+`document_frequencies(df, ...)` counts texts per word for importance, `preview(df, ...)` shows a few rows before and after,
+`compare_rows(before, after)` shows texts before and after, `register(spark, name, model)` makes a function of SQL, and
+`spark_session()` is a session with Delta. Names are looked up on first use: a worker that needs only the column function imports
+no more.
 
 Examples:
     >>> from dptext_spark import spark as dps
@@ -82,7 +82,7 @@ def __dir__() -> list[str]:
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name from its module; say what to install where pyspark is missing."""
+    """Import a public name from its module; without pyspark, the error names the package to install."""
     if name not in _HOMES:
         raise AttributeError(f"module 'dptext_spark.spark' has no attribute {name!r}")
     import_module("dptext_spark.spark.session").require_pyspark()

@@ -1,8 +1,8 @@
-"""Audit a written table, ours or anyone's, against its source: what it keeps, whether it is consistent, how well it is attacked.
+"""Audit a written table, ours or anyone's, against its source: its utility, its consistency, and success of attacks.
 
-The keys of both are matched first, which says how many rows are in both. Then rows are joined by their key, and one pass in
-workers (:mod:`dptext_spark.spark.pair_tables`) pairs texts and gives all that is counted or looked at; consistency and
-attacks look at a keyed sample of records.
+The keys of both are matched first, to count the common rows. Then rows are joined by their key. One pass in workers
+(:mod:`dptext_spark.spark.pair_tables`) pairs texts and gives all counts and samples. Consistency and attacks use a keyed sample
+of records.
 
 A keyed sample of whole records comes to the driver, for classifiers and the comparison of texts; it is written nowhere.
 """
@@ -105,8 +105,8 @@ def audit(
         options: not this argument itself, but each option of `dptext audit --help` by its name: `label_rows` is `--label-rows`.
             `columns` and `require` are lists.
         spark: a session; None takes the active one, or starts a local one.
-        progress: progress callback, called with each step; what it is told holds nothing of the data.
-            None tells them on stderr in a notebook or terminal.
+        progress: progress callback, called with each step, never with data. None prints steps on stderr in a notebook or
+            terminal.
 
     Raises:
         SettingsError: the settings are not those that the table was made with, a key cannot be compared, or an entry of
@@ -129,10 +129,10 @@ def audit_table(
     """Audit a table and write the metrics.
 
     Args:
-        plan: what is compared, and how.
+        plan: the tables to compare, and how.
         spark: a session; None takes the active one, or starts a local one.
-        progress: progress callback, called with each step; what it is told holds nothing of the data.
-            None tells them on stderr in a notebook or terminal.
+        progress: progress callback, called with each step, never with data. None prints steps on stderr in a notebook or
+            terminal.
 
     Raises:
         SettingsError: the settings are not those that the table was made with, or a key cannot be compared.
@@ -241,7 +241,7 @@ def _new_id() -> str:
 
 
 def _consistency(found: Tallies) -> list[Metric]:
-    """Return how many groups of equal words there are, and how many of them have more than one replacement."""
+    """Count the groups of equal words, and those with more than one replacement."""
     return [
         Metric(f"{level}_{name}", value)
         for level, groups in ((level, found.groups[level]) for level in LEVELS)
@@ -284,7 +284,7 @@ FEW_ROWS = f"linkage: fewer than {FEWEST} rows with a word are in both tables"
 
 
 def require_rows(plan: AuditPlan, rows: int, kind: str = "rows") -> None:
-    """Refuse what was asked for and takes more rows than are in both tables.
+    """Refuse requested figures that take more rows than are in both tables.
 
     Raises:
         DataError: too few rows.
@@ -304,7 +304,7 @@ def require_rows(plan: AuditPlan, rows: int, kind: str = "rows") -> None:
 
 
 def linked(plan: AuditPlan, rows: int) -> LinkPlan | None:
-    """Return what is linked; None where nothing is."""
+    """Plan the linkage; None where nothing is linked."""
     if not plan.queries or rows < FEWEST:
         return None
     return LinkPlan(
@@ -344,7 +344,7 @@ def check_classes(plan: AuditPlan, spark: SparkSession, source: DataFrame, say: 
 
 
 def wanted_texts(plan: AuditPlan, rows: int) -> Wanted:
-    """Return which texts the driver is to look at, of `rows` that are in both tables."""
+    """Choose the texts for the driver, out of `rows` in both tables."""
     compares = plan.similarity or plan.encoder or plan.masked_model
     return Wanted(
         compared=limit_of(plan.sample / rows) if compares else 0,
@@ -354,7 +354,7 @@ def wanted_texts(plan: AuditPlan, rows: int) -> Wanted:
 
 
 def use_of(plan: AuditPlan, privatizer: Privatizer, found: Tallies, say: Steps) -> Findings:
-    """Measure what a plan asks for.
+    """Measure the figures of a plan.
 
     Args:
         plan: with the label, the attribute and whether texts are compared.
@@ -375,7 +375,7 @@ def use_of(plan: AuditPlan, privatizer: Privatizer, found: Tallies, say: Steps) 
 
 
 def _compared(plan: AuditPlan, privatizer: Privatizer, found: Tallies, say: Steps) -> Iterator[Part]:
-    """Yield how texts of the sample are compared, each with a name for what is left out."""
+    """Yield comparisons of the sample's texts, each with a name for its omission."""
     if not (plan.similarity or plan.encoder or plan.masked_model):
         return
     texts = _both(_for_use(found, "compared"))
@@ -396,7 +396,7 @@ def _tell(say: Steps, done: int, whole: int) -> None:
 
 
 def _parts(plan: AuditPlan, local: pa.Table, say: Steps) -> Iterator[Part]:
-    """Yield what is to be learnt, each with a name for what is left out."""
+    """Yield learning tasks, each with a name for its omission."""
     if plan.label is not None:
         column = f"column {plan.label!r}"
         labelled, test = _with(local, "label"), np.asarray(local.column("test").to_numpy(), np.bool_)
@@ -410,7 +410,7 @@ def _parts(plan: AuditPlan, local: pa.Table, say: Steps) -> Iterator[Part]:
 
 
 def _vectors(plan: AuditPlan, privatizer: Privatizer) -> F32 | None:
-    """Return the vectors of the model's words, float32[V, d]; None where the settings' lexicon is gone, or has other words."""
+    """Return the vectors of the model's words, float32[V, d]; None if the settings' lexicon is gone or has other words."""
     try:
         lexicon = load_lexicon(plan.model)
     except DataError:  # the artifact alone may have come here

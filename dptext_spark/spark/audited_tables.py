@@ -1,10 +1,10 @@
 """Open a written table and its source at one version each, check and join their rows, and link them as adversaries do.
 
-One pass matches the keys of both tables: how many rows each has, and how many are in both.
+One pass matches the keys of both tables, and counts the rows of each and of both.
 
-Linkage runs in workers: adversaries look for some rows among all others. The rows that are looked for come to the driver, which
-ships them to all workers: private text, in a file that only its user may read, emptied at the end. A worker holds the law, and
-counts how the others rank; only counts come back.
+Linkage runs in workers: adversaries look for some rows among all others. The driver collects these rows and ships them to all
+workers. They are private text: the file is readable by its user only, and emptied at the end. A worker holds the law and counts
+how the others rank; only counts come back.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 F: Any = functions  # its stubs leave out what Spark adds at run time
-# What reading begins its messages with: here the table has another name.
+# Start of messages on reading: here the table has another name.
 _OF_THE_INPUT = re.compile(r"^input(\.\w+)?: ")
 _CLASSES = (T.StringType, T.BooleanType, T.NumericType, T.DateType)
 
@@ -75,7 +75,7 @@ class TwoTables:
 
 
 def opened(spark: SparkSession, plan: AuditPlan) -> TwoTables:
-    """Open both tables and check their columns; messages say which of the two is meant."""
+    """Open both tables and check their columns; messages name the table."""
     frames = []
     for field, place in (("table", plan.table), ("against", plan.source)):
         try:
@@ -128,7 +128,7 @@ def _opened(
             df = opened_at(spark, is_table, version)
             df.schema  # noqa: B018  (makes Spark look for it now)
             return df, f"delta:{version}", commits
-        except PySparkException:  # what reads inputs says what is wrong
+        except PySparkException:  # the reader of inputs describes the problem
             pass
     named = Input(
         path=target.path or None, table=target.name or None, format="delta" if commits else "parquet"
@@ -164,7 +164,7 @@ def sides(plan: AuditPlan, tables: TwoTables, names: tuple[str, ...] = ()) -> tu
 
 
 def row_keys(plan: AuditPlan, tables: TwoTables) -> tuple[Column, Column]:
-    """Return the row key of the table and of its source, by which their rows are joined; file and place where there is none.
+    """Return the row keys of the table and its source for the join; file and place where there is none.
 
     Raises:
         DataError: they have two types.
@@ -191,7 +191,7 @@ def _texts(frame: DataFrame, plan: AuditPlan) -> list[Column]:
 
 
 def value_of(source: DataFrame, name: str, field: str) -> Column:
-    """Return a column of labels or of an attribute as text, under the name of its field; what is not a number is missing.
+    """Return a column of labels or of an attribute as text, under the name of its field; a NaN counts as missing.
 
     Raises:
         DataError: a type whose values are no classes.
@@ -207,11 +207,11 @@ def value_of(source: DataFrame, name: str, field: str) -> Column:
     return value.cast("string").alias(field)
 
 
-PLACE = "file and place"  # what identifies rows where no column does
+PLACE = "file and place"  # identifies rows where no column does
 
 
 class KeyCounts(NamedTuple):
-    """What the keys say.
+    """Counts of keys.
 
     Attributes:
         table: rows of the table.
@@ -299,10 +299,10 @@ class LinkTables:
 
     Attributes:
         shipped: where the model is.
-        key: of hashes and of what adversaries know.
+        key: of hashes and of the adversaries' knowledge.
         columns: how many text columns there are.
         names: the lists of names that the run was given.
-        file: what is looked for, by the name that Spark shipped it under.
+        file: Spark's name for the shipped queries.
         law: whether adversaries know the law.
     """
 
@@ -314,7 +314,7 @@ class LinkTables:
     law: bool = True
 
     def __call__(self, stream: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Map the batches of a task; what goes wrong leaves as a code."""
+        """Map the batches of a task; failures leave as a code."""
         context = TaskContext.get()
         partition, number, rows = context.partitionId() if context is not None else 0, 0, 0
         try:
@@ -366,7 +366,7 @@ def _flat(batch: pa.RecordBatch | pa.Table, name: str) -> pa.Array:
 
 @lru_cache(maxsize=2)
 def _read(file: str) -> tuple[pa.Table, pa.Table | None, F64 | None]:
-    """Read what is looked for, once a process."""
+    """Read the queries, once a process."""
     from pyspark import SparkFiles
 
     with np.load(SparkFiles.get(file)) as arrays:
@@ -379,7 +379,7 @@ def _read(file: str) -> tuple[pa.Table, pa.Table | None, F64 | None]:
 
 
 def _counts(name: str, standing: I64, *counts: I64) -> pa.RecordBatch:
-    """Return what an adversary counted, a row for each query."""
+    """Return an adversary's counts, a row for each query."""
     every = np.arange(len(standing))
     columns = [pa.array([name] * len(every), pa.string()), *map(pa.array, (every, standing, *counts))]
     return pa.RecordBatch.from_arrays(columns, ["adversary", "query", "standing", *Fit._fields])
@@ -387,7 +387,7 @@ def _counts(name: str, standing: I64, *counts: I64) -> pa.RecordBatch:
 
 @dataclass(frozen=True)
 class LinkPlan:
-    """What is linked.
+    """Rows to link, and the adversaries' knowledge.
 
     Attributes:
         queries: rows that are looked for, at most.
@@ -415,7 +415,7 @@ def link(
     Args:
         spark: the session.
         frame: both tables, joined: (row_key, s0, ..., n0, ..., o0, ...[, author]).
-        plan: what is linked.
+        plan: rows to link.
         privatizer: the model that made the release.
         shipped: the same, where the workers find it.
         key: of this audit.
@@ -453,7 +453,7 @@ def _salt(key: RunKey, use: str) -> int:
 
 
 def _authors(both: DataFrame, columns: Sequence[str], most: int, key: RunKey) -> DataFrame:
-    """Return a text of each of some authors beside the release of another: (s0, ..., n0, ..., o0, ..., row_key, author)."""
+    """Pair a text of each sampled author with the release of another: (s0, ..., n0, ..., o0, ..., row_key, author)."""
     place = F.xxhash64(F.col("row_key").cast("string"), F.lit(_salt(key, "authors")))
     numbered = both.where(F.col("author").isNotNull()).withColumn(
         "place", F.row_number().over(Window.partitionBy("author").orderBy(place))

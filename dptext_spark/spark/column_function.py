@@ -4,8 +4,8 @@ Two thin shells, `arrow_udf` (Spark 4.1 and later) and scalar-iterator `pandas_u
 Spark gives each Python worker as many threads for matrix products as a task has cores (OMP_NUM_THREADS, from `spark.task.cpus`),
 so the workers of a node do not compete for its cores.
 
-Columns that hold several texts a row are flattened for the engine, each text with an identity of its own, and put back. A row is
-identified by its key column, by its file and the row in it, or by its place in a bare scan.
+Columns with several texts a row are flattened for the engine, each text with its own identity, and put back. A row's identity is
+its key column, its file and place, or its place in a bare scan.
 """
 
 from __future__ import annotations
@@ -56,13 +56,13 @@ from dptext_spark.text.selection import Texts, TokenSelection
 
 UDF_KINDS = ("auto", "arrow", "pandas")
 ORDINAL_BITS = 40
-UNKNOWN_ROWS = "unknown_rows"  # the field, and the metric, of rows of which most words are unknown
+UNKNOWN_ROWS = "unknown_rows"  # field and metric of rows whose words are mostly unknown
 F: Any = functions  # its stubs leave out what Spark adds at run time
 
 
 @dataclass(frozen=True)
 class UdfSpec:
-    """What a worker needs to know; it travels in the function's closure.
+    """Parameters of a worker; they travel in the function's closure.
 
     Attributes:
         columns: names of the texts as :attr:`Path.name` spells them, in the order of the arguments.
@@ -71,8 +71,8 @@ class UdfSpec:
         run_id: of the run.
         has_row_id: the argument after the texts identifies the row; otherwise (partition, ordinal) does.
         has_record_id: the last argument identifies the record.
-        weights: the columns that weigh the words of each text, which stand behind the texts; none where they are not needed.
-        names: the lists of names; those that are columns stand behind the weights.
+        weights: columns with weights for the words of each text, after the texts; none where they are not needed.
+        names: the lists of names; columns among them come after the weights.
     """
 
     columns: tuple[str, ...]
@@ -86,12 +86,12 @@ class UdfSpec:
 
     @property
     def text_arguments(self) -> int:
-        """How many arguments are texts or weigh them."""
+        """Number of arguments that are texts or weights."""
         return len(self.columns) + len(self.weights)
 
     @property
     def row_arguments(self) -> int:
-        """How many arguments stand before the row's identity."""
+        """Number of arguments before the row's identity."""
         return self.text_arguments + len(self.names.columns)
 
 
@@ -122,9 +122,9 @@ def sanitize(
         row_ids: the row's identity [n].
 
     Returns:
-        struct[n] of :func:`result_type`. `units` is, for each row, how many units of ε it has spent, as
-        :attr:`Counters.units` says (of a list: those of its texts, summed), and `unknown_rows` is :func:`mostly_unknown` of it.
-        Counters stand as totals in the batch's first row, 0 elsewhere.
+        struct[n] of :func:`result_type`. `units` is each row's number of spent units of ε, see :attr:`Counters.units`; a list has
+        the sum of its texts. `unknown_rows` is the row's :func:`mostly_unknown`. Counters are totals in the batch's first row, 0
+        elsewhere.
 
     Raises:
         TaskError: invalid UTF-8, a NULL key, weights that are not one number for each word, a name that cannot be looked for, or
@@ -179,7 +179,7 @@ def sanitize(
 
 
 def mostly_unknown(words: I64, unknown: I64) -> I64:
-    """Return 1 for each row of whose words, in all its texts, more than half are unknown, else 0: int64[n]."""
+    """Compute 1 for each row with more than half of its words unknown, in all texts together, else 0: int64[n]."""
     return (2 * unknown > words).astype(np.int64)
 
 
@@ -341,8 +341,8 @@ def replaced(
     roots = {path.root for path in texts}
     out = []
     for name in keep:
-        # Metadata of the source is not carried over: what is computed has none, and coalesce of one column is that
-        # column. (Spark 4.0 takes an empty `metadata` of an alias for none, and keeps what there was.)
+        # Metadata of the source is not carried over: a computed column has none, and coalesce of one column is that column.
+        # (Spark 4.0 takes an empty `metadata` of an alias for none, and keeps what there was.)
         column = rebuilt(schema, name, texts, dropped) if name in roots else functions.coalesce(quoted(name))
         out.append(column.alias(name))
     return _unnoted(df.select(*out))
@@ -387,7 +387,7 @@ BARE = {
     "WholeStageCodegen",
     "Physical",
 }
-# What decides how files are cut into partitions and packed together.
+# Settings that decide how files are cut into partitions and packed together.
 _PACKING = (
     "spark.sql.files.maxPartitionBytes",
     "spark.sql.files.openCostInBytes",
@@ -415,7 +415,7 @@ class Identity:
 def identify_rows(df: DataFrame, row_key: str | None, record_key: str | None, ordinal: bool) -> Identity:
     """Choose the identity of rows and records.
 
-    The place (partition, ordinal) is one only in a single batch write over a bare scan, where `ordinal` says so.
+    The place (partition, ordinal) is an identity only in a single batch write over a bare scan, if `ordinal` allows it.
 
     Raises:
         DataError: a key column is missing.
@@ -436,7 +436,7 @@ def identify_rows(df: DataFrame, row_key: str | None, record_key: str | None, or
 
 
 def has_row_index(df: DataFrame) -> bool:
-    """Whether every row knows its file and its place in it (Parquet, and Delta with deletion vectors), once only."""
+    """Check whether every row knows its file and its place in it (Parquet, and Delta with deletion vectors), once only."""
     if any(name.lower() == "_metadata" for name in df.columns):
         return False  # the input's own column, which hides Spark's
     try:
@@ -468,9 +468,9 @@ def is_bare_scan(df: DataFrame, *more: str) -> bool:
 
 
 def _layout(df: DataFrame) -> str:
-    """Return what ordinals depend on beside the files: the number of partitions of the scan, and how they are packed.
+    """Describe the layout that ordinals depend on, apart from files: number of the scan's partitions, and their packing.
 
-    The number alone does not tell: the same files make as many partitions in other ways.
+    The number alone is not enough: the same files can make as many partitions in other ways.
     """
     if not hasattr(df, "_jdf"):
         return "unknown"

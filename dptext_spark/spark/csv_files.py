@@ -1,11 +1,11 @@
 """CSV and TSV inputs by RFC 4180: every column a text, columns by their names, and no record dropped.
 
-Quoted fields may hold line breaks (`multiLine`), and a doubled quote stands for one (`escape`). `input.options` may
-say otherwise. A first line `sep=;`, as Excel writes it, is no row: it names the separator.
+Quoted fields may hold line breaks (`multiLine`), and a doubled quote means one (`escape`). `input.options` may change both. A
+first line `sep=;`, as Excel writes it, is no row: it names the separator.
 
-Whether the records of a CSV, TSV or JSON input are what its columns say: one job over its files, before anything is written.
+A check of the records of a CSV, TSV or JSON input against its columns: one job over its files, before any write.
 
-Of CSV three things are checked of each file, and no message shows what stands in one:
+Each CSV file must pass three checks; no message shows its content:
 
 - its first line names the columns of the others, in their order; without a header it has as many fields;
 - every record has as many fields as there are columns;
@@ -54,7 +54,7 @@ _MARK = re.compile(r"(?i)sep=(.?)")
 
 @dataclass(frozen=True)
 class CsvLayout:
-    """How the files of an input are written.
+    """Format of an input's files.
 
     Attributes:
         options: of Spark's reader; names in lower case, as Spark tells no cases apart.
@@ -74,7 +74,7 @@ class CsvLayout:
 
     @property
     def is_multiline(self) -> bool:
-        """Whether a quoted field may hold line breaks."""
+        """True if a quoted field may hold line breaks."""
         return self.options["multiline"].lower() == "true"
 
     @property
@@ -89,7 +89,7 @@ class CsvLayout:
 
     @property
     def escape(self) -> str:
-        """What stands before a quote that is one of a field's signs."""
+        """The sign before a quote inside a field."""
         return self.options.get("escape", "\\")
 
     def reader(self, spark: SparkSession, header: bool) -> DataFrameReader:
@@ -115,13 +115,13 @@ def _is_name(field: Column, number: int, names: Sequence[str]) -> Column:
 
 
 def csv_reader(spark: SparkSession, options: Mapping[str, str]) -> DataFrameReader:
-    """Return a reader of CSV files that drops nothing: what does not fit its columns is in `CORRUPT`, where that is read."""
+    """Return a reader of CSV files that drops nothing: records that do not fit are in `CORRUPT`, if that is read."""
     # Names are compared in the files' own spelling and order before a run begins: Spark's check would show a line in its message.
     return spark.read.options(**{**options, **LENIENT, "enforceschema": "true"})
 
 
 def csv_options(source: Input) -> dict[str, str]:
-    """Return how CSV files are read, with names in lower case: by RFC 4180, where settings do not say otherwise."""
+    """Return the options for CSV files, with names in lower case: RFC 4180, unless settings differ."""
     options = {name.lower(): value for name, value in source.options.items()}
     quote = options.get("quote", '"')
     defaults = {"multiline": "true", "header": "true", **({"escape": quote} if len(quote) == 1 else {})}
@@ -139,7 +139,7 @@ def partition_columns(
 
 
 def _listed(spark: SparkSession, options: Mapping[str, str], format: str, folder: str) -> DataFrame:
-    """Return a frame that knows the files of an input and how their folders are named, and nothing of what is in them."""
+    """Return a frame that knows the files of an input and the names of their folders, but no content."""
     return spark.read.options(**options).schema(f"{_NONE} string").format(format).load(folder)
 
 
@@ -234,7 +234,7 @@ def read_csv(spark: SparkSession, source: Input, folder: str) -> DataFrame:
     layout = layout_of(spark, source, folder)
     names = [*layout.columns, *layout.partitions]
     schema = T.StructType([T.StructField(name, T.StringType()) for name in names])
-    # The line `sep=` stands where Spark looks for names, so that it takes the names for a row.
+    # Spark reads the line `sep=` as the names, and so the names as a row.
     df = layout.reader(spark, layout.is_named or layout.is_marked).schema(schema).csv(folder)
     if layout.is_marked and layout.is_named and layout.columns:
         df = df.where(~layout.names_columns(layout.columns))
@@ -258,12 +258,12 @@ class _NotHereError(Exception):
 
 
 class UnfitFile(NamedTuple):
-    """A file that is not as its table.
+    """A file that differs from its table.
 
     Attributes:
         file: its address.
-        is_headed: whether its first line is as those of the others.
-        records: of it that do not fit, or whose quote does not close.
+        is_headed: whether its first line equals those of the other files.
+        records: number of its records that do not fit, or have an open quote.
     """
 
     file: str
@@ -272,7 +272,7 @@ class UnfitFile(NamedTuple):
 
 
 def checked_csv(spark: SparkSession, source: Input, folder: str) -> int:
-    """Check the files of a CSV or TSV input; return how many records do not fit, which are none unless settings accept them.
+    """Check the files of a CSV or TSV input; count records that do not fit: none unless settings accept them.
 
     Raises:
         DataError: with the files and the number of records.
@@ -303,7 +303,7 @@ def checked_csv(spark: SparkSession, source: Input, folder: str) -> int:
 def check_headers(spark: SparkSession, source: Input, folder: str, *, elsewhere: bool = True) -> None:
     """Check that all files of a CSV or TSV input have the columns of the first.
 
-    Spark reads files whole that are not on this machine; those are compared only where `elsewhere` says so.
+    Spark reads remote files whole; they are compared only if `elsewhere` is true.
 
     Raises:
         DataError: naming those that have others.
@@ -380,7 +380,7 @@ def _first_record(address: str, layout: CsvLayout) -> str | None:
 
 
 def _rows(spark: SparkSession, layout: CsvLayout, folder: str) -> DataFrame:
-    """Return of each record its file, its place there, whether it could be the first line, and whether it does not fit."""
+    """Return for each record its file, its place, whether it could be the first line, and whether it does not fit."""
     names = [f"_{number}" for number in range(len(layout.columns))]
     schema = ", ".join(f"{name} string" for name in [*names, CORRUPT])
     rows = layout.reader(spark, layout.is_marked).schema(schema).csv(folder)
@@ -406,12 +406,12 @@ def _first_is_headed() -> Column:
 
 
 def _reads(name: str) -> Column:
-    """Return a condition that holds and reads a column: Spark refuses to read the column of corrupt records alone."""
+    """Return a true condition that reads a column: Spark refuses to read the column of corrupt records alone."""
     return F.coalesce(F.length(quoted(name)), F.lit(0)) >= 0
 
 
 def _quotes(spark: SparkSession, layout: CsvLayout, folder: str) -> DataFrame:
-    """Return of each line its file and how many quotes it has; without `multiLine`, whether their number is odd."""
+    """Return for each line its file and number of quotes; without `multiLine`, whether the number is odd."""
     quote, escape = layout.quote, layout.escape
     options = {**layout.options, "header": "false", "sep": _NOTHING, "quote": "", "escape": "\\"}
     options.pop("delimiter", None)
@@ -432,10 +432,10 @@ def _quotes(spark: SparkSession, layout: CsvLayout, folder: str) -> DataFrame:
 def checked_json(rows: DataFrame, source: Input) -> int:
     """Check the records of a JSON input.
 
-    Its last column holds the records that are no JSON, or not of its types.
+    Its last column holds records that are no JSON or have other types.
 
     Returns:
-        How many records do not fit, which are none unless settings accept them.
+        Number of records that do not fit: none unless settings accept them.
 
     Raises:
         DataError: with the files and the number of records.

@@ -97,15 +97,15 @@ _MOST_FILES = 64
 def doctor(
     config: RunConfig | None = None, spark: SparkSession | None = None, *, progress: Steps | None = None
 ) -> list[CheckResult]:
-    """Check what a run needs, as `dptext doctor` does; no data is read, and nothing stays written.
+    """Check the requirements of a run, as `dptext doctor` does; no data is read, and no written file remains.
 
     Args:
-        config: the settings of a run; without, what they name is not checked.
+        config: the settings of a run; without them, their places and model are not checked.
         spark: a session; None takes the active one, or starts a local one.
-        progress: progress callback, called with each step. None tells them on stderr in a notebook or terminal.
+        progress: progress callback, called with each step. None prints them on stderr in a notebook or terminal.
 
     Returns:
-        What each check found. Without a session there is nothing more to check.
+        The result of each check. Without a session the others are left out.
 
     Examples:
         >>> checks = dps.doctor(dp.load_config("reviews.yaml"))
@@ -142,7 +142,7 @@ def _machines(spark: SparkSession, config: RunConfig | None, say: Steps) -> Iter
 
 
 def _workers(spark: SparkSession, config: RunConfig | None, slots: int) -> Iterator[CheckResult]:
-    """Judge what the executors tell; without a model that can be shipped, what they tell beside it."""
+    """Judge the facts of the executors, with those of the model if one can be shipped."""
     driver, shipped = process_facts(), None
     with tempfile.TemporaryDirectory(prefix="dptext-doctor-", dir=user_cache()) as folder:
         try:
@@ -153,7 +153,7 @@ def _workers(spark: SparkSession, config: RunConfig | None, slots: int) -> Itera
 
 
 def _sent(spark: SparkSession, config: RunConfig | None, folder: str) -> tuple[ProcessFacts, Shipped]:
-    """Ship the model; return the facts of this process, with what the model draws here, and where workers find it."""
+    """Ship the model; return the facts and draws of this process, and the model's place for workers."""
     model = _model(config, folder)
     if config is None:
         return _drawn(artifact.open_model(model), read_manifest(model).seal), ship(spark, model)
@@ -163,7 +163,7 @@ def _sent(spark: SparkSession, config: RunConfig | None, folder: str) -> tuple[P
 
 
 def _why(message: str) -> str:
-    """Return what to do about a probe that failed. Its message holds no data, but is long."""
+    """Return the remedy for a failed probe. Its message holds no data, but is long."""
     if "PYTHON_VERSION_MISMATCH" in message:
         return "The executors run another Python than the driver: let PYSPARK_PYTHON (spark.pyspark.python) name the same one."
     if "Cannot run program" in message:
@@ -184,7 +184,7 @@ def _java(spark: SparkSession, slots: int) -> CheckResult:
 
 
 def _model(config: RunConfig | None, folder: str) -> Path:
-    """Return the artifact that is shipped: the settings', else a tiny one, with the settings' classifier and providers."""
+    """Return the artifact to ship: the settings' own, else a tiny one, with the settings' classifier and providers."""
     if config is not None and config.run.artifact is not None:
         return Path(config.run.artifact)
     policy = Policy()
@@ -248,7 +248,7 @@ def _input(spark: SparkSession, config: RunConfig) -> str:
 
 
 def slots_of(spark: SparkSession) -> int:
-    """Return how many tasks run at a time, as the parallelism of a range says."""
+    """Count the tasks that run at a time, by the parallelism of a range."""
     slots = spark.range(_ROWS).select(F.spark_partition_id().alias("slot")).distinct().count()
     return max(1, min(_MOST_SLOTS, slots))
 
@@ -263,7 +263,7 @@ def worker_facts(spark: SparkSession, shipped: Shipped | None, slots: int) -> li
 
 
 def worker_keys(spark: SparkSession, key: KeyReference, slots: int) -> list[str]:
-    """Let a task in every slot read the run key; return a code for each slot in which it is not what it should be."""
+    """Let a task in every slot read the run key; return a code for each slot with a missing or wrong key."""
 
     def look(_: int) -> str:
         time.sleep(0.2)  # so that no slot takes the task of another
@@ -277,7 +277,7 @@ def worker_keys(spark: SparkSession, key: KeyReference, slots: int) -> list[str]
 
 
 def _in_every_slot(spark: SparkSession, slots: int, ask: Callable[[int], str]) -> list[str]:
-    """Run a task in every slot, and return what each answers."""
+    """Run a task in every slot, and return the answers."""
     asked = F.udf(ask, "string", useArrow=False).asNondeterministic()
     rows = spark.range(0, slots, 1, slots).select(asked("id").alias("answer")).collect()
     return [row["answer"] for row in rows]
@@ -301,7 +301,7 @@ def server_levels(spark: SparkSession) -> dict[str, str] | None:
 
 
 def _asker(shipped: bytes) -> Callable[[int], str]:
-    """Return the function of the tasks: sent whole, since what it would be imported from may be missing there."""
+    """Return the function of the tasks. It is sent whole, since its module may be missing on a worker."""
 
     def ask(_: int) -> str:
         import json
@@ -328,7 +328,7 @@ def _asker(shipped: bytes) -> Callable[[int], str]:
 
 
 def answer(shipped: Shipped | None) -> ProcessFacts:
-    """Return the facts of a worker, with what the shipped model draws there."""
+    """Return the facts of a worker, with the draws of the shipped model."""
     if shipped is None:
         return process_facts()
     try:
@@ -348,9 +348,9 @@ def _seal(shipped: Shipped) -> str:
 
 
 def _drawn(model: Privatizer, seal: str) -> ProcessFacts:
-    """Return the facts of this process, with what a model draws of fixed texts under a key that is no secret.
+    """Return the facts of this process, with a model's draws for fixed texts under a key that is no secret.
 
-    That is equal everywhere, or something is wrong.
+    The draws must be equal on all processes.
     """
     ids = pa.array(range(len(TEXTS)), pa.int64())
     if model.selector is not None and model.selector.reads_weights:
@@ -400,7 +400,7 @@ def _written(spark: SparkSession, probe: str) -> tuple[int, int | None]:
 
 
 def check_name(spark: SparkSession, check: str, name: str) -> CheckResult:
-    """Make a small table beside the one of that name in its schema, and drop it again."""
+    """Make a small table in the schema of a name, and drop it again."""
     parts = [*split_name(name)[:-1], f"_dptext_doctor_{secrets.token_hex(6)}"]
     probe = Target(name=".".join(f"`{part}`" for part in parts))
     try:
@@ -420,7 +420,7 @@ def check_name(spark: SparkSession, check: str, name: str) -> CheckResult:
 
 
 def _file_system(spark: SparkSession, path: str) -> tuple[Any, Any] | None:
-    """Return Hadoop's file system of a path, and the class of paths; None on Spark Connect, which shows neither."""
+    """Return Hadoop's file system of a path, and the class of paths; None on Spark Connect, where neither is visible."""
     context = context_of(spark)
     if context is None:
         return None
@@ -439,7 +439,7 @@ def _nearest(spark: SparkSession, path: str) -> str:
         system, kind = file_system
         while not system.exists(kind(above)) and urlparse(above).path.strip("/"):
             above = above.rpartition("/")[0] or "/"
-    except Exception:  # no such file system, or no access to it from here: the write will say
+    except Exception:  # no such file system, or no access from here: the write will fail with the reason
         return parent
     return above
 

@@ -47,7 +47,7 @@ def privatize(
     """Return `df` with its other columns in clear and its text columns sanitized; nothing runs until Spark is asked for rows.
 
     All other columns stay as they are: select those that may be seen before you share the frame. (A run leaves out what its
-    settings do not name.) Each evaluation of the frame draws the same noise. `row_key` must be unique, which is not checked here.
+    settings do not name.) Each evaluation of the frame draws the same noise. `row_key` must be unique; this is not checked here.
 
     Args:
         df: any frame.
@@ -55,9 +55,9 @@ def privatize(
         model: the compiled model.
         row_key: a unique column; may be left out only where every row knows its file and place (Parquet).
         record_key: the scope of record-level consistency; by default the row.
-        key: the run key; None takes 32 bytes of the operating system. One that was read with `deliver="executors"`, as by
-            `RunKey.from_file`, does not travel: each worker reads it for itself.
-        run_id: part of what token-level draws are for; None makes one.
+        key: the run key; None takes 32 bytes of the operating system. A key with `deliver="executors"`, as by `RunKey.from_file`,
+            does not travel: each worker reads it.
+        run_id: input of token-level draws; None makes one.
         udf: `auto`, `arrow` or `pandas`.
         weights: of a privatizer with importance from the user: for each text column a column with a number for each word. They
             are not in the frame that is returned.
@@ -65,7 +65,7 @@ def privatize(
             settings names them: `{"file": ...}`, `{"table": ..., "column": ...}`, or `{"column": ...}` of the frame. Files and
             tables are read now. With `"kind": "person"` or `"location"`, and `"replace": "pseudonym"`, keyed names of that kind
             take their place.
-        keep: lists of what is released as it stands, likewise.
+        keep: lists of words and phrases that are released unchanged, likewise.
 
     Raises:
         SettingsError: no stable identity of the rows (`row_key` is the cure), or no columns; a variable of the workers that is

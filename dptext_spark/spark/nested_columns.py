@@ -40,7 +40,7 @@ from dptext_spark.model.table_schema import (
 
 
 def is_list(kind: pa.DataType) -> bool:
-    """Whether an Arrow type is that of a column of several texts a row."""
+    """Check whether an Arrow type is that of a column of several texts a row."""
     return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind))
 
 

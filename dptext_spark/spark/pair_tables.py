@@ -418,7 +418,7 @@ class PairTables:
 
 
 def tried_on(record: Column) -> Column:
-    """Whether classifiers are tried on a record, and do not learn from it; by its key as text."""
+    """Check whether classifiers are tried on a record, and do not learn from it; by its key as text."""
     return functions.pmod(functions.xxhash64(record), functions.lit(TEST)) == 0
 
 

@@ -224,7 +224,7 @@ def check_beside(config: RunConfig) -> None:
 
 
 def reads_whole_files(config: RunConfig) -> bool:
-    """Whether each file of the input is read on one core, however large: CSV whose fields may hold line breaks."""
+    """Check whether each file of the input is read on one core, however large: CSV whose fields may hold line breaks."""
     options = {name.lower(): value.lower() for name, value in config.input.options.items()}
     return config.input.format in ("csv", "tsv") and options.get("multiline", "true") == "true"
 

@@ -87,7 +87,7 @@ def require_no_setting(spark: SparkSession, name: str) -> None:
 
 
 def is_local(spark: SparkSession) -> bool:
-    """Whether workers are children of this process, and inherit its variables."""
+    """Check whether workers are children of this process, and inherit its variables."""
     return context_of(spark) is not None and str(spark.conf.get("spark.master", "")).startswith("local")
 
 

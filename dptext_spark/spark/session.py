@@ -102,7 +102,7 @@ def context_of(spark: SparkSession) -> Any:
 
 
 def is_stopped(spark: SparkSession) -> bool:
-    """Whether a session was stopped. A classic one is not asked for anything then: it would start another Spark."""
+    """Check whether a session was stopped. A classic one is not asked for anything then: it would start another Spark."""
     context = context_of(spark)
     if context is None:
         return bool(getattr(spark, "is_stopped", False))
@@ -138,7 +138,7 @@ def _active() -> SparkSession | None:
 
 
 def _is_submitted() -> bool:
-    """Whether something else configures the session that this process would start."""
+    """Check whether something else configures the session that this process would start."""
     return bool(os.environ.get("SPARK_REMOTE")) or "PYSPARK_GATEWAY_PORT" in os.environ
 
 
@@ -344,7 +344,7 @@ def local_settings(master: str) -> dict[str, str]:
 
 
 def _account_home_writable() -> bool:
-    """Whether Spark can keep downloaded JARs where it wants to: under the account's home, whatever HOME says."""
+    """Check whether Spark can keep downloaded JARs where it wants to: under the account's home, whatever HOME says."""
     try:
         return os.access(pwd.getpwuid(os.getuid()).pw_dir, os.W_OK)
     except KeyError:
@@ -492,7 +492,7 @@ class _Jobs:
 
     @property
     def _pinned(self) -> bool:
-        """Whether each thread has one of its own in the JVM; else others would get the tag, and be cancelled."""
+        """True if each thread has one of its own in the JVM; else others would get the tag, and be cancelled."""
         return os.environ.get("PYSPARK_PIN_THREAD", "true").lower() != "false"
 
 

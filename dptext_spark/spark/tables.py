@@ -379,7 +379,7 @@ def _commit(row: Row) -> Commit:
 
 
 def is_no_table(error: PySparkException) -> bool:
-    """Whether an error says that there is no Delta table at a place: nothing at all, or something else."""
+    """Check whether an error says that there is no Delta table at a place: nothing at all, or something else."""
     return str(error.getCondition()).startswith(_NO_TABLE)
 
 

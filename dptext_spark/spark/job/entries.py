@@ -1,13 +1,13 @@
-"""The ledger's table: entries are read, decided upon and appended as if nobody else were there. No row of it is ever changed.
+"""The ledger's table: entries are read, decided upon and appended in isolation. No row ever changes.
 
-Two runs cannot both pass a limit: a reservation is an append that names, as its transaction, on how many reservations it was
-decided. Where another one came first Delta skips or refuses the append, and it is decided anew. The version would not do: a
-settlement is one, too, so two that decide before and after it name two versions, and neither would hinder the other. A log
-store that renames files on a local disk does not exclude other processes, so there a lock of the operating system does; and
-after each append the history is read again, for an entry that is not there is no entry.
+Two runs cannot both pass a limit. A reservation is an append whose transaction names the number of reservations before it. If
+another one came first, Delta skips or refuses the append, and the run decides anew. The version would not do, for a settlement
+also makes one: two runs that decide before and after it name two versions, and neither hinders the other. A log store that
+renames files on a local disk does not exclude other processes, so there a lock of the operating system does. After each append
+the history is read again: only a visible entry counts.
 
-An entry names the release that it pays for: the input with its version, and the draws. People read what all releases of each
-input have spent by one reading of the table.
+An entry names the release that it pays for: the input with its version, and the draws. One reading of the table gives people the
+ε of all releases of each input.
 """
 
 from __future__ import annotations
@@ -82,11 +82,11 @@ class Source:
     """The input of a run.
 
     Attributes:
-        place: one spelling of where it is, by whatever name it was called; `table:` and a name where it has no place.
+        place: one spelling of its place under all its names; `table:` and a name where it has no place.
         table_id: identifier of a Delta table; None for other inputs.
-        version: what was read; of a Delta table with a digest of its log entry; with the run id where the input has no version
-            that tells whether it changed.
-        spelled: the place as Spark calls it, which is part of what a file is called.
+        version: the version that was read, for a Delta table with a digest of its log entry; with the run id where no version
+            shows a change of the input.
+        spelled: Spark's spelling of the place, a part of file names.
     """
 
     place: str
@@ -96,16 +96,16 @@ class Source:
 
 
 def source_of(plan: RunPlan) -> Source:
-    """Find what the input of a run is; see :func:`source_at`."""
+    """Identify the input of a run; see :func:`source_at`."""
     return source_at(plan.spark, plan.config.input, plan.df, plan.input_version, plan.run_id, plan.detail)
 
 
 def source_at(
     spark: SparkSession, source: Input, df: DataFrame, version: str, run_id: str, detail: DeltaDetail | None
 ) -> Source:
-    """Find what an input is: the same table by its path and by its name, at whatever time.
+    """Identify an input: the same table by its path and by its name, at any time.
 
-    The run id of whoever releases it stands in the place of a version that is not known.
+    The id of the releasing run replaces an unknown version.
     """
     table = detail or detail_of_input(spark, source)
     if table is not None:
@@ -119,7 +119,7 @@ def source_at(
         place = _whole(source.path, files[0] if files else "", is_name)
         return Source(normal_path(place), None, version if local else unsure, source.path)
     location = _location(spark, Target(name=str(source.table)))
-    if location is None:  # a view: what it selects may change without a new version
+    if location is None:  # a view: its rows may change without a new version
         name = normal_table(str(source.table))
         return Source(f"{TABLE}{name}", None, unsure, name)
     return Source(normal_path(location), None, version if local else unsure, location)
@@ -129,8 +129,8 @@ def content_of(spark: SparkSession, location: str, version: str) -> str:
     """Return a version of a Delta table with a digest of its log entry.
 
     A table that was restored from a backup of its files, and then changed, has its identifier and its versions again, with
-    another content. What the history tells of the entry takes its place where it cannot be read as a file; the version stands
-    alone where the log was cleaned up.
+    another content. If the entry cannot be read as a file, its row of the history is taken; if the log was cleaned up, the
+    version alone.
 
     Of a micro-batch, `delta:FROM..TO`, it is the entry of the last version.
     """
@@ -148,13 +148,13 @@ def content_of(spark: SparkSession, location: str, version: str) -> str:
 
 
 def release_of(plan: RunPlan, source: Source, column: str, run_id: str) -> str:
-    """Name the draws of a column: whatever may change one of them is in it (concepts/mechanisms, Draws), and nothing of the key.
+    """Name the draws of a column: the name holds all that may change a draw (concepts/mechanisms, Draws), except the key.
 
     Args:
         plan: the run.
         source: its input.
-        column: the text column; at record and dataset level a word has the same draw in every column, and where importance
-            chooses words, which are drawn depends on all columns.
+        column: the text column. At record and dataset level a word has the same draw in every column. Where importance chooses
+            words, the choice depends on all columns.
         run_id: that the draws of token level are for: of the run, or of the stream that the records are added to.
     """
     config = plan.config
@@ -170,13 +170,13 @@ def release_of(plan: RunPlan, source: Source, column: str, run_id: str) -> str:
 
 @dataclass(frozen=True, eq=False)
 class ReleaseSpec:
-    """What the draws of a text column hang on, beside the key.
+    """Everything that the draws of a text column depend on, except the key.
 
     Attributes:
         model: that draws; of it the level and the fingerprint.
         column: the text column.
-        run_id: that the draws of token level are for.
-        identity: what tells rows or records apart.
+        run_id: input of token-level draws.
+        identity: identity of rows or records.
         chosen_in: the columns in which importance chooses words together; none where all words are drawn.
     """
 
@@ -194,7 +194,7 @@ class ReleaseSpec:
             parts += [self.run_id, self.column]
         if level != "dataset":
             parts.append(list(self.identity))
-        if self.chosen_in:  # words are chosen in all of them together
+        if self.chosen_in:  # words are chosen over all columns together
             parts.append(["columns", *self.chosen_in])
         if source.table_id is None:  # options decide how files are read, so that the text may be another
             parts += [read.format, dict(sorted(read.options.items()))]
@@ -211,7 +211,7 @@ def metric_of(guarantee: Guarantee, mechanism: Mechanism, made: Manifest) -> str
 
 
 def metric_of_model(guarantee: Guarantee, model: Privatizer) -> str:
-    """Name the distance of a model whose settings are not known: as a run does where that is by the lexicon, else its own."""
+    """Name the distance of a model without known settings: as in a run if it is by the lexicon, else its own."""
     if guarantee.metric == "euclidean" and isinstance(model.lexicon, Lexicon):
         return _metric_name(guarantee, [model.lexicon.fingerprint])
     return _metric_name(guarantee, [model.fingerprint])
@@ -223,7 +223,7 @@ def _metric_name(guarantee: Guarantee, made_from: list[Any]) -> str:
 
 
 def shown_mechanism(config: RunConfig) -> str:
-    """Return the mechanism of the settings, what chooses words and the engine as JSON; lists of words by length and digest."""
+    """Return the settings' mechanism, the choice of words and the engine as JSON; lists of words by length and digest."""
     shown = {
         name: briefly(value) if isinstance(value, list) else value
         for name, value in config.mechanism.as_dict().items()
@@ -237,7 +237,7 @@ def shown_mechanism(config: RunConfig) -> str:
 
 
 def _identity(plan: RunPlan, source: Source, *, record: bool) -> list[Any]:
-    """Return what tells rows or records apart: another one gives the same words other draws."""
+    """Return the identity of rows or records: another one gives the same words other draws."""
     config, kind = plan.config, plan.identity.kind
     if record and config.record_key:
         return ["record_key", config.record_key]
@@ -249,7 +249,7 @@ def _identity(plan: RunPlan, source: Source, *, record: bool) -> list[Any]:
 
 
 def _whole(path: str, file: str, is_name: bool) -> str:
-    """Return a path up to its first wildcard, unless it is a name, with the store that Spark found it in where it names none."""
+    """Return a path up to its first wildcard, unless it is a name; a path without a store gets the one where Spark found it."""
     for wildcard in "" if is_name else "*?[{":
         path = (
             path.split(wildcard)[0]
@@ -263,7 +263,7 @@ def _whole(path: str, file: str, is_name: bool) -> str:
 
 
 def _location(spark: SparkSession, target: Target) -> str | None:
-    """Return where a table of another format lies; None for a view."""
+    """Return the location of a table of another format; None for a view."""
     try:
         row = spark.sql(f"DESCRIBE DETAIL {target.sql}").select("location").first()
     except PySparkException:
@@ -273,13 +273,13 @@ def _location(spark: SparkSession, target: Target) -> str | None:
 
 Decided = TypeVar("Decided")
 APP = "dptext-ledger"
-RECENT = 100  # commits among which ours is looked for
+RECENT = 100  # commits that are searched for ours
 LARGEST = 1_000_000  # bytes of a data file of the first commit, which holds the entries of one run
 _DATA_FILE = re.compile(r"/part-\d{5}-[0-9a-f-]{36}-c\d{3}\.\w+\.parquet$")
 
 
 def entries_of(spark: SparkSession, path: str) -> Book:
-    """Return what a ledger holds; its version is -1 where there is none.
+    """Read a ledger; the version of a missing one is -1.
 
     Raises:
         DataError: it is no ledger, a damaged one, or one of another schema version.
@@ -311,8 +311,8 @@ def ledger_of(spark: SparkSession, source: Input, settings: Ledger) -> str:
 def check_ledger_writable(spark: SparkSession, source: Input, path: str, *, dry: bool = False) -> None:
     """Try to write to a ledger, before anything is read.
 
-    On disks of this machine a file is made that has no name. Elsewhere the ledger gets a commit without a row. Nothing is tried
-    for an input that is not there: whoever reads it tells that. A `dry` trial writes no commit.
+    On disks of this machine a file without a name is made. Elsewhere the ledger gets a commit without a row. Nothing is tried for
+    a missing input: its reader reports that. A `dry` trial writes no commit.
 
     Raises:
         SettingsError: it cannot be written, such as on read-only storage.
@@ -368,7 +368,7 @@ def _is_there(spark: SparkSession, source: Input) -> bool:
 
 
 def check_vacant(spark: SparkSession, path: str) -> None:
-    """Check that a folder without a log holds nothing but what the first commit of a ledger left that did not come.
+    """Check that a folder without a log holds nothing, except the remains of a ledger's failed first commit.
 
     A process that is killed in that commit, or a full disk, leaves a data file, or a part of one.
 
@@ -406,7 +406,7 @@ def _is_of_ledger(content: bytes) -> bool:
 
 
 def book_of(table: DataFrame, path: str, version: int) -> Book:
-    """Return what the table of a ledger holds.
+    """Read the rows of a ledger's table.
 
     Raises:
         DataError: it is no ledger, a damaged one, or one of another schema version.
@@ -415,7 +415,7 @@ def book_of(table: DataFrame, path: str, version: int) -> Book:
 
 
 def _columns(table: DataFrame) -> dict[str, list[Any]]:
-    """Return the columns of a table, values as `collect` gives them, at a fraction of its time."""
+    """Return the columns of a table with the values of `collect`, at a fraction of its time."""
     columns: dict[str, list[Any]] = {}
     for name, column in zip(table.columns, table.toArrow().columns, strict=True):
         if pa.types.is_timestamp(column.type):
@@ -436,14 +436,14 @@ def _local(instant: int) -> datetime:
 def appended(
     spark: SparkSession, path: str, decide: Callable[[Book], tuple[list[Entry | Decision], Decided]]
 ) -> Decided:
-    """Append what is decided on the entries that are there; return what `decide` gives beside it.
+    """Append the rows that `decide` chooses by the present entries; return its second result.
 
     Raises:
         DataError: as :func:`entries_of`.
         RunError: others kept changing the ledger; also what `decide` raises.
     """
     if path.startswith("/") and not os.path.exists(normal_path(path)):
-        decide(Book(-1, [], []))  # what is refused leaves nothing behind, not even a folder
+        decide(Book(-1, [], []))  # a refusal leaves nothing behind, not even a folder
 
     def once() -> tuple[Decided] | None:
         book = entries_of(spark, path)
@@ -485,7 +485,7 @@ def _write(
     *,
     new: bool = False,
 ) -> None:
-    """Append rows; a table by name that is `new` is made first, for Delta leaves the metadata out of a commit that makes one."""
+    """Append rows; a `new` table by name is made first, for Delta leaves metadata out of the commit that makes one."""
     values = [tuple(vars(entry).get(name) for name in LEDGER.fieldNames()) for entry in rows]
     frame = frame_of(spark, values, LEDGER)
     # The table's first commit makes it one that nobody can change a row of by mistake.
@@ -503,7 +503,7 @@ def _write(
 
 
 def _stands(spark: SparkSession, path: str, attempt: str) -> bool:
-    """Whether a commit of ours is in the history, which is read from the log's files and not from a cache."""
+    """Check whether a commit of ours is in the history, by the log's files and not by a cache."""
     return any(
         attempt in (commit.metadata or "") for commit in history(spark, Target.of_ledger(path), RECENT)
     )
@@ -513,7 +513,7 @@ NEWEST = 0  # any version that is one: nothing is decided on it
 
 
 def read(path: str, spark: SparkSession | None = None, progress: Steps | None = None) -> list[Balance]:
-    """Return what a ledger says of each of its inputs.
+    """Read the spent ε of each input from a ledger.
 
     Args:
         path: its folder or catalog name; or an input, or a file of settings, whose ledger is read.
@@ -522,7 +522,7 @@ def read(path: str, spark: SparkSession | None = None, progress: Steps | None = 
 
     Raises:
         SettingsError: there is none.
-        DataError: what is there is no ledger, or one of another schema version.
+        DataError: the table is no ledger, or one of another schema version.
     """
     say = progress or silent
     config = load_config(path) if is_settings(path) else None

@@ -2,9 +2,9 @@
 
 A run is bound by its row of `runs` and by a seal of it in the commit, for that table may be lost.
 
-Spark's checkpoint knows how far a stream has read, not what it was for: with another key or another ε it would go on as if
-nothing were. So a table of one row lies in a folder of its own beside Spark's files, written before the first micro-batch. It
-also tells which part of the source a micro-batch is.
+Spark's checkpoint knows how far a stream has read, but not its settings: with another key or another ε it would go on unnoticed.
+So a folder next to Spark's files holds a table of one row, written before the first micro-batch. This module also names the part
+of the source of each micro-batch.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 # A run that finishes an unfinished one must agree with it in these.
 SETTINGS = ("config", "artifact", "input", "input_version", "identity", "output")
-# What decided what a finished run drew, and from what. The source may have gone on since: then there is nothing to do again.
+# Settings that decided the draws of a finished run and their input. A source that has grown since needs no new run.
 DECIDED = (
     "columns", "row_key", "record_key", "consistency", "lexicon", "mechanism", "policy", "importance", "budget",
 )  # fmt: skip
@@ -56,13 +56,13 @@ _CHANGING = (
     "REPLACE",
     "CREATE OR REPLACE",
 )
-_COMMITMENT = re.compile(r"(?<=; )[0-9a-f]{32}(?=\))")  # of what a row does not show
+_COMMITMENT = re.compile(r"(?<=; )[0-9a-f]{32}(?=\))")  # of values that a row does not show
 SHOWN = 40  # characters of a value that is shown
 
 
 @dataclass(frozen=True)
 class Binding(Record):
-    """What binds a run id to one release: as a row of `runs` says it, or, by digests, as the commit does.
+    """Values that bind a run id to one release: from a row of `runs`, or as digests from the commit.
 
     Attributes are the columns of the row, and the version of the engine that made the draws.
     """
@@ -80,13 +80,13 @@ class Binding(Record):
 
     @classmethod
     def of(cls, record: RunRecord) -> Binding:
-        """Return what a row says."""
+        """Read the binding of a row."""
         same = {field.name: getattr(record, field.name) for field in fields(cls) if field.name != "engine"}
         return cls(**same, engine=engine_of(record))
 
     @classmethod
     def sealed(cls, record: RunRecord) -> Binding:
-        """Return what the commit says of a row: as it is where that is short, else a digest."""
+        """Return the commit's form of a row: short values unchanged, others as digests."""
         plain = cls.of(record)
         digests: dict[str, Any] = {
             name: hashlib.sha256(str(getattr(plain, name)).encode()).hexdigest()[:32] for name in SETTINGS
@@ -100,20 +100,20 @@ def engine_of(record: RunRecord) -> str:
 
 
 def bind_run(plan: RunPlan, record: RunRecord, earlier: RunRecord | None, commit: Commit | None) -> RunRecord:
-    """Bind a run to what its run id was begun with.
+    """Bind a run to the settings that its run id began with.
 
     Args:
         plan: the run.
         record: its row of `runs`.
-        earlier: the row that stands there; None where there is none.
-        commit: of the same run id, where it committed. Then the run is only accounted for: that draws nothing and needs no key.
+        earlier: the present row of that run id; None without one.
+        commit: of the same run id, where it committed. Then only its account is missing: that draws nothing and needs no key.
 
     Returns:
-        The row. Of a run that committed it names the key of its commit.
+        The row, with the key of the commit if the run committed.
 
     Raises:
-        RunError: the run id was begun with other settings, or that is not known; or it was begun with another key or by another
-            engine, did not commit, and no second release is accepted; or another engine committed it.
+        RunError: the run id began with other or unknown settings; or it began with another key or engine, did not commit, and no
+            second release is accepted; or another engine committed it.
     """
     if earlier is not None:
         before, now = Binding.of(earlier), Binding.of(record)
@@ -128,7 +128,7 @@ def bind_run(plan: RunPlan, record: RunRecord, earlier: RunRecord | None, commit
     lists, before, now = _lists_apart(before, now, same_key) if earlier is not None else ("", before, now)
     config = record.config
     if earlier is not None and commit is not None and not same_key:
-        # What is not shown is bound by the key of the commit, which cannot be asked: nothing is read or drawn for it again.
+        # Hidden values are bound by the key of the commit. It is not available: nothing is read or drawn again.
         config = earlier.config
         before, now = (replace(each, config=_COMMITMENT.sub("", each.config)) for each in (before, now))
     differ = [name for name in SETTINGS if getattr(before, name) != getattr(now, name)]
@@ -152,7 +152,7 @@ def bind_run(plan: RunPlan, record: RunRecord, earlier: RunRecord | None, commit
 
 
 def _begun_with(plan: RunPlan, what: str, valid: str, commit: Commit | None) -> RunError:
-    """Return the error for a run id that was begun with something else than is asked for, and has no account."""
+    """Return the error for a run id without account that began with other settings."""
     if commit is not None:
         done = "committed, and was not accounted for"
     else:
@@ -162,9 +162,9 @@ def _begun_with(plan: RunPlan, what: str, valid: str, commit: Commit | None) -> 
 
 
 def _lists_apart(before: Binding, now: Binding, same_key: bool) -> tuple[str, Binding, Binding]:
-    """Tell the lists of names apart from the other settings.
+    """Separate the lists of names from the other settings.
 
-    Digests are compared under the same key; what was read under another one is not known.
+    Digests are compared under the same key; lists under another key are unknown.
 
     Returns:
         (the settings whose lists differ, in words; empty where none does or can be known to; both bindings without lists).
@@ -189,7 +189,7 @@ def _lists_apart(before: Binding, now: Binding, same_key: bool) -> tuple[str, Bi
 
 
 def _told(then: Sequence[Mapping[str, Json]], now: Sequence[Mapping[str, Json]]) -> tuple[str, str]:
-    """Return in words what lists were and are: the versions of the public lists, where pseudonyms are of others, else entries."""
+    """Describe lists then and now: versions of the public lists if those of pseudonyms differ, else numbers of entries."""
     versions = [
         sorted({str(source["version"]) for source in lists if "version" in source}) for lists in (then, now)
     ]
@@ -200,7 +200,7 @@ def _told(then: Sequence[Mapping[str, Json]], now: Sequence[Mapping[str, Json]])
 
 
 def _entries(lists: Sequence[Mapping[str, Json]]) -> str:
-    """Return how many entries were read for some lists, in words."""
+    """Describe the number of entries of some lists."""
     return f"{sum(int(str(source.get('entries', 0))) for source in lists):,} entries"
 
 
@@ -215,7 +215,7 @@ def _sealed_in(commit: Commit, run_id: str) -> Binding:
 
 
 def _check_lexicon(before: str, now: str, said: str, valid: str) -> None:
-    """Refuse settings of another version of the packaged lexicon, with that reason; digests of settings do not say."""
+    """Refuse settings of another version of the packaged lexicon, with that reason: digests do not show it."""
     try:
         versions = differences(json.loads(before), json.loads(now)).get("lexicon.version")
     except ValueError:
@@ -296,7 +296,7 @@ def check_still_there(
 
 
 def changed_since(record: RunRecord, earlier: RunRecord, commits: Sequence[Commit]) -> Iterator[str]:
-    """Say what is not as it was when a finished run committed: its key, and the rows of its target."""
+    """Yield changes since a finished run committed: of its key, and of its target's rows."""
     if record.key_kind != "os" and record.key_commitment != earlier.key_commitment:
         yield "Another key than now drew what is there; valid for draws under this key: a new run id."
     version = -1 if earlier.output_version is None else earlier.output_version
@@ -313,12 +313,12 @@ def changed_since(record: RunRecord, earlier: RunRecord, commits: Sequence[Commi
 def differences(
     before: Mapping[str, Json], now: Mapping[str, Json], section: str = ""
 ) -> dict[str, tuple[object, object]]:
-    """Return the settings that differ, by name with dots: what they were, and what they are."""
+    """Return the settings that differ, by name with dots, with both values."""
     changed: dict[str, tuple[object, object]] = {}
     for name in sorted(before.keys() | now.keys()):
         old, new = before.get(name), now.get(name)
         if (section, name) == ("lexicon", "version") and None in (old, new):
-            continue  # of one an artifact decided: the model's fingerprint tells
+            continue  # an artifact decided one: the model's fingerprint is compared
         if isinstance(old, dict) and isinstance(new, dict) and {"name"} & old.keys() == {"name"} & new.keys():
             inner = differences(old, new, name)
             changed |= {f"{name}.{field}": values for field, values in inner.items()}
@@ -346,34 +346,32 @@ def _then_and_now(before: object, now: object) -> str:
 
 
 OWN = "dptext"  # the folder in the checkpoint
-# Settings that decide what is drawn from what, and where it goes. The others may change while a stream lives.
+# Settings that decide draws, input and target. The others may change while a stream lives.
 BOUND_SETTINGS = ("input", *DECIDED)
 LONGEST = 100  # characters of a stream's run id: a micro-batch's has a number behind it
 
 
 def settings_of(plan: RunPlan, run_id: str) -> ShownSettings:
     """Return the settings that a stream is bound to; a condition on a text column is bound by the key."""
-    # A list of names may change while a stream lives: each micro-batch is bound to what it was given.
+    # A list of names may change while a stream lives: each micro-batch is bound to its own lists.
     shown = plan.shown_settings(run_id).without_lists().values
     place = {name: shown["output"][name] for name in ("path", "table")}
-    bound = {
-        name: shown[name] for name in BOUND_SETTINGS if name in shown
-    }  # what is not used leaves no trace
+    bound = {name: shown[name] for name in BOUND_SETTINGS if name in shown}  # unused settings leave no trace
     starts = {"starting_version": shown["stream"]["starting_version"]}
     return ShownSettings({**bound, "output": place, "stream": starts})
 
 
 @dataclass(frozen=True)
 class StreamBinding:
-    """What a checkpoint binds its stream to.
+    """Values that a checkpoint binds its stream to.
 
     Attributes:
-        key: a commitment to it.
+        key: a commitment to the key.
         model: its fingerprint.
         engine: the version that draws.
         source: the identifier of its table; None where it has none.
         columns: of the target, with their types.
-        settings: that decide what is drawn from what.
+        settings: those that decide draws and input.
     """
 
     key: str
@@ -385,7 +383,7 @@ class StreamBinding:
 
     @classmethod
     def of_plan(cls, plan: RunPlan, stream: str) -> StreamBinding:
-        """Return what binds a stream of this run id."""
+        """Compute the binding of a stream of this run id."""
         table = plan.detail or detail_of_input(plan.spark, plan.config.input)
         return cls(
             key=plan.key.commitment(stream),
@@ -414,7 +412,7 @@ class Begun:
 
     Attributes:
         stream: its run id.
-        bound: what it is bound to.
+        bound: its binding.
         batches: its micro-batches in the table of runs, as :func:`.runs.micro_batches` returns them.
     """
 
@@ -424,10 +422,10 @@ class Begun:
 
 
 def begun(spark: SparkSession, config: RunConfig) -> Begun | None:
-    """Return the stream that is bound to the checkpoint of these settings, and what it has done; None where there is none.
+    """Return the stream bound to the checkpoint of these settings, with its micro-batches; None if there is none.
 
     Raises:
-        DataError: what binds it, or the table of runs, is of another schema version.
+        DataError: the binding, or the table of runs, is of another schema version.
     """
     table = own_table(spark, _binding(config))
     row = None if table is None else table.first()
@@ -526,13 +524,13 @@ def _check_not_released(plan: RunPlan, checkpoint: str) -> None:
 
 
 def part_of_source(spark: SparkSession, checkpoint: str, number: int) -> str:
-    """Name the part of the source that a micro-batch is: `delta:FROM..TO`, places in the source's log.
+    """Name a micro-batch's part of the source: `delta:FROM..TO`, places in the source's log.
 
-    A place is a version, all files before it included; `5[2]` is past file 2 of version 5, and `*` stands behind a place in
-    the snapshot that the stream began with.
+    A place is a version, with all files before it; `5[2]` is past file 2 of version 5. A `*` follows a place in the snapshot that
+    the stream began with.
 
     Raises:
-        RunError: the checkpoint does not say.
+        RunError: the checkpoint does not name it.
     """
     places = {}
     for batch in (number - 1, number):

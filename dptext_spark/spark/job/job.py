@@ -1,13 +1,13 @@
 """One run: read, privatize, write, account. It commits once or not at all.
 
-What a run changes outside of its process comes one after the other: the reservation in the ledger, the row of `runs` that binds
-the run, the empty table of a target by name, the data and their commit, the settlement in the ledger, the metrics, and the
-account in `runs`. A process that ends between two of them leaves those before:
+A run's effects outside of its process come one after the other: the reservation in the ledger, the row of `runs` that binds the
+run, the empty table of a target by name, the data and their commit, the settlement in the ledger, the metrics, and the account in
+`runs`. A process that ends between two of them leaves those before:
 
-- the reservation without the run's row: it counts, and the next attempt finds it. What can be refused comes first, so that a
-  refused run has no row that says that it began. Both stand before the first data file.
-- the settlement without the metrics: the run has committed and has no account, so that the next attempt writes the metrics.
-- both without the account. The account comes last, for it says that both stand: a run that has one is not made again.
+- the reservation without the run's row: it counts, and the next attempt finds it. All refusals come first, so that a refused run
+has no row. Both are written before the first data file.
+- the settlement without the metrics: the run has committed but has no account, so the next attempt writes the metrics.
+- both without the account. The account comes last and vouches for both: a run that has one is not made again.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ WAIT = 600.0  # seconds that a process waits for the account of another one that
 
 @dataclass(frozen=True)
 class RunResult:
-    """What a run did.
+    """Outcome of a run.
 
     Attributes:
         outcome: its facts, or that nothing was done.
-        verdict: how the requirements of the settings stand; None where there are none.
+        verdict: outcome of the settings' requirements; None without requirements.
 
     Examples:
         >>> dps.run(dp.load_config("reviews.yaml", ["run.id=first"])).status  # again: nothing is written twice
@@ -68,7 +68,7 @@ class RunResult:
         return line("RunResult", cut(repr(self.run_id), 120), self.status)
 
     def _repr_html_(self) -> str:
-        """Return what may be shared of the run, for a notebook; figures of the private text are in `facts`."""
+        """Return the shareable facts of the run as HTML, for a notebook; figures of the private text are in `facts`."""
         outcome = (
             self.outcome if isinstance(self.outcome, Unchanged) else replace(self.outcome, restricted=None)
         )
@@ -78,7 +78,7 @@ class RunResult:
 
     @property
     def run_id(self) -> str:
-        """The run's id: what `report` and the tables of the account know it by."""
+        """The run's id, for `report` and in the tables of the account."""
         return str(self.facts["run_id"])
 
     @property
@@ -88,12 +88,12 @@ class RunResult:
 
     @property
     def broken(self) -> list[str]:
-        """What breaks the requirements of the settings; nothing where there are none. What was not measured is not among it."""
+        """Broken requirements of the settings. Figures without a measurement are not among them."""
         return [] if self.verdict is None else self.verdict.why
 
     @property
     def facts(self) -> dict[str, Json]:
-        """Everything, JSON-able; `restricted` holds what depends on the private text."""
+        """All facts, JSON-able; `restricted` holds those that depend on the private text."""
         return self.as_dict(internal=True)
 
     def as_dict(self, internal: bool = False) -> dict[str, Json]:
@@ -104,17 +104,17 @@ class RunResult:
 
 @dataclass(frozen=True, eq=False)
 class Attempt:
-    """A run that is bound, and whose spending is reserved.
+    """A bound run with its reservation.
 
     Attributes:
         plan: the run.
         record: its row of `runs`.
-        reservation: what it spends.
-        commits: of the target, newest first; of a run that has written those after its write.
+        reservation: the ε that it spends.
+        commits: of the target, newest first; after its write, if the run has written.
         started: in epoch seconds.
         is_recovery: an earlier process wrote the data, and only their account is missing.
         is_first: neither the table of runs nor the ledger knows an attempt before.
-        counts: what was counted; None where they are not known.
+        counts: counts of the run; None if unknown.
         seconds: of the write; None where it was an earlier process's.
     """
 
@@ -135,7 +135,7 @@ class Attempt:
 
 
 def run_once(prepare: Callable[[], RunPlan], config: RunConfig, say: Steps) -> RunResult:
-    """Carry out one run, or one micro-batch of a stream: what `prepare` gives is bound, written and accounted for.
+    """Carry out one run, or one micro-batch of a stream: bind, write and account for the plan of `prepare`.
 
     Raises:
         DPTextError: as :func:`run`.
@@ -154,7 +154,7 @@ def run_once(prepare: Callable[[], RunPlan], config: RunConfig, say: Steps) -> R
 
 @contextmanager
 def _nothing_written(config: RunConfig) -> Iterator[None]:
-    """Say of what fails in the block that nothing was written; an error of ours says it itself."""
+    """Add to a failure in the block that nothing was written; errors of ours state it themselves."""
     try:
         yield
     except DPTextError as error:
@@ -166,11 +166,11 @@ def _nothing_written(config: RunConfig) -> Iterator[None]:
 
 @contextmanager
 def _committed(plan: RunPlan) -> Iterator[None]:
-    """Say of what fails in the block, which comes after the commit, that the data was committed."""
+    """Add to a failure in the block, after the commit, that the data was committed."""
     try:
         yield
     except (CountMismatchError, RecordingError) as error:
-        raise error from None  # they say themselves what was committed
+        raise error from None  # they state themselves what was committed
     except Exception as error:
         raise _not_accounted(plan, _reduced(plan, error)) from None
 
@@ -181,7 +181,7 @@ def _reduced(plan: RunPlan, error: Exception) -> DPTextError:
 
 
 def _bound(plan: RunPlan, started: float, say: Steps) -> Attempt | RunResult:
-    """Bind a run to what its run id was begun with, and reserve what it spends; or return that it is done already."""
+    """Bind a run to the settings of its run id, and reserve its ε; or return that it is done already."""
     earlier, record = _earlier(plan), plan.record("started", started)
     if plan.stream is not None:
         check_same_part(plan, earlier)
@@ -212,7 +212,7 @@ def _bound(plan: RunPlan, started: float, say: Steps) -> Attempt | RunResult:
 
 
 def _unchanged(plan: RunPlan, record: RunRecord, earlier: RunRecord) -> Unchanged:
-    """Return that a run is done already, with what has changed since; refuse what it was not."""
+    """Return a finished run with the changes since; refuse a run with other settings."""
     check_finished(record, earlier, of_stream=plan.stream is not None)
     assert earlier.output_version is not None
     commits = plan.commits()
@@ -222,9 +222,9 @@ def _unchanged(plan: RunPlan, record: RunRecord, earlier: RunRecord) -> Unchange
 
 
 def _written(attempt: Attempt, say: Steps) -> Attempt | RunResult:
-    """Write the data, or count again what an earlier process wrote; or return what another process did at the same moment."""
+    """Write the data, or count an earlier process's data again; or return the result of a simultaneous process."""
     plan, record = attempt.plan, attempt.record
-    if attempt.is_recovery:  # the process that wrote began before; nothing tells that it still runs
+    if attempt.is_recovery:  # the process that wrote began before; it may have ended
         with _committed(plan):
             counts = recounted(plan, record.key_commitment, say)
             row = runs.find(plan.spark, plan.place.runs, plan.run_id)
@@ -246,7 +246,7 @@ def _written(attempt: Attempt, say: Steps) -> Attempt | RunResult:
 
 
 def _accounted(attempt: Attempt, say: Steps) -> RunResult:
-    """Settle what a run spent that has committed, and account for it."""
+    """Settle and account for a committed run."""
     plan, reservation = attempt.plan, attempt.reservation
     with _committed(plan):
         units = record_units(plan, attempt.counts)
@@ -291,7 +291,7 @@ def _by_another(plan: RunPlan, reservation: ledger.Reservation) -> RunResult:
             if row is not None and row.status in runs.FINISHED:
                 runs.put(
                     plan.spark, plan.place.runs, row
-                )  # in the place of what this process may have appended
+                )  # replaces a row that this process may have appended
                 return RunResult(Unchanged(row, None))
             time.sleep(1.0)
         raise RunError("Another process began the same command at the same moment.")
@@ -306,7 +306,7 @@ def _mismatched(row: RunRecord, plan: RunPlan) -> CountMismatchError:
 
 
 def _failed(attempt: Attempt, failure: DPTextError) -> RunResult:
-    """Note a failed write, and raise an error that says whether it committed: the failure does not tell.
+    """Note a failed write, and raise an error that states whether it committed: the failure alone does not show it.
 
     Where another process committed the same run, that is no failure: the run is unchanged.
     """
@@ -391,7 +391,7 @@ def reconcile(attempt: Attempt, units: Units | None, say: Steps) -> RunFacts:
         # Neither the target nor the table of runs need know of an earlier attempt any more: they may have been deleted.
         new = attempt.is_first and not recovered
         runs.put_metrics(spark, plan.place.metrics, plan.run_id, metrics, new=new)
-        # What another process writes meanwhile is better news: it succeeded, where this one came after its commit.
+        # A row that another process writes meanwhile is better news: it succeeded, and this one came after its commit.
         keep = recovered or bool(problems)
         runs.put(spark, plan.place.runs, record.ended(facts), keep_finished=keep)
     except Exception:
@@ -424,7 +424,7 @@ def _metrics(
     rows += [RunMetric(None, name, value) for name, value in whole.items()]
     several = writing.several_rows(plan)
     lists = any(path.over for path in plan.paths)
-    # Where words are chosen, that is in all texts of a row, and a word that several of them hold is counted once.
+    # Words are chosen over all texts of a row, and a word in several texts is counted once.
     chosen = plan.config.importance is not None or plan.config.budget is not None
     epsilon = writing.record_epsilon(
         counts.units if units is None else units,

@@ -1,4 +1,4 @@
-"""The budget ledger: reserve what a run asks for before its first data file, and settle it after the commit.
+"""The budget ledger: reserve the ε of a run before its first data file, and settle it after the commit.
 
 A function of SQL is charged before it exists, with an entry for the input that its registration names.
 """
@@ -77,16 +77,16 @@ QUIET = 20.0  # seconds that tasks of a failed write are waited for
 
 @dataclass(frozen=True, eq=False)
 class Reservation:
-    """What a run was granted.
+    """The reserved ε of a run.
 
     Attributes:
         spark: the session.
         path: folder of the ledger.
         entries: that this reservation wrote; none where they were there already.
         earlier: entries that earlier attempts of the run reserved for the same draws.
-        balance: what the input comes to with them.
+        balance: balance of the input with them.
         again: an earlier attempt of the run is in the ledger.
-        others: what else is in the ledger of the input; `ours` what this run has in it.
+        others: further entries of the input; `ours` are this run's.
     """
 
     spark: SparkSession
@@ -113,18 +113,18 @@ class Reservation:
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked of a ledger for one input.
+    """A request to a ledger for one input.
 
     Attributes:
         asked: an entry a text column.
-        new: the entries that are to be written; none where those of an earlier attempt stand for them.
+        new: the entries to write; none if an earlier attempt wrote them.
         settings: the limit, and the reason to raise it.
         override: the reason to pass the limit.
-        told_apart: records are told apart by their keys, or not at all.
-        mine: what earlier attempts have in the ledger.
+        told_apart: records have keys, or need no identity.
+        mine: entries of earlier attempts.
         is_committed: nothing is refused, and no limit is raised.
         begins: the ledger is begun anew.
-        whose: what is asked for.
+        whose: subject of the request, in words.
     """
 
     asked: list[Entry]
@@ -141,7 +141,7 @@ class Request:
 def granted(
     spark: SparkSession, path: str, book: Book, request: Request
 ) -> tuple[list[Entry | Decision], Reservation]:
-    """Decide on the entries that are in a ledger whether more may be spent; return what is to be written, and what was granted.
+    """Decide by a ledger's entries whether more may be spent; return the rows to write, and the reservation.
 
     Raises:
         RunError: the limit would be passed, or is raised, without a reason.
@@ -165,7 +165,7 @@ def granted(
         replace(entry, limit=limit, override=override)
         for entry in labelled(known_entries, new, told_apart=request.told_apart)
     ]
-    if mine:  # what is said is what all attempts have spent, and why they might
+    if mine:  # messages name the ε of all attempts, and their reason
         balance = balance_after([entry for entry in known_entries if entry not in mine], [*mine, *new], path)
     balance = replace(
         balance,
@@ -175,7 +175,7 @@ def granted(
         kept=kept_limit(here._replace(decisions=[*here.decisions, *decisions])),
         decisions=(*here.decisions, *decisions),
     )
-    # Draws of an earlier key were not committed: what was reserved for them stays so.
+    # Draws of an earlier key were not committed: their reservation stays.
     releases = {entry.release for entry in (request.asked if new else mine)}
     earlier = [entry for entry in mine if entry.release in releases and entry.status == RESERVED]
     ours = {entry.entry: entry for entry in (*mine, *new)}
@@ -189,7 +189,7 @@ def reserve(
     plan: RunPlan, *, added_to: str | None = None, committed: bool = False, second: bool = False,
     commits: Sequence[Commit] | None = None,
 ) -> Reservation:  # fmt: skip
-    """Reserve what a run will spend, before its first data file.
+    """Reserve the ε of a run, before its first data file.
 
     Args:
         plan: the run, or a micro-batch as a run of its own.
@@ -202,7 +202,7 @@ def reserve(
     Raises:
         RunError: the limit would be passed and no override is given, or raised without a reason; the entries of the target's
             releases are gone; the ledger cannot be written.
-        DataError: what is there is no ledger, a damaged one, or one of another schema version.
+        DataError: the table is no ledger, a damaged one, or one of another schema version.
     """
     path, config = plan.place.ledger, plan.config
     override = config.ledger.override or ("the run had committed before" if committed else None)
@@ -236,7 +236,7 @@ def reserve(
 def reserved(
     plan: RunPlan, *, committed: bool = False, second: bool = False, commits: Sequence[Commit] | None = None
 ) -> Iterator[Reservation]:
-    """Reserve for what follows; what fails inside has written no data, so that its reservation is void."""
+    """Reserve for the block. A failure inside has written no data, so its reservation is void."""
     # No row of a micro-batch can have been released by its stream before, unless rows may come again.
     stream, may_repeat = plan.stream, plan.config.stream.duplicates == "accept"
     added_to = None if stream is None or may_repeat else stream.stream
@@ -258,7 +258,7 @@ def void_if_it_fails(reservation: Reservation, why: str) -> Iterator[None]:
 
 
 def standing(plan: RunPlan) -> Balance | None:
-    """Return what a stream's input comes to so far, with the override that its micro-batches gave; None without entries."""
+    """Compute the balance of a stream's input so far, with the override of its micro-batches; None without entries."""
     source = source_of(plan)
     book = entries_of(plan.spark, plan.place.ledger).of_input(source.place, source.table_id)
     here = book.entries
@@ -283,11 +283,11 @@ def standing(plan: RunPlan) -> Balance | None:
 def settle(
     reservation: Reservation, status: str, why: str | None = None, bound: RecordBound | None = None
 ) -> None:
-    """Say what became of a reservation: spent after the commit, void where nothing can have been written.
+    """Record the end of a reservation: spent after the commit, void if nothing can have been written.
 
-    Spent marks what earlier attempts of the run reserved for the same draws, too; void and reserved only this attempt's own.
+    Spent also marks reservations of earlier attempts for the same draws; void and reserved mark only this attempt's own.
 
-    `bound` is what the longest record was found to cost, its number of words rounded up.
+    `bound` is the ε of the longest record, its number of words rounded up.
 
     Raises:
         RunError: the ledger cannot be written.
@@ -319,8 +319,8 @@ def _begins(
 ) -> bool:
     """Check whether the ledger is begun anew: it neither knows a run of ours in the target's history nor was begun for it.
 
-    An empty ledger, or none, beside such a target would take what was released for nothing. The history is read only where no
-    entry is of the target.
+    An empty ledger, or none, would take the releases of such a target for nothing. The history is read only where no entry is of
+    the target.
 
     Raises:
         RunError: it is, and no reason is given.
@@ -344,7 +344,7 @@ def _begins(
 
 
 def decision(asked: Entry, here: Book, status: str, limit: float | None, why: str | None) -> Decision:
-    """Return the row for what a run's settings decide; it comes after those that are there, whatever the clocks say."""
+    """Return the row of a run's decision; it comes after all present rows, independent of clocks."""
     latest = [earlier.at + timedelta(microseconds=1) for earlier in here.decisions]
     return Decision(
         f"{asked.attempt}.{status}", asked.attempt, max([asked.at, *latest]), asked.run_id, asked.input, asked.input_id, status,
@@ -353,9 +353,9 @@ def decision(asked: Entry, here: Book, status: str, limit: float | None, why: st
 
 
 def ledger_bound(plan: RunPlan, units: Units | None) -> RecordBound | None:
-    """Return what the longest record costs, its words counted up to the next quarter power of two; None where there is no ε.
+    """Compute the ε of the longest record, its words rounded up to a quarter power of two; None without ε.
 
-    The ledger may be shared, and how many words were drawn depends on the text.
+    The ledger may be shared, and the number of drawn words depends on the text.
     """
     account = plan.facts.record
     if account is None or plan.facts.is_refuted or units is None or units.max is None:
@@ -366,7 +366,7 @@ def ledger_bound(plan: RunPlan, units: Units | None) -> RecordBound | None:
 
 
 def _asked(plan: RunPlan, source: Source, added_to: str | None) -> list[Entry]:
-    """Return what a run asks for: an entry a text column."""
+    """Return the requested entries of a run, one a text column."""
     guarantee, config = plan.guarantee, plan.config
     attempt, made_from = secrets.token_hex(8), read_manifest(plan.folder)
     metric = metric_of(guarantee, config.mechanism, made_from) if guarantee.kind == METRIC else None
@@ -411,10 +411,9 @@ def entry_of(source: Source, guarantee: Guarantee, **known: Any) -> Entry:
 
 
 def labelled(known_entries: list[Entry], new: list[Entry], *, told_apart: bool) -> list[Entry]:
-    """Say of entries which records they draw anew: those that changed, where the same draws were made of another version.
+    """Mark which records entries draw anew: the changed ones, if the same draws were made of another version.
 
-    That is known only where records are `told_apart` by their keys, or not at all: a place in a file is another one in the next
-    version.
+    That is known only if records are `told_apart` by keys, or need no identity: places in files change with versions.
     """
     if not told_apart:
         return new
@@ -441,7 +440,7 @@ def own_entries(known_entries: list[Entry], asked: list[Entry]) -> list[Entry]:
 
 
 def _earlier_attempt(mine: list[Entry], asked: list[Entry], plan: RunPlan, second: bool) -> list[Entry]:
-    """Return entries for draws of an earlier key, where a second release was accepted and no entry stands for the first."""
+    """Return entries for draws of an earlier key, if a second release was accepted and the first has no entry."""
     if not second or {entry.release for entry in mine} - {entry.release for entry in asked}:
         return []
     release, why = (
@@ -466,14 +465,14 @@ def _quiet(spark: SparkSession) -> bool:
 
 
 class ChargeSettings(Section):
-    """Where a registration is counted, and for what: two sections of the settings."""
+    """Ledger and input of a registration: two sections of the settings."""
 
     input: Input
     ledger: Ledger
 
     @classmethod
     def of(cls, ledger: str | Mapping[str, str | float] | None, source: Mapping[str, str]) -> ChargeSettings:
-        """Read what the caller gave.
+        """Read the caller's values.
 
         Raises:
             SettingsError: a field that is not one of these sections.
@@ -488,7 +487,7 @@ class ChargeSettings(Section):
 
 @dataclass(frozen=True, eq=False)
 class RegistrationSpec:
-    """What a registration asks for.
+    """A request to register a function.
 
     Attributes:
         name: of the function.
@@ -510,19 +509,19 @@ class RegistrationSpec:
 
     @property
     def output(self) -> str:
-        """What stands in the ledger in the place of a target."""
+        """The ledger's substitute for a target."""
         return f"function {self.name}"
 
     @property
     def release_spec(self) -> ReleaseSpec:
-        """What the draws hang on; the same as of a run over this column alone."""
+        """All that the draws depend on; the same as in a run over this column alone."""
         by_record = self.model.consistency == "record" and self.record_key is not None
         identity = ("record_key", self.record_key) if by_record else ("row_key", self.row_key)
         chosen_in = () if self.model.selector is None else (self.column,)
         return ReleaseSpec(self.model, self.column, self.run_id, identity, chosen_in)
 
     def entry(self, charge: ChargeSettings, source: Source) -> Entry:
-        """Return what is written into the ledger; what its longest record costs is not known."""
+        """Return the ledger's entry, without the unknown ε of its longest record."""
         guarantee, attempt = self.model.guarantee(), secrets.token_hex(8)
         return entry_of(
             source,
@@ -543,7 +542,7 @@ class RegistrationSpec:
 
 
 def _mechanism_json(model: Privatizer) -> str:
-    """Return what draws, as JSON: a compiled model does not say which settings it was made from, so by its fingerprint."""
+    """Return the mechanism as JSON, by the model's fingerprint: a compiled model does not know its settings."""
     described = Manifest.of_privatizer(model)
     description: dict[str, Json] = {"sampler": described.sampler.sampler, "model": model.fingerprint}
     if described.importance is not None:
@@ -554,7 +553,7 @@ def _mechanism_json(model: Privatizer) -> str:
 
 
 def checked_source(spark: SparkSession, spec: RegistrationSpec, charge: ChargeSettings) -> Source:
-    """Find the input that a registration is charged for; its schema is looked at, no row of it.
+    """Find the input of a registration's charge, and check its schema; no row is read.
 
     Raises:
         DataError: it cannot be read, or lacks one of the columns that are named; the text is no text, or one of a list.

@@ -1,6 +1,6 @@
-"""The plan of a run: what was checked and prepared, as one value, before the first byte is written.
+"""The plan of a run: all that was checked and prepared before the first byte is written.
 
-It says how much text a worker gets at once, in rows and in bytes. Keys and output are checked here.
+It sets the size of a worker's batch, in rows and in bytes. Keys and output are checked here.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class MicroBatch:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a run writes.
+    """Places that a run writes to.
 
     Attributes:
         target: the sanitized table.
@@ -144,7 +144,7 @@ class RunPlan:
     kept: list[str]
     compiled: int
     certificate: Certificate | None
-    dropped: frozenset[Parts] = frozenset()  # fields beside nested texts that are left out
+    dropped: frozenset[Parts] = frozenset()  # fields next to nested texts that are left out
     stream: MicroBatch | None = None
     bound: ShownSettings | None = None  # of a stream, which binds its micro-batches
     lists: RunLists | None = None  # of names
@@ -155,7 +155,7 @@ class RunPlan:
 
     @cached_property
     def paths(self) -> tuple[Path, ...]:
-        """Where the texts lie."""
+        """Paths of the texts."""
         return tuple(paths_of(self.df.schema, self.config.columns))
 
     @cached_property
@@ -165,12 +165,12 @@ class RunPlan:
 
     @property
     def guarantee(self) -> Guarantee:
-        """What holds for a drawn word: words are chosen in all texts of a row."""
+        """Guarantee of a drawn word: words are chosen over all texts of a row."""
         return self.privatizer.guarantee(of_rows=True)
 
     @cached_property
     def facts(self) -> RunFacts:
-        """What is known before the run, and while it runs."""
+        """Facts that are known before and during the run."""
         known = RunFacts.planned(
             self.config, self.privatizer, self.certificate, record_account(self.privatizer)
         )
@@ -194,14 +194,14 @@ class RunPlan:
 
     @property
     def others(self) -> list[str]:
-        """What is released unchanged: other columns, other fields of columns that hold text, the keys of maps."""
+        """Parts that are released unchanged: other columns, other fields of columns that hold text, the keys of maps."""
         fields, keys = beside_texts(schema_of(self.df.schema), self.paths)
         whole = [name for name in self.kept if name not in {path.root for path in self.paths}]
         inside = [spelled(field) for field in fields if field not in self.dropped]
         return [*whole, *inside, *(f"{name} (its keys)" for name in keys)]
 
     def drawn(self) -> tuple[DataFrame, UdfSpec]:
-        """Return the input with what the function makes of each row beside it, and what workers need to know of it.
+        """Return the input with the function's result for each row, and the parameters of the workers.
 
         Nothing runs until Spark is asked for rows.
         """
@@ -218,11 +218,11 @@ class RunPlan:
         return applied(self.df, spec, self.config.run.udf, self.identity.row, self.identity.record), spec
 
     def names(self) -> ShippedLists:
-        """Return what the workers need to know of the lists of names; the first call ships them."""
+        """Return the lists of names for the workers; the first call ships them."""
         return NO_LISTS if self.lists is None else self.lists.shipped(self.spark)
 
     def commits(self) -> list[Commit]:
-        """Return the target's commits, newest first; of a stream only the newest, where they must hold what is looked for."""
+        """Return the target's commits, newest first; for a stream only the newest, if these must include the wanted one."""
         return history(self.spark, self.place.target, None if self.stream is None else self.stream.recent)
 
     @property
@@ -233,8 +233,8 @@ class RunPlan:
         return f"dptext-{self.stream.stream}", str(self.stream.number)
 
     def shown_settings(self, run_id: str) -> ShownSettings:
-        """Return the settings as a row for sharing holds them, without what is secret or may differ between two starts."""
-        # How a run is run, what it may spend and where that is counted may change before it finishes.
+        """Return the settings for a shareable row, without secrets or values that may differ between two starts."""
+        # Job options, limits and the ledger's place may change before a run finishes.
         shown = {**self.config.as_dict(), "run": None, "key": None, "ledger": None}
         shown["policy"] = {name: value for name, value in shown["policy"].items() if name != ALLOW_UNKNOWN}
         source, options = self.config.input, shown["input"]["options"]
@@ -251,7 +251,7 @@ class RunPlan:
         return self._with_lists(ShownSettings(shown))
 
     def _with_lists(self, settings: ShownSettings) -> ShownSettings:
-        """Return settings that say what was read for the lists of names."""
+        """Return settings with the facts of the lists of names."""
         if self.lists is None:
             return settings
         scope = self.run_id if self.stream is None else self.stream.stream
@@ -264,7 +264,7 @@ class RunPlan:
         return typed_condition(self.config.input.where, schema_of(self.df.schema))
 
     def _hidden(self, value: str) -> str:
-        """Return what stands in the place of a value that is not shown, and binds it by the key."""
+        """Return the substitute of a hidden value: it binds the value by the key."""
         return f"(hidden; {self.key.commitment(value)[:32]})"
 
     def record(self, status: str, started: float) -> RunRecord:
@@ -399,14 +399,14 @@ def check_output(
 
 
 def _check_vacant(spark: SparkSession, place: Place) -> None:
-    """Refuse a name or a folder that is taken by something else than a Delta table: raw files would lie beside the output."""
+    """Refuse a name or folder that holds something other than a Delta table: raw files would lie next to the output."""
     target = place.target
     if target.name and spark.catalog.tableExists(target.name):
         raise SettingsError(
             f"output.table: {target.name!r} is a view or no Delta table; valid: a new name, or a Delta table."
         )
     if target.path and holds_files(spark, target.path):
-        # What a run that did not finish left there may stay: it is known, and in no version of the table.
+        # Remains of an unfinished run may stay: they are known, and in no version of the table.
         if runs.is_unfinished(spark, place.runs, target.path):
             return
         raise holds_other_files(target.path)
@@ -419,7 +419,7 @@ def _check_not_the_input(
     target: DeltaDetail | None,
     source: DeltaDetail | None,
 ) -> None:
-    """Refuse the input as target where names and paths did not tell: by a catalog name and by its path, or through a view."""
+    """Refuse the input as target if names and paths hide it: by a catalog name and by its path, or through a view."""
     source = source or detail_of_input(spark, config.input)
     if source is not None and target is not None:
         same = source.id == target.id
@@ -441,11 +441,11 @@ def is_here(spark: SparkSession, path: str) -> bool:
 
 
 def holds_files(spark: SparkSession, folder: str, besides: str = "") -> bool:
-    """Whether a folder holds files, beside those with `besides` in their path."""
+    """Check whether a folder holds files, beside those with `besides` in their path."""
     try:
         files = listed(spark, folder).select("path")
         if not besides:
-            return bool(files.inputFiles())  # what was listed, without a job
+            return bool(files.inputFiles())  # the listed files, without a job
         return bool(files.where(~files["path"].contains(besides)).limit(1).count())
     except PySparkException as error:
         if str(error.getCondition()).startswith("PATH_NOT_FOUND"):
@@ -470,7 +470,7 @@ def delta_detail(spark: SparkSession, target: Target) -> DeltaDetail | None:
 
 
 def detail_of_input(spark: SparkSession, source: Input) -> DeltaDetail | None:
-    """Return the detail of what is read; None where it is no Delta table: files of another format, or a view."""
+    """Return the detail of an input; None where it is no Delta table: files of another format, or a view."""
     if not source.table and source.format != "delta":
         return None
     return delta_detail(spark, Target(path=source.path or "", name=source.table or ""))
@@ -510,7 +510,7 @@ def check_keys(df: DataFrame, keys: Sequence[KeyColumn]) -> int:
 
 
 def require_key(field: str, name: str, rows: int, held: int, distinct: int | None = None) -> None:
-    """Refuse what was counted of a key column.
+    """Refuse a key column by its counts.
 
     Of `rows` rows `held` have a value; `distinct` is None where values may repeat.
 

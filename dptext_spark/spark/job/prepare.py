@@ -1,12 +1,11 @@
-"""Check a run and prepare its model: everything that can be refused is refused here, before the first byte is written.
+"""Check a run and prepare its model: all refusals come here, before the first byte is written.
 
 Workers import the providers that the settings name before a run reads or writes anything. Where importance is measured in the
-run's own texts, one pass over the text counts in how many of them each word occurs, before the model is complete.
+run's own texts, one pass over them counts the texts of each word, before the model is complete.
 
-A sample of the rows shows whether they are in the language of the lexicon. Which rows it holds does not depend on how Spark
-cuts the input into partitions: of ten of its files, evenly spaced by their names, the rows of least hash of their identity.
-Where an input has no more files, is no file, or ten files say too little, they are the rows of least hash of all: one pass over
-the texts.
+A sample of the rows shows whether they are in the language of the lexicon. It does not depend on Spark's partitions: it takes ten
+files, evenly spaced by their names, and their rows with the least hashes of identity. If an input has no more files, is no file,
+or ten files hold too little, it takes the least hashes of all rows: one pass over the texts.
 """
 
 from __future__ import annotations
@@ -89,7 +88,7 @@ class Sample:
     columns: tuple[pa.Array, ...]
 
     def count(self, engine: Engine) -> UnknownWords:
-        """Count what the lexicon does not hold, row by row."""
+        """Count words outside the lexicon, row by row."""
         words, unknown = _zeros(self.columns[0]), _zeros(self.columns[0])
         for column in self.columns:
             if is_list(column.type):
@@ -101,7 +100,7 @@ class Sample:
         return UnknownWords.of_rows(words, unknown)
 
     def holds(self, part: bytes) -> bool:
-        """Whether a text has these bytes in it."""
+        """Check whether a text has these bytes in it."""
         return any(pc.any(pc.match_substring(column, part)).as_py() for column in self._flat())
 
     def texts(self) -> list[bytes | None]:
@@ -117,10 +116,10 @@ def _zeros(column: pa.Array) -> I64:
 
 
 def check_language(plan: RunPlan, say: Steps) -> bool:
-    """End a run whose texts were read in another encoding, or most of whose words are unknown, unless the settings allow it.
+    """Refuse texts that were read in another encoding, or whose words are mostly unknown, unless the settings allow it.
 
     Returns:
-        Whether the sample was large enough to tell, or nothing had to be looked at.
+        Whether the sample was large enough, or no check was needed.
 
     Raises:
         DataError: most of the words of most of the rows of a sample are unknown, or texts were not read in their encoding.
@@ -156,13 +155,13 @@ def check_language(plan: RunPlan, say: Steps) -> bool:
 
 
 def _is_guessed(source: Input) -> bool:
-    """Whether Spark reads bytes in an encoding that nobody named, and says nothing of those that do not fit."""
+    """Check whether Spark reads bytes in an encoding that nobody named, and says nothing of those that do not fit."""
     named = any(name.lower() in ("encoding", "charset") for name in source.options)
     return not source.table and source.format in ("csv", "tsv") and not named
 
 
 def _require_decoded(sample: Sample) -> None:
-    """Refuse texts with what a reader puts where bytes do not fit its encoding."""
+    """Refuse texts with a reader's mark for bytes that do not fit its encoding."""
     if sample.holds(REPLACED):
         raise DataError(
             "input.options: no encoding given, so that UTF-8 was read, and some texts hold U+FFFD, which a reader puts where "
@@ -172,7 +171,7 @@ def _require_decoded(sample: Sample) -> None:
 
 
 def _engine(plan: RunPlan) -> Engine:
-    """Return what counts: with the lists of names that are the same for all rows, whose entries are no unknown words."""
+    """Return the counting engine, with the lists of names for all rows: their entries are no unknown words."""
     names = None if plan.lists is None else plan.lists.lists.matcher
     return plan.privatizer.engine if names is None else plan.privatizer.with_names(names).engine
 
@@ -184,8 +183,8 @@ def sampled(df: DataFrame, plan: RunPlan) -> Sample:
     names = [f"{SAMPLED}_{i}" for i in range(len(texts))]
     key = _identity(df, plan)
     if key is None:
-        # Nothing tells equal rows apart that is the same in any partition: each text counts once. Hashes are made distinct
-        # first, and texts after that: those of all rows would have to move.
+        # Equal rows have no identity that is independent of partitions: each text counts once. Hashes are made distinct first,
+        # and texts after that: those of all rows would have to move.
         frame = df.select(*texts).withColumn(ORDER, F.xxhash64(*names))
         least = frame.select(ORDER).distinct().orderBy(ORDER).limit(SAMPLE_ROWS).agg(F.max(ORDER)).first()
         last = F.lit(None if least is None else least[0]).cast("bigint")
@@ -194,7 +193,7 @@ def sampled(df: DataFrame, plan: RunPlan) -> Sample:
         frame = df.select(F.xxhash64(*key).alias(ORDER), *texts)
         highest = _highest(plan.rows)
         if highest is not None and df is plan.df:
-            # Hashes tell which rows they are: of the others no text is cut.
+            # Hashes select the rows: no text of the others is cut.
             some = _of_least_hash(frame.where(F.col(ORDER) < highest), names)
             if len(some.columns[0]) == SAMPLE_ROWS:
                 return some
@@ -208,13 +207,13 @@ def _of_least_hash(frame: DataFrame, names: Sequence[str]) -> Sample:
 
 
 def _highest(rows: int | None) -> int | None:
-    """Return a hash below which `SPARE` times the rows of a sample are expected; None where that is no small part of so many."""
+    """Return a hash below which `SPARE` times the rows of a sample are expected; None if that is no small part."""
     part = SPARE * SAMPLE_ROWS / rows if rows else 1.0
     return int(2**64 * part) - 2**63 if part < SMALL_PART else None
 
 
 def _identity(df: DataFrame, plan: RunPlan) -> list[Column] | None:
-    """Return what tells the rows apart, whatever the partitions; None where nothing does."""
+    """Return the identity of rows, independent of partitions; None where there is none."""
     if plan.config.row_key is not None:
         return [key_column(df, plan.config.row_key, "row_key")]
     if plan.identity.kind == "file_row":
@@ -236,7 +235,7 @@ def sample_of_files(plan: RunPlan) -> Sample | None:
     if plan.stream is not None or any(name.lower() == "_metadata" for name in plan.df.columns):
         return None  # a micro-batch is small, and is not all of its files; a column of the input's own hides Spark's
     files_now = None if plan.detail is None else plan.detail.files
-    # The table's log says so, without a job; of an older version, which an option may ask for, it does not.
+    # The table's log gives the files without a job; not those of an older version, which an option may ask for.
     if files_now is not None and files_now <= MOST_FILES and not plan.config.input.options:
         return None
     files = few(plan.df.inputFiles())
@@ -267,11 +266,11 @@ def _spelled(files: Sequence[str]) -> list[str]:
 
 
 def _read_directly(plan: RunPlan, files: Sequence[str]) -> DataFrame | None:
-    """Read files of a plain Delta table as what they are: Delta opens all files of a table to find the rows of some.
+    """Read files of a plain Delta table by their own format: Delta opens all files of a table to find the rows of some.
 
     Returns:
-        None for other inputs, which Spark plans to read only the files that are asked for, and for Delta tables whose files
-        hold other rows or names than the table.
+        None for other inputs, where Spark reads only the requested files, and for Delta tables whose files hold other rows or
+        names than the table.
     """
     source = plan.config.input
     if not plan.input_version.startswith("delta:") or plan.identity.kind == "file_row":
@@ -310,7 +309,7 @@ class _Counts:
 
 
 def document_frequencies(df: DataFrame, columns: Sequence[str], model: Privatizer) -> Frequencies:
-    """Count in how many texts of a frame each word occurs, for importance by document frequency.
+    """Count the texts of a frame that hold each word, for importance by document frequency.
 
     Args:
         df: any frame.
@@ -335,7 +334,7 @@ def document_frequencies(df: DataFrame, columns: Sequence[str], model: Privatize
 
 
 def with_document_frequencies(plan: RunPlan, say: Steps) -> RunPlan:
-    """Return the run with its model complete: where importance is measured by the run's own texts, they are counted now."""
+    """Complete the model of a run: if importance is measured by the run's own texts, they are counted now."""
     selection = plan.config.importance
     if selection is None or not selection.own_data:
         return plan
@@ -352,7 +351,7 @@ def with_document_frequencies(plan: RunPlan, say: Steps) -> RunPlan:
 
 
 def count_documents(df: DataFrame, paths: Sequence[Path], shipped: Shipped, words: int) -> Frequencies:
-    """Count in how many texts each word occurs; each text of each column, and of each list, is a document.
+    """Count the texts that hold each word; each text of each column, and of each list, is a document.
 
     `shipped` is a model of the same words and policy; its word table has `words` of them.
     """
@@ -417,14 +416,14 @@ def prepare_run(spark: SparkSession, config: RunConfig, key: RunKey | None, say:
     df, input_version = read_input(spark, config.input, columns)
     fit = check_input(schema_of(df.schema), config)
     identity = identify_rows(df, config.row_key, config.record_key, ordinal=True)
-    # Neither the target nor the model has to do with what is counted in the input. Nor has the ledger: what Delta needs of its
-    # log is read meanwhile, and a reservation decides on what is there then.
+    # Neither target nor model nor ledger depend on counts of the input. Delta reads the ledger's log meanwhile, and a reservation
+    # decides on its content at that time.
     with (
         reading(spark, lambda: _counted(spark, df, config)) as counted,
         reading(spark, lambda: entries_of(spark, place.ledger)),
     ):
         key = key_of(spark, config.key, key)
-        # The log of the target is read beside that of the input.
+        # The logs of target and input are read at the same time.
         with reading(spark, lambda: history(spark, place.target)) as commits:
             detail = detail_of_input(spark, config.input)
         check_output(spark, config, df, fit, commits(), persistent=key.kind != "os", source=detail)

@@ -34,7 +34,7 @@ PATIENCE = 120.0  # seconds that one process waits for another
 
 
 def retry_on_conflict(path: str, once: Callable[[], Done | None]) -> Done:
-    """Do something with a table until nobody came in between; None says that somebody did."""
+    """Repeat a step on a table until no other commit interferes; the step returns None if one did."""
     for turn in range(TRIES):
         with _alone(path):
             try:
@@ -50,7 +50,7 @@ def retry_on_conflict(path: str, once: Callable[[], Done | None]) -> Done:
 
 
 def _conflicts(error: Exception) -> bool:
-    """Whether another commit came first, by the name of the error; its text is not looked at."""
+    """Check by the name of an error, not by its text, whether another commit came first."""
     called = f"{type(error).__name__} {condition_of(error)}".upper()
     return any(
         word in called
@@ -141,7 +141,7 @@ def newest(spark: SparkSession, folder: str, count: int, status: str | None = No
 
 
 def is_unfinished(spark: SparkSession, folder: str, output: str) -> bool:
-    """Whether a run that was to write `output` began and did not commit."""
+    """Check whether a run that was to write `output` began and did not commit."""
     table = own_table(spark, folder)
     if table is None:
         return False
@@ -160,11 +160,11 @@ def put(
         spark: the session.
         folder: of the table.
         record: the row.
-        new: that there is none, which is quicker.
-        keep_finished: a row that says that the run succeeded stays: another process of the same command may have put it there.
+        new: there is no such row; this is quicker.
+        keep_finished: the row of a successful run stays: another process of the same command may have written it.
 
     Returns:
-        The row that stands there now.
+        The row that is in the table now.
     """
     values = tuple(getattr(record, name) for name in RUNS.fieldNames())
     frame = frame_of(spark, [values], RUNS)
@@ -189,7 +189,7 @@ def read_log(spark: SparkSession, folder: str, run_id: str) -> None:
 
 
 def _write(folder: str, frame: DataFrame, replaced: str | None, partition: str | None = None) -> None:
-    """Append rows to a table, or put them in the place of those that a predicate names, in one commit; the first ones make it."""
+    """Append rows to a table, or replace those of a predicate, in one commit; the first rows make the table."""
     writer = frame.write.format("delta").options(**PROPERTIES)
     if partition is not None:
         writer = writer.partitionBy(partition)
@@ -228,7 +228,7 @@ def put_metrics(
 def add_metrics(
     spark: SparkSession, folder: str, run_id: str, metrics: Iterable[tuple[str | None, str, float | None]]
 ) -> None:
-    """Append metrics of a run; what stands there stays."""
+    """Append metrics of a run; present ones stay."""
     rows = [(run_id, *metric) for metric in metrics]
     if rows:
         _write(folder, frame_of(spark, rows, METRICS), None)
@@ -244,7 +244,7 @@ def metrics_of(spark: SparkSession, folder: str, run_id: str) -> list[RunMetric]
 
 
 def checked(run_id: str) -> str:
-    """Return a run id that may stand in a predicate.
+    """Check that a run id is safe in a predicate, and return it.
 
     Raises:
         SettingsError: other characters than letters, digits, dot, dash and underscore.

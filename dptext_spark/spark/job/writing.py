@@ -78,14 +78,14 @@ def observed(paths: Sequence[Path]) -> list[Column]:
 
 
 def unit_figures(units: Column) -> list[Column]:
-    """Return the aggregates of :class:`Units`, one each: of one array Spark 4.0 hands an observation over as a Java object."""
+    """Return the aggregates of :class:`Units`, one each: Spark 4.0 would return an array in an observation as a Java object."""
     shares = [F.percentile_approx(units, share, ACCURACY).alias(name) for name, share in PERCENTILES.items()]
     return [F.avg(units).alias("units_mean"), *shares, F.max(units).alias("units_max")]
 
 
 @dataclass(frozen=True)
 class Units:
-    """What the draws of a record add up to, over the records; None where there is no record."""
+    """Units of ε of a record, over the records; None without records."""
 
     mean: float | None
     p50: float | None
@@ -100,7 +100,7 @@ class Units:
 
 @dataclass(frozen=True)
 class Counts:
-    """What was counted while a run wrote.
+    """Counts of a run's write.
 
     Attributes:
         rows: of the input.
@@ -118,7 +118,7 @@ class Counts:
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> Counts:
-        """Read what :func:`observed` aggregates."""
+        """Read the aggregates of :func:`observed`."""
         number = sum(name.startswith("bytes_") for name in row)
         columns = tuple({name: int(row[f"{name}_{i}"]) for name in COUNTERS} for i in range(number))
         text_bytes = sum(int(row[f"bytes_{i}"]) for i in range(number))
@@ -151,7 +151,7 @@ def shares(c: Mapping[str, int]) -> dict[str, float | None]:
     """Return counters with the shares that follow from them (concepts/mechanisms, Audits).
 
     `original_share` is over in-lexicon drawn words; `original_share_all` over all words, kept stop words counted as original.
-    Words that importance did not choose are what no other counter has.
+    `not_chosen` is `words` minus all other counters.
     """
     not_chosen = c["words"] - c["drawn"] - c["stop_kept"] - c["oov"] - c["numbers"]
     chosen = {"not_chosen": float(not_chosen), "not_chosen_share": _share(not_chosen, c["words"])}
@@ -174,9 +174,9 @@ def shares(c: Mapping[str, int]) -> dict[str, float | None]:
 
 
 def _stayed(c: Mapping[str, int]) -> dict[str, float | None]:
-    """Return how many words of names were found and came out as they were.
+    """Count the found words of names that came out unchanged.
 
-    What nobody found, or looked for, has no figure: none of it can be said to have stayed, or not to have.
+    Names that were not found, or not looked for, have no figure.
     """
     figures: dict[str, float | None] = {}
     for total, stayed in zip(OF_STAYED[::2], OF_STAYED[1::2], strict=True):
@@ -199,7 +199,7 @@ def record_epsilon(
         columns: number of text columns.
         several_rows: whether a record may span rows.
         levels: of importance.
-        account: how the draws compose; None where that is not looked at.
+        account: how the draws compose; None without such an account.
     """
     bounded = "" if account is None or account.budget is None else str(account.budget)
     basis = guarantee.of_record(consistency, levels, bounded)
@@ -223,7 +223,7 @@ def record_epsilon(
 
 
 def recounted(plan: RunPlan, key_then: str, say: Steps) -> Counts | None:
-    """Count what the committed run counted while it wrote: one pass over the same input, which writes nothing.
+    """Repeat the counts of a committed run: one pass over the same input that writes nothing.
 
     The same key draws the same words, so the sums are those that were lost, whatever the batches.
 
@@ -248,12 +248,12 @@ def _only_row(plan: RunPlan, aggregate: DataFrame) -> dict[str, Any]:
 
 
 def several_rows(plan: RunPlan) -> bool:
-    """Whether a record may have several rows."""
+    """Check whether a record may have several rows."""
     return plan.identity.record is not None and plan.config.record_key != plan.config.row_key
 
 
 def record_units(plan: RunPlan, counts: Counts | None) -> Units | None:
-    """Return what the draws of a record add up to: as counted while writing, or by a second pass if it may have several rows."""
+    """Return the units of ε of records: as counted while writing, or by a second pass if records may have several rows."""
     if counts is None or plan.config.consistency == "dataset" or not several_rows(plan):
         return None if counts is None else counts.units
     # Draw as the run does and keep the counts alone, of each record, which may lie in many partitions.
@@ -283,7 +283,7 @@ class Audit:
 
     @property
     def passed(self) -> bool | None:
-        """Whether it found nothing; None where it did not run."""
+        """True if it found nothing; None where it did not run."""
         return not self.problems if self.figures else None
 
 
