@@ -235,7 +235,7 @@ def _certified(sampler: Sampler, words: int, progress: Counted | None, sample: i
 
 
 def is_cheap(privatizer: Privatizer) -> bool:
-    """Whether a certificate is made whenever a model is: for laws that are known exactly, up to `CHEAP` words.
+    """Check whether a certificate is made whenever a model is: for laws that are known exactly, up to `CHEAP` words.
 
     On 33,000 words that takes seconds; the noise mechanisms are searched by draws, which takes longer and is left to
     `dptext certify`.

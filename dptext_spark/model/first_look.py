@@ -75,7 +75,7 @@ def draw_rows(model: Privatizer, columns: Mapping[str, pa.Array]) -> dict[str, p
 
 
 def is_string(kind: pa.DataType) -> bool:
-    """Whether a type is that of texts."""
+    """Check whether a type is that of texts."""
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
@@ -307,7 +307,7 @@ def _holds_codes(column: pa.ChunkedArray) -> bool:
 
 
 def _may_be_key(column: pa.ChunkedArray) -> bool:
-    """Whether a column has a type that keys have, no NULL and no long value."""
+    """Check whether a column has a type that keys have, no NULL and no long value."""
     kind = column.type
     if column.null_count:
         return False

@@ -389,14 +389,14 @@ class Privatizer:
 
     @property
     def chooses_in_records(self) -> bool:
-        """Whether all texts of a record must be chosen in together, so that a record is a row."""
+        """True if all texts of a record must be chosen in together, so that a record is a row."""
         if self.selector is None:
             return False
         return self.consistency == "record" or self.selector.whole_records
 
     @property
     def chooses(self) -> bool:
-        """Whether it can tell which words are drawn: not before a run has counted in its own texts what that depends on."""
+        """True if it can tell which words are drawn: not before a run has counted in its own texts what that depends on."""
         return self.selector is None or self.selector.is_complete
 
     def _context(self, column: str, run_id: str) -> tuple[str, ...]:

@@ -427,7 +427,7 @@ def _separator(text: str) -> str:
 
 
 def _names_columns(rows: Sequence[Sequence[str]]) -> bool:
-    """Whether a first line surely names columns: it looks so, and the rows below look otherwise.
+    """Check whether a first line surely names columns: it looks so, and the rows below look otherwise.
 
     Where it cannot be told, it is a row: else private words would be names of columns.
     """

@@ -26,7 +26,7 @@ class Plain:
 
     @property
     def is_text(self) -> bool:
-        """Whether it is text, of whatever collation."""
+        """True if it is text, of whatever collation."""
         return self.name == "string" or self.name.startswith("string collate ")
 
     def __str__(self) -> str:

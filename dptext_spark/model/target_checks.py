@@ -66,7 +66,7 @@ def our_commits(commits: Iterable[Commit]) -> dict[str, Commit]:
 
 
 def only_created(commits: Iterable[Commit]) -> bool:
-    """Whether all that happened to a table is that a run made it, empty."""
+    """Check whether all that happened to a table is that a run made it, empty."""
     return all(f'"{CREATED}"' in (commit.parameters.get("properties") or "") for commit in commits)
 
 
