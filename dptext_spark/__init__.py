@@ -1,6 +1,6 @@
 """Differentially private word replacement for tables of private text, on Spark and Delta Lake.
 
-What stands in `__all__` here, in `dptext_spark.spark` and in `dptext_spark.audit` is the public surface:
+The names in `__all__` here, in `dptext_spark.spark` and in `dptext_spark.audit` are the public surface:
 
     import dptext_spark as dp
     from dptext_spark import audit, spark as dps

@@ -1,4 +1,4 @@
-"""Array types by their standard names, and arrays that cannot be written. Shapes stand in docstrings."""
+"""Array types by their standard names, and arrays that cannot be written. Docstrings give shapes."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ def read_only(array: Array) -> Array:
 
 
 def bounds_of(owners: I64, count: int) -> I64:
-    """Return where the entries of each of `count` owners begin and end: ascending int64[n] of them -> int64[count + 1]."""
+    """Return the bounds of each of `count` owners' entries: ascending int64[n], the entries' owners -> int64[count + 1]."""
     bounds = np.zeros(count + 1, np.int64)
     np.cumsum(np.bincount(owners, minlength=count), out=bounds[1:])
     return bounds
 
 
 def offsets(sizes: npt.ArrayLike) -> I64:
-    """Return where consecutive parts of these sizes begin, and the last one ends: [n] -> int64[n + 1]."""
+    """Return the starts of consecutive parts of these sizes, and the end of the last: [n] -> int64[n + 1]."""
     return np.append(0, np.cumsum(sizes)).astype(np.int64)
 
 

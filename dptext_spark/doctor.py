@@ -1,4 +1,4 @@
-"""What `dptext doctor` makes of what it saw: each check ok, warn or fail, and what to do about it. Plain facts in."""
+"""Checks of `dptext doctor` on its observations: each is ok, warn or fail, with its cure. Plain facts in."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LIBRARIES = ("pyspark", "pyarrow", "numpy", "numba", "cryptography", "faiss-cpu"
 
 @dataclass(frozen=True)
 class CheckResult:
-    """What a check found.
+    """Result of a check.
 
     Attributes:
         check: what was checked.
@@ -47,7 +47,7 @@ class CheckResult:
 
 @dataclass(frozen=True)
 class ProcessFacts(Record):
-    """What a process says of itself; one that lacks the package says no more than the first three, and what is `missing`.
+    """Facts that a process reports of itself; one that lacks the package reports only the first three, and the `missing` part.
 
     Attributes:
         host: its name.
@@ -77,7 +77,7 @@ class ProcessFacts(Record):
 
 
 def process_facts() -> ProcessFacts:
-    """Return the facts of this process, without what a model draws here."""
+    """Return the facts of this process, without the draws of a model here."""
     return ProcessFacts(
         host=socket.gethostname(),
         python=platform.python_version(),

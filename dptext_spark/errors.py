@@ -1,4 +1,4 @@
-"""The errors that users meet. A message names the field, what was given and the valid choices; never a private word.
+"""The errors that users meet. A message names the field, the value given and the valid choices; never a private word.
 
 Examples:
     >>> try:
@@ -58,7 +58,7 @@ class RunError(DPTextError):
 
 
 class CountMismatchError(DPTextError):
-    """The run committed, but its counts or its consistency audit do not agree with what was written."""
+    """The run committed, but its counts or its consistency audit do not agree with the written table."""
 
     exit_code = 5
 
@@ -70,13 +70,13 @@ class RecordingError(DPTextError):
 
 
 class BrokenRequirementError(DPTextError):
-    """A figure of a run or of a written table breaks what is required of it."""
+    """A figure of a run or of a written table breaks a requirement."""
 
     exit_code = 7
 
 
 class NoRowsError(DataError):
-    """The table, or what `input.where` selects of it, has no row: nothing was committed, and nothing spent."""
+    """The table, or the part that `input.where` selects, has no row: nothing was committed, and nothing spent."""
 
     exit_code = 8
 

@@ -1,4 +1,4 @@
-"""What is promised about one word, as a value that prints as a sentence (concepts/mechanisms, Guarantee and certificate)."""
+"""The promise about one word, as a value that prints as a sentence (concepts/mechanisms, Guarantee and certificate)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SENSITIVE = " between sensitive words"  # ends the name of a distance that other
 
 @dataclass(frozen=True)
 class Guarantee(Record):
-    """The guarantee of one draw, or of the draws of a record together.
+    """The guarantee of a single draw, or of the draws of a record together.
 
     Attributes:
         kind: what is bounded: any two words (`epsilon_dp`), words that share an output set
@@ -58,7 +58,7 @@ class Guarantee(Record):
         return line("Guarantee", self.kind, f"ε = {exact(self.epsilon)}", delta, self.unit, self.status)
 
     def _repr_html_(self) -> str:
-        """Return it for a notebook."""
+        """Show the guarantee in a notebook."""
         rows = [
             ("kind", self.kind),
             ("ε", exact(self.epsilon)),
@@ -71,7 +71,7 @@ class Guarantee(Record):
 
     @property
     def is_sound(self) -> bool:
-        """Whether its fields have valid types and values, also where it was read from a file; not whether the bound holds."""
+        """True if its fields have valid types and values, also when read from a file; this does not check the bound."""
         texts = (self.unit, self.sentence, self.metric or "")
         numbers = (self.epsilon, self.delta)
         return (
@@ -83,16 +83,16 @@ class Guarantee(Record):
 
     @property
     def compared(self) -> str:
-        """Which words it compares, in the plural; of any others it says nothing."""
+        """The compared words, in the plural; the guarantee says nothing of any others."""
         return compared(self.kind, self.metric)
 
     @property
     def adds_up(self) -> bool:
-        """Whether several draws have a bound of their own: by distance they do not (concepts/mechanisms, Levels)."""
+        """True if several draws have a bound of their own: by distance they do not (concepts/mechanisms, Levels)."""
         return self.kind != "metric_dp"
 
     def of_record(self, consistency: str, levels: int = 1, budget: str = "") -> str:
-        """Return what bounds the draws of a record together, in words (concepts/mechanisms, Levels).
+        """Return the bound on the draws of a record together, in words (concepts/mechanisms, Levels).
 
         Where ε is per unit of distance, the bound is never a number of words times ε.
 
@@ -114,7 +114,7 @@ class Guarantee(Record):
 
     @property
     def other_records(self) -> str:
-        """Which records the draws of one are compared with (concepts/mechanisms, Levels)."""
+        """The records that a record's draws are compared with (concepts/mechanisms, Levels)."""
         alike = "records that have the same length and the same released parts"
         if self.compared == "words":
             return alike
@@ -122,7 +122,7 @@ class Guarantee(Record):
         return f"{alike}, and differ only {among}"
 
     def compose(self, draws: float) -> Guarantee:
-        """Return what holds for the draws of one record together, by basic composition.
+        """Return the guarantee for all draws of a record together, by basic composition.
 
         It does not know the level: draws that records share, as at dataset level, are no draws of a record.
 
@@ -131,11 +131,11 @@ class Guarantee(Record):
                 over records gives their mean ε.
 
         Returns:
-            n·ε and n·δ (at most 1) with the unit `record`; the status is that of one draw.
+            n·ε and n·δ (at most 1) with the unit `record`; the status is that of a single draw.
 
         Raises:
-            DPTextError: `metric_dp`, whose sum depends on the distances between the words of two records, so that n·ε
-                must not be printed; or `draws` is no number of draws.
+            DPTextError: `metric_dp`, because its sum depends on the distances between the words of two records, and n·ε must not
+                be printed. Or `draws` is no number of draws.
         """
         if not self.adds_up:
             raise DPTextError(
@@ -153,17 +153,17 @@ class Guarantee(Record):
 
 
 def counted(consistency: str) -> str:
-    """Return which words count over a record: each occurrence at token level, equal ones once at record level."""
+    """Name the words that count over a record: each occurrence at token level, equal ones once at record level."""
     return "drawn words" if consistency == "token" else "distinct drawn words"
 
 
 def compared(kind: str, metric: str | None) -> str:
-    """Return which words a guarantee of this kind and distance compares, in the plural."""
+    """Name the words that a guarantee of this kind and distance compares, in the plural."""
     if kind == "epsilon_dp_within_group":
         return "words that share an output set"
     return "sensitive words" if (metric or "").partition(",")[0].endswith(SENSITIVE) else "words"
 
 
 def _times(bound: float, draws: float) -> float:
-    """Multiply in decimals, as a person would: 3 times 0.1 is 0.3; no draws tell nothing, whatever the bound."""
+    """Multiply in decimals, as a person would: 3 times 0.1 is 0.3; no draws reveal nothing, whatever the bound."""
     return float(Decimal(repr(float(bound))) * Decimal(repr(float(draws)))) if draws else 0.0

@@ -2,14 +2,14 @@
 
 Draws are AES-256 over 128-bit blocks, a batch at a time (concepts/mechanisms, Draws). The same key gives the same draws.
 
-Every draw is AES over a 16-byte block that says what the draw is for: 128 bits for about 10 ns. The subkey says what the
-numbers may be used for at all; lane j of a batch has a subkey of its own. Identities (row, record, unknown word) become
-16 bytes by two keyed polynomial hashes modulo 2^61 - 1, encrypted: two different identities share a block with a probability of
-about (n + 1)²·2^-122 at most, for identities of up to 7n bytes.
+Every draw is AES over a 16-byte block that says what the draw is for: 128 bits for about 10 ns. The subkey says what the numbers
+may be used for at all; lane j of a batch has a subkey of its own. Identities (row, record, unknown word) become 16 bytes by two
+keyed polynomial hashes modulo 2^61 - 1, encrypted. Two different identities share a block with a probability of at most
+about (n + 1)²·2^-122, for identities of up to 7n bytes.
 
-A run key is read from a file or from an environment variable. Text, patterns and short keys are refused.
-A key file is opened once. Its kind, owner, mode and size are those of the open descriptor, so that nothing can be put in
-its place between the check and the read.
+A run key is read from a file or from an environment variable. Text, patterns and short keys are refused. A key file is opened
+once. Its kind, owner, mode and size are those of the open descriptor. So nothing can be put in its place between the check and
+the read.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _OTHERS = 0o077  # the mode bits of group and others
 
 
 class KeyUnavailableError(SettingsError):
-    """A key that is not where it should be, is none, or is another one; the code is all that a worker tells of it."""
+    """A key that is missing, invalid, or another one; a worker reports the code alone."""
 
     def __init__(self, message: str, code: Code = "KEY_INVALID") -> None:
         """Take the message for the driver, and the code. Neither holds anything of the key but its length."""
@@ -70,7 +70,7 @@ class KeySource:
     place: str
 
     def read(self) -> bytes:
-        """Return the bytes of the key: of a file as they are, of a variable what its base64 or hex stands for.
+        """Return the bytes of the key: a file's unchanged, a variable's decoded from base64 or hex.
 
         Raises:
             KeyUnavailableError: it is not there, may be read by others, or is no key.
@@ -107,7 +107,7 @@ def _of_file(path: str) -> bytes:
 
 
 def _check_status(where: str, status: os.stat_result) -> None:
-    """Refuse what is no regular file of the caller's own, or root's, that nobody else may touch."""
+    """Refuse anything but a regular file of the caller's own, or root's, that nobody else may touch."""
     mode = stat.S_IMODE(status.st_mode)
     if not stat.S_ISREG(status.st_mode):
         raise KeyUnavailableError(f"{where} cannot be read as a key: it is no regular file.")
@@ -148,10 +148,10 @@ def _of_variable(name: str) -> bytes:
 
 
 def decoded(text: bytes, field: str) -> bytes:
-    """Return the bytes of a key written as text: hex where all of it are hex digits, else base64 (of either alphabet).
+    """Return the bytes of a key written as text: hex where it has only hex digits, else base64 (of either alphabet).
 
     Raises:
-        KeyUnavailableError: it is neither, or shorter than 32 bytes. The message holds nothing of it but its length.
+        KeyUnavailableError: it is neither, or shorter than 32 bytes. The message holds only the key's length.
     """
     key_bytes = _decoded(text)
     if key_bytes is None:
@@ -167,7 +167,7 @@ def decoded(text: bytes, field: str) -> bytes:
 
 
 def _decoded(text: bytes) -> bytes | None:
-    """Return what base64 or hex stands for; None where it is neither."""
+    """Return the bytes that base64 or hex encodes; None where it is neither."""
     plain = b"".join(text.split())
     standard = plain.translate(bytes.maketrans(b"-_", b"+/")).rstrip(b"=")
     try:
@@ -182,8 +182,8 @@ def _decoded(text: bytes) -> bytes | None:
 def flaw_of(content: bytes) -> str | None:
     """Return why bytes are no key; None where nothing speaks against them.
 
-    Base64 and hex are judged by what they stand for. 32 random bytes, plain, in base64 or in hex, are refused with a
-    probability below 1e-8, and longer keys with a smaller one.
+    Base64 and hex are judged by the bytes that they encode. 32 random bytes, plain, in base64 or in hex, are refused with a
+    probability below 1e-8. Longer keys have a smaller one.
     """
     if len(content) < KEY_BYTES:
         return f"it holds {len(content)} bytes, and {KEY_BYTES} or more are needed"
@@ -202,7 +202,7 @@ def flaw_of(content: bytes) -> str | None:
 
 
 def _is_text(content: bytes) -> bool:
-    """Whether it is UTF-8 that can be printed, or all but a few bytes are of ASCII: text in another encoding."""
+    """Check that it is printable UTF-8, or ASCII except for a few bytes: text in another encoding."""
     plain = sum(32 <= byte < 127 or byte in b"\t\n\r" for byte in content)
     if len(content) - plain <= len(content) // 16:
         return True
@@ -218,7 +218,7 @@ def _is_spaced(content: bytes) -> bool:
 
 
 def _repeats(content: bytes) -> bool:
-    """Whether at some distance more than a quarter of the byte differences are equal: runs, repeated parts, counters."""
+    """Check that at some distance more than a quarter of the byte differences are equal: runs, repeated parts, counters."""
     most = len(content) // 4
     values = content
     for lag in range(min(KEY_BYTES - 1, len(content) // 2) + 1):
@@ -242,8 +242,8 @@ class RunKey:
         secret: 32 bytes or more.
         is_insecure: made from a seed, for tests only; every output of such a run says so.
         kind: where it comes from, as a run's record names it: given (by the calling program), os, file, env or secret.
-        source: where each worker reads it for itself. Such a key never travels: it cannot be pickled, and
-            :meth:`delivered` stands for it. None: it travels in the function's closure.
+        source: where each worker reads it for itself. Such a key never travels: it cannot be pickled, and :meth:`delivered`
+            replaces it. None: it travels in the function's closure.
 
     Examples:
         >>> dp.RunKey.generate()
@@ -271,7 +271,7 @@ class RunKey:
         return "RunKey(hidden)"
 
     def __getstate__(self) -> object:
-        """Let a key travel, but for one that must not. What arrives is not judged again."""
+        """Allow pickling unless workers read the key themselves. Unpickling does not validate again."""
         if self.source is not None:
             raise SettingsError(
                 "key: delivered by executors, so it must not travel; valid: what its `delivered` returns."
@@ -301,7 +301,7 @@ class RunKey:
 
     @classmethod
     def from_env(cls, name: str, deliver: Literal["closure", "executors"] = "closure") -> RunKey:
-        """Read an environment variable of this process, which stays: 32 bytes or more in base64 or hex.
+        """Read an environment variable of this process, and leave it there: 32 bytes or more in base64 or hex.
 
         Args:
             name: of the variable.
@@ -328,11 +328,11 @@ class RunKey:
         return HKDF(hashes.SHA256(), length, salt=b"dptext_spark draws", info=info).derive(self.secret)
 
     def commitment(self, context: str) -> str:
-        """Return a value that binds a record to this key and tells nothing of it (HMAC-SHA256 of `context`, hex)."""
+        """Return a value that binds a record to this key and reveals nothing of the key (HMAC-SHA256 of `context`, hex)."""
         return hmac.new(self.derive("commitment"), context.encode(), hashlib.sha256).hexdigest()
 
     def delivered(self) -> RunKey | KeyReference:
-        """Return what stands for the key in a closure: itself, or where each worker reads it."""
+        """Return the key for a closure: itself, or the place where each worker reads it."""
         if self.source is None:
             return self
         return KeyReference(
@@ -342,7 +342,7 @@ class RunKey:
 
 @dataclass(frozen=True)
 class KeyReference:
-    """Where a worker reads the run key for itself, and what tells whether it is the driver's; nothing of it is secret.
+    """The place where a worker reads the run key, and a check that it is the driver's; none of this is secret.
 
     Attributes:
         source: the file or the variable, as the worker sees it.
@@ -387,7 +387,7 @@ def encrypt(subkey: bytes, blocks: U64) -> U64:
 class Draws:
     """The numbers of a batch, made when they are asked for.
 
-    Lane 2j and lane 2j+1 are the halves of one encryption of all blocks under the j-th subkey.
+    Lane 2j and lane 2j+1 are the halves of the encryption of all blocks under the j-th subkey.
     """
 
     def __init__(self, subkey: bytes, blocks: U64, lane_keys: dict[int, bytes] | None = None) -> None:
@@ -421,12 +421,12 @@ class Draws:
         return self._lane_keys[index]
 
     def u64(self, lane: int, rows: slice = slice(None)) -> U64:
-        """Return 64 uniform bits for each draw in `rows`, of one lane: uint64[m]."""
+        """Return 64 uniform bits for each draw in `rows`, from a single lane: uint64[m]."""
         return self.pair(lane // 2, rows)[:, lane % 2]
 
     @property
     def blocks(self) -> U64:
-        """What each draw is for: uint64[n, 2]. Equal blocks are one draw."""
+        """The block of each draw: uint64[n, 2]. Equal blocks are one draw."""
         return self._blocks
 
 
@@ -495,7 +495,7 @@ def byte_view(values: pa.Array) -> tuple[I64, U8]:
 
 
 def is_bytes(kind: pa.DataType) -> bool:
-    """Whether an Arrow type is a string or binary one with offsets."""
+    """Check that an Arrow type is a string or binary one with offsets."""
     t = pa.types
     return bool(t.is_string(kind) or t.is_large_string(kind) or t.is_binary(kind) or t.is_large_binary(kind))
 

@@ -1,4 +1,4 @@
-"""How the figures of a promise are printed: an epsilon as it is, a risk never as less than it is."""
+"""Printing of the figures of a promise: an epsilon unchanged, a risk never rounded down."""
 
 from __future__ import annotations
 

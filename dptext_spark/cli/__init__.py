@@ -1,6 +1,6 @@
-"""The commands of `dptext`, and the options that several of them take.
+"""The commands of `dptext`, and the options that several commands take.
 
-What a command needs is imported when it runs: `--help` stays quick, and only what works on tables needs Spark.
+A command imports its dependencies when it runs: `--help` stays quick, and only commands on tables need Spark.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Encoding = Annotated[str | None, typer.Option(help="Of CSV or JSON, such as ISO-
 
 
 def settings_in(command: str, source: str, **beside: object) -> Path | None:
-    """Return the file of settings that a command is given; None where something else stands there.
+    """Return the file of settings that a command is given; None for any other argument.
 
     Args:
         command: its name.

@@ -171,7 +171,7 @@ def _options(
         bool, typer.Option("--version", help="Print the version.", callback=_version, is_eager=True)
     ] = False,
 ) -> None:
-    """Declare what stands before a command; `main` takes --debug and --full wherever they stand."""
+    """Declare the options before a command; `main` takes --debug and --full at any place."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

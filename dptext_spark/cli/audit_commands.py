@@ -1,4 +1,4 @@
-"""What a run wrote: `dptext audit` compares a table with its source, `report` writes a page, `ledger` shows what was spent."""
+"""Results of a run: `dptext audit` compares a table with its source, `report` writes a page, `ledger` shows the spending."""
 
 from __future__ import annotations
 

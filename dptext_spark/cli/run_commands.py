@@ -1,4 +1,4 @@
-"""Make a table: `dptext run` does the job or shows what it would do, `release` adds the audit and the report.
+"""Make a table: `dptext run` does the job or shows its plan, `release` adds the audit and the report.
 
 `demo` does the job on a sample, `doctor` and `jobs` prepare it.
 """
@@ -85,7 +85,7 @@ def _pair(settings: RunConfig, result: RunResult) -> Example | str | None:
 
 
 def planned(settings: RunConfig) -> tuple[Plan, Checked]:
-    """Check a run, and return what it would do."""
+    """Check a run, and return its plan."""
     from dptext_spark.report.run_plan import plan
     from dptext_spark.spark.runner import dry_run
 

@@ -1,7 +1,7 @@
 """The demo: a sample table of support tickets, written as Delta, sanitized by the whole job, and shown.
 
-One ticket, which has something of everything, is shown: as it was, as the run released it, and by the files of settings in conf/
-that most users choose among.
+The demo shows one ticket that has something of everything. You see it as it was, as the run released it, and by the files of
+settings in conf/ that most users choose among.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ BESIDE = ("_dptext_ledger", "sanitized_again", "sanitized_again_audit")
 
 @dataclass(frozen=True)
 class DemoResult:
-    """What a demo made.
+    """Result of a demo.
 
     Attributes:
         run: what its run did.
@@ -94,7 +94,7 @@ def demo(folder: Path | None, rows: int, say: Progress) -> DemoResult:
 
 
 def as_record(result: DemoResult) -> dict[str, Json]:
-    """Return what a demo made, JSON-able."""
+    """Return the result of a demo, JSON-able."""
     return {
         **result.run.as_dict(),
         "examples": list(result.examples),
@@ -127,7 +127,7 @@ def screen(result: DemoResult) -> Screen:
 def _report(
     config: RunConfig, run_id: str, public: Sequence[str], spark: SparkSession, file: Path, say: Progress,
 ) -> str | None:  # fmt: skip
-    """Write the report of the run; None where what it is made with is not installed."""
+    """Write the report of the run; None where a package for reports is not installed."""
     try:
         require_extra("audit", "jinja2", "matplotlib")
     except SettingsError as error:

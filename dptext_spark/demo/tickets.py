@@ -1,4 +1,4 @@
-"""The demo's sample, packaged support tickets, and how `strict` and `balanced` settings release the text of one."""
+"""The demo's sample, packaged support tickets, and the release of one text by `strict` and `balanced` settings."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def demo_config(source: str, target: str) -> RunConfig:
 
 
 class Released(NamedTuple):
-    """A text as one file of settings releases it: the file's name, what it says of the mechanism, and one draw."""
+    """A text as one file of settings releases it: the file's name, its note on the mechanism, and one draw."""
 
     settings: str
     mechanism: str
@@ -79,7 +79,7 @@ def side_by_side(text: str, key: RunKey, progress: Progress | None = None) -> li
     """Release a text by each of `SETTINGS`, all with the packaged lexicon.
 
     Args:
-        text: public, such as one of a sample: it is returned as each of them releases it.
+        text: public, such as a sample's; the result shows its release by each file.
         key: that the draws follow from.
         progress: progress callback, called with each step.
 

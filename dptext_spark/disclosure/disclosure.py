@@ -1,8 +1,8 @@
-"""The disclosure statement: what a run protects, releases in clear, does not protect, and assumes.
+"""The disclosure statement of a run: protection, releases in clear, limits of the protection, and assumptions.
 
 Every sentence follows from the facts of the run; a fact that is not known is said not to be known.
 
-For a stream it also says what a table shows that is sanitized in parts as its source grows.
+For a stream it also describes the disclosure by a table that is sanitized in parts as its source grows.
 """
 
 from __future__ import annotations
@@ -186,7 +186,7 @@ def _protected(facts: RunFacts) -> Sentences:
 
 
 def _remapped(facts: RunFacts) -> Sentences:
-    """Say what a remap does to the draws."""
+    """Describe the effect of a remap on the draws."""
     remap = facts.mapping.remap
     if remap is None:
         return
@@ -207,7 +207,7 @@ def _remapped(facts: RunFacts) -> Sentences:
 
 
 def _composed(facts: RunFacts) -> Sentences:
-    """Say what the draws of a record come to together, from the guarantee's kind (concepts/mechanisms, Levels)."""
+    """Compose the draws of a record, by the guarantee's kind (concepts/mechanisms, Levels)."""
     promised, level, levels = facts.guarantee, facts.consistency, importance.levels_of(facts.selection)
     if level == "dataset":
         other = "one" if promised.adds_up else "a bound by distances"
@@ -241,7 +241,7 @@ def _composed(facts: RunFacts) -> Sentences:
 
 
 def _of_a_record(facts: RunFacts) -> Sentences:
-    """State ε of a record up to δ, what is compared, and what δ means (concepts/mechanisms, Composition over a record)."""
+    """State a record's ε up to δ, the compared records, and the meaning of δ (concepts/mechanisms, Composition over a record)."""
     account = facts.record
     if account is None or facts.is_refuted or not facts.guarantee.adds_up:
         if account is not None and account.loss.why:
@@ -255,7 +255,7 @@ def _of_a_record(facts: RunFacts) -> Sentences:
 
 
 def _repeated(facts: RunFacts) -> Sentences:
-    """Say what becomes of a word that occurs several times in a record, where each occurrence is drawn by itself."""
+    """Describe a word that occurs several times in a record, where each occurrence is drawn by itself."""
     if facts.consistency != "token":
         return
     spent = {"metric_dp": "ε for each unit of distance", "approx_dp": "ε and δ"}.get(
@@ -351,7 +351,7 @@ def _said(value: object) -> str:
 
 
 def streamed(facts: RunFacts) -> Iterator[str]:
-    """Write what is true of a stream as a whole, beyond each micro-batch; nothing for a run that is not a stream."""
+    """Write the facts on a stream as a whole, beyond each micro-batch; nothing for a run that is not a stream."""
     config, level = facts.config, facts.consistency
     if not config.is_stream:
         return
@@ -435,7 +435,7 @@ def assumed(facts: RunFacts) -> Iterator[str]:
 
 
 def key_sentence(kind: str) -> str:
-    """Return where the key of a run is, and when it is gone."""
+    """Return the place of a run's key, and the time of its loss."""
     return {
         "os": (
             "The key is 32 bytes of the operating system, held in memory only, and gone when the run ends. With key.file it "
@@ -461,7 +461,7 @@ def key_sentence(kind: str) -> str:
 
 
 def _identified(facts: RunFacts) -> Iterator[str]:
-    """Write what tells rows apart, and which of them share draws."""
+    """Write how rows are identified, and which rows share draws."""
     identity = facts.identity or "not known before the run"
     if identity == "row_key":
         shared = {

@@ -1,7 +1,7 @@
-"""What a run is and what it states, as values: its facts, and its row of the table `runs`.
+"""Facts and statements of a run, as values: its facts, and its row of the table `runs`.
 
-Facts are those of a run, of a stream, or of a run that is only planned; what is not known of one of them is None. A row holds the
-settings and what follows from them as JSON, which is read here and nowhere else.
+Facts are those of a run, of a stream, or of a run that is only planned. A fact that one of these lacks is None. A row holds the
+settings and their consequences as JSON; only this module reads that JSON.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class RunMetric(NamedTuple):
 
 @dataclass(frozen=True)
 class RecordEpsilon:
-    """What ε comes to over a record.
+    """The ε of a record, over all records.
 
     Attributes:
         basis: how it composes, in words.
@@ -88,7 +88,7 @@ class RecordEpsilon:
 
 @dataclass(frozen=True)
 class Restricted:
-    """What depends on the private text.
+    """Figures that depend on the private text.
 
     Attributes:
         figures: the metrics of the whole run, by name.
@@ -106,7 +106,7 @@ class Restricted:
 
 @dataclass(frozen=True)
 class MicroBatches:
-    """How many micro-batches a stream has made.
+    """Number of micro-batches that a stream has made.
 
     Attributes:
         mode: incremental or streaming.
@@ -132,7 +132,7 @@ class RunFacts:
         certificate: what was found of the guarantee.
         importance: what the provider of importance says of itself.
         key_kind: os, file, env, secret, given or insecure.
-        identity: what tells rows apart: row_key, file_row or ordinal:N.
+        identity: identifies rows: row_key, file_row or ordinal:N.
         other_columns: what else the output holds.
         releases_in_history: runs that the target's history holds.
         second_release: whether records of an unfinished run were released again.
@@ -153,8 +153,8 @@ class RunFacts:
         audited: what the consistency audit found, in a sentence; `passed` where it ran.
         classifier: the beginning of the digest of the classifier of names; None where there is none.
         providers: by import path, in the order of the settings.
-        expected_change: between what shares a drawn word comes out as another one, by the law alone, for the middle 90 % of words
-            as they are common in public; or why no law tells. None before a run has ended, and of a micro-batch.
+        expected_change: the band of the share of drawn words that change, by the law alone: the middle 90 % of words as they are
+            common in public. Without a law, the reason. None before a run has ended, and of a micro-batch.
         restricted: what depends on the private text.
     """
 
@@ -207,7 +207,7 @@ class RunFacts:
         certificate: Certificate | None = None,
         record: RecordAccount | None = None,
     ) -> RunFacts:
-        """Return what is known before a run; `record` is that of the privatizer, where it was looked at."""
+        """Return the facts known before a run; `record` is that of the privatizer, where it was looked at."""
         return cls(
             config=config,
             guarantee=privatizer.guarantee(of_rows=True),
@@ -231,28 +231,28 @@ class RunFacts:
 
     @property
     def policy(self) -> Policy:
-        """Which words are drawn, kept, masked."""
+        """The policy: words that are drawn, kept, masked."""
         return self.config.policy
 
     @property
     def selection(self) -> Importance | None:
-        """Which words importance chooses; None where all are drawn."""
+        """The words that importance chooses; None where all are drawn."""
         return self.config.importance
 
     @property
     def budget(self) -> Budget | None:
-        """What each record has at most; None where that is not bounded."""
+        """The budget of each record; None where that is not bounded."""
         return self.config.budget
 
     @property
     def is_refuted(self) -> bool:
-        """Whether it is known that the guarantee does not hold."""
+        """True if the guarantee is known not to hold."""
         verdict = None if self.certificate is None else self.certificate.verdict
         return "refuted" in (self.guarantee.status, verdict)
 
     @property
     def is_unbounded(self) -> bool:
-        """Whether the guarantee compares no two words, so that it bounds nothing."""
+        """True if the guarantee compares no two words, so that it bounds nothing."""
         return self.certificate is not None and self.certificate.verdict == NO_BOUND
 
     def as_dict(self, *, internal: bool = True) -> dict[str, Json]:
@@ -286,7 +286,7 @@ class ShownSettings:
     """The settings as a row of `runs` holds them: without secrets, and of any version of the package.
 
     Attributes:
-        values: as they stand there, JSON-able.
+        values: as in that row, JSON-able.
     """
 
     values: dict[str, Any]
@@ -313,7 +313,7 @@ class ShownSettings:
 
     @property
     def remap(self) -> str:
-        """What is released of a draw: `none` for the draw itself, or `bayes`."""
+        """The remap of a draw: `none` to release the draw itself, or `bayes`."""
         return str(self.values["mechanism"].get("remap", "none"))
 
     @property
@@ -328,17 +328,17 @@ class ShownSettings:
 
     @property
     def other_columns(self) -> tuple[str, ...] | None:
-        """The columns beside the texts that the output holds: the row key and what is named; None for all."""
+        """The columns beside the texts that the output holds: the row key and named ones; None for all."""
         return columns_along(self.values["output"]["other_columns"], self.row_key)
 
     @property
     def releases_other_columns(self) -> bool:
-        """Whether the output holds other columns than texts."""
+        """True if the output holds other columns than texts."""
         return self.other_columns != ()
 
     @property
     def policy(self) -> Policy:
-        """Which words are drawn, kept, masked."""
+        """The policy: words that are drawn, kept, masked."""
         return Policy(**self.without_lists().values["policy"])
 
     @property
@@ -357,7 +357,7 @@ class ShownSettings:
         return ShownSettings({**self.values, "policy": policy})
 
     def without_digests(self) -> ShownSettings:
-        """Return them with the lists that were named, but not what was read of them."""
+        """Return the settings with the names of lists, but without the digests of their contents."""
         if not self.lists:
             return self
         named = {
@@ -368,20 +368,20 @@ class ShownSettings:
 
     @property
     def selection(self) -> Importance | None:
-        """Which words importance chooses; None where all are drawn."""
+        """The words that importance chooses; None where all are drawn."""
         chosen = self.values.get("importance")
         return None if chosen is None else Importance.of(chosen)
 
     @property
     def budget(self) -> Budget | None:
-        """What each record has at most; None where that is not bounded."""
+        """The budget of each record; None where that is not bounded."""
         bounded = self.values.get("budget")
         return None if bounded is None else Budget.from_dict(bounded, "runs.config.budget")
 
 
 @dataclass(frozen=True)
 class RunRecord:
-    """A row of the table `runs`: what binds a run, and, once it has ended, what came of it.
+    """A row of the table `runs`: the values that bind a run, and, once it has ended, its results.
 
     Attributes are the table's columns; their JSON is read by the properties. `config` is compared by its text.
     """
@@ -416,7 +416,7 @@ class RunRecord:
 
     @cached_property
     def settings(self) -> ShownSettings:
-        """What the run was asked for."""
+        """The settings of the run."""
         return ShownSettings(json.loads(self.config))
 
     @cached_property
@@ -426,7 +426,7 @@ class RunRecord:
 
     @cached_property
     def certified(self) -> Certificate | None:
-        """What was found of the guarantee."""
+        """The certificate of the guarantee."""
         return None if not self.certificate else Certificate.of(json.loads(self.certificate))
 
     @cached_property
@@ -436,7 +436,7 @@ class RunRecord:
 
     @cached_property
     def spent(self) -> Spending | None:
-        """What all releases of the input had spent."""
+        """The spending of all releases of the input."""
         return (
             None
             if not self.cumulative
@@ -499,6 +499,6 @@ class Unchanged:
         return self.record.run_id
 
     def as_dict(self, *, internal: bool = True) -> dict[str, Json]:  # noqa: ARG002  (nothing of it depends on the text)
-        """Return it, JSON-able."""
+        """Return the values, JSON-able."""
         named = {"status": self.status, "run_id": self.run_id, "input_version_now": self.input_version_now}
         return {**named, "since": list(self.since), "run": self.record.as_dict()}

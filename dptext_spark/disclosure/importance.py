@@ -34,7 +34,7 @@ def warned(facts: RunFacts) -> Iterator[str]:
 
 
 def chosen(facts: RunFacts) -> Iterator[str]:
-    """Say which words the guarantee is about."""
+    """Name the words that the guarantee is about."""
     selection = facts.selection
     if selection is None:
         return
@@ -66,7 +66,7 @@ def chosen(facts: RunFacts) -> Iterator[str]:
 
 
 def clear(facts: RunFacts) -> Iterator[str]:
-    """Say what everybody can read."""
+    """Name the words that everybody can read."""
     selection = facts.selection
     if selection is None or not in_clear(selection):
         return
@@ -79,7 +79,7 @@ def clear(facts: RunFacts) -> Iterator[str]:
 
 
 def choice(facts: RunFacts) -> Iterator[str]:
-    """Say that the choice tells something, too."""
+    """Warn that the choice itself reveals something."""
     selection = facts.selection
     if selection is None:
         return
@@ -109,12 +109,12 @@ def choice(facts: RunFacts) -> Iterator[str]:
 
 
 def in_clear(selection: Importance | None) -> bool:
-    """Whether words that the policy draws stay as they are, because importance does not choose them."""
+    """Check that words that the policy draws stay unchanged because importance does not choose them."""
     return selection is not None and not _whole(selection)
 
 
 def levels_of(selection: Importance | None) -> int:
-    """Return how many levels of importance there are; 1 where all words are drawn alike."""
+    """Count the levels of importance; 1 where all words are drawn alike."""
     return 1 if selection is None else max(1, len(selection.levels))
 
 
@@ -124,7 +124,7 @@ def _shares(selection: Importance) -> list[float | None]:
 
 
 def _whole(selection: Importance) -> bool:
-    """Whether all words come first, in one level or another."""
+    """Check that all words come first, in one level or another."""
     return bool(selection.cumulative[-1] >= WHOLE)
 
 

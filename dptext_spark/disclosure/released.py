@@ -1,6 +1,6 @@
-"""What the disclosure statement says is released in clear, and what it says of names and identifiers.
+"""The disclosure statement's sentences on parts released in clear, and on names and identifiers.
 
-Names are found by lists and by the policy's search, identifiers by rules. Nothing bounds any of them, and the sentences say so.
+Names are found by lists and by the policy's search, identifiers by rules. Nothing bounds it, as the sentences say.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def names_warned(facts: RunFacts) -> Iterator[str]:
 
 
 def names_excepted(facts: RunFacts) -> Iterator[str]:
-    """Name what is not drawn because a list holds it."""
+    """Name the words that are not drawn because a list holds them."""
     if facts.config.lists:
         yield "what a list of names holds"
     if facts.policy.names:
@@ -75,7 +75,7 @@ def names_excepted(facts: RunFacts) -> Iterator[str]:
 
 
 def listed(facts: RunFacts) -> Iterator[str]:
-    """Write what the place of an entry of a list tells, and which entries are in clear."""
+    """Write the information in the place of a list's entry, and the entries in clear."""
     lists = facts.config.lists
     masked = [source for source in lists.mask if not source.has_pseudonyms]
     if masked:
@@ -93,7 +93,7 @@ def listed(facts: RunFacts) -> Iterator[str]:
 
 
 def _listed_pseudonyms(facts: RunFacts) -> Iterator[str]:
-    """Write what the pseudonyms tell that take the place of the names of a list."""
+    """Write the information in pseudonyms that replace the names of a list."""
     told = {
         PERSON: (
             "For each word of a name of a person that a list holds ({sources}): that it is such a word, whether it is a given "
@@ -117,7 +117,7 @@ def _listed_pseudonyms(facts: RunFacts) -> Iterator[str]:
 
 
 def searched(facts: RunFacts) -> Iterator[str]:
-    """Write what the place of a name tells that was found without a list of one's own."""
+    """Write the information in the place of a name that was found without a list of your own."""
     search, level = facts.policy.names, facts.consistency
     masked, named = search.wanted(MASK), search.wanted(PSEUDONYM)
     if masked:
@@ -167,7 +167,7 @@ def search_not_protected(facts: RunFacts) -> Iterator[str]:
 
 
 def _pseudonyms() -> str:
-    """Write what a pseudonym is, and when two names share one."""
+    """Write the definition of a pseudonym, and when two names share one."""
     first_names, surnames, towns, regions, _ = POOL_SIZES
     return (
         "A pseudonym is a keyed choice among public names, not a draw with an ε. It may be somebody's name, or the name "
@@ -223,7 +223,7 @@ def names_not_protected(facts: RunFacts) -> Iterator[str]:
 
 
 def _told_apart(kinds: Sequence[str]) -> Iterator[str]:
-    """Write how the parts of a list's names are told, and which names are linked by that."""
+    """Write how the parts of a list's names are identified, and the names that this links."""
     if PERSON in kinds:
         yield (
             "Of a name of a person that a list holds, what stands before a comma or last is a surname, as is a single word "
@@ -250,7 +250,7 @@ def _finders(facts: RunFacts) -> str:
 
 
 def _sources(field: str, sources: Sequence[ListSource]) -> str:
-    """Return how many lists there are, and of what kind."""
+    """Return the number of lists, and their kinds."""
     rows = sum(source.of_rows for source in sources)
     others = len(sources) - rows
     parts = [
@@ -404,7 +404,7 @@ def _not_sensitive(facts: RunFacts) -> Iterator[str]:
 
 
 def _bits(law: Summary, most: float) -> str:
-    """Write how much of what an output tells is told by what it rules out."""
+    """Write the share of an output's information that comes from the words that it rules out."""
     ruled_out, equal = rounded_up(law.ruled_out_bits or 0.0), "Where all words are equally likely,"
     if law.told_bits is None:
         return f"{equal} an output tells {ruled_out} of {rounded_up(most)} bits of the word on average, at ε = 0 too."
@@ -463,7 +463,7 @@ def _others(facts: RunFacts) -> str:
 
 
 def replaced_whole(policy: Policy, level: str) -> Iterator[str]:
-    """Write what the place of an identifier tells.
+    """Write the information in the place of an identifier.
 
     Args:
         policy: of the run.
@@ -485,7 +485,7 @@ def replaced_whole(policy: Policy, level: str) -> Iterator[str]:
 
 
 def provided(facts: RunFacts) -> Iterator[str]:
-    """Write what the place tells of what a provider found that the settings name."""
+    """Write the information in the place of a finding by a provider that the settings name."""
     if facts.providers:
         marks = ", ".join(
             dict.fromkeys(placeholder(name) for provider in facts.providers for name in provider.types)

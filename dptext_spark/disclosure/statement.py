@@ -1,6 +1,6 @@
 """The disclosure statement as a value: headings with sentences, as Markdown, HTML and JSON.
 
-What is released by saying that a requirement holds or is broken.
+Disclosure by the answer that a requirement holds or is broken.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ PROTECTED = "What is protected"
 
 @dataclass(frozen=True)
 class Statement:
-    """Headings with their sentences, in order; `Warnings` stands first if there are any."""
+    """Headings with their sentences, in order; `Warnings` comes first if there are any."""
 
     sections: tuple[tuple[str, tuple[str, ...]], ...]
 
@@ -106,7 +106,7 @@ class Statement:
         }
 
     def extended(self, heading: str, *sentences: str) -> Statement:
-        """Return the statement with further sentences under a heading, which is added at the end where it is missing."""
+        """Return the statement with further sentences under a heading; a missing heading is added at the end."""
         if heading not in dict(self.sections):
             return Statement((*self.sections, (heading, sentences)))
         return Statement(

@@ -71,7 +71,7 @@ class Written:
 
     @property
     def name(self) -> str:
-        """The name in a word."""
+        """The contents in a word."""
         return self.what.partition(":")[0].split()[-1]
 
 
