@@ -1,8 +1,8 @@
 """Text inside nested columns, by a path with dots: out of its column for the function, and back into its place.
 
 A path leads through the fields of structs and over at most one array or map (`meta.note`, `tags`, `comments.text`,
-`attributes`: the values of a map). Nothing is exploded: what an array or a map holds goes to the function as one array
-of texts a row, and comes back as one. All else of the column stays where it is, the keys of a map too.
+`attributes`: the values of a map). Nothing is exploded: the texts of an array or a map go to the function as one array a row, and
+come back as one. All other parts of the column stay, the keys of a map too.
 
 The texts of a batch of lists: flattened for the engine, each with an identity of its own, and put back.
 
@@ -114,7 +114,7 @@ F: Any = functions  # its stubs leave out what Spark adds at run time
 
 
 class Path(TextPath):
-    """Where text lies, and how Spark reads it."""
+    """Path to texts, and its expressions for Spark."""
 
     @classmethod
     def of(cls, path: TextPath) -> Path:
@@ -141,7 +141,7 @@ class Path(TextPath):
 
     @property
     def size(self) -> Column:
-        """How many bytes of text a row holds; NULL where there is no text."""
+        """Bytes of text in a row; NULL without text."""
         return functions.octet_length(functions.array_join(self.text, "") if self.over else self.text)
 
 
@@ -151,7 +151,7 @@ def quoted(name: str) -> Column:
 
 
 def schema_of(schema: T.StructType) -> Struct:
-    """Return the schema of a frame as the rules of a run take it."""
+    """Return the schema of a frame in the form for a run's rules."""
 
     def kind_of(kind: T.DataType) -> Kind:
         if isinstance(kind, T.StructType):
@@ -171,7 +171,7 @@ def selected(df: DataFrame, where: Condition | None) -> DataFrame:
     """Return the rows of a frame that meet a condition; all without one.
 
     Raises:
-        SettingsError: it names a column that is not there, or a value that its type does not hold.
+        SettingsError: it names a missing column, or a value that the column's type cannot hold.
     """
     schema = schema_of(df.schema)
     for name, test in (typed_condition(where, schema) or {}).items():
@@ -182,7 +182,7 @@ def selected(df: DataFrame, where: Condition | None) -> DataFrame:
 
 
 def _tests(column: Column, test: Any, kind: str) -> Iterator[Column]:
-    """Yield what a column must meet. Literals are cast from one spelling, whatever the time zone of the session."""
+    """Yield the conditions on a column. Literals are cast from one spelling, independent of the session's time zone."""
 
     def literal(value: Any) -> Column:
         typed: Column = F.lit(value) if kind.startswith("string") else F.lit(value).cast(kind)
@@ -231,7 +231,7 @@ def _put(value: Column, kind: T.DataType, wanted: Mapping[Parts, Column]) -> Col
         element = kind.elementType
         if isinstance(element, T.StringType):
             return wanted[()]
-        # The function's result is an argument beside the array: within the lambda Spark would not take it.
+        # The function's result is an argument next to the array: within the lambda Spark would refuse it.
         for parts, column in wanted.items():
             value = functions.zip_with(value, column, _putter(element, parts))
         return value

@@ -3,11 +3,11 @@
 An audit takes one pass. Each row of its result is one of `FINDINGS`, in the column of that name; the other columns are NULL.
 Equal findings are summed, and groups of equal words are counted, before anything reaches the driver.
 
-A table of any tool is paired word by word (:func:`~dptext_spark.text.pair_tokens.pair`), and what does not fit is counted and
-left out. A run audits its own table: each text must be its source with words replaced, to the byte
+A table of any tool is paired word by word (:func:`~dptext_spark.text.pair_tokens.pair`), and texts that do not fit are counted
+and left out. A run audits its own table: each text must be its source with words replaced, to the byte
 (:func:`~dptext_spark.text.pair_tokens.align`).
 
-Texts, and words that stayed, leave a worker only where somebody asked for what needs them.
+Texts, and words that stayed, leave a worker only for requested figures that need them.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 F: Any = functions  # its stubs leave out what Spark adds at run time
 PART_BYTES = 1 << 19
-WHOLE = -1  # the column number of what is counted over whole rows
+WHOLE = -1  # the column number of counts over whole rows
 RECORD, DATASET, SCOPES = "record", "dataset", "scopes"
 LEVELS = (RECORD, DATASET)
 MISFITS = "misfits"
@@ -60,7 +60,7 @@ TEST = 5  # records of every so many-th hash are tried on
 
 @dataclass(frozen=True)
 class Count:
-    """How often a column has one of `COUNT_FIELDS`; `WHOLE` counts whole rows."""
+    """Count of one of `COUNT_FIELDS` in a column; `WHOLE` counts whole rows."""
 
     column: int
     name: str
@@ -108,7 +108,7 @@ class Text:
 
 @dataclass(frozen=True)
 class Groups:
-    """How many groups a level has, how many of them with two words or more, and with two replacements or more."""
+    """Number of groups of a level, of those with at least two words, and of those with at least two replacements."""
 
     level: str
     n: int = 0
@@ -137,12 +137,12 @@ SCHEMA = ", ".join(
 
 
 def limit_of(share: float) -> int:
-    """Return how far a keyed share of all scopes goes, of `EVERY`."""
+    """Compute the limit of a keyed share of all scopes, out of `EVERY`."""
     return EVERY if share >= 1.0 else int(share * EVERY)
 
 
 def places_of(scope: pa.Array, key: RunKey) -> U64:
-    """Return where scopes lie in the order that samples of a key follow, uint64[n] below `EVERY`."""
+    """Compute the places of scopes in the order of a key's samples, uint64[n] below `EVERY`."""
     return np.asarray(identify(scope, key, "audit sample")[:, 0] >> np.uint64(1))
 
 
@@ -168,7 +168,7 @@ def side_of(
     names: Sequence[str] = (),
     *more: Column,
 ) -> DataFrame:
-    """Return what is paired of a table: (row_key, s0, s1, ..., n0, n1, ..., more), of the output o0 and so on."""
+    """Return the columns to pair: (row_key, s0, s1, ..., n0, n1, ..., more), of the output o0 and so on."""
     return frame.select(
         key.alias("row_key"),
         *[text.alias(f"{side}{i}") for i, text in enumerate(texts)],
@@ -179,7 +179,7 @@ def side_of(
 
 @dataclass(frozen=True)
 class Wanted:
-    """What an audit wants. Each limit is one of :func:`limit_of`; samples of one key hold each other.
+    """Requests of an audit. Each limit is one of :func:`limit_of`; samples of the same key are nested.
 
     Attributes:
         sample: of the records whose words are grouped.
@@ -218,7 +218,7 @@ class _InvalidTextError(Exception):
 
 @dataclass(frozen=True)
 class Paired:
-    """The texts of one column in a batch, beside their rewritten forms."""
+    """The texts of a column in a batch, with their rewritten forms."""
 
     source: Words
     output: Words
@@ -232,7 +232,7 @@ class Paired:
 
 @dataclass(frozen=True)
 class PairTables:
-    """Maps batches of (scope, s0, o0, s1, o1, ..., n0, ...) to rows of `SCHEMA`; :meth:`over` adds what else they need.
+    """Maps batches of (scope, s0, o0, s1, o1, ..., n0, ...) to rows of `SCHEMA`; :meth:`over` adds the other columns.
 
     Attributes:
         shipped: where the model is, whose tokenizer, words and policy count.
@@ -240,7 +240,7 @@ class PairTables:
         columns: how many text columns there are.
         names: the lists of names that the run was given; their entries are no words.
         counted: a list of names that are counted.
-        wanted: what the audit wants.
+        wanted: requests of the audit.
     """
 
     shipped: Shipped
@@ -251,7 +251,7 @@ class PairTables:
     wanted: Wanted = Wanted()
 
     def __call__(self, stream: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Map the batches of a task; what goes wrong leaves as a code."""
+        """Map the batches of a task; failures leave as a code."""
         context = TaskContext.get()
         partition, number = context.partitionId() if context is not None else 0, 0
         try:
@@ -280,14 +280,14 @@ class PairTables:
         return frame.select("scope", *columns).mapInArrow(self, SCHEMA)
 
     def tallies(self, frame: DataFrame) -> Tallies:
-        """Map the rows of both tables, see :meth:`over`, and bring to the driver what is counted and gathered."""
+        """Map the rows of both tables, see :meth:`over`, and collect counts and samples on the driver."""
         return Tallies(summed(self.over(frame), self.wanted.stayed).toArrow())
 
     def _names_in(self, batch: pa.RecordBatch) -> list[pa.Array]:
         return [batch.column(f"n{i}") for i in range(len(self.names.columns))]
 
     def _exact_pairs(self, privatizer: Privatizer, key: RunKey) -> _Pairs:
-        """Return what pairs the texts of a batch with those that a run made of them."""
+        """Return the function that pairs a batch's texts with their sanitized forms."""
         plain, hashing = _unchanging(privatizer), hash_keys(key.derive("audit words", length=16))
         level, masks = str(self.wanted.exact), privatizer.budget is not None
 
@@ -402,7 +402,7 @@ class PairTables:
                 yield _tokens(_hashes(scope), _key_of(batch), i, paired, len(privatizer.vocabulary))
 
     def _texts(self, batch: pa.RecordBatch, compared: Bools, learnt: Bools) -> pa.RecordBatch:
-        """Return the texts of rows, of all columns as one, beside what is known of them."""
+        """Return the texts of rows, all columns as one, with their known values."""
         kind = pa.large_string()
         plain, private = (
             pc.binary_join_element_wise(
@@ -418,7 +418,7 @@ class PairTables:
 
 
 def tried_on(record: Column) -> Column:
-    """Check whether classifiers are tried on a record, and do not learn from it; by its key as text."""
+    """Check by the key as text whether classifiers are tested on a record and do not learn from it."""
     return functions.pmod(functions.xxhash64(record), functions.lit(TEST)) == 0
 
 
@@ -454,8 +454,8 @@ def _groups(level: str, words: U64, replacements: U64, scope: U64 | None = None)
     Args:
         level: one of `LEVELS`, or `SCOPES`.
         words: uint64[n, 2], their hashes.
-        replacements: uint64[n], those of what stands in their place.
-        scope: uint64[n, 2], whose words they are; at level record a word of another scope is another one.
+        replacements: uint64[n], hashes of their replacements.
+        scope: uint64[n, 2], the scopes of the words; at level record a word of another scope is another one.
     """
     groups = words ^ scope if level == RECORD and scope is not None else words
     pairs, n = np.unique(np.column_stack([groups, replacements]), axis=0, return_counts=True)
@@ -478,7 +478,7 @@ def _tokens(
     outputs = np.where(paired.aligned, released, EDGE)
     drawn = paired.aligned & (source.kind == DRAWN_WORD) & (outputs >= 0)
     drawn &= outputs < words_of_model
-    # A text begins with an edge, and so does what follows punctuation.
+    # A text, and each part after punctuation, begins with an edge.
     bounds = source.bounds
     edge = source.marked.copy()
     edge[bounds[:-1][np.diff(bounds) > 0]] = True
@@ -510,7 +510,7 @@ def _counts_of(column: int, counts: Mapping[str, int]) -> pa.RecordBatch:
 
 
 def _rows(name: str, size: int, /, **values: Any) -> pa.RecordBatch:
-    """Return so many findings of one name, each value an array or the same for all; what is not given is NULL."""
+    """Return a number of findings of one name. Values are arrays or the same for all; missing ones are NULL."""
     arrays = []
     for field in _ARROW[name]:
         value = values.get(field.name)
@@ -575,7 +575,7 @@ def summed(rows: DataFrame, stayed: bool) -> DataFrame:
 
 @dataclass(frozen=True, eq=False)
 class Tallies:
-    """What an audit counted and gathered.
+    """Counts and samples of an audit.
 
     Attributes:
         rows: as :func:`summed` returns them.

@@ -1,9 +1,9 @@
 """Lists of names in a run: the driver reads and hashes them once, and workers look words up in them.
 
 A file brings the table of all rows' lists to the workers; the lists of each row come from its columns. The file holds hashes
-without a key: who reads it can test guesses. It lies in a folder of the driver that only its user may read, is emptied when the
-run ends, and goes with the process. Spark hands it to executors that start later, too, and ends their tasks where it is gone. The
-copies on executors go with the application.
+without a key: its readers can test guesses. Only the driver's user may read its folder. It is emptied when the run ends, and goes
+with the process. Spark also hands it to executors that start later, and fails their tasks if it is gone. The copies on executors
+go with the application.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ShippedLists:
-    """What a worker needs to know of the lists of names of a run; it travels in the function's closure, and holds no entry.
+    """A worker's view of the lists of names of a run; it travels in the function's closure and holds no entry.
 
     Attributes:
         file: the table, by the name that Spark shipped it under; empty: there is none.
-        uses: what becomes of the entries of each of its lists, see :class:`NameTable`.
+        uses: treatment of the entries of each list, see :class:`NameTable`.
         columns: whose texts are the lists of their rows, those that mask first: an argument each.
-        column_uses: what becomes of the entries of each.
+        column_uses: treatment of the entries of each.
     """
 
     file: str = ""
@@ -105,7 +105,7 @@ def with_lists(
 
 
 def matcher_of(lists: ShippedLists, arrays: Sequence[pa.Array | Elements]) -> NameMatcher | None:
-    """Return what is looked for in a batch, as :func:`with_lists` takes it; None without lists."""
+    """Return the names to find in a batch, as input of :func:`with_lists`; None without lists."""
     if not lists.file and not lists.columns:
         return None
     table = NameTable(_cells(lists.file), lists.uses)
@@ -146,8 +146,8 @@ class RunLists:
     """The lists of names of a run, or of a stream, and where its workers find them.
 
     Attributes:
-        lists: what was read.
-        content: plain digests of that, which are shown nowhere.
+        lists: the lists as read.
+        content: their plain digests, shown nowhere.
     """
 
     def __init__(self, lists: NameLists, content: tuple[str | None, ...]) -> None:
@@ -156,7 +156,7 @@ class RunLists:
         self._file: PrivateFile | None = None
 
     def shipped(self, spark: SparkSession) -> ShippedLists:
-        """Return what workers need to know; the first call ships the table."""
+        """Return the workers' view; the first call ships the table."""
         table = self.lists.table
         if table is not None and self._file is None:
             self._file = table_file(spark, table)

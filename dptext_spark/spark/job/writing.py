@@ -256,7 +256,7 @@ def record_units(plan: RunPlan, counts: Counts | None) -> Units | None:
     """Return the units of ε of records: as counted while writing, or by a second pass if records may have several rows."""
     if counts is None or plan.config.consistency == "dataset" or not several_rows(plan):
         return None if counts is None else counts.units
-    # Draw as the run does and keep the counts alone, of each record, which may lie in many partitions.
+    # Draw as the run does, but keep only the counts of each record. A record may lie in many partitions.
     frame, _ = plan.drawn()
     units = F.col(RESULT).getField("units").alias("units")
     assert plan.identity.record is not None
@@ -269,12 +269,12 @@ F: Any = functions  # its stubs leave out what Spark adds at run time
 
 @dataclass(frozen=True)
 class Audit:
-    """What the audit found.
+    """Result of the consistency audit.
 
     Attributes:
         said: one sentence for people.
         figures: scopes_sampled, rows, groups, broken_groups, broken_rows; empty where it did not run.
-        problems: what marks the run failed.
+        problems: reasons to mark the run as failed.
     """
 
     said: str
@@ -283,7 +283,7 @@ class Audit:
 
     @property
     def passed(self) -> bool | None:
-        """True if it found nothing; None where it did not run."""
+        """True if the audit found no problem; None if it did not run."""
         return not self.problems if self.figures else None
 
 
@@ -358,7 +358,7 @@ _MAPPING = "delta.columnMapping.mode"
 
 @dataclass(frozen=True)
 class Layout:
-    """What a table is made with; one that exists keeps its own.
+    """Layout of a new table; an existing one keeps its own.
 
     Attributes:
         partition_by: columns whose values are folders.
@@ -399,7 +399,7 @@ def _names(kind: T.DataType) -> Iterator[str]:
 
 
 ROW = "__dptext_row"
-SHARES = 3  # partitions that a core gets: the last of them evens out what the others differ by
+SHARES = 3  # partitions that a core gets: the last one evens out differences of the others
 SKEWED = 1.5  # the largest partition holds more than that many fair shares of a task
 # A task keeps two cores busy: Spark reads and writes while Python draws. Where each word searches the lexicon, Python's alone.
 CORES_A_TASK = 2
@@ -411,14 +411,14 @@ LEAST_BYTES_NOISE = 256 << 10  # where each word searches the lexicon
 def write(
     plan: RunPlan, record: RunRecord, say: Steps, *, new: bool
 ) -> tuple[Counts | None, float, list[Commit]]:
-    """Write the target in one commit, which bears the seal of the row that binds the run; `new` says that there is no target.
+    """Write the target in one commit with the seal of the row that binds the run; `new` is true without a target.
 
     Returns:
         (the counts, None where they did not arrive; the seconds of the write; the target's commits after it).
     """
     spark = plan.spark
-    # The account replaces the run's row. What Delta needs for that of the table's log is read meanwhile; not by a client of Spark
-    # Connect, which is told of its tasks as if they were those of the write.
+    # The account replaces the run's row. Meanwhile Delta reads the table's log for that. A client of Spark Connect does not: it
+    # would see these tasks as those of the write.
     log: AbstractContextManager[object] = nullcontext()
     if context_of(spark) is not None:
         log = reading(spark, lambda: runs.read_log(spark, plan.place.runs, plan.run_id))
@@ -437,7 +437,7 @@ def is_of_another(plan: RunPlan, commit: Commit | None) -> bool:
 
 
 def _written(plan: RunPlan, record: RunRecord, say: Steps, *, new: bool) -> tuple[Observation, float]:
-    """Write the target; return what will observe the counts, and the seconds of the write."""
+    """Write the target; return the observation of the counts, and the seconds of the write."""
     spark, config = plan.spark, plan.config
     observation = Observation(f"dptext-{plan.run_id}")
     frame, spec = repartition_skewed(plan, say).drawn()
@@ -498,9 +498,9 @@ def create_empty(
 ) -> None:
     """Make an empty table of a name that has none, for a write into a table that exists.
 
-    A write that also creates its table is one Spark does not observe: its counts would be lost. A property of the table says
-    which run made it, so that the empty table that a killed driver leaves is not taken for somebody's. (Delta Lake leaves the
-    option `userMetadata` out of a commit that creates a table by name.)
+    A write that also creates its table is one Spark does not observe: its counts would be lost. A property of the table names the
+    run: the empty table of a killed driver is then recognised. (Delta Lake leaves the option `userMetadata` out of a commit that
+    creates a table by name.)
     """
     creator = spark.createDataFrame([], schema).writeTo(target.sql).using("delta")
     layout.of_new(creator).tableProperty(CREATED, run_id).create()
