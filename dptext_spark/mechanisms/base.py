@@ -51,7 +51,7 @@ class Quantiles(Ends):
 
 @dataclass(frozen=True, kw_only=True)
 class RemapSummary(Record):
-    """What a Bayes remap replaces.
+    """Figures of the outputs that a Bayes remap replaces.
 
     Attributes:
         prior: by which the replacements were chosen.
@@ -182,7 +182,7 @@ class Inputs(NamedTuple):
 
 
 class LawColumns(Protocol):
-    """P(u|w) output by output, for laws over a whole lexicon, which are too large to be held all at once."""
+    """P(u|w) output by output, for laws over a whole lexicon that are too large to be held all at once."""
 
     def __call__(self, outputs: Ids) -> F32:
         """Return P(u|w) of some outputs u over all words w: float32[n, V]."""
@@ -194,10 +194,9 @@ class LawColumns(Protocol):
 class Sampler(ReadOnlyArrays, ABC):
     """A compiled mechanism: arrays that cannot be written, no text, no files.
 
-    It draws, and says what it can do beside drawing; what stands here are the defaults of a sampler that states no others.
+    A sampler draws, and names what else it can do. The defaults here are those of a sampler that names nothing.
 
-    Audits, certificates and reports ask for a capability, never for the class of a sampler, so that they hold for mechanisms
-    that they have not seen.
+    Audits, certificates and reports ask for a capability, never for the class of a sampler. So they also hold for new mechanisms.
 
     Attributes:
         guarantee: what holds for one draw.
@@ -233,7 +232,7 @@ class Sampler(ReadOnlyArrays, ABC):
         """Draw one output for each input: int32[n] in, int32[n] out; draw i reads only number i of `draws`."""
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """Return what must be stored to sample elsewhere, by name."""
+        """Return the arrays that sampling elsewhere needs, by name."""
         return {name: getattr(self, name) for name in self.ARRAYS}
 
     @classmethod
@@ -299,11 +298,11 @@ class Sampler(ReadOnlyArrays, ABC):
         return None if law is None else 32 * len(law.ids)
 
     def law_columns(self) -> LawColumns | None:
-        """Return what reads the laws output by output, where that is quicker than reading them all; else None."""
+        """Return the reader of laws output by output if it is quicker than reading all laws; else None."""
         return None
 
     def unchanged(self, words: Ids) -> tuple[F64, F64] | None:
-        """Return P(w|w) of int32[n] words, and bounds of the error of its logarithm; None where it takes the whole law."""
+        """Return P(w|w) of int32[n] words, with bounds of the error of its logarithm; None if that takes the whole law."""
         return None
 
     @property
@@ -313,11 +312,11 @@ class Sampler(ReadOnlyArrays, ABC):
 
     @property
     def remap(self) -> Ids | None:
-        """What is released in the place of each output, int32[V]; None where outputs are released as they are drawn."""
+        """The word that is released for each output, int32[V]; None if outputs are released as they are drawn."""
         return None
 
     def noisy_vectors(self) -> Any:
-        """Return the sampler itself where it adds noise of known density to vectors, which attacks may see; else None."""
+        """Return the sampler itself if it adds noise of known density to vectors that attacks may see; else None."""
         return None
 
     def worst_loss(self, words: int, progress: Counted | None = None, sample: int | None = None) -> Any:
@@ -328,7 +327,7 @@ class Sampler(ReadOnlyArrays, ABC):
         return None
 
     def groups(self) -> Ids | None:
-        """Return which words the guarantee compares, int32[V]: equal numbers share an output set; None where it is not so."""
+        """Return the group of each word, int32[V]: the guarantee compares words of one group. None without groups."""
         return None
 
     def record_loss(self, words: int, progress: Counted | None = None) -> Any:
@@ -340,7 +339,7 @@ class Sampler(ReadOnlyArrays, ABC):
 
 
 def check_context(consistency: str, levels: int = 1) -> None:
-    """Refuse draws that depend on the word before them where they are no draws of one occurrence by one law.
+    """Refuse draws that depend on the word before them, unless they are draws of one occurrence by one law.
 
     Raises:
         SettingsError: another level of consistency than token, or several levels of importance.
@@ -424,7 +423,7 @@ class Mechanism(ABC):
         }
 
     def embeddings(self) -> range:
-        """Return how many lexicons of the same words it can be compiled for; where several, `compile` takes them all."""
+        """Return for how many lexicons of the same words it can be compiled; if for several, `compile` takes them all."""
         return range(1, 2)
 
     @abstractmethod
@@ -436,7 +435,7 @@ class Mechanism(ABC):
         """
 
     def over_epsilons(self, *lexicons: Lexicon) -> Callable[[float], Any]:
-        """Return what compiles the mechanism at another ε, for searches: as `replace(self, epsilon=...).compile(...)` does.
+        """Return a function that compiles the mechanism at another ε, as `replace(self, epsilon=...).compile(...)` does.
 
         Where what does not depend on ε takes long (output sets, lists), it is done once.
 
@@ -447,7 +446,7 @@ class Mechanism(ABC):
 
     @property
     def reads_context(self) -> bool:
-        """Whether its draws also depend on the words released before them."""
+        """Check whether draws also depend on the words released before them."""
         return False
 
     def without_context(self) -> Mechanism:
@@ -455,5 +454,5 @@ class Mechanism(ABC):
         return self
 
     def by_distance(self, words: int) -> tuple[float, float] | None:
-        """Return (ε, γ) where the law is ∝ exp(-ε·min(d, γ)/2) over all V words, d Euclidean; None where it is another."""
+        """Return (ε, γ) if the law is ∝ exp(-ε·min(d, γ)/2) over all V words, d Euclidean; else None."""
         return None

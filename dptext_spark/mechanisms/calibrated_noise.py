@@ -1,44 +1,43 @@
 """Calibrated multivariate noise ("MVC", "CMP"): noise on the word's vector, then the word nearest to the sum.
 
 Paper: Feyisetan et al. 2020, "Privacy- and Utility-Preserving Textual Analysis via Calibrated Multivariate Perturbations".
-Formula: Z = r·v, v uniform on the unit sphere of R^d, r ~ Gamma(d, 1/ε), so the density of Z is ∝ exp(-ε|Z|); released is the
+Formula: Z = r·v, v uniform on the unit sphere of R^d, r ~ Gamma(d, 1/ε). So the density of Z is ∝ exp(-ε|Z|). Released is the
 word u with the smallest |φ(w) + Z - φ(u)|.
-Guarantee: metric DP, ε·|φ(w) - φ(w')|: the density shifts by at most that (triangle inequality), and the nearest word is
+Guarantee: metric DP, ε·|φ(w) - φ(w')|. The density shifts by at most that (triangle inequality). The nearest word is
 post-processing.
 Deviations: ties go to the lower id. Noise is float64 made from 64 random bits a number; the bound is for noise in real numbers.
 
-In many dimensions the word itself comes out or one that has little to do with it, and a near synonym rarely (Asghar et al. 2024,
-"d_χ-privacy and the curse of dimensionality").
+In many dimensions the output is the word itself or an unrelated one, and rarely a near synonym (Asghar et al. 2024, "d_χ-privacy
+and the curse of dimensionality").
 
 Mahalanobis noise: as calibrated noise, but longer in the directions in which the lexicon spreads.
 
 Paper: Xu et al. 2020, "A Differentially Private Text Perturbation Method Using a Regularized Mahalanobis Metric".
-Formula: Z = r·M^{1/2}·v, v uniform on the unit sphere of R^d, r ~ Gamma(d, 1/ε), M = λΣ + (1-λ)I, Σ the covariance of the
-lexicon's vectors scaled to trace d; released is the word u with the smallest |φ(w) + Z - φ(u)|.
+Formula: Z = r·M^{1/2}·v, v uniform on the unit sphere of R^d, r ~ Gamma(d, 1/ε), M = λΣ + (1-λ)I. Here Σ is the covariance of the
+lexicon's vectors, scaled to trace d. Released is the word u with the smallest |φ(w) + Z - φ(u)|.
 Guarantee: metric DP, ε·|φ(w) - φ(w')|_M with |x|_M = sqrt(x'·M^{-1}·x).
 Deviations: ties go to the lower id; a lexicon of equal vectors has Σ = I. Eigenvalues of M below d·2^-52 of the largest count as
-that (with λ = 1 a lexicon may not span its dimensions): that adds a little noise, so the bound holds in the norm of M, too.
+that value: with λ = 1 a lexicon may not span its dimensions. This adds a little noise, so the bound holds in the norm of M, too.
 M^{1/2} is computed in a fixed order and stored; the bound is for the stored matrix. Noise is float64 made from 64 random bits a
 number; the bound is for noise in real numbers.
 
 Vickrey: calibrated or Mahalanobis noise, but the second nearest word may be released instead of the nearest.
 
 Paper: Xu et al. 2021, "On a Utilitarian Approach to Privacy Preserving Text Generation".
-Formula: with u1, u2 the words nearest and second nearest to the noisy vector, at distances d1 <= d2, u1 is released with
-probability (1-t)·d2 / (t·d1 + (1-t)·d2), else u2; where d1 = d2 = 0, u1 with probability 1-t. t = 0 always releases u1.
-Guarantee: that of the noise: the rule looks at the noisy vector alone, so it is post-processing. (A rule that left out the
-*original* word would use the input again and have no bound.)
-Deviations: where t = 1 and d1 = 0 the second word is released (the limit); the probability is rounded to 64 bits; and those of
-the noise.
+Formula: let u1, u2 be the words nearest and second nearest to the noisy vector, at distances d1 <= d2. Then u1 is released with
+probability (1-t)·d2 / (t·d1 + (1-t)·d2), else u2. If d1 = d2 = 0, u1 has probability 1-t. With t = 0, u1 is always released.
+Guarantee: that of the noise. The rule looks at the noisy vector alone, so it is post-processing. (A rule that left out the
+*original* word would use the input again and have no bound.) Deviations: if t = 1 and d1 = 0, the second word is released (the
+limit). The probability is rounded to 64 bits. Those of the noise apply, too.
 
-Words with equal vectors are one place, which has neighbours and a nearest other word.
+Words with equal vectors are one place. It has neighbours and a nearest other word.
 
 Random projection ("PTE"): word vectors mapped to few dimensions by a public random matrix, calibrated noise there.
 
 Paper: Feyisetan & Kasiviswanathan 2021, "Private Release of Text Embedding Vectors".
-Formula: ψ(w) = G·φ(w), G in R^{m x d} with independent entries N(0, 1)/√m; Z = r·v in R^m, v uniform on the unit sphere,
-r ~ Gamma(m, 1/ε); released is the word u with the smallest |ψ(w) + Z - ψ(u)|.
-Guarantee: metric DP, ε·|ψ(w) - ψ(w')|, for G as it was drawn. G is public: it comes from a seed that stands in the artifact.
+Formula: ψ(w) = G·φ(w), G in R^{m x d} with independent entries N(0, 1)/√m. Z = r·v in R^m, v uniform on the unit sphere,
+r ~ Gamma(m, 1/ε). Released is the word u with the smallest |ψ(w) + Z - ψ(u)|.
+Guarantee: metric DP, ε·|ψ(w) - ψ(w')|, for G as it was drawn. G is public: its seed is stored in the artifact.
 Deviations: projected vectors are rounded to float32, and the bound is for these; ties go to the lower id. Noise is float64 made
 from 64 random bits a number; the bound is for noise in real numbers.
 """
@@ -75,7 +74,7 @@ class RadialNoise(Mechanism):
 
     @abstractmethod
     def guarantee(self) -> Guarantee:
-        """Return what holds for one draw."""
+        """Return the guarantee of one draw."""
 
     def add(
         self,
@@ -140,7 +139,7 @@ class MVC(RadialNoise):
         return self.add(lexicon.vectors)
 
     def guarantee(self) -> Guarantee:
-        """Return what holds for one draw."""
+        """Return the guarantee of one draw."""
         return metric_guarantee(self.epsilon, "euclidean", "the Euclidean distance between their vectors")
 
 
@@ -192,7 +191,7 @@ class Mahalanobis(RadialNoise):
         return self.add(lexicon.vectors, lam=self.lam)
 
     def guarantee(self) -> Guarantee:
-        """Return what holds for one draw."""
+        """Return the guarantee of one draw."""
         return mahalanobis_guarantee(self.epsilon, self.lam)
 
 
@@ -252,7 +251,7 @@ class Vickrey(RadialNoise):
         return self.add(lexicon.vectors, lam=lam, second=float(self.t))
 
     def guarantee(self) -> Guarantee:
-        """Return what holds for one draw: what holds for the noise."""
+        """Return the guarantee of one draw: that of the noise."""
         if self.noise == "mahalanobis":
             return mahalanobis_guarantee(self.epsilon, self.lam)
         return MVC(self.epsilon).guarantee()
@@ -305,7 +304,7 @@ class Projection(RadialNoise):
         return self.add(projected, NoiseSummary(seed=self.seed, projected_from=lexicon.dimensions))
 
     def guarantee(self) -> Guarantee:
-        """Return what holds for one draw."""
+        """Return the guarantee of one draw."""
         distance = (
             f"the Euclidean distance between their vectors projected to {self.m} dimensions (public projection, seed "
             f"{self.seed})"
@@ -335,7 +334,7 @@ def project(vectors: F32, m: int, seed: int) -> F32:
 
 
 def projection_columns(size: int, m: int, seed: int) -> F64:
-    """Return the columns of the m x d matrix, float64[d, m]: N(0, 1)/√m from AES-256 in counter mode under sha256(seed)."""
+    """Compute the columns of the m x d matrix, float64[d, m]: N(0, 1)/√m from AES-256 in counter mode under sha256(seed)."""
     blocks = np.zeros(((size * m + 1) // 2, 2), np.uint64)
     blocks[:, 0] = np.arange(len(blocks))
     bits = encrypt(hashlib.sha256(b"random projection %d" % seed).digest(), blocks).reshape(-1)[: size * m]

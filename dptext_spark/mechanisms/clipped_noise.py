@@ -1,61 +1,60 @@
-"""What mechanisms with independent noise on every coordinate share: parameters, clipped vectors, and the words to snap to.
+"""Common parts of mechanisms with independent noise on every coordinate: parameters, clipped vectors, words to snap to.
 
-Vectors are clipped to length C, x·min(1, C/|x|), so that any two words are at most 2C apart in Euclidean distance and 2√d·C in
-the sum of absolute differences, by which noise is calibrated. Clipped numbers are rounded to float32 towards 0 and
-scales upwards: the bounds hold for the numbers that are used.
+Vectors are clipped to length C, x·min(1, C/|x|). So two words are at most 2C apart in Euclidean distance, and 2√d·C in the sum of
+absolute differences. Noise is calibrated by that sum. Clipped numbers are rounded to float32 towards 0 and scales upwards: the
+bounds hold for the numbers that are used.
 
 Laplace noise on every coordinate of a clipped word vector.
 
-Paper: Huang et al. 2024 (the truncated Laplace mechanism for text), where it is the baseline; Dwork et al. 2006, "Calibrating
-Noise to Sensitivity in Private Data Analysis".
+Paper: Huang et al. 2024 (the truncated Laplace mechanism for text) has it as the baseline. Dwork et al. 2006, "Calibrating Noise
+to Sensitivity in Private Data Analysis".
 Formula: released is the word nearest to clip(φ(w)) + Z, Z_i independent with density ∝ exp(-|z|/b), b = 2√d·C/ε.
-Guarantee: ε-DP between any two words of the lexicon: two clipped vectors differ by at most 2C in Euclidean distance, thus by
-2√d·C in the sum of absolute differences, which shifts the density by a factor of at most e^ε; the nearest word is
-post-processing.
-Deviations: the nearest word is that with the nearest *clipped* vector (`snap: published`: the nearest vector as it is), so that
-without noise a word comes out itself. Noise is float64 made from 64 random bits a number; the bound is for noise in real
-numbers.
+Guarantee: ε-DP between any two words of the lexicon. Two clipped vectors differ by at most 2C in Euclidean distance, thus by
+2√d·C in the sum of absolute differences. This shifts the density by a factor of at most e^ε. The nearest word is post-processing.
+Deviations: the nearest word is that with the nearest *clipped* vector, so that without noise a word comes out itself. With `snap:
+published` it is that with the nearest vector as it is. Noise is float64 made from 64 random bits a number; the bound is for noise
+in real numbers.
 
 Gaussian noise on every coordinate of a clipped word vector, with the least scale that (ε, δ) allows.
 
 Paper: Balle and Wang 2018, "Improving the Gaussian Mechanism for Differential Privacy", Theorem 8; for text, Huang et al. 2024.
 Formula: released is the word nearest to clip(φ(w)) + Z, Z_i independent normal with standard deviation s. With μ = 2C/s the
-mechanism is (ε, δ)-DP exactly for δ >= Φ(μ/2 - ε/μ) - e^ε·Φ(-μ/2 - ε/μ); s is the least with that.
+mechanism is (ε, δ)-DP exactly for δ >= Φ(μ/2 - ε/μ) - e^ε·Φ(-μ/2 - ε/μ). The scale s is the least with that.
 Guarantee: (ε, δ)-DP between any two words of the lexicon; the nearest word is post-processing.
-Deviations: `calibration: published` takes the scale 2√d·C/ε of the authors' code, which comes without a δ; the guarantee then
-names the δ that this scale has. The nearest word is that with the nearest *clipped* vector (`snap: published`: the nearest vector
-as it is). Noise is float64 made from 64 random bits a number; the bound is for noise in real numbers.
+Deviations: `calibration: published` takes the scale 2√d·C/ε of the authors' code, without a δ. The guarantee then names the δ of
+this scale. The nearest word is that with the nearest *clipped* vector (`snap: published`: the nearest vector as it is). Noise is
+float64 made from 64 random bits a number; the bound is for noise in real numbers.
 
 The exact δ is computed in decimal arithmetic with as many digits as it takes: the same on every processor.
 
-With μ = sensitivity / standard deviation, δ = Φ(a) - e^ε·Φ(a - μ), a = μ/2 - ε/μ (Balle and Wang 2018, Theorem 8). As the
-density at a is e^ε times that at a - μ, this is the density at a times M(-a) - M(μ - a), where M(x) = (1 - Φ(x)) / density(x) is
-Mills' ratio: no exponential of ε is left that could overflow.
+With μ = sensitivity / standard deviation, δ = Φ(a) - e^ε·Φ(a - μ), a = μ/2 - ε/μ (Balle and Wang 2018, Theorem 8). The density at
+a is e^ε times that at a - μ. So δ is the density at a times M(-a) - M(μ - a), where M(x) = (1 - Φ(x)) / density(x) is Mills'
+ratio. No exponential of ε is left that could overflow.
 
 Truncated Laplace noise on every coordinate of a clipped word vector.
 
-Paper: Huang et al. 2024, the truncated Laplace mechanism for text ("TrLaplace"); in one dimension Geng et al. 2020, "Tight
+Paper: Huang et al. 2024, the truncated Laplace mechanism for text ("TrLaplace"). In one dimension: Geng et al. 2020, "Tight
 Analysis of Privacy and Utility Tradeoff in Approximate Differential Privacy".
 Formula: released is the word nearest to clip(φ(w)) + Z, Z_i independent with density ∝ e^(-|z|/b) on [-A, A], b = 2√d·C/ε.
-`calibration: verified`: A = b·ln(1 + S/(2δ)), S = d(e^(ε/d) - 1) for ε <= √d, else the largest of
+`calibration: verified`: A = b·ln(1 + S/(2δ)). S = d(e^(ε/d) - 1) for ε <= √d. Else S is the largest of
 e^√x - 1 + (d-1)(e^√((ε²/d - x)/(d-1)) - 1) over x in [0, ε²/d].
-`calibration: published`: A = -b·ln(1 - 2ε/√d) with a claimed δ of 1/(4d); where 2ε >= √d, vectors are padded with zeros to
-D = 4ε² + 100 dimensions, which take d's place in b, A and δ.
+`calibration: published`: A = -b·ln(1 - 2ε/√d) with a claimed δ of 1/(4d). If 2ε >= √d, vectors are padded with zeros to
+D = 4ε² + 100 dimensions. D then replaces d in b, A and δ.
 Guarantee: `verified`: (ε, δ)-DP between any two words of the lexicon. Two clipped vectors differ by at most 2C, thus by 2√d·C in
-the sum of differences; where both noises can fall their densities differ by at most e^ε, and S bounds by δ the
-probability to fall where the other's cannot, over all splits of the difference on the coordinates. In one dimension this is the
-result of Geng et al. `published` does not hold for d > 1: the sentence gives the true probability.
+the sum of differences. Where both noises can fall, their densities differ by at most e^ε. S bounds by δ the probability to fall
+where the other's cannot, over all splits of the difference on the coordinates. In one dimension this is the result of Geng et al.
+`published` does not hold for d > 1: the sentence gives the true probability.
 Deviations: sampled by inverse distribution function (the authors: by rejection). The nearest word is that with the nearest
 *clipped* vector (`snap: published`: the nearest vector as it is). D is rounded up to an integer; the padded coordinates never
 shift and are not drawn. A and b are rounded up. Noise is float64 made from 64 random bits a number; the bound is for noise in
 real numbers.
 
-δ is how often the noise leaves the support of another word's noise; how far it must reach for a given δ follows.
+The δ is how often the noise leaves the support of another word's noise. The reach of the noise for a given δ follows.
 
 Lengths are in units of the noise's scale: noise with density ∝ e^-|x| on [-a, a] for each of d coordinates. A coordinate shifted
-by y leaves the other support with probability p(y) = (e^y - 1) / (2(e^a - 1)) up to y = a, and less than that beyond.
-Inside both supports the densities differ by a factor of at most e to the sum of the shifts; outside by infinity. Where that sum
-is at most ε, the exact δ of the noisy vectors is thus the probability of leaving: 1 - Π(1 - p(y_i)) <= Σp(y_i).
+by y leaves the other support with probability p(y) = (e^y - 1) / (2(e^a - 1)) up to y = a. Beyond a it is less than that. Inside
+both supports the densities differ by a factor of at most e to the sum of the shifts; outside by infinity. Where that sum is at
+most ε, the exact δ of the noisy vectors is thus the probability of leaving: 1 - Π(1 - p(y_i)) <= Σp(y_i).
 """
 
 from __future__ import annotations
@@ -139,7 +138,7 @@ def epsilon_number() -> Any:
 
 
 def delta_number(default: str) -> Any:
-    """Declare the parameter `delta`; `default` says what null stands for."""
+    """Declare the parameter `delta`; `default` explains null."""
     meaning = f"δ; null: {default}. Not with `calibration: published`, which has its own."
     return number(None, meaning, above=0, below=1, null=True)
 
@@ -488,9 +487,9 @@ def log_worst_excess(radius: float, dimensions: Int) -> Any:
     """Return ln S, S the largest Σ(e^y_i - 1) over all y with Σy_i² <= radius², rounded up by about 1e-10.
 
     In z = y² a term e^√z - 1 is concave below z = 1 and convex above. So the even split is the worst for radius <= 1; otherwise
-    one coordinate s is apart and the others, t, are equal. The largest over s is found by branch and bound: the derivative
-    e^s - s·e^t/t has known bounds between two points; where its sign is certain an end is the largest, else the middle and
-    the steepest slope bound the rest.
+    one coordinate s is apart and the others, t, are equal. Branch and bound finds the largest over s. The derivative
+    e^s - s·e^t/t has known bounds between two points. If its sign is certain, an end is the largest; else the middle and the
+    steepest slope bound the rest.
 
     Args:
         radius: > 0.
@@ -522,7 +521,7 @@ def log_worst_excess(radius: float, dimensions: Int) -> Any:
 
 
 def reach(radius: float, dimensions: int, delta: float) -> float:
-    """Return the a for which no shift of Euclidean length up to `radius` leaves the support with more than δ: ln(1 + S/(2δ))."""
+    """Compute the a for which no shift of Euclidean length up to `radius` leaves the support with more than δ: ln(1 + S/(2δ))."""
     ratio = log_worst_excess(radius, dimensions) - logarithm(2.0 * delta)
     return float(log1p(exponential(ratio)) if ratio < _LARGE else ratio + ROUNDING)
 

@@ -1,17 +1,17 @@
-"""Balanced clusters of words: the mapping `clustered` of CusText, which is ours.
+"""Balanced clusters of words: the mapping `clustered` of CusText. It is ours.
 
-It starts from disjoint sets and swaps words of two sets while that lowers C, the sum of p_a·|x_a - x_b|² over all words a and all
-words b of the set of a. The x are unit vectors (`cosine`) or the vectors (`euclidean`). p_a is Zipf's law at the word's place in
-the lexicon to the power of 3/4: a frequent word uses its set more often. Sizes stay.
+The search starts from disjoint sets and swaps words of two sets while that lowers C. C is the sum of p_a·|x_a - x_b|² over all
+words a and all words b of the set of a. The x are unit vectors (`cosine`) or the vectors (`euclidean`). The weight p_a is Zipf's
+law at the word's place in the lexicon to the power of 3/4. A frequent word uses its set more often. Sizes stay.
 
-Let n, P, Q, T, X and W of a set be the sums of 1, p, q, p·q, x and p·x over its words, where q = |x|². Then C is the sum over the
+Let q = |x|². Let n, P, Q, T, X and W of a set be the sums of 1, p, q, p·q, x and p·x over its words. Then C is the sum over the
 sets of n·T + P·Q - 2·W·X. Let s_a(A) = W_A·x_a + p_a·X_A·x_a, and d(v) = v_b - v_a. If a of A and b of B swap, C falls by
 
     2·(s_a(B) - s_a(A) + 2·p_a·q_a) + 2·(s_b(A) - s_b(B) + 2·p_b·q_b) - 4·(p_a + p_b)·x_a·x_b
         - (n_A - n_B)·d(p·q) - (P_A - P_B)·d(q) - (Q_A - Q_B)·d(p) - 2·d(p)·d(q).
 
 The x, of length 2^12 at most, and p, 2^12 at most, are rounded to integers. A set has 4,096 words at most, so no product or sum
-reaches 2^53: float64 holds each exactly, and every processor finds the same sets. C is an integer that falls with each swap.
+reaches 2^53. Float64 holds each exactly, and every processor finds the same sets. C is an integer that falls with each swap.
 """
 
 from __future__ import annotations

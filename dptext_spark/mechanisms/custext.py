@@ -1,22 +1,23 @@
 """CusText: an output set of K near words for each word, and an exponential mechanism over it.
 
 Paper: Chen et al. 2022, "A Customized Text Sanitization Mechanism with Differential Privacy", §4.
-Formula: s(w,u) is the cosine or minus the Euclidean distance, min-max normalised over the output set Y'(w) to [0, 1], so
-its sensitivity is 1; P(u|w) = exp(ε·s(w,u)/2) / Σ over Y'(w).
+Formula: s(w,u) is the cosine or minus the Euclidean distance, min-max normalised over the output set Y'(w) to [0, 1]. So its
+sensitivity is 1. P(u|w) = exp(ε·s(w,u)/2) / Σ over Y'(w).
 Guarantee: ε-DP between words that share an output set (the same Y' as a set), nothing between words that do not.
-Fluent draws (ours): P(u|w, h) ∝ b(u|h)·exp(ε·s(w,u)/2), h the word released before w in its sentence and b a public count of
-word pairs, in integers (:mod:`dptext_spark.mechanisms.samplers.fluent`). b cancels between two inputs, so the loss is at most the
-range of the log ratio, whatever b is: ε again, which `calibration: exact` can hardly raise. ε is 32 at most: integers flatten it.
-Reading: in the balanced walk a word without a set takes its K nearest words, of all words, as Y', which becomes the set of those
-members that have none yet; the others keep theirs. So it is in the reference code.
-Deviations: the walk follows the order of the lexicon, which is public (the reference code walks by frequency in the
-private corpus); the mapping `clustered` is ours (:mod:`~dptext_spark.mechanisms.clustering`); ties go to the lower id; what
-remains of disjoint sets joins the last one (`remainder: own` as published); the law is rounded to integers out of 2^63. Below
-ε = 1e-12, and for K > 11 below K²·2^-47, it is uniform, as at ε = 0.
+Fluent draws (ours): P(u|w, h) ∝ b(u|h)·exp(ε·s(w,u)/2). Here h is the word released before w in its sentence, and b a public
+count of word pairs, in integers (:mod:`dptext_spark.mechanisms.samplers.fluent`). The count b cancels between two inputs, so the
+loss is at most the range of the log ratio, whatever b is. That is ε again, and `calibration: exact` can hardly raise it. The
+largest valid ε is 32: integers flatten the law.
+Reading: in the balanced walk a word without a set takes its K nearest words, of all words, as Y'. Members without a set yet get
+Y' as theirs; the others keep theirs. So it is in the reference code.
+Deviations: the walk follows the order of the lexicon, a public one; the reference code walks by frequency in the private corpus.
+The mapping `clustered` is ours (:mod:`~dptext_spark.mechanisms.clustering`). Ties go to the lower id. The rest of disjoint sets
+joins the last one (`remainder: own` as published). The law is rounded to integers out of 2^63. Below ε = 1e-12, and for K > 11
+below K²·2^-47, it is uniform, as at ε = 0.
 
-A small ε loses ε - ε/K at most by the formula: the best score of one word meets the least of another, and K - 1 others stand
-between in both sums. Floating point errs by less than 30·2^-53 in a weight, and what is left of 2^63 goes to the largest, which
-may be off by K times as much: 60·K·2^-53 in a pair, for which ε/K has room from K²·2^-47 on.
+A small ε loses ε - ε/K at most by the formula: the best score of one word meets the least of another, and both sums share the
+K - 1 other scores. Floating point errs by less than 30·2^-53 in a weight. The remainder of 2^63 goes to the largest weight, so
+that one may be off by K times as much. This makes 60·K·2^-53 in a pair, for which ε/K has room from K²·2^-47 on.
 
 The mappings decide which words share an output set (§4.2 of the paper); their summaries have the types of its Table 4.
 """
@@ -103,7 +104,7 @@ def output_sets(
 
 @compiled
 def _walk_balanced(queries: Any, near: Any, of_word: Any, first: int) -> Any:
-    """Assign the members of each set in the order of the walk; return per query its set's number, or -1 if it had one."""
+    """Assign the members of each set in the order of the walk; return the set's number per query, or -1 if it had one."""
     set_numbers = np.full(queries.shape[0], -1, np.int64)
     set_number = first
     for i in range(queries.shape[0]):
@@ -187,7 +188,7 @@ EQUAL = 1e-12  # scores that differ by less, relative to the largest, count as e
 
 
 def normalised_scores(vectors: F32, sets: Ids, of_word: Ids, cosine: bool) -> F64:
-    """Return float64[V, k']: the score of each word of a set for each word, 0 the least and 1 the best; all 0 where equal.
+    """Compute float64[V, k']: the score of each word of a set for each word, 0 the least and 1 the best; all 0 if equal.
 
     Args:
         vectors: float32[V, d].
@@ -302,7 +303,7 @@ class CusText(Remappable):
         return self.metric
 
     def __post_init__(self) -> None:
-        """Check the parameters, and what they must agree on.
+        """Check the parameters and their agreement.
 
         Raises:
             SettingsError: values are not valid, or not together; a line for each.
@@ -321,11 +322,11 @@ class CusText(Remappable):
 
     @property
     def reads_context(self) -> bool:
-        """Whether its draws also depend on the words released before them."""
+        """Check whether draws also depend on the words released before them."""
         return self.fluent
 
     def without_context(self) -> CusText:
-        """Return it without fluent draws."""
+        """Return the mechanism without fluent draws."""
         return replace(self, fluent=False)
 
     def compile(self, lexicon: Lexicon) -> Any:
@@ -333,7 +334,7 @@ class CusText(Remappable):
         return self.over_epsilons(lexicon)(self.epsilon)
 
     def over_epsilons(self, *lexicons: Lexicon) -> Callable[[float], Any]:
-        """Return what compiles at another ε, with the output sets searched and scored once.
+        """Return a function that compiles at another ε, with the output sets searched and scored once.
 
         Raises:
             SettingsError: K is larger than the lexicon, its last set would hold more words than a law can, or fluent draws are
@@ -383,7 +384,7 @@ class CusText(Remappable):
     def _fluent(
         self, sets: Ids, of_word: Ids, scores: F64, pairs: PairModel, summary: TableSummary
     ) -> Callable[[float], FluentSampler]:
-        """Return what compiles fluent draws at an ε: the integers' own loss is within it, also where ε is not made tight."""
+        """Return a function that compiles fluent draws at an ε. It covers the integers' own loss even if ε is not made tight."""
         filled = sets[of_word] >= 0
         guarantee = self._guarantee(summary)
         first = FluentSampler.of(sets, of_word, factors(scores, filled, 0.0), pairs, guarantee, summary)

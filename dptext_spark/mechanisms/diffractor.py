@@ -1,27 +1,28 @@
-"""1-Diffractor: the words stand in lists, near words close together, and a draw moves along a list.
+"""1-Diffractor: words form lists, near words close together, and a draw moves along a list.
 
 Paper: Meisenbacher et al. 2024, "1-Diffractor: Efficient and Utility-Preserving Text Obfuscation Leveraging Word-Level
 Metric Differential Privacy".
-Formula: a list is a greedy walk to the nearest word left (Euclidean) from a random start; i and j are positions 0 to V-1.
-geometric (1-D_G): i + X kept within the list, P(X = x) = (e^ε-1)/(e^ε+1)·e^(-ε|x|).
-tem (1-D_T): P(j|i) ∝ exp(-ε·min(|i-j|, G)/2), G = (2/ε)·ln((1-β)(V-1)/β), the paper's gamma.
+Formula: a list is a greedy walk to the nearest word left (Euclidean) from a random start; i and j are positions 0 to V-1. The
+form geometric (1-D_G) is i + X kept within the list, P(X = x) = (e^ε-1)/(e^ε+1)·e^(-ε|x|). The form tem (1-D_T) is
+P(j|i) ∝ exp(-ε·min(|i-j|, G)/2), G = (2/ε)·ln((1-β)(V-1)/β), the paper's gamma.
 Several lists: one of them is drawn uniformly, and the word in it; the law is the average of the lists' laws.
-Guarantee: metric DP, ε·d with d the largest distance of the two words in any list, because every list holds the same words.
-Deviations: each step of a walk is exact (a public implementation takes any word where the 50 nearest are used up); positions
-end at V-1 (the paper's |V| is one too many); G is that of the formula (the public package has 5); several embeddings are cut
-down to their common words, without which the bound does not hold. The law is in integers out of 2^63. To keep their rounding
-within the bound, a share of it (`floor` of the summary, about 1e-12) is uniform; for ε below about 1e-10 all of it is.
+Guarantee: metric DP, ε·d with d the largest distance of the two words in any list. The bound holds because every list has the
+same words.
+Deviations: each step of a walk is exact (a public implementation takes any word once the 50 nearest are used up). Positions end
+at V-1 (the paper's |V| is one too many). G is that of the formula (the public package has 5). Several embeddings are cut down to
+their common words, without which the bound does not hold. The law is in integers out of 2^63. To keep their rounding within the
+bound, a share of it (`floor` of the summary, about 1e-12) is uniform. For ε below about 1e-10 all of it is.
 
 Lists of words: a greedy walk that always goes to the nearest word not yet visited, exactly.
 
-Almost every step is decided among a word's nearest neighbours, found beforehand in float32. A step is taken from
-them only if no other word can be as near, given the largest error of that search (see :mod:`dptext_spark.lexicon.neighbors`);
-what is left of the list is scanned otherwise, each distance abandoned once it is too long. Distances that are compared are
-squares in float64, summed in one fixed order: the list does not depend on the processor, on threads or on the search.
+Almost every step is decided among a word's nearest neighbours, found beforehand in float32. A step uses them only if no other
+word can be as near, given the largest error of that search (see :mod:`dptext_spark.lexicon.neighbors`). Otherwise the rest of the
+list is scanned, and each distance is abandoned once it is too long. Compared distances are squares in float64, summed in one
+fixed order. The list does not depend on the processor, on threads or on the search.
 
-The search measures each pair of vectors once. A plain search of V vectors among themselves makes V² products; the distance of
-two is that from either side, so half of them do. Tiles of a product are made by one matrix product each; a scan puts every
-number where it belongs, for its row and its column.
+The search measures each pair of vectors once. A plain search of V vectors among themselves makes V² products. Distances are
+symmetric, so half of them suffice. Tiles of a product are made by one matrix product each; a scan puts every number where it
+belongs, for its row and its column.
 """
 
 from __future__ import annotations
@@ -65,8 +66,8 @@ PART = 128  # columns that are looked at together, row after row
 def all_neighbors(vectors: F32, count: int) -> tuple[I32, F32]:
     """Return the nearest vectors of each, itself among them, by float32.
 
-    A square is |x|² + |y|² - 2<x,y>, computed in float32 from rounded lengths: it errs by at most (d+3)·2^-24·(|x|+|y|)²
-    in any order of summation, which :func:`~dptext_spark.lexicon.neighbors.rounding` bounds.
+    A square is |x|² + |y|² - 2<x,y>, computed in float32 from rounded lengths. It errs by at most (d+3)·2^-24·(|x|+|y|)² in any
+    order of summation; :func:`~dptext_spark.lexicon.neighbors.rounding` bounds this.
 
     Args:
         vectors: float32[V, d], C order, with squared lengths that float32 holds.
@@ -96,7 +97,7 @@ def all_neighbors(vectors: F32, count: int) -> tuple[I32, F32]:
 
 
 def _rounds(blocks: int) -> Iterator[list[tuple[int, int]]]:
-    """Yield every tile once, as its first row and column, in rounds in which no block of words stands twice.
+    """Yield every tile once, as its first row and column, in rounds in which no block of words occurs twice.
 
     So no two threads write to one word: the circle method of a round-robin tournament.
     """
@@ -251,7 +252,7 @@ def orderings(vectors: Vectors, starts: Sequence[int]) -> Ids:
 def _neighbors(vectors: Vectors, pool: Ids, searchable: bool) -> tuple[Ids, Vectors]:
     """Return the nearest words of each word of the pool in it, by float32: ids and squared distances [p, k], ascending.
 
-    k is 0 where scanning is quicker, or where float32 squares overflow.
+    If scanning is quicker, or float32 squares overflow, k is 0.
     """
     count = min(len(pool), NEIGHBORS + 1) if searchable and len(pool) > FEW else 0
     if not count:
@@ -347,7 +348,7 @@ MAX_SEED = 2**63 - 1
 
 
 class Lists(NamedTuple):
-    """What is walked.
+    """The vectors of a walk.
 
     Attributes:
         embeddings: how many.
@@ -418,7 +419,7 @@ class Diffractor(Remappable):
             )
 
     def embeddings(self) -> range:
-        """Return how many lexicons are needed: any number, or that of the preset."""
+        """Return the number of lexicons needed: any number, or that of the preset."""
         preset = PRESETS[self.preset]
         return range(1, MAX_EMBEDDINGS + 1) if preset is None else range(preset[1], preset[1] + 1)
 
@@ -435,7 +436,7 @@ class Diffractor(Remappable):
         return self.over_epsilons(lexicon, *others)(self.epsilon)
 
     def over_epsilons(self, *lexicons: Lexicon) -> Callable[[float], Any]:
-        """Return what compiles at another ε, with the lists walked once."""
+        """Return a function that compiles at another ε, with the lists walked once."""
         return self.along(self.walked(*lexicons), lexicons[0])
 
     @property
@@ -444,7 +445,7 @@ class Diffractor(Remappable):
         return (PRESETS[self.preset] or (self.lists,))[0]
 
     def walked(self, *lexicons: Lexicon) -> Lists:
-        """Walk the lists, which depend on neither ε nor form.
+        """Walk the lists; they depend on neither ε nor form.
 
         Raises:
             SettingsError: as of :meth:`compile`.
@@ -466,7 +467,7 @@ class Diffractor(Remappable):
         return Lists(len(lexicons), starts, order)
 
     def along(self, walked: Lists, lexicon: Lexicon) -> Callable[[float], Any]:
-        """Return what compiles at an ε along lists that :meth:`walked` made with the same `preset`, `lists` and `list_seed`.
+        """Return a function that compiles at an ε along lists of :meth:`walked` with the same `preset`, `lists`, `list_seed`.
 
         Args:
             walked: the lists.

@@ -1,13 +1,13 @@
 """Elementary functions and inverse distribution functions in our own compiled code: the same bits on every processor.
 
 NumPy's and the C library's exp and log change their last bit with the instruction set (AVX-512, fused multiply-add). A law
-computed with them would differ from node to node, and with it the artifact's fingerprint; noise computed with them would
-snap to another word on another node. Here are IEEE additions, multiplications, divisions and square roots in a fixed order.
+computed with them would differ from node to node, and with it the artifact's fingerprint. Noise computed with them would snap to
+another word on another node. Here are IEEE additions, multiplications, divisions and square roots in a fixed order.
 
 Uniform numbers come as 64 random bits k and stand for (k + 1/2)/2^64: never 0, never 1. Their upper half is taken by
 symmetry, or by the complementary function, so that both tails reach 2^-65.
 
-Besides: Lambert's W, which solves w·e^w = x.
+The module also has Lambert's W, the solution w of w·e^w = x.
 """
 
 from __future__ import annotations
@@ -205,7 +205,7 @@ def gamma_quantile(bits: Int, shape: Int, log_factor: float) -> Any:
 
 @compiled
 def lambert(log_x: float) -> Any:
-    """Return W(x), the solution of w·e^w = x, from ln x >= 0, by Newton's method on w + ln w = ln x."""
+    """Compute W(x), the solution of w·e^w = x, from ln x >= 0, by Newton's method on w + ln w = ln x."""
     w = 1.0 + log_x - logarithm(1.0 + log_x)
     for _ in range(50):
         following = w * (1.0 + log_x - logarithm(w)) / (1.0 + w)

@@ -1,10 +1,10 @@
-"""For each query the point of largest score <q, z> + b(z), exactly: float64 in a fixed order decides, float32 only leaves out.
+"""For each query the point of largest score <q, z> + b(z), exactly. Float64 in a fixed order decides; float32 only leaves out.
 
-Scores of all queries and points are V² inner products. Most are left out by a bound: q and z are split into their parts along a
-few directions, in which points vary most, and the rest, and <q, z> is at most the product along these directions plus the product
-of the lengths of the rests (Cauchy and Schwarz). One matrix product in float32 gives the bound of every pair, a margin for its
-rounding included; a pair whose bound is below a score that was found already cannot win. The others are scored in float64,
-always with the same additions: the answer depends on no processor, number of threads or library.
+Scores of all queries and points are V² inner products. A bound leaves out most points. It splits q and z into their parts along a
+few directions, in which points vary most, and the rest. By Cauchy and Schwarz <q, z> is at most the product along these
+directions plus the product of the lengths of the rests. One matrix product in float32 gives the bound of every pair, a margin for
+its rounding included. A pair with a bound below an earlier score cannot win. The others are scored in float64, always with the
+same additions: the answer depends on no processor, number of threads or library.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ ROUNDING = 2.0**-24
 
 
 class Best(NamedTuple):
-    """What was found for n queries.
+    """The best points of n queries.
 
     Attributes:
         point: int32[n], the id of the point of the largest score, ties to the lower id.
@@ -43,7 +43,7 @@ class Best(NamedTuple):
 
 
 class Points(NamedTuple):
-    """What scores are taken of.
+    """The points that scores are taken of.
 
     Attributes:
         vectors: float64[V, d].
@@ -172,7 +172,7 @@ def largest_scores(
 
 
 class _Bounds(NamedTuple):
-    """What matrix products make the bounds from.
+    """The factors of the matrix products that make the bounds.
 
     Attributes:
         queries: float32[n, p + 2].

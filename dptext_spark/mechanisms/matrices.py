@@ -1,7 +1,7 @@
 """Matrices and distances in one fixed order of operations: the same bits on every processor.
 
 A library's matrix product or eigenvalue routine adds in the order that suits the processor. A noise matrix or a projection made
-by it would differ from node to node in the last bits, and with it the artifact and, near a tie, the word that is drawn.
+by it would differ from node to node in the last bits. So would the artifact and, near a tie, the drawn word.
 
 The distance between two words has the same bits in samplers, compilers and certificates. So have the largest distance of a
 lexicon, and the number of words that lie nearer to a word than another does.
@@ -110,10 +110,10 @@ def covariance(vectors: Any) -> Any:
 def square_root(matrix: Any) -> tuple[Any, Any]:
     """Return the symmetric square root of a positive semidefinite matrix, and its eigenvalues.
 
-    One-sided Jacobi (Hestenes 1958; Golub & Van Loan, Matrix Computations, §8.6.3): rows are rotated in pairs, always in the
-    same order, until they are orthogonal. Then row i is s·v' for an eigenvalue s and its eigenvector v. Eigenvalues below
-    d·2^-52 of the largest cannot be told from rounding and count as that, not as 0: the root then has an inverse, and noise
-    that it shapes reaches every direction.
+    One-sided Jacobi (Hestenes 1958; Golub & Van Loan, Matrix Computations, §8.6.3): it rotates rows in pairs, always in the same
+    order, until they are orthogonal. Then row i is s·v' for an eigenvalue s and its eigenvector v. Eigenvalues below d·2^-52 of
+    the largest are rounding errors and count as that value, not as 0. So the root has an inverse, and noise that it shapes
+    reaches every direction.
 
     Args:
         matrix: float64[d, d], symmetric, no eigenvalue below 0.
@@ -243,7 +243,7 @@ Number = TypeVar("Number", np.int32, np.int64)
 def in_threads(
     work: Callable[[npt.NDArray[Number]], Found], items: npt.NDArray[Number], at_once: int
 ) -> list[Found]:
-    """Do the work for parts of the items, and return what it found in their order.
+    """Do the work for parts of the items, and return the results in their order.
 
     A thread that makes its own matrix products waits for no other; left to itself, each product would take every thread.
     """
@@ -271,8 +271,8 @@ RANK_TILE = 1 << 24  # float32 scores held at once (64 MiB)
 def largest_distance(vectors: Vectors) -> float:
     """Return the largest Euclidean distance of two rows of float32[V, d], exactly as the fixed order measures it.
 
-    Two words are at most as far apart as their distances from the middle together: pairs that cannot be farther than
-    the farthest one so far are passed over, from the outside in.
+    Two words are at most as far apart as their distances from the middle together. Pairs that cannot be farther than the farthest
+    one so far are passed over, from the outside in.
     """
     length = _lengths_from(vectors, vectors.mean(axis=0, dtype=np.float64))
     order = np.argsort(-length, kind="stable")
@@ -302,8 +302,8 @@ def distant_pairs(vectors: Vectors, count: int) -> list[tuple[int, int]]:
 def ranks(vectors: Vectors, words: Ids, seen_from: Ids) -> I64:
     """Return the rank of each word among all words by distance from another, ties by id; the nearest has rank 1.
 
-    Counted on float32 scores where their largest error (see :mod:`dptext_spark.lexicon.neighbors`) leaves no doubt, else
-    on distances in the fixed order: the answer does not depend on the processor.
+    Float32 scores decide where their largest error (see :mod:`dptext_spark.lexicon.neighbors`) leaves no doubt; else distances in
+    the fixed order do. The answer does not depend on the processor.
 
     Args:
         vectors: float32[V, d], C order, finite.

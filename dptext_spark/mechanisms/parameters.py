@@ -1,7 +1,7 @@
-"""The parameters of mechanisms, each declared once: its default, what is valid and what it means.
+"""The parameters of mechanisms, each declared once: default, valid values and meaning.
 
-A mechanism's dataclass makes its fields with :func:`number`, :func:`integer`, :func:`choice` and :func:`flag`. The declaration
-stands in the field's metadata: the mechanism checks its values by its type, and the catalogue shows it.
+A mechanism's dataclass makes its fields with :func:`number`, :func:`integer`, :func:`choice` and :func:`flag`. The field's
+metadata holds the declaration. The mechanism checks its values by its type, and the catalogue shows it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Limits(NamedTuple):
 
 @dataclass(frozen=True)
 class Parameter:
-    """What a parameter can be, and what it means.
+    """The valid values of a parameter, and its meaning.
 
     Attributes:
         kind: of its values, in a word or a few.
@@ -57,7 +57,7 @@ class Parameter:
     choices: tuple[str, ...] | None = None
 
     def as_dict(self) -> dict[str, Json]:
-        """Return what is declared, JSON-able: `min`, `max` and `choices` are None where there are none."""
+        """Return the declaration, JSON-able: `min`, `max` and `choices` are None if there are none."""
         return {
             "type": self.kind,
             "null": self.null,
@@ -69,7 +69,7 @@ class Parameter:
 
 
 def declared(default: Any, parameter: Parameter) -> Any:
-    """Return the dataclass field of a parameter. A default that is not valid stands for a value that must be given."""
+    """Return the dataclass field of a parameter. A default that is not valid marks a required value."""
     # The error of a choice names the closest one, too.
     kind = parameter.type if parameter.choices else Annotated[parameter.type, valid(parameter.valid)]
     return field(default=default, metadata={DECLARED: parameter, TYPE: kind})
@@ -171,7 +171,7 @@ def documented(kind: type) -> str | None:
 
 
 def is_number(value: object) -> TypeGuard[int | float]:
-    """Whether `value` is an int or a float; True and False are neither. It may be NaN or infinite."""
+    """Check whether `value` is an int or a float; True and False are neither. It may be NaN or infinite."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 

@@ -1,20 +1,20 @@
-"""Bayes remap: each output y becomes the word r(y) that is nearest, on average, to what it may have come from.
+"""Bayes remap: each output y becomes the word r(y) that is nearest, on average, to the possible inputs.
 
 Source: Chatzikokolakis, ElSalamouny and Palamidessi 2017, "Efficient Utility Improvement for Location Privacy", PoPETs 2017 (4),
 there for places.
-Formula: r(y) = argmax_z Σ_w π(w)·P(y|w)·s(w, z) over the words z that the mechanism can put out, ties to the lower id. With
-m(y) = Σ_w π(w)·P(y|w)·x(w): where s is the cosine, x(w) are unit vectors and r(y) is the word of the largest inner product
-with m(y); where it is minus the squared Euclidean distance, r(y) is the word nearest to m(y)/Σ_w π(w)·P(y|w).
-π: the lexicon's public prior over the words that the policy draws; words that it keeps, such as stop words, count for nothing.
+Formula: r(y) = argmax_z Σ_w π(w)·P(y|w)·s(w, z) over the words z that the mechanism can put out, ties to the lower id. Let
+m(y) = Σ_w π(w)·P(y|w)·x(w). If s is the cosine, x(w) are unit vectors and r(y) is the word of the largest inner product with
+m(y). If s is minus the squared Euclidean distance, r(y) is the word nearest to m(y)/Σ_w π(w)·P(y|w). The weights π are the
+lexicon's public prior over the words that the policy draws. Words that it keeps, such as stop words, count for nothing.
 Guarantee: that of P. r depends on public data only, so that to release r(y) in place of y is post-processing.
 Deviations: an output that no drawn word leads to becomes the word nearest to itself (only a uniform draw for an unknown word
 meets one). The prior is public; another one gives another r, and that is another release.
 
-One table serves all levels of importance, P then being Σ_k share_k·P_k with the shares of the settings: a table for each level
-would tell the level of a word, which depends on the text.
+One table serves all levels of importance, P then being Σ_k share_k·P_k with the shares of the settings. A table for each level
+would reveal the level of a word, and the level depends on the text.
 
-r is computed in float64 in a fixed order of additions, so that every processor finds the same one: laws by distance are summed up
-by a library first, and where that leaves two words too close to tell, summed up again in the fixed order.
+The table r is computed in float64 in a fixed order of additions, so that every processor finds the same one. A library first sums
+up laws by distance. If that leaves two words too close to separate, they are summed up again in the fixed order.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class Remappable(Mechanism):
     @property
     @abstractmethod
     def similarity(self) -> Metric:
-        """What r makes largest: the cosine, or minus the squared Euclidean distance."""
+        """The measure that r makes largest: the cosine, or minus the squared Euclidean distance."""
 
     @property
     def without_remap(self) -> Mechanism:
@@ -98,7 +98,7 @@ class Remappable(Mechanism):
         return replace(self, remap="none")  # type: ignore[call-arg]  # a field of each
 
     def remapped(self, sampler: Sampler, table: Ids, prior: str) -> RemappedSampler:
-        """Return the sampler that releases table[y] for what `sampler` draws, with the figures of what is released.
+        """Return the sampler that releases table[y] for each draw y of `sampler`, with the figures of the released words.
 
         Args:
             sampler: of :attr:`without_remap`.
@@ -109,12 +109,12 @@ class Remappable(Mechanism):
 
 
 def remap_of(mechanism: Mechanism) -> str:
-    """Return what a mechanism does with its draws: `none`, or `bayes`."""
+    """Return how a mechanism treats its draws: `none`, or `bayes`."""
     return str(getattr(mechanism, "remap", "none"))
 
 
 def released(mechanism: Remappable, sampler: Any, lexicon: Lexicon) -> Any:
-    """Return what a mechanism compiles to: `sampler` itself, or with its outputs replaced.
+    """Return the compiled sampler: `sampler` itself, or with its outputs replaced.
 
     Args:
         mechanism: with its setting.
@@ -171,7 +171,7 @@ def require_one_remap(mechanisms: Sequence[Mechanism]) -> None:
 
 
 class Moments(NamedTuple):
-    """What outputs may have come from.
+    """The possible inputs of outputs.
 
     Attributes:
         sums: float64[V, d], Σ_w π(w)·P(y|w)·x(w) of each output y.
@@ -240,9 +240,9 @@ def _points(vectors: F32, cosine: bool) -> tuple[F64, F64]:
 
 
 def _queries(moments: Moments, points: F64, cosine: bool) -> F64:
-    """Return what r is nearest to, float64[n, d]: the mean, or for cosines its direction; the word itself where nothing leads.
+    """Compute the points that r is nearest to, float64[n, d]: the mean, for cosines its direction; with no input the word.
 
-    The sums are used up: they become what is returned.
+    The sums are overwritten with the result.
     """
     alone = moments.weight <= 0
     scale = np.asarray(np.sqrt(squared_lengths(moments.sums)) if cosine else moments.weight, np.float64)
@@ -306,7 +306,7 @@ def _sum_up(leads: Any, points: Any, sums: Any) -> float:
 def _in_order(
     laws: Sequence[tuple[float, Sampler]], outputs: Ids, prior: F64, points: F64, approximate: Moments
 ) -> Moments:
-    """Return what leads to some outputs, every sum in one fixed order: law by law, word by word."""
+    """Sum up the inputs of some outputs, every sum in one fixed order: law by law, word by word."""
     moments = Moments(np.zeros((len(outputs), points.shape[1])), np.zeros(len(outputs)))
     tables = [
         _columns_of_rows(laws_of(sampler.cells), outputs) if isinstance(sampler, TableSampler) else None
@@ -340,7 +340,7 @@ def _columns_of_rows(laws: Laws, outputs: Ids) -> F64:
 
 
 def _behind(laws: Laws, words: int) -> tuple[Any, Ids]:
-    """Return (starts int64[V + 1], ids): for each output the words that lead to it, which are likely to be near it."""
+    """Return (starts int64[V + 1], ids): for each output its likely inputs, by distance."""
     order = np.argsort(laws.ids, kind="stable")
     ends = np.cumsum(np.bincount(laws.ids, minlength=words))
     return np.append(0, ends), laws.owners[order].astype(np.int32)
@@ -354,7 +354,7 @@ def _distinct(points: F64, allowed: Ids) -> Ids:
 
 
 def _possible(sampler: Sampler) -> Ids:
-    """Return what can come out, ascending."""
+    """Return the possible outputs, ascending."""
     if isinstance(sampler, ExponentialSampler) and not sampler.keeps:
         return np.asarray(sampler.outputs, np.int32)
     return np.arange(sampler.summary.words or 0, dtype=np.int32)
@@ -389,9 +389,9 @@ def remapped(sampler: Sampler, table: Ids, prior: str) -> RemappedSampler:
 
 
 def bits_told(laws: Iterable[Laws], words: int) -> tuple[float, float]:
-    """Compute how many bits a draw tells of its word, where all words are equally likely.
+    """Compute how many bits a draw reveals about its word, if all words are equally likely.
 
-    With n(u) words that can become u, a draw u rules out all others: log2(V / n(u)) bits, at any ε. In all it tells I(w; u).
+    With n(u) words that can become u, a draw u rules out all others: log2(V / n(u)) bits, at any ε. In all it reveals I(w; u).
 
     Args:
         laws: of all words, some after others.

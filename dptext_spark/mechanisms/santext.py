@@ -2,30 +2,30 @@
 
 Paper: Yue et al. 2021, "Differential Privacy for Text Analytics via Natural Text Sanitization", §4.
 Formula: P(u|w) = exp(-ε·d(w,u)/2) / Σ over all words u, d the Euclidean distance. SanText+: u runs over the sensitive words
-alone; a word that is not sensitive is kept with probability 1-p and drawn from the same formula with probability p.
-Guarantee: metric DP, |ln P(u|w) - ln P(u|w')| <= ε·d(w,w'), between all words; with a sensitive list and p < 1, between
-sensitive words alone. Between a sensitive word and another the bound is ε·d + ln(1/p) for sensitive outputs, and an output
-that is not sensitive reveals that it was the input.
-Deviations: distances are cut off where the weight falls below 2^-40, which only lowers the bound; the law is rounded to
-integers, and by how much is stated. The paper counts frequencies on the text at hand for its list of the least frequent
-words; here the order of the lexicon, which is public, stands for frequency. Unknown words are the policy's (`oov: draw`
-replaces them by a uniform word, as in the paper).
+alone. A word that is not sensitive is kept with probability 1-p and drawn from the same formula with probability p.
+Guarantee: metric DP, |ln P(u|w) - ln P(u|w')| <= ε·d(w,w'), between all words. With a sensitive list and p < 1, it holds between
+sensitive words alone. Between a sensitive word and another the bound is ε·d + ln(1/p) for sensitive outputs. An output that is
+not sensitive reveals that it was the input.
+Deviations: distances are cut off where the weight falls below 2^-40, which only lowers the bound. The law is rounded to integers,
+and the rounding is stated. The paper counts frequencies on the text at hand for its list of the least frequent words. Here the
+public order of the lexicon replaces frequency. Unknown words are the policy's (`oov: draw` replaces them by a uniform word, as in
+the paper).
 
-A list of sensitive words must be public, and so must be the way it was made: it stands in the artifact and in the settings that a
-run records, and outputs show which words are sensitive. A list made from the private text would tell of it.
+A list of sensitive words must be public, and so must be its origin. The artifact and the recorded settings of a run contain it,
+and outputs show which words are sensitive. A list made from the private text would reveal that text.
 
-`SENSITIVE` is the parameter that names them, and the ids it stands for.
+`SENSITIVE` is the parameter that names them, and their ids.
 
 TEM, the truncated exponential mechanism: SanText with the distance cut off at a radius γ.
 
 Paper: Carvalho et al. 2021, "TEM: High Utility Metric Differential Privacy on Text", Algorithm 1.
-Formula: published as a Gumbel-max over the words within γ of w, the ball L, and one bottom element with the score
--γ + 2·ln|W∖L|/ε that stands for all others and is drawn uniformly. In closed form that is
-P(u|w) = exp(-ε·min(d(w,u), γ)/2) / Σ over all words u, d the Euclidean distance.
-γ = (2/ε)·ln((1-β)(V-1)/β) puts at least 1-β of the probability inside the ball.
+Formula: published as a Gumbel-max over the words within γ of w, the ball L, and one bottom element. The bottom element has the
+score -γ + 2·ln|W∖L|/ε, represents all others and is drawn uniformly. In closed form that is P(u|w) = exp(-ε·min(d(w,u), γ)/2) / Σ
+over all words u, d the Euclidean distance. The value γ = (2/ε)·ln((1-β)(V-1)/β) puts at least 1-β of the probability inside the
+ball.
 Guarantee: metric DP, ε·min(d, γ): |ln P(u|w) - ln P(u|w')| <= ε·min(d(w,w'), γ).
-Deviations: the closed form is drawn, no Gumbel noise; γ is at most (2/ε)·ln 2^40, past the published value for every
-V·(1-β)/β below 10^12; the law is rounded to integers, and by how much is stated.
+Deviations: the closed form is drawn, no Gumbel noise. The largest γ is (2/ε)·ln 2^40, past the published value for every
+V·(1-β)/β below 10^12. The law is rounded to integers, and the rounding is stated.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ class SanText(Remappable):
         return released(self, drawn, lexicon)
 
     def remapped(self, sampler: Sampler, table: Ids, prior: str) -> RemappedSampler:
-        """Say of words that are not sensitive what holds of them after the remap: some may then come of others, too."""
+        """Describe words that are not sensitive after the remap: some may then come of others, too."""
         assert isinstance(sampler, ExponentialSampler)
         remapped_sampler = super().remapped(sampler, table, prior)
         if not sampler.keeps:
@@ -168,7 +168,7 @@ class SanText(Remappable):
         return (self.epsilon, math.inf) if plain else None
 
     def _note(self, outputs: int, words: int, telling: int | None = None) -> str:
-        """Say whom the guarantee compares; `telling`: how many of the other words come of themselves alone, where not all do."""
+        """Name the words that the guarantee compares; `telling`: number of others that come of themselves alone, if not all."""
         if self.p == 1:
             return f" Every word is drawn among the {outputs:,} sensitive words of {words:,}: this holds between all."
         reveals, outputs_of = "which reveals it", "that are sensitive"
@@ -225,5 +225,5 @@ class TEM(Remappable):
         return released(self, drawn, lexicon)
 
     def by_distance(self, words: int) -> tuple[float, float] | None:
-        """Return (ε, γ) of what is drawn, as published."""
+        """Return (ε, γ) of the drawn law, as published."""
         return (self.epsilon, self.radius(words)) if self.calibration == "published" else None

@@ -1,22 +1,21 @@
 """Truncated Gumbel: the least noisy distance among a random number of the nearest words. Its claimed bound does not hold.
 
 Paper: Xu, Feyisetan et al. 2021, "Density-Aware Differentially Private Textual Perturbations Using Truncated Gumbel Noise".
-Formula: k ~ Poisson(ln V) conditioned on [1, V]; Gumbel noise of scale b, conditioned on |x| <= Δmax, is added to the
-Euclidean distances of the k nearest words, the word itself among them at distance 0; the smallest sum is released. With Δmin
-and Δmax the smallest and largest distance of two words, a = (ε - 2(1 + ln V)/Δmin)/3, b = 2Δmax / min(W(2aΔmax), ln(aΔmin)).
-Guarantee: the paper claims metric DP, ε times the Euclidean distance, where a·Δmin > 1, that is ε > (5 + 2 ln V)/Δmin. It
-does not hold: from w itself w is drawn whenever k = 1, from w' only if k reaches the rank of w seen from w', so the loss is at
-least ln P(k = 1) - ln P(k >= rank). This is evaluated for every word and its nearest other one; where it passes ε times the
-distance, the guarantee is refuted.
+Formula: k ~ Poisson(ln V) conditioned on [1, V]. Gumbel noise of scale b, conditioned on |x| <= Δmax, is added to the Euclidean
+distances of the k nearest words. The word itself is among them at distance 0. The smallest sum is released. Let Δmin and Δmax be
+the smallest and largest distance of two words. Then a = (ε - 2(1 + ln V)/Δmin)/3, b = 2Δmax / min(W(2aΔmax), ln(aΔmin)).
+Guarantee: the paper claims metric DP, ε times the Euclidean distance, if a·Δmin > 1, that is ε > (5 + 2 ln V)/Δmin. It does not
+hold. From w itself w is drawn whenever k = 1, from w' only if k reaches the rank of w seen from w'. So the loss is at least ln
+P(k = 1) - ln P(k >= rank). This is evaluated for every word and its nearest other one; where it passes ε times the distance, the
+guarantee is refuted.
 Deviations: Δmin and Δmax are taken over all pairs (the authors' code: from one random word). Words with equal vectors count as
-one place, that of the lowest id, whose neighbours they share; their distance 0 is not Δmin. The law of k is rounded to
-integers out of 2^63 and ends where less than 2^-63 is left. `unsafe: published` draws without any guarantee below the
-floor: with the real part of W where a < 0, as the authors' code does, and where that leaves no positive b with the limit b -> ∞,
-uniform noise.
+one place, that of the lowest id. They share its neighbours; their distance 0 is not Δmin. The law of k is rounded to integers out
+of 2^63 and ends where less than 2^-63 is left. `unsafe: published` draws without any guarantee below the floor. If a < 0 it takes
+the real part of W, as the authors' code does. If that leaves no positive b, it takes the limit b -> ∞, uniform noise.
 
 Noisy selection: noise on the distances of a random number of the nearest words; the smallest sum wins.
 
-How many words take part is a finite law in integers out of 2^63; the noise on each is a Gumbel law cut at both ends,
+The number of words that take part has a finite law in integers out of 2^63. The noise on each is a Gumbel law cut at both ends,
 drawn by its inverse distribution function. Lane 0 says how many, lane j + 1 is the noise of the j-th nearest word.
 """
 
@@ -56,7 +55,7 @@ _BITS = 200  # of the terms of a Poisson law before they are rounded
 
 
 def poisson_weights(rate: float, largest: int) -> list[int]:
-    """Return the law of a Poisson number that is at least 1 and at most `largest`, as integers that sum to 2^63.
+    """Compute the law of a Poisson number that is at least 1 and at most `largest`, as integers that sum to 2^63.
 
     Args:
         rate: the mean of the unconditioned law, > 0.
@@ -101,8 +100,8 @@ def gumbel_ends(end: float) -> Any:
 def truncated_gumbel_quantile(bits: Int, end: float, ends: Any) -> Any:
     """Return a draw of the Gumbel law (distribution function exp(-e^-y)) cut to [-end, end], divided by `end`.
 
-    Both ends keep their digits: for a short interval the law is written from its lower end, for a long one each side
-    from the number of its own side.
+    Both ends keep their digits. For a short interval the law is written from its lower end, for a long one each side from the
+    number of its own side.
 
     Args:
         bits: uint64; the draw grows with it.
@@ -249,7 +248,7 @@ Unsafe = Literal["refuse", "published"]
 
 
 class _Ranked(NamedTuple):
-    """What a lexicon gives, whatever ε is.
+    """Figures of a lexicon, whatever ε is.
 
     Attributes:
         words: V.
@@ -324,7 +323,7 @@ class TruncatedGumbel(Mechanism):
         return self._sampler(_Ranked.of(lexicon))
 
     def over_epsilons(self, *lexicons: Lexicon) -> Callable[[float], SelectionSampler]:
-        """Return what compiles it at another ε; the ranks and distances are found once."""
+        """Return a function that compiles it at another ε; the ranks and distances are found once."""
         ranked = _Ranked.of(lexicons[0])
         return lambda epsilon: replace(self, epsilon=epsilon)._sampler(ranked)
 
@@ -378,8 +377,8 @@ class TruncatedGumbel(Mechanism):
 def neighbours_by_place(vectors: F32, count: int) -> tuple[Ids, F64, Ids]:
     """Return (ids int32[V, K], distances float64[V, K], place int32[V]): words with equal vectors share one row.
 
-    The order is by the distances of :func:`nearest`, the distances are those of the fixed order; the two can differ
-    in their last bits.
+    The order is by the distances of :func:`nearest`; the distances are those of the fixed order. The two can differ in their last
+    bits.
     """
     words = np.arange(len(vectors), dtype=np.int32)
     near, measured = nearest(vectors, words, max(2, count), "euclidean")
@@ -399,7 +398,7 @@ def nearest_other(vectors: F32, near: Ids, distance: F64, places: Ids) -> tuple[
 
 @compiled
 def loss_by_rank(rate: float, words: Int) -> Any:
-    """Return float64[V + 1]: at r, ln P(k = 1) - ln P(k >= r) for k ~ Poisson(rate) conditioned on [1, V]; 0 at 0."""
+    """Compute float64[V + 1]: at r, ln P(k = 1) - ln P(k >= r) for k ~ Poisson(rate) conditioned on [1, V]; 0 at 0."""
     out = np.zeros(words + 1)
     for r in range(2, words + 1):  # ln P(k = 1) - ln P(k = r)
         out[r] = out[r - 1] + logarithm(np.float64(r)) - logarithm(rate)

@@ -1,7 +1,7 @@
 """The worst-case loss of the law that is really sampled: what certificates state and exact calibration is steered by.
 
-Where a law is in integers, the loss is read off them, never off the formula that they were made from; any slack is stated.
-Where noise is added to a vector, the loss is bounded by draws, which can refute a claim and not confirm it.
+For a law in integers, the loss is read off them, never off the formula behind them; any slack is stated. For noise on a vector,
+draws bound the loss. They can refute a claim and not confirm it.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ NO_PAIR = "No ε stands for a record: each word is alone on its output set, and 
 
 
 def record_loss(sampler: Sampler, words: int, progress: Counted | None = None) -> RecordLoss:
-    """Return what of a law decides the ε of a record; its `why` says where there is no such ε.
+    """Return the figures of a law that decide the ε of a record; `why` gives the reason if there is no such ε.
 
     Args:
         sampler: of any mechanism.

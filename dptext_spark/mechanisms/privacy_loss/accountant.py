@@ -1,9 +1,9 @@
-"""ε of a record: the least of the bounds that are valid for its law, with the bound's name and the δ that goes with it.
+"""ε of a record: the least of the bounds that are valid for its law, with the bound's name and its δ.
 
-What n draws of one law cost together, up to a probability δ: closed forms, each from a figure of one draw.
+The joint cost of n draws of one law, up to a probability δ: closed forms, each from a figure of one draw.
 
-A draw's log ratio ρ(u) = ln P(u|w) - ln P(u|w') has a range R = max ρ - min ρ, a largest size, and a Rényi divergence D_α of each
-order. All bounds hold where the words differ from draw to draw (concepts/mechanisms, Composition over a record):
+A draw's log ratio is ρ(u) = ln P(u|w) - ln P(u|w'). It has a range R = max ρ - min ρ, a largest size, and a Rényi divergence D_α
+of each order. All bounds hold where the words differ from draw to draw (concepts/mechanisms, Composition over a record):
 
 - :func:`bounded_range`: laws fixed without looking at outputs, from R (Dong, Durfee and Rogers 2020, "Optimal Differential
   Privacy Composition for Exponential Mechanisms", ICML).
@@ -14,7 +14,7 @@ order. All bounds hold where the words differ from draw to draw (concepts/mechan
 - :func:`pure`: any ε-DP law, also chosen by looking (Kairouz, Oh and Viswanath 2015, "The Composition Theorem for Differential
   Privacy", ICML).
 
-Every figure is rounded up: by bisection from above, and by a share of δ that stands for the rounding of the sums.
+Every figure is rounded up: by bisection from above, and by a share of δ for the rounding of the sums.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ STEPS = 200
 
 @compiled
 def _bounded_range_delta(g: float, draws: Int, spread: float, choose: Any) -> float:
-    """Return δ at ε = g for `draws` draws of range `spread`: the largest sum over l; choose: float64[n + 1], ln C(n, i)."""
+    """Compute δ at ε = g for `draws` draws of range `spread`: the largest sum over l; choose: float64[n + 1], ln C(n, i)."""
     best = 0.0
     for turn in range(draws + 1):
         t = min(max((g + (turn + 1) * spread) / (draws + 1), 0.0), spread)
@@ -96,10 +96,10 @@ def bounded_range(draws: int, spread: float, delta: float) -> float:
 
 
 def bounded_range_divergence(spread: float, orders: F64 = FINE) -> F64:
-    """Return the largest D_α of a law of range R, float64[n] for orders α - 1 float64[n].
+    """Compute the largest D_α of a law of range R, float64[n] for orders α - 1 float64[n].
 
     max over t in [0, R] of ln(p·e^((α-1)t) + (1-p)·e^((α-1)(t-R)))/(α-1). With x = e^t the sum is a polynomial of one maximum, at
-    x = (α-1)(e^R - e^(-(α-1)R)) / (α(1 - e^(-(α-1)R))), so that no search is needed.
+    x = (α-1)(e^R - e^(-(α-1)R)) / (α(1 - e^(-(α-1)R))). So no search is needed.
     """
     order = np.asarray(orders, np.float64)
     if spread <= 0.0:
@@ -121,7 +121,7 @@ def bounded_range_divergence(spread: float, orders: F64 = FINE) -> F64:
 
 
 def of_divergences(draws: int, divergences: F64, orders: F64, delta: float) -> float:
-    """Return ε of n draws whose D_α is at most `divergences`: min over α of n·D_α + ln(1 - 1/α) - ln(δα)/(α - 1).
+    """Compute ε of n draws with D_α of at most `divergences`: min over α of n·D_α + ln(1 - 1/α) - ln(δα)/(α - 1).
 
     Args:
         draws: n.
@@ -230,7 +230,7 @@ SAID: dict[By, str] = {
 
 @dataclass(frozen=True)
 class RecordLoss(Record):
-    """What of a law decides the ε of a record.
+    """The figures of a law that decide the ε of a record.
 
     Attributes:
         epsilon: the largest loss of one draw; for each unit of distance where `by_distance`.
@@ -333,7 +333,7 @@ def bounds(loss: RecordLoss, draws: int, promised: float, delta: float) -> Itera
 
 
 def quarter_power(draws: int) -> int:
-    """Return the least quarter power of two that is at least `draws`, as an integer: 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, ..."""
+    """Compute the least quarter power of two that is at least `draws`, as an integer: 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, ..."""
     if draws <= 1:
         return max(0, draws)
     step = max(0, math.floor(4.0 * math.log2(draws)) - 1)

@@ -1,29 +1,29 @@
 """Worst-case losses that are read off the law: along lists, within output sets, by rank, and over the whole lexicon.
 
-Along lists neighbours bound all pairs. Along one list the distance |i - j| is a sum of steps, so no pair loses more for each
-unit of distance than some two neighbours do. Under the average of several lists P(u|w)/P(u|w') is at most the largest of the
-lists' ratios, and the claim is about max over the lists of the distance: the same bound holds.
+Along lists neighbours bound all pairs. Along one list the distance |i - j| is a sum of steps. So no pair loses more for each unit
+of distance than some two neighbours do. Under the average of several lists P(u|w)/P(u|w') is at most the largest of the lists'
+ratios. The claim is about the max over the lists of the distance, so the same bound holds.
 
 Between words that share an output set the loss is read off the integers that are sampled.
 
-By rank, for truncated Gumbel noise: a word comes out of another only if that many of the nearest words take part. From w itself
-w is drawn whenever k = 1, from w' only if k reaches the rank of w seen from w', so the pair loses at least ln P(k = 1) - ln P(k
->= rank): for k as the paper has it. As sampled, k ends where less than 2^-63 is left, and beyond that end w cannot come out of
-w' at all; the guarantee excepts that probability, and it is not counted here. A lower bound: it refutes, and cannot confirm.
+By rank, for truncated Gumbel noise: a word comes out of another only if that many of the nearest words take part. From w itself w
+is drawn whenever k = 1, from w' only if k reaches the rank of w seen from w'. So the pair loses at least ln P(k = 1) - ln
+P(k >= rank): for k as the paper has it. As sampled, k ends where less than 2^-63 is left. Beyond that end w cannot come out of w'
+at all. The guarantee excepts that probability, and it is not counted here. A lower bound: it refutes, and cannot confirm.
 
 The worst-case loss of a law whose outputs are replaced.
 
-Q(z|w)/Q(z|w') lies between the least and the greatest P(y|w)/P(y|w') of the outputs y that become z, so no pair loses more
-under Q than under P. Rows of a table are read as they are released, integer by integer, between the words that shared an output
-set before the remap: sets of what is released may agree by chance, and of such words nothing is promised. Laws over the whole
-lexicon and along lists have a short cut under P, for there the output that tells two words apart best is known. Under Q it is
-not, and the loss of P is stated as a bound of that of Q; for some words every output is compared.
+Q(z|w)/Q(z|w') lies between the least and the greatest P(y|w)/P(y|w') of the outputs y that become z. So no pair loses more under
+Q than under P. Rows of a table are read as they are released, integer by integer, between the words that shared an output set
+before the remap. Sets of released words may agree by chance; about such words the guarantee promises nothing. Laws over the whole
+lexicon and along lists have a short cut under P: the output that separates two words best is known. Under Q it is not known, so
+the loss of P is stated as a bound of that of Q. For some words every output is compared.
 
-The worst-case loss of a law over the whole lexicon, for each unit of distance: all pairs, from the sums that were compiled.
+The worst-case loss of a law over the whole lexicon, for each unit of distance. It covers all pairs, from the compiled sums.
 
-For P(u|w) = exp(-ε·m(w,u)/2)/Z(w) with m a metric, the output that separates w from w' best is w or w' itself (triangle
-inequality), so a pair loses ε·m/2 + |ln Z(w) - ln Z(w')|: V²/2 numbers in place of V³
-(concepts/mechanisms, Guarantee and certificate).
+Let P(u|w) = exp(-ε·m(w,u)/2)/Z(w) with m a metric. The output that separates w from w' best is then w or w' itself (triangle
+inequality). So a pair loses ε·m/2 + |ln Z(w) - ln Z(w')|: V²/2 numbers in place of V³ (concepts/mechanisms, Guarantee and
+certificate).
 """
 
 from __future__ import annotations
@@ -136,8 +136,8 @@ def by_distance(
 ) -> Loss:
     """Return the largest loss for each unit of distance over all pairs of words that the guarantee compares.
 
-    The sum Z of a word that cannot come out (SanText+) obeys the same triangle inequality. Where such a word may be released as
-    it is, the guarantee does not compare it, and what it loses is stated beside.
+    The sum Z of a word that cannot come out (SanText+) obeys the same triangle inequality. If such a word may be released as it
+    is, the guarantee does not compare it, and its loss is stated separately.
 
     Args:
         sampler: of SanText or TEM.
@@ -236,8 +236,8 @@ def _attained_by_pair(
 ) -> tuple[float, tuple[int, int]]:
     """Return (the largest loss for each unit of distance by the integers that are sampled, less their slack; its pair).
 
-    Over every output, of the pair that the sums say is worst, and of pairs among some words: were another law sampled than
-    the one whose sums were compared, this would tell.
+    The check runs over every output of the worst pair by the sums, and of pairs among some words. It would detect that another
+    law is sampled than the one whose sums were compared.
     """
     words = np.unique(np.append(compared_closely(ids), pair)).astype(np.int32)
     probability = sampler.laws(words).dense(len(sampler.level))
@@ -337,8 +337,8 @@ def _blocks(steps: int, sample: int | None) -> list[tuple[int, int]]:
 def _exactly(edges: Any, start: Any, width: int, many: int) -> tuple[float, int]:
     """Return (the largest loss between neighbours, rounded up, the position of the first), in integers.
 
-    For windows of one width, as the geometric law has: there every step loses ε, as near as integers come, and float64 could
-    not tell on which side of it. A ratio depends on the displacement alone, but at the two ends of the list.
+    For windows of one width, as the geometric law has. There every step loses ε, as near as integers come, and float64 could not
+    decide on which side. A ratio depends on the displacement alone, but at the two ends of the list.
     """
     words = len(start)
     table, first = [int(edge) for edge in edges], [int(edge) for edge in start]
@@ -411,8 +411,8 @@ def weights_of_groups(
 def within_groups(sampler: Sampler, words: int, progress: Counted | None = None) -> Loss:
     """Return the largest loss between words that share an output set (the same set of possible outputs), exactly.
 
-    Over a group the worst loss of an output is ln of its largest weight over its smallest, so all pairs are covered by one
-    pass over the group's table.
+    Over a group the worst loss of an output is ln of its largest weight over its smallest. So one pass over the group's table
+    covers all pairs.
 
     Args:
         sampler: a finite law for each word.
@@ -461,7 +461,7 @@ NEAREST = "nearest pairs"
 
 
 def by_rank(sampler: SelectionSampler, words: int) -> Loss:
-    """Return what the worst pair of a word and its nearest other word is known to lose, for each unit of distance.
+    """Compute the known loss of the worst pair of a word and its nearest other word, for each unit of distance.
 
     Args:
         sampler: of truncated Gumbel noise; its compilation ranked every word from its nearest other one.

@@ -1,4 +1,4 @@
-"""What of a law decides the ε of a record: read off the integers that are sampled, over all pairs of words that are compared.
+"""The figures of a law that decide the ε of a record: read off the sampled integers, over all pairs of compared words.
 
 Between words that share an output set, over every ordered pair of every set:
 
@@ -6,19 +6,18 @@ Between words that share an output set, over every ordered pair of every set:
 - the largest |ρ(u)|;
 - for each order α of a fixed grid the largest Rényi divergence D_α = ln Σ P(u|w)^α P(u|w')^(1-α) / (α - 1).
 
-All of it is of the whole lexicon, never of a record's own words, so that what is composed of it holds where words differ from
-place to place.
+All figures are of the whole lexicon, never of a record's own words. So their composition holds if words differ from place to
+place.
 
 Under metric DP the range of a pair is at most a slope times its distance. For P ∝ exp(-ε·m(w,u)/2) with m a metric, ρ less a
-constant lies within ±ε·m(w,w')/2. Along a list ranges of steps add up. Several lists are picked from by chance that does not
-depend on the word, so that whoever sees the pick learns no less: there the range of one list counts, though that of the average
-may be larger.
+constant lies within ±ε·m(w,w')/2. Along a list ranges of steps add up. The pick among several lists does not depend on the word,
+so seeing the pick can only add information. There the range of one list counts, though that of the average may be larger.
 
-The range of the log ratio: what a fluent draw loses at most, whatever the public pairs are (concepts/mechanisms).
+The range of the log ratio: the largest loss of a fluent draw, whatever the public pairs are (concepts/mechanisms).
 
-With r(u) = ln f_w(u) - ln f_w'(u) the loss of w and w' is R = max_u r - min_u r, the supremum over all positive b. It is found
-in two steps: over every pair by logarithms in fixed point, and for those within their error of the largest by the integers
-themselves, e^R = f_w(u1)·f_w'(u2) / (f_w'(u1)·f_w(u2)), a ratio of integers up to 2^48.
+Let r(u) = ln f_w(u) - ln f_w'(u). The loss of w and w' is R = max_u r - min_u r, the supremum over all positive b. The search has
+two steps. Logarithms in fixed point cover every pair. For those within their error of the largest, the integers themselves
+decide: e^R = f_w(u1)·f_w'(u2) / (f_w'(u1)·f_w(u2)), a ratio of integers up to 2^48.
 """
 
 from __future__ import annotations
@@ -68,7 +67,7 @@ def _ranges(logs: Any, found: Any) -> None:
 
 @compiled
 def _bounded(logs: Any, found: Any) -> None:
-    """Do the same by a bound that needs no pairs: with each row centred, R is at most twice the largest spread of an output."""
+    """Do the same by a bound that needs no pairs. With each row centred, R is at most twice the largest spread of an output."""
     rows, width = logs.shape
     middle = np.empty(rows)
     for i in range(rows):
@@ -156,7 +155,7 @@ def between_groups(sampler: Sampler, groups: Ids, progress: Counted | None = Non
 
 
 def _widths(sampler: Sampler, words: Ids) -> I64:
-    """Return how many outputs each of int32[n] words has, int64[n]."""
+    """Return the number of outputs of each of int32[n] words, int64[n]."""
     widths = [np.empty(0, np.int64)]
     for first in range(0, len(words), READ):
         laws = sampler.laws(words[first : first + READ])
@@ -227,7 +226,7 @@ NEAR = 8  # in these units: four logarithms are rounded, and compared with four 
 
 @compiled
 def _widest(logs: I32, factor: U32, words: Ids, starts: I64, counts: I32) -> tuple[Int, Int, Int, Int]:
-    """Return (w, w', u1, u2) of the largest range over the pairs within each group; the first is -1 where there is no pair.
+    """Return (w, w', u1, u2) of the largest range over the pairs within each group; the first is -1 if there is no pair.
 
     Args:
         logs: int32[V, k], ln f in fixed point.

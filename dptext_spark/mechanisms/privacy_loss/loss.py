@@ -1,12 +1,12 @@
-"""What a search for the worst-case loss has found.
+"""The result of a search for the worst-case loss.
 
 Where it rests on draws, bounds on a probability come from how often an event was seen.
 
 Exact calibration: the largest internal ε whose worst-case loss, as certified, is still within the ε that is asked for.
 
-The exponential mechanism's factor 2 is slack: the loss of the law that is sampled is often far below the bound. The law is
-known, so the parameter can be raised until the certificate's own number meets the promise, from below (concepts/mechanisms,
-Exact calibration). The guarantee stays the same; more words stay near to what they were.
+The exponential mechanism's factor 2 is slack: the loss of the law that is sampled is often far below the bound. The law is known,
+so the parameter can be raised until the certificate's own number meets the promise, from below (concepts/mechanisms, Exact
+calibration). The guarantee stays the same; more words stay near the original.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ LOG_SLACK = 1e-13
 
 
 def evenly_spaced(count: int, sample: int | None) -> I32:
-    """Return which of `count` are looked at: all, or as many as `sample` from the first to the last at equal steps: int32[n]."""
+    """Return which of `count` are compared: all, or as many as `sample` from the first to the last at equal steps: int32[n]."""
     if sample is None or sample >= count:
         return np.arange(count, dtype=np.int32)
     return np.unique(np.arange(sample) * (count - 1) // (sample - 1)).astype(np.int32)
 
 
 def compared_closely(words: I32) -> I32:
-    """Return which of some words have their laws compared output by output: all of `EVERY` or fewer, `SOME` of more."""
+    """Choose the words for which laws are compared output by output: all of `EVERY` or fewer, `SOME` of more."""
     return words[evenly_spaced(len(words), len(words) if len(words) <= EVERY else SOME)]
 
 
 @dataclass(frozen=True)
 class Loss:
-    """The largest loss that was found: max over outputs u of |ln P(u|w) - ln P(u|w')|, under metric DP for each unit of distance.
+    """The largest loss in a search: max over outputs u of |ln P(u|w) - ln P(u|w')|, under metric DP for each unit of distance.
 
     Attributes:
         value: with its slack added: no pair that is covered exceeds it, but for `additive`.
@@ -120,7 +120,7 @@ def calibration_choice(only: str = "") -> Any:
 def calibrate(
     made: Callable[[float], S], epsilon: float, calibration: str, loss_of: Callable[[S], Loss]
 ) -> S:
-    """Return the sampler that `made` gives for ε, or with `exact` for the internal ε, which its summary then names.
+    """Return the sampler that `made` gives for ε, or with `exact` for the internal ε; its summary then names that one.
 
     Args:
         made: compiles for an internal ε.
@@ -160,8 +160,8 @@ def internal_epsilon(
 ) -> float:
     """Return an internal ε, `least` at least, with loss_of(ε) <= asked: the largest that a search from below finds.
 
-    The loss is taken to grow with ε; where it does not, the result still holds, for its own loss was computed, but a larger
-    one may exist.
+    The search assumes that the loss grows with ε. If it does not, the result still holds, for its own loss was computed, but a
+    larger one may exist.
 
     Args:
         asked: the ε of the promise, > 0.

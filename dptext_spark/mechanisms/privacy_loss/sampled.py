@@ -1,25 +1,25 @@
 """A lower bound on the loss of a mechanism without a law in closed form, from draws, at a stated confidence.
 
-For a pair of words an event is chosen on half of the draws (the outputs that speak for w more often than the claim allows
-for, or, if there is none, those that speak for it most), and its probabilities are bounded on the other half, by Clopper and
-Pearson (1934). What is found this way can refute a claim; it can never confirm one.
+For a pair of words an event is chosen on half of the draws: the outputs that speak for w more often than the claim allows for, or
+else those that speak for it most. The other half bounds its probabilities, by Clopper and Pearson (1934). Such a result can
+refute a claim; it can never confirm one.
 
 The exact δ of a noisy vector under truncated Laplace noise: how often one word's noise falls where another's cannot.
 
-Inside both supports the densities of two words differ by at most e^ε, outside by infinity: so the δ of a pair is the probability
-to leave, 1 - Π(1 - p(y_i)), y the difference of the two vectors in units of the noise's scale (p: see
+Inside both supports the densities of two words differ by at most e^ε, outside by infinity. So the δ of a pair is the probability
+to leave, 1 - Π(1 - p(y_i)). Here y is the difference of the two vectors in units of the noise's scale (p: see
 mechanisms/clipped_noise.py).
 
-All pairs of a lexicon are covered: -ln(1 - p(y)) is convex with a slope of s at 0, and (-ln(1 - p(y)) - sy)/y² is at most c, so
-sy + cy², summed over the coordinates, bounds a pair at the cost of its distance; where that passes the worst pair so far, the
-pair is computed. This is about the noisy vector; the word next to it, which is released, shows less.
+All pairs of a lexicon are covered. The function -ln(1 - p(y)) is convex with a slope of s at 0, and (-ln(1 - p(y)) - sy)/y² is at
+most c. So sy + cy², summed over the coordinates, bounds a pair at the cost of its distance. If that passes the worst pair so far,
+the pair is computed. This is about the noisy vector; the released word next to the vector shows less.
 
 A lower bound on the δ of a released word, from draws: whether it lies on one word's side of a half-space.
 
-Under (ε, δ)-DP no event is more likely under w than e^ε times as likely under w', and δ more. Any set of outputs is an event;
-taken are the words u with <φ(u), φ(w) - φ(w')> above a threshold, for pairs of words whose clipped vectors lie far apart. The
-pair and its threshold are chosen on a trial; both probabilities are bounded on draws of their own by Clopper and Pearson (1934).
-What is found can refute a claim about the word that is released; it can never confirm one.
+Under (ε, δ)-DP no event is more likely under w than e^ε times as likely under w', and δ more. Any set of outputs is an event. The
+search takes the words u with <φ(u), φ(w) - φ(w')> above a threshold, for pairs of words with clipped vectors far apart. A trial
+chooses the pair and its threshold. Separate draws bound both probabilities by Clopper and Pearson (1934). The result can refute a
+claim about the released word; it can never confirm one.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _SUBKEY = hashlib.sha256(b"certificate").digest()  # public: nothing private is 
 def by_draws(
     sampler: NoiseSampler, progress: Counted | None = None, pairs: int = PAIRS, draws: int = DRAWS
 ) -> Loss:
-    """Return what pairs of near words, and of distant ones, are found to lose.
+    """Compute the losses of pairs of near words, and of distant ones.
 
     Args:
         sampler: of a noise mechanism.
@@ -88,7 +88,7 @@ def distance(sampler: NoiseSampler, w: int, v: int) -> float:
 
 
 def _pairs(centers: F32, count: int) -> list[tuple[int, int]]:
-    """Return the nearest pairs among the first words, and as many that lie at both ends of the lexicon or half of it apart.
+    """Return the nearest pairs among the first words, and as many from both ends of the lexicon or half of it apart.
 
     Words with equal vectors are left out: their law is one and the same, and no distance divides a loss.
     """
@@ -144,7 +144,7 @@ def _survival(y: float, end: float) -> Any:
 
 @compiled
 def _exit(vectors: Any, i: Int, j: Int, scale: float, end: float) -> Any:
-    """Return -ln of the probability to stay, of one pair."""
+    """Compute -ln of the probability to stay, of one pair."""
     total = 0.0
     for k in range(vectors.shape[1]):
         total += _survival(abs(np.float64(vectors[i, k]) - np.float64(vectors[j, k])) / scale, end)
@@ -190,7 +190,7 @@ def _search(
 
 
 def by_exits(sampler: NoiseSampler, progress: Counted | None = None, sample: int | None = None) -> Loss:
-    """Return the δ of the noisy vector: that of the worst pair of the lexicon, and what the mechanism says of all vectors.
+    """Compute the δ of the noisy vector: that of the worst pair of the lexicon, and the mechanism's own δ for all vectors.
 
     Args:
         sampler: of truncated Laplace noise.
@@ -337,7 +337,7 @@ def by_half_spaces(sampler: NoiseSampler, progress: Counted | None = None) -> Lo
 
 
 def _half_space(centers: F32, pair: tuple[int, int], sides: list[Ids], times: float) -> Event:
-    """Return the half-space along the difference of a pair that tells it apart best."""
+    """Find the half-space along the difference of a pair that separates it best."""
     gap = centers[pair[0]].astype(np.float64) - centers[pair[1]].astype(np.float64)
     along = centers.astype(np.float64) @ gap
     projections = [np.sort(along[side]) for side in sides]

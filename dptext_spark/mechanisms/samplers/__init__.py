@@ -1,4 +1,4 @@
-"""What mechanisms are made of: alias rows of short laws, laws over the whole lexicon, lists and noise.
+"""Building blocks of mechanisms: alias rows of short laws, laws over the whole lexicon, lists and noise.
 
 A kernel is written once; the mechanisms of the papers differ in a line or two.
 """

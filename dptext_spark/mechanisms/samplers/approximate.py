@@ -1,25 +1,24 @@
-"""Approximate search for the word nearest to a noisy vector: what it changes is which word comes out, never the guarantee.
+"""Approximate search for the word nearest to a noisy vector: it changes the released word, never the guarantee.
 
 The released word stays a function of the noisy vector and of public things, hence post-processing. For this, every draw goes to
-the index: the table of neighbours, which settles short noise exactly, knows the input word, and a noisy vector that it settled
-one way for one word and the index another way for another word would tell the two apart.
+the index. The table of neighbours settles short noise exactly, but it knows the input word. Suppose that it settled a noisy
+vector one way for one word, and the index another way for another word: this would separate the two.
 
-When it pays: `ivf` where noise is long, so that the search is the cost, and where a word that is near but not the nearest will
-do. On the 32,857 words of the GloVe excerpt (calibrated noise, one core) it searches a point in 50 to 80 us, the exact search in
-200 to 260, and finds the nearest word for 76 % of the points at ε = 1, 87 % at 10, 99 % at 20 and all at 50. Where noise is so
-short that the table settles most draws (there, ε of 100 and more) the exact search is the faster one. The
-recall of a compiled model stands in its summary.
+When it pays: `ivf` if noise is long, so that the search is the cost, and if a word that is near but not the nearest will do.
+Measured on the 32,857 words of the GloVe excerpt (calibrated noise, one core): it searches a point in 50 to 80 us, the exact
+search in 200 to 260. It finds the nearest word for 76 % of the points at ε = 1, 87 % at 10, 99 % at 20 and all at 50. If noise is
+so short that the table settles most draws (there, ε of 100 and more), the exact search is the faster one. The summary of a
+compiled model names its recall.
 
 The index is an inverted file ("IVF"): words in cells around centroids; only the cells nearest to a point are searched.
 
 Paper: Sivic and Zisserman 2003, "Video Google: A Text Retrieval Approach to Object Matching in Videos"; Jégou et al. 2011,
-"Product Quantization for Nearest Neighbor Search", §IV.
-The cells come from k-means over the lexicon, begun with words at even steps of their ids. Everything that chooses is summed in
-one fixed order, so the index and its answers depend on the lexicon and on the point alone: not on the batch, the threads or
-the processor. Within the cells that are searched the answer is exact.
+"Product Quantization for Nearest Neighbor Search", §IV. The cells come from k-means over the lexicon, begun with words at even
+steps of their ids. Everything that chooses is summed in one fixed order. So the index and its answers depend on the lexicon and
+on the point alone: not on the batch, the threads or the processor. Within the cells that are searched the answer is exact.
 
-The point is all that an answer may depend on. Were the input word asked as well (which cell is it in?), the released word would
-no longer be post-processing of the noisy vector.
+The point is all that an answer may depend on. If the search also asked for the input word (which cell is it in?), the released
+word would no longer be post-processing of the noisy vector.
 """
 
 from __future__ import annotations
@@ -112,7 +111,7 @@ class CellIndex(ReadOnlyArrays):
         return out
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """Return what :meth:`restore` needs."""
+        """Return the arrays that :meth:`restore` needs."""
         return {
             "cells.columns": self.columns,
             "cells.starts": self.starts,
@@ -130,7 +129,7 @@ class CellIndex(ReadOnlyArrays):
 
     @property
     def cells_searched(self) -> tuple[int, int]:
-        """How many cells there are, and how many of them a search looks at."""
+        """Number of cells, and number of cells that a search looks at."""
         cells = len(self.starts) - 1
         return cells, min(self.probes, cells)
 

@@ -1,11 +1,11 @@
 """Laws over a whole lexicon: P(u|w) = exp(-ε·min(d(w,u), γ)/2) / Z(w) for every output u, d the Euclidean distance.
 
-V weights a word are too many to store and too many to compute in a batch. Stored is an alias row over the nearest outputs
-(the head), which holds their probabilities as far as they exceed the one of the farthest of them, and one more outcome,
-the tail, for what is left. There, an output is proposed uniformly and accepted with probability
-exp(-ε·(max(min(d, γ), D) - D)/2), D the distance of the head's farthest: a 64-bit number against an integer that the
-sampler and the law compute alike. After a stated number of rejections the word itself (or the nearest output) comes out;
-its part of the head is smaller by just that, and the probability of the tail greater, so that the cap changes nothing.
+V weights a word are too many to store and too many to compute in a batch. Stored is an alias row over the nearest outputs (the
+head). It holds their probabilities as far as they exceed that of the farthest of the head. One more outcome, the tail, takes the
+rest. In the tail, an output is proposed uniformly and accepted with probability exp(-ε·(max(min(d, γ), D) - D)/2), D the distance
+of the head's farthest. This compares a 64-bit number with an integer that the sampler and the law compute alike. After a stated
+number of rejections the word itself (or the nearest output) comes out. Its part of the head is smaller by just that, and the
+probability of the tail greater, so that the cap changes nothing.
 
 Deviation: γ is at most (2/ε)·ln 2^40, so that no weight is so small that its rounding matters. A distance that is cut off
 is a metric still, and the bound on the loss only becomes smaller.
@@ -209,7 +209,7 @@ class ExponentialSampler(Sampler):
         )
 
     def rows_of(self, ids: Ids) -> Ids:
-        """Return which rows of `cells` are those of some words.
+        """Return the rows of `cells` for some words.
 
         Raises:
             ValueError: a word has none.
@@ -225,7 +225,7 @@ class ExponentialSampler(Sampler):
 
     @property
     def keeps(self) -> bool:
-        """Whether a word that cannot come out of others may be released as it is."""
+        """Check whether a word that cannot come out of others may be released as it is."""
         return self.guarantee.compared == "sensitive words"
 
     @property
@@ -235,14 +235,14 @@ class ExponentialSampler(Sampler):
 
     @property
     def tail(self) -> Tail:
-        """What decides the proposals."""
+        """The inputs that decide the proposals."""
         return Tail(
             self.vectors.reshape(-1), self.vectors.shape[1], self.outputs, self.level, self.surely, self.rounds,
             self.fallback, float(self.figures[0]), float(self.figures[1]),
         )  # fmt: skip
 
     def sample(self, ids: Ids, draws: Draws) -> Ids:
-        """Draw one output for each of int32[n]: by lane 0, and in round r of the tail by lanes 2r + 2 and 2r + 3."""
+        """Draw one output for each of int32[n], by lane 0. Round r of the tail uses lanes 2r + 2 and 2r + 3."""
         out = np.empty(len(ids), np.int32)
         draw_all(self.cells, self.cells.shape[1].bit_length() - 1, self.rows_of(ids), draws.u64(0), out)
         waiting = np.flatnonzero(out == len(self.level))
@@ -289,11 +289,11 @@ class ExponentialSampler(Sampler):
         return Laws(starts, np.broadcast_to(everything, every.shape)[possible], every[possible])
 
     def law_bytes(self) -> int:
-        """Return what a law over the lexicon takes while it is made."""
+        """Return the bytes of a law over the lexicon while it is made."""
         return 32 * len(self.level)
 
     def law_columns(self) -> ExponentialColumns:
-        """Return the formula, which reads P(u|w) off distances and the sums of the laws."""
+        """Return the formula that reads P(u|w) off distances and the sums of the laws."""
         return ExponentialColumns(self)
 
     def unchanged(self, words: Ids) -> tuple[F64, F64]:
@@ -304,7 +304,7 @@ class ExponentialSampler(Sampler):
         return values, slack
 
     def kept(self, words: Ids) -> F64:
-        """Return how often each of int32[n] words that are no outputs is released as it is, whatever is drawn: float64[n]."""
+        """Compute how often each of int32[n] words that are no outputs is released as it is, whatever is drawn: float64[n]."""
         rows = laws_of(self.cells[self.rows_of(words)])
         row, share = rows.owners, np.zeros(len(words))
         itself = rows.ids == words[row]
@@ -330,7 +330,7 @@ class ExponentialColumns:
 
     @cached_property
     def kept(self) -> F64:
-        """How often each word that is no output is released as it is, whatever is drawn: float64[V]."""
+        """Probability that each word that is no output is released as it is, whatever is drawn: float64[V]."""
         words = np.setdiff1d(np.arange(len(self.sampler.level), dtype=np.int32), self.sampler.outputs)
         shares = np.zeros(len(self.sampler.level))
         shares[words] = self.sampler.kept(words)
@@ -400,7 +400,7 @@ class ExponentialColumns:
         return np.asarray(self._with_kept(out[None], np.array([output], np.int32))[0])
 
     def _with_kept(self, probabilities: Any, outputs: Ids) -> Any:
-        """Take in that a word that is no output comes out of itself alone, where it is kept: float32 or float64 [n, V]."""
+        """Account for words that are no output: each comes out of itself alone, if it is kept: float32 or float64 [n, V]."""
         if self._is_restricted:
             shares = self.kept.astype(probabilities.dtype)
             probabilities *= 1.0 - shares
@@ -461,10 +461,10 @@ def _slots(needed: int, vectors: F32, slots: int) -> int:
 def _slack(least: float, words: int) -> float:
     """Bound |ln P - ln ideal P| over all words and outputs, `least` the smallest ideal P.
 
-    A probability of the head is off by 1 out of 2^63, the probability of the tail by 1, an acceptance by 1 out of 2^64,
-    the law by 1 more: 5 in all for the smallest. Sums are exact to 40·2^-53, single terms to 2^-44. What the integers of a
-    row leave over goes to the largest of up to 512, what those of a law leave over (half of one for each of V, and the
-    error of the sum) to the largest of V.
+    A probability of the head is off by 1 out of 2^63, the probability of the tail by 1, an acceptance by 1 out of 2^64, the law
+    by 1 more. This makes 5 in all for the smallest. Sums are exact to 40·2^-53, single terms to 2^-44. The remainder of a row's
+    integers goes to the largest of up to 512. The remainder of a law's (half of one for each of V, and the error of the sum) goes
+    to the largest of V.
     """
     return 5.0 / (least * TOTAL) + 4e-12 + words * (words + 2.0**16) / TOTAL
 

@@ -1,11 +1,11 @@
 """Compile laws over a whole lexicon: for each word the nearest outputs, the sums, and one alias row in integers.
 
-With f(u) = exp(-ε·min(d(w,u), γ)/2), Z its sum, and F the value at the farthest output of the head: the row holds
-(f(u) - F)/Z for the head and, as one more outcome, the tail: min(f(u), F)/Z of every output together.
+Let f(u) = exp(-ε·min(d(w,u), γ)/2), Z its sum, and F the value at the farthest output of the head. The row holds (f(u) - F)/Z for
+the head. One more outcome, the tail, has min(f(u), F)/Z of every output together.
 
 Distances of words to every output, and the sums Z, are made a block of words at a time.
 
-The tail is drawn by proposals, which are accepted or not; what they add to the law is computed here, too. So is the arithmetic:
+The tail is drawn by proposals that are accepted or rejected. Their part of the law is computed here, too. So is the arithmetic:
 e^-x without a division, the integer that draws with that probability, and sums.
 """
 
@@ -36,7 +36,7 @@ _HALVES = np.ldexp(1.0, -np.arange(64))
 
 
 class Tail(NamedTuple):
-    """What proposals are decided by: arrays of :class:`~dptext_spark.mechanisms.samplers.exponential.ExponentialSampler`.
+    """The inputs that decide proposals: arrays of :class:`~dptext_spark.mechanisms.samplers.exponential.ExponentialSampler`.
 
     Attributes:
         flat: float32[V * d], the vectors.
@@ -161,7 +161,7 @@ def decay(x: float) -> Any:
 
 @inlined
 def summed(values: Any) -> Any:
-    """Return the sum of float64[n], none of them negative, with a relative error below 40·2^-53 whatever n."""
+    """Compute the sum of float64[n], none of them negative, with a relative error below 40·2^-53 whatever n."""
     total, lost = 0.0, 0.0
     for start in range(0, values.shape[0], 32):
         part = 0.0
@@ -176,7 +176,7 @@ def summed(values: Any) -> Any:
 
 @inlined
 def acceptance(x: float) -> Any:
-    """Return the largest of 2^64 numbers that accepts a proposal with probability e^-x; for x <= 0 all of them do."""
+    """Compute the largest of 2^64 numbers that accepts a proposal with probability e^-x; for x <= 0 all of them do."""
     accepted = decay(max(x, 0.0)) * 18446744073709551616.0
     return np.uint64(accepted) - np.uint64(1) if accepted < 18446744073709551616.0 else EVERY
 
@@ -192,7 +192,7 @@ WORDS = 32  # words whose distances are held at once: beside a tile of outputs t
 
 
 class Rows(NamedTuple):
-    """What is compiled for V words; of words that were not chosen the last two only.
+    """Compiled arrays for V words; of words that were not chosen the last two only.
 
     Attributes:
         cells: uint64[c, 2^m, 2], alias rows over ids of the words that were chosen; id V stands for the tail.
@@ -214,7 +214,7 @@ class Rows(NamedTuple):
 
 
 def head_of(outputs: int, spare: int, slots: int) -> int:
-    """Return how many outputs a row of `slots` has: all, or as many as leave room for the tail and `spare` others."""
+    """Compute the number of outputs in a row of `slots`: all, or as many as leave room for the tail and `spare` others."""
     return outputs if outputs + spare <= slots else slots - 1 - spare
 
 
@@ -317,7 +317,7 @@ def _fill(
     away: Any, near: Any, nearest_of: Any, outputs: Any, keep: Any, some: Any, step: float, radius: float, ids: Any,
     weight: Any, made: Rows,
 ) -> None:  # fmt: skip
-    """Compile some words: their outcomes with integer weights, and what else there is a word."""
+    """Compile some words: their outcomes with integer weights, and the other figures of each word."""
     n, head, words = away.shape[1], near.shape[1], made.level.shape[0]
     excess, values = np.empty(head), np.empty(n)
     for row in range(some.shape[0]):
@@ -392,8 +392,8 @@ def _integers(excess: Any, entered: float, tail: bool, keep: float, weight: Any)
 def nearest(away: Any, near: Any, order: Any, counts: Any) -> None:
     """Pick the positions of the smallest values, ties by position, in no order.
 
-    Values go into bins between the least and the greatest; the bins below the one that overflows are taken, and that one
-    is searched again.
+    Values go into bins between the least and the greatest. The bins below the one that overflows are taken, and that one is
+    searched again.
 
     Args:
         away: float64[n], finite.

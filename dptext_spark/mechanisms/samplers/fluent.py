@@ -1,14 +1,14 @@
 """The fluent sampler: a finite law for each word that also depends on the word released before it (concepts/mechanisms).
 
-After h an output u of w has the weight b(u|h)·f_w(u): b counts public pairs of words, f is the mechanism's own law, both in
-integers whose product is neither shifted nor rounded, so that b cancels in every ratio of two inputs. The sum Σ of a word's
-weights stays below 2^64. A draw takes the upper word of x·Σ, x the 128 bits of its block; where the lower 128 bits are below
-2^128 mod Σ it takes the next block (Lemire 2019, "Fast Random Integer Generation in an Interval"), which happens with a
-probability below 2^-64: the law that is sampled is the ratio of these integers, exactly.
+After h an output u of w has the weight b(u|h)·f_w(u). Here b counts public pairs of words, and f is the mechanism's own law. Both
+are integers, and their product is neither shifted nor rounded, so that b cancels in every ratio of two inputs. The sum Σ of a
+word's weights stays below 2^64. A draw takes the upper word of x·Σ, x the 128 bits of its block. If the lower 128 bits are below
+2^128 mod Σ, it takes the next block (Lemire 2019, "Fast Random Integer Generation in an Interval"). This happens with a
+probability below 2^-64. So the sampled law is the ratio of these integers, exactly.
 
 Public counts of word pairs are looked up in a small hash table for each word that others follow, or in a whole row. A slot of a
-table holds a word and its weight. A bit for each word that begins at a slot tells most words that are not there without a look at
-the slots. A pair that was not counted has max(1, λ(h)·base(u) >> SHIFT), as in the pair model.
+table holds a word and its weight. A bit for each word that begins at a slot rules out most missing words without a look at the
+slots. A pair that was not counted has max(1, λ(h)·base(u) >> SHIFT), as in the pair model.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _ONE, _EIGHTH, _SEVEN, _BITS = np.uint64(1), np.uint64(3), np.uint64(7), np.uint
 
 @inlined
 def place_of(u: Int, size: Int) -> Int:
-    """Return where a word is in a table of `size` slots: its first slot, times 8, plus its bit in that slot's byte of `held`."""
+    """Return the place of a word in a table of `size` slots: 8 times its first slot, plus its bit in the byte of `held`."""
     return ((np.uint64(u) * _MIX) >> _HALF) & (np.uint64(8) * np.uint64(size) - _ONE)
 
 
@@ -83,7 +83,7 @@ def seen(cells: Any, low: Int, size: Int, u: Int, slot: Int, otherwise: Int) -> 
 
 
 def whole_rows(pairs: PairModel) -> tuple[Ids, U32]:
-    """Return which contexts have all their weights in a row, int32[H + 1] with -1 for none, and the rows, uint32[D, V]."""
+    """Return the contexts with all their weights in a row, int32[H + 1] with -1 for none, and the rows, uint32[D, V]."""
     counts, words = np.diff(pairs.starts), pairs.words
     most = min(MOST_ROWS, ROW_BYTES // (4 * words))
     chosen = np.lexsort((np.arange(len(counts)), -counts))[:most]
@@ -126,7 +126,7 @@ class Tables(NamedTuple):
 
 @compiled
 def _weigh(tables: Tables, word: Int, before: Int, sums: Any) -> Int:
-    """Fill sums[j] with the weights of the first j + 1 outputs of a word after a context; return how many outputs it has."""
+    """Fill sums[j] with the weights of the first j + 1 outputs of a word after a context; return the number of outputs."""
     sets, of_word, factor, starts, cells, marks, row, rows, backoff, base = tables
     contexts = starts.shape[0] - 2
     h = before if 0 <= before < contexts else contexts
@@ -159,7 +159,7 @@ def _remainder(total: Int) -> Int:
 
 @compiled
 def _by_depth(before: Any, order: Any, ends: Any) -> Int:
-    """List draws so that each comes after the one it depends on, and those that depend on none of each other side by side.
+    """List draws so that each comes after the one it depends on. Independent draws are side by side.
 
     Args:
         before: int32[n]; a draw depends on the one before it where this is `PREVIOUS`.
@@ -191,8 +191,8 @@ def draw_by_depth(
 ) -> Int:  # fmt: skip
     """Draw an output for each of ids int32[n] by its number uint64[n, 2] into out int32[n].
 
-    Some draws at a time go through four steps, in each of which no draw waits for another: whether a pair was counted, and what
-    it weighs, are loads from all over the memory.
+    Some draws at a time go through four steps. In each step no draw waits for another. Pair counts and pair weights are loads
+    from all over the memory.
 
     Args:
         tables: of the sampler.
@@ -416,7 +416,7 @@ class FluentSampler(Sampler):
         return len(self.starts) - 2
 
     def sample(self, ids: Ids, draws: Draws) -> Ids:
-        """Draw one output for each of int32[n] as if it stood alone: after a word that is drawn, too, as :attr:`law_is` says."""
+        """Draw one output for each of int32[n] as if it were alone: after a drawn word, too, as :attr:`law_is` says."""
         contexts, shares = self._before
         ends = np.cumsum(integer_weights(shares[None, :])[0])
         place = np.searchsorted(ends, draws.u64(2) >> np.uint64(1), side="right")
@@ -446,7 +446,7 @@ class FluentSampler(Sampler):
 
     @cached_property
     def _before(self) -> tuple[Ids, F64]:
-        """The contexts of a law without one, int32[n], and their shares, float64[n]: the last stands for all others."""
+        """The contexts of a law without one, int32[n], and their shares, float64[n]: the last represents all others."""
         order = np.lexsort((np.arange(len(self.base)), -self.base.astype(np.int64)))[:CONTEXTS]
         share = self.base[order].astype(np.float64) / float(self.base.sum(dtype=np.uint64))
         rest = max(0.0, 1.0 - float(share.sum()))
@@ -511,12 +511,12 @@ class FluentSampler(Sampler):
         return words[order].astype(np.int32), np.append(0, np.cumsum(counts)).astype(np.int64)
 
     def law_bytes(self) -> int:
-        """Return what a law takes while it is made."""
+        """Return the bytes of a law while it is made."""
         return int(self.sets.shape[1]) * 64
 
 
 def factors(score: F64, held: npt.NDArray[np.bool_], epsilon: float) -> U32:
-    """Return f_w(u) = max(1, round(2^24·e^(ε(s - 1)/2))): uint32 of the shape of `score`, 0 where not held.
+    """Compute f_w(u) = max(1, round(2^24·e^(ε(s - 1)/2))): uint32 of the shape of `score`, 0 where not held.
 
     Args:
         score: float64[V, k], s from 0 to 1.

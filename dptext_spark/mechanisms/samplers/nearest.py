@@ -1,26 +1,26 @@
 """The words nearest to noisy vectors, exactly: float32 matrix products, decided in float64 in one fixed order.
 
 The nearest word has the largest score <q,u> - |u|²/2. Tiles of queries times tiles of words go through one matrix product in
-float32; a compiled scan keeps, for each query, every word that can still be among the best, given the largest error that float32
-can have made; those few are scored again in float64, in one fixed order of additions, and ties go to the lower id. So the
-answer is that of a plain float64 search over the words that took part, whatever the batch, the threads and the processor, and
-no more than one tile of scores is ever held.
+float32. A compiled scan keeps, for each query, every word that can still be among the best, given the largest possible error of
+float32. Those few are scored again in float64, in one fixed order of additions. Ties go to the lower id. So the answer is that of
+a plain float64 search over the words that took part, whatever the batch, the threads and the processor. No more than one tile of
+scores is ever in memory.
 
 Bound: a float32 inner product of d terms errs by at most g·|q||u|, g = nv/(1-nv), v = 2^-24, in any order of summation (Higham
-2002, Accuracy and Stability of Numerical Algorithms, §3.1); rounding q, |u|²/2, their difference and the float64 score that it
-stands for adds less than four more such terms. So |float32 score - float64 score| <= 1.02·(d+8)·v·(|q||u| + |u|²/2), and what
-can be lost by underflow.
+2002, Accuracy and Stability of Numerical Algorithms, §3.1). Rounding q, |u|²/2, their difference and the float64 score adds less
+than four more such terms. So |float32 score - float64 score| <= 1.02·(d+8)·v·(|q||u| + |u|²/2), and what can be lost by
+underflow.
 
 Scores of words against noisy vectors, <q,u> - |u|²/2, in float64 in one fixed order of additions: what decides.
 
-The word with the largest score is the nearest to q; unlike the distance the score keeps its digits where |q| is large.
+The word with the largest score is the nearest to q. Unlike the distance, the score keeps its digits if |q| is large.
 
 Draws that the nearest neighbours settle: where noise is short, no word far away can be nearest to the noisy vector.
 
-With p0 <= p1 <= ... the distances of a word's vector c to the targets and q = c + Z, a target at distance p is at least p - |Z|
-from q, while the nearest is at most p0 + |Z| and the second nearest at most p1 + |Z| away. So only targets with p <= p0 + 2|Z|
-can be nearest, and only those with p <= p1 + 2|Z| can be among the two nearest. The bounds are widened by all that float64 can
-have rounded, so that an answer is the one of a search over the whole lexicon: not nearly always, but always.
+Let p0 <= p1 <= ... be the distances of a word's vector c to the targets, and q = c + Z. A target at distance p is at least
+p - |Z| from q. The nearest is at most p0 + |Z| away, and the second nearest at most p1 + |Z|. So only targets with p <= p0 + 2|Z|
+can be nearest. Only those with p <= p1 + 2|Z| can be among the two nearest. The bounds are widened by the largest rounding of
+float64. So an answer is always, not nearly always, the one of a search over the whole lexicon.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def half_squares(words: Any, size: Int) -> Any:
 
 @inlined
 def better(value: float, u: Int, best: float, holder: Int) -> Any:
-    """Whether word u with `value` stands before `holder` with `best`: by score, ties by id; -1 holds nothing."""
+    """Check whether word u with `value` comes before `holder` with `best`: by score, ties by id; -1 holds nothing."""
     return holder < 0 or value > best or (value == best and u < holder)
 
 
@@ -177,7 +177,7 @@ def _cut(
 def _decide(
     queries: Any, words: Any, size: Int, halves: Any, wanted: Int, found: Any, most: Any, count: Any, bars: Any, out: Any
 ) -> None:  # fmt: skip
-    """Fill `out`, int32[n, 2], with the best and the second best of the noted words, or of all words where count is -1."""
+    """Fill `out`, int32[n, 2], with the best and the second best of the noted words, or of all words if count is -1."""
     for i in range(out.shape[0]):
         remaining = count[i]
         if remaining >= 0:
@@ -400,8 +400,8 @@ def _settle(
     """See :meth:`NeighborTable.settle`.
 
     A float64 sum of d products is off by at most e times the product of the lengths, e = 1.02·(d + 8)·2^-53. Two scores that
-    differ by more than 2·e·(|q|·L + L²/2), L the longest target, are ordered as the real ones; that holds where distances
-    differ by m with m²/2 as large.
+    differ by more than 2·e·(|q|·L + L²/2), L the longest target, are ordered as the real ones. That holds if distances differ by
+    m with m²/2 as large.
     """
     error = 1.02 * (size + 8) * 2.0**-53
     for i in range(ids.shape[0]):

@@ -1,18 +1,18 @@
 """The noise sampler: add noise to a word's vector, release the word nearest to the sum (concepts/mechanisms, Samplers).
 
-Tokens go through in tiles: random bits, noise, noisy vectors; a table of near neighbours settles those whose noise is short, and
-a search over the whole lexicon the others. The answer is that of a plain float64 search, and depends on the word and its
-numbers alone. Where an approximate search is asked for, its index answers every draw, and no table is made: see
+Tokens go through in tiles: random bits, noise, noisy vectors. A table of near neighbours settles those with short noise, and a
+search over the whole lexicon the others. The answer is that of a plain float64 search, and depends on the word and its numbers
+alone. Where an approximate search is asked for, its index answers every draw, and no table is made: see
 :mod:`~dptext_spark.mechanisms.samplers.approximate` for why.
 
-Noise is made in float64 from 64 random bits a number. The noisy vector is never released, only the word next to it, which is
-post-processing; but the law of a float64 vector is not exactly that of the real one (Mironov 2012, On Significance of the Least
-Significant Bits for Differential Privacy), so guarantees are stated for noise in real numbers.
+Noise is made in float64 from 64 random bits a number. The noisy vector is never released, only the word next to it; this is
+post-processing. But the law of a float64 vector is not exactly that of the real one (Mironov 2012, On Significance of the Least
+Significant Bits for Differential Privacy). So guarantees are stated for noise in real numbers.
 
 The noise laws are drawn by inverse distribution functions in our own code. A draw has a fixed number of 64-bit lanes and no
-rejection. Both tails are exact: a uniform number is never 0 or 1, and each tail is computed from the number of its own side. The
-noise is a float64: it is the correctly drawn law up to the rounding of the last few units in the last place and to the 2^-64
-steps of the uniform numbers.
+rejection. Both tails are exact. A uniform number is never 0 or 1, and each tail is computed from the number of its own side. The
+noise is a float64. Its law is exact up to the rounding of the last few units in the last place and to the 2^-64 steps of the
+uniform numbers.
 """
 
 from __future__ import annotations
@@ -250,7 +250,7 @@ class NoiseSampler(Sampler):
         return self._sample(ids, draws)
 
     def noisy(self, ids: Ids, draws: Draws) -> F64:
-        """Return what :meth:`sample` snaps to words, for audits alone: vectors of int32[n] with noise, float64[n, d]."""
+        """Compute the noisy vectors behind :meth:`sample`, for audits alone: vectors of int32[n] with noise, float64[n, d]."""
         out = np.empty((len(ids), self.centers.shape[1]))
         for start in range(0, len(ids), TOKENS):
             rows = slice(start, min(start + TOKENS, len(ids)))
@@ -317,7 +317,7 @@ class NoiseSampler(Sampler):
         return self if known else None
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """Return what sampling needs; `targets` only where they are not the centers."""
+        """Return the arrays that sampling needs; `targets` only if they are not the centers."""
         named: dict[str, npt.NDArray[Any]] = {
             "centers": self.centers,
             "halves": self.targets.halves,
@@ -363,7 +363,7 @@ def _spread(ascending: F64) -> Quantiles:
 
 
 def _distinct(ids: Ids, blocks: U64) -> tuple[I64, I64]:
-    """Return (where each distinct pair of word and block stands first, which of them each draw is)."""
+    """Return (first place of each distinct pair of word and block, pair of each draw)."""
     order = np.lexsort((ids, blocks[:, 1], blocks[:, 0]))
     word, block = ids[order], blocks[order]
     new = np.ones(len(ids), bool)
@@ -374,7 +374,7 @@ def _distinct(ids: Ids, blocks: U64) -> tuple[I64, I64]:
 
 
 def lanes_of(noise: str, dimensions: int) -> int:
-    """Return how many 64-bit numbers one draw of `noise` (one of `NOISES`) reads in `dimensions` dimensions."""
+    """Return the number of 64-bit numbers that one draw of `noise` (one of `NOISES`) reads in `dimensions` dimensions."""
     return dimensions + 1 if NOISES.index(noise) == RADIAL else dimensions
 
 
@@ -382,7 +382,7 @@ def lanes_of(noise: str, dimensions: int) -> int:
 def truncated_laplace_quantile(bits: Int, end: float, less: float) -> Any:
     """Return a draw with density ∝ e^-|x| on [-end, end], from 64 random bits: the first is the sign.
 
-    With w uniform, |x| = -ln(1 - w·(1 - e^-end)); for large w as -ln(v + w·e^-end), v = 1 - w from the bits themselves.
+    With w uniform, |x| = -ln(1 - w·(1 - e^-end)). For large w it is -ln(v + w·e^-end), v = 1 - w from the bits themselves.
 
     Args:
         bits: uint64.
@@ -454,7 +454,7 @@ def fill(noise: Int, parameters: Any, bits: Any, out: Any) -> None:
 def choose_second(noisy: Any, words: Any, found: Any, coins: Any, t: float, out: Any) -> None:
     """Release the nearest word, or the second, by a coin that looks at the noisy vector alone (Vickrey).
 
-    With d1 <= d2 the distances of the noisy vector to its nearest and its second nearest word, the nearest is released with
+    Let d1 <= d2 be the distances of the noisy vector to its nearest and its second nearest word. The nearest is released with
     probability (1-t)·d2 / (t·d1 + (1-t)·d2).
 
     Where d2 = 0 (so d1, too) the probability is 1-t; where t = 1, it is 0.

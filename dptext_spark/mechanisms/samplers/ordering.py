@@ -1,23 +1,23 @@
 """The ordering sampler: a law over the positions of a list, drawn in one step; several lists are averaged.
 
-A position takes a window of the table of displacements (:class:`Window`); a number t in the
-window is found by a guide table (Chen and Asau 1974), and j = i + x, kept within the list.
+A position takes a window of the table of displacements (:class:`Window`). A guide table (Chen and Asau 1974) finds a number t in
+the window, and j = i + x, kept within the list.
 
-One 63-bit number u draws both list and position: u·L/2^63 is the list and a remainder, the remainder is the place in the window.
-How many u give a word is a count of integers: the law that is sampled is a ratio of integers out of 2^63, and every word has at
-least one.
+One 63-bit number u draws both list and position. The number u·L/2^63 is the list and a remainder, and the remainder is the place
+in the window. The number of u that give a word is an integer. So the sampled law is a ratio of integers out of 2^63, and every
+word has at least one.
 
 A window is the part of the table of displacements that a position takes; all positions share the integer weights.
 
 Weights over displacements x = j - i are rounded prefix sums. TEM's windows hold the displacements that stay in the list, so its
-law is normalised for each position; the geometric law's windows all have one width, and what lies beyond an end of the list
+law is normalised for each position. The geometric law's windows all have one width, and anything beyond an end of the list
 belongs to that end.
 
-Rounding never passes the bound ε·d. Each prefix is within 1/2 of its true value and a window holds 2^61 to 2^62, so of the
+Rounding never passes the bound ε·d. Each prefix is within 1/2 of its true value, and a window holds 2^61 to 2^62. So of the
 M = 2^63/L numbers of a list, those that give an output are M·p within 9.5, p its probability. The weights hold a floor, the same
-for every displacement, which makes the bound on p strict: M·p under position i is at most e^(ε·d)·M·p' - (e^(ε·d) - 1)·f, p' the
-probability under i' and f what the floor is worth. :func:`floor` makes f so large that this outweighs the rounding of both. At an
-ε so small that it cannot, every position draws from the same, uniform law.
+for every displacement, that makes the bound on p strict. M·p under position i is at most e^(ε·d)·M·p' - (e^(ε·d) - 1)·f, p' the
+probability under i' and f the worth of the floor. The function :func:`floor` makes f so large that this outweighs the rounding of
+both. At an ε so small that it cannot, every position draws from the same, uniform law.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def _remainder(part: Int, whole: Int, found: Int) -> tuple[Int, Int]:
 
 @compiled
 def _scaled_up(part: Int, whole: Int) -> Int:
-    """Return part·2^64/whole rounded up, for part < whole < 2^63: the first f whose mul_high(f, whole) is part or more.
+    """Compute part·2^64/whole rounded up, for part < whole < 2^63: the first f whose mul_high(f, whole) is part or more.
 
     A quotient in float64 is off by less than 2^13; twice, the exact remainder that it leaves says by how much.
     """
@@ -148,7 +148,7 @@ def _count(
 
 @inlined
 def _begin(edges: Any, start: Any, width: Any, first: Any, rest: Any, chosen: Int, i: Int, j: Int) -> Int:
-    """Return the first number that draws position j or a later one of a list from position i; j = V: where the list ends."""
+    """Return the first number that draws position j or a later one of a list from position i; j = V: the end of the list."""
     words, lists = start.shape[0], first.shape[0] - 1
     if j == 0:
         return first[chosen] + np.uint64(rest[chosen] > 0)
@@ -256,11 +256,11 @@ class OrderingSampler(Sampler):
         return Law.of(np.arange(len(weight), dtype=np.int32), weight)
 
     def law_bytes(self) -> int:
-        """Return what a law over the lexicon takes while it is made."""
+        """Return the bytes of a law over the lexicon while it is made."""
         return 32 * len(self.place)
 
     def law_columns(self) -> OrderingColumns:
-        """Return what reads P(u|w) off the lists."""
+        """Return the reader of P(u|w) off the lists."""
         return OrderingColumns(self)
 
     def unchanged(self, words: Ids) -> tuple[F64, F64]:
@@ -270,7 +270,7 @@ class OrderingSampler(Sampler):
         return np.asarray(weight / TOTAL, np.float64), np.zeros(len(words))
 
     def _shares(self) -> tuple[U64, U64]:
-        """Return where the numbers of each list begin: (l·2^63/L rounded down, the rest of it out of 2L), uint64[L + 1] each."""
+        """Compute the first number of each list: (l·2^63/L rounded down, the rest of it out of 2L), uint64[L + 1] each."""
         lists = len(self.order)
         first = [chosen * TOTAL // lists for chosen in range(lists + 1)]
         rest = [2 * (chosen * TOTAL - lists * whole) for chosen, whole in enumerate(first)]

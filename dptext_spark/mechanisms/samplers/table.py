@@ -1,13 +1,13 @@
 """The table sampler: a finite law for each word, drawn from integer weights (concepts/mechanisms, Samplers).
 
-A row of 2^m slots is a Walker alias table in integers: slot s holds a threshold t and two outputs; a 63-bit number picks
-the slot by its upper m bits and the first output if the lower 63 - m bits are below t. The weight of an output is the sum
-of its parts over the slots, an integer out of 2^63: the law that is sampled can be read off the table.
+A row of 2^m slots is a Walker alias table in integers. Slot s holds a threshold t and two outputs. A 63-bit number picks the slot
+by its upper m bits, and the first output if the lower 63 - m bits are below t. The weight of an output is the sum of its parts
+over the slots, an integer out of 2^63. So the sampled law can be read off the table.
 
-A law P whose outputs are replaced by a fixed public table r: what is released is r(y), by the law Q.
+A law P with outputs replaced by a fixed public table r: it releases r(y), by the law Q.
 
-Q(z|w) = Σ_{y: r(y) = z} P(y|w), in the integers of P: the law that is released is as exact as the one that is drawn. Replacing
-outputs by a table that depends on no text is post-processing: no guarantee of P is lost (concepts/mechanisms, Bayes remap).
+Q(z|w) = Σ_{y: r(y) = z} P(y|w), in the integers of P. So the released law is as exact as the drawn one. Replacing outputs by a
+table that depends on no text is post-processing: no guarantee of P is lost (concepts/mechanisms, Bayes remap).
 
 Rows of a table are relabelled once, so that a draw costs what it did. Other laws are drawn as before, and r is looked up.
 """
@@ -168,7 +168,7 @@ def merged(laws: Laws, table: Ids) -> Laws:
 
 
 def laws_of(cells: U64) -> Laws:
-    """Return what each of some alias rows uint64[n, 2^m, 2] draws; no weight is 0."""
+    """Return the outcomes of alias rows uint64[n, 2^m, 2]; no weight is 0."""
     words, slots = cells.shape[:2]
     outputs = np.stack([cells[:, :, 1] & _LOWER, cells[:, :, 1] >> _SHIFT], axis=2).astype(np.int32)
     parts = np.stack([cells[:, :, 0], np.uint64(TOTAL // slots) - cells[:, :, 0]], axis=2)
@@ -276,13 +276,13 @@ class TableSampler(AliasRows):
         return cls(alias_rows(np.ascontiguousarray(ids, dtype=np.int32), weight, bits), guarantee, summary)
 
     def groups(self) -> Ids | None:
-        """Return which words have the same possible outputs: int32[V], the first word of each set."""
+        """Return the group of words with the same possible outputs: int32[V], the first word of each set."""
         if self.guarantee.kind != "epsilon_dp_within_group":
             return None
         return outputs_in_common(self, len(self.cells))
 
     def law_bytes(self) -> int:
-        """Return what an alias row takes while it is read."""
+        """Return the bytes of an alias row while it is read."""
         return int(self.cells.shape[1]) * 96
 
 
@@ -338,12 +338,12 @@ class RemappedSampler(Sampler):
         return self.inner.law_bytes()
 
     def law_columns(self) -> LawColumns | None:
-        """Return what adds the columns of P up, where P has such a reading."""
+        """Return the reader that adds up the columns of P, if P has such a reading."""
         columns = self.inner.law_columns()
         return None if columns is None else RemappedColumns.of(columns, self.table)
 
     def unchanged(self, words: Ids) -> tuple[F64, F64] | None:
-        """Return Q(w|w), the sum of P(y|w) over all y that w is released for, and bounds of the error of its logarithm."""
+        """Compute Q(w|w), the sum of P(y|w) over all y that w is released for, and bounds of the error of its logarithm."""
         columns = self.law_columns()
         if self.inner.unchanged(words[:1]) is None or columns is None:
             return None
@@ -372,7 +372,7 @@ class RemappedTable(AliasRows, RemappedSampler):
     group: Ids
 
     def groups(self) -> Ids:
-        """Return which words shared an output set before the remap: int32[V], equal numbers for those that did."""
+        """Return the groups of words that shared an output set before the remap: int32[V], equal numbers for one set."""
         return self.group
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
@@ -427,7 +427,7 @@ class RemappedColumns:
         return cls(columns, order, np.append(0, np.cumsum(np.bincount(table, minlength=len(table)))))
 
     def _behind(self, outputs: Ids) -> tuple[I64, Ids]:
-        """Return (place in `outputs`, output of P) of everything that becomes one of them."""
+        """Return (place in `outputs`, output of P) of everything that becomes an element of `outputs`."""
         first, many = self.starts[outputs], self.starts[outputs + 1] - self.starts[outputs]
         place = np.repeat(np.arange(len(outputs)), many)
         within = np.arange(len(place)) - np.repeat(np.cumsum(many) - many, many)
@@ -439,7 +439,7 @@ class RemappedColumns:
 
     @property
     def precise(self) -> Callable[[Ids], F64] | None:
-        """What returns the same in float64: float64[n, V]; None where P has no such reading."""
+        """The same in float64: float64[n, V]; None if P has no such reading."""
         columns = getattr(self.columns, "precise", None)
         return None if columns is None else partial(self._added, columns, np.float64)
 
