@@ -43,12 +43,12 @@ JAVA_ERROR: type[Exception] = Py4JJavaError
 
 
 INVALID_UTF8, NULL_KEY, WEIGHTS, LIST_ENTRY = "INVALID_UTF8", "NULL_KEY", "WEIGHTS", "LIST_ENTRY"
-_KEYS = {  # what a worker says of a key that it reads for itself
+_KEYS = {  # messages of a worker on a key that it reads
     "KEY_MISSING": "the worker finds no such file or variable",
     "KEY_INVALID": "what the worker finds there is no key that it may take (kind, owner, mode, content)",
     "KEY_DIFFERS": "the worker finds another key than the driver's",
 }
-_PROVIDERS = {  # what is said of a provider by import path; its place in the settings ends the code
+_PROVIDERS = {  # messages on a provider by import path; its place in the settings ends the code
     "PROVIDER_FAILED": "the provider raised an error, which may hold private text and is not shown. Valid: one that finds "
     "nothing in a text that it cannot read; NULL and empty texts come, too",
     "PROVIDER_SPANS": "the provider gave what are no spans of the texts; valid: rows, starts, ends and types as integers, in "
@@ -62,7 +62,7 @@ _MEMORY = (
     "the memory of a JVM was full. Valid: a larger spark.driver.memory, and spark.executor.memory on a cluster; the longest text "
     "decides (docs/scale)."
 )
-STREAM_FAILED = "STREAM_FAILED"  # what Spark calls whatever ends a streaming query
+STREAM_FAILED = "STREAM_FAILED"  # Spark's name for any end of a streaming query
 _NOT_INSTALLED = "No module named 'dptext_spark'"
 _PATTERN = re.compile(r"DPTEXT\[(\w+)\] partition=(\d+) batch=(\d+) rows=(\d+)")
 # Of the Connect client: it shows whole requests and errors where its level is set.
@@ -77,18 +77,18 @@ _KEY_CURE = (
 
 
 def key_error(code: str, where: str) -> str:
-    """Say what is wrong with a key that workers read for themselves, and what to do."""
+    """Explain the problem of a key that workers read, and its remedy."""
     return f"key.deliver: executors given, but in {where} {_KEYS[code]} ({code}). {_KEY_CURE}"
 
 
 def provider_error(code: str, where: str) -> RunError:
-    """Say what is wrong with a provider that the settings name, by the code of a :class:`ProviderError`."""
+    """Explain the problem of a provider in the settings, by the code of a :class:`ProviderError`."""
     kind, _, number = code.rpartition("_")
     return RunError(f"policy.providers[{number}]: in {where} {_PROVIDERS[kind]} ({kind}).")
 
 
 class TaskError(DPTextError):
-    """What a worker raises: a code and where; nothing of the text."""
+    """Error of a worker: a code and a place; no part of the text."""
 
     def __init__(self, code: str, partition: int, batch: int, rows: int) -> None:
         """Take a code, the partition, the batch in it, and how many rows are concerned."""
@@ -96,7 +96,7 @@ class TaskError(DPTextError):
 
 
 def code_of(error: BaseException, prefix: str) -> str:
-    """Return what a worker says of an error: a provider's or a classifier's code, else the name of its class behind a prefix."""
+    """Return a worker's code for an error: a provider's or a classifier's own, else its class name after a prefix."""
     if isinstance(error, ProviderError | ProviderImportError | OtherLabelsError):
         return error.code
     return f"{prefix}{type(error).__name__}"
@@ -106,7 +106,7 @@ def worker_key(key: RunKey | KeyReference) -> RunKey:
     """Return the key in a worker: the one that came along, or the one that is read here, once a process.
 
     Raises:
-        TaskError: with the code of what is wrong with it here; the driver says what to do.
+        TaskError: with the code of the problem; the driver explains the remedy.
     """
     try:
         return key_at_hand(key)
@@ -116,10 +116,10 @@ def worker_key(key: RunKey | KeyReference) -> RunKey:
 
 
 def reduced(error: BaseException, columns: Sequence[str], maps: Sequence[str] = ()) -> DPTextError:
-    """Turn an error of Spark into one that is safe to print. Whether the run committed is for the caller to say.
+    """Turn an error of Spark into one that is safe to print. The caller adds whether the run committed.
 
     Args:
-        error: what Spark raised; its message is searched for a worker's code and goes no further.
+        error: the error of Spark; its message is searched for a worker's code and goes no further.
         columns: the text columns, named in the message.
         maps: those of them that are values of maps, where the caller knows them.
     """
@@ -174,7 +174,7 @@ def condition_of(error: BaseException) -> str:
     """Return the error condition of the innermost cause that has one, or the name of the error's class."""
     named = [_called(cause, "getCondition") for cause in _causes(error)]
     condition = next((name for name in reversed(named) if name), type(error).__name__)
-    if condition == STREAM_FAILED:  # some causes are told in its message only
+    if condition == STREAM_FAILED:  # some causes are in its message only
         told = re.search(r"terminated with exception: \[([A-Z][A-Z0-9_.]*)\]", str(error))
         return told[1] if told else condition
     return condition
@@ -208,9 +208,9 @@ def _called(error: Any, method: str) -> str | None:
 
 @contextmanager
 def suppress_sensitive_logs(spark: SparkSession | None = None) -> Iterator[None]:
-    """Meanwhile silence the loggers that write private data: query fragments and errors, and statistics of tables.
+    """Silence, for the block, the loggers that write private data: query fragments and errors, and statistics of tables.
 
-    Py4J logs the traceback of a JVM that died through the root logger: that is kept back too, since our own error says it.
+    Py4J logs the traceback of a dead JVM through the root logger. That is also suppressed, since our own error reports it.
 
     Args:
         spark: the session, where there is one already. In its driver's JVM Delta Lake then logs warnings and errors only: at INFO
@@ -254,7 +254,7 @@ class _Shared:
 
 
 def _log4j(spark: SparkSession | None) -> Any:
-    """Return the logging of the driver's JVM; None on Spark Connect, and where a platform keeps its JVM to itself."""
+    """Return the logging of the driver's JVM; None on Spark Connect, and where a platform hides its JVM."""
     context = None if spark is None else context_of(spark)
     if context is None:
         return None
@@ -267,7 +267,7 @@ def _log4j(spark: SparkSession | None) -> Any:
 
 
 def _quiet_delta(log4j: Any) -> Callable[[], None]:
-    """Let Delta Lake on the driver say warnings and errors only; return how to set it back."""
+    """Limit Delta Lake's log on the driver to warnings and errors; return the function that resets it."""
     name = "org.apache.spark.sql.delta"
     level, warn = log4j.LogManager.getLogger(name).getLevel(), log4j.Level.WARN
     loggers, set_level = log4j.LogManager.getContext(False), log4j.core.config.Configurator.setLevel
@@ -287,8 +287,8 @@ def _quiet_delta(log4j: Any) -> Callable[[], None]:
 
 
 def _quiet_pyspark() -> Callable[[], None]:
-    """Keep back what PySpark and Py4J log of queries and errors; return how to set it back."""
-    # The second logs what a micro-batch raises, with a traceback, before Spark has it.
+    """Suppress the log of PySpark and Py4J on queries and errors; return the function that resets it."""
+    # The second logs the error of a micro-batch, with a traceback, before Spark gets it.
     theirs = [logging.getLogger(), logging.getLogger("py4j.clientserver")]
     for logger in theirs:
         logger.addFilter(_not_of_py4j)

@@ -1,8 +1,8 @@
 """Register a model as a function of SQL, under a name that is bound to one release.
 
-A call `NAME(text, identity)` makes the same draws in a worker as the job makes for that text and identity. SQL does not know what
-the function takes before it is called, so each batch is checked. An error holds the name, the types and the number of rows, and
-nothing of the texts or the identities.
+A call `NAME(text, identity)` makes the same draws in a worker as the job for that text and identity. SQL does not know the
+function's types before the call, so each batch is checked. An error holds the name, the types and the number of rows, but no text
+and no identity.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ RESULT = "text_0"
 
 @dataclass(frozen=True)
 class Call:
-    """What a worker needs to know of a registered function; it travels in its closure.
+    """Parameters of a registered function for workers; they travel in its closure.
 
     Attributes:
         name: of the function, for messages.
-        identity: what the second argument has to be, in words.
-        spec: what to do with the texts and the identities.
+        identity: valid second arguments, in words.
+        spec: the treatment of texts and identities.
     """
 
     name: str
@@ -66,7 +66,7 @@ class Call:
 
 
 def arguments(call: Call, arrays: tuple[pa.Array, ...]) -> tuple[pa.Array, pa.Array]:
-    """Return the texts and the identities of a batch as the engine takes them.
+    """Return the texts and the identities of a batch in the engine's types.
 
     Returns:
         (string or large_string [n], int64, string or binary [n] without NULLs).
@@ -110,7 +110,7 @@ def draw_batches(call: Call, stream: Iterator[Any]) -> Iterator[pa.Array]:
     """Sanitize the batches of a task.
 
     Raises:
-        DPTextError: one sentence that says what is wrong, and nothing of the text.
+        DPTextError: one sentence on the problem, without any text.
     """
     try:
         privatizer = open_shipped(call.spec.shipped)
@@ -128,7 +128,7 @@ def draw_batches(call: Call, stream: Iterator[Any]) -> Iterator[pa.Array]:
 
 
 def _task_error(call: Call, error: TaskError) -> DPTextError:
-    """Return the sentence for a worker's code, as a driver of the job says it."""
+    """Return the sentence for a worker's code, as in the job's driver."""
     failure = reduced(RuntimeError(str(error)), list(call.spec.columns))
     return type(failure)(f"{call.name}: {failure}")
 
@@ -137,8 +137,8 @@ def function_of(call: Call) -> Any:
     """Return the Spark function: (text, identity) in, text out.
 
     Raises:
-        SettingsError: this Spark has no functions over Arrow. What it has over pandas would show a text that is no valid UTF-8 in
-            its error.
+        SettingsError: this Spark has no functions over Arrow. Its functions over pandas would show a text that is no valid UTF-8
+            in their error.
     """
     if not hasattr(F, "arrow_udf"):
         raise SettingsError(
@@ -192,12 +192,12 @@ class Registration:
     Attributes:
         name: of the function.
         consistency: the level: token, record or dataset.
-        column: that token-level draws hang on; None where none was named.
+        column: input of token-level draws; None without one.
         run_id: likewise. A run of the job with the same key, model, column and run id writes the same bytes.
         fingerprint: of the model.
         guarantee: of a drawn word.
-        balance: what the input that was named comes to, this registration with it; None where nothing is counted.
-        notes: what is to be known of it, in sentences.
+        balance: balance of the named input, with this registration; None where nothing is counted.
+        notes: sentences on its limits.
 
     Examples:
         >>> made = dps.register(spark, "dptext", model, column="body", key=dp.RunKey.generate(), run_id="first")
@@ -218,7 +218,7 @@ class Registration:
     notes: tuple[str, ...]
 
     def __str__(self) -> str:
-        """Return what is to be known of it."""
+        """Return the notes as text."""
         return " ".join((f"{self.name}(text, identity).", str(self.guarantee), *self.notes))
 
     def __repr__(self) -> str:
@@ -237,10 +237,10 @@ class Registration:
 
 @dataclass(frozen=True)
 class _Release:
-    """What a name of a session stands for, with a probe of it: words of the lexicon, and what the model draws for them.
+    """A session's function behind a name, with a probe: words of the lexicon, and the model's draws for them.
 
-    Spark may read a name as something else than what was registered under it, so that a call gives the raw text back. Only a call
-    shows that.
+    Spark may resolve a name to another function than the registered one, and a call then returns raw text. Only a call shows
+    that.
     """
 
     draws: str
@@ -262,14 +262,14 @@ class _Release:
         return cls(_draws(spec), probe, drawn[0].as_py())
 
     def called(self, spark: SparkSession, name: str) -> str | None:
-        """Return what a call of the name gives for the probe."""
+        """Call the name on the probe, and return the result."""
         text = f"CAST(X'{self.probe.encode().hex()}' AS STRING)"  # whatever signs its words have
         row = spark.sql(f"SELECT {name}({text}, '{_PROBE_ID}')").first()
         value: str | None = None if row is None else row[0]
         return value
 
 
-# Which release each name of a session stands for. A function that was dropped is told by Spark's own catalog.
+# Release of each name of a session. Spark's own catalog shows whether a function was dropped.
 _RELEASES: WeakKeyDictionary[SparkSession, dict[str, _Release]] = WeakKeyDictionary()
 
 
@@ -290,12 +290,12 @@ def register(
 ) -> Registration:
     """Make a model a function of this session's SQL: `SELECT dptext(body, id) FROM reviews`.
 
-    A call draws what a run of the job with the same key and model draws for that text and identity, at token level with the same
-    column and run id; lists of names (`policy.mask`, `policy.keep`) are a run's own, and not in it. NULL stays NULL. The identity
-    is that of `row_key` of a run; at record level of its `record_key`. It must not be NULL; whether it is unique cannot be seen.
+    A call draws as a run of the job does with the same key and model for that text and identity; at token level column and run id
+    must be equal, too. Lists of names (`policy.mask`, `policy.keep`) belong to runs only. NULL stays NULL. The identity is that
+    of `row_key` of a run; at record level of its `record_key`. It must not be NULL; whether it is unique cannot be seen.
 
-    A function has one text column. Several columns are several functions, each with its name and its entry in the ledger; words
-    that importance chooses are chosen in one text then.
+    A function has one text column. Several columns are several functions, each with its name and its entry in the ledger;
+    importance then chooses words in one text.
 
     Args:
         spark: a session, classic or of Spark Connect, of Spark 4.1 or later.
@@ -303,20 +303,20 @@ def register(
         model: the compiled model.
         column: the text column, as `columns` of the settings spells it, a name with dots in back-ticks; at token level and with a
             ledger, it must be named.
-        key: the run key; None takes 32 bytes of the operating system, which nobody has again. One that was read with
-            `deliver="executors"` does not travel: each worker reads it for itself.
-        run_id: what token-level draws are for; None makes one.
+        key: the run key; None takes 32 bytes of the operating system, which nobody has again. A key with `deliver="executors"`
+            does not travel: each worker reads it.
+        run_id: input of token-level draws; None makes one.
         ledger: the folder of the ledger, or its section of the settings: `{"path": ..., "limit": 4.0}`; None with an `input`
             takes that input's own. Or with `raise_limit` and
-            `override`. It is charged now, once, for the version of `input` that is there now, whatever is selected later. None:
-            nothing is counted.
-        input: what is charged, as the section of the settings: `{"path": ...}` or `{"table": ...}`, with `format`. Of what
-            queries read nothing is known.
+            `override`. It is charged now, once, for the present version of `input`, independent of later queries. None: nothing
+            is counted.
+        input: the charged input, as the section of the settings: `{"path": ...}` or `{"table": ...}`, with `format`. The rows
+            that queries read are unknown.
         row_key: the column of `input` that the identity comes from; at token level, with a ledger, it must be named.
         record_key: likewise, where the identity is a record's; at record level, with a ledger, one of the two must be named.
         replace: the name again, where a function of that name is to make way for this one; one that this function registered.
-        progress: progress callback, called with what is to be known: the sentences of :attr:`Registration.notes`.
-            None tells them on stderr in a notebook or terminal.
+        progress: progress callback, called with the sentences of :attr:`Registration.notes`. None prints them on stderr in a
+            notebook or terminal.
 
     Raises:
         SettingsError: the session was stopped, or has Spark 4.0; a name that is none, or stands for another release; a column,
@@ -426,7 +426,7 @@ def _key_travels(spark: SparkSession, key: RunKey) -> bool:
 
 
 def _notes(spark: SparkSession, spec: RegistrationSpec, charge: ChargeSettings | None) -> tuple[str, ...]:
-    """Say what a registration cannot see or does not do."""
+    """Describe the limits of a registration."""
     model = spec.model
     notes = [_WHOLE if model.chooses_in_records else _UNSEEN[model.consistency]]
     if charge is None:
@@ -446,7 +446,7 @@ def _notes(spark: SparkSession, spec: RegistrationSpec, charge: ChargeSettings |
 
 
 def _draws(spec: RegistrationSpec) -> str:
-    """Name what a function draws, so that equal names are equal draws; nothing of the key."""
+    """Name a function's draws, without the key: equal names are equal draws."""
     model = spec.model
     parts = ["function", model.fingerprint, ENGINE_VERSION, model.consistency]
     parts += [spec.run_id, spec.column] if model.consistency == "token" else []
@@ -493,7 +493,7 @@ def _is_taken(spark: SparkSession, name: str) -> bool:
 def _check_ours(
     spark: SparkSession, name: str, ours: _Release | None, release: _Release, replaces: bool
 ) -> None:
-    """Check that a name that is taken stands for a function of ours, which may make way for this release."""
+    """Check that a taken name is a function of ours that this release may replace."""
     answer = None
     if ours is not None:
         with suppress(PySparkException):  # a function that fails is not known to be ours
@@ -513,7 +513,7 @@ def _check_ours(
 
 
 def _check_call(spark: SparkSession, name: str, release: _Release) -> None:
-    """Check that SQL calls the function that was registered: one call draws what the model draws. Else drop the function."""
+    """Check that SQL calls the registered function: one call must draw as the model does. Otherwise drop the function."""
     why, answer = "Spark calls something else by that name", None
     try:
         answer = release.called(spark, name)

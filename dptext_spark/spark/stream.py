@@ -1,9 +1,9 @@
-"""`mode: incremental` and `streaming`: what was added to a Delta table, one run for each micro-batch.
+"""`mode: incremental` and `streaming`: rows added to a Delta table, one run for each micro-batch.
 
 Spark plans a micro-batch (which files of the source), writes the plan to its checkpoint, and calls us; once we return, it
-notes that the micro-batch is done. Each is a run of its own, `<stream>.<number>`, written and accounted for as any other. A
-driver that dies in between leaves one micro-batch that is planned and not done: the next start repeats it under the same run id,
-so that it draws the same, or finds its commit and only accounts for it.
+notes that the micro-batch is done. Each is a separate run, `<stream>.<number>`, written and accounted for as any other. A driver
+that dies in between leaves one micro-batch that is planned but not done. The next start repeats it under the same run id with the
+same draws, or finds its commit and only accounts for it.
 
 Row keys that come again in a stream: refused, left out, or released once more, by `stream.duplicates`.
 
@@ -69,8 +69,7 @@ class Admitted:
 def deduplicate(plan: RunPlan, commits: Sequence[Commit]) -> Admitted:
     """Check the keys of a micro-batch: one pass over them, and a join with the target's keys where those are kept.
 
-    A micro-batch that committed before is compared with the target as it was before that commit, so that it is the same
-    rows again.
+    A micro-batch that committed before is compared with the target before that commit, so that it has the same rows again.
 
     Raises:
         DataError: a NULL key, or one that comes again and is refused.
@@ -113,7 +112,7 @@ def _refuse_null(df: DataFrame, name: str, field: str) -> tuple[int, int]:
 
 
 def _released(plan: RunPlan, commits: Sequence[Commit], ours: Commit | None) -> DataFrame | None:
-    """Return the target as it was before this micro-batch; None where it was not."""
+    """Return the target before this micro-batch; None if there was none."""
     if not commits:
         return None
     version = commits[0].version if ours is None else ours.version - 1
@@ -139,14 +138,14 @@ RENAMED = ("DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE", "DELTA_STREAMING_CANNOT
 
 
 class MicroBatchError(Exception):
-    """What Spark is told of a micro-batch that failed or may not begin: its number only. Spark logs it, and keeps it."""
+    """Error for Spark on a micro-batch that failed or may not begin. It holds the number only, for Spark logs and keeps it."""
 
 
 def stream(session: SparkSession, config: RunConfig, key: RunKey | None, say: Steps) -> RunFacts:
-    """Read what was added since the last run, or until the stream is stopped, and return the facts.
+    """Read rows added since the last run, or until the stream is stopped, and return the facts.
 
     Raises:
-        DPTextError: of the micro-batch that failed, as a run's; those before it stand, and the next start repeats it.
+        DPTextError: of the failed micro-batch, as a run's. Earlier ones are committed, and the next start repeats it.
     """
     started = time.time()
     with suppress_sensitive_logs(session):
@@ -189,8 +188,8 @@ def _prepared(
     """Check everything that can be checked before the first micro-batch, and bind the checkpoint.
 
     Returns:
-        (the plan, whether the stream is new and its source did not tell what language it is in, the run ids of its micro-batches
-        that are in the table of runs).
+        (the plan, whether the stream is new and the language of its source unknown, the run ids of its micro-batches in the table
+        of runs).
     """
     if context_of(session) is None:
         raise SettingsError(
@@ -216,7 +215,7 @@ def _prepared(
 
 
 def _check_target(plan: RunPlan, known: Mapping[str, int | None]) -> None:
-    """Refuse to go on with a stream whose target lost what was written: the source's rows before would be missing."""
+    """Refuse to continue a stream whose target lost its rows: earlier rows of the source would be missing."""
     done = {version: run_id for run_id, version in known.items() if version is not None}
     if done:
         newest = max(done)
@@ -239,7 +238,7 @@ def _carried(plan: RunPlan, batches: _Batches) -> None:
                 if asked.is_set():
                     batches.close()
                     query.stop()
-        except Exception:  # a query that was stopped ends with an error, which is none of ours
+        except Exception:  # a stopped query ends with an error that is none of ours
             if not batches.closed or batches.failure is not None:
                 raise
         finally:
@@ -263,7 +262,7 @@ def _source(plan: RunPlan) -> DataFrame:
 
 
 class _Batches:
-    """What Spark calls for each micro-batch, in a thread of its own."""
+    """Spark's callback for each micro-batch, in a separate thread."""
 
     def __init__(self, plan: RunPlan, unseen: bool, known: Collection[str], say: Steps) -> None:
         self.facts: list[RunFacts] = []
@@ -277,7 +276,7 @@ class _Batches:
         self._unseen, self._known = unseen, known
 
     def end(self) -> None:
-        """Let go of what the workers needed."""
+        """Release the files of the workers."""
         if self._lists is not None:
             self._lists.end()
 
@@ -287,7 +286,7 @@ class _Batches:
             self.closed = True
 
     def __call__(self, df: DataFrame, number: int) -> None:
-        """Carry out one micro-batch; what fails is kept here, and Spark is told its number only."""
+        """Carry out one micro-batch. An error is kept here; Spark gets only the number."""
         with self._busy:
             if not self.closed and self.failure is None:
                 try:
@@ -341,7 +340,7 @@ class _Batches:
 
 
 def _reduced(error: BaseException, config: RunConfig, more: str) -> DPTextError:
-    """Turn an error into one that is safe to print, with what a user of streams can do about it."""
+    """Turn an error into one that is safe to print, with a remedy for users of streams."""
     if isinstance(error, DPTextError):
         return type(error)(f"{error} {more}") if more.startswith("It was") else error
     condition = str(condition_of(error))
@@ -402,11 +401,11 @@ def totals(
         failed: whether the last micro-batch failed.
 
     Returns:
-        The facts: `rows` and `seconds` are those of this process, `batches` says how many there were and what the whole stream
-        came to. And the metrics of the whole stream, of which `restricted` holds those that are of no column.
+        The facts: `rows` and `seconds` are those of this process, `batches` holds number and totals of the whole stream. Then the
+        metrics of the whole stream: `restricted` holds those without a column.
     """
     config, spark = plan.config, plan.spark
-    # Four tables, which say nothing of each other.
+    # Four independent tables.
     with (
         reading(spark, lambda: _metrics(plan)) as summed,
         reading(spark, lambda: standing(plan)) as standing_now,
@@ -441,7 +440,7 @@ def totals(
 
 
 def put_totals(plan: RunPlan, facts: RunFacts, metrics: Sequence[RunMetric], started: float) -> None:
-    """Write the rows of `metrics` and the row of `runs` that stand for the whole stream.
+    """Write the rows of `metrics` and the row of `runs` for the whole stream.
 
     Neither proves the other: the next start of the stream adds up its micro-batches anew, and writes both.
     """
@@ -478,8 +477,8 @@ def _summed(plan: RunPlan) -> Row:
 def _metrics(plan: RunPlan) -> list[RunMetric]:
     """Sum the metrics of the micro-batches, and compute the shares anew.
 
-    Figures of one record do not add up over micro-batches; of those the largest is kept, and only where no record can have
-    rows in two of them.
+    Figures of one record do not add up over micro-batches. The largest is kept, and only if no record can have rows in two
+    micro-batches.
     """
     table = own_table(plan.spark, plan.place.metrics)
     if table is None:

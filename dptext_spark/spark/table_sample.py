@@ -1,7 +1,7 @@
 """A sample of a table, for a first look. Nothing is written, and no ledger is charged.
 
-It has at most `SAMPLE_ROWS` rows of `MOST_FILES` files, evenly spaced by name. Of text files Spark gives the lines that they
-begin with; :mod:`dptext_spark.model.table_files` makes rows of them.
+It has at most `SAMPLE_ROWS` rows of `MOST_FILES` files, evenly spaced by name. From text files Spark takes the first lines;
+:mod:`dptext_spark.model.table_files` parses them into rows.
 
 A file or a folder of this machine wins over a catalog name.
 
@@ -84,10 +84,10 @@ _MARK_OF_UTF16 = "\ufffd\ufffd"  # as UTF-8 reads it
 
 
 def place_of(table: str) -> Target:
-    """Tell paths from catalog names.
+    """Distinguish paths from catalog names.
 
     Raises:
-        SettingsError: it is neither there nor the name of a table, it is no file, or its path holds a password.
+        SettingsError: it is neither a path nor the name of a table, it is no file, or its path holds a password.
     """
     if holds_credentials(table):
         raise SettingsError(
