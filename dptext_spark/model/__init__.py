@@ -1,1 +1,1 @@
-"""Compiled models: what is applied, kept, opened, certified and previewed."""
+"""Compiled models: compile, store, open, apply, certify and preview them."""

@@ -1,11 +1,11 @@
 """A compiled model on disk: a manifest and .npy files, which every worker of a node memory-maps and so shares.
 
-The folder holds the alias rows, the look-up table and the output cells, ready to use; no worker rebuilds anything. It
-holds no key, no text and public knowledge only, but for one case: where importance is measured by document frequencies of the
-very texts that are sanitized, it holds those. Its manifest says so then (`private`), and its files are their owner's alone.
+The folder holds the alias rows, the look-up table and the output cells, ready to use; no worker rebuilds anything. It holds no
+key and no text, only public knowledge, with one exception: if importance is measured by document frequencies of the sanitized
+texts, it holds these. Then its manifest is marked `private`, and its files are their owner's alone.
 
-A manifest is sealed with a digest, and names the digest of the arrays; whoever opens a model compares both. They show damage, but
-prove nothing: whoever can write a model can seal it. Who gives the fingerprint that is expected gets that model, or none.
+A manifest is sealed with a digest, and names the digest of the arrays; both are compared when a model is opened. They show
+damage, but prove nothing: anyone who can write a model can seal it. With an expected fingerprint you get that model, or none.
 """
 
 from __future__ import annotations
@@ -53,13 +53,13 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class SamplerRecord(Record):
-    """What a manifest says of a sampler.
+    """A sampler in a manifest.
 
     Attributes:
         sampler: the name of its class.
-        guarantee: that it gives.
+        guarantee: its guarantee.
         summary: figures of its law.
-        before: of the law before a remap, whose class `sampler` names; None where outputs are released as they are drawn.
+        before: of the law before a remap; `sampler` names its class. None where outputs are released as drawn.
     """
 
     sparse: ClassVar[bool] = True
@@ -106,11 +106,11 @@ class SamplerRecord(Record):
 
 @dataclass(frozen=True)
 class ImportanceRecord:
-    """What a manifest says of how words are chosen.
+    """The choice of words in a manifest.
 
     Attributes:
-        selection: what the user chose.
-        bound: what of it the fingerprint binds.
+        selection: the user's choice.
+        bound: its part that the fingerprint binds.
         levels: the samplers of the levels after the first.
     """
 
@@ -133,7 +133,7 @@ class ImportanceRecord:
 
 @dataclass(frozen=True)
 class BudgetRecord:
-    """What a manifest says of a budget.
+    """A budget in a manifest.
 
     Attributes:
         budget: of a record.
@@ -152,7 +152,7 @@ class BudgetRecord:
 
     @property
     def bound(self) -> Mapping[str, Json]:
-        """What of it the fingerprint binds beside the arrays."""
+        """Its part that the fingerprint binds in addition to the arrays."""
         return {"budget": self.budget.as_dict()}
 
     def as_dict(self) -> dict[str, Json]:
@@ -162,15 +162,15 @@ class BudgetRecord:
 
 @dataclass(frozen=True)
 class PriorRecord(Record):
-    """What a manifest says of the public prior.
+    """The public prior in a manifest.
 
-    Its arrays lie beside the model's. They are no part of the model's fingerprint: where draws depend on the prior, the sampler's
-    arrays hold what they take of it. The seal covers their digest.
+    Its arrays lie next to the model's. They are no part of the model's fingerprint: where draws depend on the prior, the
+    sampler's arrays hold the needed part. The seal covers their digest.
 
     Attributes:
-        name: what figures say that they used.
+        name: name of the prior in figures.
         digest: sha256 of its numbers, hex.
-        pairs: whether it knows which word follows which.
+        pairs: whether it has frequencies of word pairs.
         others: the words of contexts beyond the lexicon's.
     """
 
@@ -193,7 +193,7 @@ class PriorRecord(Record):
 
 @dataclass(frozen=True)
 class Manifest:
-    """What stands beside the arrays of an artifact.
+    """Description of an artifact, stored with its arrays.
 
     Attributes:
         fingerprint: sha256 of the arrays, the policy, the consistency and how importance chooses words.
@@ -203,10 +203,10 @@ class Manifest:
         consistency: token, record or dataset.
         arrays: their names.
         importance: how words are chosen; None where all are drawn alike.
-        certificate: what was found of the guarantee; None where it was not looked for.
+        certificate: verdict on the guarantee; None where none was computed.
         private: whether an array holds counts of private texts.
-        prior: which public prior lies beside the arrays; None for Zipf's law over the lexicon's order.
-        budget: what each record has at most; None where that is not bounded.
+        prior: the public prior stored with the arrays; None for Zipf's law over the lexicon's order.
+        budget: bound of each record; None without one.
         seal: sha256 of all that, hex.
     """
 
@@ -225,7 +225,7 @@ class Manifest:
 
     @classmethod
     def of(cls, written: Mapping[str, Any]) -> Manifest:
-        """Read it back from what :meth:`as_dict` returned."""
+        """Read a manifest from the result of :meth:`as_dict`."""
         chosen, certificate, prior, budget = (
             written.get(name) for name in ("importance", "certificate", "prior", "budget")
         )
@@ -296,7 +296,7 @@ class Manifest:
         }
 
     def sealed(self) -> Manifest:
-        """Return it with the digest of what it says: the guarantee must be the one that was compiled."""
+        """Return the manifest with a digest of its content: the guarantee must be the compiled one."""
         return replace(self, seal=_seal(self.as_dict()))
 
     def write(self, folder: Path) -> None:
@@ -427,7 +427,7 @@ def require_expected(folder: str | os.PathLike[str], given: str | None) -> None:
 
 
 def seal_of(privatizer: Privatizer, spec: Mapping[str, Json] | None = None) -> str:
-    """Return what tells an artifact from every other, before it is written: also where only its words have changed."""
+    """Compute the identity of an artifact before it is written, also if only its words have changed."""
     return Manifest.of_privatizer(privatizer, spec).seal
 
 
@@ -440,7 +440,7 @@ def _samplers() -> dict[str, type[Sampler]]:
 
 
 def read_manifest(folder: str | os.PathLike[str], prefix: str = "") -> Manifest:
-    """Return the manifest of an artifact; `prefix` stands before its file names, as where it was shipped.
+    """Return the manifest of an artifact; `prefix` begins its file names, as in a shipped model.
 
     Raises:
         DataError: there is none, it is of another schema version, or it was changed.
@@ -472,7 +472,7 @@ def read_manifest(folder: str | os.PathLike[str], prefix: str = "") -> Manifest:
 
 
 def _describes_none(folder: str | os.PathLike[str], error: Exception) -> DataError:
-    """Return the error for parts that check themselves: what they refuse was not written by this version."""
+    """Return the error for parts that check themselves: refused ones were not written by this version."""
     reason = str(error) if isinstance(error, SettingsError) else type(error).__name__
     return DataError(f"artifact: {MANIFEST} of {str(folder)!r} describes no model ({reason}).")
 
@@ -483,7 +483,7 @@ def _file(folder: str | os.PathLike[str], name: str, *, inside: bool) -> Path:
     Args:
         folder: the artifact.
         name: of the file.
-        inside: whether a link must stay within the folder; where Spark brought the files, it says where they lie.
+        inside: whether a link must stay within the folder; Spark decides the place of shipped files.
 
     Raises:
         OSError: there is none, or it is no file of this folder.
@@ -520,12 +520,12 @@ def open_model(
 
     Args:
         folder: the artifact.
-        seal: what `run.artifact_fingerprint` names the expected model by; None: any.
-        prefix: what stands before its file names, as where Spark shipped it.
+        seal: value of `run.artifact_fingerprint` for the expected model; None: any.
+        prefix: start of its file names, as in a shipped model.
         providers: import paths of the providers that it may have. A model that names others is refused before any is imported.
 
     Raises:
-        DataError: a file is missing, unreadable, or not what the manifest says; or a provider has another version here.
+        DataError: a file is missing, unreadable, or differs from the manifest; or a provider has another version here.
         SettingsError: it holds a classifier of names, and the extra [encoder] is not installed; it was made with other providers
             than `providers` names, or one of them cannot be imported.
 
@@ -642,7 +642,7 @@ def _under(prefix: str, arrays: Mapping[str, Array]) -> dict[str, Array]:
 
 
 def _restored(made: SamplerRecord, part: str, arrays: Mapping[str, Array]) -> Sampler:
-    """Build a sampler again from what the manifest says of it, and its arrays."""
+    """Build a sampler again from its manifest and arrays."""
     kind = _samplers()[made.sampler]
     own_arrays = _under(part, arrays)
     added: dict[str, Array] = {}

@@ -1,6 +1,6 @@
-"""Certificates: the true worst-case loss of the law that is sampled, beside the loss that is claimed.
+"""Certificates: the true worst-case loss of the sampled law, compared with the claimed loss.
 
-It confirms, refutes, or says that it could not refute; it never rounds in the user's favour.
+A certificate confirms, refutes, or states that it could not refute; it never rounds in the user's favour.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dptext_spark.rounding import digits_up, exact, rounded_down
 from dptext_spark.runtime.display import Counted, counted, line, table
 from dptext_spark.runtime.validation import Json, Record, Unbounded
 
-CHEAP = 50_000  # words: all pairs of them are looked at within seconds
+CHEAP = 50_000  # words: all their pairs are examined within seconds
 Verdict = Literal["confirmed", "not refuted", "no bound", "refuted"]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)  # from the best to the worst
 NO_BOUND: Verdict = "no bound"
@@ -41,19 +41,19 @@ class LossFigure(Loss, Record):
 
 @dataclass(frozen=True)
 class Certificate:
-    """What was found of a guarantee.
+    """Verdict on a guarantee.
 
     Attributes:
         verdict: `confirmed` (the loss of every pair is known to be within the claim), `not refuted`, `no bound` (the claim
             compares no two words), or `refuted` (a pair exceeds it).
         guarantee: the claim.
-        loss: what was found of the word that is released; None where there is no search for this kind of law.
+        loss: result for the released word; None where there is no search for this kind of law.
         sentence: the finding in plain words. Where there are several laws, of levels of importance or of a budget, it is that of
             all of them, and the other fields are those of the worst.
-        vector: what was found of the noisy vector, on which a claim may rest though only the word next to it is released;
-            None where it was not looked at.
+        vector: result for the noisy vector. A claim may rest on it, though only the word next to it is released. None where it
+            was not examined.
         seconds: wall time; None of a certificate that was kept, so that equal models are equal files.
-        before: what was found of the law before a remap, which promises the same; None where outputs are released as drawn.
+        before: result for the law before a remap, with the same claim; None where outputs are released as drawn.
 
     Examples:
         >>> found = dp.certify(model, sample=200)
@@ -85,7 +85,7 @@ class Certificate:
 
     @classmethod
     def of(cls, written: Mapping[str, Any]) -> Certificate:
-        """Read a certificate back from what :meth:`as_dict` returned: of an artifact, of a row of `runs`, or of --json."""
+        """Read a certificate from a result of :meth:`as_dict`: of an artifact, of a row of `runs`, or of --json."""
         loss, vector, before = (
             LossFigure.from_dict(written[name], name) if written.get(name) else None
             for name in ("loss", "vector", "before")
@@ -188,8 +188,8 @@ def certify(model: Privatizer, *, sample: int | None = None, progress: Counted |
         model: the compiled model.
         sample: where a search grows with the square of the words, look at so many of them, taken at equal steps through the
             lexicon; None for all.
-        progress: progress callback, called with how much is done, of how much. None tells the step on stderr in a notebook or
-            terminal.
+        progress: progress callback, called with the finished and the total amount. None prints the step on stderr in a notebook
+            or terminal.
 
     Examples:
         >>> dp.certify(model).verdict
@@ -245,7 +245,7 @@ def is_cheap(privatizer: Privatizer) -> bool:
 
 
 def verdict(guarantee: Guarantee, loss: Loss | None, vector: Loss | None = None) -> Verdict:
-    """Compare what was found with the claim; a claim that is refuted for either release is refuted."""
+    """Compare the results with the claim; a claim that is refuted for either release is refuted."""
     if guarantee.status == "refuted" or (vector is not None and _alone(guarantee, vector) == "refuted"):
         return "refuted"
     return "not refuted" if loss is None else _alone(guarantee, loss)

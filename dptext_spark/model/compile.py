@@ -62,11 +62,11 @@ def compile(
         consistency: `token` draws every occurrence anew; `record` one draw per record and word; `dataset` one per word.
         importance: which share of a record's words is drawn; None for all that the policy draws.
         budget: ε and δ that each record has at most: the law of its words is chosen by how many are drawn. None for one law.
-        providers: who finds identifiers beside the policy's own patterns. They are code: a model with some is neither saved nor
-            shipped to Spark, but for those that the policy names by import path.
+        providers: finders of identifiers in addition to the policy's own patterns. They are code: a model with some is neither
+            saved nor shipped to Spark, unless the policy names them by import path.
         frequencies: of the very texts that are sanitized, as `spark.document_frequencies` counts them; needed by an importance
             of provider `idf` without a corpus before it can choose words.
-        progress: progress callback, called with each step. None tells them on stderr in a notebook or terminal.
+        progress: progress callback, called with each step. None prints them on stderr in a notebook or terminal.
 
     Raises:
         SettingsError: a parameter does not fit the lexicon, another number of lexicons than the mechanism takes, an importance
@@ -169,8 +169,8 @@ def prepare(
 ) -> tuple[Privatizer, Path]:
     """Return the privatizer of the settings and the artifact folder that holds it.
 
-    `frequencies` are those of the very texts that are sanitized, where importance is measured by them; without them the model
-    says everything of itself, and refuses to choose words.
+    `frequencies` are those of the sanitized texts, if importance is measured by them. Without them the model describes itself,
+    but refuses to choose words.
 
     `run.artifact` is opened where it is named; else the artifact lies in the user's cache, under a digest of
     the settings, the lexicons' fingerprints and the versions, and is compiled there if it is not sound.
@@ -208,11 +208,11 @@ def prepare(
 
 
 def compile_to(config: ModelConfig, folder: str | Path, progress: Progress | None = None) -> str:
-    """Compile the settings into an artifact at `folder`, atomically; return what `run.artifact_fingerprint` names it by.
+    """Compile the settings into an artifact at `folder`, atomically; return its `run.artifact_fingerprint`.
 
     Raises:
-        SettingsError: `folder` holds something else, a parameter does not fit the lexicon, or words are weighed by what a run
-            counts in its own texts.
+        SettingsError: `folder` holds something else, a parameter does not fit the lexicon, or words are weighed by a run's counts
+            of its own texts.
         DataError: the lexicon is missing or damaged.
     """
     if config.importance is not None and config.importance.own_data:
@@ -229,9 +229,9 @@ def compile_to(config: ModelConfig, folder: str | Path, progress: Progress | Non
 def compile_with_code(
     config: ModelConfig, folder: str | Path, progress: Progress | None = None, code: bool = True
 ) -> str:
-    """Do the same, and make the machine code of the model's loops; return what `run.artifact_fingerprint` names both by.
+    """Do the same, and make the machine code of the model's loops; return the `run.artifact_fingerprint` of both.
 
-    Where the code cannot be made, the model is there without, and the progress callback is told why.
+    If the code cannot be made, the model has none, and the progress callback gets the reason.
 
     Args:
         config: the settings.
@@ -290,7 +290,7 @@ def load_lexicons(config: ModelConfig, progress: Progress | None = None) -> tupl
 
 
 def _known_prior(config: ModelConfig) -> str | None:
-    """Return what tells the prior of the settings from others, before it is read; None for Zipf's law.
+    """Compute the identity of the settings' prior before it is read; None for Zipf's law.
 
     Raises:
         DataError: the corpus cannot be read, or a saved prior is damaged.
@@ -309,7 +309,7 @@ def _known_prior(config: ModelConfig) -> str | None:
 
 
 def _sources(config: ModelConfig) -> dict[str, Embedding]:
-    """Return what the settings name, by the setting that names it."""
+    """Return the named sources, by their settings."""
     more = {f"lexicon.more[{number}].source": source for number, source in enumerate(config.lexicon.more)}
     return {"lexicon.source": config.lexicon, **more}
 
@@ -428,22 +428,22 @@ def _digest(value: object) -> str:
 
 
 def _note(source: Embedding, tokenizer: str) -> Path | None:
-    """Return where the fingerprint of a lexicon file is noted, to recognise it unread."""
+    """Return the file that notes the fingerprint of a lexicon, to recognise it unread."""
     identity: list[Any] = [source.format, source.limit, tokenizer]
     for named in (source.source, source.vocabulary):
         if named is not None:
             try:
                 status = os.stat(named)
             except OSError:
-                return None  # reading it will say what is wrong
+                return None  # the reader will report the problem
             identity.append([os.path.realpath(named), status.st_size, status.st_mtime_ns, status.st_ino])
     return user_cache() / "lexicons" / f"{_digest(identity)}.json"
 
 
 def _known_fingerprints(config: ModelConfig) -> list[str] | None:
-    """Return the lexicons' fingerprints where they can all be had without reading the vectors."""
+    """Return the lexicons' fingerprints if none needs a reading of the vectors."""
     if config.lexicon.exclude is not None:
-        return None  # they are those of what is left
+        return None  # they belong to the remaining words
     fingerprints = [
         _known_fingerprint(source, config.policy.tokenizer) for source in _sources(config).values()
     ]
@@ -452,7 +452,7 @@ def _known_fingerprints(config: ModelConfig) -> list[str] | None:
 
 
 def _known_fingerprint(source: Embedding, tokenizer: str) -> str | None:
-    """Return a lexicon's fingerprint where it can be had without reading the vectors."""
+    """Return a lexicon's fingerprint if it needs no reading of the vectors."""
     if source.source == "default":
         return Lexicon.default().fingerprint
     if Path(source.source).is_dir():

@@ -1,7 +1,7 @@
-"""A first look at a table: what a sample of it holds, and how some of its rows come out.
+"""A first look at a table: the content of a sample, and some rows before and after.
 
-All draws are under fresh keys that are thrown away, and nothing is charged to a ledger: that holds as long as nobody shares what
-is shown. A whole look is restricted.
+All draws are under fresh keys that are thrown away, and nothing is charged to a ledger. This is sound only if nobody shares the
+output. A whole look is restricted.
 
 Text in nested columns of an Arrow table, by the paths that a run takes: fields of structs, over one list or map at most.
 
@@ -45,7 +45,7 @@ def draw_rows(model: Privatizer, columns: Mapping[str, pa.Array]) -> dict[str, p
         columns: by name: texts [n], string or large_string.
 
     Returns:
-        What they became, by name: [n].
+        The sanitized texts, by name: [n].
 
     Raises:
         SettingsError: importance is a column of weights, or depends on counts that were not made.
@@ -85,7 +85,7 @@ def paths_in(schema: pa.Schema) -> dict[str, Parts]:
 
 
 def text_at(rows: pa.Table, parts: Parts) -> pa.ChunkedArray:
-    """Return a text of each row, [n]; of a list or map the texts of its elements, a line each, as an audit reads them.
+    """Return a text of each row, [n]; for a list or map the texts of its elements, a line each, as in an audit.
 
     Args:
         rows: a sample, as small as one that is looked at.
@@ -161,8 +161,8 @@ class ShownRow:
 
     Attributes:
         column: its name.
-        before: what the table has; where it is longer than `SHOWN` characters up to a word, and a mark.
-        after: (style, what came out) for each.
+        before: the table's text; if longer than `SHOWN` characters, cut at a word, with a mark.
+        after: (style, sanitized text) for each.
     """
 
     column: str
@@ -172,7 +172,7 @@ class ShownRow:
 
 @dataclass(frozen=True)
 class Columns:
-    """What the columns of a sample may be.
+    """Possible roles of a sample's columns.
 
     Attributes:
         texts: paths of text, as a run takes them.
@@ -180,7 +180,7 @@ class Columns:
         record_keys: those that several rows of the sample share, and whose names say so.
         nested: structs, lists and maps without text.
         others: all others, and the fields beside nested texts.
-        attributes: those of them with few values for their rows: an audit tells whether the text gives them away.
+        attributes: others with few values for their rows: an audit measures whether the text reveals them.
         row_key: the first candidate, where its name or its values say that it is a key; None where none does: a date may be
             unique in a sample, too.
     """
@@ -196,10 +196,10 @@ class Columns:
 
 @dataclass(frozen=True)
 class FirstLook:
-    """What a sample holds.
+    """Content of a sample.
 
     Attributes:
-        columns: what they may be.
+        columns: their possible roles.
         unknown: words that the lexicon does not hold.
         language: the likely one; None where none is, or the package that tells is not installed.
         found: (what, how many in the sample), of identifiers and names, by kind; none that was not found.
