@@ -1,8 +1,8 @@
-"""Cut rows into strips: at identifiers, which are strips of their own, and where a row is long.
+"""Cut rows into strips: at identifiers, each a strip of its own, and inside long rows.
 
-What the engine holds at a time does not depend on how long a text is: a strip of a long row begins with a character that no
-word holds, so that whatever stands on its two sides is cut as it would be within the whole row. An identifier is nobody's
-word; what stands on its two sides ends there.
+The engine's memory does not depend on the length of a text. A strip of a long row begins with a character that no word holds. So
+the text on its two sides is cut as it would be within the whole row. An identifier is nobody's word; the words on its two sides
+end there.
 
 Where things lie in the texts of a batch: words to be ranked, identifiers to be masked.
 """
@@ -59,7 +59,7 @@ class Spans(NamedTuple):
 
 
 def check_spans(spans: Spans, source: str) -> None:
-    """Refuse what is no :class:`Spans`: a stretch that is empty, out of its text, out of order or cuts a character in two.
+    """Refuse invalid :class:`Spans`: a stretch that is empty, out of its text, out of order or cuts a character in two.
 
     Args:
         spans: of any origin.
@@ -84,7 +84,7 @@ def check_spans(spans: Spans, source: str) -> None:
 
 @compiled
 def _first_wrong(data: Any, rows: Any, starts: Any, ends: Any, bounds: Any) -> tuple[Int, Int]:
-    """Return what is wrong with the first span that is, a place in `_WRONG`, and its text; of none: text -1."""
+    """Return the fault of the first invalid span, a place in `_WRONG`, and its text; if all are valid: text -1."""
     for row in range(bounds.shape[0] - 1):
         begin, end = rows[row], rows[row + 1]
         for i in range(bounds[row], bounds[row + 1]):
@@ -121,7 +121,7 @@ class Strips(NamedTuple):
 def strips(data: U8, bounds: I64, tokenizer: Tokenizer, identifiers: Spans | None = None) -> Strips:
     """Cut the rows of more than `STRIP_BYTES` into strips of at least that length, and all at their identifiers.
 
-    A strip is longer where no ASCII character stands that may begin the next one: a space, or, for the tokenizer `words`,
+    A strip is longer if it has no ASCII character that may begin the next one: a space, or, for the tokenizer `words`,
     punctuation or a symbol.
 
     Args:
@@ -193,7 +193,7 @@ def _cut(
 
 
 def summed(counts: I32, owners: I64, rows: int) -> I32:
-    """Return int32[rows, n], the sums of what was counted in the strips of each row: int32[strips, n], int64[strips]."""
+    """Return int32[rows, n], the sums of the counts in the strips of each row: int32[strips, n], int64[strips]."""
     sums = np.zeros((rows, counts.shape[1]), np.int32)
     _add(counts, owners, sums)
     return sums

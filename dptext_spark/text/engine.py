@@ -75,7 +75,7 @@ class Noise(NamedTuple):
     names: KeyedNames | None = None
 
     def keyed(self) -> Keyed:
-        """Return what fakes are drawn from."""
+        """Return the source of fakes."""
         identity = None if self.level == DATASET else self.identity
         return Keyed(identity, self.hash_keys, self.identifiers, self.level == TOKEN, self.names)
 
@@ -97,7 +97,7 @@ class Placed(NamedTuple):
 
 
 def byte_blocks(cuts: Strips) -> list[tuple[int, int]]:
-    """Split strips into ranges of about `BLOCK_BYTES`; the `OPENING` of a text is in one of them."""
+    """Split strips into ranges of about `BLOCK_BYTES`; one range holds the `OPENING` of a text."""
     bounds = cuts.bounds
     edges = np.searchsorted(bounds, np.arange(BLOCK_BYTES, int(bounds[-1]), BLOCK_BYTES), side="left")
     edges = edges[edges < len(cuts.rows)]
@@ -141,7 +141,7 @@ class Engine:
 
     @cached_property
     def finder(self) -> Finder | None:
-        """What finds identifiers; None where none are looked for."""
+        """The finder of identifiers; None if none are looked for."""
         names = self.policy.names
         if not self.policy.identifiers and not self.providers and not names:
             return None
@@ -280,7 +280,7 @@ class Engine:
         return written, every, put
 
     def _columns(self, kinds: I64) -> I64:
-        """Return in which of `OF_IDENTIFIERS` and `OF_NAMES` each type is counted, int64[types]; `kinds`: of :meth:`_kinds`."""
+        """Return the column of each type in `OF_IDENTIFIERS` and `OF_NAMES`, int64[types]; `kinds`: of :meth:`_kinds`."""
         known = len(OF_IDENTIFIERS)
         columns = np.minimum(np.arange(len(kinds)), len(TYPES)) + 1
         columns[kinds == LISTED] = known
@@ -289,7 +289,7 @@ class Engine:
         return columns
 
     def _kinds(self) -> I64:
-        """Return of which kind the words of each type are counted, int64[types]."""
+        """Return the kind that counts the words of each type, int64[types]."""
         kinds = dict.fromkeys((PERSON, *PARTS_OF_PERSONS), PERSONS)
         kinds |= dict.fromkeys((LOCATION, *PARTS_OF_PLACES), LOCATIONS)
         kinds |= dict.fromkeys((*LIST_TYPES, *LISTED_KINDS), LISTED)
@@ -297,7 +297,7 @@ class Engine:
         return np.array([kinds.get(name, NO_NAME) for name in names], np.int64)
 
     def _replaced(self, found: Found | None, noise: Noise) -> tuple[Placed | None, tuple[Any, ...]]:
-        """Return where identifiers will go, and (replacements, their bounds, the places to be filled) for the rebuilding."""
+        """Return the places of identifiers, and (replacements, their bounds, the places to be filled) for the rebuilding."""
         if found is None or self.finder is None or not len(found.types):
             return None, (np.zeros(0, np.uint8), np.zeros(1, np.int64), np.zeros((0, 2), np.int64))
         replaced = replacements(self.finder, found, noise.keyed())
@@ -307,7 +307,7 @@ class Engine:
 
 @compiled
 def _add(bounds: Any, kinds: Any, known: Int, counts: Any) -> None:
-    """Add what stands in each row to its counts by kind; the kinds below `known` count in the first column, too."""
+    """Add the words of each row to its counts by kind; the kinds below `known` count in the first column, too."""
     for row in range(bounds.shape[0] - 1):
         for i in range(bounds[row], bounds[row + 1]):
             counts[row, kinds[i]] += 1
@@ -316,7 +316,7 @@ def _add(bounds: Any, kinds: Any, known: Int, counts: Any) -> None:
 
 @compiled
 def _holds(text: Any, p: Int, end: Int, form: Any, size: Int, chars: Any, fold: Any, other: Any) -> Any:
-    """Whether text[p:end] holds the normal word form[:size]."""
+    """Check whether text[p:end] holds the normal word form[:size]."""
     while True:
         _, _, p, length = next_word(text, p, end, chars, fold, other)
         if length < 0:
@@ -355,7 +355,7 @@ def _add_stayed(
 
 
 def _count_stayed(found: Found, kinds: I64, named: Bools, text: U8, bounds: I64, counts: I32) -> None:
-    """Count the words of names that were found, and those of them that came out as they were.
+    """Count the words of names, and those among them that came out as they were.
 
     A word that a list keeps does, one that is masked does not, and one that has a pseudonym does where that holds a word of the
     same normal form (:mod:`dptext_spark.text.names.normal_words`). A placeholder that stood in the text is no name.
@@ -398,7 +398,7 @@ def _text_array(texts: pa.Array, out: U8, bounds: I64, size: int) -> pa.Array:
 
 @dataclass(frozen=True, eq=False)
 class Counters:
-    """What happened to each row of a batch.
+    """Counters of each row of a batch.
 
     Attributes:
         rows: int32[n, len(COUNTERS)].
@@ -419,7 +419,7 @@ class Counters:
     units: I64
 
     def __repr__(self) -> str:
-        """Return how many rows; what was counted in them depends on their text."""
+        """Return the number of rows; the counts in them depend on their text."""
         return line("Counters", f"{len(self.rows):,} rows")
 
     def column(self, name: str) -> I32:

@@ -1,16 +1,16 @@
 """Pair the words of a text with those of its rewritten form, whatever tool rewrote it: no key and no model is needed.
 
-Both are cut as the engine cuts them. A text and its rewritten form are aligned by their pieces, which lie between spaces and
-hold a word; within a piece word by word, where it holds as many on both sides. A text with more or fewer pieces is not
-aligned at all, and a piece with more or fewer words not within.
+Both are cut as the engine cuts them. A text and its rewritten form are aligned by their pieces between spaces that hold a word.
+Within a piece they are aligned word by word, if both sides hold equally many. A text with more or fewer pieces is not aligned at
+all, and a piece with more or fewer words not within.
 
 Pair the tokens of a source with their replacements in an output, without the key: what an audit needs.
 
-Between two listed tokens the output must hold the source's bytes; what stands in a token's place is a lexicon word, a mask,
-or as many digits. Under a budget a word of the lexicon may have become a mask, too. A row that does not fit was not made from
-its source by replacing words. Words that only an apostrophe or a hyphen separates, or nothing, are paired together: lexicon
-words may hold such characters, too. An identifier has its placeholder on both sides, a fake of one shape, or a pseudonym of
-one word; fakes and pseudonyms are not paired.
+Between two listed tokens the output must hold the source's bytes. In a token's place it has a lexicon word, a mask, or as many
+digits. Under a budget a word of the lexicon may have become a mask, too. A row that does not fit was not made from its source by
+replacing words. Words that only an apostrophe or a hyphen separates, or nothing, are paired together: lexicon words may hold such
+characters, too. An identifier has its placeholder on both sides, a fake of one shape, or a pseudonym of one word; fakes and
+pseudonyms are not paired.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ from dptext_spark.text.word_table import (
 
 @dataclass(frozen=True, eq=False)
 class Pairing:
-    """Which word stands in whose place.
+    """Pairs of a word and its replacement.
 
     Attributes:
         partner: int64[n], of each source word; -1 where it is not aligned.
@@ -103,7 +103,7 @@ def _equal(a: Any, i: Int, b: Any, j: Int, size: Int, marks: Any) -> bool:
 
 @compiled
 def _stretch_end(out: Any, at: Int, end: Int, beyond: Any, stage: Any, classes: Any) -> Int:
-    """Return where the word that begins at out[at] ends, or -1; under a budget words and masks that joiners connect."""
+    """Return the end of the word that begins at out[at], or -1; under a budget words and masks that joiners connect."""
     position, stop, joined = at, np.int64(-1), False
     while position < end:
         masked = beyond.shape[0] > 0 and position + beyond.shape[0] <= end
@@ -133,7 +133,7 @@ def _place_end(
     data: Any, start: Int, stop: Int, code: Int, gap_end: Int, last: bool, out: Any, at: Int, end: Int,
     whitespace: bool, stage: Any, classes: Any, marks: Any, beyond: Any,
 ) -> Int:  # fmt: skip
-    """Return where the replacement of data[start:stop] at out[at] ends, or -1. The source goes on with data[stop:gap_end]."""
+    """Return the end of the replacement of data[start:stop] at out[at], or -1. The source goes on with data[stop:gap_end]."""
     gap = gap_end - stop
     if code == MASKED_OOV or code == MASKED_NUMBER:
         return at + 5 if at + 5 <= end and out[at] == 91 and out[at + 4] == 93 else -1
@@ -299,7 +299,7 @@ def align(
     *,
     masks_words: bool = False,
 ) -> tuple[U64, U64, I64, Bools]:
-    """Pair the listed tokens of `source` with what stands for them in `output`.
+    """Pair the listed tokens of `source` with their replacements in `output`.
 
     Args:
         engine: whose tokenizer, table and policy made the output.

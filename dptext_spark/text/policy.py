@@ -33,8 +33,8 @@ LANGUAGES: tuple[Language, ...] = get_args(Language)
 class Identifiers:
     """What happens to each type of identifier: found by rules, without any guarantee.
 
-    `mask` writes a placeholder such as `[EMAIL]`; `fake` keyed letters and digits of the same shape; `keep` does not look
-    for the type, so that its words and numbers are words and numbers like any.
+    `mask` writes a placeholder such as `[EMAIL]`, and `fake` keyed letters and digits of the same shape. With `keep` the type is
+    not looked for, so that its words and numbers are words and numbers like any.
 
     Attributes:
         email: e-mail addresses.
@@ -115,7 +115,7 @@ class Identifiers:
         return identifiers
 
     def __bool__(self) -> bool:
-        """Whether any type is looked for."""
+        """Check whether any type is looked for."""
         return any(getattr(self, name) != KEEP for name in TYPES)
 
     def as_dict(self) -> dict[str, Json]:
@@ -133,7 +133,7 @@ NO_IDENTIFIERS = Identifiers(**dict.fromkeys(TYPES, KEEP))  # type: ignore[arg-t
 
 
 def placeholder(name: str) -> str:
-    """Return what stands for a masked identifier of a type."""
+    """Return the placeholder of a masked identifier of a type."""
     return f"[{name.upper()}]"
 
 

@@ -47,7 +47,7 @@ NONE = "zxx"  # no language
 
 
 def can_tell() -> bool:
-    """Whether the package is installed."""
+    """Check whether the package is installed."""
     return find_spec("py3langid") is not None
 
 
@@ -88,7 +88,7 @@ _KEYS = (np.uint64(0), np.uint64(0))  # hashes of unknown words are not used
 
 @dataclass(frozen=True)
 class UnknownWords:
-    """What the rows of a sample hold.
+    """Word counts of the rows of a sample.
 
     Attributes:
         rows: of the sample.
@@ -112,17 +112,17 @@ class UnknownWords:
 
     @property
     def is_enough(self) -> bool:
-        """Whether the sample is large enough to tell anything."""
+        """Check whether the sample is large enough for a result."""
         return self.words >= LEAST_WORDS and self.with_words >= LEAST_ROWS
 
     @property
     def is_mostly_unknown(self) -> bool:
-        """Whether more than half of the words are unknown, and more than half of the rows are mostly unknown."""
+        """Check whether more than half of the words are unknown, and more than half of the rows are mostly unknown."""
         return self.is_enough and 2 * self.unknown > self.words and 2 * self.mostly_unknown > self.with_words
 
     @property
     def band(self) -> str:
-        """The share of unknown words, as a band: an exact one would tell of the texts."""
+        """The share of unknown words, as a band: an exact share would reveal facts about the texts."""
         low = min(BAND * (100 * self.unknown // (BAND * max(self.words, 1))), 100 - BAND)
         return f"{low} to {low + BAND} %"
 

@@ -1,9 +1,9 @@
 """The look-up table of the text engine, and the look-up of each word that was cut.
 
-The table has every word of the lexicon and every stop word. A cell is 32 bytes: the first 16 bytes of the word, its number
-and its flags, so that a look-up touches one cache line. Words of more than 16 bytes lie in a second table and are compared
-byte for byte. An ASCII word of up to 30 bytes has a 32-byte output cell too: its length and its bytes, so that writing it
-is four unconditional 8-byte stores.
+The table has every word of the lexicon and every stop word. A cell is 32 bytes: the first 16 bytes of the word, its number and
+its flags, so that a look-up touches one cache line. Words of more than 16 bytes lie in a second table and are compared byte for
+byte. An ASCII word of up to 30 bytes has a 32-byte output cell too: its length and its bytes. So writing it is four unconditional
+8-byte stores.
 
 The look-up is the engine's second phase. It takes a word whole and, if that is unknown, in its parts. Only tokens that
 change are listed; a kept word is part of the gap that it lies in. A clitic after an apostrophe is a stop word. A single
@@ -276,7 +276,7 @@ def _resolve(info: Int, size: Int, after_apostrophe: bool, counts: Any, row: Int
 
 @compiled
 def behind_apostrophe(data: Any, i: Int, row_start: Int) -> Any:
-    """Whether an apostrophe (U+0027 or U+2019) of the same row stands right before i."""
+    """Check whether an apostrophe (U+0027 or U+2019) of the same row is right before i."""
     if i > row_start and data[i - 1] == 0x27:
         return True
     return i >= row_start + 3 and data[i - 1] == 0x99 and data[i - 2] == 0x80 and data[i - 3] == 0xE2

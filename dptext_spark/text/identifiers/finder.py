@@ -110,7 +110,7 @@ def _put(found: Any, n: Int, kind: Int, row: Int, start: Int, end: Int, reach: I
 def _at(
     data: Any, i: Int, step: Int, start: Int, end: Int, row: Int, wanted: Any, shapes: Any, found: Any, n: Int
 ) -> Int:
-    """Look around an @ that stands at data[i:i + step]."""
+    """Look around an @ at data[i:i + step]."""
     begin = backward(data, i, start, ADDRESS, LOCAL, ONE_BREAK, shapes)
     if begin < i and wanted[ADDRESS]:
         stop = forward(data, i + step, end, HOST, DOMAIN, TWO_BREAKS, shapes)
@@ -126,7 +126,7 @@ def _at(
 
 @compiled
 def _opened(data: Any, i: Int, start: Int, mark: Int, shapes: Any) -> Int:
-    """Return where a mark begins that ends at i; i where there is none."""
+    """Return the beginning of a mark that ends at i; i if there is none."""
     at = i
     while at > start:
         shape, length = look_back(data, at, start, shapes)
@@ -412,7 +412,7 @@ def _of(part: tuple[np.ndarray, ...], some: Bools) -> tuple[np.ndarray, ...]:
 
 
 def _wholes(found: Provided) -> tuple[I64, I64]:
-    """Return where the names begin and end whose parts a provider found, int64[n] each, ascending."""
+    """Return the bounds of the names with parts that a provider found, int64[n] each, ascending."""
     part = np.flatnonzero(found.wholes >= 0)
     change = np.diff(found.wholes[part]) != 0
     first = part[np.append(True, change)[: len(part)]]
@@ -428,7 +428,7 @@ def _within(begins: I64, stops: I64, part: tuple[np.ndarray, ...]) -> Bools:
 
 
 def _apart(found: Found, part: tuple[np.ndarray, ...]) -> Bools:
-    """Return which stretches overlap nothing that was found."""
+    """Return the stretches that overlap no earlier find."""
     _, starts, ends, *_ = part
     reached = np.append(0, found.spans.ends)[np.searchsorted(found.spans.starts, ends)]
     return np.asarray(reached <= starts)

@@ -124,7 +124,7 @@ def _whole(values: Sequence[int] | I64) -> I64:
 
 
 def check_providers(providers: Sequence[Provider], reserved: Sequence[str], field: str = "providers") -> None:
-    """Refuse providers without a name or whose types cannot stand in a placeholder.
+    """Refuse providers without a name or with types that cannot be in a placeholder.
 
     Args:
         providers: to be checked.

@@ -1,6 +1,6 @@
 r"""What an identifier looks like: one regular expression a rule, over skeletons, evaluated by RE2 in Arrow.
 
-RE2 takes time in proportion to a window's length, whatever stands there. A pattern begins where its window begins; `x` is the
+RE2 takes time in proportion to a window's length, whatever the text there. A pattern begins where its window begins; `x` is the
 identifier, and what follows it must not go on with it. In a skeleton `\x01` is a letter that is not ASCII, `\x03` one of a script
 that is written without spaces, and `\n` any line break; letters count in either case.
 
@@ -100,7 +100,7 @@ def account_end(text: Any, start: Int, end: Int, known: Any) -> Int:
 
 @compiled
 def account_rest(text: Any, start: Int, end: Int) -> Int:
-    """Return the number that text[start:end] (uint8, an account number) stands for, modulo 97; 1 where its digits are right."""
+    """Compute the number that text[start:end] (uint8, an account number) represents, modulo 97; 1 if its digits are right."""
     rest = np.int64(0)
     for turn in range(2):  # what stands behind country and check digits comes first
         place = 0

@@ -7,7 +7,7 @@ not seen (zero-width joiners and spaces, direction marks, soft hyphens, variatio
 that nobody hides an address by putting one inside.
 
 A window reaches around an anchor: it has runs of the characters that one kind of identifier is made of. Every run ends after a
-number of characters that its kind allows, whatever stands there.
+number of characters that its kind allows, whatever the text there.
 """
 
 from __future__ import annotations
@@ -159,7 +159,7 @@ _SPACE, _DOT, _DASH, _SLASH, _COLON, _OPEN, _CLOSE, _PLUS, _LOW = 32, 46, 45, 47
 
 @compiled
 def is_digit(seen: Int) -> Any:
-    """Whether a character looks like a decimal digit."""
+    """Check whether a character looks like a decimal digit."""
     return 48 <= seen <= 57
 
 
@@ -201,7 +201,7 @@ def ends_sentence(data: Any, i: Int, step: Int, start: Int, end: Int, shapes: An
 
 @compiled
 def _in_local(seen: Int) -> Any:
-    """Whether a character may stand before the @ of an address."""
+    """Check whether a character may come before the @ of an address."""
     if in_name(seen) or seen == _DOT or seen == _DASH or seen == _LOW or seen == _PLUS:
         return True
     return (
@@ -379,7 +379,7 @@ def reach_of(data: Any, i: Int, end: Int, shapes: Any) -> Int:
 
 @compiled
 def reaches(data: Any, starts: Any, ends: Any, limits: Any, order: Any, shapes: Any) -> Any:
-    """Return where addresses on the web end: int64[n].
+    """Return the ends of addresses on the web: int64[n].
 
     One that begins within another is a part of it, and is not followed again: else a chain of hosts took time in the square of
     its length.
@@ -437,7 +437,7 @@ def figures(data: Any, i: Int, end: Int, shapes: Any) -> tuple[Int, Int, Int, In
 
 @compiled
 def colons(data: Any, i: Int, end: Int) -> Int:
-    """Return how many plain colons stand in data[i:end]; of others no address is made."""
+    """Count the plain colons in data[i:end]; of others no address is made."""
     n = 0
     while i < end:
         n += data[i] == _COLON

@@ -507,7 +507,7 @@ class NameMatcher:
         return self if self.own is None else replace(self, rows=rows)
 
     def find(self, texts: pa.Array) -> TypedSpans:
-        """Return where the entries stand in texts."""
+        """Return the places of the entries in texts."""
         return self.find_in(*padded(texts))
 
     def entries_in(self, data: U8, rows: I64) -> I64:

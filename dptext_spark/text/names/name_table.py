@@ -84,7 +84,7 @@ class WordList:
     places: I64
 
     def __len__(self) -> int:
-        """How many entries."""
+        """Number of entries."""
         return len(self.places)
 
     @property

@@ -150,7 +150,7 @@ def public_entries(kind: int) -> Entries:
 
 @cache
 def public_lists() -> U64:
-    """Return the packaged lists, with the words that tell what is no name, or that a name is near.
+    """Return the packaged lists, with the words that rule a name out or announce one.
 
     Returns:
         uint64[2^m], hashes with their flags in the lowest 24 bits; 0 where none is. It cannot be written.
@@ -296,13 +296,13 @@ def _read_line(
 
 @compiled
 def _follows(words: Any, n: Int, i: Int) -> Any:
-    """Whether word i is capitalised and joined to the one before it."""
+    """Check whether word i is capitalised and joined to the one before it."""
     return i < n and words[i, LOOKS] & (JOINED | CAPITAL) == JOINED | CAPITAL
 
 
 @compiled
 def _tail(words: Any, n: Int, i: Int) -> Int:
-    """Return where the name that begins with word i ends."""
+    """Return the end of the name that begins with word i."""
     j = i + 1
     while j < n and j - i < MOST_OF_NAME and words[j, LOOKS] & JOINED:
         flags, looks = words[j, FLAGS], words[j, LOOKS]

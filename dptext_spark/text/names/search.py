@@ -125,7 +125,7 @@ class NameSearch:
         return cls(**{str(name): choice for name, choice in value.items()})
 
     def __bool__(self) -> bool:
-        """Whether any name is replaced."""
+        """Check whether any name is replaced."""
         return self._looks and any(getattr(self, name) != KEEP for name in NAME_TYPES)
 
     @property
@@ -134,7 +134,7 @@ class NameSearch:
 
     @property
     def classifies(self) -> bool:
-        """Whether a classifier looks for names."""
+        """Check whether a classifier looks for names."""
         return bool(self) and self.model is not None
 
     @property
