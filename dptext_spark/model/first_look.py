@@ -220,7 +220,7 @@ class FirstLook:
 
 
 def columns_of(sample: TableSample, named: Sequence[str] = ()) -> Columns:
-    """Say what the columns of a sample may be.
+    """Find the possible roles of a sample's columns.
 
     Args:
         sample: of the table.
@@ -424,7 +424,7 @@ def _of(table: pa.Table, path: str) -> pa.ChunkedArray:
 
 
 def _beginnings(column: pa.ChunkedArray) -> pa.Array:
-    """Return what texts begin with, as one array."""
+    """Return the beginnings of texts, as one array."""
     whole = column.combine_chunks()
     if isinstance(whole, pa.ChunkedArray):
         whole = whole.chunk(0) if whole.num_chunks else pa.array([], column.type)
@@ -439,7 +439,7 @@ def _shortened(text: str | None) -> str | None:
 
 
 def _kind(counter: str) -> str:
-    """Return what a counter counts, in words."""
+    """Describe a counter in words."""
     names = {
         "persons_found": "names of persons", "locations_found": "names of places", "identifiers_provided": "of providers",
     }  # fmt: skip

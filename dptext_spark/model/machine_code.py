@@ -3,9 +3,9 @@
 The folder `code` of a model holds an archive of numba's own cache files. It is no part of the model's fingerprint, on which
 draws depend, and may be made again at any time.
 
-It is run as it is found. So it is taken only where its digest is vouched for: by `run.artifact_fingerprint`, or because
-nobody but the user can have written it. The digest goes to the workers in the function's closure. The archive is read once,
-the bytes that were compared are unpacked where only the user can write, and numba reads those files.
+It runs unchecked. So it is taken only if its digest is vouched for: by `run.artifact_fingerprint`, or because only the user can
+have written it. The digest goes to the workers in the function's closure. The archive is read once, the bytes that were compared
+are unpacked where only the user can write, and numba reads those files.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _DAMAGED = (OSError, ValueError, EOFError, RuntimeError, zipfile.BadZipFile, zli
 
 
 def digest_of(code: bytes) -> str:
-    """Return what vouches for an archive of machine code: its sha256, hex."""
+    """Compute the digest of an archive of machine code: its sha256, hex."""
     return hashlib.sha256(code).hexdigest()
 
 
@@ -116,7 +116,7 @@ def take(code: bytes) -> None:
 
 
 def attach_code(model: str | os.PathLike[str], vouched: str | None, say: Progress) -> bool:
-    """Take the machine code of a model in this process, where it is trusted and fits; else say why loops are compiled.
+    """Take the machine code of a model in this process, if it is trusted and fits; else log why loops are compiled.
 
     Returns:
         Whether it was taken.
@@ -133,7 +133,7 @@ def attach_code(model: str | os.PathLike[str], vouched: str | None, say: Progres
 
 
 def expected_text(model: str | os.PathLike[str]) -> str:
-    """Return what `run.artifact_fingerprint` vouches for a model and its machine code by.
+    """Compute the `run.artifact_fingerprint` of a model and its machine code.
 
     Raises:
         DataError: no model there, or it was changed; its machine code cannot be read.

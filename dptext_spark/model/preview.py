@@ -1,4 +1,4 @@
-"""One sentence, word by word: what is drawn, kept or masked and why, what a word can become, and one draw.
+"""A sentence, word by word: its treatment with the reason, the possible outputs, and one draw.
 
 With importance, the sentence is chosen in as a whole, and each of its words once more alone.
 """
@@ -36,7 +36,7 @@ from dptext_spark.text.word_table import LOWERED, MASKED_NUMBER
 MOST_CHARACTERS = 10_000
 MOST_DRAWS, LEAST_DRAWS = 1_000, 5  # of a word whose law has no closed form
 ALL_DRAWS = 5_000  # of all words of a text, as far as each has the least
-# What the settings do with a word: (what happens, why).
+# Treatment of a word by the settings: (action, reason).
 STOP_KEPT = ("kept", "stop word")
 NOT_CHOSEN = ("kept", "NOT CHOSEN, IN CLEAR")
 BEYOND_BUDGET = ("masked", "beyond the budget")
@@ -63,7 +63,7 @@ class Word:
         text: as it stands there.
         action: drawn, kept, masked, fake, `drawn uniformly` (`, then remapped`) or `random digits`.
         reason: why; empty for a drawn word.
-        became: what this draw made of it.
+        became: its replacement in this draw.
         outputs: how many words it can become; None for a word that is not drawn.
         itself: the probability of staying what it is; None likewise.
         candidates: the likeliest outputs with their probabilities, most likely first.
@@ -83,16 +83,16 @@ class Word:
 
 @dataclass(frozen=True)
 class Preview:
-    """A sentence, one draw of it, and what can happen to each of its words.
+    """A sentence, one draw, and the possible outputs of each word.
 
     Attributes:
         text: the sentence.
-        output: what it came out as.
+        output: the sanitized sentence.
         words: each of its words.
         guarantee: of a drawn word.
-        remapped: what a remap does to the draws, a sentence; None where they are released as they are.
+        remapped: a sentence on the effect of a remap; None where draws are released unchanged.
         plain: one draw by the same mechanism where draws depend on no other word; None where that was not asked for.
-        record: what its drawn words come to together, were it a record; None where a record has no ε.
+        record: ε of the sentence as one record; None where a record has no ε.
         lists_left_out: settings of lists of names that only a run can read.
 
     Examples:
@@ -118,7 +118,7 @@ class Preview:
         return line("Preview", f"{len(self.words):,} words", f"{drawn:,} drawn", f"{self.guarantee!r}")
 
     def _repr_html_(self) -> str:
-        """Return the sentence before and after, with what happened to each word, for a notebook."""
+        """Return the sentence before and after, with the treatment of each word, for a notebook."""
         rows = [
             (word.text, f"{word.became}: {word.action}{f', {word.reason}' if word.reason else ''}")
             for word in self.words
@@ -126,7 +126,7 @@ class Preview:
         return table("Preview", rows, pair=(self.text, self.output), note=str(self.guarantee))
 
     def as_dict(self) -> dict[str, Json]:
-        """Return everything, JSON-able."""
+        """Return all fields, JSON-able."""
         words = [
             {**asdict(word), "candidates": [{"word": w, "probability": p} for w, p in word.candidates]}
             for word in self.words
@@ -237,7 +237,7 @@ def preview(model: Privatizer, text: str, *, top: int = 4) -> Preview:
 
 
 def _remapped(sampler: Sampler) -> str | None:
-    """Say what a remap does to draws; None where there is none."""
+    """Describe the effect of a remap on draws; None without a remap."""
     remap = sampler.summary.remap
     if remap is None:
         return None
@@ -268,7 +268,7 @@ def drawn_after(
 
 
 def _in_context(model: Privatizer, word: int, before: int, top: int) -> Word:
-    """Return what a word can become after another, from its law there."""
+    """Compute the possible outputs of a word after another, from its law there."""
     law = model.sampler.law_after(word, before)
     share, name = law.probability, model.vocabulary.word
     likely = [(name(int(law.ids[i])), float(share[i])) for i in np.lexsort((law.ids, -share))[:top]]
@@ -296,7 +296,7 @@ def _binary(rows: list[bytes]) -> pa.Array:
 
 
 def _fate(code: int, policy: Policy) -> tuple[str, str]:
-    """Say what becomes of a token, by its code under a policy that masks whatever is not known."""
+    """Describe the treatment of a token, by its code under a policy that masks unknown tokens."""
     if code >= 0:
         return ("drawn", "")
     if code == LOWERED:
@@ -305,7 +305,7 @@ def _fate(code: int, policy: Policy) -> tuple[str, str]:
 
 
 def _candidates(sampler: Sampler, vocabulary: Vocabulary, words: list[int], top: int) -> dict[int, Word]:
-    """Return what each word of the lexicon can become: from its law, or from draws where that has no closed form."""
+    """Compute the possible outputs of each word: from its law, or from draws where that has no closed form."""
     name = vocabulary.word
     laws = {word: sampler.law(word) for word in words}
     unknown = np.array([word for word in words if laws[word] is None], np.int32)
@@ -335,7 +335,7 @@ def _listed(privatizer: Privatizer, raw: bytes, policy: Policy) -> list[tuple[in
 
 
 def _identifiers(privatizer: Privatizer, raw: bytes) -> dict[int, tuple[str, str]]:
-    """Return what happens to each identifier of a text, and its type, by where it begins."""
+    """Return the treatment and type of each identifier of a text, by its start."""
     finder = privatizer.engine.finder
     if finder is None:
         return {}
@@ -359,7 +359,7 @@ def _identifiers(privatizer: Privatizer, raw: bytes) -> dict[int, tuple[str, str
 
 
 def _replaced(placed: Placed | None, output: str) -> dict[int, str]:
-    """Return what stands in the place of each identifier of the first text, by where that begins."""
+    """Return the replacement of each identifier of the first text, by its start."""
     if placed is None:
         return {}
     raw, spans = output.encode(), placed.found.spans
@@ -404,7 +404,7 @@ def levels_of_words(privatizer: Privatizer, text: pa.Array, listed: Mapping[int,
 def chosen_alone(
     starts: Sequence[int], levels: Mapping[int, int], sizes: Sequence[int], none: int
 ) -> TokenSelection | None:
-    """Return what was chosen, for a batch of the text and of each of its words where it stands, alone; None for all words.
+    """Return the choice of words for a batch: the text, then each word alone at its place; None for all words.
 
     Args:
         starts: where each word begins.

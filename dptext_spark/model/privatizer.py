@@ -91,10 +91,10 @@ class Privatizer:
         table: the look-up table, built where it is not given.
         selector: chooses which of the words that the policy draws are drawn, and at which level; None for all of them. The
             sampler is that of the first level. That of a budget draws all, by a law that depends on their number.
-        providers: who finds identifiers beside the policy's own patterns; their names are bound to the draws.
+        providers: finders of identifiers in addition to the policy's own patterns; the draws depend on their names.
         classifier: that looks for the policy's names, where it names one; its bytes are part of the model.
         public: how frequent words and pairs are in public; None for what the lexicon says. It is no part of the fingerprint:
-            where draws depend on it, the sampler's arrays hold what they take of it.
+            where draws depend on it, the sampler's arrays hold the needed part.
         imported: the providers that the policy names by import path; path, name and version of each are part of the model.
 
     Examples:
@@ -201,14 +201,14 @@ class Privatizer:
             return None
         model = copy(self)
         model.__dict__["_draws"] = {}
-        model.__dict__.pop("engine", None)  # it may know lists of names, and what they hold is not to be seen
+        model.__dict__.pop("engine", None)  # it may know lists of names, and these must stay hidden
         texts, _ = model.privatize(
             pa.array([text]), column="text", row_ids=pa.array([0]), key=RunKey.generate()
         )
         return str(texts[0].as_py())
 
     def __getstate__(self) -> object:
-        """Travel without what was drawn so far: no table of substitutions is shipped."""
+        """Pickle without earlier draws: no table of substitutions is shipped."""
         return self.__dict__ | {"_draws": {}}
 
     @property
@@ -231,7 +231,7 @@ class Privatizer:
         )
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """Return everything that sampling needs, by file name."""
+        """Return all arrays for sampling, by file name."""
         assert self.table is not None
         named = {f"sampler.{name}": array for name, array in self.sampler.arrays().items()}
         if self.selector is not None:
@@ -241,7 +241,7 @@ class Privatizer:
         return named | {f"words.{name}": array for name, array in self.table.arrays().items()}
 
     def guarantee(self, *, of_rows: bool = False) -> Guarantee:
-        """Return what holds for one drawn word under this policy and level.
+        """Return the guarantee of one drawn word under this policy and level.
 
         Args:
             of_rows: whether :meth:`choose` is given all texts of a row, as a job and the lazy function do. Where it is not, words
@@ -283,12 +283,12 @@ class Privatizer:
 
         Args:
             texts: string, large_string or binary [n]; NULLs stay NULL.
-            column: the column's name; at token level it is part of what each draw is for.
+            column: the column's name; an input of token-level draws.
             row_ids: integer, string or binary [n], unique in the run.
             record_ids: the same types [n]; the scope of record consistency. None: the row. Where importance chooses the words of
                 a record, this is the row whose texts were chosen together.
             key: the run key.
-            run_id: at token level part of what the draws are for.
+            run_id: an input of token-level draws.
             weights: list<float> [n], the importance of each word, where a selection takes them from the user.
             chosen: which words are drawn, where :meth:`choose` settled that before; without it, the words of each text are chosen
                 in that text alone.
@@ -318,7 +318,7 @@ class Privatizer:
         weights: pa.Array | None = None,
         chosen: TokenSelection | None = None,
     ) -> tuple[pa.Array, Counters, Placed | None]:
-        """Do the same, and say where the identifiers went (None where there are none): what an audit needs."""
+        """Do the same, and return the places of identifiers for an audit (None without any)."""
         identities = row_ids if record_ids is None or self.consistency == "token" else record_ids
         if not is_bytes(texts.type):
             raise DataError(f"{column}: a column of type {texts.type}; valid: a text column.")
@@ -355,7 +355,7 @@ class Privatizer:
             columns: all texts of the rows: words are chosen among all texts that are given together.
 
         Returns:
-            What :meth:`privatize` takes for each of the columns.
+            The input `chosen` of :meth:`privatize` for each column.
 
         Raises:
             DataError: weights that are missing, not one for each word, or given without need.
@@ -384,7 +384,7 @@ class Privatizer:
 
     @property
     def budget(self) -> Budget | None:
-        """What each record has at most; None where that is not bounded."""
+        """Bound of each record; None without one."""
         return self.selector.budget if isinstance(self.selector, BudgetSelector) else None
 
     @property
@@ -396,16 +396,16 @@ class Privatizer:
 
     @property
     def chooses(self) -> bool:
-        """True if it can tell which words are drawn: not before a run has counted in its own texts what that depends on."""
+        """True if it can choose the drawn words. If the choice depends on a run's own counts, only after these."""
         return self.selector is None or self.selector.is_complete
 
     def _context(self, column: str, run_id: str) -> tuple[str, ...]:
-        """Return what a subkey is bound to (concepts/mechanisms, Draws)."""
+        """Return the context of a subkey (concepts/mechanisms, Draws)."""
         shared = ("draws", self.fingerprint, ENGINE_VERSION, self.consistency)
         return (*shared, run_id, column) if self.consistency == "token" else shared
 
     def _pseudonyms(self, key: RunKey, column: str, run_id: str) -> KeyedNames | None:
-        """Return what pseudonyms are drawn from: the same in every run with this key, these lists and this level."""
+        """Return the source of pseudonyms: the same in every run with this key, these lists and this level."""
         names, finder = self.policy.names, self.engine.finder
         listed = finder is not None and LISTED_KINDS[0] in finder.names
         if not names.wanted(PSEUDONYM) and not listed:
@@ -418,7 +418,7 @@ class Privatizer:
         )
 
     def noise(self, identities: pa.Array, column: str, key: RunKey, run_id: str) -> Noise:
-        """Return where the draws of a batch come from: see :meth:`privatize`."""
+        """Return the source of a batch's draws: see :meth:`privatize`."""
         context = self._context(column, run_id)
         level = CONSISTENCY.index(self.consistency)
         identity = np.zeros((1, 2), np.uint64)

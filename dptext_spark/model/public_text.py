@@ -1,7 +1,7 @@
 """A prior of the user's own: how often words and pairs of words occur in a public text.
 
-The text is cut by the engine's tokenizer, so that what is counted is what the engine sees: lexicon words and stop words.
-Punctuation between two words, a number, an unknown word and the end of a document part them.
+The text is cut by the engine's tokenizer, so counts match the engine's view: lexicon words and stop words. Punctuation between
+two words, a number, an unknown word and the end of a document part them.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def read_prior(corpus: str | Path, lexicon: Lexicon, policy: Policy | None = Non
 
 
 def check_corpus(corpus: str | Path) -> None:
-    """Refuse what is no public text, before anything else is read.
+    """Check that a file is a public text, before anything else is read.
 
     Raises:
         DataError: it is no file that can be read, is empty, or is larger than `MOST_BYTES`.

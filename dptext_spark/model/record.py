@@ -1,7 +1,7 @@
 """Compute the ε of a record, and choose the words and the law by which a record keeps to a budget.
 
-The ε of a record is what the draws of its words come to together, as far as the law that is sampled shows. It depends on the law
-alone. It takes seconds to compute, and stays in the user's cache by the model's fingerprint.
+The ε of a record composes the draws of its words, by the sampled law alone. It takes seconds to compute, and stays in the user's
+cache by the model's fingerprint.
 
 A budget needs the laws that it chooses from, and how many drawn words each may have. The selection of words by importance gets
 its provider here, once, where the model is compiled.
@@ -52,12 +52,12 @@ class RecordAccount:
     """How the draws of a record compose.
 
     Attributes:
-        loss: what of the law decides it.
+        loss: the deciding facts of the law.
         guarantee: of one draw; of one unit where levels of importance differ in ε.
         consistency: token, record or dataset.
         levels: of importance.
         delta: up to which ε of a record is stated.
-        budget: what each record has at most whatever its number of drawn words; None where that is not bounded.
+        budget: bound of each record for any number of drawn words; None without one.
     """
 
     loss: RecordLoss
@@ -82,7 +82,7 @@ class RecordAccount:
         return ""
 
     def of(self, draws: int) -> RecordBound | None:
-        """Return what a record of so many drawn words has, None where :attr:`why` says why there is nothing.
+        """Compute the bound of a record with a number of drawn words; None for the reason in :attr:`why`.
 
         Args:
             draws: drawn words, at record level distinct ones; with several levels of importance, or a budget,
@@ -130,7 +130,7 @@ class RecordAccount:
 
     @property
     def unit(self) -> str:
-        """What is compared, as a sentence."""
+        """The compared records, as a sentence."""
         same = "have the same released parts (which places are drawn, and all that is released as it is)"
         if self.consistency == "record":
             same += ", the same pattern of equal words"
@@ -142,7 +142,7 @@ class RecordAccount:
         return f"It compares two records, each with all text columns and all rows of its record key, that {same}{sets}."
 
     def meaning(self, records: int | None = None) -> str:
-        """Say what δ means, and what an ε in the tens is worth.
+        """Explain the meaning of δ, and the strength of an ε in the tens.
 
         Args:
             records: how many there are; None where that is not known.
@@ -186,7 +186,7 @@ def record_account(privatizer: Privatizer, progress: Counted | None = None) -> R
 
 
 def loss_of(privatizer: Privatizer, progress: Counted | None = None) -> RecordLoss:
-    """Return what of a model's law decides the ε of a record: as it was found before, or found now and kept.
+    """Return the facts of a model's law that decide the ε of a record: from the cache, or computed and cached.
 
     Args:
         privatizer: of one level of importance.
@@ -211,7 +211,7 @@ def _folder() -> Path:
 
 
 def _read(name: str) -> RecordLoss | None:
-    """Return what was kept; None where nothing is, or it is damaged."""
+    """Read the cached loss; None where none is, or it is damaged."""
     try:
         written = json.loads((_folder() / f"{name}.json").read_text(encoding="utf-8"))
         loss = RecordLoss.from_dict(written["loss"])
@@ -262,7 +262,7 @@ def with_importance(
 
 
 def made_from(selection: Importance, frequencies: Frequencies | None) -> list[Any]:
-    """Return what a selection's provider is made from, JSON-able: the settings, the bytes of a corpus or a model, the counts.
+    """Return the sources of a selection's provider, JSON-able: the settings, digests of a corpus or a model, the counts.
 
     Raises:
         DataError: the corpus or the model cannot be read.
@@ -377,7 +377,7 @@ def most_words(bound: Callable[[int], RecordBound | None], budget: Budget) -> in
 
 
 def _bound(made: Privatizer, budget: Budget) -> Callable[[int], RecordBound | None]:
-    """Return what gives the least bound of a record of so many words that are drawn by one law."""
+    """Return the composition with the least bound for a record of so many words under one law."""
     loss, promised = loss_of(made), float(made.sampler.guarantee.epsilon)
     return lambda draws: record_bound(loss, draws, promised, budget.delta)
 

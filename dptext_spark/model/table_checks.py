@@ -1,6 +1,6 @@
-"""What must hold of the schema of a run's input: one set of rules, for the run and for the dry run before it.
+"""Rules for the schema of a run's input: one set, for the run and for the dry run before it.
 
-Each takes a schema, whoever read it. Messages name columns, never what stands in them.
+Each takes a schema of any source. Messages name columns, never their values.
 """
 
 from __future__ import annotations
@@ -334,7 +334,7 @@ def kept_columns(
     """
     other = config.output.other_columns
     if other == "keep":
-        # What weighs private words tells of them: such a column goes along only where it is named.
+        # Weights of private words reveal them: such a column goes along only if it is named.
         weights = () if config.importance is None else config.importance.weights
         left = {name.lower() for name in weights}
         return [name for name in schema.names if name.lower() not in left], frozenset()
@@ -403,15 +403,15 @@ NEW = "new"  # the target of a dry run, where nothing is there
 
 @dataclass(frozen=True)
 class Checked:
-    """What a dry run looked at, and found in order.
+    """Results of a dry run without a refusal.
 
     Attributes:
         read: of the input, in words.
         columns: of the input.
         kept: of them those that the target has, texts among them.
-        target: what is there, in words; `new` where nothing is.
-        open: what only the run can tell.
-        slow: what takes longer than it has to, in words; empty where nothing does.
+        target: the present target, in words; `new` without one.
+        open: points that only the run can decide.
+        slow: avoidably slow parts, in words; empty without one.
     """
 
     read: str
@@ -423,7 +423,7 @@ class Checked:
 
 
 def only_the_run(config: RunConfig, paths: Sequence[TextPath] = ()) -> Iterator[str]:
-    """Yield what no schema tells."""
+    """Yield points that no schema decides."""
     if not config.is_stream:
         yield "whether it has rows"
     if config.row_key is not None:

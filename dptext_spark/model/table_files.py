@@ -1,4 +1,4 @@
-"""A sample of a table for a first look, and what lines of text files become: their rows, separator, header and encoding.
+"""A sample of a table for a first look, and the parsing of text files: rows, separator, header and encoding.
 
 At most `SAMPLE_ROWS` rows of at most `MOST_FILES` files, evenly spaced by name; of a text file those of its first `MOST_BYTES`
 bytes. Spark reads the files: see :mod:`dptext_spark.spark.table_sample`. Messages hold no word of a file.
@@ -48,7 +48,7 @@ PACKED = (".gz", ".bz2", ".zst", ".lz4", ".snappy", ".deflate")
 
 @dataclass(frozen=True)
 class AsText:
-    """How CSV files are written, as far as the user says.
+    """The user's statements on the format of CSV files.
 
     Attributes:
         separator: one character; None: looked for among `SEPARATORS`.
@@ -144,7 +144,7 @@ def evenly_spaced(files: Sequence[T], most: int) -> list[T]:
 
 
 class Beginning(NamedTuple):
-    """What a text file begins with.
+    """Beginning of a text file.
 
     Attributes:
         text: whole lines, or all but the last of them.
@@ -201,7 +201,7 @@ def encoding_of_json(given: str | None) -> str:
 def sample_of_texts(
     place: str, format: str, texts: Sequence[Beginning], size: int, files: int, given: AsText
 ) -> TableSample:
-    """Make a sample of what some text files begin with.
+    """Make a sample from the beginnings of text files.
 
     Args:
         place: the table.
@@ -300,7 +300,7 @@ def large_files(sizes: Mapping[str, int]) -> int:
 
 
 def on_one_core(count: int) -> str:
-    """Say that a run reads some large files slowly, and what to do."""
+    """Warn that a run reads some large files slowly, with a remedy."""
     files = "1 file" if count == 1 else f"{count:,} files"
     return f"{files} above 1 GB: one core reads each; input.options: {{multiLine: false}} uses all"
 
@@ -388,7 +388,7 @@ def _same_names(first: Sequence[str], names: Sequence[str]) -> bool:
 
 
 def safe_names(names: Sequence[str]) -> list[str]:
-    """Return names of columns as Spark makes them of a first line: none is empty, none stands there twice."""
+    """Return Spark's names of columns for a first line: none is empty, none repeats."""
     often = Counter(name.lower() for name in names if name)
     return [
         f"_c{n}" if not name else f"{name}{n}" if often[name.lower()] > 1 else name
@@ -414,7 +414,7 @@ def _rows(text: str, separator: str) -> Iterator[list[str]]:
 
 
 def _separator(text: str) -> str:
-    """Return what most lines agree on as their separator; a comma where none is."""
+    """Return the separator that most lines agree on; a comma where there is none."""
 
     def agreed(separator: str) -> tuple[float, int]:
         sizes = Counter(map(len, _records(text[:65_536], separator, whole=False) or [[""]]))
