@@ -1,9 +1,9 @@
-"""What each Unicode character is to the tokenizer, and the case of words; one packaged table for every Python version.
+"""The class of each Unicode character for the tokenizer, and the case of words; one packaged table for every Python version.
 
-A *word* is a maximal run of letters with their combining marks; one apostrophe or hyphen between two letters belongs to
-it, and so do joiners and direction marks between two letters. Spaces, punctuation and symbols pass. Decimal digits form
-numbers. Every other character (letter-like numbers, private use, unassigned, enclosed letters, symbols that spell, marks
-without a letter, control characters that are no space) counts as an unknown word.
+A *word* is a maximal run of letters with their combining marks. One apostrophe or hyphen between two letters belongs to it, and
+so do joiners and direction marks between two letters. Spaces, punctuation and symbols pass. Decimal digits form numbers. Every
+other character (letter-like numbers, private use, unassigned, enclosed letters, symbols that spell, marks without a letter,
+control characters that are no space) counts as an unknown word.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ def cell(code: Int, stage: Any) -> Int:
 
 @compiled
 def scan_word(data: Any, i: Int, end: Int, stage: Any, classes: Any) -> tuple[Int, Int]:
-    """Find the end of the word whose first letter stands at `i`.
+    """Find the end of the word whose first letter is at `i`.
 
     Returns:
         (end of the word, number of inner apostrophes and hyphens); (-1, 0) for invalid UTF-8 inside it.
@@ -193,7 +193,7 @@ def lower_into(data: Any, i: Int, end: Int, out: Any, stage: Any, lower: Any) ->
 
 
 def look_up_form(text: str) -> str:
-    """Return what is looked up for a word: lower case by the packaged table, U+2019 as an apostrophe.
+    """Return the look-up form of a word: lower case by the packaged table, U+2019 as an apostrophe.
 
     Python's own lower case differs (a sigma at the end of a word, the dotted capital I), and with it what is found.
     """

@@ -152,7 +152,7 @@ class Lexicon:
 
     @cached_property
     def prior(self) -> Prior:
-        """How frequent its words are in public; Zipf's law over their order where nothing else was given."""
+        """Public frequencies of its words; Zipf's law over their order if none were given."""
         if self._prior is None:
             return Prior.by_rank(len(self))
         prior = self._prior if isinstance(self._prior, Prior) else self._prior()
@@ -211,7 +211,7 @@ class Lexicon:
         return self._with(_drawn=drawn)
 
     def _with(self, **changes: Any) -> Lexicon:
-        """Return the same words, with what is no part of the fingerprint changed."""
+        """Return the same words, with other parts changed than those of the fingerprint."""
         other = replace(self, **changes, checked=True)
         if "fingerprint" in self.__dict__:
             other.__dict__["fingerprint"] = self.fingerprint
@@ -389,7 +389,7 @@ def _read_prior(folder: Path | Traversable, said: dict[str, Any]) -> Prior:
 
 
 def same_words(lexicons: Sequence[Lexicon]) -> bool:
-    """Whether all hold the same words in the same order, so that an id means the same in each."""
+    """Check whether all hold the same words in the same order, so that an id means the same in each."""
     first = lexicons[0].vocabulary
     return all(
         np.array_equal(first.offsets, other.vocabulary.offsets)

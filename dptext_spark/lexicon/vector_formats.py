@@ -136,7 +136,7 @@ def _text_blocks(source: ByteSource, dimensions: int, announced: int | None) -> 
 
 
 def _account(trouble: int, field: int, dimensions: int) -> str:
-    """Say what is wrong with a line, without showing it."""
+    """Name the fault of a line, without showing it."""
     if trouble == NO_NUMBER:
         return f"field {field} is not a number"
     return f"{field} fields, but a key and {dimensions} numbers are {dimensions + 1}"
@@ -446,7 +446,7 @@ def detect(source: ByteSource) -> str:
 
 
 def _is_text(head: bytes, dimensions: int, whole: bool) -> bool:
-    """Whether the first line is a key and numbers.
+    """Check whether the first line is a key and numbers.
 
     Args:
         head: the beginning of the file, after its header.

@@ -72,7 +72,7 @@ class ByteSource:
         return min(self._file.tell(), self.total)
 
     def peek(self, size: int) -> bytes:
-        """Return the next `size` bytes, or what is left, without using them up."""
+        """Return the next `size` bytes, or the rest, without using them up."""
         while len(self._ahead) < size:
             more = self._next(size - len(self._ahead))
             if not more:
@@ -238,7 +238,7 @@ class Intake:
 class ReadCounts:
     """Counts of entries: `read` is the sum of `kept` and the four reasons that follow it.
 
-    The reasons are tried in the order in which they stand here.
+    The reasons are tried in this order.
 
     Attributes:
         read: entries looked at.
