@@ -69,7 +69,7 @@ class Budget(Record):
         object.__setattr__(self, "delta", float(self.delta))
 
     def __str__(self) -> str:
-        """Return it as a part of a sentence."""
+        """Return the budget as a part of a sentence."""
         return f"ε = {exact(self.record)} up to a probability δ = {exact(self.delta)}"
 
 
@@ -103,7 +103,7 @@ class BudgetSelector(Levels):
     further: tuple[Sampler, ...] = ()
 
     def __post_init__(self) -> None:
-        """Compare what was compiled with what was allotted.
+        """Compare the compiled laws with the allotted ones.
 
         Raises:
             SettingsError: another number of samplers.
@@ -166,11 +166,11 @@ class BudgetSelector(Levels):
         return rows.split(listed, levels, units, len(counted))
 
     def guarantee(self, first: Guarantee) -> Guarantee:
-        """Return what holds for a drawn word, whatever the law: that of the largest ε."""
+        """Return the guarantee of a drawn word, whatever the law: that of the largest ε."""
         return replace(super().guarantee(first), sentence=first.sentence)
 
     def sentence(self, chosen_in: str) -> str:
-        """Say what the budget is, and how the law is chosen; `chosen_in`: what words are counted in together, text or record."""
+        """Describe the budget and the choice of the law; `chosen_in`: unit of the word counts, text or record."""
         last = self.further[-1].guarantee.epsilon if self.further else None
         varies = (
             ""
@@ -222,7 +222,7 @@ def check_budget(
 
 
 def check_whole_records(row_key: str | None, record_key: str | None) -> None:
-    """Refuse records of several rows, whose number of words is not known when the first of them is drawn.
+    """Refuse records of several rows: their number of words is not known when the first word is drawn.
 
     Raises:
         SettingsError: a record_key that is not the row.

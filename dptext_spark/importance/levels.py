@@ -217,7 +217,7 @@ class Importance:
 
 
 def agree(strategy: str | None, consistency: str) -> str:
-    """Return the strategy that a level of consistency stands for.
+    """Return the strategy of a level of consistency.
 
     Raises:
         SettingsError: it stands for none, or for another than the one that is given.
@@ -272,7 +272,7 @@ LARGEST = 10**9  # multiple of a unit: the sum over a billion words is still an 
 
 
 class Units(NamedTuple):
-    """How the ε of a record is counted.
+    """The units in which the ε of a record is counted.
 
     Attributes:
         multiples: of each level, what one draw comes to in units.
@@ -284,7 +284,7 @@ class Units(NamedTuple):
 
 
 class Levels:
-    """What choosers of levels share; a level is a share of the words with a law, or a law of a budget.
+    """Common parts of choosers of levels; a level is a share of the words with a law, or a law of a budget.
 
     Attributes:
         further: the samplers of the levels after the first, over the same words as the first one's.
@@ -294,7 +294,7 @@ class Levels:
 
     @property
     def is_complete(self) -> bool:
-        """Whether everything that it chooses by is known."""
+        """Check whether everything that it chooses by is known."""
         return True
 
     @property
@@ -304,12 +304,12 @@ class Levels:
 
     @property
     def reads_weights(self) -> bool:
-        """Whether it takes weights of words from the user."""
+        """Check whether it takes weights of words from the user."""
         return False
 
     @property
     def whole_records(self) -> bool:
-        """Whether all texts of a record must be known before its first draw, also at token level."""
+        """Check whether all texts of a record must be known before its first draw, also at token level."""
         return False
 
     def level_arrays(self) -> dict[str, npt.NDArray[Any]]:
@@ -325,16 +325,16 @@ class Levels:
         return (first, *(sampler.guarantee for sampler in self.further))
 
     def guarantee(self, first: Guarantee) -> Guarantee:
-        """Return what holds for a drawn word, whatever its level; see :func:`weakest_guarantee`."""
+        """Return the guarantee of a drawn word, whatever its level; see :func:`weakest_guarantee`."""
         return weakest_guarantee(self.guarantees(first))
 
     def units(self, first: Guarantee) -> Units:
-        """Return how the ε of a record is counted; see :func:`common_unit`."""
+        """Return the units in which the ε of a record is counted; see :func:`common_unit`."""
         return common_unit(self.guarantees(first))
 
 
 def weakest_guarantee(guarantees: Sequence[Guarantee]) -> Guarantee:
-    """Return what holds for a drawn word, whatever its level: the weakest, with a sentence that names all.
+    """Return the guarantee of a drawn word, whatever its level: the weakest, with a sentence that names all.
 
     Raises:
         SettingsError: they bound different things, so that no ε stands for a text.

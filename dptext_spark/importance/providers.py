@@ -4,9 +4,9 @@ A provider sees every word of a record, text by text in the order in which the e
 
 Attention is what words receive in a pretrained encoder (Fu 2024; concepts/mechanisms, Importance).
 
-Inverse document frequency makes rare words important. It needs no model. The weight of a word is ln((1 + N) / (1 + df)), of
-N documents of which df hold it; a word that the lexicon does not hold has the greatest there is, and punctuation none.
-Computed once in float64, stored and compared in float32.
+Inverse document frequency makes rare words important. It needs no model. The weight of a word is ln((1 + N) / (1 + df)), of N
+documents of which df hold it. A word that the lexicon does not hold has the greatest weight, and punctuation none. Computed once
+in float64, stored and compared in float32.
 
 Document frequencies are counted in texts, in a file of them, or taken from counts made elsewhere.
 """
@@ -87,7 +87,7 @@ class Idf(ReadOnlyArrays):
 
     @property
     def sentence(self) -> str:
-        """Say what was counted."""
+        """Describe the counted texts."""
         counted = f" ({self.documents:,} documents)" if self.corpus is not None and self.documents else ""
         if self.corpus is not None:
             return (
@@ -264,21 +264,21 @@ class ImportanceProvider(Protocol):
 
     @property
     def name(self) -> str:
-        """What settings call it."""
+        """Its name in settings."""
 
     @property
     def fingerprint(self) -> str:
-        """What identifies it: providers with equal fingerprints give equal words equal weights."""
+        """Its identity: providers with equal fingerprints give equal words equal weights."""
 
     @property
     def sentence(self) -> str:
-        """What it is and what it was made from, for the disclosure statement."""
+        """Its kind and origin, for the disclosure statement."""
 
     def weights(self, words: Spans) -> F32:
         """Return the importance of each word, float32[n]: finite, 0 or more; only its order within a record counts."""
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """Return what must be stored to do so elsewhere, by name."""
+        """Return the arrays that weighing elsewhere needs, by name."""
 
 
 @dataclass(frozen=True)
@@ -299,7 +299,7 @@ class RandomImportance:
 
     @property
     def sentence(self) -> str:
-        """Say that nothing is measured."""
+        """State that nothing is measured."""
         return (
             "Importance is not measured: which places are drawn depends on the number of a record's words alone, not on which "
             "words they are."
@@ -328,7 +328,7 @@ class RandomImportance:
 
 @dataclass(frozen=True, eq=False)
 class ColumnWeights:
-    """Numbers of the user's: a list of them for each text.
+    """Numbers from the user: a list for each text.
 
     Attributes:
         lists: list<float> or large_list<float> [rows]; None in a model, to which each batch brings its own.
@@ -428,7 +428,7 @@ class Attention:
         return import_module(_ENCODER).Encoder(self.model)
 
     def __getstate__(self) -> object:
-        """Travel without what is made ready in each process."""
+        """Pickle without the parts that each process makes ready."""
         return {"model": self.model, "source": self.source}
 
     @cached_property
@@ -438,7 +438,7 @@ class Attention:
 
     @property
     def sentence(self) -> str:
-        """Say what measures importance."""
+        """Name the measure of importance."""
         return (
             "It is the share of a text's attention that a word receives from the other words, averaged over heads and layers, "
             "times the text's share of the record's words; the encoder is taken to be public."

@@ -101,7 +101,7 @@ def units_of(
 
 @compiled
 def _before(weights: Any, a: Int, b: Int, direction: Int) -> Any:
-    """Whether word a comes before the later word b or ties with it."""
+    """Check whether word a comes before the later word b or ties with it."""
     return weights[a] <= weights[b] if direction == BOTTOM else weights[a] >= weights[b]
 
 
@@ -229,7 +229,7 @@ class Rows:
         return listed._replace(words=listed.words._replace(records=self.bounds))
 
     def split(self, listed: Listing, levels: U8, units: Units, shared: int) -> tuple[TokenSelection, ...]:
-        """Return what was chosen, for each column by itself.
+        """Return the choice, for each column by itself.
 
         Args:
             listed: the words of the texts.
@@ -321,7 +321,7 @@ class Selector(Levels):
     further: tuple[Sampler, ...] = ()
 
     def __post_init__(self) -> None:
-        """Compare what was compiled with what was chosen.
+        """Compare the compiled choice with the requested one.
 
         Raises:
             SettingsError: another provider, or another number of samplers.
@@ -338,7 +338,7 @@ class Selector(Levels):
 
     @property
     def is_complete(self) -> bool:
-        """Whether everything that it weighs words by is known."""
+        """Check whether everything that it weighs words by is known."""
         return not isinstance(self.provider, Idf) or self.provider.values is not None
 
     @property
@@ -348,7 +348,7 @@ class Selector(Levels):
 
     @property
     def reads_weights(self) -> bool:
-        """Whether it takes weights of words from the user."""
+        """Check whether it takes weights of words from the user."""
         return isinstance(self.provider, ColumnWeights)
 
     def check(self, consistency: str) -> None:
@@ -408,7 +408,7 @@ class Selector(Levels):
         return rows.split(listed, levels, units, shared)
 
     def sentence(self, chosen_in: str) -> str:
-        """Say what the guarantee is about, in plain words; `chosen_in`: what words are chosen in together, text or record."""
+        """Describe the guarantee in plain words; `chosen_in`: unit in which words are chosen together, text or record."""
         depends = (
             "that depends on the number of its words alone"
             if self.selection.provider == "random"
