@@ -1,7 +1,7 @@
 """A small transformer encoder on texts: what attention words receive, vectors of texts, and guesses of masked words.
 
-A window's figures do not depend on the batch that it is in, bit for bit on one machine: each is padded by its own length alone,
-only windows of one length share a batch, and no sum in the graph runs over texts.
+A window's figures do not depend on its batch, bit for bit on one machine. Each is padded by its own length alone, only windows of
+one length share a batch, and no sum in the graph runs over texts.
 
 The importance of a word is made from the attention that its sub-words receive (concepts/mechanisms, Importance; Fu 2024).
 
@@ -9,9 +9,9 @@ A masked language model takes one mask for the whole word, one place at a time. 
 
 The graphs that an encoder runs: what attention its tokens receive, their vectors, or the sub-word behind a mask.
 
-A graph is a text in ONNX's own syntax, which onnxruntime runs. Weights are inputs: every process of a machine reads the same
-pages of a file that is memory-mapped. Packing them for the processor would be a tenth faster, and cost each process a copy of
-half of them.
+A graph is a text in ONNX's own syntax; onnxruntime runs it. Weights are inputs: every process of a machine reads the same pages
+of a file that is memory-mapped. Packing them for the processor would be a tenth faster, and cost each process a copy of half of
+them.
 
 No table of tokens by tokens leaves a graph: attention is summed over its queries inside.
 """
@@ -108,7 +108,7 @@ layer (state, attention, values, wm, bm, wn, bn, wi, bi, wo, bo, wl, bl) => (out
 
 
 class _Form(NamedTuple):
-    """What is a kind's own: an input, the output, the nodes after each attention, and the nodes at the end."""
+    """The parts of one kind: an input, the output, the nodes after each attention, and the nodes at the end."""
 
     takes: str
     gives: str
@@ -222,7 +222,7 @@ class Running:
         self._session: Any = InferenceSession(written, options, providers=["CPUExecutionProvider"])
 
     def __call__(self, ids: npt.NDArray[Any], tokens: Bools, **inputs: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Return what the graph gives.
+        """Return the outputs of the graph.
 
         Args:
             ids: int64[b, s], sub-words.
@@ -358,8 +358,8 @@ def of_pieces(received: F32, cut: Windows) -> F64:
 def of_words(shares: F64, pieces: Pieces, words: Spans) -> F32:
     """Sum sub-words to words, and divide by the sum over the words of the text.
 
-    A sub-word belongs to the first word that it shares a byte with; what stands between words belongs to none. A word without a
-    sub-word has 0.
+    A sub-word belongs to the first word that it shares a byte with; bytes between words belong to none. A word without a sub-word
+    has 0.
 
     Args:
         shares: float64[m], of the sub-words.

