@@ -67,7 +67,7 @@ class Row:
     def epsilon(self) -> float:
         """What a release is promised to spend on a word, by the settings alone: the largest of several laws."""
         if "budget" in self.features:
-            return 0.84 if "remap" in self.features else 0.707  # by which one word keeps to the budget
+            return 0.707  # by which one word keeps to the budget
         levels = self.more.get("importance", {}).get("levels", [])
         drawn_by = self.more.get("mechanism", mechanism("custext"))
         return max([float(level["epsilon"]) for level in levels], default=float(drawn_by["epsilon"]))
