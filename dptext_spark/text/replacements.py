@@ -16,11 +16,11 @@ more.
 
 Pseudonyms: a keyed name of the same kind from the public lists in the place of each word of a name.
 
-A given name becomes a given name, a surname a surname, a town a town, a country or state another, an initial a letter. Which
-one depends on the key, the kind, the normal form of the word, and the record where the level is that of records; at token level
-each mention has its own. So a full name, a title with the surname and an initial with it have one surname. No table is kept.
-Two names may have one pseudonym: of n names of the kind, with probability 1/n. A pseudonym may be somebody's name, and it may be
-the name itself, with probability 1/n. None is an obscenity or a slur (:mod:`dptext_spark.lexicon.vocabulary`).
+A given name becomes a given name, a surname a surname, a town a town, a country or state another, an initial a letter. The choice
+depends on the key, the kind, the normal form of the word, and the record if the level is that of records. At token level each
+mention has its own. So a full name, a title with the surname and an initial with it have one surname. No table is kept. Two names
+may have one pseudonym: of n names of the kind, with probability 1/n. A pseudonym may be somebody's name, and it may be the name
+itself, with probability 1/n. None is an obscenity or a slur (:mod:`dptext_spark.lexicon.vocabulary`).
 """
 
 from __future__ import annotations

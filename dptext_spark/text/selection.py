@@ -5,11 +5,11 @@ Which word is released just before each word that is drawn: the engine's phase f
 It is read from the released text, never from the lost text. Spaces, line breaks, apostrophes, hyphens and joiners may lie between
 the two words. Any other mark (punctuation, a symbol) ends the sentence, and so do the ends of a text (a row's column, an element
 of a list): no word is before the next one then, as after a number, `[OOV]`, `[NUM]`, an identifier, a kept word that the word
-table lacks, and invalid UTF-8. Before a drawn word that follows a drawn word is the output of that one; an unknown word that is
+table lacks, and invalid UTF-8. Before a drawn word that follows a drawn word is the output of that word. An unknown word that is
 drawn uniformly counts as the word that it becomes.
 
-A kept word (a stop word, one that importance does not choose) is looked up in the gap that it lies in, backwards from the drawn
-word, so that how the batch is cut into strips and blocks plays no part.
+A kept word (a stop word, one that importance does not choose) is looked up in its gap, backwards from the drawn word. So the cut
+of the batch into strips and blocks plays no part.
 """
 
 from __future__ import annotations

@@ -3,10 +3,10 @@
 Stretches that overlap become one, from the first start to the last end, of the type of the longest among them; of equally
 long ones the built-in rule's counts, in the order of :data:`~dptext_spark.text.identifiers.rules.RULES`, before a provider's.
 
-A pass over the bytes of a batch stops at few characters and looks around there. An @, a colon, a dot between letters, a
-digit or a bracket is an *anchor*; around it lies a *window*, which the patterns of
-:mod:`~dptext_spark.text.identifiers.rules` decide about. Windows are bounded, or end where those of the same kind begin, so
-that any text takes time in proportion to its length.
+A pass over the bytes of a batch stops at few characters and looks around there. An @, a colon, a dot between letters, a digit or
+a bracket is an *anchor*. Around it lies a *window*, and the patterns of :mod:`~dptext_spark.text.identifiers.rules` decide about
+the window. Windows are bounded, or end where those of the same kind begin, so that any text takes time in proportion to its
+length.
 """
 
 from __future__ import annotations

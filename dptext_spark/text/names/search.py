@@ -46,8 +46,8 @@ class NameSearch:
 
     No guarantee covers it.
 
-    `mask` writes `[PERSON]` or `[LOCATION]`; `pseudonym` a keyed name of the same kind from the public lists; `keep` does not
-    replace the kind, so that its words are words like any.
+    `mask` writes `[PERSON]` or `[LOCATION]`, and `pseudonym` a keyed name of the same kind from the public lists. With `keep` the
+    kind is not replaced, so that its words are words like any.
 
     Attributes:
         lists: look for names by the packaged lists of given names, surnames, towns, countries and states.
