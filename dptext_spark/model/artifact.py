@@ -71,7 +71,7 @@ class SamplerRecord(Record):
 
     @classmethod
     def of(cls, written: Mapping[str, Any], part: str) -> SamplerRecord:
-        """Read it back from a manifest, or from a level of one; `part` is what messages call it.
+        """Read a sampler from a manifest, or from a level; `part` is its name in messages.
 
         Raises:
             DataError: its guarantee is none.
@@ -633,7 +633,7 @@ def _prior(manifest: Manifest, arrays: Mapping[str, Array]) -> Prior | None:
 
 
 def _under(prefix: str, arrays: Mapping[str, Array]) -> dict[str, Array]:
-    """Return the arrays of one part, by their names in it."""
+    """Return the arrays of a part, by their names there."""
     return {
         name.removeprefix(f"{prefix}."): array
         for name, array in arrays.items()

@@ -56,7 +56,7 @@ def no_delta_table(place: str) -> DataError:
 
 
 def unreadable(place: str, format: str, why: str) -> DataError:
-    """Return the error for an input that is not what its format says; `why` holds no word of it."""
+    """Return the error for an input that is not what its format says; `why` quotes no word."""
     return DataError(
         f"input: {place!r} cannot be read as {format} ({why}); valid formats: {', '.join(FORMATS)}."
     )
@@ -209,7 +209,7 @@ def check_input(schema: Struct, config: RunConfig) -> Fit:
 
 
 def check_header(schema: Struct, source: Input, columns: Sequence[str], files: Sequence[str] = ()) -> None:
-    """Refuse a CSV file whose first line names none of the text columns: it may be a row, so the message shows none of it.
+    """Refuse a CSV file whose first line names none of the text columns: it may be a row, so the message does not show it.
 
     Args:
         schema: with the names of the first line.

@@ -29,7 +29,7 @@ CREATED = "dptext_created"  # a property of a table that was made empty for a ru
 
 @dataclass(frozen=True)
 class Commit:
-    """A commit of a Delta table, as its history tells of it.
+    """A commit of a Delta table, from its history.
 
     Attributes:
         version: that it made.

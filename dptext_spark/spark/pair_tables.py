@@ -60,7 +60,7 @@ TEST = 5  # records of every so many-th hash are tried on
 
 @dataclass(frozen=True)
 class Count:
-    """Count of one of `COUNT_FIELDS` in a column; `WHOLE` counts whole rows."""
+    """Count of a field of `COUNT_FIELDS` in a column; `WHOLE` counts whole rows."""
 
     column: int
     name: str
@@ -510,7 +510,7 @@ def _counts_of(column: int, counts: Mapping[str, int]) -> pa.RecordBatch:
 
 
 def _rows(name: str, size: int, /, **values: Any) -> pa.RecordBatch:
-    """Return a number of findings of one name. Values are arrays or the same for all; missing ones are NULL."""
+    """Return a number of findings with the same name. Values are arrays or the same for all; missing ones are NULL."""
     arrays = []
     for field in _ARROW[name]:
         value = values.get(field.name)

@@ -469,7 +469,7 @@ INTERVAL = 2.0
 
 
 class _Jobs:
-    """The jobs of one thread, by a tag of their own."""
+    """The jobs of a thread, by their own tag."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark, self._context = spark, context_of(spark)

@@ -304,7 +304,7 @@ def settle(
 
 
 def failed(reservation: Reservation, plan: RunPlan, left: list[str], started: float) -> None:
-    """Settle a run that failed before its commit: void if it is known that no file of it can be anywhere, else it counts."""
+    """Settle a run that failed before its commit: void if surely none of its files exists, else it counts."""
     if left:
         return settle(reservation, RESERVED, f"failed; files of it are left behind: {len(left)}")
     if not plan.place.target.path:

@@ -118,7 +118,7 @@ def find(spark: SparkSession, folder: str, run_id: str) -> RunRecord | None:
 
 
 def micro_batches(spark: SparkSession, folder: str, stream: str) -> dict[str, int | None]:
-    """Return the run ids of a stream's micro-batches, each with the version that it committed; None of one that did not.
+    """Return the run ids of a stream's micro-batches, each with its committed version, or None.
 
     Raises:
         DataError: the table there is not one of runs.
@@ -131,7 +131,7 @@ def micro_batches(spark: SparkSession, folder: str, stream: str) -> dict[str, in
 
 
 def newest(spark: SparkSession, folder: str, count: int, status: str | None = None) -> list[RunRecord]:
-    """Return the newest runs, of one status or of any, newest first; none where there is no such table."""
+    """Return the newest runs, of a status or of any, newest first; none where there is no such table."""
     table = own_table(spark, folder)
     if table is None:
         return []
