@@ -251,7 +251,7 @@ def test_mechanisms_are_compared_at_equal_risk(executed: Callable[[str], Any]) -
     points = {(one["mechanism"], one["epsilon"]): one for one in found["points"]}
     assert len(points) == 12
     context = {key: one["risks"]["word in context"]["value"] for key, one in points.items()}
-    assert all(context[key] > 0.45 for key in points if key[0] != "tem")
+    assert all(context[key] > 0.43 for key in points if key[0] != "tem")
     assert context["tem", 6.0] < 0.4 < 0.95 < context["tem", 20.0]
     # "In rows of about equal risk ε differs by a factor of ten."
     alone = {key: one["risks"]["one word alone"]["value"] for key, one in points.items()}
