@@ -66,12 +66,12 @@ def forces(words: Mapping[str, int], forms: Forms, wordnet: WordNet, vectors: F6
         (similar, 1.0, 0.6),
         (_of_words(wordnet.kinds(), of_lemma), 0.2, 0.5),
     )
-    found = [_force(contrary, -REPULSION, APART)]
+    moving = [_force(contrary, -REPULSION, APART)]
     for pairs, strength, target in attracting:
         force = _force(pairs, strength, target)
         used = np.clip((_cosines(vectors, force.first, force.second) - FAR) / (NEAR - FAR), 0, 1)
-        found.append(force._replace(weight=force.weight * used))
-    return found
+        moving.append(force._replace(weight=force.weight * used))
+    return moving
 
 
 def _of_words(pairs: Pairs, of_lemma: Mapping[Lemma, Mapping[str, int]]) -> dict[tuple[int, int], float]:

@@ -17,9 +17,9 @@ EPSILON = 2.0
 @cache
 def summary(epsilon: float = EPSILON) -> TableSummary:
     """Return the figures of CusText on the packaged lexicon, with the output sets of the style `balanced`."""
-    found = CusText(epsilon=epsilon, k=30, mapping="clustered").compile(Lexicon.default()).summary
-    assert isinstance(found, TableSummary)
-    return found
+    figures = CusText(epsilon=epsilon, k=30, mapping="clustered").compile(Lexicon.default()).summary
+    assert isinstance(figures, TableSummary)
+    return figures
 
 
 def output_sets() -> str:

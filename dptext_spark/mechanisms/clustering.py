@@ -28,10 +28,8 @@ from dptext_spark.runtime.jit import Int, compiled, inlined
 
 LARGEST = 2.0**12  # length of the longest vector and weight of the first word, in integers
 NEIGHBOURS = 24  # of a word: it can move to their sets. 40 lower C by less than one per cent
-ROUNDS, ORDINARY = (
-    40,
-    40,
-)  # through all words at most; some 25 are needed. Of sets above 40 words fewer: a round takes longer
+ROUNDS = 40  # through all words at most; some 25 are needed
+ORDINARY = 40  # words of a set; larger sets have fewer rounds, because a round takes longer
 
 
 def lower_distances(sets: Ids, of_word: Ids, vectors: F32, metric: Metric) -> None:

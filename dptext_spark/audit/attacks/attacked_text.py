@@ -299,17 +299,23 @@ def with_edges(stream: Ids, bounds: I64, edge: int) -> Ids:
 
 
 @compiled
-def _share(starts: I64, following: Ids, share: F64, a: Int, b: Int) -> float:
-    """Return c(a,b)/c(a)."""
-    low, high = starts[a], starts[a + 1]
+def place_in(following: Ids, low: Int, high: Int, state: Int) -> Int:
+    """Return the place of `state` in following[low:high], or -1."""
     end = high
     while low < high:
         middle = (low + high) >> 1
-        if following[middle] < b:
+        if following[middle] < state:
             low = middle + 1
         else:
             high = middle
-    return float(share[low]) if low < end and following[low] == b else 0.0
+    return low if low < end and following[low] == state else np.int64(-1)
+
+
+@compiled
+def _share(starts: I64, following: Ids, share: F64, a: Int, b: Int) -> float:
+    """Return c(a,b)/c(a)."""
+    place = place_in(following, starts[a], starts[a + 1], b)
+    return float(share[place]) if place >= 0 else 0.0
 
 
 @compiled

@@ -38,6 +38,7 @@ from dptext_spark.audit.attacks.attacked_text import (
     Level,
     Tokens,
     guess_bigram_baseline,
+    place_in,
     states,
 )
 from dptext_spark.audit.attacks.bayes import Candidates, candidates, candidates_after
@@ -50,19 +51,6 @@ from dptext_spark.runtime.jit import Int, compiled
 
 LEAST = 1e-300
 SCAN = 64  # a list of followers is read through while it is at most so many times as long as the candidates; else searched
-
-
-@compiled
-def place_in(following: Ids, low: Int, high: Int, state: Int) -> Int:
-    """Return the place of `state` in following[low:high], or -1."""
-    end = high
-    while low < high:
-        middle = (low + high) >> 1
-        if following[middle] < state:
-            low = middle + 1
-        else:
-            high = middle
-    return low if low < end and following[low] == state else np.int64(-1)
 
 
 @compiled

@@ -28,7 +28,7 @@ import numpy as np
 
 from dptext_spark.arrays import F64, I64, Ids, offsets
 from dptext_spark.audit.attacks.aligned_rows import DRAWN, EQUAL, FAKED, LAW, NAMED, PLACEHOLDER, RowWords
-from dptext_spark.audit.attacks.context import place_in
+from dptext_spark.audit.attacks.attacked_text import place_in
 from dptext_spark.audit.word_figures import blocks
 from dptext_spark.mechanisms.base import LawColumns, Sampler
 from dptext_spark.runtime.jit import Int, compiled
