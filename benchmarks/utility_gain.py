@@ -74,13 +74,13 @@ Point = Mapping[
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """CusText over a lexicon; `found` has what draws at each ε that a search ended at."""
+    """CusText over a lexicon; `samplers` has what draws at each ε that a search ended at."""
 
     name: str
     lexicon: Lexicon
     fields: Mapping[str, object]
     k: int = K
-    found: dict[float, Sampler] = field(default_factory=dict)
+    samplers: dict[float, Sampler] = field(default_factory=dict)
 
     @cached_property
     def _compile_at(self) -> Callable[[float], Sampler]:
@@ -91,7 +91,7 @@ class Candidate:
 
     def sampler(self, epsilon: float) -> Sampler:
         """Return what draws at an ε."""
-        return self.found.get(epsilon) or self._compile_at(epsilon)
+        return self.samplers.get(epsilon) or self._compile_at(epsilon)
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,11 +124,11 @@ class Material:
 
     def accuracies(self, releases: Sequence[Any]) -> dict[str, F64]:
         """Return how often labels are told from releases, by each classifier."""
-        found = {ACCURACY: self.told(releases, _bag_of_words)}
+        accuracies = {ACCURACY: self.told(releases, _bag_of_words)}
         if self.embedded:
             vectors = [embedded(texts.tolist()) for texts in releases[: self.embedded]]
-            found[EMBEDDED] = self.told(vectors, _by_vectors)
-        return found
+            accuracies[EMBEDDED] = self.told(vectors, _by_vectors)
+        return accuracies
 
 
 def _bag_of_words(texts: Any, labels: Any) -> Callable[[Any], Any]:
@@ -176,9 +176,9 @@ class Corpus:
         at = np.flatnonzero(tokens.drawn)
         observed = None
         if sampler.reads_context:  # what a draw came from is told by the word before it, too
-            plausible, seen = candidates_after(sampler, prior, tokens.outputs[at], tokens.before[at], MOST)
+            plausible, pairs = candidates_after(sampler, prior, tokens.outputs[at], tokens.before[at], MOST)
             observed = np.zeros(len(tokens.words), np.int32)
-            observed[at] = seen
+            observed[at] = pairs
         else:
             plausible = candidates(sampler, prior, tokens.outputs[at], MOST)
         guesses, _ = posterior_guesses(tokens, plausible, self.text.public, observed)
@@ -190,19 +190,19 @@ class Corpus:
         shown = released(tokens)
         cosine = record_cosines(self.lexicon.vectors, tokens, replace(tokens, words=shown))
         same = tokens.drawn & (tokens.words == tokens.outputs)
-        found = {
+        utilities = {
             KEPT: self._by_record(*map(tokens.by_record, (same, tokens.drawn))),
             COSINE: self._by_record(np.nan_to_num(cosine), ~np.isnan(cosine)),
         }
         if self.judge is not None:
-            found[ORDER] = self._by_record(*order_by_record(shown, tokens.bounds, self.judge))
+            utilities[ORDER] = self._by_record(*order_by_record(shown, tokens.bounds, self.judge))
         texts = np.array(joined(shown, tokens.bounds, self.lexicon.vocabulary.strings()), object)
-        found |= self.material.accuracies(np.split(texts, self.material.draws))
-        return {**found, DISTINCT: self.fact(len(np.unique(tokens.outputs[tokens.drawn])))}
+        utilities |= self.material.accuracies(np.split(texts, self.material.draws))
+        return {**utilities, DISTINCT: self.fact(len(np.unique(tokens.outputs[tokens.drawn])))}
 
     def fact(self, value: float) -> F64:
         """Return a figure that is the same for each record."""
-        return np.stack([np.full(len(self.material.labels), one) for one in (float(value), 1.0)])
+        return np.stack([np.full(len(self.material.labels), part) for part in (float(value), 1.0)])
 
 
 def epsilon_at(level: float, attack: Callable[[float], float], tried: dict[float, float]) -> float | None:
@@ -285,11 +285,11 @@ class Comparison:
             return float(guessed / replaced)
 
         tried = self._tried.setdefault(candidate, {})
-        tried |= {epsilon: attack(epsilon) for epsilon in candidate.found or (START,) if not tried}
+        tried |= {epsilon: attack(epsilon) for epsilon in candidate.samplers or (START,) if not tried}
         epsilon = epsilon_at(level, attack, tried)
         if epsilon is None:
             return None
-        sampler = candidate.found[epsilon] = samplers.get(epsilon) or candidate.sampler(epsilon)
+        sampler = candidate.samplers[epsilon] = samplers.get(epsilon) or candidate.sampler(epsilon)
         tokens, hits = corpus.attacked(sampler)
         facts = {"ε": corpus.fact(epsilon), "K": corpus.fact(candidate.k)}
         return {**facts, ATTACK: hits, **corpus.left(tokens)}
@@ -299,7 +299,7 @@ class Comparison:
         first, *others = next(iter(entrants.values()))
         text = self.corpus(first.lexicon).text
         unchanged = self.corpus(first.lexicon).left(Tokens(text.words, text.words, text.drawn, text.bounds))
-        heads = [f"{one.name}{what}" for one in others for what in ("", ", gain")]
+        heads = [f"{entrant.name}{what}" for entrant in others for what in ("", ", gain")]
         rows: list[Row] = []
         for level, each in entrants.items():
             rows += gains(level, [unchanged, *(self.at(candidate, level) for candidate in each)])
@@ -317,9 +317,9 @@ def judged(entrants: Sequence[Candidate], material: Material, say: Say, *, part:
         point = choosing.at(candidate, BEST_K_AT)
         return -1.0 if point is None else float(point[ACCURACY][0].sum())
 
-    chosen = [max((one, *(replace(one, k=k, found={}) for k in OTHER_K)), key=told) for one in entrants]
+    chosen = [max((each, *(replace(each, k=k, samplers={}) for k in OTHER_K)), key=told) for each in entrants]
     at = {BEST_K_AT: chosen, **dict.fromkeys(K_AT, entrants)}
-    return [Comparison(kind, one, say).grid(at) for kind, one in halves[part].kinds().items()]
+    return [Comparison(kind, half, say).grid(at) for kind, half in halves[part].kinds().items()]
 
 
 def released_as(style: str, materials: Mapping[str, Material]) -> Grid:
@@ -351,15 +351,15 @@ def measure(sizes: Sizes, say: Say) -> Section:
         section.facts["lexicons"] = {name: lexicon.fingerprint for name, lexicon in pair.items()}
         section.grids = judged(entrants, replace(material, draws=DRAWS), say)
         return section
-    found, lacking = lexicons(sizes.lexicon_words)
+    available, lacking = lexicons(sizes.lexicon_words)
     section.skipped += lacking
-    for name, lexicon in found:
+    for name, lexicon in available:
         fluent = bool(lexicon.prior.pairs)
         section.skipped += [] if fluent else [f"fluent draws with {name}: its prior has no pairs of words"]
         variants = {key: fields for key, fields in VARIANTS.items() if fluent or not fields.get("fluent")}
         entrants = tuple(Candidate(variant, lexicon, fields) for variant, fields in variants.items())
-        for kind, one in material.kinds().items():
-            comparison = Comparison(f"{name}, {kind}", one, say)
+        for kind, of_kind in material.kinds().items():
+            comparison = Comparison(f"{name}, {kind}", of_kind, say)
             section.grids.append(comparison.grid(dict.fromkeys(LEVELS, entrants)))
     section.grids.append(released_as("balanced", material.kinds()))
     section.notes.append(
