@@ -53,8 +53,8 @@ class Lexicon:
         counts: what reading it from a file kept and dropped; None where it was not read from one.
 
     Examples:
-        >>> dp.Lexicon.default()
-        Lexicon('all-MiniLM-L6-v2 words, 100 dimensions', 21,163 words, 100 dimensions, cosine)
+        >>> print(len(dp.Lexicon.default().vocabulary), dp.Lexicon.default().vectors.shape)
+        21163 (21163, 113)
         >>> from pathlib import Path
         >>> _ = Path("vectors.txt").write_text("cat 1 0 0\ndog 0 1 0\nlorry 0 0 1\n")
         >>> dp.Lexicon.read("vectors.txt", limit=2).save("animals")

@@ -26,7 +26,7 @@ from dptext_spark.errors import (
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.model.target_checks import check_schema
 from dptext_spark.randomness import RunKey
-from dptext_spark.spark.job import job, runs, writing
+from dptext_spark.spark.job import runs, writing
 from dptext_spark.spark.nested_columns import schema_of
 from dptext_spark.spark.runner import run
 from dptext_spark.spark.tables import Target, history
@@ -210,7 +210,7 @@ class TestWhatDoesNotAgree:
             source, tmp_path, consistency="record", record_key="customer", audit={"consistency_scopes": 1000},
             columns=["body"],
         )  # fmt: skip
-        real = job.consistency.audit
+        real = writing.audit
         planted: list[object] = []
 
         def break_one(setup, version, rows, say):
@@ -222,7 +222,7 @@ class TestWhatDoesNotAgree:
             planted.extend([whole, real(setup, version + 1, rows, say)])
             return planted[-1]
 
-        monkeypatch.setattr(job.consistency, "audit", break_one)
+        monkeypatch.setattr(writing, "audit", break_one)
         with pytest.raises(CountMismatchError, match="groups of equal words have two replacements"):
             run(config, spark, key=KEY)
         assert planted[0].problems == []
