@@ -29,7 +29,7 @@ from dptext_spark.errors import (
     RunError,
     SettingsError,
 )
-from dptext_spark.report.console import FULL, write
+from dptext_spark.report.console import FULL, JSON, write
 
 FAILED = RunError.exit_code
 INTERRUPTED = 130
@@ -167,11 +167,14 @@ def _options(
     full: Annotated[
         bool, typer.Option("--full", help="All that a command has to say; by default at most 40 lines.")
     ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON document instead of a screen.")
+    ] = False,
     version: Annotated[
         bool, typer.Option("--version", help="Print the version.", callback=_version, is_eager=True)
     ] = False,
 ) -> None:
-    """Declare the options before a command; `main` takes --debug and --full at any place."""
+    """Declare the options of every command; `main` takes them at any place."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -181,8 +184,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: what follows the program's name; None takes them from the process.
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
-    debug = "--debug" in words
+    debug, as_json = "--debug" in words, "--json" in words
     FULL.set("--full" in words)
+    JSON.set(as_json)
 
     def command() -> int:
         for stream in (sys.stdout, sys.stderr):
@@ -192,12 +196,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # What Java's second compiler gains comes too late for a command.
         os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
         try:
-            app([item for item in words if item not in ("--debug", "--full")], prog_name="dptext")
+            app([item for item in words if item not in ("--debug", "--full", "--json")], prog_name="dptext")
         except SystemExit as end:
             return end.code if isinstance(end.code, int) else 0
         return 0
 
-    return ended(command, debug=debug, as_json="--json" in words)
+    return ended(command, debug=debug, as_json=as_json)
 
 
 def job(arguments: Sequence[str] | None = None) -> None:

@@ -10,9 +10,9 @@ from typing import Annotated
 import typer
 
 from dptext_spark.audit.options import AuditOptions, ReportOptions, takes
-from dptext_spark.cli import Json, Override, end_where_broken, settings_in
+from dptext_spark.cli import Override, end_where_broken, settings_in
 from dptext_spark.errors import SettingsError
-from dptext_spark.report.console import progress, show, write, write_json
+from dptext_spark.report.console import JSON, progress, show, write, write_json
 
 
 @takes(AuditOptions, is_command=True)
@@ -37,7 +37,6 @@ def audit(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what would be compared; read no data.")
     ] = False,
-    as_json: Json = False,
 ) -> None:
     """Audit a written table against its source on Spark: what it keeps, how well it is attacked, what it is still good for."""
     from dptext_spark.audit.audit_plan import AuditPlan
@@ -57,13 +56,13 @@ def audit(
         model = None if config is None else load_model_config(config, overrides or ())
         plan = AuditPlan.of(table, against, model, options)
     if dry_run:
-        return show(audit_plan(plan), plan.as_dict() if as_json else None)
+        return show(audit_plan(plan), plan.as_dict())
     with progress() as say:
         say("loading what reads tables", None)
         from dptext_spark.spark.audit_job import audit_table
 
         finding = audit_table(plan, progress=lambda step: say(step, None))
-    show(table_audit(finding), finding.as_dict() if as_json else None)
+    show(table_audit(finding), finding.as_dict())
     end_where_broken(finding.broken, finding.table)
 
 
@@ -93,7 +92,6 @@ def report(
         str | None,
         typer.Option(help="Print only the disclosure statement: md, html or json. Writes no file."),
     ] = None,
-    as_json: Json = False,
 ) -> None:
     """Write one offline HTML file about a run: who signs reads its first two pages; it is restricted unless it is --public."""
     from dptext_spark.config.load import load_config
@@ -128,7 +126,7 @@ def report(
     if statement is not None:
         return write(written.statement(statement))
     file = written.save(out)
-    if as_json:
+    if JSON.get():
         write_json({"file": str(file), **written.as_dict()})
     else:
         write(f"{file}")
@@ -142,7 +140,6 @@ def ledger(
             metavar="FILE|FOLDER", help="The settings of a run, a ledger, or an input, whose ledger is shown."
         ),
     ],
-    as_json: Json = False,
 ) -> None:
     """Show what all releases of each input have spent on one word of each column."""
     from dptext_spark.spark.session import require_pyspark
@@ -155,4 +152,4 @@ def ledger(
 
         balances = read(path, progress=lambda step: say(step, None))
     inputs = {"ledger": path, "inputs": [balance.spending.as_dict() for balance in balances]}
-    show(spent(balances), inputs if as_json else None)
+    show(spent(balances), inputs)

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dptext_spark.audit.options import ComparisonOptions, takes
-from dptext_spark.cli import Config, Json, Override
+from dptext_spark.cli import Config, Override
 from dptext_spark.errors import DataError, SettingsError
-from dptext_spark.report.console import Screen, progress, show, write
+from dptext_spark.report.console import JSON, Screen, progress, show, write
 from dptext_spark.runtime.display import counted
 
 if TYPE_CHECKING:
@@ -25,15 +25,14 @@ if TYPE_CHECKING:
 
 def mechanisms(
     name: Annotated[str | None, typer.Argument(help="One mechanism. Default: all of them.")] = None,
-    as_json: Json = False,
 ) -> None:
     """List the mechanisms: paper, guarantee, cost, certificate, parameters with defaults and ranges."""
     from dptext_spark.report.mechanism_screens import catalogue, described, overview, rows
 
     if name is None:
-        return show(overview(), catalogue() if as_json else None)
+        return show(overview(), catalogue())
     mechanism = described(name)
-    show(Screen(name, rows(mechanism)), mechanism if as_json else None)
+    show(Screen(name, rows(mechanism)), mechanism)
 
 
 def certify(
@@ -42,7 +41,6 @@ def certify(
     sample: Annotated[
         int | None, typer.Option(min=2, help="Look at pairs among so many words, taken at equal steps.")
     ] = None,
-    as_json: Json = False,
 ) -> None:
     """Compute the true worst-case loss of the law that is sampled, compare it with the guarantee, and keep the finding.
 
@@ -87,7 +85,7 @@ def certify(
     ]
     show(
         Screen(f"The guarantee is {certificate.verdict}; {certificate.seconds:.1f} s.", rows),
-        document if as_json else None,
+        document,
     )
 
 
@@ -129,7 +127,6 @@ def calibrate(
             help="A text file of words that matter, such as names, one a line: what 'bayes words' is about."
         ),
     ] = None,
-    as_json: Json = False,
 ) -> None:
     """Find the largest ε whose figures meet what is required, for the worst word of the lexicon, and show the curve."""
     from dptext_spark.audit.comparison_input import read_records
@@ -154,15 +151,15 @@ def calibrate(
                 words=word_list,
                 progress=say,
             )
-        show(settings_found(best), best.as_dict() if as_json else None)
-        if not as_json:
+        show(settings_found(best), best.as_dict())
+        if not JSON.get():
             write(f"\n{best.settings}")
         return
     with progress() as say:
         epsilon = search(
             settings, require, low=low, high=high, steps=steps, sample=sample, words=word_list, progress=say
         )
-    show(calibration(epsilon), epsilon.as_dict() if as_json else None)
+    show(calibration(epsilon), epsilon.as_dict())
 
 
 @takes(ComparisonOptions, is_command=True)
@@ -210,7 +207,6 @@ def compare(
         Path | None,
         typer.Option(help="A folder for compare.html."),
     ] = None,
-    as_json: Json = False,
 ) -> None:
     """Compare mechanisms where attacks succeed equally, because ε means another thing for each: which keeps most of the text?"""
     from dptext_spark.audit.comparison import compare as run_comparison
@@ -231,7 +227,7 @@ def compare(
         result = run_comparison(settings, asked, known, secret, language=third, progress=say)
     if out is not None:
         write_private(out / "compare.html", comparison_page(result))
-    show(comparison(result), result.as_dict() if as_json else None)
+    show(comparison(result), result.as_dict())
 
 
 lexicon_app = typer.Typer(help="Show or import a lexicon.", no_args_is_help=True)
@@ -240,7 +236,6 @@ lexicon_app = typer.Typer(help="Show or import a lexicon.", no_args_is_help=True
 @lexicon_app.command("info")
 def lexicon_info(
     source: Annotated[str, typer.Argument(help="`default`, or a saved lexicon's folder.")] = "default",
-    as_json: Json = False,
 ) -> None:
     """Show a lexicon: words, dimensions, metric, fingerprint, and what reading it dropped."""
     from dptext_spark.lexicon.lexicon import PACKAGED, Lexicon
@@ -248,7 +243,7 @@ def lexicon_info(
     if Path(source).is_file():
         raise DataError(f"source: {source!r} is a file, no saved lexicon; `dptext lexicon import` saves one.")
     packaged = source == PACKAGED
-    _describe(Lexicon.default() if packaged else Lexicon.open(source), as_json, version=packaged)
+    _describe(Lexicon.default() if packaged else Lexicon.open(source), version=packaged)
 
 
 @lexicon_app.command("import")
@@ -262,7 +257,6 @@ def lexicon_import(
     ] = None,
     tokenizer: Annotated[str, typer.Option(help="words or whitespace.")] = "words",
     metric: Annotated[str, typer.Option(help="cosine or euclidean.")] = "cosine",
-    as_json: Json = False,
 ) -> None:
     """Read word vectors from a file and save them as a lexicon, to be named as lexicon.source."""
     from dptext_spark.lexicon.lexicon import Lexicon
@@ -278,7 +272,7 @@ def lexicon_import(
             progress=counted("reading", say),
         )
         lexicon.save(folder)
-    _describe(lexicon, as_json, folder)
+    _describe(lexicon, folder)
 
 
 @lexicon_app.command(
@@ -289,7 +283,7 @@ def lexicon_build_default() -> None:
     raise SettingsError("lexicon build-default: no command of the package; run `make lexicon` in a checkout.")
 
 
-def _describe(lexicon: Lexicon, as_json: bool, folder: Path | None = None, version: bool = False) -> None:
+def _describe(lexicon: Lexicon, folder: Path | None = None, version: bool = False) -> None:
     from dptext_spark.lexicon.lexicon import PACKAGED_VERSION
 
     facts: dict[str, Any] = {
@@ -311,4 +305,4 @@ def _describe(lexicon: Lexicon, as_json: bool, folder: Path | None = None, versi
         for name, value in flat.items()
         if value is not None and not isinstance(value, dict)
     ]
-    show(Screen(f"The lexicon {lexicon.name}", rows), facts if as_json else None)
+    show(Screen(f"The lexicon {lexicon.name}", rows), facts)

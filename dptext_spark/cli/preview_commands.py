@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dptext_spark.cli import Config, Encoding, Format, Header, Json, Override, Separator, settings_in
+from dptext_spark.cli import Config, Encoding, Format, Header, Override, Separator, settings_in
 from dptext_spark.errors import SettingsError
 from dptext_spark.report.console import progress, show
 
@@ -63,7 +63,6 @@ def start(
     separator: Separator = None,
     header: Header = None,
     encoding: Encoding = None,
-    as_json: Json = False,
 ) -> None:
     """Look at a sample of a table, show five rows by three styles, write settings for `dptext release`. RESTRICTED output."""
     from dptext_spark.config.load import parse_model_config
@@ -98,7 +97,7 @@ def start(
     text, _ = settings_file(named, style)
     write_new(file, text)
     document = {**screens.look_record(sample, first_look), "style": style, "settings": str(file)}
-    show(screens.look(sample, first_look, str(file), style), document if as_json else None)
+    show(screens.look(sample, first_look, str(file), style), document)
 
 
 MOST_ROWS = 100
@@ -122,7 +121,6 @@ def preview(
     separator: Separator = None,
     header: Header = None,
     encoding: Encoding = None,
-    as_json: Json = False,
 ) -> None:
     """Draw one sentence, without Spark, or rows of a table, with a fresh key: what becomes of each word, and why."""
     from dataclasses import replace
@@ -152,12 +150,12 @@ def preview(
             privatizer = privatizer.with_names(lists.matcher)
             plain = None if plain is None else plain.with_names(lists.matcher)
     if sample is not None:
-        return _rows(sample, columns or _columns(settings), privatizer, rows, left, as_json)
+        return _rows(sample, columns or _columns(settings), privatizer, rows, left)
     assert text is not None
     result = replace(draw(privatizer, text, top=top), lists_left_out=left)
     if plain is not None:
         result = replace(result, plain=draw(plain, text, top=top).output)
-    show(sentence(result), result.as_dict() if as_json else None)
+    show(sentence(result), result.as_dict())
 
 
 def _rows(
@@ -166,7 +164,6 @@ def _rows(
     privatizer: Privatizer,
     rows: int,
     left: tuple[str, ...],
-    as_json: bool,
 ) -> None:
     """Show rows of a file before and after."""
     from dptext_spark.model.first_look import THROWN_AWAY, columns_of, shown_rows
@@ -181,7 +178,7 @@ def _rows(
         "note": THROWN_AWAY,
         **({"lists_left_out": list(left)} if left else {}),
     }
-    show(rows_of(sample, shown, left), document if as_json else None)
+    show(rows_of(sample, shown, left), document)
 
 
 def _columns(settings: ModelConfig) -> Sequence[str]:

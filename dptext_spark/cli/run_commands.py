@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dptext_spark.cli import Json, Override, end_where_broken, settings_of
+from dptext_spark.cli import Override, end_where_broken, settings_of
 from dptext_spark.demo import TICKETS
 from dptext_spark.errors import BrokenRequirementError, DPTextError, RunError, SettingsError, require_extra
-from dptext_spark.report.console import PRICE, Screen, progress, show, write, write_error, write_json
+from dptext_spark.report.console import JSON, PRICE, Screen, progress, show, write, write_error
 from dptext_spark.runtime.display import Progress
 
 if TYPE_CHECKING:
@@ -43,7 +43,6 @@ def run(
         bool,
         typer.Option("--dry-run", help="Check schemas, keys and targets, and show the plan; write nothing."),
     ] = False,
-    as_json: Json = False,
     internal: Annotated[
         bool, typer.Option("--internal", help="Also show figures that depend on the private text.")
     ] = False,
@@ -57,18 +56,18 @@ def run(
     file = settings_of("run", config)
     settings = load_config(file, overrides or ())
     if dry_run:
-        return _plan(settings, as_json)
+        return _plan(settings)
     from dptext_spark.report.summary import summary
     from dptext_spark.spark.runner import run
 
     with progress() as say:
         report = run(settings, progress=lambda step: say(step, None))
-    pair = _pair(settings, report) if internal and not as_json else None
+    pair = _pair(settings, report) if internal and not JSON.get() else None
     screen = summary(
         report.outcome, internal=internal, price=price, verdict=report.verdict, pair=pair, settings=str(file),
         overrides=overrides or (),
     )  # fmt: skip
-    show(screen, report.as_dict(internal=internal) if as_json else None)
+    show(screen, report.as_dict(internal=internal))
     end_where_broken(report.broken, f"the table of run {report.outcome.run_id}")
 
 
@@ -94,11 +93,11 @@ def planned(settings: RunConfig) -> tuple[Plan, Checked]:
         return plan(settings, say), checked
 
 
-def _plan(settings: RunConfig, as_json: bool) -> None:
+def _plan(settings: RunConfig) -> None:
     from dptext_spark.report.run_plan import as_record
 
     plan, checked = planned(settings)
-    show(plan.screen(checked), as_record(plan, checked) if as_json else None)
+    show(plan.screen(checked), as_record(plan, checked))
 
 
 def demo(
@@ -106,7 +105,6 @@ def demo(
         Path | None, typer.Argument(help="Where to write; a new or empty folder. Default: dptext-demo.")
     ] = None,
     rows: Annotated[int, typer.Option(min=1, max=TICKETS, help="Tickets of the sample table.")] = TICKETS,
-    as_json: Json = False,
 ) -> None:
     """Write a sample table of support tickets, sanitize it on local Spark, and show what came out."""
     with progress() as say:
@@ -115,7 +113,7 @@ def demo(
         from dptext_spark.demo.demo import demo as run_demo
 
         result = run_demo(folder, rows, say)
-    show(screen(result), as_record(result) if as_json else None)
+    show(screen(result), as_record(result))
 
 
 def doctor(
@@ -124,7 +122,6 @@ def doctor(
         typer.Argument(help="The settings of a run. Without: the machines alone, no key, input or output."),
     ] = None,
     overrides: Override = None,
-    as_json: Json = False,
 ) -> None:
     """Check Spark, its machines and what the settings name, in a minute: what a run would stumble over, and the cure."""
     from dptext_spark.config.load import load_config
@@ -139,7 +136,7 @@ def doctor(
     failed = any(finding.status == "fail" for finding in findings)
     checks = [asdict(finding) for finding in findings]
     document = {"failed": failed, "seconds": round(seconds, 1), "checks": checks}
-    show(screen(findings, seconds), document if as_json else None)
+    show(screen(findings, seconds), document)
     if failed:
         raise typer.Exit(RunError.exit_code)
 
@@ -149,15 +146,10 @@ def jobs(
     conf: Annotated[
         bool, typer.Option("--conf", help="Print the folder of the commented settings and Spark's defaults.")
     ] = False,
-    as_json: Json = False,
 ) -> None:
     """Show the jobs for spark-submit: spark-submit $(dptext jobs privatize) SETTINGS.yaml."""
     from dptext_spark.runtime.paths import first_line, folder_of, job_file, jobs_by_name
 
-    if as_json:
-        return write_json(
-            {"conf": str(folder_of("conf")), "jobs": {k: str(v) for k, v in jobs_by_name().items()}}
-        )
     if conf:
         return write(str(folder_of("conf")))
     if name is not None:
@@ -168,7 +160,8 @@ def jobs(
             [(name, first_line(file)) for name, file in jobs_by_name().items()],
             places=[("path", str(folder_of("jobs")))],
             next="spark-submit $(dptext jobs NAME) SETTINGS.yaml",
-        )
+        ),
+        {"conf": str(folder_of("conf")), "jobs": {name: str(file) for name, file in jobs_by_name().items()}},
     )
 
 
@@ -180,7 +173,6 @@ def release(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Check what the run would; show both plans; write nothing.")
     ] = False,
-    as_json: Json = False,
 ) -> None:
     """Release a table: `dptext run FILE`, `dptext audit FILE` and `dptext report FILE` in one.
 
@@ -197,7 +189,7 @@ def release(
     require_extra("audit", "jinja2", "matplotlib")
     require_pyspark()
     if dry_run:
-        return _dry_run(settings, plan, left_out, as_json)
+        return _dry_run(settings, plan, left_out)
     result, audited, report, page = _steps(settings, plan, command)
     if audited is not None:
         left_out = f"of {audited.table} against {audited.source}; figures in {audited.metrics} (restricted)"
@@ -217,7 +209,7 @@ def release(
         {"left_out": left_out} if audited is None else {"id": audited.audit_id, "metrics": audited.metrics}
     )
     steps = {"run": result.as_dict(), "audit": audit, "report": {"file": str(page)}}
-    show(replace(screen, places=places), {**steps, "verdict": verdict.as_dict()} if as_json else None)
+    show(replace(screen, places=places), {**steps, "verdict": verdict.as_dict()})
     broken = [*result.broken, *(audited.broken if audited else ()), *report.broken]
     end_where_broken(broken, f"the table of run {result.run_id}")
 
@@ -257,7 +249,7 @@ def _audit(settings: RunConfig, command: str) -> tuple[AuditPlan | None, str]:
     return AuditPlan.of_run(settings, AuditOptions()), ""
 
 
-def _dry_run(settings: RunConfig, plan: AuditPlan | None, left_out: str, as_json: bool) -> None:
+def _dry_run(settings: RunConfig, plan: AuditPlan | None, left_out: str) -> None:
     """Show what the run would do and what the audit would compare."""
     from dptext_spark.report.run_plan import as_record
     from dptext_spark.report.summary import audit_plan
@@ -274,7 +266,7 @@ def _dry_run(settings: RunConfig, plan: AuditPlan | None, left_out: str, as_json
         screen, places=[*screen.places, ("audit", audit or left_out)], more=[*screen.more, *more]
     )
     document = {"run": as_record(run, checked), "audit": left_out if plan is None else plan.as_dict()}
-    show(screen, document if as_json else None)
+    show(screen, document)
 
 
 def _steps(

@@ -23,6 +23,7 @@ PRICE = 0.05  # of a core-hour, in whatever currency the reader pays; a round fi
 RESTRICTED = "RESTRICTED: this shows private text and figures of it. Do not share it."
 UNCUT = ("problem", "required", "verdict", "guarantee")  # rows that are whole on every screen
 FULL = ContextVar("full", default=False)  # whether the command line has --full
+JSON = ContextVar("json", default=False)  # whether it has --json
 
 Rows = Sequence[
     tuple[str, ...]
@@ -166,12 +167,12 @@ def write_json(value: Any) -> None:
     write(json.dumps(value, indent=2, ensure_ascii=plain, default=str))
 
 
-def show(screen: Screen, record: Any = None) -> None:
-    """Write a command's screen, or the JSON document in its place; the whole screen where the command has `--full`."""
-    if record is None:
-        write(screen.text(width(), full=FULL.get()))
-    else:
+def show(screen: Screen, record: Any) -> None:
+    """Write a command's screen, with `--full` the whole screen; with `--json` write the record instead."""
+    if JSON.get():
         write_json(record)
+    else:
+        write(screen.text(width(), full=FULL.get()))
 
 
 @contextmanager
