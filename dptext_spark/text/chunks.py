@@ -1,10 +1,10 @@
 """Cut rows into strips: at identifiers, each a strip of its own, and inside long rows.
 
 The engine's memory does not depend on the length of a text. A strip of a long row begins with a character that no word holds. So
-the text on its two sides is cut as it would be within the whole row. An identifier is nobody's word; the words on its two sides
-end there.
+the text on its two sides is cut as it would be within the whole row. An identifier belongs to no word: the words on its two
+sides end there.
 
-Where things lie in the texts of a batch: words to be ranked, identifiers to be masked.
+`Spans` are positions in the texts of a batch: of words to be ranked, or of identifiers to be masked.
 """
 
 from __future__ import annotations
@@ -59,14 +59,14 @@ class Spans(NamedTuple):
 
 
 def check_spans(spans: Spans, source: str) -> None:
-    """Refuse invalid :class:`Spans`: a stretch that is empty, out of its text, out of order or cuts a character in two.
+    """Refuse invalid :class:`Spans`. A stretch must not be empty, leave its text, break the order or split a character.
 
     Args:
         spans: of any origin.
         source: who made them, as the message calls it.
 
     Raises:
-        DataError: with the number of the first text that is wrong, and no word of it.
+        DataError: with the number of the first wrong text, and none of its words.
     """
     starts, ends, rows, bounds = spans.starts, spans.ends, spans.rows, spans.bounds
     texts = len(rows) - 1
@@ -84,7 +84,7 @@ def check_spans(spans: Spans, source: str) -> None:
 
 @compiled
 def _first_wrong(data: Any, rows: Any, starts: Any, ends: Any, bounds: Any) -> tuple[Int, Int]:
-    """Return the fault of the first invalid span, a place in `_WRONG`, and its text; if all are valid: text -1."""
+    """Find the first invalid span; return its fault (a position in `_WRONG`) and its text, which is -1 if all are valid."""
     for row in range(bounds.shape[0] - 1):
         begin, end = rows[row], rows[row + 1]
         for i in range(bounds[row], bounds[row + 1]):
@@ -103,7 +103,7 @@ TEXT = -1  # a strip that is no identifier
 
 
 class Strips(NamedTuple):
-    """The strips of a batch, in the order of the rows; a row that is not long is one strip, an empty one too.
+    """The strips of a batch, in the order of the rows. A row that is not long, or empty, is one strip.
 
     Attributes:
         bounds: int64[strips + 1], where each begins and ends.
@@ -121,8 +121,8 @@ class Strips(NamedTuple):
 def strips(data: U8, bounds: I64, tokenizer: Tokenizer, identifiers: Spans | None = None) -> Strips:
     """Cut the rows of more than `STRIP_BYTES` into strips of at least that length, and all at their identifiers.
 
-    A strip is longer if it has no ASCII character that may begin the next one: a space, or, for the tokenizer `words`,
-    punctuation or a symbol.
+    The next strip begins at an ASCII space or, for the tokenizer `words`, also at punctuation or a symbol. Without
+    such a character a strip is longer.
 
     Args:
         data: uint8[...], the bytes of the batch.
@@ -209,7 +209,7 @@ def _add(counts: Any, owners: Any, sums: Any) -> None:
 
 
 def padded(texts: pa.Array) -> tuple[U8, I64]:
-    """Copy the bytes of a string or binary array and put 32 zero bytes behind them: (uint8[...], bounds int64[rows + 1])."""
+    """Copy the bytes of a string or binary array, followed by 32 zeros: (uint8[...], bounds int64[rows + 1])."""
     offsets, content = byte_view(texts)
     if texts.null_count and bool((np.diff(offsets)[~validity(texts)] > 0).any()):
         # Arrow allows bytes under a NULL; they are nobody's text and must not be read.

@@ -81,13 +81,13 @@ class Noise(NamedTuple):
 
 
 class Placed(NamedTuple):
-    """Where the identifiers of a batch went.
+    """Positions of a batch's identifiers in the output.
 
     Attributes:
         found: the identifiers of the source.
         places: int64[n, 2], where the replacement of each begins and ends in the bytes of its row of the output.
         faked: bool[n], which are fakes.
-        named: bool[n], which are pseudonyms of names; in the place of the others stands a placeholder, or what is kept.
+        named: bool[n], which are pseudonyms of names; the others are placeholders or kept text.
     """
 
     found: Found
@@ -113,10 +113,10 @@ class Engine:
 
     Attributes:
         table: the look-up table.
-        policy: what happens to each kind of token.
+        policy: the treatment of each kind of token.
         providers: who adds identifiers to those of the policy.
-        remap: int32[V], what is released in the place of each word that an unknown word draws; None: that word. Known words pass
-            through it where they are drawn.
+        remap: int32[V], the word that is released for each word that an unknown word draws; None: the drawn word. Known words
+            pass through it where they are drawn.
         searches: for the policy's names beside that by public lists, such as a classifier's, with the same types.
     """
 
@@ -156,7 +156,7 @@ class Engine:
         return engine
 
     def of_rows(self, rows: I64) -> Engine:
-        """Return it for texts of these rows, int64[texts]: what is looked for may depend on the row."""
+        """Return the engine for texts of these rows, int64[texts]: the wanted identifiers may depend on the row."""
         if not any(isinstance(provider, OfRows) for provider in self.providers):
             return self
         return self.with_providers(
@@ -187,7 +187,7 @@ class Engine:
             A row with invalid UTF-8 is counted under `invalid` and comes back empty.
 
         Raises:
-            DataError: the output of one batch passes 2 GiB, or what was chosen are other words than those of the texts.
+            DataError: the output of one batch passes 2 GiB, or the chosen words are not those of the texts.
         """
         written, counts, _ = self.privatize_with_spans(texts, noise, chosen)
         return written, counts
@@ -195,7 +195,7 @@ class Engine:
     def privatize_with_spans(
         self, texts: pa.Array, noise: Noise, chosen: TokenSelection | None = None
     ) -> tuple[pa.Array, I32, Placed | None]:
-        """Do the same, and say where the identifiers went; None where none are looked for, or there are none."""
+        """Do the same, and return the identifiers' positions; None if none are looked for, or there are none."""
         table, policy, chars = self.table, self.policy, tables()
         data, rows = padded(texts)
         located = None if self.finder is None else self.finder.find(data, rows, texts)
@@ -307,7 +307,7 @@ class Engine:
 
 @compiled
 def _add(bounds: Any, kinds: Any, known: Int, counts: Any) -> None:
-    """Add the words of each row to its counts by kind; the kinds below `known` count in the first column, too."""
+    """Add the words of each row to its counts by kind. The kinds below `known` count in the first column, too."""
     for row in range(bounds.shape[0] - 1):
         for i in range(bounds[row], bounds[row + 1]):
             counts[row, kinds[i]] += 1
@@ -355,16 +355,16 @@ def _add_stayed(
 
 
 def _count_stayed(found: Found, kinds: I64, named: Bools, text: U8, bounds: I64, counts: I32) -> None:
-    """Count the words of names, and those among them that came out as they were.
+    """Count the words of names, and the unchanged words among them.
 
-    A word that a list keeps does, one that is masked does not, and one that has a pseudonym does where that holds a word of the
-    same normal form (:mod:`dptext_spark.text.names.normal_words`). A placeholder that stood in the text is no name.
+    A kept word is unchanged and a masked word is not. A word with a pseudonym is unchanged if the pseudonym has a word of the
+    same normal form (:mod:`dptext_spark.text.names.normal_words`). A placeholder of the input text is no name.
 
     Args:
         found: in a batch.
         kinds: int64[types], what each type counts as: `PERSONS`, `LOCATIONS`, `LISTED` or `NO_NAME`.
         named: bool[n], which have pseudonyms.
-        text: uint8[...], what takes the place of each.
+        text: uint8[...], the replacements.
         bounds: int64[n + 1], text[bounds[i]:bounds[i + 1]] that of span i.
         counts: int32[rows, n], added to in the order of `OF_STAYED`.
     """

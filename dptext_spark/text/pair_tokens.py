@@ -1,15 +1,15 @@
-"""Pair the words of a text with those of its rewritten form, whatever tool rewrote it: no key and no model is needed.
+"""Pair the words of a text with those of its rewritten form from any tool: no key and no model is needed.
 
 Both are cut as the engine cuts them. A text and its rewritten form are aligned by their pieces between spaces that hold a word.
 Within a piece they are aligned word by word, if both sides hold equally many. A text with more or fewer pieces is not aligned at
-all, and a piece with more or fewer words not within.
+all. A piece with more or fewer words is not aligned within.
 
 Pair the tokens of a source with their replacements in an output, without the key: what an audit needs.
 
 Between two listed tokens the output must hold the source's bytes. In a token's place it has a lexicon word, a mask, or as many
 digits. Under a budget a word of the lexicon may have become a mask, too. A row that does not fit was not made from its source by
-replacing words. Words that only an apostrophe or a hyphen separates, or nothing, are paired together: lexicon words may hold such
-characters, too. An identifier has its placeholder on both sides, a fake of one shape, or a pseudonym of one word; fakes and
+replacing words. Words with only an apostrophe, a hyphen or nothing between are paired together: lexicon words may hold these
+characters, too. An identifier has its placeholder on both sides, a fake of one shape, or a pseudonym of one word. Fakes and
 pseudonyms are not paired.
 """
 
@@ -88,7 +88,7 @@ NAMED, NAMED_WORDS = -100, -101
 
 @compiled
 def _equal(a: Any, i: Int, b: Any, j: Int, size: Int, marks: Any) -> bool:
-    """Whether b[j:j + size] is a[i:i + size]; in a fake letters stand for letters and digits for digits."""
+    """Compare b[j:j + size] with a[i:i + size]; in a fake any letter equals a letter, and any digit a digit."""
     for k in range(size):
         p, q = a[i + k], b[j + k]
         if p != q:
@@ -103,7 +103,7 @@ def _equal(a: Any, i: Int, b: Any, j: Int, size: Int, marks: Any) -> bool:
 
 @compiled
 def _stretch_end(out: Any, at: Int, end: Int, beyond: Any, stage: Any, classes: Any) -> Int:
-    """Return the end of the word that begins at out[at], or -1; under a budget words and masks that joiners connect."""
+    """Find the end of the word that begins at out[at], or -1. Under a budget joiners connect words and masks."""
     position, stop, joined = at, np.int64(-1), False
     while position < end:
         masked = beyond.shape[0] > 0 and position + beyond.shape[0] <= end
@@ -187,9 +187,9 @@ def _continues(
     stage: Any,
     classes: Any,
 ) -> bool:
-    """Whether what stands for two tokens is not told apart: parts of a long number; words with a joiner between, or nothing.
+    """Check that the outputs of two tokens merge: parts of a long number, or words with a joiner or nothing between.
 
-    One ends at `stop` and becomes `code`, the other begins at `start` and becomes `following`. A pseudonym is told apart from a
+    One ends at `stop` and becomes `code`, the other begins at `start` and becomes `following`. A pseudonym is distinct from a
     word unless nothing is between them.
     """
     if code == RANDOM_NUMBER or following == RANDOM_NUMBER:

@@ -1,4 +1,4 @@
-"""The user's choice, in one frozen value: which words are drawn, kept and masked, and what happens to each type of identifier."""
+"""The user's choice, in one frozen value: the words to draw, keep and mask, and the treatment of each type of identifier."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ LANGUAGES: tuple[Language, ...] = get_args(Language)
 
 @dataclass(frozen=True)
 class Identifiers:
-    """What happens to each type of identifier: found by rules, without any guarantee.
+    """The treatment of each type of identifier: found by rules, without any guarantee.
 
     `mask` writes a placeholder such as `[EMAIL]`, and `fake` keyed letters and digits of the same shape. With `keep` the type is
     not looked for, so that its words and numbers are words and numbers like any.
@@ -161,7 +161,7 @@ def packaged_stop_words() -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Policy:
-    """What happens to each kind of token.
+    """The treatment of each kind of token.
 
     Attributes:
         stop_words: `keep` releases them as they are (as in the CusText paper); `draw` treats them like any word.
@@ -172,7 +172,7 @@ class Policy:
         case: `carry` lower, Capitalised and UPPER over to the output (mixed case becomes lower, and U+2019 in a drawn
             word an ASCII apostrophe), a single capital as UPPER where the longer word before it is, or at a text's beginning the
             one after it; `lower` releases all words in lower case.
-        gaps: `keep` what stands between words byte for byte; `normalise` runs of spaces and line breaks to one space,
+        gaps: `keep` the text between words byte for byte; `normalise` runs of spaces and line breaks to one space,
             none at the ends, and keep the rest.
         tokenizer: `words`, or `whitespace` for sets that are tokenized already, as the papers use them.
         identifiers: e-mail addresses, telephone and card numbers and the like, which are replaced whole by rules and without a
@@ -180,7 +180,7 @@ class Policy:
         names: names of persons and places that public lists and rules or a classifier find, also without a guarantee; given as a
             :class:`NameSearch`, a mapping such as `{lists: true}`, or `none`.
         providers: import paths `package.module:Class` of code of your own that finds identifiers, on the driver and on every
-            node; what it finds is masked by its type, also without a guarantee.
+            node. Its finds are masked by their type, also without a guarantee.
 
     Examples:
         >>> policy = dp.Policy(stop_words="draw", numbers="mask", identifiers={"email": "fake"})
@@ -221,7 +221,7 @@ class Policy:
             raise SettingsError("\n".join(problems))
 
     def __repr__(self) -> str:
-        """Return what is not as by default; of a list of words, its length."""
+        """Return the choices that differ from the default; for a list of words, its length."""
         return settings_line(self)
 
     def as_dict(self) -> dict[str, Json]:

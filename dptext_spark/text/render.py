@@ -58,10 +58,10 @@ def assign_blocks(
     blocks: Any,
     others: Any,
 ) -> tuple[Int, Int]:
-    """Say what each draw is for (concepts/mechanisms, Draws).
+    """Fill the block of each draw (concepts/mechanisms, Draws).
 
-    A block is identity XOR content: nothing, the row's or the record's identity by `level`; the word (its id, or a keyed
-    hash of 122 bits of an unknown word or number); and at token level the byte position in the row.
+    A block is identity XOR content. The identity is nothing, the row's or the record's, by `level`. The content is the word:
+    its id, or a keyed hash of 122 bits for an unknown word or number. At token level the byte position in the row is added.
 
     Args:
         tokens: int64[n, 4].
@@ -119,7 +119,7 @@ def _put_long_word(
 
 @inlined
 def _put_word(word: Int, pattern: Int, outputs: Any, out: Any, at: Int) -> Int:
-    """Write a lexicon word from its output cell in a case pattern; return its size, 0 where it has no cell."""
+    """Write a lexicon word from its output cell in a case pattern; return its size, 0 without a cell."""
     cell_at = np.int64(word) * 32
     size = np.int64(outputs[cell_at])
     first = load64(outputs, cell_at + 2)
@@ -185,8 +185,8 @@ def _normalise_gap(
 ) -> Int:
     """Copy data[i:end] with runs of spaces as one; return where it ends. `space[0]`: one is owed.
 
-    Joiners stay, although they are invisible: they hold emoji together, and a mark that follows one would else become
-    part of the word before it.
+    Joiners stay, although they are invisible: they hold emoji together. A mark behind a removed joiner would become
+    part of the word before.
     """
     while i < end:
         code, length = decode(data, i, end)
@@ -220,17 +220,17 @@ def rebuild(
         n: number of tokens.
         drawn: int32[known], the outputs of the known words, in order.
         other_draws: uint64[others, 2], the draws of unknown words and numbers, in order.
-        remap: int32[V], what is released in the place of a word that an unknown word draws; int32[0]: that word.
+        remap: int32[V], the word that is released for each word that an unknown word draws; int32[0]: the drawn word.
         table: (word_bytes, offsets, outputs uint8[V * 32]) of the word table.
         chars: (stage, classes, lower, upper, zeros).
-        masks: (uint8[...], uint8[...], uint8[...]), what replaces unknown words, numbers, and words beyond a budget.
+        masks: (uint8[...], uint8[...], uint8[...]), the replacements of unknown words, numbers, and words beyond a budget.
         identifiers: (spans of the strips, int64[...]; replacements, uint8[...]; their bounds, int64[k + 1]; int64[k, 2], filled
             with where each is written).
         normalise: whether gaps are normalised.
         shapes: which bits of a case pattern are carried over: 3, or 0 for lower case only.
         counts: int32[strips, counters], added to.
         stamp: int32[V], the row (plus 1) that drew a word last.
-        carried: int64[2], what a row's next strip goes on with: whether a space is owed, and where the row begins.
+        carried: int64[2], state for a row's next strip: whether a space is owed, and where the row begins.
         out: uint8[...], with room for the strips and `SLACK` more.
         at: where to begin.
         out_bounds: int64[strips + 1], filled for r0 + 1..r1.

@@ -1,26 +1,25 @@
-"""What takes the place of identifiers and names: fakes, placeholders and pseudonyms, all by the key.
+"""Replace identifiers and names by fakes, placeholders and pseudonyms, all by the key.
 
 Fakes: keyed letters and digits in the shape of an identifier, for whoever needs text that still looks like one.
 
-A letter becomes a consonant of its case, so that no fake spells a word. A digit becomes a digit, and what separates them stays;
-check digits are right again, and so are the octets of an address. What makes the type recognisable stays, too: of a URL a
-registered scheme, `www.`, or where it has no scheme a known top-level label; leading zeros and the plus of a telephone number,
-the country of an account. Equal identifiers of a scope have equal fakes, however they are grouped. A fake is no draw of a
-mechanism: it may belong to somebody, and its shape is the original's.
+A letter becomes a consonant of its case, so that no fake spells a word. A digit becomes a digit, and separators stay. Check
+digits and the octets of an address are valid again. A fake's type stays recognisable. A URL keeps a registered scheme, `www.`,
+or without a scheme a known top-level label. A telephone number keeps leading zeros and the plus, and an account keeps its
+country. Equal identifiers of a scope have equal fakes, however they are grouped. A fake is no draw of a mechanism: it may
+belong to somebody, and its shape is the original's.
 
 A placeholder of the type is written where no fake is asked for.
 
-Schemes of URLs and top-level labels are facts of the public registries of IANA: the permanent and the usual provisional
-schemes, the old generic labels, and the labels of countries. A fake keeps these alone; a list that lacks a name only fakes
-more.
+Schemes of URLs and top-level labels are facts of IANA's public registries. They are the permanent and the usual provisional
+schemes, the old generic labels, and the labels of countries. A fake keeps these alone; a list that lacks a name only fakes more.
 
-Pseudonyms: a keyed name of the same kind from the public lists in the place of each word of a name.
+Pseudonyms: a keyed name of the same kind from the public lists for each word of a name.
 
-A given name becomes a given name, a surname a surname, a town a town, a country or state another, an initial a letter. The choice
-depends on the key, the kind, the normal form of the word, and the record if the level is that of records. At token level each
-mention has its own. So a full name, a title with the surname and an initial with it have one surname. No table is kept. Two names
-may have one pseudonym: of n names of the kind, with probability 1/n. A pseudonym may be somebody's name, and it may be the name
-itself, with probability 1/n. None is an obscenity or a slur (:mod:`dptext_spark.lexicon.vocabulary`).
+Given names, surnames and towns become names of their kind, a country or state another, an initial a letter. The choice depends on
+the key, the kind and the normal form of the word, and at record level on the record. At token level each mention has its own. So
+a full name, a title with the surname and an initial with it have one surname. No table is kept. Two names may have one pseudonym:
+of n names of the kind, with probability 1/n. A pseudonym may be somebody's name, and it may be the name itself, with probability
+1/n. None is an obscenity or a slur (:mod:`dptext_spark.lexicon.vocabulary`).
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ SMALL, CAPITALISED, WHOLE = range(3)  # how a name is written
 
 
 class KeyedNames(NamedTuple):
-    """What pseudonyms are drawn from; equal in every run with the same key, lists and level.
+    """The source of pseudonyms; equal in every run with the same key, lists and level.
 
     Attributes:
         hash_keys: the two keys for hashing names.
@@ -79,7 +78,7 @@ class Pool(NamedTuple):
 
 @cache
 def pool(kind: int) -> Pool:
-    """Return the pool of a kind: the single words among the public names that are fit to show, or the letters of initials."""
+    """Return the pool of a kind: single words of the public names that are fit to show, or the letters of initials."""
     if kind == len(LISTS):
         names = pa.array(LETTERS, pa.large_string())
     else:
@@ -154,7 +153,7 @@ def pseudonyms(
         places: (begin of the row, start, end) of each name, int64[n] each.
         kinds: int64[n], positions in `LISTS` of the lists; one more for an initial.
         identity: uint64[n, 2], of the row or the record of each; None where equal names of the dataset have one pseudonym.
-        placed: whether the place in the text is part of what a draw is for.
+        placed: whether a draw's block holds the position in the text.
         keyed: the draws.
 
     Returns:
@@ -229,14 +228,14 @@ _PHONE, _IBAN, _CARD, _IP, _URL, _DIGITS = (
 
 
 class Keyed(NamedTuple):
-    """What the fakes of a batch are drawn from.
+    """The source of a batch's fakes.
 
     Attributes:
         identity: uint64[rows, 2], of the row or the record; None where equal identifiers of the dataset have one fake.
         hash_keys: the two keys for hashing identifiers.
         draw: blocks uint64[n, 2] -> uint64[n, 2], by a subkey of its own.
-        placed: whether the place in the text is part of what a draw is for.
-        names: what pseudonyms are drawn from; None where there are none.
+        placed: whether a draw's block holds the position in the text.
+        names: the source of pseudonyms; None if there are none.
     """
 
     identity: U64 | None
@@ -283,7 +282,7 @@ def _read_identifiers(
 
 @compiled
 def _is_one(text: Any, start: Int, end: Int, names: Any) -> Any:
-    """Whether text[start:end], in any case, is one of some names: uint8[n, m] in lower case, filled with zeros."""
+    """Check that text[start:end], in any case, is one of some names: uint8[n, m] in lower case, filled with zeros."""
     size = end - start
     if size > names.shape[1]:
         return False
@@ -299,7 +298,7 @@ def _is_one(text: Any, start: Int, end: Int, names: Any) -> Any:
 
 @compiled
 def _kept(text: Any, start: Int, end: Int, schemes: Any, labels: Any) -> tuple[Int, Int]:
-    """Return what of the URL text[start:end] is not faked: what is before the first place, and from the second to `/?#:`."""
+    """Return two places of the URL text[start:end]: the text before the first, and from the second to `/?#:`, is not faked."""
     first, scheme = start, False
     for i in range(start, end):
         if text[i] == 58 and i + 1 < end and text[i + 1] == 47:
@@ -334,7 +333,7 @@ def _kept(text: Any, start: Int, end: Int, schemes: Any, labels: Any) -> tuple[I
 
 @inlined
 def _consonant(number: Int) -> Int:
-    """Return how far a consonant is from `a`: the number-th of the 20 letters without a, e, i, o, u and y."""
+    """Return the distance from `a` of the number-th of the 20 consonants: letters without a, e, i, o, u and y."""
     k = number + 1
     return k + (k > 3) + (k > 6) + (k > 11) + (k > 16) + (k > 19)
 

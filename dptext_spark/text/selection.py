@@ -1,15 +1,15 @@
 """Release the words that were not chosen: the engine's phase between looking words up and drawing them.
 
-Which word is released just before each word that is drawn: the engine's phase for draws that depend on it.
+Find the word released just before each drawn word: the engine's phase for draws that depend on it.
 
 It is read from the released text, never from the lost text. Spaces, line breaks, apostrophes, hyphens and joiners may lie between
 the two words. Any other mark (punctuation, a symbol) ends the sentence, and so do the ends of a text (a row's column, an element
-of a list): no word is before the next one then, as after a number, `[OOV]`, `[NUM]`, an identifier, a kept word that the word
-table lacks, and invalid UTF-8. Before a drawn word that follows a drawn word is the output of that word. An unknown word that is
-drawn uniformly counts as the word that it becomes.
+of a list). The next word then has no word before it. The same holds after a number, `[OOV]`, `[NUM]`, an identifier, a kept word
+that the word table lacks, and invalid UTF-8. Before a drawn word that follows a drawn word is the output of that word. An unknown
+word that is drawn uniformly counts as the word that it becomes.
 
-A kept word (a stop word, one that importance does not choose) is looked up in its gap, backwards from the drawn word. So the cut
-of the batch into strips and blocks plays no part.
+A kept word (a stop word, or one that importance did not choose) is looked up in its gap, backwards from the drawn word. So the
+cut of the batch into strips and blocks plays no part.
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ class TokenSelection(NamedTuple):
 
     Attributes:
         starts: int64[n], where each word begins in the bytes of the batch, ascending; every word that the policy draws is one.
-        levels: uint8[n], at which level each is drawn; `none` or more: released as it is, but for `BEYOND`.
+        levels: uint8[n], at which level each is drawn; `none` or more: released unchanged, except `BEYOND`.
         none: how many levels there are.
-        units: int64[texts], what the draws of each text come to, in units of ε. Where equal words of a row share a draw, it
+        units: int64[texts], the spending of each text's draws, in units of ε. Where equal words of a row share a draw, it
             counts with the first text that has it.
         rows: int64[texts], the row of each text; None: one each.
     """
@@ -86,10 +86,10 @@ def drop_unselected(
         content: uint64[n, 2], which goes with them.
         starts: int64[words], see :class:`TokenSelection`.
         levels: uint8[words].
-        none: the first number that is no level.
+        none: the number of levels.
         place: where to begin in `starts`.
         lowered: whether all words are released in lower case.
-        counts: int32[strips, counters]: what is not drawn is not counted as drawn.
+        counts: int32[strips, counters]: words not drawn are not counted as drawn.
         drawn_at: uint8[n], filled with the levels of the words that are drawn, in order.
 
     Returns:
@@ -150,7 +150,7 @@ def _number_of(data: Any, start: Int, end: Int, table: Any, chars: Any, form: An
 
 @compiled
 def _last_word(data: Any, start: Int, end: Int, table: Any, chars: Any, form: Any) -> Int:
-    """Return the number of the word that data[start:end] ends with, whole or in its last part, as the tokenizer cuts it."""
+    """Return the number of the last word of data[start:end], whole or in its last part, as the tokenizer cuts it."""
     stage, classes = chars[0], chars[1]
     at, joint = end, np.int64(-1)
     while at > start and end - at <= LONGEST:
@@ -175,7 +175,7 @@ def _last_word(data: Any, start: Int, end: Int, table: Any, chars: Any, form: An
 def _in_gap(
     data: Any, start: Int, end: Int, spaced: bool, before: Int, table: Any, chars: Any, form: Any
 ) -> Int:  # fmt: skip
-    """Return the word that is before data[end], where `before` is what is before the gap data[start:end]."""
+    """Return the word before data[end]; `before` is the word before the gap data[start:end]."""
     stage, classes = chars[0], chars[1]
     at = end
     # Of the piece between spaces that is being read, where tokens are cut at spaces only.
@@ -224,8 +224,8 @@ def words_before(
         table: (cells, shift, slots, flags, word_bytes, offsets, V) of the word table.
         chars: (stage, classes, lower, upper) of the character tables.
         spaced: whether the tokenizer cuts at spaces only.
-        state: int64[3], carried from block to block: a text (-1 before the first), where its last listed token ends, and what is
-            before that place: a number of the word table, `NO_WORD`, or `PREVIOUS`, the last known word that is drawn.
+        state: int64[3], carried from block to block: a text (-1 before the first), where its last listed token ends, and the
+            word before that place: a number of the word table, `NO_WORD`, or `PREVIOUS`, the last known word that is drawn.
         before: int32[known], filled: numbers of the word table, `NO_WORD`, or `PREVIOUS`.
 
     Returns:

@@ -1,7 +1,7 @@
 """Cut an Arrow string batch into words, numbers and gaps, in compiled loops; the first phase of the engine.
 
-Words of up to 15 ASCII letters take a fast path, 8 bytes at a time, and wait for :func:`~dptext_spark.text.word_table.look_up`.
-All others are settled where they are found.
+Words of up to 15 ASCII letters take a fast path, 8 bytes at a time. They wait for
+:func:`~dptext_spark.text.word_table.look_up`. All others are settled where they are found.
 """
 
 from __future__ import annotations

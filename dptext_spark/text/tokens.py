@@ -1,4 +1,4 @@
-"""Read texts as word ids, cut as the engine cuts them: what an audit counts in a public text and attacks in a private one.
+"""Read texts as word ids, cut as the engine cuts them. An audit counts them in public text and attacks them in private text.
 
 `list_words` gives every word, kept ones too, for a provider of importance.
 """
@@ -53,7 +53,7 @@ class Reading:
 
 
 def _listing(engine: Engine) -> Engine:
-    """Return an engine that lists every word and every number, kept words by their case, each kind by a code of its own."""
+    """Return an engine that lists every word and number, kept words by their case, each kind by its own code."""
     return replace(engine, policy=replace(engine.policy, case="lower", numbers="mask", oov="mask"))
 
 
@@ -81,7 +81,7 @@ def listed(
     """Cut texts and look their words up.
 
     Args:
-        listing: an engine whose policy lists what is to be read.
+        listing: an engine whose policy lists the words to read.
         texts: string, large_string or binary [rows].
         keys: of the hashes.
         identifiers: where they are known already; None: they are looked for.
@@ -118,12 +118,12 @@ class Words:
         ids: int32[n], of the lexicon, or `UNKNOWN`.
         kind: uint8[n]: `DRAWN_WORD` (the policy draws it), `KEPT_WORD`, `UNKNOWN_WORD`, `NUMBER` or `NO_WORD` (an identifier).
         form: uint64[n, 2], keyed hash of the word in look-up form.
-        marked: bool[n], punctuation stands between the word and the one before it.
-        ending: bool[rows], punctuation stands behind the last word of a text.
+        marked: bool[n], punctuation is between the word and the one before it.
+        ending: bool[rows], punctuation follows the last word of a text.
         starts: int64[p + 1], piece i is the words starts[i]:starts[i + 1].
         pieces: int64[rows + 1], text i is the pieces pieces[i]:pieces[i + 1].
         invalid: bool[rows], invalid UTF-8.
-        spans: where the words stand.
+        spans: positions of the words.
         numbers: int32[n], `ids` with the stop words that the lexicon lacks, by their numbers in the word table.
     """
 
@@ -246,7 +246,7 @@ def read(engine: Engine, texts: pa.Array) -> Reading:
 
 
 def drawn_words(engine: Engine) -> Bools:
-    """Return bool[V]: the words that the policy draws wherever they stand alone.
+    """Return bool[V]: the words that the policy always draws when they are alone.
 
     "re", "ll" and "ve" are among them where they are no stop words: only after an apostrophe are they kept.
     """
@@ -274,8 +274,8 @@ def list_words(engine: Engine, texts: pa.Array, *, marks: bool = False) -> Listi
 
     Args:
         engine: whose tokenizer, words and policy count.
-        texts: string, large_string or binary [rows]; NULLs have no words. What stands behind invalid UTF-8 is not cut.
-        marks: list punctuation and symbols, too: one by one, or with the tokenizer `whitespace` what stands between spaces.
+        texts: string, large_string or binary [rows]; NULLs have no words. Text behind invalid UTF-8 is not cut.
+        marks: list punctuation and symbols, too: one by one, or with the tokenizer `whitespace` each stretch between spaces.
     """
     listing = _listing(engine)
     spaced = engine.policy.tokenizer == "whitespace"

@@ -1,4 +1,4 @@
-"""How many words of a sample of texts the lexicon does not hold, and when that means another language.
+"""Count the unknown words of a sample of texts, and judge whether they mean another language.
 
 Words of another language become `[OOV]` nearly all, or uniform words. A run looks at a sample first, and ends where most of its
 words are unknown. One odd text must not end it: most rows must be mostly unknown, too.
@@ -57,7 +57,7 @@ def likely_language(texts: Iterable[bytes | None]) -> str | None:
     Texts go nowhere: the package scores bytes in memory, and logs none.
 
     Args:
-        texts: UTF-8; what is NULL, not valid, or has too few letters counts for nothing.
+        texts: UTF-8; NULL, invalid UTF-8 and texts with too few letters do not count.
 
     Returns:
         None where no language has more than half, or the package is not installed.
@@ -154,13 +154,13 @@ def refusal(
     can_tell: bool,
     done: str = "Nothing was written to the target",
 ) -> DataError:
-    """Return the error of a run whose words are mostly unknown: a band of the share and the likely language, no word.
+    """Return the error of a run with mostly unknown words: a band of the share and the likely language, no word.
 
     Args:
         found: of the sample.
         language: the likely one; None where none is likely, or none was looked for.
         can_tell: whether one was looked for.
-        done: what is said of what was written; empty where no run began.
+        done: a sentence on the written data; empty if no run began.
     """
     if not can_tell:
         likely = f"the likely language is named with the extra [{EXTRA}]"

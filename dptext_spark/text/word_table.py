@@ -1,14 +1,14 @@
 """The look-up table of the text engine, and the look-up of each word that was cut.
 
 The table has every word of the lexicon and every stop word. A cell is 32 bytes: the first 16 bytes of the word, its number and
-its flags, so that a look-up touches one cache line. Words of more than 16 bytes lie in a second table and are compared byte for
-byte. An ASCII word of up to 30 bytes has a 32-byte output cell too: its length and its bytes. So writing it is four unconditional
+its flags. So a look-up touches one cache line. Words of more than 16 bytes lie in a second table and are compared byte for byte.
+An ASCII word of up to 30 bytes has a 32-byte output cell too: its length and its bytes. So writing it is four unconditional
 8-byte stores.
 
 The look-up is the engine's second phase. It takes a word whole and, if that is unknown, in its parts. Only tokens that
 change are listed; a kept word is part of the gap that it lies in. A clitic after an apostrophe is a stop word. A single
-capital is Capitalised and UPPER at once: it is UPPER where the released word of two letters or more that stands last before
-it in its text is; where there is none, where the first one is that begins in the text's first `OPENING` bytes.
+capital is Capitalised and UPPER at once. It is UPPER if the last released word of two letters or more before it in its
+text is UPPER. Without such a word the first one that begins in the text's first `OPENING` bytes decides.
 """
 
 from __future__ import annotations
@@ -203,7 +203,7 @@ class WordTable(ReadOnlyArrays):
 
     @property
     def shift(self) -> int:
-        """How far a 64-bit mix is shifted for a slot of `cells`."""
+        """Shift of a 64-bit mix for a slot of `cells`."""
         return 64 - (int(self.cells.shape[0]).bit_length() - 1)
 
     @property
@@ -296,7 +296,7 @@ def look_up_form(form: Any, n: Int, table: Any) -> Int:
 
 @compiled
 def is_known(info: Int, size: Int, options: Any) -> Any:
-    """Whether a look-up found a word to draw, or one to keep: a stop word that is drawn, but not in the lexicon, is unknown."""
+    """Check that a look-up found a word to draw or keep. A drawn stop word that the lexicon lacks is unknown."""
     return info >= 0 and (options[KEEP_STOP] == 1 or (info & 0xFFFFFFFF) < size)
 
 
@@ -368,7 +368,7 @@ def settle_unknown(row: Int, i: Int, end: Int, size: Int, data: Any, work: Any) 
 
 @compiled
 def _probe(n: Int, cells: Any, shift: Int, tokens: Any, keys: Any, content: Any) -> None:
-    """Note what the first slot of each waiting token holds: no branch waits for a cell, so that their loads overlap."""
+    """Note the first slot's content for each waiting token. No branch waits for a cell, so their loads overlap."""
     for i in range(n):
         code = tokens[i, 2]
         if code <= FAST:

@@ -1,1 +1,1 @@
-"""Identifiers: how they are found in texts, and what is written in their place."""
+"""Find identifiers in texts and replace them."""

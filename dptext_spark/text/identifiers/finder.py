@@ -1,12 +1,11 @@
-"""Find the identifiers of a batch: windows by their anchors, patterns on the windows, and what providers add.
+"""Find the identifiers of a batch: anchors, windows around them, patterns on the windows, and spans of providers.
 
-Stretches that overlap become one, from the first start to the last end, of the type of the longest among them; of equally
-long ones the built-in rule's counts, in the order of :data:`~dptext_spark.text.identifiers.rules.RULES`, before a provider's.
+Overlapping stretches become one, from the first start to the last end. It has the type of the longest among them. Of equally
+long ones a built-in rule's type counts before a provider's, in the order of :data:`~dptext_spark.text.identifiers.rules.RULES`.
 
 A pass over the bytes of a batch stops at few characters and looks around there. An @, a colon, a dot between letters, a digit or
 a bracket is an *anchor*. Around it lies a *window*, and the patterns of :mod:`~dptext_spark.text.identifiers.rules` decide about
-the window. Windows are bounded, or end where those of the same kind begin, so that any text takes time in proportion to its
-length.
+the window. Windows are bounded, or end where those of the same kind begin. So any text takes time in proportion to its length.
 """
 
 from __future__ import annotations
@@ -188,13 +187,13 @@ def candidates(data: Any, rows: Any, wanted: Any, shapes: Any, found: Any) -> In
     Args:
         data: uint8[...], the bytes, padded by 8 or more.
         rows: int64[r + 1], text i is data[rows[i]:rows[i + 1]].
-        wanted: bool[9], which kinds are looked for.
+        wanted: bool[9], the kinds to look for.
         shapes: of :func:`~dptext_spark.text.identifiers.skeletons.shapes`.
-        found: int64[n, 5], filled with (kind, row, start, end, reach). A window has `CONTEXT` characters behind what it is
-            about; of digits, `reach` says where they end, of an address on the web, where it must have ended.
+        found: int64[n, 5], filled with (kind, row, start, end, reach). A window has `CONTEXT` characters behind its
+            subject. `reach` is where digits end, and where an address on the web must have ended.
 
     Returns:
-        How many there are; where that is more than n, only n of them were noted.
+        Number of windows; if it is above n, only the first n were noted.
     """
     n = np.int64(0)
     for row in range(rows.shape[0] - 1):
@@ -268,10 +267,10 @@ class Found(NamedTuple):
     """The identifiers of a batch.
 
     Attributes:
-        spans: where they stand.
+        spans: their positions.
         types: int64[n], positions in :attr:`Finder.names`.
-        written: bool[n], whether a placeholder stands there already; it stays as it is.
-        kept: bool[n], whether it stays as it stands, in clear.
+        written: bool[n], the placeholders of the input, which stay unchanged.
+        kept: bool[n], those that stay in clear.
     """
 
     spans: Spans
@@ -287,7 +286,8 @@ class Finder:
     Attributes:
         identifiers: which types are looked for.
         providers: who adds spans to them.
-        searches: the policy's own for names, which yield to what is kept; of equal stretches the first's counts.
+        searches: the policy's own for names. Kept stretches win over theirs; of equal stretches the first
+            search's counts.
         room: for how many candidates, as batches before had them; finders that differ in providers only may share it.
     """
 
@@ -304,7 +304,7 @@ class Finder:
 
     @cached_property
     def rules(self) -> tuple[tuple[int, Rule], ...]:
-        """The rules of the types that are looked for, with the number of the type; placeholders are found by name."""
+        """The rules of the wanted types, with the number of the type. Placeholders are found by name."""
         types = set(self.identifiers.wanted())
         languages = self.identifiers.languages
         all_rules = (*RULES, written_dates(languages)) if languages else RULES
@@ -345,7 +345,7 @@ class Finder:
         return _merged(data, rows, [*parts, *searched])
 
     def _typed(self, provider: Provider, number: int, found: Provided) -> tuple[np.ndarray, ...]:
-        """Return what a provider found: (text, start, end, rank, type, whether a placeholder, whether kept) of each."""
+        """Return a provider's spans: (text, start, end, rank, type, whether a placeholder, whether kept) of each."""
         spans, kinds, kept_marks, _ = found
         named = np.array([self.names.index(name) for name in provider.types], np.int64)[kinds]
         rank = np.full(len(kinds), len(self.rules) + number)
@@ -381,7 +381,7 @@ class Finder:
         return starts[right], ends, rule, kinds, is_written
 
     def _matched(self, data: U8, found: I64, looks: U8) -> list[tuple[I64, I64, I64, I64]]:
-        """Try the rules on some candidates: (starts, ends, rule, reach) of what they match, -1 where nothing is to be reached."""
+        """Try the rules on some candidates: (starts, ends, rule, reach) of the matches; reach is -1 if there is none."""
         rules = tuple((n, rule) for n, (_, rule) in enumerate(self.rules) if rule.check != WRITTEN)
         parts = [_tried(data, found, rules, looks)]
         if self.identifiers.languages:
@@ -421,7 +421,7 @@ def _wholes(found: Provided) -> tuple[I64, I64]:
 
 
 def _within(begins: I64, stops: I64, part: tuple[np.ndarray, ...]) -> Bools:
-    """Return which stretches lie within one of begins[i]:stops[i], which are ascending and apart."""
+    """Return which stretches lie within one of begins[i]:stops[i]; these are ascending and apart."""
     _, starts, ends, *_ = part
     place = np.searchsorted(begins, starts, side="right") - 1
     return np.asarray((place >= 0) & (ends <= np.append(stops, 0)[place]))

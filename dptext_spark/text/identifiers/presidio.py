@@ -1,7 +1,7 @@
-"""Presidio as a provider of identifiers: names of persons, places and whatever else its recognisers know.
+"""Presidio as a provider of identifiers: names of persons, places and the other types of its recognisers.
 
-It comes with the extra `[presidio]`. Its recognisers are Python and models, a text at a time: some thousand times the cost
-of everything else here. What it finds is masked by a placeholder of the type; what it misses is private text like any, so this
+It comes with the extra `[presidio]`. Its recognisers run Python and models on one text at a time: some thousand times the cost
+of everything else here. Its finds are masked by a placeholder of the type. Missed names are private text like any other, so it
 adds no guarantee.
 """
 
@@ -27,13 +27,12 @@ class Presidio:
     """Spans of a Presidio analyzer.
 
     Attributes:
-        entities: Presidio's names of what is looked for; the types are these in lower case.
+        entities: Presidio's names of the wanted entities; the types are these in lower case.
         language: of the texts.
         threshold: scores below it do not count.
         analyzer: an `AnalyzerEngine`; None: Presidio's own, which needs a spaCy model.
-        label: told apart by it where `analyzer` is one of your own; part of the name that draws are bound to.
-        model: an installed model of spaCy that an analyzer is made with; empty: Presidio's own choice. Its version is part of the
-            name, too.
+        label: distinguishes an `analyzer` of your own; part of the name that draws are bound to.
+        model: an installed model of spaCy for the analyzer; empty: Presidio's own choice. Its version is part of the name, too.
     """
 
     entities: tuple[str, ...] = ENTITIES
@@ -82,7 +81,7 @@ class Presidio:
         return tuple(entity.lower() for entity in self.entities)
 
     def find(self, texts: pa.Array) -> TypedSpans:
-        """Return the spans of string or large_string texts; of those that overlap, the first and longest."""
+        """Return the spans of string or large_string texts. Of overlapping spans the first and longest counts."""
         spans: list[tuple[int, int, int, int]] = []
         engine = self._engine()
         for row, text in enumerate(texts.to_pylist()):
@@ -122,7 +121,7 @@ class Presidio:
 
 
 def _nlp_engine(model: str, language: str) -> Any:
-    """Return what reads texts with a model of spaCy; None for Presidio's own choice."""
+    """Return an NLP engine with a model of spaCy; None for Presidio's own choice."""
     if not model:
         return None
     from presidio_analyzer.nlp_engine import NlpEngineProvider
@@ -132,7 +131,7 @@ def _nlp_engine(model: str, language: str) -> Any:
 
 
 def _is_installed(model: str) -> bool:
-    """Whether a model of spaCy is there: Presidio would fetch one that is not."""
+    """Check that a model of spaCy is installed: Presidio would download a missing one."""
     from spacy.util import is_package
 
     return bool(is_package(model)) or Path(model).is_dir()

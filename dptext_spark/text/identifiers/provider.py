@@ -1,8 +1,8 @@
-"""What others may add to the built-in patterns: a protocol from Arrow strings to typed spans.
+"""Add your own finders to the built-in patterns, by a protocol from Arrow strings to typed spans.
 
-Settings name providers by import path: code of the user's own, which each worker imports. What is imported is named by
-settings alone. The policy of a model names its providers, and the model is opened only where the settings name the same
-ones: nothing is imported before that is known. Its fingerprint binds path and version of each.
+Settings name providers by import path: the user's own code, imported by each worker. Only settings can name code to
+import. The policy of a model names its providers. The model opens only if the settings name the same ones; nothing is
+imported before that check. Its fingerprint binds the path and version of each provider.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ FAILED, SPANS = "PROVIDER_FAILED", "PROVIDER_SPANS"
 
 
 class ProviderError(DataError):
-    """A provider failed, or gave what are no spans of the texts that it was asked about.
+    """A provider failed, or returned invalid spans for its texts.
 
     Attributes:
-        code: what a worker says of it: `FAILED` or `SPANS`, and the provider's number.
+        code: a worker's code for the error: `FAILED` or `SPANS`, and the provider's number.
     """
 
     def __init__(self, message: str, kind: str, number: int) -> None:
@@ -43,11 +43,11 @@ class ProviderError(DataError):
 class Provider(Protocol):
     """Finds identifiers of its own types, such as names of persons, in a batch of texts.
 
-    What it finds is masked by a placeholder of the type: `person` by `[PERSON]`. It travels to the workers, so it pickles; two
-    providers of one name find the same in the same text, for the name is part of what the draws of a run are bound to.
+    Its finds are masked by a placeholder of the type: `person` by `[PERSON]`. It travels to the workers, so it must pickle.
+    The draws of a run are bound to its name, so two providers of one name must find the same in the same text.
 
     Attributes:
-        name: with a version where what it finds depends on one, such as `presidio 2.2 en`.
+        name: with a version if the spans depend on one, such as `presidio 2.2 en`.
         types: the types of its spans, letters, digits and underscores in lower case.
     """
 
@@ -68,10 +68,10 @@ class Provider(Protocol):
 
 @runtime_checkable
 class OfBytes(Provider, Protocol):
-    """A provider that reads the bytes of a batch, and needs no copy of them."""
+    """A provider that reads the bytes of a batch without a copy."""
 
     def find_in(self, data: U8, rows: I64) -> TypedSpans:
-        """Return the spans of texts data[rows[i]:rows[i + 1]]; behind the last stand 32 zeros."""
+        """Return the spans of texts data[rows[i]:rows[i + 1]]; 32 zeros follow the last."""
         ...
 
 
@@ -80,7 +80,7 @@ class OfRows(Provider, Protocol):
     """A provider whose spans may depend on the row of a text."""
 
     def of_rows(self, rows: I64) -> Provider:
-        """Return it for texts of these rows, int64[texts]."""
+        """Return the provider for texts of these rows, int64[texts]."""
         ...
 
 
@@ -92,8 +92,8 @@ class TypedSpans:
         starts: int64[n], where each begins in the UTF-8 bytes of its text.
         ends: int64[n], where it ends there.
         types: int64[n], positions in the provider's `types`.
-        kept: bool[n], whether it stays as it stands, in clear; what else is found there counts more.
-        wholes: int64[n], equal for the parts of one name and for no others beside them; -1: it is no part. What the policy's own
+        kept: bool[n], those that stay in clear; other finds at the same place win over them.
+        wholes: int64[n], equal for the parts of one name and different for its neighbours; -1: no part. What the policy's own
             search finds within the name counts less.
     """
 
@@ -106,7 +106,7 @@ class TypedSpans:
         kept: Bools | None = None,
         wholes: I64 | None = None,
     ) -> None:
-        """Take four sequences of one length, in the order of the texts and of the spans in each.
+        """Take four sequences of one length, ordered by text and by position in it.
 
         Raises:
             TypeError: they hold anything but integers.
@@ -132,7 +132,7 @@ def check_providers(providers: Sequence[Provider], reserved: Sequence[str], fiel
         field: what names them.
 
     Raises:
-        SettingsError: which provider, and what is wrong.
+        SettingsError: the provider and its fault.
     """
     for provider in providers:
         if not isinstance(provider, Provider) or not provider.name:
@@ -151,12 +151,12 @@ def check_providers(providers: Sequence[Provider], reserved: Sequence[str], fiel
 
 
 class Provided(NamedTuple):
-    """What a provider found in a batch.
+    """Spans of one provider in a batch.
 
     Attributes:
         spans: in its bytes.
         types: int64[n], positions in the provider's `types`.
-        kept: bool[n], which stay as they stand.
+        kept: bool[n], which stay in clear.
         wholes: int64[n], as :class:`TypedSpans` has them.
     """
 
@@ -171,10 +171,10 @@ def provided(provider: Provider, number: int, data: U8, rows: I64, texts: pa.Arr
 
     Args:
         provider: whom.
-        number: of the provider among those that are asked, which its failure is known by.
+        number: of the provider among all providers; its failure carries this number.
         data: uint8[...], the bytes of the texts.
         rows: int64[r + 1], text i is data[rows[i]:rows[i + 1]].
-        texts: the same texts; one that is no UTF-8 is shown to nobody.
+        texts: the same texts; no provider sees invalid UTF-8.
 
     Raises:
         ProviderError: spans that overlap, are out of order or out of their texts, or of no type of its own; or it failed.
@@ -195,7 +195,7 @@ def provided(provider: Provider, number: int, data: U8, rows: I64, texts: pa.Arr
 
 
 def _checked(found: object, source: str, types: tuple[str, ...], data: U8, rows: I64) -> Provided:
-    """Return what :func:`provided` does, of what a provider gave."""
+    """Check a provider's answer and return it as :func:`provided` does."""
     if not isinstance(found, TypedSpans):
         raise DataError(f"{source}: {type(found).__name__} given; valid: TypedSpans.")
     places = (found.rows, found.starts, found.ends, found.types)
@@ -220,7 +220,7 @@ def _checked(found: object, source: str, types: tuple[str, ...], data: U8, rows:
 
 
 def _readable(texts: pa.Array) -> pa.Array:
-    """Return texts as strings, NULL in the place of what is no UTF-8: the engine counts it, and releases none of it."""
+    """Return texts as strings, with NULL for invalid UTF-8. The engine counts such texts and releases nothing from them."""
     if pa.types.is_binary(texts.type) or pa.types.is_large_binary(texts.type):
         texts = texts.view(pa.string() if pa.types.is_binary(texts.type) else pa.large_string())
     try:
@@ -256,10 +256,10 @@ EXPECTED = (
 
 
 class ProviderImportError(SettingsError):
-    """A provider cannot be imported or made here, or is none.
+    """A provider cannot be imported or made here, or breaks the protocol.
 
     Attributes:
-        code: what a worker says of it.
+        code: a worker's code for the error.
     """
 
     def __init__(self, message: str, code: str) -> None:
@@ -270,7 +270,7 @@ class ProviderImportError(SettingsError):
 
 @dataclass(frozen=True)
 class ProviderRecord(Record):
-    """What is known of a provider: what the fingerprint of a model binds, in the order of the settings.
+    """Description of a provider: the fingerprint of a model binds it, in the order of the settings.
 
     Attributes:
         path: `package.module:Class`.
@@ -296,7 +296,7 @@ class ImportedProvider:
     """A provider by its import path. It travels as that: each process imports it for itself, once.
 
     Attributes:
-        record: what it says of itself.
+        record: its own description.
         number: its place in the settings, from 0.
     """
 
@@ -341,7 +341,7 @@ class ImportedProvider:
         """Ask it about texts that are no secret.
 
         Raises:
-            SettingsError: it fails, or what it gives are no spans.
+            SettingsError: it fails, or returns invalid spans.
         """
         texts = pa.array(_TRIED, pa.string())
         try:
@@ -427,7 +427,7 @@ def check_imported(paths: Sequence[str], imported: Sequence[ImportedProvider]) -
 
 
 def _made(path: str, number: int) -> tuple[Provider, ProviderRecord]:
-    """Return a provider and what it says of itself.
+    """Return a provider and its own description.
 
     Raises:
         ProviderImportError: it cannot be imported or made, or is none.
@@ -482,7 +482,7 @@ def _imported(path: str) -> tuple[Provider, ProviderRecord]:
 
 
 def _version_of(module: str) -> str | None:
-    """Return the version of the distribution that a module comes from; None for a file of one's own."""
+    """Return the version of a module's distribution; None for a file of the user's own."""
     for name in packages_distributions().get(module.partition(".")[0], ()):
         try:
             return version(name)

@@ -1,12 +1,12 @@
-r"""What an identifier looks like: one regular expression a rule, over skeletons, evaluated by RE2 in Arrow.
+r"""Rules of identifiers: each has one regular expression over skeletons, evaluated by RE2 in Arrow.
 
-RE2 takes time in proportion to a window's length, whatever the text there. A pattern begins where its window begins; `x` is the
-identifier, and what follows it must not go on with it. In a skeleton `\x01` is a letter that is not ASCII, `\x03` one of a script
-that is written without spaces, and `\n` any line break; letters count in either case.
+RE2 takes time in proportion to a window's length, whatever the text there. A pattern begins where its window begins. Its group
+`x` is the identifier; the rest of the pattern must not continue it. In a skeleton `\x01` is a letter that is not ASCII, and
+`\x03` is a letter of a script without spaces. `\n` is any line break; letters count in either case.
 
-Dates with the name of a month in other languages have an expression of their own (:func:`written_dates`). In its skeletons
-(:func:`month_shapes`) letters are in lower case without accents, and each foreign letter of a name is a byte from `\x80` on.
-The names are those of Unicode's CLDR (cldr/NOTICE; `make months` makes them anew).
+Dates with the name of a month in other languages have an expression of their own (:func:`written_dates`). Its skeletons
+(:func:`month_shapes`) have lower-case letters without accents. Each foreign letter of a name is a byte from `\x80` on. The
+names are those of Unicode's CLDR (cldr/NOTICE; `make months` makes them anew).
 
 Check digits of cards (Luhn, ISO/IEC 7812-1) and of international account numbers (ISO 13616, ISO 7064 mod 97-10).
 """
@@ -61,7 +61,7 @@ LENGTHS = {
 
 @cache
 def lengths() -> U8:
-    """Return uint8[26 * 26], the length of an account number by the two letters of its country; 0: there are none."""
+    """Return uint8[26 * 26], the length of an account number by the two letters of its country; 0: no accounts."""
     table = np.zeros(26 * 26, np.uint8)
     for length, countries in LENGTHS.items():
         for country in countries.split():
@@ -71,7 +71,7 @@ def lengths() -> U8:
 
 @compiled
 def luhn(text: Any, start: Int, end: Int) -> Int:
-    """Return the sum of the digits of text[start:end] (uint8), every second from the last but one doubled, modulo 10."""
+    """Compute the Luhn sum of text[start:end] (uint8), modulo 10: every second digit from the last but one is doubled."""
     total, double = np.int64(0), False
     for i in range(end - 1, start - 1, -1):
         if 48 <= text[i] <= 57:
@@ -154,8 +154,9 @@ class Rule(NamedTuple):
     Attributes:
         name: the type.
         kind: the kind of window.
-        pattern: of RE2; the group `lead` (if there is one) is what stands before the identifier, `x` itself.
-        check: what must hold beside: `CARD`, `IBAN`, `PHONE`, `IPV6`; or what to add: `REACHES`, `FIGURES`.
+        pattern: of RE2; the optional group `lead` is the text before the identifier, and `x` is the
+            identifier.
+        check: a further check, `CARD`, `IBAN`, `PHONE` or `IPV6`; or an addition, `REACHES` or `FIGURES`.
     """
 
     name: str
@@ -228,7 +229,7 @@ def _folded(char: str) -> str:
 
 @cache
 def months() -> dict[str, dict[str, tuple[bool, bool]]]:
-    """Return the folded names of each language: whether one is written out, and whether it stands before the day."""
+    """Return the folded names of each language: whether a name is written out, and whether it comes before the day."""
     names: dict[str, dict[str, tuple[bool, bool]]] = {}
     text = files("dptext_spark.text.identifiers").joinpath("cldr/months.txt").read_text(encoding="utf-8")
     for line in text.splitlines():
@@ -247,7 +248,7 @@ def _letters() -> dict[str, int]:
 
 @cache
 def month_shapes() -> U8:
-    """Return uint8[1114112], what each code point looks like in a date with the name of a month (made once a process)."""
+    """Return uint8[1114112], the shape of each code point in a date with a month's name (made once a process)."""
     looks: U8 = shapes().copy()
     letters = _letters()
     # Letters before the punctuation, the extended Latin and Greek ones among them, and full-width ones.
@@ -260,7 +261,7 @@ def month_shapes() -> U8:
 
 @cache
 def written_dates(languages: tuple[str, ...]) -> Rule:
-    """Return the rule of dates with the months of some languages; a name that several have means what any of them does."""
+    """Return the rule of dates with the months of some languages. A name that several share has the meaning of each."""
     known: dict[str, tuple[bool, bool]] = {}
     for language in languages:
         for name, (written_out, before_day) in months()[language].items():
@@ -358,7 +359,7 @@ def _sizes(groups: Any, name: str) -> I64:
 
 @compiled
 def _is_ipv6(texts: Any, start: Int, end: Int) -> Any:
-    """Whether groups of hexadecimal digits are eight, or fewer with one `::` for the rest; four octets are two groups."""
+    """Check that there are eight groups of hexadecimal digits, or fewer and one `::`. Four octets are two groups."""
     groups, doubles, width, dots, i = 0, 0, 0, 0, start
     while i < end and texts[i] != 47:
         if texts[i] == 58:

@@ -1,10 +1,10 @@
-"""What each character looks like in ASCII, and how far windows of them reach: identifiers are found however they are written.
+"""Map each character to its ASCII shape and bound the windows. So identifiers are found in any script or width.
 
-The *skeleton* of a text has one ASCII byte for each character that is seen: a digit of any script is that digit, a full-width
-or otherwise foreign @, dot, colon, slash, dash, plus or bracket is the plain one. A letter that is not ASCII is `FOREIGN`, or
-`UNSPACED` where its script is written without spaces, or joins endings to foreign words as Korean does. Characters that are
-not seen (zero-width joiners and spaces, direction marks, soft hyphens, variation selectors) and combining marks have none, so
-that nobody hides an address by putting one inside.
+The *skeleton* of a text has one ASCII byte for each visible character. A digit of any script is that digit. A full-width or
+otherwise foreign @, dot, colon, slash, dash, plus or bracket is the plain one. A letter that is not ASCII is `FOREIGN`. It is
+`UNSPACED` if its script has no spaces, or joins endings to foreign words as Korean does. Invisible characters (zero-width
+joiners and spaces, direction marks, soft hyphens, variation selectors) and combining marks have no byte. So nobody hides an
+address by putting one inside.
 
 A window reaches around an anchor: it has runs of the characters that one kind of identifier is made of. Every run ends after a
 number of characters that its kind allows, whatever the text there.
@@ -77,7 +77,7 @@ def shapes() -> U8:
 
 @compiled
 def is_unspaced(code: Int) -> Any:
-    """Whether a letter is of a script that is written without spaces, or joins endings to words."""
+    """Check whether a letter's script has no spaces, or joins endings to words."""
     for k in range(_FIRST.shape[0]):
         if code <= _LAST[k]:
             return code >= _FIRST[k]
@@ -86,7 +86,7 @@ def is_unspaced(code: Int) -> Any:
 
 @compiled
 def has_unspaced(data: Any, i: Int, end: Int) -> Any:
-    """Whether a letter of such a script is in data[i:end], valid UTF-8."""
+    """Check whether data[i:end], valid UTF-8, has a letter of such a script."""
     while i < end:
         code, length = decode(data, i, end)
         if code >= 128 and is_unspaced(code):
@@ -165,25 +165,25 @@ def is_digit(seen: Int) -> Any:
 
 @compiled
 def is_letter(seen: Int) -> Any:
-    """Whether it looks like a letter, ASCII or not, of a script that parts words by spaces."""
+    """Check whether it looks like a letter, ASCII or not, of a script that parts words by spaces."""
     return 97 <= (seen | 32) <= 122 or seen == FOREIGN
 
 
 @compiled
 def is_word(seen: Int) -> Any:
-    """Whether it looks like a digit, or a letter of a script that parts words by spaces."""
+    """Check whether it looks like a digit, or a letter of a script that parts words by spaces."""
     return is_letter(seen) or is_digit(seen)
 
 
 @compiled
 def in_name(seen: Int) -> Any:
-    """Whether it looks like a letter of any script, or a digit."""
+    """Check whether it looks like a letter of any script, or a digit."""
     return is_word(seen) or seen == UNSPACED
 
 
 @compiled
 def _full_stop(data: Any, i: Int, step: Int) -> Any:
-    """Whether a full stop of Chinese and Japanese stands at i, wide or narrow: between plain letters it is a dot."""
+    """Check for a Chinese or Japanese full stop at i, wide or narrow: between plain letters it is a dot."""
     if step != 3:
         return False
     wide = data[i] == 0xE3 and data[i + 1] == 0x80 and data[i + 2] == 0x82
@@ -192,7 +192,7 @@ def _full_stop(data: Any, i: Int, step: Int) -> Any:
 
 @compiled
 def ends_sentence(data: Any, i: Int, step: Int, start: Int, end: Int, shapes: Any) -> Any:
-    """Whether data[i:i + step] is a Chinese or Japanese full stop with a side that is not `is_word`: it ends a sentence."""
+    """Check that data[i:i + step] is a Chinese or Japanese full stop that ends a sentence: a side is not `is_word`."""
     if not _full_stop(data, i, step):
         return False
     before, after = seen_before(data, i, start, shapes), seen_after(data, i + step, end, shapes)
@@ -239,7 +239,7 @@ def seen_after(data: Any, i: Int, end: Int, shapes: Any) -> Int:
 
 @compiled
 def context_of(data: Any, i: Int, end: Int, shapes: Any) -> Int:
-    """Return where the context of a window that ends at i ends itself: before a letter that is no part of a word beside it."""
+    """Find the end of the context behind a window that ends at i: before a letter that continues no word beside it."""
     n = 0
     while i < end and n < CONTEXT:
         shape, length = look(data, i, end, shapes)
@@ -252,9 +252,9 @@ def context_of(data: Any, i: Int, end: Int, shapes: Any) -> Int:
 
 @compiled
 def forward(data: Any, i: Int, end: Int, kind: Int, most: Int, lines: Int, shapes: Any) -> Int:
-    """Return where a run of characters that fit a kind of window ends; `lines`: how often it may go on in the next line.
+    """Find the end of a run of characters that fit a kind of window; `lines`: how often it may go on in the next line.
 
-    A letter of `UNSPACED` right behind one of another script, or a digit, ends a name, and a host that has a dot already.
+    A letter of `UNSPACED` right behind a digit, or a letter of another script, ends a name. It also ends a host with a dot.
     """
     begin, stop = i, i
     broken = False  # after a line break, only more of the same counts
@@ -294,9 +294,10 @@ def forward(data: Any, i: Int, end: Int, kind: Int, most: Int, lines: Int, shape
 
 @compiled
 def backward(data: Any, i: Int, start: Int, kind: Int, most: Int, lines: Int, shapes: Any) -> Int:
-    """Return where a run of characters that fit a kind of window, and ends at i, begins; a line may break at i, not before.
+    """Find the beginning of a run that ends at i and fits a kind of window. A line may break at i, not before.
 
-    Before an @ a letter of `UNSPACED` ends it where the nearest letter is of another script, in a host right before such a one.
+    Before an @ a letter of `UNSPACED` ends the run if the nearest letter is of another script. In a host that letter must be
+    adjacent.
     """
     stop, first = i, i
     plain, native = False, False
@@ -345,7 +346,8 @@ def backward(data: Any, i: Int, start: Int, kind: Int, most: Int, lines: Int, sh
 def reach_of(data: Any, i: Int, end: Int, shapes: Any) -> Int:
     """Return where an address that begins at i ends: at a space, a quote or a bracket <>, without final punctuation.
 
-    A letter of `UNSPACED` ends it right behind one of another script, or a digit; behind a slash or a dot it is a part of it.
+    A letter of `UNSPACED` right behind a digit, or a letter of another script, ends the address. Behind a slash or dot it
+    continues the address.
     """
     first = i
     plain = False
@@ -381,13 +383,12 @@ def reach_of(data: Any, i: Int, end: Int, shapes: Any) -> Int:
 def reaches(data: Any, starts: Any, ends: Any, limits: Any, order: Any, shapes: Any) -> Any:
     """Return the ends of addresses on the web: int64[n].
 
-    One that begins within another is a part of it, and is not followed again: else a chain of hosts took time in the square of
-    its length.
+    An address that begins within another is not followed again: a chain of hosts would take time in the square of its length.
 
     Args:
         data: uint8[...].
         starts: int64[n], where each begins.
-        ends: int64[n], where what was recognised of it ends.
+        ends: int64[n], where its recognised part ends.
         limits: int64[n], where it must have ended.
         order: int64[n], the addresses by where they begin.
         shapes: of :func:`~dptext_spark.text.identifiers.skeletons.shapes`.
@@ -447,7 +448,7 @@ def colons(data: Any, i: Int, end: Int) -> Int:
 
 @compiled
 def ends_in_label(data: Any, i: Int, end: Int, shapes: Any) -> Any:
-    """Whether a host data[i:end] ends in a label of two letters or more, as a top-level domain does."""
+    """Check that a host data[i:end] ends in a label of at least two letters, as a top-level domain does."""
     letters = 0
     while end > i:
         shape, length = look_back(data, end, i, shapes)

@@ -1,14 +1,14 @@
 """Find the entries of lists of names in a batch: the longest at each word, from left to right, in one compiled pass.
 
-The words of a phrase are joined by spaces, one hyphen or one middle dot, or by the marks that stand between them in its entry,
-never by a line break. A stop that the entry lacks stands after initials and titles only. In scripts without spaces an entry may
-begin and end amid the letters of a word that is none as a whole: there the longest is taken at each piece, from left to right.
+Spaces, one hyphen, one middle dot or the marks of its entry join the words of a phrase, a line break never does. A stop that
+the entry lacks is allowed after initials and titles only. In scripts without spaces an entry may begin and end amid the letters
+of a word that is no entry as a whole. There the longest is taken at each piece, from left to right.
 
-An entry that has pseudonyms is told into parts, as the search by public lists does it. A name of a person has a part for
-each word: a single letter is an initial, a particle belongs to the word behind it, and the last word of several, what
-stands before a comma, and a single word behind a title are surnames; another word is a given name where the public lists
-say so rather than a surname. "Lovelace, Ada" has the parts of "Ada Lovelace". A place is one part, a country or state where
-the public lists hold it as one, else a town.
+An entry with pseudonyms is split into parts, like a name that the search by public lists finds. A person's name has a part
+for each word. A single letter is an initial; a particle belongs to the word behind it. Surnames are the last word of
+several, the words before a comma, and a single word behind a title. Another word is a given name if the public lists prefer
+that to a surname. "Lovelace, Ada" has the parts of "Ada Lovelace". A place is one part, a country or state where the public
+lists hold it as one, else a town.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def _before(data: Any, begin: Int, p: Int) -> Int:
 
 @compiled
 def _is_titled(data: Any, begin: Int, start: Int, lists: Any, chars: Any, form: Any) -> bool:
-    """Whether a title stands before data[start], in a text that begins at `begin`, and nothing between that parts them."""
+    """Check for a title before data[start], in a text that begins at `begin`, with nothing between that parts them."""
     stage, classes = chars
     cells, fold = lists
     p = start
@@ -125,7 +125,7 @@ def _is_titled(data: Any, begin: Int, start: Int, lists: Any, chars: Any, form: 
 def _read_name(
     data: Any, start: Int, end: Int, lists: Any, letters: Any, form: Any, words: Any
 ) -> tuple[Int, Int, Int]:
-    """Read the words of a name into `words`; return (how many, how many before a comma or 0, the flags of the whole)."""
+    """Read the words of a name into `words`: (number, number before a comma or 0, the flags of the whole)."""
     cells, fold = lists
     stage, classes, lower, upper = letters
     zero = np.uint64(0)
@@ -158,7 +158,7 @@ def _read_name(
 
 @compiled
 def _tell(data: Any, entries: Any, lists: Any, letters: Any, words: Any, turned: Any, found: Any) -> Int:
-    """Tell the parts of names; return how many there are. See :func:`parts_of_listed`.
+    """Split names into parts; return the number of parts. See :func:`parts_of_listed`.
 
     Args:
         data: uint8[...], the bytes of the texts, padded.
@@ -207,7 +207,7 @@ def _tell(data: Any, entries: Any, lists: Any, letters: Any, words: Any, turned:
 
 
 def parts_of_listed(data: U8, begins: I64, starts: I64, ends: I64, kinds: I64) -> I64:
-    """Return int64[m, 4]: where each part of some names begins and ends in the bytes of a batch, its kind, and its name.
+    """Return int64[m, 4]: beginning and end of each part of some names in the bytes of a batch, its kind and its name.
 
     Args:
         data: uint8[...], the bytes of the texts, padded.
@@ -277,7 +277,7 @@ def _longest(
 def _entry(
     data: Any, start: Int, word: Any, end: Int, titled: bool, root: Int, cells: Any, letters: Any, form: Any
 ) -> tuple[Int, Int, Int, Int]:
-    """Find the longest entry at a word that begins at `start`, or at the word behind it where it is a title.
+    """Find the longest entry at a word that begins at `start`, or at the word behind it if it is a title.
 
     Args:
         data: as :func:`_longest` takes it, and so the others.
@@ -356,7 +356,7 @@ def _in_stretch(
 
 @inlined
 def _masks_alone(list_: Int, number: Int, masking: Any) -> Any:
-    """Whether of two equal entries that of the row's own list `number` masks, and that of list `list_` of all rows keeps."""
+    """Check that the row's own list `number` masks an entry that list `list_` of all rows keeps."""
     return (list_ >= masking[0]) & (number < masking[1])
 
 
@@ -364,7 +364,7 @@ def _masks_alone(list_: Int, number: Int, masking: Any) -> Any:
 def _within(
     data: Any, word: Any, end: Int, row: Int, roots: Any, tables_: Any, masking: Any, letters: Any, found: Any, n: Int
 ) -> tuple[Int, Int]:  # fmt: skip
-    """Find the entries amid the letters of a word; return where to go on behind it, and how many are found by now.
+    """Find the entries amid the letters of a word; return the place behind it and the number of entries so far.
 
     Args:
         data: uint8[...], the bytes of the texts.
@@ -405,7 +405,7 @@ def _within(
 def find_names(
     data: Any, rows: Any, every: Any, own: Any, roots: Any, masking: Any, letters: Any, found: Any
 ) -> Int:
-    """Find the entries of lists; return how many there are, of which as many as there is room for are filled.
+    """Find the entries of lists, fill those that fit, and return the number of all.
 
     Args:
         data: uint8[...], the bytes of the texts, padded.
@@ -489,7 +489,7 @@ class NameMatcher:
 
     @property
     def types(self) -> tuple[str, ...]:
-        """Of what is masked, and of the parts of names that have pseudonyms."""
+        """Types of masked entries, and of the parts of names that have pseudonyms."""
         return (*LIST_TYPES, *LISTED_KINDS) if (self._kind_of_list >= 0).any() else LIST_TYPES
 
     @cached_property
@@ -503,7 +503,7 @@ class NameMatcher:
         return kinds
 
     def of_rows(self, rows: I64) -> NameMatcher:
-        """Return it for texts of these rows, int64[r]; without, text i is of row i."""
+        """Return the matcher for texts of these rows, int64[r]; by default text i is of row i."""
         return self if self.own is None else replace(self, rows=rows)
 
     def find(self, texts: pa.Array) -> TypedSpans:
@@ -511,7 +511,7 @@ class NameMatcher:
         return self.find_in(*padded(texts))
 
     def entries_in(self, data: U8, rows: I64) -> I64:
-        """Return int64[n, 4]: where each entry begins and ends in the bytes of a batch, its list, and its text.
+        """Return int64[n, 4]: beginning and end of each entry in the bytes of a batch, its list, and its text.
 
         Args:
             data: uint8[...], the bytes of the texts, padded.
@@ -536,7 +536,7 @@ class NameMatcher:
             room = count
 
     def find_in(self, data: U8, rows: I64) -> TypedSpans:
-        """Return where the entries stand in the bytes of a batch, which are padded: as wholes, or as parts with pseudonyms."""
+        """Find the entries in the padded bytes of a batch: whole ones, or parts with pseudonyms."""
         starts, ends, lists, row = self.entries_in(data, rows).T
         own = 0 if self.own is None else self.own.masking
         clear = lists >= np.where(lists < OWN, self.table.masking, OWN + own)

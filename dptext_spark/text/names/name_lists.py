@@ -1,4 +1,4 @@
-"""The lists of names of a run, read and hashed: what is looked for, and what a row for sharing says of it."""
+"""Read and hash the lists of names of a run: the table to search by, and a description that may be shared."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class NameLists:
     Attributes:
         sources: as the settings name them.
         entries: how many each list has, in the order of the sources; None for a column of the input.
-        table: what is looked for in every row; None where all lists are columns of the input.
+        table: the entries that are searched in every row; None if all lists are columns of the input.
     """
 
     sources: ListSources
@@ -48,11 +48,11 @@ class NameLists:
     ) -> NameLists:
         """Hash lists, and refuse those that would leave no text, or none that is protected.
 
-        What a list is as a whole says more than an entry of it: it is looked at first.
+        Problems of a list as a whole are found first; they explain more than a problem of an entry.
 
         Args:
             sources: as the settings name them.
-            lists: what was read, in their order; None for a column of the input.
+            lists: the entries, in the order of the sources; None for a column of the input.
             vocabulary: of the lexicon.
             stop_words: that the policy keeps.
 
@@ -103,12 +103,12 @@ class NameLists:
 
     @property
     def matcher(self) -> NameMatcher | None:
-        """What finds the lists of all rows; None where there are none."""
+        """Matcher for the lists of all rows; None if there are none."""
         return None if self.table is None else NameMatcher(self.table)
 
     @property
     def columns(self) -> tuple[tuple[str, str], ...]:
-        """The columns of the input that are lists of their rows, those that mask first, and what becomes of their entries."""
+        """The columns of the input that are lists of their rows, masking ones first, and the treatment of their entries."""
         every = zip(self.sources.named(), self.sources.uses, strict=True)
         return tuple((str(source.column), use) for (_, source), use in every if source.of_rows)
 
@@ -137,7 +137,7 @@ class NameLists:
 
 
 def _shown(source: ListSource, entries: int | None, digest: str | None) -> dict[str, Json]:
-    """Return what a row for sharing holds of one list."""
+    """Return the description of one list in a row for sharing."""
     read: dict[str, Json] = {}
     if entries is not None:
         read = {"entries": entries, "digest": f"(by the key; {str(digest)[:32]})"}

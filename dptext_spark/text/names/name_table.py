@@ -72,10 +72,10 @@ class WordList:
     """Entries of a list.
 
     Attributes:
-        name: what errors call it; no entry is ever named.
+        name: its name in errors; no entry is ever named.
         data: uint8[...], UTF-8, padded.
         bounds: int64[n + 1], entry i is data[bounds[i]:bounds[i + 1]].
-        places: int64[n], which line or row of what was given each is, from 0.
+        places: int64[n], the line or row of each in its source, from 0.
     """
 
     name: str
@@ -89,7 +89,7 @@ class WordList:
 
     @property
     def digest(self) -> str:
-        """A plain sha256 of the entries in their order, which tells two readings apart; it is shown nowhere."""
+        """A plain sha256 of the entries in their order. It distinguishes two readings and is shown nowhere."""
         return hashlib.sha256(self.data.tobytes() + self.bounds.tobytes()).hexdigest()
 
     @classmethod
@@ -139,7 +139,7 @@ class WordList:
 
     @classmethod
     def _checked(cls, name: str, data: U8, starts: I64, ends: I64, needed: bool) -> WordList:
-        """Drop blank entries, and refuse what cannot be a list; what is made of each byte takes a byte."""
+        """Drop blank entries, and refuse invalid lists; the work takes one byte of memory per byte."""
         places = np.flatnonzero(ends > starts)
         if len(places):
             # What stands between an entry and the next is blank.
@@ -173,7 +173,7 @@ class WordList:
 
 
 def check_size(name: str, entries: int, size: int, path: str = "") -> None:
-    """Refuse what is too large for a list.
+    """Refuse a source that is too large for a list.
 
     Args:
         name: what errors call it.
@@ -191,7 +191,7 @@ def check_size(name: str, entries: int, size: int, path: str = "") -> None:
 
 
 def _lines(file: BinaryIO) -> int:
-    """Count the lines of a file that are not blank, a block of `BLOCK` bytes at a time, up to `LARGEST` bytes."""
+    """Count the non-blank lines of a file, in blocks of `BLOCK` bytes, up to `LARGEST` bytes."""
     count, filled = 0, False
     for _ in range(0, LARGEST, BLOCK):
         block = np.frombuffer(file.read(BLOCK), np.uint8)
@@ -208,7 +208,7 @@ def _lines(file: BinaryIO) -> int:
 
 @inlined
 def place_of(cells: Any, hashed: Int, tag: Int) -> Int:
-    """Return the slot of a hash by its bits of `tag`, or the empty one where it would stand."""
+    """Return the slot of a hash by its bits of `tag`, or the empty slot where it would be."""
     mask = cells.shape[0] - 1
     slot = np.int64(hashed & np.uint64(mask))
     while cells[slot] != 0 and (cells[slot] ^ hashed) & tag != 0:
@@ -218,7 +218,7 @@ def place_of(cells: Any, hashed: Int, tag: Int) -> Int:
 
 @inlined
 def find_cell(cells: Any, hashed: Int, tag: Int) -> Int:
-    """Return the flags that stand with a hash in the bits beside `tag`, 0 where it is not there."""
+    """Return the flags of a hash, stored in the bits outside `tag`; 0 if the hash is missing."""
     return np.int64(cells[place_of(cells, hashed, tag)] & ~tag)
 
 
@@ -236,7 +236,7 @@ class NameTable:
         cells: uint64[2^m], hashes with their flags in the lowest byte; 0 where none is.
         uses: what becomes of the entries of each list: `mask`, or `person` or `location` where they have pseudonyms of that
             kind, or `keep`. Those that are kept come last.
-        digests: of each list, sha256: equal for equal entries, in whatever order they stand.
+        digests: of each list, sha256: equal for equal entries in any order.
     """
 
     cells: U64
@@ -245,7 +245,7 @@ class NameTable:
 
     @property
     def masking(self) -> int:
-        """How many lists do not keep."""
+        """Number of lists that do not keep."""
         return sum(use != KEEP for use in self.uses)
 
     @classmethod
@@ -294,7 +294,7 @@ class NameTable:
 
 
 def _hashed(entries: WordList, number: int, rows: I64 | None) -> tuple[U64, U8, str]:
-    """Return the hashes of a list's valid entries, their flags, and why the first invalid entry is refused, if any is."""
+    """Return the hashes of a list's valid entries, their flags, and the fault of the first invalid entry, if any."""
     words, chars = np.zeros(len(entries), np.int32), tables()
     roots = np.zeros(len(entries), np.uint64) if rows is None else rows.astype(np.uint64) + np.uint64(1)
     taken = (entries.data, entries.bounds, roots, number, (chars.stage, chars.classes), folding(), words)
@@ -323,11 +323,11 @@ def _add(root: Int, tokens: Any, count: Int, flag: Int, out: Any) -> Int:
     """List the hash of each beginning of tokens[:count], the last with `flag`; return how many are listed.
 
     Args:
-        root: what stands before them.
-        tokens: uint64[...], hashes of words, and what stands between them.
+        root: hash of the preceding words.
+        tokens: uint64[...], hashes of words, and the joiners between them.
         count: of tokens.
         flag: of the last.
-        out: (hashes uint64[m], flags uint8[m], how many are listed before); what there is no room for is counted alone.
+        out: (hashes uint64[m], flags uint8[m], how many are listed before); those without room are only counted.
     """
     hashes, flags, n = out
     for i in range(count):
@@ -371,12 +371,12 @@ def _pieces(data: Any, p: Int, end: Int, chars: Any, fold: Any, marks: bool, tok
 def _hashes(
     data: Any, bounds: Any, roots: Any, number: Int, chars: Any, fold: Any, counts: Any, out: Any
 ) -> Int:
-    """List the hashes of all entries; return how many there are, of which as many as there is room for are listed.
+    """List the hashes of all entries that fit; return the number of all.
 
     Args:
         data: uint8[...], entries in UTF-8.
         bounds: int64[entries + 1].
-        roots: uint64[entries], what stands before the first word of each.
+        roots: uint64[entries], the hash before the first word of each.
         number: of the list.
         chars: (stage, classes).
         fold: int32[n, 4].
@@ -458,7 +458,7 @@ def _hashes(
 
 @compiled
 def _fill(hashes: Any, flags: Any, cells: Any) -> None:
-    """Put hashes into slots; flags of equal ones are joined, and the lower list keeps an end that two lists have."""
+    """Put hashes into slots. Flags of equal hashes are joined; the lower list keeps an end that two lists have."""
     for i in range(hashes.shape[0]):
         slot = place_of(cells, hashes[i], TAG)
         cell_flags = np.uint8(cells[slot] & np.uint64(0xFF))

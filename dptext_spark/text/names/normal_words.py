@@ -1,15 +1,15 @@
-"""Words in normal form: what is the same name, however it is written.
+"""Words in normal form: one form for all spellings of a name.
 
-A normal word is a run of letters, or of digits, folded: lower case, without accents and other marks, compatibility forms as
-what they stand for (`ß` as `ss`), letters with a stroke as those without (`ł` as `l`, `þ` as `th`), the dotless i as `i`.
-Apostrophes between letters are dropped (O'Brien is OBrien), a possessive 's at the end is no part of the word, and a hyphen
-separates words as a space does. A single letter before a full stop is an initial, and keeps the stop.
+A normal word is a run of letters, or of digits, in lower case and without accents and other marks. Compatibility forms are
+written out (`ß` as `ss`). Letters with a stroke lose it (`ł` as `l`, `þ` as `th`), and the dotless i is `i`. Apostrophes
+between letters are dropped (O'Brien is OBrien). A possessive 's at the end is no part of the word. A hyphen separates words
+as a space does. A single letter before a full stop is an initial, and keeps the stop.
 
-In scripts without spaces a name stands amid a run of letters. A *piece* of a normal word is a letter of such a script with its
-vowel signs, or a run of other letters up to an apostrophe; a name may begin and end at any of them.
+In scripts without spaces a name may be amid a run of letters. A *piece* of a normal word is a letter of such a script with its
+vowel signs, or a run of other letters up to an apostrophe. A name may begin and end at any piece.
 
-Lists of names hold hashes of 64 bits. That of a phrase chains its last word to the hash of what stands before it. No key enters
-them, so whoever sees them can test guesses. Two phrases share a hash with a chance of 2^-64.
+Lists of names hold hashes of 64 bits. The hash of a phrase chains its last word to the hash of the preceding words. No key
+enters them, so whoever sees them can test guesses. Two phrases share a hash with a chance of 2^-64.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _TOP = np.uint64(0x8080808080808080)
 
 @inlined
 def chain(before: Int, token: Int) -> Int:
-    """Return the hash of a phrase, uint64, from that of what stands `before` its last token, and the token.
+    """Return the hash of a phrase, uint64, from the hash `before` its last token, and the token.
 
     For one `before` no two tokens have the same hash. `before` is 0 at the beginning.
     """
@@ -63,7 +63,7 @@ def chain(before: Int, token: Int) -> Int:
 
 @compiled
 def hash_word(form: Any, size: Int) -> Int:
-    """Return the hash of the word form[:size], uint64: its bytes chained by eights; `form` has eight bytes more than the word."""
+    """Hash the word form[:size], uint64, by chaining its bytes in eights; `form` has eight bytes more than the word."""
     state, at = np.uint64(0), np.int64(0)
     while at < size:
         unused = np.uint64(8 * max(np.int64(0), at + 8 - size))
@@ -120,7 +120,7 @@ _PLAIN = str.maketrans(
 
 @cache
 def folding() -> I32:
-    """Return what each code point is folded to by this Python's Unicode database, int32[n, 4]; it cannot be written.
+    """Fold each code point by this Python's Unicode database: int32[n, 4], read-only.
 
     A row holds code points, and 0 behind the last. Code points from n on stay as they are.
     """
@@ -143,7 +143,7 @@ def folding() -> I32:
 
 @inlined
 def _fold(code: Int, fold: Any, form: Any, size: Int) -> Int:
-    """Write what a code point is folded to behind form[:size], and return the new size."""
+    """Write the folded code point behind form[:size], and return the new size."""
     if code >= fold.shape[0]:
         return size + encode(code, form, size)
     for j in range(WIDEST):
@@ -165,8 +165,8 @@ def next_word(data: Any, p: Int, end: Int, chars: Any, fold: Any, form: Any) -> 
         form: uint8[FORM].
 
     Returns:
-        (where it begins, where it ends, where what belongs to it ends: a possessive, the stop of an initial; its bytes in `form`,
-        0 of one that is too long); all `end` and -1 where there is none.
+        (its beginning, its end, the end with its possessive or its initial's stop, its bytes in `form`: 0 if it is too long); all
+        `end` and -1 if there is none.
     """
     stage, classes = chars
     while p < end:
@@ -236,7 +236,7 @@ def joint(data: Any, p: Int, end: Int, chars: Any, titled: bool) -> Int:
 
     Returns:
         `JOINED` by spaces, a hyphen, a middle dot, or one of `_`, `^` and backtick; `APART` by a line break, more than
-        `MOST_MARKS` marks or what is no UTF-8; else the marks that stand there, as a number above 0.
+        `MOST_MARKS` marks or invalid UTF-8; else the marks there, as a number above 0.
     """
     stage, classes = chars
     marks, count, hyphens = np.int64(0), 0, 0
@@ -262,9 +262,9 @@ def joint(data: Any, p: Int, end: Int, chars: Any, titled: bool) -> Int:
 
 @compiled
 def next_piece(data: Any, p: Int, end: Int, chars: Any, fold: Any, form: Any) -> tuple[Int, Int, Int, Int]:
-    """Find the first piece of data[p:end], which is a normal word or the rest of one, and write it to `form`.
+    """Find the first piece of data[p:end], a normal word or its rest, and write it to `form`.
 
-    Of the marks of a letter of a script without spaces those count that folding leaves, vowel signs; of other letters none does.
+    In scripts without spaces a letter's vowel signs count, the marks that folding leaves. Marks of other letters never count.
 
     Args:
         data: uint8[...], UTF-8.

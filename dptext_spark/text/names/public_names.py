@@ -3,15 +3,15 @@
 A line is read into words; then, from left to right, the first rule that fits counts:
 
 1. a title, and the name behind it;
-2. a town, country or state that is capitalised, or stands in lower case behind in, from, at, near or to; one that is a word as
-   well needs a capital that tells something, and a rarer one the preposition, too;
+2. a town, country or state that is capitalised, or in lower case behind in, from, at, near or to. One that is a word as well
+   needs a capital that is evidence, and a rarer one the preposition, too;
 3. initials before a surname;
-4. a given name or surname, as likely as its class in the lists says: some need a capital only, others one that tells something,
-   or a surname behind them; the surest given names are found in lower case, too.
+4. a given name or surname, by its class in the lists. Some need only a capital, others a capital that is evidence, or a surname
+   behind them. The surest given names are found in lower case, too.
 
-A capital tells nothing at the beginning of a sentence, nor where most words of the line have one. A name goes on over surnames,
+A capital is no evidence at the beginning of a sentence, nor if most words of the line have one. A name goes on over surnames,
 unknown words, initials and particles. The last line of several is a signature where it is a given name with at most two words.
-What is found is likely, not certain: no guarantee covers it.
+A find is likely, not certain: no guarantee covers it.
 
 The packaged lists hold given names, surnames, towns, countries and states, each with how likely it is a name. They come
 from a census and from GeoNames (public/NOTICE; `python -m tools.names` makes them anew). For the finder they are one table
@@ -73,7 +73,7 @@ NO_NAMES = (
 
 @inlined
 def class_of(flags: Int, kind: Int) -> Int:
-    """Return the class that the flags of a hash give it as a name of a kind, 0 where it is none."""
+    """Return the class of a hash as a name of a kind, from its flags; 0 if it is none."""
     return (flags >> (3 * kind)) & 7
 
 
@@ -99,7 +99,7 @@ class Entries(NamedTuple):
 
 @compiled
 def _add(data: Any, bounds: Any, flags: Any, chars: Any, fold: Any, cells: Any, form: Any) -> None:
-    """Add entries to the cells, each with its flags; of two classes of an entry in a kind the higher counts."""
+    """Add entries and their flags to the cells. If an entry has two classes in a kind, the higher counts."""
     for entry in range(bounds.shape[0] - 1):
         p, end, state, more = bounds[entry], bounds[entry + 1], np.uint64(0), True
         _, _, p, size = next_word(data, p, end, chars, fold, form)
@@ -128,7 +128,7 @@ def _flags(data: Any, bounds: Any, chars: Any, fold: Any, cells: Any, out: Any) 
 
 
 def listed_names(words: Vocabulary) -> Bools:
-    """Return which words are likely names by the packaged lists, bool[V]: of class `LIKELY` or more in a kind, no stop words."""
+    """Find the likely names by the packaged lists, bool[V]: of class `LIKELY` or more in a kind, no stop words."""
     chars = tables()
     flags = np.empty(len(words), np.int64)
     data = np.concatenate([words.data, np.zeros(32, np.uint8)])
@@ -196,7 +196,7 @@ WORD, CAPITAL, UPPER, SINGLE, BEGINS, JOINED, TELLING = (1 << n for n in range(7
 
 @compiled
 def joins(data: Any, p: Int, end: Int, chars: Any, titled: bool) -> tuple[bool, bool, bool]:
-    """Return whether data[p:end] joins two words, ends a sentence, and breaks a line; after a title one stop may stand first."""
+    """Classify data[p:end]: (joins two words, ends a sentence, breaks a line). After a title one stop may come first."""
     stage, classes = chars
     joined, ended, hyphens = True, False, 0
     first = p
@@ -376,7 +376,7 @@ def _place(
 
 @compiled
 def _is_place(words: Any, i: Int, length: Int, likely: Int, after: Any) -> Any:
-    """Whether words i..i + length - 1, a place of class `likely`, are written as one, and are no person."""
+    """Check that words i..i + length - 1, a place of class `likely`, are written as a place and are no person."""
     flags, looks = words[i, FLAGS], words[i, LOOKS]
     near = i > 0 and words[i - 1, FLAGS] & PREPOSITION != 0
     if looks & CAPITAL:
@@ -479,7 +479,7 @@ def _names_of_line(
 
 @compiled
 def _find(data: Any, rows: Any, lists: Any, letters: Any, words: Any, found: Any) -> Int:
-    """Find the parts of names in a batch; return how many there are, of which as many as there is room for are filled.
+    """Find the parts of names in a batch, fill those that fit, and return the number of all.
 
     Args:
         data: uint8[...], the bytes of the texts, padded.
@@ -500,7 +500,7 @@ def _find(data: Any, rows: Any, lists: Any, letters: Any, words: Any, found: Any
 
 
 def parts_of_names(data: U8, rows: I64, most_words: int = MOST_WORDS) -> I64:
-    """Return int64[n, 5]: where each part of a name begins and ends in the bytes of a batch, its kind, its name, and its text.
+    """Return int64[n, 5]: beginning and end of each part of a name in the bytes of a batch, its kind, its name, and its text.
 
     Args:
         data: uint8[...], the bytes of the texts, padded.
@@ -524,7 +524,7 @@ def spans_of_parts(rows: I64, names: I64, starts: I64, ends: I64, types: I64) ->
 
     Args:
         rows: int64[n], the text of each part, ascending.
-        names: int64[n], equal for the parts of one name and for no others beside them.
+        names: int64[n], equal for the parts of one name and different for its neighbours.
         starts: int64[n], where each part begins in its text.
         ends: int64[n], where it ends.
         types: int64[n], positions in `NAME_TYPES`, where the name is masked, and behind them in `KINDS`.
@@ -538,11 +538,11 @@ def spans_of_parts(rows: I64, names: I64, starts: I64, ends: I64, types: I64) ->
 
 @dataclass(frozen=True, eq=False)
 class PublicNames:
-    """The search for names as a provider of identifiers; the policy names it, and its version is in the model's fingerprint.
+    """The search for names as a provider of identifiers. The policy names it; its version is in the model's fingerprint.
 
     Attributes:
-        search: what becomes of which names.
-        types: `person` and `location` of what is masked; the kinds of parts where they have pseudonyms.
+        search: the treatment of the names.
+        types: `person` and `location` of masked names; the kinds of parts if they have pseudonyms.
     """
 
     search: NameSearch
@@ -558,7 +558,7 @@ class PublicNames:
         return self.find_in(*padded(texts))
 
     def find_in(self, data: U8, rows: I64) -> TypedSpans:
-        """Return the names in the bytes of a batch, which are padded: whole ones where they are masked, else their parts."""
+        """Return the names in the padded bytes of a batch: whole ones if they are masked, else their parts."""
         parts = parts_of_names(data, rows)
         is_place = np.isin(parts[:, 2], (CITY, REGION))
         actions = np.where(is_place, self._action(LOCATION), self._action(PERSON))
@@ -568,5 +568,5 @@ class PublicNames:
         return spans_of_parts(row, names, starts - rows[row], ends - rows[row], types)
 
     def _action(self, kind: str) -> str:
-        """Return what becomes of a kind of name."""
+        """Return the treatment of a kind of name."""
         return str(getattr(self.search, kind))

@@ -42,7 +42,7 @@ POOL_SIZES = (
 
 @dataclass(frozen=True)
 class NameSearch:
-    """Names that are found without a list of one's own: by public lists and how they are written, by a classifier, or by both.
+    """Names that are found without a list of one's own: by public lists and capitals, by a classifier, or by both.
 
     No guarantee covers it.
 
@@ -73,7 +73,7 @@ class NameSearch:
     threshold: Threshold = THRESHOLD
 
     def __repr__(self) -> str:
-        """Return what is not as by default."""
+        """Return the choices that differ from the default."""
         return settings_line(self)
 
     def __post_init__(self) -> None:
@@ -139,7 +139,7 @@ class NameSearch:
 
     @property
     def finders(self) -> str:
-        """Who finds names, as a part of a sentence."""
+        """The finder of names, as a part of a sentence."""
         if self.model is None:
             return "public lists and rules"
         return "public lists, rules or a classifier" if self.lists else "a classifier"
@@ -156,7 +156,7 @@ class NameSearch:
         return tuple(name for name in NAME_TYPES if self._looks and getattr(self, name) == action)
 
     def check_version(self) -> None:
-        """Refuse what was made for other lists or rules than those of this package.
+        """Refuse a search made for other lists or rules than this package has.
 
         Raises:
             SettingsError: such a version.
@@ -178,15 +178,15 @@ LIST_TYPES = ("name",)  # of what a list masks: it becomes [NAME]
 
 @dataclass(frozen=True)
 class ListSource:
-    """A list of words and phrases: a file of an entry a line, a column of a table, or a column of the very rows.
+    """A list of words and phrases: a file with one entry a line, a column of a table, or a column of the input.
 
     Attributes:
         file: path of a text file in UTF-8.
         table: catalog name, with `column`.
         column: of the table; without one, of the input: each row has the entries of its own.
         kind: `person` or `location`, of what its entries are names; None where they are masked.
-        replace: `mask` by `[NAME]`, or `pseudonym`: a keyed name of the same kind from the public lists. Nothing replaces what
-            is kept.
+        replace: `mask` by `[NAME]`, or `pseudonym`: a keyed name of the same kind from the public lists. Nothing replaces kept
+            entries.
     """
 
     file: Filled | None = None
@@ -221,7 +221,7 @@ class ListSource:
 
     @property
     def of_rows(self) -> bool:
-        """Whether it is a column of the input, so that each row has a list of its own."""
+        """Whether the list is a column of the input, so that each row has its own."""
         return self.column is not None and self.table is None
 
     @property
@@ -230,7 +230,7 @@ class ListSource:
         return self.replace == PSEUDONYM
 
     def as_dict(self) -> dict[str, Json]:
-        """Return what was given, JSON-able; what becomes of entries that are masked leaves no trace."""
+        """Return the given settings, JSON-able; `REPLACING` only with pseudonyms."""
         names = (*FIELDS, *(REPLACING if self.has_pseudonyms else ()))
         return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
 
@@ -240,8 +240,8 @@ class ListSources:
     """The lists that settings name.
 
     Attributes:
-        mask: whose entries are masked, or have pseudonyms, whatever the lexicon holds.
-        keep: whose entries are released as they stand.
+        mask: lists of entries that are masked or have pseudonyms, even if the lexicon has them.
+        keep: lists of entries that are released in clear.
         NAMES: the settings of the policy that name them.
     """
 
@@ -251,7 +251,7 @@ class ListSources:
     keep: tuple[ListSource, ...] = ()
 
     def __post_init__(self) -> None:
-        """Refuse pseudonyms of what is kept.
+        """Refuse pseudonyms for kept entries.
 
         Raises:
             SettingsError: such a list.
@@ -272,7 +272,7 @@ class ListSources:
 
     @property
     def uses(self) -> tuple[str, ...]:
-        """What becomes of the entries of each list: `mask`, the kind that pseudonyms are of, or `keep`."""
+        """The treatment of each list's entries: `mask`, the kind of their pseudonyms, or `keep`."""
         return (*(source.kind or MASK for source in self.mask), *(KEEP for _ in self.keep))
 
     @property
@@ -287,13 +287,13 @@ class ListSources:
         return ListSources(*(tuple(next(sources) for _ in getattr(self, name)) for name in self.NAMES))
 
     def as_dict(self) -> dict[str, Json]:
-        """Return them as settings hold them: what is not used leaves no trace."""
+        """Return them as settings hold them, without unused lists."""
         sources = {name: getattr(self, name) for name in self.NAMES}
         return {name: [source.as_dict() for source in some] for name, some in sources.items() if some}
 
 
 def replaces_nothing(field: str, name: str) -> str:
-    """Return the sentence on what is given of a list whose entries stay as they are.
+    """Return the disclosure's sentence on a list whose entries stay in clear.
 
     Args:
         field: the setting of the list.
