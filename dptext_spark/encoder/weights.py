@@ -84,8 +84,8 @@ class Architecture(Record):
         """Read a `config.json`.
 
         Args:
-            config: what it holds.
-            where: what messages call it.
+            config: its content.
+            where: its name in messages.
 
         Raises:
             DataError: another architecture, a variant of BERT that is not supported, or a size that is missing or impossible.
@@ -113,7 +113,7 @@ class Architecture(Record):
         """Refuse sizes that no encoder has.
 
         Raises:
-            DataError: names the size as `config.json` does, what it is and what is valid.
+            DataError: names the size as `config.json` does, the value and the valid ones.
         """
         for name, field in _SIZES.items():
             size = getattr(self, name)
@@ -132,7 +132,7 @@ class Architecture(Record):
 
 
 def shapes_of(sizes: Architecture) -> dict[str, tuple[int, ...]]:
-    """Return the shapes of the weights by name, in order; a graph takes those of a layer as they stand here."""
+    """Return the shapes of the weights by name, in the order of a layer's inputs in a graph."""
     width, inner, words = (sizes.width,), sizes.inner, (sizes.words, sizes.width)
     square = (sizes.width, sizes.width)
     layer = {
@@ -189,7 +189,7 @@ def read_weights(file: Path, sizes: Architecture) -> F32:
 
 
 def _canonical(name: str) -> str:
-    """Return the name of a weight without the model's prefix; older files call the parts of a layer norm gamma and beta."""
+    """Return a weight's name without the model's prefix. Older files call the parts of a layer norm gamma and beta."""
     plain = name.removeprefix("bert.")
     return plain.replace("LayerNorm.gamma", "LayerNorm.weight").replace("LayerNorm.beta", "LayerNorm.bias")
 

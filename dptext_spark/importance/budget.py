@@ -1,8 +1,8 @@
-"""What a record may have in all: the law of its words is chosen by how many of them are drawn, and by nothing else.
+"""The limit of a whole record: the number of drawn words, and nothing else, chooses the law of its words.
 
-The number of drawn words and their places are part of a record's released parts: the choice tells nothing within the unit that an
-ε of a record compares (docs: ε of a record). Words beyond those that the weakest law allows become one constant mask: a draw that
-tells nothing would still tell the set that its word is of.
+The number of drawn words and their places are released parts of a record. So the choice reveals nothing within the unit that an ε
+of a record compares (docs: ε of a record). Words beyond the weakest law's number become one constant mask. Even a draw without
+information on the word would reveal the word's set.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Budget(Record):
 
 
 def laws_below(epsilon: float) -> tuple[float, ...]:
-    """Return ε of the laws that a budget chooses from, falling: the mechanism's own, then the quarter powers of two below it.
+    """Return ε of a budget's laws, falling: the mechanism's own, then the quarter powers of two below it.
 
     They are rounded down to thousandths, and end at 1/16 of the mechanism's or at `LEAST`.
     """
@@ -115,7 +115,7 @@ class BudgetSelector(Levels):
 
     @property
     def whole_records(self) -> bool:
-        """Whether all texts of a record must be known before its first draw, at every level of consistency: they must."""
+        """Whether all texts of a record must be known before its first draw: always, at every level of consistency."""
         return True
 
     @property
@@ -136,7 +136,7 @@ class BudgetSelector(Levels):
         return {"budget.most": self.most, **self.level_arrays()}
 
     def bound(self) -> Mapping[str, Json]:
-        """Return what decides which law is chosen beside the arrays, JSON-able, for a fingerprint."""
+        """Return the parameters, besides the arrays, that choose the law: JSON-able, for a fingerprint."""
         return {"budget": self.budget.as_dict()}
 
     def choose(
@@ -151,7 +151,7 @@ class BudgetSelector(Levels):
             units: of the laws.
 
         Returns:
-            What is chosen in each column.
+            The choice in each column.
 
         Raises:
             DataError: weights are given.
@@ -239,7 +239,7 @@ def _allot(codes: Any, bounds: Any, most: Any, distinct: bool, seen: Any, turn: 
     """Fill the level of each word: that of its record; `BEYOND` for those beyond the last of `most`.
 
     Args:
-        codes: int32[n], lexicon ids; below 0 what is not drawn.
+        codes: int32[n], lexicon ids; below 0: not drawn.
         bounds: int64[records + 1].
         most: int64[laws], rising.
         distinct: whether equal words of a record count once.

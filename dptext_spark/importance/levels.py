@@ -90,7 +90,7 @@ class Level:
 
 @dataclass(frozen=True)
 class Importance:
-    """Which words are drawn; the others are released as they are, but for unknown words and numbers.
+    """The words to draw. The others are released unchanged, except unknown words and numbers.
 
     A record is all texts of a row: the words of all its columns and list elements are ranked together.
 
@@ -134,7 +134,7 @@ class Importance:
             raise SettingsError("\n".join(problems))
 
     def __repr__(self) -> str:
-        """Return the provider and what is not as by default."""
+        """Return the provider and the choices that differ from the default."""
         return settings_line(self, always=("provider",))
 
     def _shares_problems(self) -> Iterator[str]:
@@ -186,7 +186,7 @@ class Importance:
 
     @property
     def own_data(self) -> bool:
-        """Whether it needs document frequencies of the very texts that are sanitized."""
+        """Whether it needs document frequencies of the sanitized texts themselves."""
         return self.provider == "idf" and self.corpus is None
 
     def mechanisms(self, mechanism: Mechanism) -> tuple[Mechanism, ...]:
@@ -220,7 +220,7 @@ def agree(strategy: str | None, consistency: str) -> str:
     """Return the strategy of a level of consistency.
 
     Raises:
-        SettingsError: it stands for none, or for another than the one that is given.
+        SettingsError: it names no provider, or another than the given one.
     """
     agreed = next((name for name, level in STRATEGIES.items() if level == consistency), None)
     valid = ", ".join(f"{level} (strategy {name})" for name, level in STRATEGIES.items())
@@ -275,7 +275,7 @@ class Units(NamedTuple):
     """The units in which the ε of a record is counted.
 
     Attributes:
-        multiples: of each level, what one draw comes to in units.
+        multiples: of each level, units per draw.
         of_one: the guarantee of one unit.
     """
 
@@ -284,7 +284,7 @@ class Units(NamedTuple):
 
 
 class Levels:
-    """Common parts of choosers of levels; a level is a share of the words with a law, or a law of a budget.
+    """Common parts of choosers of levels. A level is a share of the words with a law, or a law of a budget.
 
     Attributes:
         further: the samplers of the levels after the first, over the same words as the first one's.
@@ -299,7 +299,7 @@ class Levels:
 
     @property
     def is_private(self) -> bool:
-        """Whether it holds counts of the very texts that are sanitized: as private as these."""
+        """Whether it holds counts of the sanitized texts, which are as private as the texts."""
         return False
 
     @property
@@ -337,7 +337,7 @@ def weakest_guarantee(guarantees: Sequence[Guarantee]) -> Guarantee:
     """Return the guarantee of a drawn word, whatever its level: the weakest, with a sentence that names all.
 
     Raises:
-        SettingsError: they bound different things, so that no ε stands for a text.
+        SettingsError: they bound different things, so a text has no ε.
     """
     first = guarantees[0]
     if len(guarantees) == 1:
@@ -360,7 +360,7 @@ def weakest_guarantee(guarantees: Sequence[Guarantee]) -> Guarantee:
 
 
 def common_unit(guarantees: Sequence[Guarantee]) -> Units:
-    """Return the greatest unit of which every ε is a multiple; where that is too small, one that rounds each up a little.
+    """Return the greatest unit of which every ε is a multiple. If that is too small, the unit rounds each ε up a little.
 
     One level: its ε is the unit. The δ of a unit is such that no level has more than its multiple of it.
     """
@@ -387,7 +387,7 @@ def common_unit(guarantees: Sequence[Guarantee]) -> Units:
 
 
 def require_one_distance(mechanisms: Sequence[Mechanism], guarantees: Sequence[Guarantee]) -> None:
-    """Refuse levels that measure distances between words in different ways: ε of one is not ε of another.
+    """Refuse levels with different distances between words: their values of ε are not comparable.
 
     Raises:
         SettingsError: naming the level.

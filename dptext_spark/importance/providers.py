@@ -1,6 +1,6 @@
-"""What measures how important words are: Arrow strings, cut into words, in, and a number for each word out.
+"""Measure how important words are: Arrow strings, cut into words, in, and a number for each word out.
 
-A provider sees every word of a record, text by text in the order in which the engine cuts them, and whole records only.
+A provider sees whole records only: every word, text by text, in the engine's order.
 
 Attention is what words receive in a pretrained encoder (Fu 2024; concepts/mechanisms, Importance).
 
@@ -8,7 +8,7 @@ Inverse document frequency makes rare words important. It needs no model. The we
 documents of which df hold it. A word that the lexicon does not hold has the greatest weight, and punctuation none. Computed once
 in float64, stored and compared in float32.
 
-Document frequencies are counted in texts, in a file of them, or taken from counts made elsewhere.
+Document frequencies are counted in texts or in a file, or taken from counts made elsewhere.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ class Frequencies:
 
     @property
     def digest(self) -> str:
-        """What tells these counts from all others."""
+        """The identity of these counts."""
         return hashlib.sha256(np.append(self.counts, self.documents).astype("<i8").tobytes()).hexdigest()
 
     @classmethod
@@ -306,7 +306,7 @@ class RandomImportance:
         )
 
     def weights(self, words: Spans) -> F32:
-        """Return float32[n], mixed from the seed, the number of words of the record and the place of the word in it."""
+        """Return float32[n], mixed from the seed, the record's number of words and the word's place in the record."""
         bounds = words.record_bounds
         sizes = np.diff(bounds)
         size = np.repeat(sizes, sizes).astype(np.uint64)
@@ -447,8 +447,8 @@ class Attention:
     def weights(self, words: Spans) -> F32:
         """Return the share of its record's attention that each word receives, float32[n].
 
-        The encoder reads text by text, so that it gives shares of a text. A text has as much of its record's attention as it has
-        of its words: else the one word of a short text would come before all words of a long one.
+        The encoder reads text by text, so that it gives shares of a text. A text's share of its record's attention is its share
+        of the words. Otherwise the only word of a short text would come before all words of a long one.
         """
         received: F32 = self._encoder.importance(words)
         if words.records is None:

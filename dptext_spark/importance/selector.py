@@ -2,9 +2,9 @@
 
 A selector holds what this takes: its provider, its levels and their samplers.
 
-A record is the unit within which words are chosen: all texts of a row, or one text where no others are known.
+A record is the unit within which words are chosen: all texts of a row, or a text alone if no others are known.
 
-The texts of a row are put one behind the other: words are chosen among those of all its columns and list elements.
+The texts of a row are concatenated: words are chosen among all its columns and list elements.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ TOP, MEDIUM, BOTTOM = range(len(DIRECTIONS))
 
 
 def levels_of(weights: F32, bounds: I64, cumulative: tuple[int, ...], direction: str) -> U8:
-    """Return the level of each word: of a record's n words the first ceil(share·n) by rank, ties to the earlier word.
+    """Return the level of each word: the first ceil(share·n) by rank of a record's n words, ties to the earlier word.
 
-    Direction `medium` takes, of the words in descending order, those in the middle: the first level the innermost ones, the next
-    those around it.
+    Direction `medium` takes the middle of the words in descending order. The first level has the innermost words, the next level
+    those around them.
 
     Args:
         weights: float32[n], finite.
@@ -81,7 +81,7 @@ def shared_by_word(codes: I32, levels: U8, bounds: I64, words: int) -> None:
 def units_of(
     codes: I32, levels: U8, bounds: I64, texts: I64, multiples: I64, words: int, distinct: bool
 ) -> I64:
-    """Return what the draws of each text come to: the sum of `multiples` over its drawn words, int64[texts].
+    """Compute the spending of each text's draws: the sum of `multiples` over its drawn words, int64[texts].
 
     Args:
         codes: int32[n], as above.
@@ -183,7 +183,7 @@ class Rows:
         texts: string, large_string or binary [m].
         weights: list<float64> [m], where the user weighs the words; None where not.
         bounds: int64[rows + 1], row i has the texts bounds[i]:bounds[i + 1].
-        places: for each column int64[m of the column], where its texts stand; None for a single column, which stands as it is.
+        places: for each column int64[m of the column], positions of its texts; None for a single column, in its own order.
         rows: for each column int64[m of the column], the row of each text.
     """
 
@@ -234,7 +234,7 @@ class Rows:
         Args:
             listed: the words of the texts.
             levels: uint8[n], of the words.
-            units: of the levels, whose number stands for "no level".
+            units: of the levels; their number means "no level".
             shared: the words of the lexicon, where equal words of a record share a draw; 0 where each has its own.
         """
         words, none = listed.words, len(units.multiples)
@@ -343,7 +343,7 @@ class Selector(Levels):
 
     @property
     def is_private(self) -> bool:
-        """Whether it holds counts of the very texts that are sanitized: as private as these."""
+        """Whether it holds counts of the sanitized texts, which are as private as the texts."""
         return self.selection.own_data and self.is_complete
 
     @property
@@ -365,7 +365,7 @@ class Selector(Levels):
         return named | self.level_arrays()
 
     def bound(self) -> Mapping[str, Json]:
-        """Return what decides which words are chosen, JSON-able, for a fingerprint."""
+        """Return the parameters that choose the words, JSON-able, for a fingerprint."""
         selection = self.selection
         return {
             "provider": self.provider.fingerprint,
@@ -387,7 +387,7 @@ class Selector(Levels):
             units: of the levels.
 
         Returns:
-            What is chosen in each column.
+            The choice in each column.
 
         Raises:
             DataError: weights are missing, given without need, or not one for each word.

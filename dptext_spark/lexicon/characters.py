@@ -2,8 +2,8 @@
 
 A *word* is a maximal run of letters with their combining marks. One apostrophe or hyphen between two letters belongs to it, and
 so do joiners and direction marks between two letters. Spaces, punctuation and symbols pass. Decimal digits form numbers. Every
-other character (letter-like numbers, private use, unassigned, enclosed letters, symbols that spell, marks without a letter,
-control characters that are no space) counts as an unknown word.
+other character counts as an unknown word: letter-like numbers, private use, unassigned, enclosed letters, symbols that spell,
+marks without a letter, and control characters other than spaces.
 """
 
 from __future__ import annotations
@@ -195,7 +195,7 @@ def lower_into(data: Any, i: Int, end: Int, out: Any, stage: Any, lower: Any) ->
 def look_up_form(text: str) -> str:
     """Return the look-up form of a word: lower case by the packaged table, U+2019 as an apostrophe.
 
-    Python's own lower case differs (a sigma at the end of a word, the dotted capital I), and with it what is found.
+    Python's own lower case differs (a sigma at the end of a word, the dotted capital I), and would change the look-up.
     """
     table, raw = tables(), text.encode()
     form = np.empty(4 * len(raw) + 4, np.uint8)
@@ -219,7 +219,7 @@ def case_into(word: Any, size: Int, pattern: Int, out: Any, at: Int, stage: Any,
 
 @compiled
 def case_pattern(data: Any, i: Int, end: Int, low: Any, size: Int, stage: Any, upper: Any) -> Int:
-    """Return the pattern that gives data[i:end] back from its look-up form low[:size], or MIXED if none does; with `FEW`.
+    """Return the pattern that restores data[i:end] from its look-up form low[:size], or MIXED if none does; with `FEW`.
 
     U+2019 counts as an apostrophe. It is not carried over: an output with it would say that the input held one.
     """

@@ -1,6 +1,6 @@
 """A lexicon: a vocabulary, a vector for each word, and the metric that says what near means.
 
-Several embeddings of the same words are cut down to the words that all of them hold.
+Several embeddings are cut down to their common words.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class Lexicon:
         return line("Lexicon", cut(repr(self.name), 120), *sizes, self.metric)
 
     def _repr_html_(self) -> str:
-        """Return name, sizes and the first words, which are public, for a notebook."""
+        """Return name, sizes and the first words for a notebook; all are public."""
         words = self.vocabulary.strings().slice(0, FIRST_WORDS).to_pylist()
         rows = [
             ("name", self.name),
@@ -127,7 +127,7 @@ class Lexicon:
         return table("Lexicon", rows)
 
     def require_cut_by(self, tokenizer: Literal["words", "whitespace"], field: str = "lexicon") -> None:
-        """Refuse words that a tokenizer never cuts out of a text: drawn, they would be read as numbers, or as several words.
+        """Refuse words that a tokenizer never cuts out of a text. If drawn, they would be read as numbers, or as several words.
 
         Args:
             tokenizer: of the texts.
@@ -182,7 +182,7 @@ class Lexicon:
         return self._with(_prior=prior)
 
     def without(self, words: Iterable[str]) -> Lexicon:
-        """Return the lexicon without some words, in any case; they are neither inputs nor outputs of it.
+        """Return the lexicon without some words, in any case: they are neither inputs nor outputs.
 
         Raises:
             DataError: fewer than two words are left.
@@ -219,12 +219,12 @@ class Lexicon:
 
     @property
     def drawn_prior(self) -> F64:
-        """How frequent the words are that a policy draws, all where none was told: float64[V], 0 for others, sums to 1."""
+        """Frequency of the words that a policy draws, or of all words without one: float64[V], 0 for others, sums to 1."""
         return of_drawn(self.prior.words, self._drawn)
 
     @cached_property
     def fingerprint(self) -> str:
-        """The sha256 (hex) of words, vectors and metric; the name, the counts and the prior are not part of it."""
+        """The sha256 (hex) of words, vectors and metric, without the name, the counts and the prior."""
         digest = hashlib.sha256()
         head = f"{FORMAT}\n{self.metric}\n{len(self)} {self.dimensions} {len(self.vocabulary.data)}\n"
         digest.update(head.encode())
@@ -399,13 +399,13 @@ def same_words(lexicons: Sequence[Lexicon]) -> bool:
 
 
 def with_shared_words(lexicons: Sequence[Lexicon]) -> tuple[Lexicon, ...]:
-    """Cut lexicons down to the words that all of them hold, in the order of the first.
+    """Cut lexicons down to their common words, in the order of the first.
 
     Returns:
         As many lexicons, whose ids agree; themselves where they agree already.
 
     Raises:
-        DataError: fewer than two words are in all of them.
+        DataError: they have fewer than two words in common.
     """
     if same_words(lexicons):
         return tuple(lexicons)

@@ -1,14 +1,14 @@
 """The k nearest words, exactly: float32 candidates from faiss, decided in float64 in a fixed order.
 
 The candidates come with a few to spare. Their distances are computed anew, one term after the other in
-float64, so they do not depend on threads, on batches or on the processor; and the answer is accepted only if
-no word outside the candidates can be as near, given the largest error that the float32 search can have made.
-Otherwise more candidates are taken, in the end the whole lexicon.
+float64. So they do not depend on threads, batches or the processor. The answer is accepted only if no word
+outside the candidates can be as near, given the largest possible error of the float32 search. Otherwise more
+candidates are taken, in the end the whole lexicon.
 
-Bound: a float32 inner product of d terms errs by at most g·|x||y|, g = du/(1-du), u = 2^-24, in any order of
-summation (Higham 2002, Accuracy and Stability of Numerical Algorithms, §3.1). Squared distances taken as
-|x|² + |y|² - 2xy therefore err by at most e·(|x|+|y|)², cosines of normalised rows by e, where
-e = 1.02·(d+4)·u leaves room for the last roundings.
+Bound: in any order of summation a float32 inner product of d terms errs by at most g·|x||y|, g = du/(1-du), u
+= 2^-24. See Higham 2002, Accuracy and Stability of Numerical Algorithms, §3.1. So squared distances taken as
+|x|² + |y|² - 2xy err by at most e·(|x|+|y|)², and cosines of normalised rows by e. Here e = 1.02·(d+4)·u
+leaves room for the last roundings.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ def _candidates(vectors: Vectors, squares: F64, rows: Ids, count: int, cosine: b
 
 
 def rounding(dimensions: int) -> float:
-    """Return e of the head of this module: what a float32 search can err by, relative to (|x|+|y|)² or to 1."""
+    """Return e of this module's docstring: the error of a float32 search, relative to (|x|+|y|)² or to 1."""
     return 1.02 * (dimensions + 4) * 2.0**-24
 
 

@@ -1,10 +1,10 @@
-"""How frequent words and pairs of words are in public: what every attack that guesses words knows, and what reads well.
+"""Public frequencies of words and word pairs. Every attack that guesses words knows them, and fluent draws follow them.
 
-Without a public text it is the law of Zipf and Mandelbrot over the lexicon's order, 1/(r + 2.7) for the word of rank r (from 0);
-lexicons come in the order of frequency. Counts of a public text are mixed with that law, so that no word is impossible.
+Without a public text it is the law of Zipf and Mandelbrot over the lexicon's order: 1/(r + 2.7) for the word of rank r (from 0).
+Lexicons come in the order of frequency. Counts of a public text are mixed with that law, so that no word is impossible.
 
-What follows a word is a :class:`PairModel`: integers, the same on every processor, because draws may depend on them. Absolute
-discounting takes 3/4 of a pair from each counted pair, and what was taken goes to all words by their frequency
+A :class:`PairModel` gives the words that follow a word: integers, equal on every processor, because draws may depend on them.
+Absolute discounting takes 3/4 of a pair from each counted pair. It gives that to all words by their frequency
 (concepts/mechanisms, Public priors):
 
     P(u|h) = max(c(h,u) - 3/4, 0)/N(h) + λ(h)·P(u),  λ(h) = 1 - Σ_u max(c(h,u) - 3/4, 0)/N(h)
@@ -44,7 +44,7 @@ def zipf(words: int) -> F64:
 
 
 def counted(counts: I64, base: F64 | None = None) -> F64:
-    """Return (c(w) + T·z(w)) / (N + T): counts that T more tokens of the base law complete (Witten and Bell 1991).
+    """Return (c(w) + T·z(w)) / (N + T): counts, completed by T more tokens of the base law (Witten and Bell 1991).
 
     Args:
         counts: int64[V], of a public text.
@@ -59,7 +59,7 @@ def counted(counts: I64, base: F64 | None = None) -> F64:
 
 
 def of_drawn(prior: F64, drawn: Bools | None) -> F64:
-    """Return the prior of the words that the policy draws: who sees a replacement knows that it is none of the kept words.
+    """Return the prior of the words that the policy draws. An adversary knows that a replaced word is none of the kept words.
 
     Args:
         prior: float64[V], not negative.
@@ -94,7 +94,7 @@ class PairArrays(NamedTuple):
 
 @inlined
 def pair_weight(pairs: Any, context: Int, word: Int) -> Int:
-    """`pair_weight(pairs: PairArrays, h, u) -> uint64`: b(u|h); any h that is no context of the model is -1; u is not checked."""
+    """`pair_weight(pairs: PairArrays, h, u) -> uint64`: b(u|h); -1 means any h outside the model's contexts; u is not checked."""
     last = pairs.starts.shape[0] - 1
     h = context if 0 <= context < last else last
     low = pairs.starts[h] if h < last else np.int64(0)
@@ -125,8 +125,8 @@ class PairModel(ReadOnlyArrays):
     """b(u|h): a positive integer weight, 1 <= b < 2^28, of every lexicon word u after every context h.
 
     For a pair that was not counted it is max(1, (λ(h)·base(u)) >> 28). Contexts are the words of a word table: the V words of
-    the lexicon, then words that it lacks (stop words). -1, or a number of H or more, is any other context: the boundary of a
-    sentence, `[OOV]`, a number, an identifier, an unknown word.
+    the lexicon, then words that it lacks (stop words). -1, or a number of H or more, is any other context. These are the
+    boundary of a sentence, `[OOV]`, a number, an identifier, and an unknown word.
 
     Attributes:
         starts: int64[H + 1]; the counted continuations of context h are following[starts[h]:starts[h + 1]].
@@ -196,7 +196,7 @@ class PairModel(ReadOnlyArrays):
         """Return b(u|h), elementwise.
 
         Args:
-            contexts: int32[n]; what is no context from 0 to H - 1 is that of no known word.
+            contexts: int32[n]; a number outside 0 to H - 1 means no known word.
             words: int32[n], from 0 to V - 1.
 
         Returns:
@@ -288,7 +288,7 @@ class PairModel(ReadOnlyArrays):
 
 @dataclass(frozen=True, eq=False)
 class Prior(ReadOnlyArrays):
-    """How frequent the words of a lexicon are in public, and which word follows which.
+    """Public frequencies of a lexicon's words, and of the words that follow them.
 
     Attributes:
         name: what every figure says that it used.
@@ -340,12 +340,12 @@ class Prior(ReadOnlyArrays):
 
     @property
     def is_by_rank(self) -> bool:
-        """Whether it is Zipf's law: then nothing is known but the lexicon's order, and nothing need be kept."""
+        """Whether it is Zipf's law: only the lexicon's order is known, and nothing need be stored."""
         return self.name == ZIPF
 
     @cached_property
     def digest(self) -> str:
-        """The sha256 (hex) of its numbers; the name is not part of it."""
+        """The sha256 (hex) of its numbers, without the name."""
         digest = hashlib.sha256(json.dumps(self.others).encode())
         for name, array in sorted(self.arrays().items()):
             digest.update(f"{name}|{array.dtype.str}|{len(array)}|".encode())
@@ -370,7 +370,7 @@ class Prior(ReadOnlyArrays):
             name: of the prior.
             arrays: its arrays, which may be memory-mapped.
             others: the words of contexts beyond the lexicon's.
-            digest: that is expected; None: any.
+            digest: the expected one; None: any.
 
         Raises:
             DataError: they are those of no prior, or of another.

@@ -1,4 +1,4 @@
-"""Lexicons from files of word vectors as the world publishes them; which reader, which words.
+"""Read lexicons from published files of word vectors: choose the reader and the words.
 
 | format            | what it is                                                                     |
 |-------------------|--------------------------------------------------------------------------------|
@@ -7,19 +7,19 @@
 | `word2vec-binary` | that header, then keys and float32 numbers                                     |
 | `fasttext`        | a .vec file: as `word2vec`                                                     |
 
-All of them may be gzipped. Every file is read once, by blocks: memory holds the vectors that are kept
-and a few blocks.
+All formats may be gzipped. Every file is read once, by blocks: memory holds the vectors that are kept and a
+few blocks.
 
 word2vec's binary form has a header line, then each key, one space and d little-endian float32 numbers.
 
 Word vectors as text (GloVe, word2vec, fastText .vec): an entry a line, fields split on the ASCII space.
 
-A line is a key and d numbers. The last d fields are the numbers and what stands before them is the key,
-which may so hold ASCII spaces itself (some keys of GloVe's Common Crawl do); but its last part must then
-be neither a number nor empty, or the line has a field too many. One space at the end of a line and a
-carriage return are no part of it. Where there is no header, the first line gives d: its key is one field.
+A line is a key and d numbers. The last d fields are the numbers and the rest is the key. So a key may hold
+ASCII spaces (some keys of GloVe's Common Crawl do). Its last part must then be neither a number nor empty, or
+the line has a field too many. A space and a carriage return at the end of a line are dropped. Where there is
+no header, the first line gives d: its key is one field.
 
-A compiled loop splits the lines; Arrow reads the numbers, each rounded once, to the float32 nearest to what is written.
+A compiled loop splits the lines. Arrow reads the numbers and rounds each once, to the nearest float32.
 """
 
 from __future__ import annotations
@@ -214,7 +214,7 @@ def _split(
     extra: Any,
     parts: Any,
 ) -> tuple[int, int, int]:
-    """Split lines into keys and fields of numbers, up to the last line feed or to a line that is too short.
+    """Split lines into keys and fields of numbers, up to the last line feed or the first line that is too short.
 
     Args:
         data: uint8[...].
@@ -477,7 +477,7 @@ def _wanted(vocabulary: str | Path | Iterable[str]) -> pa.Array:
 
 
 def _name(path: Path) -> str:
-    """Return the file's name without the endings that only tell its format."""
+    """Return the file's name without the endings of its format."""
     name = path.name
     while name.lower().endswith(ENDINGS) and name[: name.rindex(".")]:
         name = name[: name.rindex(".")]

@@ -1,7 +1,7 @@
 """Which entries of a lexicon file become words; the table grows as they come, each number is stored once.
 
-Every reader takes the bytes of a file, plain or gzipped, and hands over entries: blocks of keys with their vectors, as the file
-holds them. Every entry that is dropped is counted under exactly one reason.
+Every reader takes the bytes of a file, plain or gzipped. It hands over entries: blocks of keys with their vectors, in the
+file's order. Every entry that is dropped is counted under exactly one reason.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class ByteSource:
 
 @dataclass(frozen=True)
 class Entries:
-    """The entries of one lexicon file, in order.
+    """The entries of a lexicon file, in order.
 
     Attributes:
         dimensions: d.
@@ -152,7 +152,7 @@ class Intake:
     def __init__(
         self, entries: Entries, *, tokenizer: Tokenizer, wanted: pa.Array | None, limit: int | None
     ) -> None:
-        """Prepare for the entries of one file.
+        """Prepare for the entries of a file.
 
         Args:
             entries: the file.

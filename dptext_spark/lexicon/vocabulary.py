@@ -1,7 +1,7 @@
 """Word <-> int32 id, vectorised both ways over Arrow; two flat arrays that can be memory-mapped.
 
-Lists name words that are never put out: obscenities and slurs of the packaged one, and what a user's own list names. A list is
-a UTF-8 text with one word a line. Blank lines and lines that begin with # are comments.
+Lists name words that are never drawn: the packaged list of obscenities and slurs, and the user's own. A list is a UTF-8 text
+with one word a line. Blank lines and lines that begin with # are comments.
 
 One .npy file: memory-mapped on disk, read whole inside an archive, never unpickled.
 """
@@ -165,7 +165,7 @@ class Vocabulary:
         return np.asarray(pc.fill_null(places, -1).to_numpy(zero_copy_only=False), dtype=np.int32)
 
     def save(self, folder: str | Path) -> None:
-        """Write both arrays as .npy files into `folder`, which is created if it is missing."""
+        """Write both arrays as .npy files into `folder`, and create it if it is missing."""
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         np.save(folder / OFFSETS_FILE, self.offsets, allow_pickle=False)
@@ -176,7 +176,7 @@ class Vocabulary:
         """Open what :meth:`save` wrote, memory-mapped where `folder` lies on disk.
 
         Raises:
-            DataError: a file is missing, truncated or not what it should be.
+            DataError: a file is missing, truncated or of another form.
         """
         place = Path(folder) if isinstance(folder, str) else folder
         return cls(read_array(place / OFFSETS_FILE), read_array(place / BYTES_FILE))
