@@ -106,7 +106,7 @@ class Summary(Record):
 
     @property
     def sensitive(self) -> int | None:
-        """How many words can be drawn: of SanText+ the sensitive ones (of which every word that is drawn becomes one)."""
+        """Number of words that can be drawn: for SanText+ the sensitive ones, as every drawn word becomes a sensitive word."""
         return self.outputs if self.remap is None else self.remap.drawable
 
 
@@ -119,7 +119,7 @@ REFUTES = "it can refute the claim and never confirms it: `not refuted` is the b
 
 
 class Law(NamedTuple):
-    """The exact output distribution of one word.
+    """The exact output distribution of a word.
 
     Attributes:
         ids: int32[m], the outputs that are possible, ascending.
@@ -302,7 +302,7 @@ class Sampler(ReadOnlyArrays, ABC):
         return None
 
     def unchanged(self, words: Ids) -> tuple[F64, F64] | None:
-        """Return P(w|w) of int32[n] words, with bounds of the error of its logarithm; None if that takes the whole law."""
+        """Return P(w|w) of int32[n] words, with bounds of the logarithm's error; None if that takes the whole law."""
         return None
 
     @property
@@ -327,7 +327,7 @@ class Sampler(ReadOnlyArrays, ABC):
         return None
 
     def groups(self) -> Ids | None:
-        """Return the group of each word, int32[V]: the guarantee compares words of one group. None without groups."""
+        """Return the group of each word, int32[V]: the guarantee compares words within a group. None without groups."""
         return None
 
     def record_loss(self, words: int, progress: Counted | None = None) -> Any:
@@ -339,7 +339,7 @@ class Sampler(ReadOnlyArrays, ABC):
 
 
 def check_context(consistency: str, levels: int = 1) -> None:
-    """Refuse draws that depend on the word before them, unless they are draws of one occurrence by one law.
+    """Refuse draws that depend on the word before, unless each is for a single occurrence by the same law.
 
     Raises:
         SettingsError: another level of consistency than token, or several levels of importance.

@@ -7,8 +7,8 @@ Guarantee: metric DP, ε·|φ(w) - φ(w')|. The density shifts by at most that (
 post-processing.
 Deviations: ties go to the lower id. Noise is float64 made from 64 random bits a number; the bound is for noise in real numbers.
 
-In many dimensions the output is the word itself or an unrelated one, and rarely a near synonym (Asghar et al. 2024, "d_χ-privacy
-and the curse of dimensionality").
+In many dimensions the output is the word itself or an unrelated word, rarely a near synonym. See Asghar et al. 2024,
+"d_χ-privacy and the curse of dimensionality".
 
 Mahalanobis noise: as calibrated noise, but longer in the directions in which the lexicon spreads.
 
@@ -23,12 +23,12 @@ number; the bound is for noise in real numbers.
 
 Vickrey: calibrated or Mahalanobis noise, but the second nearest word may be released instead of the nearest.
 
-Paper: Xu et al. 2021, "On a Utilitarian Approach to Privacy Preserving Text Generation".
-Formula: let u1, u2 be the words nearest and second nearest to the noisy vector, at distances d1 <= d2. Then u1 is released with
-probability (1-t)·d2 / (t·d1 + (1-t)·d2), else u2. If d1 = d2 = 0, u1 has probability 1-t. With t = 0, u1 is always released.
-Guarantee: that of the noise. The rule looks at the noisy vector alone, so it is post-processing. (A rule that left out the
-*original* word would use the input again and have no bound.) Deviations: if t = 1 and d1 = 0, the second word is released (the
-limit). The probability is rounded to 64 bits. Those of the noise apply, too.
+Paper: Xu et al. 2021, "On a Utilitarian Approach to Privacy Preserving Text Generation". Formula: let u1, u2 be the words
+nearest and second nearest to the noisy vector, at distances d1 <= d2. Then u1 is released with probability (1-t)·d2 / (t·d1 +
+(1-t)·d2), else u2. If d1 = d2 = 0, u1 has probability 1-t. With t = 0, u1 is always released. Guarantee: that of the noise. The
+rule looks at the noisy vector alone, so it is post-processing. A rule that left out the *original* word would use the input
+again and have no bound. Deviations: if t = 1 and d1 = 0, the second word is released (the limit). The probability is rounded to
+64 bits. Those of the noise apply, too.
 
 Words with equal vectors are one place. It has neighbours and a nearest other word.
 
@@ -66,7 +66,7 @@ from dptext_spark.runtime.jit import compiled
 
 
 class RadialNoise(Mechanism):
-    """A mechanism that adds noise with density ∝ exp(-ε|z|) to a vector, or with the norm of M in place of |z|."""
+    """A mechanism that adds noise to a vector, with density ∝ exp(-ε|z|) or with the norm of M in place of |z|."""
 
     sampler: ClassVar[type[Sampler]] = NoiseSampler
 
@@ -74,7 +74,7 @@ class RadialNoise(Mechanism):
 
     @abstractmethod
     def guarantee(self) -> Guarantee:
-        """Return the guarantee of one draw."""
+        """Return the guarantee of a draw."""
 
     def add(
         self,
@@ -139,7 +139,7 @@ class MVC(RadialNoise):
         return self.add(lexicon.vectors)
 
     def guarantee(self) -> Guarantee:
-        """Return the guarantee of one draw."""
+        """Return the guarantee of a draw."""
         return metric_guarantee(self.epsilon, "euclidean", "the Euclidean distance between their vectors")
 
 
@@ -191,7 +191,7 @@ class Mahalanobis(RadialNoise):
         return self.add(lexicon.vectors, lam=self.lam)
 
     def guarantee(self) -> Guarantee:
-        """Return the guarantee of one draw."""
+        """Return the guarantee of a draw."""
         return mahalanobis_guarantee(self.epsilon, self.lam)
 
 
@@ -251,7 +251,7 @@ class Vickrey(RadialNoise):
         return self.add(lexicon.vectors, lam=lam, second=float(self.t))
 
     def guarantee(self) -> Guarantee:
-        """Return the guarantee of one draw: that of the noise."""
+        """Return the guarantee of a draw: that of the noise."""
         if self.noise == "mahalanobis":
             return mahalanobis_guarantee(self.epsilon, self.lam)
         return MVC(self.epsilon).guarantee()
@@ -304,7 +304,7 @@ class Projection(RadialNoise):
         return self.add(projected, NoiseSummary(seed=self.seed, projected_from=lexicon.dimensions))
 
     def guarantee(self) -> Guarantee:
-        """Return the guarantee of one draw."""
+        """Return the guarantee of a draw."""
         distance = (
             f"the Euclidean distance between their vectors projected to {self.m} dimensions (public projection, seed "
             f"{self.seed})"

@@ -17,13 +17,14 @@ in real numbers.
 
 Gaussian noise on every coordinate of a clipped word vector, with the least scale that (ε, δ) allows.
 
-Paper: Balle and Wang 2018, "Improving the Gaussian Mechanism for Differential Privacy", Theorem 8; for text, Huang et al. 2024.
-Formula: released is the word nearest to clip(φ(w)) + Z, Z_i independent normal with standard deviation s. With μ = 2C/s the
-mechanism is (ε, δ)-DP exactly for δ >= Φ(μ/2 - ε/μ) - e^ε·Φ(-μ/2 - ε/μ). The scale s is the least with that.
-Guarantee: (ε, δ)-DP between any two words of the lexicon; the nearest word is post-processing.
-Deviations: `calibration: published` takes the scale 2√d·C/ε of the authors' code, without a δ. The guarantee then names the δ of
-this scale. The nearest word is that with the nearest *clipped* vector (`snap: published`: the nearest vector as it is). Noise is
-float64 made from 64 random bits a number; the bound is for noise in real numbers.
+Paper: Balle and Wang 2018, "Improving the Gaussian Mechanism for Differential Privacy", Theorem 8; for text,
+Huang et al. 2024. Formula: released is the word nearest to clip(φ(w)) + Z, Z_i independent normal with
+standard deviation s. With μ = 2C/s the mechanism is (ε, δ)-DP exactly for δ >= Φ(μ/2 - ε/μ) - e^ε·Φ(-μ/2 -
+ε/μ). The scale s is the least with that. Guarantee: (ε, δ)-DP between any two words of the lexicon; the
+nearest word is post-processing. Deviations: `calibration: published` takes the scale 2√d·C/ε of the authors'
+code, without a δ. The guarantee then names the δ of this scale. The nearest word is that with the nearest
+*clipped* vector (`snap: published`: the nearest vector as it is). Noise is float64 made from 64 random bits a
+number; the bound is for noise in real numbers.
 
 The exact δ is computed in decimal arithmetic with as many digits as it takes: the same on every processor.
 
@@ -51,10 +52,11 @@ real numbers.
 
 The δ is how often the noise leaves the support of another word's noise. The reach of the noise for a given δ follows.
 
-Lengths are in units of the noise's scale: noise with density ∝ e^-|x| on [-a, a] for each of d coordinates. A coordinate shifted
-by y leaves the other support with probability p(y) = (e^y - 1) / (2(e^a - 1)) up to y = a. Beyond a it is less than that. Inside
-both supports the densities differ by a factor of at most e to the sum of the shifts; outside by infinity. Where that sum is at
-most ε, the exact δ of the noisy vectors is thus the probability of leaving: 1 - Π(1 - p(y_i)) <= Σp(y_i).
+Lengths are in units of the noise's scale: noise with density ∝ e^-|x| on [-a, a] for each of d coordinates. A
+coordinate shifted by y leaves the other support with probability p(y) = (e^y - 1) / (2(e^a - 1)) up to y = a.
+Beyond a it is less than that. Inside both supports the densities differ by a factor of at most e to the sum
+of the shifts; outside by infinity. If that sum is at most ε, the exact δ of the noisy vectors is the
+probability of leaving: 1 - Π(1 - p(y_i)) <= Σp(y_i).
 """
 
 from __future__ import annotations
@@ -521,7 +523,7 @@ def log_worst_excess(radius: float, dimensions: Int) -> Any:
 
 
 def reach(radius: float, dimensions: int, delta: float) -> float:
-    """Compute the a for which no shift of Euclidean length up to `radius` leaves the support with more than δ: ln(1 + S/(2δ))."""
+    """Compute a = ln(1 + S/(2δ)): no shift of Euclidean length up to `radius` leaves the support with more than δ."""
     ratio = log_worst_excess(radius, dimensions) - logarithm(2.0 * delta)
     return float(log1p(exponential(ratio)) if ratio < _LARGE else ratio + ROUNDING)
 

@@ -1,8 +1,9 @@
 """Balanced clusters of words: the mapping `clustered` of CusText. It is ours.
 
-The search starts from disjoint sets and swaps words of two sets while that lowers C. C is the sum of p_a·|x_a - x_b|² over all
-words a and all words b of the set of a. The x are unit vectors (`cosine`) or the vectors (`euclidean`). The weight p_a is Zipf's
-law at the word's place in the lexicon to the power of 3/4. A frequent word uses its set more often. Sizes stay.
+The search starts from disjoint sets and swaps words of two sets while that lowers C. C is the sum of p_a·|x_a
+- x_b|² over all words a and all words b of the set of a. The x are unit vectors (`cosine`) or the vectors
+(`euclidean`). The weight p_a is Zipf's law at the word's place in the lexicon to the power of 3/4. A frequent
+word uses its set more often. Sizes stay.
 
 Let q = |x|². Let n, P, Q, T, X and W of a set be the sums of 1, p, q, p·q, x and p·x over its words. Then C is the sum over the
 sets of n·T + P·Q - 2·W·X. Let s_a(A) = W_A·x_a + p_a·X_A·x_a, and d(v) = v_b - v_a. If a of A and b of B swap, C falls by

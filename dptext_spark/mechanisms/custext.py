@@ -15,9 +15,9 @@ The mapping `clustered` is ours (:mod:`~dptext_spark.mechanisms.clustering`). Ti
 joins the last one (`remainder: own` as published). The law is rounded to integers out of 2^63. Below ε = 1e-12, and for K > 11
 below K²·2^-47, it is uniform, as at ε = 0.
 
-A small ε loses ε - ε/K at most by the formula: the best score of one word meets the least of another, and both sums share the
-K - 1 other scores. Floating point errs by less than 30·2^-53 in a weight. The remainder of 2^63 goes to the largest weight, so
-that one may be off by K times as much. This makes 60·K·2^-53 in a pair, for which ε/K has room from K²·2^-47 on.
+By the formula a small ε loses at most ε - ε/K. In the worst case a word's best score meets another's least, and both sums
+share the other K - 1 scores. Floating point errs by less than 30·2^-53 in a weight. The remainder of 2^63 goes to the largest
+weight, so that one may be off by K times as much. This makes 60·K·2^-53 in a pair, for which ε/K has room from K²·2^-47 on.
 
 The mappings decide which words share an output set (§4.2 of the paper); their summaries have the types of its Table 4.
 """
@@ -104,7 +104,7 @@ def output_sets(
 
 @compiled
 def _walk_balanced(queries: Any, near: Any, of_word: Any, first: int) -> Any:
-    """Assign the members of each set in the order of the walk; return the set's number per query, or -1 if it had one."""
+    """Assign each set's members in the order of the walk; return the set's number per query, or -1 for a query with a set."""
     set_numbers = np.full(queries.shape[0], -1, np.int64)
     set_number = first
     for i in range(queries.shape[0]):
@@ -188,7 +188,7 @@ EQUAL = 1e-12  # scores that differ by less, relative to the largest, count as e
 
 
 def normalised_scores(vectors: F32, sets: Ids, of_word: Ids, cosine: bool) -> F64:
-    """Compute float64[V, k']: the score of each word of a set for each word, 0 the least and 1 the best; all 0 if equal.
+    """Compute float64[V, k'], the scores of a set's words for each word: 0 the least, 1 the best, all 0 if equal.
 
     Args:
         vectors: float32[V, d].

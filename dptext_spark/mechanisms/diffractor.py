@@ -1,28 +1,26 @@
 """1-Diffractor: words form lists, near words close together, and a draw moves along a list.
 
-Paper: Meisenbacher et al. 2024, "1-Diffractor: Efficient and Utility-Preserving Text Obfuscation Leveraging Word-Level
-Metric Differential Privacy".
-Formula: a list is a greedy walk to the nearest word left (Euclidean) from a random start; i and j are positions 0 to V-1. The
-form geometric (1-D_G) is i + X kept within the list, P(X = x) = (e^ε-1)/(e^ε+1)·e^(-ε|x|). The form tem (1-D_T) is
-P(j|i) ∝ exp(-ε·min(|i-j|, G)/2), G = (2/ε)·ln((1-β)(V-1)/β), the paper's gamma.
-Several lists: one of them is drawn uniformly, and the word in it; the law is the average of the lists' laws.
-Guarantee: metric DP, ε·d with d the largest distance of the two words in any list. The bound holds because every list has the
-same words.
-Deviations: each step of a walk is exact (a public implementation takes any word once the 50 nearest are used up). Positions end
-at V-1 (the paper's |V| is one too many). G is that of the formula (the public package has 5). Several embeddings are cut down to
-their common words, without which the bound does not hold. The law is in integers out of 2^63. To keep their rounding within the
-bound, a share of it (`floor` of the summary, about 1e-12) is uniform. For ε below about 1e-10 all of it is.
+Paper: Meisenbacher et al. 2024, "1-Diffractor: Efficient and Utility-Preserving Text Obfuscation Leveraging Word-Level Metric
+Differential Privacy". Formula: a list is a greedy walk to the nearest word left (Euclidean) from a random start; i and j are
+positions 0 to V-1. The form geometric (1-D_G) is i + X kept within the list, P(X = x) = (e^ε-1)/(e^ε+1)·e^(-ε|x|). The form tem
+(1-D_T) is P(j|i) ∝ exp(-ε·min(|i-j|, G)/2), G = (2/ε)·ln((1-β)(V-1)/β), the paper's gamma. Several lists: a list is drawn
+uniformly, then the word in it. The law is the average of the lists' laws. Guarantee: metric DP, ε·d with d the largest distance
+of the two words in any list. The bound holds because every list has the same words. Deviations: each step of a walk is exact (a
+public implementation takes any word once the 50 nearest are used up). Positions end at V-1 (the paper's |V| is one too many). G
+is that of the formula (the public package has 5). Several embeddings are cut down to their common words, without which the bound
+does not hold. The law is in integers out of 2^63. To keep their rounding within the bound, a share of it (`floor` of the
+summary, about 1e-12) is uniform. For ε below about 1e-10 the whole law is uniform.
 
 Lists of words: a greedy walk that always goes to the nearest word not yet visited, exactly.
 
-Almost every step is decided among a word's nearest neighbours, found beforehand in float32. A step uses them only if no other
-word can be as near, given the largest error of that search (see :mod:`dptext_spark.lexicon.neighbors`). Otherwise the rest of the
-list is scanned, and each distance is abandoned once it is too long. Compared distances are squares in float64, summed in one
-fixed order. The list does not depend on the processor, on threads or on the search.
+Almost every step is decided among a word's nearest neighbours, found beforehand in float32. A step uses them
+only if no other word can be as near, given the largest error of that search (see
+:mod:`dptext_spark.lexicon.neighbors`). Otherwise the rest of the list is scanned, and each distance is
+abandoned once it is too long. Compared distances are squares in float64, summed in one fixed order. The list
+does not depend on the processor, on threads or on the search.
 
 The search measures each pair of vectors once. A plain search of V vectors among themselves makes V² products. Distances are
-symmetric, so half of them suffice. Tiles of a product are made by one matrix product each; a scan puts every number where it
-belongs, for its row and its column.
+symmetric, so half of them suffice. Each tile takes a matrix product; a scan files every number under its row and its column.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
 """For each query the point of largest score <q, z> + b(z), exactly. Float64 in a fixed order decides; float32 only leaves out.
 
-Scores of all queries and points are V² inner products. A bound leaves out most points. It splits q and z into their parts along a
-few directions, in which points vary most, and the rest. By Cauchy and Schwarz <q, z> is at most the product along these
-directions plus the product of the lengths of the rests. One matrix product in float32 gives the bound of every pair, a margin for
-its rounding included. A pair with a bound below an earlier score cannot win. The others are scored in float64, always with the
-same additions: the answer depends on no processor, number of threads or library.
+Scores of all queries and points are V² inner products. A bound leaves out most points. It splits q and z into
+their parts along a few directions, in which points vary most, and the rest. By Cauchy and Schwarz <q, z> is
+at most the product along these directions plus the product of the lengths of the rests. One matrix product in
+float32 gives the bound of every pair, a margin for its rounding included. A pair with a bound below an
+earlier score cannot win. The others are scored in float64, always with the same additions: the answer depends
+on no processor, number of threads or library.
 """
 
 from __future__ import annotations

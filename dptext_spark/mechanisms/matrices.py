@@ -30,7 +30,7 @@ SWEEPS = 60  # of the Jacobi method; some ten are needed
 
 @inlined
 def row_product(left: Any, i: Int, right: Any, j: Int, size: Int) -> Any:
-    """Return the inner product of row i of one matrix and row j of another in float64, in a fixed order.
+    """Compute the inner product of row i of a matrix and row j of another, in float64 and in a fixed order.
 
     Args:
         left: float32 or float64 [n * d], flat.
@@ -110,9 +110,9 @@ def covariance(vectors: Any) -> Any:
 def square_root(matrix: Any) -> tuple[Any, Any]:
     """Return the symmetric square root of a positive semidefinite matrix, and its eigenvalues.
 
-    One-sided Jacobi (Hestenes 1958; Golub & Van Loan, Matrix Computations, §8.6.3): it rotates rows in pairs, always in the same
-    order, until they are orthogonal. Then row i is s·v' for an eigenvalue s and its eigenvector v. Eigenvalues below d·2^-52 of
-    the largest are rounding errors and count as that value, not as 0. So the root has an inverse, and noise that it shapes
+    One-sided Jacobi (Hestenes 1958; Golub & Van Loan, Matrix Computations, §8.6.3). It rotates rows in pairs until they are
+    orthogonal, always in the same order. Then row i is s·v' for an eigenvalue s and its eigenvector v. Eigenvalues below d·2^-52
+    of the largest are rounding errors and count as that value, not as 0. So the root has an inverse, and noise that it shapes
     reaches every direction.
 
     Args:

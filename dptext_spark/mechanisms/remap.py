@@ -1,20 +1,20 @@
 """Bayes remap: each output y becomes the word r(y) that is nearest, on average, to the possible inputs.
 
 Source: Chatzikokolakis, ElSalamouny and Palamidessi 2017, "Efficient Utility Improvement for Location Privacy", PoPETs 2017 (4),
-there for places.
-Formula: r(y) = argmax_z Σ_w π(w)·P(y|w)·s(w, z) over the words z that the mechanism can put out, ties to the lower id. Let
-m(y) = Σ_w π(w)·P(y|w)·x(w). If s is the cosine, x(w) are unit vectors and r(y) is the word of the largest inner product with
-m(y). If s is minus the squared Euclidean distance, r(y) is the word nearest to m(y)/Σ_w π(w)·P(y|w). The weights π are the
-lexicon's public prior over the words that the policy draws. Words that it keeps, such as stop words, count for nothing.
-Guarantee: that of P. r depends on public data only, so that to release r(y) in place of y is post-processing.
-Deviations: an output that no drawn word leads to becomes the word nearest to itself (only a uniform draw for an unknown word
-meets one). The prior is public; another one gives another r, and that is another release.
+there for places. Formula: r(y) = argmax_z Σ_w π(w)·P(y|w)·s(w, z) over the mechanism's outputs z, ties to the lower id. Let m(y)
+= Σ_w π(w)·P(y|w)·x(w). If s is the cosine, x(w) are unit vectors and r(y) is the word of the largest inner product with m(y). If
+s is minus the squared Euclidean distance, r(y) is the word nearest to m(y)/Σ_w π(w)·P(y|w). The weights π are the lexicon's
+public prior over the words that the policy draws. Words that it keeps, such as stop words, count for nothing. Guarantee: that of
+P. r depends on public data only, so that to release r(y) in place of y is post-processing. Deviations: an output that no drawn
+word leads to becomes the word nearest to itself. Only a uniform draw for an unknown word meets such an output. The prior is
+public; another one gives another r, and that is another release.
 
 One table serves all levels of importance, P then being Σ_k share_k·P_k with the shares of the settings. A table for each level
 would reveal the level of a word, and the level depends on the text.
 
-The table r is computed in float64 in a fixed order of additions, so that every processor finds the same one. A library first sums
-up laws by distance. If that leaves two words too close to separate, they are summed up again in the fixed order.
+The table r is computed in float64 in a fixed order of additions, so that every processor finds the same one.
+A library first sums up laws by distance. If that leaves two words too close to separate, they are summed up
+again in the fixed order.
 """
 
 from __future__ import annotations
@@ -231,7 +231,7 @@ def bayes_remap(laws: Sequence[tuple[float, Sampler]], lexicon: Lexicon, similar
 
 
 def _points(vectors: F32, cosine: bool) -> tuple[F64, F64]:
-    """Return (float64[V, d], the vectors, of length 1 for cosines; float64[V], what is added to an inner product)."""
+    """Return (float64[V, d], the vectors, of length 1 for cosines; float64[V], a summand for inner products)."""
     squares, points = np.asarray(squared_lengths(vectors), np.float64), vectors.astype(np.float64)
     if not cosine:
         return points, -0.5 * squares
@@ -391,7 +391,7 @@ def remapped(sampler: Sampler, table: Ids, prior: str) -> RemappedSampler:
 def bits_told(laws: Iterable[Laws], words: int) -> tuple[float, float]:
     """Compute how many bits a draw reveals about its word, if all words are equally likely.
 
-    With n(u) words that can become u, a draw u rules out all others: log2(V / n(u)) bits, at any ε. In all it reveals I(w; u).
+    If n(u) words can become u, a draw u rules out all others: log2(V / n(u)) bits, at any ε. In all it reveals I(w; u).
 
     Args:
         laws: of all words, some after others.

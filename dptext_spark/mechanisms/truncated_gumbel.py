@@ -100,8 +100,7 @@ def gumbel_ends(end: float) -> Any:
 def truncated_gumbel_quantile(bits: Int, end: float, ends: Any) -> Any:
     """Return a draw of the Gumbel law (distribution function exp(-e^-y)) cut to [-end, end], divided by `end`.
 
-    Both ends keep their digits. For a short interval the law is written from its lower end, for a long one each side from the
-    number of its own side.
+    Both ends keep their digits. A short interval's law is written from its lower end, a long interval's from both ends.
 
     Args:
         bits: uint64; the draw grows with it.

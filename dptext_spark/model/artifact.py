@@ -1,10 +1,10 @@
-"""A compiled model on disk: a manifest and .npy files, which every worker of a node memory-maps and so shares.
+"""A compiled model on disk: a manifest and .npy files. Every worker of a node memory-maps these and so shares them.
 
 The folder holds the alias rows, the look-up table and the output cells, ready to use; no worker rebuilds anything. It holds no
-key and no text, only public knowledge, with one exception: if importance is measured by document frequencies of the sanitized
-texts, it holds these. Then its manifest is marked `private`, and its files are their owner's alone.
+key and no text, only public knowledge. One exception: importance by document frequencies of the sanitized texts stores these
+frequencies. Then its manifest is marked `private`, and its files are their owner's alone.
 
-A manifest is sealed with a digest, and names the digest of the arrays; both are compared when a model is opened. They show
+A manifest is sealed with a digest, and names the digest of the arrays. Both are compared when a model is opened. They show
 damage, but prove nothing: anyone who can write a model can seal it. With an expected fingerprint you get that model, or none.
 """
 
@@ -377,9 +377,9 @@ def certificate_of(folder: str | os.PathLike[str]) -> Certificate | None:
 
 
 def keep_certificate(folder: str | os.PathLike[str], certificate: Certificate) -> None:
-    """Put a certificate into an artifact, in place of the one that it holds; its arrays and settings stay as they are.
+    """Replace an artifact's certificate; its arrays and settings stay unchanged.
 
-    How long it took is left out, so that equal models are equal files.
+    Its duration is left out, so equal models are equal files.
 
     Raises:
         DataError: no artifact there, it was changed, or it cannot be written.
@@ -399,7 +399,7 @@ def _close(folder: Path) -> None:
 
 
 def expected_fingerprint(folder: str | os.PathLike[str]) -> str:
-    """Return the manifest's seal, which `run.artifact_fingerprint` takes; :attr:`Manifest.fingerprint` is another digest.
+    """Return the manifest's seal for `run.artifact_fingerprint`; :attr:`Manifest.fingerprint` is another digest.
 
     The seal covers the arrays, settings, guarantee and certificate.
 
@@ -478,7 +478,7 @@ def _describes_none(folder: str | os.PathLike[str], error: Exception) -> DataErr
 
 
 def _file(folder: str | os.PathLike[str], name: str, *, inside: bool) -> Path:
-    """Return a file of an artifact that can be read: a pipe would wait for ever, and a link may lead anywhere.
+    """Return a readable file of an artifact: a pipe would wait for ever, and a link may lead anywhere.
 
     Args:
         folder: the artifact.

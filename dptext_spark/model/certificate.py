@@ -27,7 +27,7 @@ NO_BOUND: Verdict = "no bound"
 
 @dataclass(frozen=True)
 class LossFigure(Loss, Record):
-    """The loss of one release, with the verdict on that release alone.
+    """The loss of a single release, with the verdict on that release alone.
 
     Attributes:
         verdict: as of a certificate.
@@ -182,12 +182,12 @@ def _of_drawn(claimed: Guarantee, before: Loss | None) -> str:
 def certify(model: Privatizer, *, sample: int | None = None, progress: Counted | None = None) -> Certificate:
     """Compute the true worst-case loss of the law that a model samples, and compare it with the guarantee.
 
-    All words of the lexicon count as drawn; which of them the policy or importance draws can only take pairs away.
+    All words of the lexicon count as drawn; the choice of the policy or importance can only take pairs away.
 
     Args:
         model: the compiled model.
-        sample: where a search grows with the square of the words, look at so many of them, taken at equal steps through the
-            lexicon; None for all.
+        sample: number of words for a search that grows with their square, taken at equal steps through the lexicon; None
+            for all.
         progress: progress callback, called with the finished and the total amount. None prints the step on stderr in a notebook
             or terminal.
 
@@ -237,7 +237,7 @@ def _certified(sampler: Sampler, words: int, progress: Counted | None, sample: i
 def is_cheap(privatizer: Privatizer) -> bool:
     """Check whether a certificate is made whenever a model is: for laws that are known exactly, up to `CHEAP` words.
 
-    On 33,000 words that takes seconds; the noise mechanisms are searched by draws, which takes longer and is left to
+    On 33,000 words that takes seconds. Noise mechanisms are searched by draws: that takes longer and is left to
     `dptext certify`.
     """
     noise = any(sampler.searches for sampler in privatizer.samplers)

@@ -158,7 +158,7 @@ def for_policy(mechanism: Mechanism, lexicons: Sequence[Lexicon], policy: Policy
 
 
 def in_table_order(lexicons: tuple[Lexicon, ...], policy: Policy) -> tuple[Lexicon, ...]:
-    """Return lexicons, the pairs of the first in the order of the policy's word table: fluent draws are made after its words."""
+    """Return lexicons, with the first one's pairs in the order of the policy's word table: fluent draws follow its words."""
     first = lexicons[0]
     beyond = WordTable.build(first.vocabulary, policy.stop_list()).beyond()
     return first.with_prior(first.prior.before(beyond)), *lexicons[1:]
@@ -172,9 +172,9 @@ def prepare(
     `frequencies` are those of the sanitized texts, if importance is measured by them. Without them the model describes itself,
     but refuses to choose words.
 
-    `run.artifact` is opened where it is named; else the artifact lies in the user's cache, under a digest of
-    the settings, the lexicons' fingerprints and the versions, and is compiled there if it is not sound.
-    Two processes may do so at once.
+    `run.artifact` is opened if it is named. Otherwise the artifact is in the user's cache, under a digest of
+    the settings, the lexicons' fingerprints and the versions. It is compiled there if it is missing or
+    damaged. Two processes may do so at once.
 
     Raises:
         SettingsError: `run.artifact` is not the model that `run.artifact_fingerprint` names, or was made from other settings;
@@ -404,7 +404,7 @@ def _cached(
     frequencies: Frequencies | None = None,
     classifier: Classifier | None = None,
 ) -> Path:
-    """Return the cache folder for the model of these settings, lexicons, document frequencies and classifier of names."""
+    """Return the cache folder of a model, by settings, lexicons, document frequencies and classifier of names."""
     parts = config.spec() | {
         "importance": None if config.importance is None else made_from(config.importance, frequencies),
         "lexicon": _one_or_all(fingerprints),

@@ -3,7 +3,7 @@
 All draws are under fresh keys that are thrown away, and nothing is charged to a ledger. This is sound only if nobody shares the
 output. A whole look is restricted.
 
-Text in nested columns of an Arrow table, by the paths that a run takes: fields of structs, over one list or map at most.
+Text in nested columns of an Arrow table, by the paths of a run: fields of structs, over one list or map at most.
 
 A few rows before and after, by one draw under a fresh key that nobody keeps.
 """
@@ -85,7 +85,7 @@ def paths_in(schema: pa.Schema) -> dict[str, Parts]:
 
 
 def text_at(rows: pa.Table, parts: Parts) -> pa.ChunkedArray:
-    """Return a text of each row, [n]; for a list or map the texts of its elements, a line each, as in an audit.
+    """Return a text of each row, [n]. A list or map has a line for each element's text, as in an audit.
 
     Args:
         rows: a sample, as small as one that is looked at.
@@ -279,7 +279,7 @@ def _path_of(name: str, table: pa.Table, there: Mapping[str, tuple[str, ...]]) -
 
 
 def _is_text(table: pa.Table, parts: Sequence[str]) -> bool:
-    """Check that values have words enough to be sentences, or differ as titles do; of a list, each of its elements is a value."""
+    """Check that values have words enough to be sentences, or differ as titles do. Each element of a list is a value."""
     is_nested = pa.types.is_nested(table[parts[0]].type)
     values = [value for value in text_at(table, tuple(parts)).drop_null().to_pylist() if value.strip()]
     if is_nested:  # the elements are lines there

@@ -3,9 +3,9 @@
 The folder `code` of a model holds an archive of numba's own cache files. It is no part of the model's fingerprint, on which
 draws depend, and may be made again at any time.
 
-It runs unchecked. So it is taken only if its digest is vouched for: by `run.artifact_fingerprint`, or because only the user can
-have written it. The digest goes to the workers in the function's closure. The archive is read once, the bytes that were compared
-are unpacked where only the user can write, and numba reads those files.
+It runs unchecked. So its digest must be vouched for: by `run.artifact_fingerprint`, or because only the user can have written
+it. The digest goes to the workers in the function's closure. The archive is read once. The compared bytes are unpacked to a
+folder where only the user can write, and numba reads these files.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def take(code: bytes) -> None:
 
 
 def attach_code(model: str | os.PathLike[str], vouched: str | None, say: Progress) -> bool:
-    """Take the machine code of a model in this process, if it is trusted and fits; else log why loops are compiled.
+    """Load a model's machine code in this process, if it is trusted and fits; else log why loops are compiled.
 
     Returns:
         Whether it was taken.
@@ -152,7 +152,7 @@ def expected_text(model: str | os.PathLike[str]) -> str:
 def make_code(
     model: str | os.PathLike[str], progress: Progress | None = None, providers: Sequence[str] = ()
 ) -> str:
-    """Make the machine code of a model's folder, in place of what is there, in a process of its own; return its digest.
+    """Make the machine code of a model's folder anew, in a process of its own; return its digest.
 
     It is for all processors of the level x86-64-v3 where this is one, else for this very processor.
 
@@ -192,7 +192,7 @@ def make_code(
 
 
 def record(model: str, file: str, *providers: str) -> None:
-    """Open a model, draw with it, and write an archive of the loops that this took; for a process of its own.
+    """Open a model, draw with it, and write an archive of the used loops; for a process of its own.
 
     Args:
         model: the model's folder.
@@ -209,7 +209,7 @@ def record(model: str, file: str, *providers: str) -> None:
 
 
 def exercise(model: Privatizer) -> None:
-    """Draw public texts as workers do, so that every loop that a run needs is called, for the types that it has there."""
+    """Draw public texts as workers do: this calls every loop of a run, for its types there."""
     vocabulary = model.vocabulary.strings()
     known = vocabulary.take(pa.array(np.linspace(0, len(vocabulary) - 1, 64).astype(np.int64))).to_pylist()
     several = " ".join(known)

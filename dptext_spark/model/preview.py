@@ -113,7 +113,7 @@ class Preview:
     lists_left_out: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
-        """Return how many words it has, and how many are drawn; not the sentence, which may be private."""
+        """Return the numbers of words and of drawn words, without the sentence: it may be private."""
         drawn = sum(word.action == "drawn" for word in self.words)
         return line("Preview", f"{len(self.words):,} words", f"{drawn:,} drawn", f"{self.guarantee!r}")
 
@@ -251,7 +251,7 @@ def _remapped(sampler: Sampler) -> str | None:
 def drawn_after(
     model: Privatizer, text: pa.Array, key: RunKey, chosen: TokenSelection | None
 ) -> list[tuple[int, int]]:  # fmt: skip
-    """Draw one text, and return (the word before, the output) of each draw that depends on it; none where draws do not."""
+    """Draw a text, and return (the word before, the output) of each draw that depends on it; none if no draw does."""
     noise, pairs = model.noise(_binary([b""]), "text", key, ""), list[tuple[int, int]]()
     draw = noise.in_context
     if draw is None:
@@ -276,7 +276,7 @@ def _in_context(model: Privatizer, word: int, before: int, top: int) -> Word:
 
 
 def _as_in(output: str, words: list[Word]) -> Iterator[Word]:
-    """Yield the words in the case that they have in the output: that of a single capital hangs on the words around it."""
+    """Yield the words in their case in the output: a single capital's depends on the words around it."""
     at = 0
     for word in words:
         size, alone, became = len(word.became), word.became.casefold(), word.became
@@ -371,7 +371,7 @@ def _replaced(placed: Placed | None, output: str) -> dict[int, str]:
 
 
 def _lowered(written: str) -> str:
-    """Return a kept word in lower case; its apostrophes stay as they are, which the look-up form's do not."""
+    """Return a kept word in lower case, with its own apostrophes, unlike the look-up form."""
     pairs = zip(written, look_up_form(written), strict=True)
     return "".join(char if char == "\u2019" else low for char, low in pairs)
 
@@ -385,7 +385,7 @@ def levels_of_words(privatizer: Privatizer, text: pa.Array, listed: Mapping[int,
         listed: the code of each listed token, by where it begins.
 
     Raises:
-        SettingsError: importance is a column, which a sentence has not, or was not counted yet.
+        SettingsError: importance is a column, and a sentence has none, or was not counted yet.
     """
     if privatizer.selector is None:
         return {}

@@ -173,8 +173,8 @@ class Privatizer:
     def _repr_html_(self) -> str:
         """Return settings, guarantee and one draw of `SHOWN` for a notebook.
 
-        The draw is under a fresh key that nobody keeps, and without lists of names. There is none where importance chooses
-        words by what a run counts or by a column.
+        The draw is under a fresh key that nobody keeps, and without lists of names. There is none if importance chooses
+        words by a run's counts or by a column.
         """
         claimed = self.guarantee()
         rows = [
@@ -218,7 +218,7 @@ class Privatizer:
 
     @property
     def prior(self) -> Prior:
-        """How frequent words and pairs are in public, as each figure of this model assumes it."""
+        """Public frequencies of words and pairs, as every figure of this model assumes them."""
         return Prior.by_rank(len(self.vocabulary)) if self.public is None else self.public
 
     @cached_property
@@ -244,8 +244,8 @@ class Privatizer:
         """Return the guarantee of one drawn word under this policy and level.
 
         Args:
-            of_rows: whether :meth:`choose` is given all texts of a row, as a job and the lazy function do. Where it is not, words
-                that importance chooses are chosen in one text, and no ε stands for those of several.
+            of_rows: whether :meth:`choose` is given all texts of a row, as a job and the lazy function do. Otherwise importance
+                chooses words within a text, and the words of several texts have no common ε.
         """
         base, chosen = self.sampler.guarantee, ""
         unit, unit_sentence = UNITS[self.consistency], UNIT_SENTENCES[self.consistency]
@@ -263,7 +263,7 @@ class Privatizer:
 
     @cached_property
     def units(self) -> Units:
-        """How the ε of a record is counted: one drawn word is one unit, but for levels of importance that differ in ε."""
+        """Count of a record's ε: a drawn word is one unit, except with levels of importance that differ in ε."""
         base = self.sampler.guarantee
         return Units((1,), base) if self.selector is None else self.selector.units(base)
 
@@ -343,7 +343,7 @@ class Privatizer:
         return privatizer
 
     def of_rows(self, rows: I64) -> Privatizer:
-        """Return it for texts of these rows, int64[texts], where rows have lists of their own; without, text i is of row i."""
+        """Return the model for texts of these rows, int64[texts], with the rows' own lists; by default text i is of row i."""
         privatizer = copy(self)
         privatizer.__dict__["engine"] = self.engine.of_rows(rows)
         return privatizer
@@ -501,7 +501,7 @@ def _check_contexts(lexicon: Lexicon, table: WordTable | None) -> None:
 def _check_records(
     column: str, row_ids: pa.Array, record_ids: pa.Array, chosen: TokenSelection | None
 ) -> None:
-    """Refuse records whose texts were not all chosen in together: no ε would hold for all occurrences of a word in one.
+    """Refuse records whose words were not chosen in all their texts together: a word's occurrences would have no common ε.
 
     Raises:
         DataError: such records.
@@ -555,6 +555,6 @@ def fingerprint_of(
 
 
 def public_example(privatizer: Privatizer) -> tuple[str, str] | None:
-    """Return a public sentence and one draw of it under a fresh key that is thrown away; None where none can be made."""
+    """Return a public sentence and its draw under a fresh key that is thrown away; None if none can be made."""
     after = privatizer._drawn_once(SHOWN)
     return None if after is None else (SHOWN, after)

@@ -36,8 +36,8 @@ FIELD = "lexicon.prior.corpus"
 def read_prior(corpus: str | Path, lexicon: Lexicon, policy: Policy | None = None) -> Prior:
     r"""Count a public text: UTF-8, a document a line; blank lines are none.
 
-    Words are completed by Zipf's law over the lexicon's order, so that none is impossible; pairs are smoothed as
-    :class:`dptext_spark.lexicon.prior.PairModel` says.
+    Words are completed by Zipf's law over the lexicon's order, so that none is impossible. Pairs are smoothed as
+    in :class:`dptext_spark.lexicon.prior.PairModel`.
 
     Args:
         corpus: a text file. It is public by declaration: never the text that is sanitized.
@@ -132,7 +132,7 @@ def _documents(file: Path) -> Iterator[list[str]]:
 
 
 def _followed(engine: Engine, lines: list[str]) -> tuple[I32, I32]:
-    """Return the number before each word, and its own: int32[n] each, -1 or -2 for what is no word of the table."""
+    """Return the number before each word, and its own: int32[n] each, -1 or -2 for words outside the table."""
     words = list_words(engine, pa.array(lines, pa.large_string()), marks=True).words
     after = numbers_of(engine.table, words)
     before = np.append(np.int32(-1), after[:-1])[: len(after)]

@@ -350,7 +350,7 @@ def with_budget(
 
 
 def most_words(bound: Callable[[int], RecordBound | None], budget: Budget) -> int:
-    """Return up to how many drawn words a law keeps to a budget; 0 where one is too many, at most `MOST_WORDS`.
+    """Return the most drawn words for which a law keeps to a budget: 0 if even one is too many, at most `MOST_WORDS`.
 
     A bound for n words holds for fewer, for they are n words some of which are equal in both records.
 

@@ -175,7 +175,7 @@ def named_files(files: Sequence[str]) -> str:
 
 @dataclass(frozen=True)
 class Fit:
-    """How settings fit a schema.
+    """Fit of the settings to a schema.
 
     Attributes:
         paths: where the texts are.
@@ -209,7 +209,7 @@ def check_input(schema: Struct, config: RunConfig) -> Fit:
 
 
 def check_header(schema: Struct, source: Input, columns: Sequence[str], files: Sequence[str] = ()) -> None:
-    """Refuse a CSV file whose first line names none of the text columns: it may be a row, so the message does not show it.
+    """Refuse a CSV file whose first line names no text column. It may be a row, so the message does not show it.
 
     Args:
         schema: with the names of the first line.
@@ -269,7 +269,7 @@ def check_keys_there(schema: Struct, row_key: str | None, record_key: str | None
 
 
 def check_key_kind(field: str, name: str, kind: Kind) -> None:
-    """Refuse a key of a type that tells nothing apart, or not reliably.
+    """Refuse a key of a type that cannot distinguish rows, or not reliably.
 
     Raises:
         SettingsError: naming the valid types.
@@ -325,7 +325,7 @@ def list_column(schema: Struct, field: str, name: str) -> str:
 def kept_columns(
     schema: Struct, config: RunConfig, paths: Sequence[TextPath]
 ) -> tuple[list[str], frozenset[Parts]]:
-    """Return the columns of the target, in the order of the input, and the fields beside nested texts that are left out.
+    """Return the columns of the target, in the order of the input, and the dropped fields beside nested texts.
 
     The row key always goes along: without it nobody could audit the target.
 

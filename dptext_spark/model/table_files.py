@@ -1,7 +1,7 @@
 """A sample of a table for a first look, and the parsing of text files: rows, separator, header and encoding.
 
-At most `SAMPLE_ROWS` rows of at most `MOST_FILES` files, evenly spaced by name; of a text file those of its first `MOST_BYTES`
-bytes. Spark reads the files: see :mod:`dptext_spark.spark.table_sample`. Messages hold no word of a file.
+A sample has at most `SAMPLE_ROWS` rows of at most `MOST_FILES` files, evenly spaced by name. A text file gives rows of its
+first `MOST_BYTES` bytes. Spark reads the files: see :mod:`dptext_spark.spark.table_sample`. Messages hold no word of a file.
 """
 
 from __future__ import annotations
@@ -264,7 +264,7 @@ def _loaded(line: str) -> Any:
 
 
 def _column(values: list[Any]) -> pa.Array:
-    """Return values of JSON as a column; where no type holds all of them they are text, as Spark reads them."""
+    """Return values of JSON as a column. Without a common type they are text, as Spark reads them."""
     try:
         return pa.array(values)
     except (pa.ArrowException, OverflowError):
@@ -289,7 +289,7 @@ def _nests_deep(record: object) -> bool:
 
 
 def with_large_files(sample: TableSample, sizes: Mapping[str, int]) -> TableSample:
-    """Return a sample that says, beside what was assumed, which files a run reads on one core each."""
+    """Return a sample that also names the files that a run reads on one core each."""
     count = large_files(sizes) if sample.format in ("csv", "tsv") else 0
     return replace(sample, assumed=(*sample.assumed, f"{on_one_core(count)}.")) if count else sample
 

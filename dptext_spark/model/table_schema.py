@@ -246,7 +246,7 @@ def beside_texts(schema: Struct, paths: Sequence[TextPath]) -> tuple[list[Parts]
 
 
 def without(schema: Struct, kept: Sequence[str], dropped: frozenset[Parts]) -> Struct:
-    """Return the schema of what is written: the columns that are kept, in order, without the fields that are left out."""
+    """Return the schema of the output: the kept columns, in order, without the dropped fields."""
 
     def cut(kind: Kind, left: list[Parts]) -> Kind:
         if not left:

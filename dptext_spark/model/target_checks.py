@@ -1,4 +1,4 @@
-"""Check the places that a run writes to: one set of rules, for the run and for the dry run before it.
+"""Check the places that a run writes to. The run and its dry run share one set of rules.
 
 The commits of a Delta table are here too, and what runs of dptext write into them.
 """
@@ -34,7 +34,7 @@ class Commit:
     Attributes:
         version: that it made.
         operation: such as WRITE or RESTORE; `parameters` are its own.
-        metadata: what a run of ours said in it, JSON; None in commits of others.
+        metadata: of a run of ours, JSON; None in commits of others.
         metrics: such as `numOutputRows`, as text.
     """
 
@@ -46,7 +46,7 @@ class Commit:
 
     @cached_property
     def said(self) -> Mapping[str, Any]:
-        """What a run of ours said in it; nothing in commits of others."""
+        """Metadata of a run of ours; empty in commits of others."""
         try:
             written = json.loads(self.metadata or "")
         except (ValueError, RecursionError):
@@ -55,7 +55,7 @@ class Commit:
 
     @property
     def rows(self) -> int | None:
-        """How many it wrote; None where it does not say."""
+        """Number of written rows; None if it is not stated."""
         counted = self.metrics.get("numOutputRows")
         return None if counted is None else int(counted)
 
@@ -100,12 +100,12 @@ def engine_of_commit(commit: Commit) -> str | None:
 
 
 def other_engine(then: str | None) -> str:
-    """Say that another engine made the draws, and what that means."""
+    """Explain that another engine made the draws, and the consequence."""
     return f"engine ({then} then, {ENGINE_VERSION} now): the package was updated, and the same key gives other draws since"
 
 
 def holds_other_files(path: str) -> SettingsError:
-    """Return the error for a folder that is taken by something else than a Delta table: raw files would lie beside the output."""
+    """Return the error for a folder with other files than a Delta table: raw files would lie beside the output."""
     return SettingsError(
         f"output.path: {path!r} holds files and is no Delta table; valid: a new or empty folder, or a Delta "
         "table."
@@ -113,7 +113,7 @@ def holds_other_files(path: str) -> SettingsError:
 
 
 def is_the_input(config: RunConfig, target: str) -> SettingsError:
-    """Return the error for a target that is what is read, where names and paths did not tell."""
+    """Return the error for a target that is the input, if names and paths did not show it."""
     field = "output.table" if config.output.table else "output.path"
     return SettingsError(f"{field}: {target!r} is the input; valid: another place.")
 
@@ -168,7 +168,7 @@ def check_releases(config: RunConfig, target: str, commits: Sequence[Commit], *,
 def check_schema(
     target: Struct, written: Struct, columns: Collection[str], kept: Sequence[str], mode: str
 ) -> None:
-    """Refuse a target that cannot take replacements of any length, or has other columns than what is written.
+    """Refuse a target that cannot take replacements of any length, or has other columns than the output.
 
     Overwriting too: Delta Lake would keep the table's columns, and fill those that are missing with NULL.
 

@@ -99,7 +99,7 @@ NO_PAIR = "No ε stands for a record: each word is alone on its output set, and 
 
 
 def record_loss(sampler: Sampler, words: int, progress: Counted | None = None) -> RecordLoss:
-    """Return the figures of a law that decide the ε of a record; `why` gives the reason if there is no such ε.
+    """Return a law's figures that decide the ε of a record; `why` gives the reason if there is no such ε.
 
     Args:
         sampler: of any mechanism.

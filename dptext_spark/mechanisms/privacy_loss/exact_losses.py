@@ -1,23 +1,25 @@
 """Worst-case losses that are read off the law: along lists, within output sets, by rank, and over the whole lexicon.
 
-Along lists neighbours bound all pairs. Along one list the distance |i - j| is a sum of steps. So no pair loses more for each unit
-of distance than some two neighbours do. Under the average of several lists P(u|w)/P(u|w') is at most the largest of the lists'
-ratios. The claim is about the max over the lists of the distance, so the same bound holds.
+Along lists neighbours bound all pairs. Along one list the distance |i - j| is a sum of steps. So no pair
+loses more for each unit of distance than some two neighbours do. Under the average of several lists
+P(u|w)/P(u|w') is at most the largest of the lists' ratios. The claim is about the max over the lists of the
+distance, so the same bound holds.
 
 Between words that share an output set the loss is read off the integers that are sampled.
 
-By rank, for truncated Gumbel noise: a word comes out of another only if that many of the nearest words take part. From w itself w
-is drawn whenever k = 1, from w' only if k reaches the rank of w seen from w'. So the pair loses at least ln P(k = 1) - ln
-P(k >= rank): for k as the paper has it. As sampled, k ends where less than 2^-63 is left. Beyond that end w cannot come out of w'
-at all. The guarantee excepts that probability, and it is not counted here. A lower bound: it refutes, and cannot confirm.
+By rank, for truncated Gumbel noise: a word comes out of another only if that many of the nearest words take
+part. From w itself w is drawn whenever k = 1, from w' only if k reaches the rank of w seen from w'. So the
+pair loses at least ln P(k = 1) - ln P(k >= rank): for k as the paper has it. As sampled, k ends where less
+than 2^-63 is left. Beyond that end w cannot come out of w' at all. The guarantee excepts that probability,
+and it is not counted here. A lower bound: it refutes, and cannot confirm.
 
 The worst-case loss of a law whose outputs are replaced.
 
 Q(z|w)/Q(z|w') lies between the least and the greatest P(y|w)/P(y|w') of the outputs y that become z. So no pair loses more under
-Q than under P. Rows of a table are read as they are released, integer by integer, between the words that shared an output set
-before the remap. Sets of released words may agree by chance; about such words the guarantee promises nothing. Laws over the whole
-lexicon and along lists have a short cut under P: the output that separates two words best is known. Under Q it is not known, so
-the loss of P is stated as a bound of that of Q. For some words every output is compared.
+Q than under P. Rows of a table are read after the remap, integer by integer, between words with a common output set before the
+remap. Sets of released words may agree by chance; about such words the guarantee promises nothing. Under P laws over the whole
+lexicon and along lists have a short cut: the output that separates two words best is known. Under Q it is not known, so the loss
+of P is stated as a bound of that of Q. For some words every output is compared.
 
 The worst-case loss of a law over the whole lexicon, for each unit of distance. It covers all pairs, from the compiled sums.
 
@@ -337,8 +339,8 @@ def _blocks(steps: int, sample: int | None) -> list[tuple[int, int]]:
 def _exactly(edges: Any, start: Any, width: int, many: int) -> tuple[float, int]:
     """Return (the largest loss between neighbours, rounded up, the position of the first), in integers.
 
-    For windows of one width, as the geometric law has. There every step loses ε, as near as integers come, and float64 could not
-    decide on which side. A ratio depends on the displacement alone, but at the two ends of the list.
+    For windows of equal width, as in the geometric law. There every step loses ε, as near as integers come, and float64 could
+    not decide on which side. A ratio depends on the displacement alone, but at the two ends of the list.
     """
     words = len(start)
     table, first = [int(edge) for edge in edges], [int(edge) for edge in start]
@@ -429,7 +431,7 @@ def by_groups(sampler: RemappedTable) -> Loss:
 
 
 def _between(sampler: Sampler, groups: Ids, which: str, progress: Counted | None = None) -> Loss:
-    """Return the largest loss between words of one group; `which` names the pairs."""
+    """Return the largest loss between words within a group; `which` names the pairs."""
     value, worst, sizes = 0.0, None, np.bincount(groups)
     for members, weight in weights_of_groups(sampler, groups, progress):
         if weight is None:

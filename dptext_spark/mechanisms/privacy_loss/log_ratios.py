@@ -1,4 +1,4 @@
-"""The figures of a law that decide the ε of a record: read off the sampled integers, over all pairs of compared words.
+"""The figures of a law that decide the ε of a record. They are read off the sampled integers, over all pairs of compared words.
 
 Between words that share an output set, over every ordered pair of every set:
 
@@ -11,13 +11,14 @@ place.
 
 Under metric DP the range of a pair is at most a slope times its distance. For P ∝ exp(-ε·m(w,u)/2) with m a metric, ρ less a
 constant lies within ±ε·m(w,w')/2. Along a list ranges of steps add up. The pick among several lists does not depend on the word,
-so seeing the pick can only add information. There the range of one list counts, though that of the average may be larger.
+so seeing the pick can only add information. There the range of a single list counts, though that of the average may be larger.
 
 The range of the log ratio: the largest loss of a fluent draw, whatever the public pairs are (concepts/mechanisms).
 
-Let r(u) = ln f_w(u) - ln f_w'(u). The loss of w and w' is R = max_u r - min_u r, the supremum over all positive b. The search has
-two steps. Logarithms in fixed point cover every pair. For those within their error of the largest, the integers themselves
-decide: e^R = f_w(u1)·f_w'(u2) / (f_w'(u1)·f_w(u2)), a ratio of integers up to 2^48.
+Let r(u) = ln f_w(u) - ln f_w'(u). The loss of w and w' is R = max_u r - min_u r, the supremum over all
+positive b. The search has two steps. Logarithms in fixed point cover every pair. Among those within the error
+of the largest, the integers decide: e^R = f_w(u1)·f_w'(u2) / (f_w'(u1)·f_w(u2)), a ratio of integers up to
+2^48.
 """
 
 from __future__ import annotations
@@ -226,7 +227,7 @@ NEAR = 8  # in these units: four logarithms are rounded, and compared with four 
 
 @compiled
 def _widest(logs: I32, factor: U32, words: Ids, starts: I64, counts: I32) -> tuple[Int, Int, Int, Int]:
-    """Return (w, w', u1, u2) of the largest range over the pairs within each group; the first is -1 if there is no pair.
+    """Return (w, w', u1, u2) of the largest range over the pairs within groups; w is -1 if there is no pair.
 
     Args:
         logs: int32[V, k], ln f in fixed point.

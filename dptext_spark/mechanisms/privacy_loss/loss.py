@@ -1,12 +1,12 @@
 """The result of a search for the worst-case loss.
 
-Where it rests on draws, bounds on a probability come from how often an event was seen.
+If it rests on draws, an event's count bounds its probability.
 
-Exact calibration: the largest internal ε whose worst-case loss, as certified, is still within the ε that is asked for.
+Exact calibration: the largest internal ε with a certified worst-case loss within the requested ε.
 
-The exponential mechanism's factor 2 is slack: the loss of the law that is sampled is often far below the bound. The law is known,
-so the parameter can be raised until the certificate's own number meets the promise, from below (concepts/mechanisms, Exact
-calibration). The guarantee stays the same; more words stay near the original.
+The exponential mechanism's factor 2 is slack: the loss of the sampled law is often far below the bound. The law is known. So the
+parameter can be raised until the certificate's number meets the promise, from below (concepts/mechanisms, Exact calibration). The
+guarantee stays the same; more words stay near the original.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ LOG_SLACK = 1e-13
 
 
 def evenly_spaced(count: int, sample: int | None) -> I32:
-    """Return which of `count` are compared: all, or as many as `sample` from the first to the last at equal steps: int32[n]."""
+    """Return which of `count` are compared, int32[n]: all, or `sample` at equal steps from the first to the last."""
     if sample is None or sample >= count:
         return np.arange(count, dtype=np.int32)
     return np.unique(np.arange(sample) * (count - 1) // (sample - 1)).astype(np.int32)
@@ -44,7 +44,7 @@ def compared_closely(words: I32) -> I32:
 
 @dataclass(frozen=True)
 class Loss:
-    """The largest loss in a search: max over outputs u of |ln P(u|w) - ln P(u|w')|, under metric DP for each unit of distance.
+    """The largest loss in a search: max over outputs u of |ln P(u|w) - ln P(u|w')|, under metric DP per unit of distance.
 
     Attributes:
         value: with its slack added: no pair that is covered exceeds it, but for `additive`.

@@ -1,7 +1,7 @@
 """A lower bound on the loss of a mechanism without a law in closed form, from draws, at a stated confidence.
 
-For a pair of words an event is chosen on half of the draws: the outputs that speak for w more often than the claim allows for, or
-else those that speak for it most. The other half bounds its probabilities, by Clopper and Pearson (1934). Such a result can
+For a pair of words half of the draws choose an event: the outputs that favour w more often than the claim allows. If there are
+none, it is those that favour w most. The other half bounds its probabilities, by Clopper and Pearson (1934). Such a result can
 refute a claim; it can never confirm one.
 
 The exact δ of a noisy vector under truncated Laplace noise: how often one word's noise falls where another's cannot.
@@ -10,16 +10,18 @@ Inside both supports the densities of two words differ by at most e^ε, outside 
 to leave, 1 - Π(1 - p(y_i)). Here y is the difference of the two vectors in units of the noise's scale (p: see
 mechanisms/clipped_noise.py).
 
-All pairs of a lexicon are covered. The function -ln(1 - p(y)) is convex with a slope of s at 0, and (-ln(1 - p(y)) - sy)/y² is at
-most c. So sy + cy², summed over the coordinates, bounds a pair at the cost of its distance. If that passes the worst pair so far,
-the pair is computed. This is about the noisy vector; the released word next to the vector shows less.
+All pairs of a lexicon are covered. The function -ln(1 - p(y)) is convex with a slope of s at 0, and (-ln(1 -
+p(y)) - sy)/y² is at most c. So sy + cy², summed over the coordinates, bounds a pair at the cost of its
+distance. If that passes the worst pair so far, the pair is computed. This is about the noisy vector; the
+released word next to the vector shows less.
 
 A lower bound on the δ of a released word, from draws: whether it lies on one word's side of a half-space.
 
-Under (ε, δ)-DP no event is more likely under w than e^ε times as likely under w', and δ more. Any set of outputs is an event. The
-search takes the words u with <φ(u), φ(w) - φ(w')> above a threshold, for pairs of words with clipped vectors far apart. A trial
-chooses the pair and its threshold. Separate draws bound both probabilities by Clopper and Pearson (1934). The result can refute a
-claim about the released word; it can never confirm one.
+Under (ε, δ)-DP no event is more likely under w than e^ε times as likely under w', and δ more. Any set of
+outputs is an event. For pairs of words with clipped vectors far apart, the search takes the words u with
+<φ(u), φ(w) - φ(w')> above a threshold. A trial chooses the pair and its threshold. Separate draws bound both
+probabilities by Clopper and Pearson (1934). The result can refute a claim about the released word; it can
+never confirm one.
 """
 
 from __future__ import annotations
@@ -88,7 +90,7 @@ def distance(sampler: NoiseSampler, w: int, v: int) -> float:
 
 
 def _pairs(centers: F32, count: int) -> list[tuple[int, int]]:
-    """Return the nearest pairs among the first words, and as many from both ends of the lexicon or half of it apart.
+    """Return the nearest pairs among the first words, and as many pairs from both ends of the lexicon or half a lexicon apart.
 
     Words with equal vectors are left out: their law is one and the same, and no distance divides a loss.
     """
@@ -144,7 +146,7 @@ def _survival(y: float, end: float) -> Any:
 
 @compiled
 def _exit(vectors: Any, i: Int, j: Int, scale: float, end: float) -> Any:
-    """Compute -ln of the probability to stay, of one pair."""
+    """Compute -ln of a pair's probability to stay."""
     total = 0.0
     for k in range(vectors.shape[1]):
         total += _survival(abs(np.float64(vectors[i, k]) - np.float64(vectors[j, k])) / scale, end)

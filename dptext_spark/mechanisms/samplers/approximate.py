@@ -2,23 +2,23 @@
 
 The released word stays a function of the noisy vector and of public things, hence post-processing. For this, every draw goes to
 the index. The table of neighbours settles short noise exactly, but it knows the input word. Suppose that it settled a noisy
-vector one way for one word, and the index another way for another word: this would separate the two.
+vector for a word, and the index settled the vector differently for another word. This would separate the two words.
 
-When it pays: `ivf` if noise is long, so that the search is the cost, and if a word that is near but not the nearest will do.
-Measured on the 32,857 words of the GloVe excerpt (calibrated noise, one core): it searches a point in 50 to 80 us, the exact
-search in 200 to 260. It finds the nearest word for 76 % of the points at ε = 1, 87 % at 10, 99 % at 20 and all at 50. If noise is
-so short that the table settles most draws (there, ε of 100 and more), the exact search is the faster one. The summary of a
-compiled model names its recall.
+When it pays: `ivf` if noise is long, so that the search dominates, and if a near word will do in place of the nearest. Measured
+on the 32,857 words of the GloVe excerpt with calibrated noise on one core. It searches a point in 50 to 80 us, the exact search
+in 200 to 260. It finds the nearest word for 76 % of the points at ε = 1, 87 % at 10, 99 % at 20 and all at 50. With short noise
+the table settles most draws (there, ε of 100 and more), and the exact search is faster. The summary of a compiled model names
+its recall.
 
 The index is an inverted file ("IVF"): words in cells around centroids; only the cells nearest to a point are searched.
 
 Paper: Sivic and Zisserman 2003, "Video Google: A Text Retrieval Approach to Object Matching in Videos"; Jégou et al. 2011,
 "Product Quantization for Nearest Neighbor Search", §IV. The cells come from k-means over the lexicon, begun with words at even
 steps of their ids. Everything that chooses is summed in one fixed order. So the index and its answers depend on the lexicon and
-on the point alone: not on the batch, the threads or the processor. Within the cells that are searched the answer is exact.
+the point alone, not on the batch, the threads or the processor. Within the cells that are searched the answer is exact.
 
-The point is all that an answer may depend on. If the search also asked for the input word (which cell is it in?), the released
-word would no longer be post-processing of the noisy vector.
+The point is all that an answer may depend on. A search that used the input word, such as its cell, would no longer be
+post-processing of the noisy vector.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
 """Laws over a whole lexicon: P(u|w) = exp(-ε·min(d(w,u), γ)/2) / Z(w) for every output u, d the Euclidean distance.
 
-V weights a word are too many to store and too many to compute in a batch. Stored is an alias row over the nearest outputs (the
-head). It holds their probabilities as far as they exceed that of the farthest of the head. One more outcome, the tail, takes the
-rest. In the tail, an output is proposed uniformly and accepted with probability exp(-ε·(max(min(d, γ), D) - D)/2), D the distance
-of the head's farthest. This compares a 64-bit number with an integer that the sampler and the law compute alike. After a stated
-number of rejections the word itself (or the nearest output) comes out. Its part of the head is smaller by just that, and the
-probability of the tail greater, so that the cap changes nothing.
+V weights a word are too many to store and too many to compute in a batch. Stored is an alias row over the
+nearest outputs (the head). It holds their probabilities as far as they exceed that of the farthest of the
+head. One more outcome, the tail, takes the rest. In the tail, an output is proposed uniformly and accepted
+with probability exp(-ε·(max(min(d, γ), D) - D)/2), D the distance of the head's farthest. This compares a
+64-bit number with an integer that the sampler and the law compute alike. After a stated number of rejections
+the word itself (or the nearest output) comes out. Its part of the head is smaller by just that, and the
+tail's probability greater. So the cap changes nothing.
 
 Deviation: γ is at most (2/ε)·ln 2^40, so that no weight is so small that its rounding matters. A distance that is cut off
 is a metric still, and the bound on the loss only becomes smaller.
@@ -297,7 +298,7 @@ class ExponentialSampler(Sampler):
         return ExponentialColumns(self)
 
     def unchanged(self, words: Ids) -> tuple[F64, F64]:
-        """Return P(w|w), read off the sums of the laws, and the slack; a word that is no output is read off its row."""
+        """Return P(w|w), read off the sums of the laws, and the slack. A word that is no output is read off its row."""
         values, slack = np.exp(-np.asarray(self.log_normaliser)[words]), np.full(len(words), self.slack)
         others = np.flatnonzero(~np.isin(words, self.outputs))
         values[others], slack[others] = self.kept(words[others]), 0.0
@@ -324,7 +325,7 @@ class ExponentialSampler(Sampler):
 
 @dataclass(frozen=True, eq=False)
 class ExponentialColumns:
-    """P(u|w) of a law over a whole lexicon, output by output: float32 distances, within 1e-4 of what is sampled."""
+    """P(u|w) of a law over a whole lexicon, output by output: float32 distances, within 1e-4 of the sampled law."""
 
     sampler: ExponentialSampler
 
@@ -461,10 +462,10 @@ def _slots(needed: int, vectors: F32, slots: int) -> int:
 def _slack(least: float, words: int) -> float:
     """Bound |ln P - ln ideal P| over all words and outputs, `least` the smallest ideal P.
 
-    A probability of the head is off by 1 out of 2^63, the probability of the tail by 1, an acceptance by 1 out of 2^64, the law
-    by 1 more. This makes 5 in all for the smallest. Sums are exact to 40·2^-53, single terms to 2^-44. The remainder of a row's
-    integers goes to the largest of up to 512. The remainder of a law's (half of one for each of V, and the error of the sum) goes
-    to the largest of V.
+    The errors are 1 out of 2^63 for a probability of the head, 1 for that of the tail, 1 out of 2^64 for an acceptance, and 1
+    more for the law. This makes 5 in all for the smallest. Sums are exact to 40·2^-53, single terms to 2^-44. The remainder of a
+    row's integers goes to the largest of up to 512. The remainder of a law's (half of one for each of V, and the error of the
+    sum) goes to the largest of V.
     """
     return 5.0 / (least * TOTAL) + 4e-12 + words * (words + 2.0**16) / TOTAL
 

@@ -176,7 +176,7 @@ def summed(values: Any) -> Any:
 
 @inlined
 def acceptance(x: float) -> Any:
-    """Compute the largest of 2^64 numbers that accepts a proposal with probability e^-x; for x <= 0 all of them do."""
+    """Compute the largest of 2^64 numbers that accepts a proposal with probability e^-x; for x <= 0 all numbers do."""
     accepted = decay(max(x, 0.0)) * 18446744073709551616.0
     return np.uint64(accepted) - np.uint64(1) if accepted < 18446744073709551616.0 else EVERY
 
@@ -214,7 +214,7 @@ class Rows(NamedTuple):
 
 
 def head_of(outputs: int, spare: int, slots: int) -> int:
-    """Compute the number of outputs in a row of `slots`: all, or as many as leave room for the tail and `spare` others."""
+    """Compute the number of outputs in a row of `slots`: all, or the most that leave room for the tail and `spare` others."""
     return outputs if outputs + spare <= slots else slots - 1 - spare
 
 

@@ -1,12 +1,13 @@
 """The fluent sampler: a finite law for each word that also depends on the word released before it (concepts/mechanisms).
 
-After h an output u of w has the weight b(u|h)·f_w(u). Here b counts public pairs of words, and f is the mechanism's own law. Both
-are integers, and their product is neither shifted nor rounded, so that b cancels in every ratio of two inputs. The sum Σ of a
-word's weights stays below 2^64. A draw takes the upper word of x·Σ, x the 128 bits of its block. If the lower 128 bits are below
-2^128 mod Σ, it takes the next block (Lemire 2019, "Fast Random Integer Generation in an Interval"). This happens with a
-probability below 2^-64. So the sampled law is the ratio of these integers, exactly.
+After h an output u of w has the weight b(u|h)·f_w(u). Here b counts public pairs of words, and f is the
+mechanism's own law. Both are integers, and their product is neither shifted nor rounded, so that b cancels in
+every ratio of two inputs. The sum Σ of a word's weights stays below 2^64. A draw takes the upper word of x·Σ,
+x the 128 bits of its block. If the lower 128 bits are below 2^128 mod Σ, it takes the next block (Lemire
+2019, "Fast Random Integer Generation in an Interval"). This happens with a probability below 2^-64. So the
+sampled law is exactly the ratio of integers.
 
-Public counts of word pairs are looked up in a small hash table for each word that others follow, or in a whole row. A slot of a
+Public counts of word pairs come from a small hash table for each word that others follow, or from a whole row. A slot of a
 table holds a word and its weight. A bit for each word that begins at a slot rules out most missing words without a look at the
 slots. A pair that was not counted has max(1, λ(h)·base(u) >> SHIFT), as in the pair model.
 """
@@ -423,7 +424,7 @@ class FluentSampler(Sampler):
         return self.sample_after(ids, contexts[place], draws)
 
     def sample_after(self, ids: Ids, before: Ids, draws: Draws) -> Ids:
-        """Draw one output for each of int32[n] by the block of lanes 0 and 1, and once in 2^64 draws by others."""
+        """Draw an output for each of int32[n] by the block of lanes 0 and 1; once in 2^64 draws by others."""
         numbers, out, order = draws.pair(0), np.empty(len(ids), np.int32), np.empty(len(ids), np.int32)
         ends = np.zeros(len(ids) + 2, np.int64)
         ids, before = (read_only(np.asarray(array, np.int32)) for array in (ids, before))
@@ -458,8 +459,8 @@ class FluentSampler(Sampler):
 
         Args:
             word_id: the word.
-            before: what is released before it, a word of the word table or `NO_WORD`: then the weights are those that are
-                sampled, b(u|h)·f_w(u), and sum to less than 2^64. None: :attr:`law_is`, rounded to integers that sum to 2^63.
+            before: the word released before it, of the word table or `NO_WORD`: then the weights are the sampled ones,
+                b(u|h)·f_w(u), and sum to less than 2^64. None: :attr:`law_is`, rounded to integers that sum to 2^63.
         """
         if before is None:
             return self.laws(np.array([word_id], np.int32)).only

@@ -3,13 +3,13 @@
 The nearest word has the largest score <q,u> - |u|²/2. Tiles of queries times tiles of words go through one matrix product in
 float32. A compiled scan keeps, for each query, every word that can still be among the best, given the largest possible error of
 float32. Those few are scored again in float64, in one fixed order of additions. Ties go to the lower id. So the answer is that of
-a plain float64 search over the words that took part, whatever the batch, the threads and the processor. No more than one tile of
-scores is ever in memory.
+a plain float64 search over the same words, with any batch, threads and processor. No more than one tile of scores is ever in
+memory.
 
-Bound: a float32 inner product of d terms errs by at most g·|q||u|, g = nv/(1-nv), v = 2^-24, in any order of summation (Higham
-2002, Accuracy and Stability of Numerical Algorithms, §3.1). Rounding q, |u|²/2, their difference and the float64 score adds less
-than four more such terms. So |float32 score - float64 score| <= 1.02·(d+8)·v·(|q||u| + |u|²/2), and what can be lost by
-underflow.
+Bound: in any order of summation a float32 inner product of d terms errs by at most g·|q||u|, g = nv/(1-nv), v = 2^-24. See
+Higham 2002, Accuracy and Stability of Numerical Algorithms, §3.1. Rounding q, |u|²/2, their difference and the float64 score
+adds less than four more such terms. So |float32 score - float64 score| <= 1.02·(d+8)·v·(|q||u| + |u|²/2), and what can be lost
+by underflow.
 
 Scores of words against noisy vectors, <q,u> - |u|²/2, in float64 in one fixed order of additions: what decides.
 
@@ -17,10 +17,11 @@ The word with the largest score is the nearest to q. Unlike the distance, the sc
 
 Draws that the nearest neighbours settle: where noise is short, no word far away can be nearest to the noisy vector.
 
-Let p0 <= p1 <= ... be the distances of a word's vector c to the targets, and q = c + Z. A target at distance p is at least
-p - |Z| from q. The nearest is at most p0 + |Z| away, and the second nearest at most p1 + |Z|. So only targets with p <= p0 + 2|Z|
-can be nearest. Only those with p <= p1 + 2|Z| can be among the two nearest. The bounds are widened by the largest rounding of
-float64. So an answer is always, not nearly always, the one of a search over the whole lexicon.
+Let p0 <= p1 <= ... be the distances of a word's vector c to the targets, and q = c + Z. A target at distance
+p is at least p - |Z| from q. The nearest is at most p0 + |Z| away, and the second nearest at most p1 + |Z|.
+So only targets with p <= p0 + 2|Z| can be nearest. Only those with p <= p1 + 2|Z| can be among the two
+nearest. The bounds are widened by the largest rounding of float64. So an answer is always, not nearly always,
+the one of a search over the whole lexicon.
 """
 
 from __future__ import annotations
@@ -103,7 +104,7 @@ def _scan(
     products: Any, rows: Any, ids: Any, errors: Any, wanted: Int, size: Int, queries: Any, words: Any, halves: Any,
     narrow: Any, found: Any, most: Any, count: Any, bars: Any,
 ) -> None:  # fmt: skip
-    """Note the words of one block that can be among the best of each of some queries.
+    """Note a block's words that can be among the best for each of some queries.
 
     Args:
         products: float32[m, w], the inner products of the queries with the words.
@@ -177,7 +178,7 @@ def _cut(
 def _decide(
     queries: Any, words: Any, size: Int, halves: Any, wanted: Int, found: Any, most: Any, count: Any, bars: Any, out: Any
 ) -> None:  # fmt: skip
-    """Fill `out`, int32[n, 2], with the best and the second best of the noted words, or of all words if count is -1."""
+    """Fill `out`, int32[n, 2], with the best and second best noted words, or with those of all words if count is -1."""
     for i in range(out.shape[0]):
         remaining = count[i]
         if remaining >= 0:

@@ -6,12 +6,12 @@ alone. Where an approximate search is asked for, its index answers every draw, a
 :mod:`~dptext_spark.mechanisms.samplers.approximate` for why.
 
 Noise is made in float64 from 64 random bits a number. The noisy vector is never released, only the word next to it; this is
-post-processing. But the law of a float64 vector is not exactly that of the real one (Mironov 2012, On Significance of the Least
+post-processing. But the law of a float64 vector is not exactly the real vector's (Mironov 2012, On Significance of the Least
 Significant Bits for Differential Privacy). So guarantees are stated for noise in real numbers.
 
 The noise laws are drawn by inverse distribution functions in our own code. A draw has a fixed number of 64-bit lanes and no
 rejection. Both tails are exact. A uniform number is never 0 or 1, and each tail is computed from the number of its own side. The
-noise is a float64. Its law is exact up to the rounding of the last few units in the last place and to the 2^-64 steps of the
+noise is a float64. Its law is exact up to the rounding of the last few units in the last place, and the 2^-64 steps of the
 uniform numbers.
 """
 

@@ -13,11 +13,12 @@ Weights over displacements x = j - i are rounded prefix sums. TEM's windows hold
 law is normalised for each position. The geometric law's windows all have one width, and anything beyond an end of the list
 belongs to that end.
 
-Rounding never passes the bound ε·d. Each prefix is within 1/2 of its true value, and a window holds 2^61 to 2^62. So of the
-M = 2^63/L numbers of a list, those that give an output are M·p within 9.5, p its probability. The weights hold a floor, the same
-for every displacement, that makes the bound on p strict. M·p under position i is at most e^(ε·d)·M·p' - (e^(ε·d) - 1)·f, p' the
-probability under i' and f the worth of the floor. The function :func:`floor` makes f so large that this outweighs the rounding of
-both. At an ε so small that it cannot, every position draws from the same, uniform law.
+Rounding never passes the bound ε·d. Each prefix is within 1/2 of its true value, and a window holds 2^61 to
+2^62. So of the M = 2^63/L numbers of a list, those that give an output are M·p within 9.5, p its probability.
+The weights hold a floor, the same for every displacement, that makes the bound on p strict. M·p under
+position i is at most e^(ε·d)·M·p' - (e^(ε·d) - 1)·f, p' the probability under i' and f the worth of the
+floor. The function :func:`floor` makes f so large that this outweighs the rounding of both. At an ε so small
+that it cannot, every position draws from the same, uniform law.
 """
 
 from __future__ import annotations
@@ -302,7 +303,7 @@ def _power(epsilon: float) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Window:
-    """The table of displacements -(V-1) to V-1, and the window of it that each position takes.
+    """The table of displacements -(V-1) to V-1, and each position's window in the table.
 
     Attributes:
         edges: uint64[2V]; displacement k - (V-1) has the numbers from edges[k] to edges[k+1].

@@ -1,15 +1,16 @@
 """The table sampler: a finite law for each word, drawn from integer weights (concepts/mechanisms, Samplers).
 
-A row of 2^m slots is a Walker alias table in integers. Slot s holds a threshold t and two outputs. A 63-bit number picks the slot
-by its upper m bits, and the first output if the lower 63 - m bits are below t. The weight of an output is the sum of its parts
-over the slots, an integer out of 2^63. So the sampled law can be read off the table.
+A row of 2^m slots is a Walker alias table in integers. Slot s holds a threshold t and two outputs. A 63-bit
+number picks the slot by its upper m bits, and the first output if the lower 63 - m bits are below t. The
+weight of an output is the sum of its parts over the slots, an integer out of 2^63. So the sampled law can be
+read off the table.
 
 A law P with outputs replaced by a fixed public table r: it releases r(y), by the law Q.
 
 Q(z|w) = Σ_{y: r(y) = z} P(y|w), in the integers of P. So the released law is as exact as the drawn one. Replacing outputs by a
 table that depends on no text is post-processing: no guarantee of P is lost (concepts/mechanisms, Bayes remap).
 
-Rows of a table are relabelled once, so that a draw costs what it did. Other laws are drawn as before, and r is looked up.
+Rows of a table are relabelled once, so a draw costs no more. Other laws are drawn as before, and r is looked up.
 """
 
 from __future__ import annotations
@@ -343,7 +344,7 @@ class RemappedSampler(Sampler):
         return None if columns is None else RemappedColumns.of(columns, self.table)
 
     def unchanged(self, words: Ids) -> tuple[F64, F64] | None:
-        """Compute Q(w|w), the sum of P(y|w) over all y that w is released for, and bounds of the error of its logarithm."""
+        """Compute Q(w|w), the sum of P(y|w) over all y that w is released for, and bounds of the logarithm's error."""
         columns = self.law_columns()
         if self.inner.unchanged(words[:1]) is None or columns is None:
             return None
