@@ -163,13 +163,11 @@ def test_what_finds_names_is_that_of_the_newest_record() -> None:
 
 def test_gains_are_those_of_the_newest_record() -> None:
     page, gains = text("docs/guide/epsilon.md"), newest("calibration")["facts"]["gains"]  # type: ignore[index]
-    shown = re.findall(r"^\| (\w+), (\w+): kept, % \| (.*) \|$", page, flags=re.MULTILINE)
+    shown = re.findall(r"^\| (\w+, \w+): kept, % \| (.*) \|$", page, flags=re.MULTILINE)
     assert len(shown) >= 3
-    for lexicon, mechanism, cells in shown:
-        rows = [
-            gain["kept"] for gain in gains if [gain["lexicon"], gain["mechanism"]] == [lexicon, mechanism]
-        ]
-        assert cells == " | ".join(" → ".join(f"{100 * share:.3g}" for share in kept) for kept in rows)
+    for name, cells in shown:
+        kept = [gain["kept"] for gain in gains if f"{gain['lexicon']}, {gain['mechanism']}" == name]
+        assert cells == " | ".join(" → ".join(f"{100 * share:.3g}" for share in pair) for pair in kept)
 
 
 def test_what_audits_find_in_the_files_of_settings_is_that_of_the_newest_record() -> None:
