@@ -212,7 +212,7 @@ NOT_ALL = (
 
 
 def expected_change(privatizer: Privatizer) -> tuple[float, float] | str:
-    """Compute the band of 1 - P(w|w) over the drawn words, or give the reason in part of a sentence where there is no law.
+    """Compute the band of 1 - P(w|w) over the drawn words; without a law give the reason as part of a sentence.
 
     - Its 5 % and 95 % quantiles, words being as common as they are in public, and the mean of all where that lies beyond them.
       The expected share of a text is the mean of 1 - P(w|w) over its words. It lies in this band unless the text leans on the
@@ -250,7 +250,7 @@ def expected_change(privatizer: Privatizer) -> tuple[float, float] | str:
 
 
 def _is_quick(sampler: Sampler, words: Ids) -> bool:
-    """Check that P(w|w) of all words is read at once; a remap over a lexicon has no short cut and takes each word's law."""
+    """Check that P(w|w) of all words is read at once: a remap over a lexicon must take each word's law."""
     return sampler.has_short_laws or (sampler.before is None and sampler.unchanged(words[:1]) is not None)
 
 

@@ -4,7 +4,7 @@ Every ε between the ends of the range has four significant digits, so that the 
 unbroken stretch of grid points that satisfy everything is taken. Where all figures move one way only, the interval above it is
 halved in ln ε. The result is the curve and the upper end of the stretch, an ε that was examined.
 
-What can be required of a mechanism over the words of a lexicon: `N_w max <= 0.5`, `bayes token <= 0.3`.
+Requirements on a mechanism over the words of a lexicon: `N_w max <= 0.5`, `bayes token <= 0.3`.
 """
 
 from __future__ import annotations

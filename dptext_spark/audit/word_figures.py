@@ -1,11 +1,11 @@
-"""Figures of one word's law: how often the word stays, and how many outputs it hides among.
+"""Figures of a word's law: how often the word stays unchanged, and how many outputs it hides among.
 
 Sources: Feyisetan et al. 2020 (S_w); Meisenbacher et al. 2024 (S_w as the number of outputs in so many draws). Where a
 mechanism has no law they are estimated from draws, between bounds.
 
 N_w = P(w|w) (Feyisetan et al. 2020) is read without the whole law where that can be.
 
-What can come out of a word and how likely: exact where the mechanism has a law, counted from draws where it has none.
+The possible outputs of a word and their probabilities: exact if the mechanism has a law, else counted from draws.
 
 Every audit reads this and nothing else of a mechanism. Laws are sparse rows; those of a whole lexicon come block by block, for
 V² numbers fit no memory.

@@ -55,7 +55,7 @@ OTHERWISE = {
 
 
 def names_warned(facts: RunFacts) -> Iterator[str]:
-    """Warn where the lists of the rows themselves are kept: they are as private as the text."""
+    """Warn if a column of the input lists words to keep: it is as private as the text."""
     if any(source.of_rows for source in facts.config.lists.keep):
         yield (
             "WORDS OF A COLUMN ARE RELEASED IN CLEAR (policy.keep): what it holds for a row stays wherever the row's texts hold "
@@ -64,7 +64,7 @@ def names_warned(facts: RunFacts) -> Iterator[str]:
 
 
 def names_excepted(facts: RunFacts) -> Iterator[str]:
-    """Name the words that are not drawn because a list holds them."""
+    """Name the words that are not drawn because a list, the search for names or a provider finds them."""
     if facts.config.lists:
         yield "what a list of names holds"
     if facts.policy.names:
@@ -75,7 +75,7 @@ def names_excepted(facts: RunFacts) -> Iterator[str]:
 
 
 def listed(facts: RunFacts) -> Iterator[str]:
-    """Write the information in the place of a list's entry, and the entries in clear."""
+    """State what the output reveals of entries of lists: masked, replaced by pseudonyms, or kept."""
     lists = facts.config.lists
     masked = [source for source in lists.mask if not source.has_pseudonyms]
     if masked:
@@ -93,7 +93,7 @@ def listed(facts: RunFacts) -> Iterator[str]:
 
 
 def _listed_pseudonyms(facts: RunFacts) -> Iterator[str]:
-    """Write the information in pseudonyms that replace the names of a list."""
+    """State what pseudonyms reveal of the names of a list."""
     told = {
         PERSON: (
             "For each word of a name of a person that a list holds ({sources}): that it is such a word, whether it is a given "
@@ -117,7 +117,7 @@ def _listed_pseudonyms(facts: RunFacts) -> Iterator[str]:
 
 
 def searched(facts: RunFacts) -> Iterator[str]:
-    """Write the information in the place of a name that was found without a list of your own."""
+    """State what the output reveals of names that the search found."""
     search, level = facts.policy.names, facts.consistency
     masked, named = search.wanted(MASK), search.wanted(PSEUDONYM)
     if masked:
@@ -143,7 +143,7 @@ def searched(facts: RunFacts) -> Iterator[str]:
 
 
 def search_not_protected(facts: RunFacts) -> Iterator[str]:
-    """Write what finding names promises: nothing."""
+    """State that the search for names has no guarantee, and when its finds can differ."""
     search = facts.policy.names
     if not search:
         return
@@ -167,7 +167,7 @@ def search_not_protected(facts: RunFacts) -> Iterator[str]:
 
 
 def _pseudonyms() -> str:
-    """Write the definition of a pseudonym, and when two names share one."""
+    """Define a pseudonym, and state when two names share one."""
     first_names, surnames, towns, regions, _ = POOL_SIZES
     return (
         "A pseudonym is a keyed choice among public names, not a draw with an ε. It may be somebody's name, or the name "
@@ -178,7 +178,7 @@ def _pseudonyms() -> str:
 
 
 def _beside(facts: RunFacts) -> str:
-    """Write what another name means for the other words of a text, and for the audit of consistency."""
+    """State the effect of a differing find on the other words of a text, and on the audit of consistency."""
     if facts.budget is not None or facts.selection is not None:
         sentence = (
             "Which words of that record are drawn, or by which ε, may then differ, too: whoever sees both outputs has seen two "
@@ -200,7 +200,7 @@ def _beside(facts: RunFacts) -> str:
 
 
 def names_not_protected(facts: RunFacts) -> Iterator[str]:
-    """Write what lists do not do."""
+    """State the limits of lists and of the search for names."""
     yield from search_not_protected(facts)
     lists = facts.config.lists
     if not lists:
@@ -223,7 +223,7 @@ def names_not_protected(facts: RunFacts) -> Iterator[str]:
 
 
 def _told_apart(kinds: Sequence[str]) -> Iterator[str]:
-    """Write how the parts of a list's names are identified, and the names that this links."""
+    """State how the words of a list's names are classified, and which names share a pseudonym."""
     if PERSON in kinds:
         yield (
             "Of a name of a person that a list holds, what stands before a comma or last is a surname, as is a single word "
@@ -240,7 +240,7 @@ def _told_apart(kinds: Sequence[str]) -> Iterator[str]:
 
 
 def _finders(facts: RunFacts) -> str:
-    """Return who looks for names: the lists with their version, and the classifier by its digest."""
+    """Name the finders of names: the lists with their version, and the classifier by its digest."""
     search = facts.policy.names
     if search.model is None:
         return "public lists and rules"
@@ -250,7 +250,7 @@ def _finders(facts: RunFacts) -> str:
 
 
 def _sources(field: str, sources: Sequence[ListSource]) -> str:
-    """Return the number of lists, and their kinds."""
+    """Count the lists for all rows and the columns of the input that are lists."""
     rows = sum(source.of_rows for source in sources)
     others = len(sources) - rows
     parts = [
@@ -273,7 +273,7 @@ UNKNOWN_BECOME = {
 
 
 def released(facts: RunFacts) -> Iterator[str]:
-    """Write what everybody who holds the output can read off it."""
+    """State what the output reveals to every holder."""
     policy, level = facts.policy, facts.consistency
     yield (
         "The number of rows, which texts are NULL or empty, and the number of words of each text. No setting hides that."
@@ -385,7 +385,7 @@ def _clear_words(policy: Policy, budget: Budget | None) -> Iterator[str]:
 
 
 def _not_sensitive(facts: RunFacts) -> Iterator[str]:
-    """Write how many words SanText+ keeps."""
+    """State how many words SanText+ may release unchanged, and how often."""
     mechanism, law = facts.config.mechanism, facts.mapping
     words, outputs = law.words or 0, law.sensitive or 0
     share = 1.0 - mechanism.p if isinstance(mechanism, SanText) else 0.0
@@ -404,7 +404,7 @@ def _not_sensitive(facts: RunFacts) -> Iterator[str]:
 
 
 def _bits(law: Summary, most: float) -> str:
-    """Write the share of an output's information that comes from the words that it rules out."""
+    """State how many bits of its word an output reveals, and how many of them come from ruled-out words."""
     ruled_out, equal = rounded_up(law.ruled_out_bits or 0.0), "Where all words are equally likely,"
     if law.told_bits is None:
         return f"{equal} an output tells {ruled_out} of {rounded_up(most)} bits of the word on average, at ε = 0 too."
@@ -463,7 +463,7 @@ def _others(facts: RunFacts) -> str:
 
 
 def replaced_whole(policy: Policy, level: str) -> Iterator[str]:
-    """Write the information in the place of an identifier.
+    """State what the output reveals of identifiers that rules found.
 
     Args:
         policy: of the run.
@@ -485,7 +485,7 @@ def replaced_whole(policy: Policy, level: str) -> Iterator[str]:
 
 
 def provided(facts: RunFacts) -> Iterator[str]:
-    """Write the information in the place of a finding by a provider that the settings name."""
+    """State what the output reveals of a provider's finds."""
     if facts.providers:
         marks = ", ".join(
             dict.fromkeys(placeholder(name) for provider in facts.providers for name in provider.types)
@@ -504,7 +504,7 @@ AGAIN = {
 
 
 def provider_based(facts: RunFacts) -> Iterator[str]:
-    """Write what providers promise that the settings name: nothing."""
+    """State that providers have no guarantee, and when their finds can differ."""
     if not facts.providers:
         return
     looked = "; ".join(f"{provider} for {_listed(provider.types)}" for provider in facts.providers)
@@ -526,7 +526,7 @@ NO_NAMES = (
 
 
 def rule_based(policy: Policy) -> Iterator[str]:
-    """Write what finding identifiers promises: nothing.
+    """State that the rules for identifiers have no guarantee.
 
     Args:
         policy: of the run.

@@ -269,7 +269,7 @@ def _add_rows(
 
 
 def _add_laws(laws: Laws, prior: F64, points: F64, moments: Moments) -> None:
-    """Add the laws of all words, each thread some coordinates: the order of additions is one."""
+    """Add the laws of all words. Each thread takes some coordinates, so the order of additions is fixed."""
 
     def add(some: Ids) -> None:
         _add_rows(
@@ -281,7 +281,7 @@ def _add_laws(laws: Laws, prior: F64, points: F64, moments: Moments) -> None:
 
 
 def _add_columns(columns: ExactColumns, outputs: Ids, prior: F64, points: F64, moments: Moments) -> None:
-    """Add what leads to some outputs, by matrix products."""
+    """Add the moments of the inputs of some outputs, by matrix products."""
 
     def add(some: Ids) -> None:
         leads = columns.precise(some)
@@ -361,7 +361,7 @@ def _possible(sampler: Sampler) -> Ids:
 
 
 def remapped(sampler: Sampler, table: Ids, prior: str) -> RemappedSampler:
-    """Do what :meth:`Remappable.remapped` does, for every mechanism alike."""
+    """Build the sampler that releases table[y] for each draw y of any mechanism, with the figures of the released words."""
     promised = replace(sampler.guarantee, sentence=sampler.guarantee.sentence + SENTENCE)
     if isinstance(sampler, TableSampler):
         drawn = laws_of(sampler.cells)
@@ -413,7 +413,7 @@ def bits_told(laws: Iterable[Laws], words: int) -> tuple[float, float]:
 
 
 def telling(sampler: ExponentialSampler, table: Ids) -> Ids:
-    """Return the words of SanText+ that are not sensitive and come of themselves alone, whose release names them: ascending."""
+    """Return SanText+'s words that are not sensitive and come of themselves alone, ascending: their release names them."""
     words = np.arange(len(table), dtype=np.int32)
     alone = np.setdiff1d(words, sampler.outputs)
     behind = np.bincount(table, minlength=len(table))

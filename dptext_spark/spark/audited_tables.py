@@ -186,7 +186,7 @@ def row_keys(plan: AuditPlan, tables: TwoTables) -> tuple[Column, Column]:
 
 
 def _texts(frame: DataFrame, plan: AuditPlan) -> list[Column]:
-    """Find the texts of one table; those of an array or a map are compared as one text, a line each."""
+    """Find the texts of a table; an array or a map is compared as a text with a line for each element."""
     return [path.joined.cast("string") for path in paths_of(frame.schema, plan.columns)]
 
 

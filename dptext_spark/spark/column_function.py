@@ -1,8 +1,8 @@
 """The column function: text columns and identities in, sanitized texts and counters out, a batch at a time.
 
-Two thin shells, `arrow_udf` (Spark 4.1 and later) and scalar-iterator `pandas_udf`, over :func:`sanitize`.
-Spark gives each Python worker as many threads for matrix products as a task has cores (OMP_NUM_THREADS, from `spark.task.cpus`),
-so the workers of a node do not compete for its cores.
+Two thin shells, `arrow_udf` (Spark 4.1 and later) and scalar-iterator `pandas_udf`, over :func:`sanitize`. Spark gives each
+Python worker as many threads for matrix products as a task has cores (OMP_NUM_THREADS, from `spark.task.cpus`). So the workers
+of a node do not compete for its cores.
 
 Columns with several texts a row are flattened for the engine, each text with its own identity, and put back. A row's identity is
 its key column, its file and place, or its place in a bare scan.

@@ -254,7 +254,7 @@ def slots_of(spark: SparkSession) -> int:
 
 
 def worker_facts(spark: SparkSession, shipped: Shipped | None, slots: int) -> list[ProcessFacts]:
-    """Return what each process that runs tasks says of itself, with what the shipped model draws there.
+    """Return the facts of each process that runs tasks, with the shipped model's draws there.
 
     A process that lacks the package says so: `missing` names the module that could not be imported.
     """

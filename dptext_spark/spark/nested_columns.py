@@ -1,8 +1,8 @@
 """Text inside nested columns, by a path with dots: out of its column for the function, and back into its place.
 
-A path leads through the fields of structs and over at most one array or map (`meta.note`, `tags`, `comments.text`,
-`attributes`: the values of a map). Nothing is exploded: the texts of an array or a map go to the function as one array a row, and
-come back as one. All other parts of the column stay, the keys of a map too.
+A path leads through the fields of structs and over at most one array or map (`meta.note`, `tags`, `comments.text`, `attributes`:
+the values of a map). Nothing is exploded: the texts of an array or a map go to the function, and come back, as one array a row.
+All other parts of the column stay, the keys of a map too.
 
 The texts of a batch of lists: flattened for the engine, each with an identity of its own, and put back.
 

@@ -1,4 +1,4 @@
-"""Pair the texts of two tables in workers, which return counts, keyed hashes and, of a sample, word ids.
+"""Pair the texts of two tables in workers. They return counts, keyed hashes and, of a sample, word ids.
 
 An audit takes one pass. Each row of its result is one of `FINDINGS`, in the column of that name; the other columns are NULL.
 Equal findings are summed, and groups of equal words are counted, before anything reaches the driver.

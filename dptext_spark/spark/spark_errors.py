@@ -1,7 +1,7 @@
 """Errors across the border to Spark: permitted messages of workers, and permitted parts of Spark's errors.
 
-A message of Spark can hold a private word (a cast, a constraint, a query fragment), so none is printed or chained: only
-its error condition and SQLSTATE are.
+A message of Spark can hold a private word (a cast, a constraint, a query fragment). So none is printed or chained, only
+its error condition and SQLSTATE.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ class Call:
 
     @property
     def usage(self) -> str:
-        """How the function is called."""
+        """The signature of a call."""
         return f"{self.name}(text, identity), where the identity is {self.identity}"
 
 

@@ -1,9 +1,9 @@
 """`mode: incremental` and `streaming`: rows added to a Delta table, one run for each micro-batch.
 
-Spark plans a micro-batch (which files of the source), writes the plan to its checkpoint, and calls us; once we return, it
-notes that the micro-batch is done. Each is a separate run, `<stream>.<number>`, written and accounted for as any other. A driver
-that dies in between leaves one micro-batch that is planned but not done. The next start repeats it under the same run id with the
-same draws, or finds its commit and only accounts for it.
+Spark plans a micro-batch (which files of the source), writes the plan to its checkpoint, and calls us. After our return it notes
+that the micro-batch is done. Each is a separate run, `<stream>.<number>`, written and accounted for as any other. A driver that
+dies in between leaves one micro-batch that is planned but not done. The next start repeats it under the same run id with the same
+draws, or finds its commit and only accounts for it.
 
 Row keys that come again in a stream: refused, left out, or released once more, by `stream.duplicates`.
 
@@ -477,7 +477,7 @@ def _summed(plan: RunPlan) -> Row:
 def _metrics(plan: RunPlan) -> list[RunMetric]:
     """Sum the metrics of the micro-batches, and compute the shares anew.
 
-    Figures of one record do not add up over micro-batches. The largest is kept, and only if no record can have rows in two
+    Figures of a record do not add up over micro-batches. The largest is kept, and only if no record can have rows in two
     micro-batches.
     """
     table = own_table(plan.spark, plan.place.metrics)

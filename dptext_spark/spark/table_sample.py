@@ -221,7 +221,7 @@ def _of_rows(
 
 
 def _values(file: str, columns: Sequence[str]) -> dict[str, str | None]:
-    """Return what the folders of a file say of columns, as Spark reads their names."""
+    """Return the columns in the names of a file's folders, as Spark reads them."""
     named = {
         unquote(name): unquote(value) for name, _, value in (part.partition("=") for part in file.split("/"))
     }
@@ -292,7 +292,7 @@ MOST_ROWS = 20
 
 @dataclass(frozen=True, repr=False)
 class TablePreview:
-    """A few rows before and after one draw under a key that is thrown away. In a notebook they stand side by side.
+    """A few rows before and after one draw under a key that is thrown away. A notebook shows them side by side.
 
     Attributes:
         columns: the rows of each text column, by its name.
@@ -338,8 +338,8 @@ def preview(
 ) -> TablePreview:
     """Show a few rows before and after one draw, under a fresh key that is thrown away.
 
-    Nothing is written, and nothing is spent of the ledger. That holds only while nobody shares what it shows: for whoever sees
-    it, it is one more release of these rows. Each row is a record of its own here.
+    Nothing is written, and nothing is spent of the ledger. That holds only while nobody shares the output: for everybody who
+    sees it, it is one more release of these rows. Each row is a record of its own here.
 
     Args:
         df: a Spark DataFrame, a pandas one, or an Arrow table; of Spark's the rows that come first, in no certain order. Their

@@ -80,7 +80,7 @@ class Target:
 
     @property
     def sql(self) -> str:
-        """How SQL names the table."""
+        """The table's name in SQL."""
         if self.path:
             return "delta.`" + self.path.replace("`", "``") + "`"
         return ".".join("`" + part.replace("`", "``") + "`" for part in split_name(self.name))
@@ -91,7 +91,7 @@ class Target:
 
 
 class DeltaDetail(NamedTuple):
-    """What tells a Delta table from others.
+    """The identity of a Delta table.
 
     Attributes:
         id: its identifier.
@@ -169,7 +169,7 @@ def files_in(place: Path) -> list[Path]:
 
 
 def escaped(path: str) -> str:
-    """Return a path as Spark's readers of files need it: its signs of patterns stand for themselves.
+    """Return a path for Spark's readers of files: pattern characters are escaped.
 
     Only these readers take patterns. Delta Lake, SQL, writers and `basePath` take a path as it is.
     """
@@ -264,7 +264,7 @@ def _json_schema(spark: SparkSession, source: Input, columns: list[str]) -> T.St
 
 
 def _by_case(spark: SparkSession) -> SparkSession:
-    """Return a session that tells fields apart by case: a copy, so that no setting of the user's own is changed.
+    """Return a session with case-sensitive fields: a copy, so no setting of the user's own is changed.
 
     A server of Spark Connect before 4.1 makes no copies; there Spark refuses only a record that holds both spellings.
     """

@@ -12,7 +12,7 @@ The adversary is the Bayes-optimal one with a public prior, the lexicon's. Unlik
 output depends on every word. Where laws can be read, the figure of each word is known. Where the best guesses are unknown
 (noise), only the success on a token is known, between bounds.
 
-Where a law cannot be read, the words that are found most often are chosen by a trial, and measured on draws of their own.
+If a law cannot be read, a trial chooses the most often guessed words, and separate draws measure them.
 
 Words are taken evenly spaced from those that can be the input. Each is drawn a few times; the hundredth that is guessed most
 often is drawn anew, for the trial flatters whom it chose. The result is the mean over these words: other words of the lexicon may
@@ -22,7 +22,7 @@ Attacks on noise that is added to word vectors, where no law can be read: from b
 
 From below: an adversary who ranks words by their distance to the released one, ln P(w) - τ·d^p. It learns τ and p on public
 draws; its success is measured on others. Great τ names the output itself, τ = 0 the commonest word. From above: an adversary who
-sees the noisy vector before it is snapped to a word. The word is a function of that vector (and of a coin), so no adversary who
+sees the noisy vector before it is snapped to a word. The word is a function of that vector (and of a coin). So no adversary who
 sees the word succeeds more often than the best who sees the vector. That best adversary is known, since the density of the noise
 is: argmax_w ln P(w) + ln f(z - φ(w)). Both are measured on words that are drawn from the prior, with bounds by Clopper and
 Pearson (1934). Snapping is close to the best guess itself, so that the two are seldom far apart.

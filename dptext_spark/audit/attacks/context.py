@@ -1,18 +1,18 @@
 """The contextual adversary: guesses each replaced word from its replacement and from the words around it.
 
 The text is a hidden Markov chain. Emissions are the mechanism's law, transitions a smoothed bigram model of a public or held-out
-text; kept words and punctuation are seen as they are. Where a draw depends on the word released before it, the emission is the
-law given that word, P(u|w, h), h as in the release. Each word is guessed by its posterior probability given the whole record
+text. Kept words and punctuation are seen unchanged. Where a draw depends on the word released before it, the emission is the law
+given that word, P(u|w, h), h as in the release. Each word is guessed by its posterior probability given the whole record
 (forward-backward), over the likeliest inputs of its output. The result states the share that the pruning leaves out. At record
 and dataset level, where equal words share a draw, the evidence of their occurrences is put together.
 
 The joint posterior, where equal words share a draw: what the neighbours of all occurrences say is put together.
 
-At record and dataset level one draw decides all occurrences of a word in the scope. So the same output in the same scope is taken
-as the same word throughout: argmax_w ln P(w) + ln P(u|w) + Σ_t ln (P(neighbours of t|w)/P(neighbours of t)). Each term of the sum
-comes from forward-backward over the record of occurrence t, its own output left out. That is one round of message passing: the
-occurrences inform each other, not their neighbours' guesses. Different words with one output are not told apart, and how often a
-word occurs is not used.
+At record and dataset level one draw decides all occurrences of a word in the scope. So an output means the same word throughout
+its scope: argmax_w ln P(w) + ln P(u|w) + Σ_t ln (P(neighbours of t|w)/P(neighbours of t)). Each term of the sum comes from
+forward-backward over the record of occurrence t, its own output left out. That is one round of message passing: the occurrences
+inform each other, not their neighbours' guesses. Different words with one output are not told apart, and how often a word occurs
+is not used.
 
 A text as a hidden Markov chain, decoded by forward-backward (Baum et al. 1970), in compiled loops over whole records.
 

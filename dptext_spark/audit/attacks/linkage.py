@@ -1,8 +1,8 @@
 """Linkage: can somebody who holds texts, or knows words, find which released row is whose?
 
 Some rows, the queries, are looked for among all others. An adversary ranks the candidates of a query by a score. The audit counts
-the others that score higher than the right one, and those that score the same. So a table is read once, in any number of parts,
-and the success among any smaller number of candidates is known exactly (:func:`success`).
+the others that score higher than the right one, and those that score the same. So a table is read once, in any number of parts.
+The success among any smaller number of candidates is known exactly (:func:`success`).
 
     released     holds all source texts, and looks for the source of a released row: log P(released | source)
     source       holds a source text, and looks for its release: log P(released | source) - log P(released)

@@ -6,7 +6,7 @@ A draw reveals I(X; Y) = H(Y) - H(Y|X) bits of its word X on average, with X as 
 reveals I(G; Y) bits, G the set of the word. One of N rows is singled out by about log2(N) / I(X; Y) words, if words are
 independent and rows are alike (Shannon 1948). Dependent words single out later.
 
-What the law of a mechanism says of two rows: how likely one is the release of the other, in compiled loops.
+Score two rows by the law of a mechanism: how likely one is the release of the other, in compiled loops.
 
 log P(t|s) = Σ log P(y|x) over the places of a source row s and a released row t, each draw once. It is -inf where the law
 excludes a place. An adversary looking for the release of s subtracts log P(t) under the public prior (:func:`rank`). An adversary
@@ -169,7 +169,7 @@ class ShortLaw(NamedTuple):
 
 
 class Fit(NamedTuple):
-    """Rank of one query among rows that are not its own.
+    """Rank of a query among rows that are not its own.
 
     Attributes:
         better: int64[Q], rows that score higher than its own.

@@ -120,7 +120,7 @@ def calibration_choice(only: str = "") -> Any:
 def calibrate(
     made: Callable[[float], S], epsilon: float, calibration: str, loss_of: Callable[[S], Loss]
 ) -> S:
-    """Return the sampler that `made` gives for ε, or with `exact` for the internal ε; its summary then names that one.
+    """Build the sampler for ε by `made`, or with `exact` for the internal ε, which its summary then names.
 
     Args:
         made: compiles for an internal ε.

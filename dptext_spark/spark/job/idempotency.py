@@ -1,6 +1,6 @@
 """Bind a run id to one release, and the checkpoint of a stream to one key, model, configuration and source.
 
-A run is bound by its row of `runs` and by a seal of it in the commit, for that table may be lost.
+A run is bound by its row of `runs`. The commit holds a seal of the row, as the table may be lost.
 
 Spark's checkpoint knows how far a stream has read, but not its settings: with another key or another ε it would go on unnoticed.
 So a folder next to Spark's files holds a table of one row, written before the first micro-batch. This module also names the part

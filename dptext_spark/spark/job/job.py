@@ -1,8 +1,8 @@
 """One run: read, privatize, write, account. It commits once or not at all.
 
-A run's effects outside of its process come one after the other: the reservation in the ledger, the row of `runs` that binds the
-run, the empty table of a target by name, the data and their commit, the settlement in the ledger, the metrics, and the account in
-`runs`. A process that ends between two of them leaves those before:
+A run's effects outside of its process come one after the other. They are the reservation in the ledger, the row of `runs` that
+binds the run, and the empty table of a target by name. The data and their commit, the settlement in the ledger, the metrics, and
+the account in `runs` follow. A process that ends between two of them leaves those before:
 
 - the reservation without the run's row: it counts, and the next attempt finds it. All refusals come first, so that a refused run
 has no row. Both are written before the first data file.

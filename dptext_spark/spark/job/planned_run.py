@@ -348,7 +348,7 @@ def batched(plan: RunPlan) -> Iterator[None]:
 
 
 def place_of(config: RunConfig, ledger: str = "") -> Place:
-    """Return the places of a run: the two audit folders stand beside the target unless they are named.
+    """Return the places of a run: the two audit folders are beside the target unless they are named.
 
     Raises:
         SettingsError: a target by name without named audit folders.
@@ -477,7 +477,7 @@ def detail_of_input(spark: SparkSession, source: Input) -> DeltaDetail | None:
 
 
 class KeyColumn(NamedTuple):
-    """A column that tells rows or records apart.
+    """A column that identifies rows or records.
 
     Attributes:
         name: of the column.

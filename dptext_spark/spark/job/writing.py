@@ -3,13 +3,13 @@
 Where a driver died after its commit, the counts are made again, if the key is at hand.
 
 The proof joins source and output by row and groups tokens by (scope, word): each group has one replacement. It runs on a keyed
-sample of scopes and uses the run key only to hash, never to draw: a replacement that was drawn wrongly is seen. At token level
+sample of scopes and uses the run key only to hash, never to draw. So it detects a wrongly drawn replacement. At token level
 there is nothing to prove. The job is that of an audit of two tables (:mod:`dptext_spark.spark.pair_tables`), which here takes
 texts exactly.
 
-Skewed partitions are split before the write: where one holds far more than a core's share of the rows, they are dealt out by
-identity. A scan cuts files where their format allows it: a Parquet file of one row group, or a compressed file of lines, is one
-task however large it is. Dealing out is a shuffle; it moves whole rows, text included, through Spark's shuffle files.
+Skewed partitions are split before the write. If one holds far more than a core's share of the rows, all rows are dealt out by
+identity. A scan cuts files if their format allows it. A Parquet file with a single row group, or a compressed file of lines, is
+one task of any size. Dealing out is a shuffle; it moves whole rows, text included, through Spark's shuffle files.
 
 A new target gets its partitions here, and the mapping that lets column names hold spaces.
 """
