@@ -30,11 +30,7 @@ COLUMNS = {
     "kind epsilon unit proved_or_not verdict key_kind",
     "What an input has spent, and what is left": "input last_run status at column total limit left_of_limit",
     "Runs that are not accounted for": "run_id what",
-    "Lists and searches for names": "run_id started_at output list entries digest kind replaced_by public_lists "
-    "lists_version person location classifier providers",
     "Second releases": "input column releases outputs run_ids",
-    "The share of changed words over time": "started_at run_id output column changed_share oov_share",
-    "Throughput": "started_at run_id input rows seconds rows_per_second tokens_per_second version pyspark",
     "The commits of the target": "version timestamp operation run_id mechanism status said_epsilon epsilon same_model",
 }
 # The lexicon's words, one that it lacks, one of the list's.
@@ -104,43 +100,11 @@ def test_what_the_input_has_spent(spark: SparkSession, house: Path) -> None:
     assert (row.status, row.total, row["limit"], row.left_of_limit) == ("succeeded", 4.0, 10.0, 6.0)
 
 
-def test_what_replaced_names(spark: SparkSession, house: Path) -> None:
-    rows = asked(spark, house, "Lists and searches for names")
-    assert [row.run_id for row in rows] == ["run1", "run2"]
-    for row in rows:
-        assert (row.list, row.entries) == (str(house / "mask.txt"), 2)
-        assert (row.kind, row.replaced_by, row.public_lists, row.lists_version) == ("any", "mask", True, "1")
-        assert (row.person, row.location, row.classifier, row.providers) == ("pseudonym", "mask", None, None)
-    # The digest is by the key, and each run has its own.
-    assert len({row.digest for row in rows}) == 2
-
-
 def test_second_releases(spark: SparkSession, house: Path) -> None:
     (row,) = asked(spark, house, "Second releases")
     assert (row.input, row.column, row.releases) == (str(house / "in"), "body", 2)
     assert row.outputs == [str(house / "again"), str(house / "reviews_sanitized")]
     assert row.run_ids == ["run1", "run2"]
-
-
-def test_the_share_of_changed_words(spark: SparkSession, house: Path) -> None:
-    rows = asked(spark, house, "The share of changed words over time")
-    assert [(row.run_id, row.column) for row in rows] == [("run1", "body"), ("run2", "body")]
-    metrics = spark.table("metrics").where("`column` = 'body'").collect()
-    for row in rows:
-        of_run = {one.metric: one.value for one in metrics if one.run_id == row.run_id}
-        assert row.changed_share == of_run["changed"] / of_run["words"]
-        # One unknown word: the list's own is none of the words.
-        assert row.oov_share == 1 / of_run["words"]
-
-
-def test_throughput(spark: SparkSession, house: Path) -> None:
-    rows = asked(spark, house, "Throughput")
-    assert [(row.run_id, row["rows"]) for row in rows] == [("run1", len(ROWS)), ("run2", len(ROWS))]
-    for row in rows:
-        assert row.rows_per_second == pytest.approx(len(ROWS) / row.seconds, abs=0.051)
-        assert row.tokens_per_second > 0
-        assert row.version
-        assert row.pyspark == spark.version
 
 
 def test_what_each_commit_says(spark: SparkSession, house: Path) -> None:
