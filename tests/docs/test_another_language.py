@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import runpy
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+import pytest
 
 from dptext_spark.lexicon.characters import look_up_form
 from dptext_spark.lexicon.lexicon import Lexicon
@@ -13,15 +14,15 @@ from dptext_spark.text.unknown_words import LEAST_ROWS, LEAST_WORDS, UnknownWord
 from tests.docs.pages import DOCS, blocks
 
 PAGE = DOCS / "guide" / "another-language.md"
+VECTORS = DOCS / "examples" / "word_vectors.py"
 
 
 def test_vectors_are_written_in_lower_case(tmp_path: Path) -> None:
-    names: dict[str, Any] = {}
-    code, _ = blocks(PAGE, "python")
-    exec(code, names)
+    pytest.importorskip("sklearn", reason="the extra [audit] is not installed")
+    lower_case = runpy.run_path(str(VECTORS))["lower_case"]
     cased = "Haus 1 0\nhaus 0 1\nSTRAẞE 2 1\nund 1 2\nTür 3 1\n"
     (tmp_path / "de.vec").write_text(f"5 2\n{cased}", encoding="utf-8")
-    names["lowered"](str(tmp_path / "de.vec"), str(tmp_path / "lower.vec"))
+    lower_case(str(tmp_path / "de.vec"), str(tmp_path / "lower.vec"))
     assert Lexicon.read(tmp_path / "de.vec").vocabulary.strings().to_pylist() == [
         "haus",
         "und",
@@ -32,9 +33,8 @@ def test_vectors_are_written_in_lower_case(tmp_path: Path) -> None:
 
 
 def test_vectors_of_a_small_text_put_together_what_stands_together(tmp_path: Path) -> None:
-    names: dict[str, Any] = {}
-    _, code = blocks(PAGE, "python")
-    exec(code, names)
+    pytest.importorskip("sklearn", reason="the extra [audit] is not installed")
+    vectors_of_text = runpy.run_path(str(VECTORS))["vectors_of_text"]
     fields = [
         ("zug", "bahnhof", "gleis"),
         ("konto", "zinsen", "überweisung"),
@@ -42,7 +42,7 @@ def test_vectors_of_a_small_text_put_together_what_stands_together(tmp_path: Pat
     ]
     lines = [f"Der {a} und {b} heute" for three in fields for a in three for b in three if a != b]
     (tmp_path / "public.txt").write_text("\n".join(lines * 2) + "\n", encoding="utf-8")
-    names["written"](str(tmp_path / "public.txt"), str(tmp_path / "de.vec"), dimensions=6, least=3)
+    vectors_of_text(str(tmp_path / "public.txt"), str(tmp_path / "de.vec"), dimensions=6, least=3)
     lexicon = Lexicon.read(tmp_path / "de.vec")
     words = lexicon.vocabulary.strings().to_pylist()
     assert set(words[:3]) == {"der", "und", "heute"}  # commonest first
