@@ -252,7 +252,7 @@ class AuditPlan(AuditOptions):
             return
         needs = options_for([name])
         if not needs and name.startswith(("linkage_", "singled_")) and not self.queries:
-            needs = ["--queries N"]
+            needs = ["queries of 1 or more"]
         elif not needs and not self.has_settings:
             needs = ["--config FILE"]
         raise SettingsError(
@@ -324,7 +324,7 @@ def _require_classes(options: AuditOptions, columns: Sequence[str], keys: Mappin
     """Refuse labels that are the text or identify it, and an author whom nobody looks for."""
     if options.author is not None and not options.queries:
         raise SettingsError(
-            f"author: {options.author!r} given with queries: 0, which leaves linkage out; valid: --queries of 1 or more."
+            f"author: {options.author!r} given with queries: 0, which leaves linkage out; valid: 1 or more."
         )
     roles = dict.fromkeys(columns, "a text column")
     roles |= {key: f"the {name}" for name, key in keys.items() if key is not None}

@@ -65,6 +65,11 @@ def _as_typer_reads(hint: Any) -> Any:
 class AuditOptions:
     """Options of an audit of a written table; the settings supply missing ones.
 
+    Attributes:
+        queries: rows that linkage looks for among all others, 1,000 at most; 0 leaves linkage out.
+        label_rows: about how many rows, 10,000 at most, classifiers learn from.
+        sample: about how many rows consistency, similarity and attacks use.
+
     Raises:
         SettingsError: a sample of no rows, or of more than classifiers learn from.
     """
@@ -101,12 +106,7 @@ class AuditOptions:
             metavar="COLUMN", help="Whose text a row of the source is: does another text of theirs find it?"
         ),
     ] = None
-    queries: Annotated[
-        int,
-        Option(
-            min=0, max=MOST_QUERIES, help="Rows that linkage looks for among all others; 0 leaves it out."
-        ),
-    ] = MOST_QUERIES
+    queries: int = MOST_QUERIES
     similarity: Annotated[
         bool,
         Option("--similarity", help="Compare both texts: ROUGE, BLEU, cosine; --label does so, too."),
@@ -125,9 +125,7 @@ class AuditOptions:
             help="A BERT that names masked words; costs two runs over a text for each of up to 2,000 words.",
         ),
     ] = None
-    label_rows: Annotated[
-        int, Option(min=1, help="About how many rows, of 10,000 at most, classifiers learn from.")
-    ] = MOST_LABEL_ROWS
+    label_rows: int = MOST_LABEL_ROWS
     names: Annotated[
         str | None,
         Option(metavar="FILE", help="Names, one a line: how many of them stand in the table as they were."),
@@ -145,9 +143,7 @@ class AuditOptions:
             help="Such as 'original_share <= 0.6'; may be repeated. Broken: exit code 7.",
         ),
     ] = ()
-    sample: Annotated[
-        int, Option(min=1, help="About how many rows to take for consistency, similarity and attacks.")
-    ] = 2_000
+    sample: int = 2_000
     partial: Annotated[bool, Option("--partial", help="Allow rows that only one of the tables has.")] = False
     out: Annotated[
         str | None,
@@ -200,21 +196,20 @@ class ReportOptions:
 class ComparisonOptions:
     """Options for the thoroughness of a comparison.
 
+    Attributes:
+        records: records of the private text that are replaced, evenly spaced.
+        attacked: how many of them are attacked in context.
+        few: words that the adversary considers if no law can be read (truncated Gumbel).
+        draws: draws of each of these words if the mechanism has no law.
+
     Raises:
         SettingsError: a size below 2.
     """
 
-    records: Annotated[int, Option(help="Records of the private text that are replaced, evenly spaced.")] = (
-        4_000
-    )
-    attacked: Annotated[int, Option(help="Records of those that are attacked in context.")] = 1_000
-    few: Annotated[
-        int,
-        Option(
-            "--words", help="Words that the adversary considers where laws cannot be read (truncated Gumbel)."
-        ),
-    ] = 500
-    draws: Annotated[int, Option(help="Draws of each of them, where there is no law.")] = 100
+    records: int = 4_000
+    attacked: int = 1_000
+    few: int = 500
+    draws: int = 100
     encoder: Annotated[
         str | None,
         Option(

@@ -15,18 +15,6 @@ import typer
 _SET = typer.Option("--set", "-s", metavar="A.B=VALUE", help="Override a setting; never the key.")
 Override = Annotated[list[str] | None, _SET]
 Config = Annotated[Path | None, typer.Option("--config", "-c", help="A YAML file of settings.")]
-# How a table of files is written, where Spark does not read it.
-Format = Annotated[
-    str | None, typer.Option(help="delta, parquet, csv, tsv, json or text. Default: by the files' names.")
-]
-Separator = Annotated[str | None, typer.Option(help="Of a CSV file's fields. Default: looked for.")]
-Header = Annotated[
-    bool | None,
-    typer.Option(
-        "--header/--no-header", help="Whether a CSV file's first line names columns. Default: looked for."
-    ),
-]
-Encoding = Annotated[str | None, typer.Option(help="Of CSV or JSON, such as ISO-8859-1. Default: UTF-8.")]
 
 
 def settings_in(command: str, source: str, **beside: object) -> Path | None:

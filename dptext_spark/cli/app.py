@@ -96,33 +96,36 @@ def _say(line: str) -> None:
     sys.stderr.write(f"dptext: {line}\n")
 
 
-# Options that a reader may look for in vain, by command: what to do instead.
+# Options that left, by command and by their names, and what to do instead.
 _NO_NOISE = "counts are restricted: --internal shows them; a requirement (`require`) says whether one holds"
+_ALONE = "the settings stand alone: `dptext {command} FILE`"
+_STEP = "the single steps take it: `dptext run FILE`, `dptext audit FILE {option} ...`, `dptext report FILE`"
+_AS_START = "settings say it: `dptext start TABLE` writes some, `dptext preview --config FILE --input TABLE` takes them"
+_IN_PYTHON = "a default serves; in Python `{function}` takes it"
+_SIZES = _IN_PYTHON.format(function="audit.ComparisonSpec.of")
+_SEARCH = _IN_PYTHON.format(function="audit.calibrate")
+_AUDIT = _IN_PYTHON.format(function="dps.audit")
 _LEFT = {
-    "audit": {
-        "--annotations": "`python -m benchmarks labelled` of a checkout counts names of labelled texts"
-    },
-    "report": {"--publish": _NO_NOISE, "--most-words": _NO_NOISE, "--most-names": _NO_NOISE},
-    **{
-        name: {"--config": f"the settings stand alone: `dptext {name} FILE`"}
-        for name in ("run", "ledger", "doctor")
-    },
-    "release": {
-        "--config": "the settings stand alone: `dptext release FILE`",
-        **{
-            option: f"the steps one by one take it: `dptext run FILE`, `dptext audit FILE {option} ...`, `dptext report FILE`"
-            for option in (
-                "--label",
-                "--attribute",
-                "--author",
-                "--similarity",
-                "--encoder",
-                "--masked-model",
-                "--names",
-                "--require",
-            )
-        },
-    },
+    "audit --annotations": "`python -m benchmarks labelled` of a checkout counts names of labelled texts",
+    "audit --label-rows --queries --sample": _AUDIT,
+    "calibrate --high --low --sample --steps": _SEARCH,
+    "compare --attacked --draws --levels --records --words": _SIZES,
+    "compare --lexicon": "it is a setting: --set lexicon.source=FOLDER",
+    "compare --public-labels": "--labels takes both: --labels PRIVATE,PUBLIC",
+    "demo --rows": "the sample has one size; `dptext start TABLE` looks at a table of yours",
+    "doctor --config": _ALONE,
+    "jobs --conf": "`dptext jobs conf` prints the folder",
+    "ledger --config": _ALONE,
+    "lexicon --format": "the first bytes tell it; in Python `dp.Lexicon.read` takes it",
+    "preview --column --encoding --format --header --no-header --separator": _AS_START,
+    "preview --top": "four candidates are listed; in Python `dp.preview` takes it",
+    "release --attribute --author --encoder --label --masked-model --names --require --similarity": _STEP,
+    "release --config": _ALONE,
+    "report --audit": "the folder stands alone: `dptext report FOLDER`",
+    "report --config": "the settings stand alone: `dptext report FILE`, with --run ID for an earlier run",
+    "report --most-names --most-words --publish": _NO_NOISE,
+    "run --config": _ALONE,
+    "run --price": "`dptext run FILE --full` shows the core-hours of 5 TB; multiply them by your price",
 }
 
 
@@ -132,11 +135,14 @@ def _check_left(arguments: Sequence[str]) -> None:
     Raises:
         SettingsError: names it, and what to do instead.
     """
-    for command in [item for item in arguments if not item.startswith("-")][:1]:
-        options = [item.partition("=")[0] for item in arguments]
-        for option, instead in _LEFT.get(command, {}).items():
-            if option in options:
-                raise SettingsError(f"{option}: no such option; {instead}.")
+    command = next((item for item in arguments if not item.startswith("-")), "")
+    options = {item.partition("=")[0] for item in arguments}
+    for left, instead in _LEFT.items():
+        name, *names = left.split()
+        for option in options.intersection(names) if name == command else ():
+            raise SettingsError(
+                f"{option}: no such option; {instead.format(command=command, option=option)}."
+            )
 
 
 app = typer.Typer(

@@ -68,19 +68,15 @@ def audit(
 
 @takes(ReportOptions, is_command=True)
 def report(
-    run_id: Annotated[
+    source: Annotated[
         str,
-        typer.Argument(
-            metavar="FILE|RUN",
-            help="The settings of a run: its newest that succeeded. Or a run id, or latest, with --config or --audit.",
-        ),
+        typer.Argument(metavar="FILE|FOLDER", help="The settings of a run, or its account, <target>_audit."),
     ],
     *,
-    config: Annotated[Path | None, typer.Option("--config", "-c", help="The settings of RUN.")] = None,
+    run: Annotated[
+        str, typer.Option(metavar="ID", help="The run. Default: the newest that succeeded.")
+    ] = "latest",
     overrides: Override = None,
-    audit: Annotated[
-        str | None, typer.Option(help="In place of --config: the folder <target>_audit.")
-    ] = None,
     out: Annotated[
         Path | None, typer.Option(help="The file. Default: in the run's restricted folder.")
     ] = None,
@@ -102,27 +98,26 @@ def report(
 
     if statement is not None:
         require_choice("statement", statement, STATEMENTS)
-    file = settings_in("report", run_id, config=config, audit=audit)
-    if file is not None:
-        run_id, config = "latest", file
-    elif config is None and audit is None:
-        is_folder = Path(run_id).is_dir()
-        account = f"{run_id.rstrip('/').removesuffix('_audit')}_audit" if is_folder else "FOLDER"
-        run = "latest" if is_folder else shlex.quote(run_id)
+    settings_file = settings_in("report", source)
+    is_folder = Path(source).is_dir()
+    if settings_file is None and not (Path(source, "shareable").is_dir() if is_folder else "/" in source):
+        folder = f"dptext report {shlex.quote(source.rstrip('/').removesuffix('_audit'))}_audit"
+        by_id = f"dptext report FILE --run {shlex.quote(source)}"
         raise SettingsError(
-            f"report: {run_id!r} given without the settings of its run; valid: dptext report FILE, with its settings, dptext "
-            f"report {run} --config FILE, or dptext report {run} --audit {shlex.quote(account)}."
+            f"report: {source!r} is neither a file of settings nor the account of a run; valid: dptext report FILE, with its "
+            f"settings, or {folder if is_folder else by_id}."
         )
     require_pyspark()
     from dptext_spark.spark import report as report_on
 
-    settings = None if config is None else load_config(config, overrides or ())
+    settings = None if settings_file is None else load_config(settings_file, overrides or ())
+    account = source if settings_file is None else None
     is_public = options.public or statement is not None  # a statement is for outside
     options = replace(
         options, public=is_public, public_text=read_lines(public_text), examine=statement is None
     )
     with progress() as say:
-        written = report_on(run_id, settings, audit=audit, options=options, progress=say)
+        written = report_on(run, settings, audit=account, options=options, progress=say)
     if statement is not None:
         return write(written.statement(statement))
     file = written.save(out)

@@ -53,7 +53,6 @@ def certify(
     from dptext_spark.model.compile import prepare
     from dptext_spark.model.machine_code import expected_text
     from dptext_spark.model.record import SIZES, WEAK, record_account
-    from dptext_spark.runtime.display import counted
 
     settings = load_model_config(config, overrides or ())
     with progress() as say:
@@ -110,17 +109,6 @@ def calibrate(
             help="A public text, a text a line, as many as linkage_top1(N) has candidates: search K, mapping and remap, too."
         ),
     ] = None,
-    low: Annotated[float, typer.Option(help="The smallest ε to look at.")] = 0.01,
-    high: Annotated[float, typer.Option(help="The largest ε to look at.")] = 100.0,
-    steps: Annotated[
-        int | None,
-        typer.Option(
-            help="How many ε to look at. Default: 24, or 12 where compiling takes long; 8 of each setting with --public."
-        ),
-    ] = None,
-    sample: Annotated[
-        int, typer.Option(help="How many words to draw from, where the mechanism has no law.")
-    ] = 50,
     words: Annotated[
         Path | None,
         typer.Option(
@@ -131,7 +119,7 @@ def calibrate(
     """Find the largest ε whose figures meet what is required, for the worst word of the lexicon, and show the curve."""
     from dptext_spark.audit.comparison_input import read_records
     from dptext_spark.audit.find_epsilon import calibrate as search
-    from dptext_spark.audit.find_setting import STEPS, find_setting
+    from dptext_spark.audit.find_setting import find_setting
     from dptext_spark.config.load import load_model_config
     from dptext_spark.config.values import read_lines
     from dptext_spark.report.mechanism_screens import calibration, settings_found
@@ -141,24 +129,13 @@ def calibrate(
     if public is not None:
         texts = read_records(public, "public")
         with progress() as say:
-            best = find_setting(
-                settings,
-                require,
-                texts,
-                low=low,
-                high=high,
-                steps=STEPS if steps is None else steps,
-                words=word_list,
-                progress=say,
-            )
+            best = find_setting(settings, require, texts, words=word_list, progress=say)
         show(settings_found(best), best.as_dict())
         if not JSON.get():
             write(f"\n{best.settings}")
         return
     with progress() as say:
-        epsilon = search(
-            settings, require, low=low, high=high, steps=steps, sample=sample, words=word_list, progress=say
-        )
+        epsilon = search(settings, require, words=word_list, progress=say)
     show(calibration(epsilon), epsilon.as_dict())
 
 
@@ -189,19 +166,13 @@ def compare(
     ] = None,
     config: Config = None,
     overrides: Override = None,
-    lexicon: Annotated[
-        str | None, typer.Option(help="`default`, a saved lexicon, or a file of word vectors.")
-    ] = None,
     labels: Annotated[
-        str, typer.Option(help="Where the label of a tab-separated line stands: first, last or none.")
+        str,
+        typer.Option(
+            metavar="PLACE",
+            help="Place of the label in a tab-separated line: first, last or none. PRIVATE,PUBLIC where the texts differ.",
+        ),
     ] = "none",
-    public_labels: Annotated[
-        str | None, typer.Option(help="The same of the public text, where it differs from --labels.")
-    ] = None,
-    levels: Annotated[
-        str | None,
-        typer.Option(help="Levels of risk to compare at, such as 0.1,0.2,0.5. Default: round ones."),
-    ] = None,
     options: ComparisonOptions,
     out: Annotated[
         Path | None,
@@ -217,11 +188,11 @@ def compare(
 
     if out is not None:
         require_extra("audit", "jinja2", "matplotlib")
-    chosen = [] if lexicon is None else [f"lexicon.source={lexicon}"]
-    settings = load_model_config(config, [*(overrides or ()), *chosen])
-    asked = ComparisonSpec.of(settings, mechanisms, epsilons, levels, options=options)
-    known = read_records(public, "public", labels if public_labels is None else public_labels)
-    secret = read_records(private, "private", labels)
+    settings = load_model_config(config, overrides or ())
+    asked = ComparisonSpec.of(settings, mechanisms, epsilons, options=options)
+    of_private, _, of_public = labels.partition(",")
+    known = read_records(public, "public", of_public or of_private)
+    secret = read_records(private, "private", of_private)
     third = None if language is None else read_records(language, "language")
     with progress() as say:
         result = run_comparison(settings, asked, known, secret, language=third, progress=say)
@@ -250,7 +221,6 @@ def lexicon_info(
 def lexicon_import(
     file: Annotated[Path, typer.Argument(help="GloVe, word2vec or fastText .vec; .gz too")],
     folder: Annotated[Path, typer.Argument(help="Where to save it: a new folder.")],
-    format: Annotated[str, typer.Option(help="The file's format; auto: by its first bytes.")] = "auto",
     limit: Annotated[int | None, typer.Option(help="Stop after this many words.")] = None,
     vocabulary: Annotated[
         Path | None, typer.Option(help="Keep only the words of this text file, one a line.")
@@ -264,7 +234,6 @@ def lexicon_import(
     with progress() as say:
         lexicon = Lexicon.read(
             file,
-            format=format,
             limit=limit,
             vocabulary=vocabulary,
             tokenizer=tokenizer,  # type: ignore[arg-type]  # read() refuses what it does not know

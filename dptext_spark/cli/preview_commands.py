@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dptext_spark.cli import Config, Encoding, Format, Header, Override, Separator, settings_in
+from dptext_spark.cli import Config, Override, settings_in
 from dptext_spark.errors import SettingsError
-from dptext_spark.report.console import progress, show
+from dptext_spark.report.console import RESTRICTED, progress, show
 
 if TYPE_CHECKING:
     from dptext_spark.config.model import ModelConfig
@@ -59,10 +59,21 @@ def start(
     columns: Annotated[
         list[str] | None, typer.Option("--column", help="A text column; repeat it. Default: looked for.")
     ] = None,
-    format: Format = None,
-    separator: Separator = None,
-    header: Header = None,
-    encoding: Encoding = None,
+    format: Annotated[
+        str | None, typer.Option(help="delta, parquet, csv, tsv, json or text. Default: by the files' names.")
+    ] = None,
+    separator: Annotated[
+        str | None, typer.Option(help="Separator of CSV fields. Default: looked for.")
+    ] = None,
+    header: Annotated[
+        bool | None,
+        typer.Option(
+            "--header/--no-header", help="Whether CSV files begin with column names. Default: looked for."
+        ),
+    ] = None,
+    encoding: Annotated[
+        str | None, typer.Option(help="Encoding of CSV or JSON, such as ISO-8859-1. Default: UTF-8.")
+    ] = None,
 ) -> None:
     """Look at a sample of a table, show five rows by three styles, write settings for `dptext release`. RESTRICTED output."""
     from dptext_spark.config.load import parse_model_config
@@ -107,24 +118,13 @@ def preview(
     text: Annotated[str | None, typer.Argument(help="A sentence, in quotes.")] = None,
     config: Config = None,
     overrides: Override = None,
-    top: Annotated[int, typer.Option(min=1, help="Candidates listed for each word.")] = 4,
     source: Annotated[
         str | None,
         typer.Option("--input", help="Rows of this table instead, as `start` takes it. RESTRICTED output."),
     ] = None,
     rows: Annotated[int, typer.Option(min=1, max=MOST_ROWS, help="How many rows of it.")] = 20,
-    columns: Annotated[
-        list[str] | None,
-        typer.Option("--column", help="A text column of it; repeat it. Default: looked for."),
-    ] = None,
-    format: Format = None,
-    separator: Separator = None,
-    header: Header = None,
-    encoding: Encoding = None,
 ) -> None:
     """Draw one sentence, without Spark, or rows of a table, with a fresh key: what becomes of each word, and why."""
-    from dataclasses import replace
-
     from dptext_spark.config.load import load_model_config
     from dptext_spark.model.compile import prepare
     from dptext_spark.model.preview import preview as draw
@@ -139,7 +139,7 @@ def preview(
     with progress() as say:
         sample = None
         if source is not None:
-            sample = sample_of(source, format, separator, header, encoding, say)
+            sample = sample_of(source, *_written(settings, source), say)
         privatizer, _ = prepare(settings, say)
         plain = prepare(settings.without_context(), say)[0] if both else None
     left: tuple[str, ...] = ()
@@ -150,11 +150,11 @@ def preview(
             privatizer = privatizer.with_names(lists.matcher)
             plain = None if plain is None else plain.with_names(lists.matcher)
     if sample is not None:
-        return _rows(sample, columns or _columns(settings), privatizer, rows, left)
+        return _rows(sample, getattr(settings, "columns", ()), privatizer, rows, left)
     assert text is not None
-    result = replace(draw(privatizer, text, top=top), lists_left_out=left)
+    result = replace(draw(privatizer, text), lists_left_out=left)
     if plain is not None:
-        result = replace(result, plain=draw(plain, text, top=top).output)
+        result = replace(result, plain=draw(plain, text).output)
     show(sentence(result), result.as_dict())
 
 
@@ -168,7 +168,6 @@ def _rows(
     """Show rows of a file before and after."""
     from dptext_spark.model.first_look import THROWN_AWAY, columns_of, shown_rows
     from dptext_spark.report.before_and_after import rows_of, rows_record
-    from dptext_spark.report.console import RESTRICTED
 
     shown = shown_rows(sample, columns_of(sample, named).texts, {"after": privatizer}, rows)
     document = {
@@ -181,8 +180,14 @@ def _rows(
     show(rows_of(sample, shown, left), document)
 
 
-def _columns(settings: ModelConfig) -> Sequence[str]:
-    """Return the columns that the settings of a run name; none where they are a privatizer's only."""
-    from dptext_spark.config.model import RunConfig
+def _written(settings: ModelConfig, source: str) -> tuple[str | None, str | None, bool | None, str | None]:
+    """Return format, separator, header and encoding of a table by settings that read it; else None of each."""
+    from dptext_spark.config.locations import absolute
 
-    return settings.columns if isinstance(settings, RunConfig) else ()
+    table = getattr(settings, "input", None)
+    if table is None or table.path != absolute(source):
+        return None, None, None, None
+    options = {name.lower(): value for name, value in table.options.items()}
+    header = None if "header" not in options else options["header"].lower() == "true"
+    separator = options.get("sep", options.get("delimiter"))
+    return table.format, separator, header, options.get("encoding", options.get("charset"))

@@ -16,16 +16,15 @@ import typer
 from dptext_spark.cli import Override, end_where_broken, settings_of
 from dptext_spark.demo import TICKETS
 from dptext_spark.errors import BrokenRequirementError, DPTextError, RunError, SettingsError, require_extra
-from dptext_spark.report.console import JSON, PRICE, Screen, progress, show, write, write_error
+from dptext_spark.report.console import JSON, Screen, progress, show, write, write_error
 from dptext_spark.runtime.display import Progress
 
 if TYPE_CHECKING:
     from dptext_spark.audit.audit_plan import AuditPlan
     from dptext_spark.audit.table_audit import TableAudit
     from dptext_spark.config.model import RunConfig
-    from dptext_spark.model.table_checks import Checked
     from dptext_spark.report.facts import Example
-    from dptext_spark.report.run_plan import Plan
+    from dptext_spark.runtime.validation import Json
     from dptext_spark.spark.job.job import RunResult
     from dptext_spark.spark.run_report import RunReport
 
@@ -46,9 +45,6 @@ def run(
     internal: Annotated[
         bool, typer.Option("--internal", help="Also show figures that depend on the private text.")
     ] = False,
-    price: Annotated[
-        float, typer.Option(min=0.0, help="Price of a core-hour, to estimate what 5 TB would cost.")
-    ] = PRICE,
 ) -> None:
     """Run the job: read a table, sanitize its text columns, write a Delta table and the account."""
     from dptext_spark.config.load import load_config
@@ -56,7 +52,7 @@ def run(
     file = settings_of("run", config)
     settings = load_config(file, overrides or ())
     if dry_run:
-        return _plan(settings)
+        return show(*planned(settings))
     from dptext_spark.report.summary import summary
     from dptext_spark.spark.runner import run
 
@@ -64,7 +60,7 @@ def run(
         report = run(settings, progress=lambda step: say(step, None))
     pair = _pair(settings, report) if internal and not JSON.get() else None
     screen = summary(
-        report.outcome, internal=internal, price=price, verdict=report.verdict, pair=pair, settings=str(file),
+        report.outcome, internal=internal, verdict=report.verdict, pair=pair, settings=str(file),
         overrides=overrides or (),
     )  # fmt: skip
     show(screen, report.as_dict(internal=internal))
@@ -83,28 +79,21 @@ def _pair(settings: RunConfig, result: RunResult) -> Example | str | None:
         return str(error)
 
 
-def planned(settings: RunConfig) -> tuple[Plan, Checked]:
-    """Check a run, and return its plan."""
-    from dptext_spark.report.run_plan import plan
+def planned(settings: RunConfig) -> tuple[Screen, dict[str, Json]]:
+    """Check a run, and return the screen and the record of its plan."""
+    from dptext_spark.report.run_plan import as_record, plan
     from dptext_spark.spark.runner import dry_run
 
     with progress() as say:
         checked = dry_run(settings, lambda step: say(step, None))
-        return plan(settings, say), checked
-
-
-def _plan(settings: RunConfig) -> None:
-    from dptext_spark.report.run_plan import as_record
-
-    plan, checked = planned(settings)
-    show(plan.screen(checked), as_record(plan, checked))
+        run_plan = plan(settings, say)
+    return run_plan.screen(checked), as_record(run_plan, checked)
 
 
 def demo(
     folder: Annotated[
         Path | None, typer.Argument(help="Where to write; a new or empty folder. Default: dptext-demo.")
     ] = None,
-    rows: Annotated[int, typer.Option(min=1, max=TICKETS, help="Tickets of the sample table.")] = TICKETS,
 ) -> None:
     """Write a sample table of support tickets, sanitize it on local Spark, and show what came out."""
     with progress() as say:
@@ -112,7 +101,7 @@ def demo(
         from dptext_spark.demo.demo import as_record, screen
         from dptext_spark.demo.demo import demo as run_demo
 
-        result = run_demo(folder, rows, say)
+        result = run_demo(folder, TICKETS, say)
     show(screen(result), as_record(result))
 
 
@@ -142,15 +131,17 @@ def doctor(
 
 
 def jobs(
-    name: Annotated[str | None, typer.Argument(help="One job: print its path alone.")] = None,
-    conf: Annotated[
-        bool, typer.Option("--conf", help="Print the folder of the commented settings and Spark's defaults.")
-    ] = False,
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            help="One job, whose path is printed alone; or conf, the folder of commented settings."
+        ),
+    ] = None,
 ) -> None:
     """Show the jobs for spark-submit: spark-submit $(dptext jobs privatize) SETTINGS.yaml."""
     from dptext_spark.runtime.paths import first_line, folder_of, job_file, jobs_by_name
 
-    if conf:
+    if name == "conf":
         return write(str(folder_of("conf")))
     if name is not None:
         return write(str(job_file(name)))
@@ -251,11 +242,9 @@ def _audit(settings: RunConfig, command: str) -> tuple[AuditPlan | None, str]:
 
 def _dry_run(settings: RunConfig, plan: AuditPlan | None, left_out: str) -> None:
     """Show what the run would do and what the audit would compare."""
-    from dptext_spark.report.run_plan import as_record
     from dptext_spark.report.summary import audit_plan
 
-    run, checked = planned(settings)
-    screen = run.screen(checked)
+    screen, run = planned(settings)
     audit = (
         ""
         if plan is None
@@ -265,7 +254,7 @@ def _dry_run(settings: RunConfig, plan: AuditPlan | None, left_out: str) -> None
     screen = replace(
         screen, places=[*screen.places, ("audit", audit or left_out)], more=[*screen.more, *more]
     )
-    document = {"run": as_record(run, checked), "audit": left_out if plan is None else plan.as_dict()}
+    document = {"run": run, "audit": left_out if plan is None else plan.as_dict()}
     show(screen, document)
 
 

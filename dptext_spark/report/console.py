@@ -19,7 +19,6 @@ WIDTH = 100  # columns, where stdout is no terminal
 LEAST_WIDTH = 40
 LINES = 40  # of a screen
 LEAST_TABLE = 6  # lines of a table that the rows around it leave room for
-PRICE = 0.05  # of a core-hour, in whatever currency the reader pays; a round figure for rented machines
 RESTRICTED = "RESTRICTED: this shows private text and figures of it. Do not share it."
 UNCUT = ("problem", "required", "verdict", "guarantee")  # rows that are whole on every screen
 FULL = ContextVar("full", default=False)  # whether the command line has --full

@@ -162,7 +162,7 @@ def _warnings(search: FoundEpsilon) -> Iterator[str]:
     """Warn where another ε may do as well, or an ε in between may not."""
     result = search.calibration
     if result.open_end:
-        yield "It is the end of the range: a larger ε may satisfy it too (--high)."
+        yield "It is the end of the range: a larger ε may satisfy it too (`high` of `audit.calibrate`)."
     if result.holds_from is not None and result.holds_from > result.points[0].epsilon:
         yield f"It holds from ε = {exact(result.holds_from)} on, not below."
     for requirement, moves_one_way in zip(result.requirements, result.monotone, strict=True):

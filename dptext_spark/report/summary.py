@@ -25,7 +25,7 @@ from dptext_spark.ledger.balance import Balance, left_of
 from dptext_spark.model.record import WEAK
 from dptext_spark.model.target_checks import mapped_names
 from dptext_spark.report import names_section, run_section
-from dptext_spark.report.console import PRICE, Rows, Screen
+from dptext_spark.report.console import Rows, Screen
 from dptext_spark.report.facts import Example
 from dptext_spark.rounding import exact, percent_down, percent_up, rounded_up
 
@@ -66,7 +66,7 @@ _STATUS = {
 
 
 def summary(
-    outcome: RunFacts | Unchanged, *, internal: bool = False, price: float = PRICE,
+    outcome: RunFacts | Unchanged, *, internal: bool = False,
     verdict: Verdict | None = None, pair: Example | str | None = None, settings: str | None = None, overrides: Sequence[str] = (),
 ) -> Screen:  # fmt: skip
     """Return the summary.
@@ -74,7 +74,6 @@ def summary(
     Args:
         outcome: of the run; unknown values are left out.
         internal: also show what depends on the private text; such a summary is not for sharing.
-        price: of a core-hour.
         verdict: the standing of the settings' requirements; None without requirements.
         pair: a row before and after, private text, shown with `internal` only; or why there is none. None leaves it out.
         settings: the file of the settings, for the command that comes next; None where there is none.
@@ -88,7 +87,7 @@ def summary(
     problems = [("problem", problem) for problem in facts.problems]
     undecided, command = _next(facts, verdict, settings, overrides)
     shown = [*_required(verdict), *undecided, *_work(facts), *_shown(facts, pair if internal else None)]
-    beside = [*([("consistency", facts.audited)] if facts.audited else []), *_cost(facts, price)]
+    beside = [*([("consistency", facts.audited)] if facts.audited else []), *_cost(facts)]
     return Screen(
         _heading(facts),
         [*problems, *shown, *_promise(facts, internal)],
@@ -279,7 +278,7 @@ def core_hours(text_bytes: float, seconds: float, cores: int, size: float = LARG
     return size / (text_bytes / (seconds * cores)) / 3600.0
 
 
-def _cost(facts: RunFacts, price: float) -> Iterator[tuple[str, str]]:
+def _cost(facts: RunFacts) -> Iterator[tuple[str, str]]:
     text_bytes, cores = facts.text_bytes, facts.cores
     seconds = facts.write_seconds or facts.seconds
     if not text_bytes or not cores or not seconds or facts.status == "recovered":
@@ -290,8 +289,7 @@ def _cost(facts: RunFacts, price: float) -> Iterator[tuple[str, str]]:
     hours = core_hours(text_bytes, seconds, cores)
     yield (
         "5 TB like it",
-        f"5e12 bytes / {speed:,.0f} bytes a second and core / 3600 = {hours:,.0f} core-hours; "
-        f"at {price:g} a core-hour {hours * price:,.0f} (--price)",
+        f"5e12 bytes / {speed:,.0f} bytes a second and core / 3600 = {hours:,.0f} core-hours",
     )
     if text_bytes < 1e9:
         yield "measured", f"on {text_bytes / 1e6:,.1f} MB and {cores} cores, where starting up weighs much"

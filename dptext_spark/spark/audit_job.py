@@ -102,7 +102,7 @@ def audit(
         table: the table to audit, a path or a catalog name.
         against: the table that it was made from.
         config: the settings of the run that wrote it; None for a table of somebody else's, whose attacks are left out.
-        options: not this argument itself, but each option of `dptext audit --help` by its name: `label_rows` is `--label-rows`.
+        options: not this argument itself, but each field of it by its name, such as `label_rows`.
             `columns` and `require` are lists.
         spark: a session; None takes the active one, or starts a local one.
         progress: progress callback, called with each step, never with data. None prints steps on stderr in a notebook or

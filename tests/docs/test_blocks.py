@@ -12,6 +12,7 @@ import yaml
 from benchmarks.__main__ import arguments
 from docs.generate.references import LEAST
 from docs.generate.references import commands as of_the_command_line
+from dptext_spark.audit import calibrate
 from dptext_spark.cli.app import main
 from dptext_spark.config.load import parse_config
 from tests.docs.pages import CHECKOUT, README, WRITTEN, blocks, commands, name_of, text
@@ -114,14 +115,15 @@ def test_targets_scripts_extras_and_sections_exist() -> None:
 
 @pytest.mark.long
 def test_the_search_for_an_epsilon_finds_one_and_audits_can_be_planned(
-    settings: Path, capsys: pytest.CaptureFixture[str]
+    settings: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setitem(calibrate.__kwdefaults__, "steps", 4)
     searches = [
         words for _, words in commands("dptext") if words[0] == "calibrate" and "--public" not in words
     ]
     audits = [words for _, words in commands("dptext") if words[0] == "audit"]
     assert (len(searches), len(audits)) == (1, 5)
-    assert main([*with_settings(searches[0], settings), "--steps", "4"]) == 0
+    assert main(with_settings(searches[0], settings)) == 0
     assert [main([*with_settings(words, settings), "--dry-run"]) for words in audits] == [0] * 5
     printed = " ".join(capsys.readouterr().out.split())
     limits = ("N_w max <= 0.5", "original_share <= 0.4", "accuracy_private_private >= 0.7")

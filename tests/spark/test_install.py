@@ -132,8 +132,8 @@ def test_an_installed_wheel_shows_its_jobs(session: Any, wheel: Path, submit: Su
 
     job = dptext("jobs", "privatize")
     assert job == str(site / "dptext_spark" / "jobs" / "privatize.py")
-    assert (Path(dptext("jobs", "--conf")) / "databricks" / "databricks.yml").is_file()
-    defaults = Path(dptext("jobs", "--conf")) / "spark-defaults.conf"
+    assert (Path(dptext("jobs", "conf")) / "databricks" / "databricks.yml").is_file()
+    defaults = Path(dptext("jobs", "conf")) / "spark-defaults.conf"
     fingerprint = python(dptext("jobs", "prepare"), "reviews.yaml", "model").split()[-1]  # no Spark in it
     assert re.fullmatch(r"[0-9a-f]{64}\+[0-9a-f]{64}", fingerprint)  # of the model, and of its machine code
     said = submit(

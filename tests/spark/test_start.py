@@ -521,9 +521,10 @@ def test_nested_texts_are_shown_and_written(
     assert set(shown) == {"meta.`a.b`", "said.text", "marks"}
     assert load_config(here / "t.yaml").columns == tuple(found["text_columns"])
     assert "# - said.by" in (here / "t.yaml").read_text()
-    assert dptext("preview", "--input", tmp_path / "t.parquet", "--column", "said.text", "--json") == 0
+    rows = ("preview", "-c", here / "t.yaml", "--input", tmp_path / "t.parquet")
+    assert dptext(*rows, "-s", "columns=[said.text]", "--json") == 0
     assert len(json.loads(capsys.readouterr().out)["rows"]) == 1
-    assert dptext("preview", "--input", tmp_path / "t.parquet", "--column", "said.texts") == 2
+    assert dptext(*rows, "-s", "columns=[said.texts]") == 2
     assert "Did you mean 'said.text'" in capsys.readouterr().err
 
 

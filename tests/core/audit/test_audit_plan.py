@@ -135,7 +135,7 @@ ACCURACY = "accuracy_private_private >= 0.7"
         ({}, "linkage_author_top1(10000) <= 0.1", "--author COLUMN"),
         ({}, "linkage_10_words_top1(10000) <= 0.1", "--config FILE"),
         ({}, "singled_out <= 0.1", "--config FILE"),
-        ({"queries": 0}, "linkage_top1 <= 0.1", "--queries N"),
+        ({"queries": 0}, "linkage_top1 <= 0.1", "queries of 1 or more"),
     ],
 )
 def test_a_requirement_of_another_audit_names_the_option_that_it_takes(

@@ -19,6 +19,7 @@ from dptext_spark.audit.attacks.adversary import DRAWS, FEW
 from dptext_spark.audit.comparison import SamplerGrid, compare
 from dptext_spark.audit.comparison_input import ComparisonSpec, Records, read_records
 from dptext_spark.audit.frontier import BAYES, CONTEXT
+from dptext_spark.audit.options import ComparisonOptions
 from dptext_spark.audit.text_utility import ACCURACY, COSINE, DISTINCT, EMBEDDED, KEPT, ORDER
 from dptext_spark.cli.app import main
 from dptext_spark.config.load import parse_model_config
@@ -66,6 +67,13 @@ def texts(places: Path) -> list[Records]:
     return [read_records(places / name, name, "last") for name in ("public", "private")]
 
 
+@pytest.fixture(autouse=True)
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a command compare few texts."""
+    for name, size in (("attacked", 60), ("few", 20), ("draws", 20)):
+        monkeypatch.setitem(ComparisonOptions.__init__.__kwdefaults__, name, size)
+
+
 @pytest.fixture
 def config(places: Path) -> ModelConfig:
     return parse_model_config({"lexicon": {"source": str(places / "lexicon")}, "mechanism": {"k": 8}})
@@ -73,11 +81,8 @@ def config(places: Path) -> ModelConfig:
 
 def command(places: Path, *more: object) -> list[str]:
     texts = ["--public", places / "public", "--private", places / "private", "--labels", "last"]
-    sizes = ["--attacked", 60, "--words", 20, "--draws", 20]
-    return [
-        str(one)
-        for one in ("compare", "--lexicon", places / "lexicon", "-s", "mechanism.k=8", *texts, *sizes, *more)
-    ]
+    lexicon = f"lexicon.source={places / 'lexicon'}"
+    return [str(one) for one in ("compare", "-s", lexicon, "-s", "mechanism.k=8", *texts, *more)]
 
 
 @pytest.mark.long
@@ -178,10 +183,9 @@ def test_a_public_text_needs_no_labels(places: Path, capsys: pytest.CaptureFixtu
     grids = ("--epsilons", "0.2,2,8,60", "--epsilons", "custext=1,40")
     bare = places / "bare"
     bare.write_text((places / "public").read_text(encoding="utf-8").replace("\tyes", "").replace("\tno", ""))
-    without = ("--public", bare, "--public-labels", "none")
-    levels = ("--levels", "0.001,0.5", "--full")
-    assert main(command(places, "--mechanisms", "custext,tem", *grids, *without, *levels)) == 0
-    assert "0.1 % not reached - -" in " ".join(capsys.readouterr().out.split())
+    without = ("--public", bare, "--labels", "last,none")
+    assert main(command(places, "--mechanisms", "custext,tem", *grids, *without, "--json")) == 0
+    assert ACCURACY in json.loads(capsys.readouterr().out)["unprotected"]
 
 
 @pytest.mark.parametrize(

@@ -137,21 +137,23 @@ def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
         (["runn"], "Did you mean 'run'?"),
         (["preview"], "a sentence or --input"),
         (["preview", "x", "--seed", "1"], "No such option"),
-        (["preview", "x", "--top", "0"], "--top"),
+        (["preview", "x", "--top", "0"], "--top: no such option"),
+        (["preview", "--input", "t.csv", "--separator=;"], "dptext preview --config FILE --input TABLE"),
         (["run"], "Missing argument"),
-        (["demo", "--rows", "0"], "--rows"),
-        (["demo", "--rows", "4001"], "4000"),
+        (["demo", "--rows", "9"], "--rows: no such option"),
+        (["calibrate", "--low", "1"], "in Python `audit.calibrate` takes it"),
+        (["--json", "run", "r.yaml", "--price=1"], "multiply them by your price"),
         (["report"], "Missing argument"),
         (["report", "latest", "--publish", "changed_words=1"], "--publish: no such option"),
         (["audit", "t", "--against", "s", "--annotations", "f"], "--annotations: no such option"),
         (["report", "latest", "--most-names=3"], "--most-names: no such option"),
-        (["report", "latest", "--statement", "pdf"], "statement: 'pdf' is not known"),
+        (["report", "r_audit", "--statement", "pdf"], "statement: 'pdf' is not known"),
         (["lexicon", "export"], "No such command"),
         (["lexicon", "build-default", "out", "--source", "x.whl"], "run `make lexicon` in a checkout"),
         (["mechanisms", "tam"], "'tam' is not known; valid: "),
         *(
             (["lexicon", "import", "V", "O", f"--{name}", "x"], f"{name}: 'x'")
-            for name in ("format", "metric", "tokenizer")
+            for name in ("metric", "tokenizer")
         ),
         (["run", "strict", "--dry-run"], "input.path, columns and output.path: missing"),
         (["run", "strict", "--dry-run", "-s", "columns=[body]"], "input.path and output.path: missing"),
@@ -222,7 +224,7 @@ def words(tmp_path: Path) -> str:
 
 def test_calibrate_as_json_and_the_epsilon_holds(words: str, capsys: pytest.CaptureFixture[str]) -> None:
     capsys.readouterr()
-    arguments = ("--set", words, "--set", "mechanism.k=6", "--low", 0.5, "--high", 9, "--steps", 10)
+    arguments = ("--set", words, "--set", "mechanism.k=6")
     assert dptext("calibrate", *arguments, "-r", "N_w p50 < 0.4", "--json") == 0
     found = json.loads(capsys.readouterr().out)
     assert dptext("calibrate", *arguments, "-r", "N_w p50 < 0.4") == 0
@@ -232,13 +234,13 @@ def test_calibrate_as_json_and_the_epsilon_holds(words: str, capsys: pytest.Capt
     assert not found["restricted"]
     assert found["settings"]["mechanism"]["epsilon"] == found["epsilon"]
     assert found["requirements"][0]["text"] == "N_w p50 < 0.4"
-    assert len(found["curve"]) <= 10
+    assert len(found["curve"]) <= 24
     at = next(point for point in found["curve"] if point["epsilon"] == found["epsilon"])
     assert at["holds"]
     assert at["figures"][0]["judged"] < 0.4
     assert len(at["figures"][0]["word"]) == 2
     assert dptext("preview", at["figures"][0]["word"], "--set", words, "--set", "mechanism.k=6",
-                  "--set", f"mechanism.epsilon={found['epsilon']}", "--top", 6, "--json") == 0  # fmt: skip
+                  "--set", f"mechanism.epsilon={found['epsilon']}", "--json") == 0  # fmt: skip
     (word,) = json.loads(capsys.readouterr().out)["words"]
     itself = {entry["word"]: entry["probability"] for entry in word["candidates"]}[word["text"]]
     assert itself == pytest.approx(at["figures"][0]["value"])
@@ -246,8 +248,8 @@ def test_calibrate_as_json_and_the_epsilon_holds(words: str, capsys: pytest.Capt
 
 def test_calibrate_bounds_what_an_attack_finds(words: str, capsys: pytest.CaptureFixture[str]) -> None:
     """For noise between bounds, of a token alone; for a law exactly. Of the 40 words be, do and he are stop words."""
-    noise = ("--set", words, "--set", "mechanism.name=mvc", "--steps", 4, "--high", 50)
-    law = ("--set", words, "--set", "mechanism.k=6", "--set", "policy.stop_word_list=[ba]", "--steps", 8)
+    noise = ("--set", words, "--set", "mechanism.name=mvc")
+    law = ("--set", words, "--set", "mechanism.k=6", "--set", "policy.stop_word_list=[ba]")
     for settings, exact, count in ((noise, False, 37), (law, True, 39)):
         capsys.readouterr()
         assert dptext("calibrate", *settings, "-r", "bayes token <= 0.5", "--json") == 0
@@ -280,10 +282,6 @@ def test_calibrate_searches_settings_on_a_public_text(
         "mechanism.name=tem",
         "--public",
         text,
-        "--low",
-        0.5,
-        "--steps",
-        3,
     ]
     capsys.readouterr()
     assert dptext(*asked, "-r", "linkage_top1(50) <= 0.9", "--json") == 0
@@ -360,7 +358,6 @@ def test_lexicon_import_then_info_then_preview(tmp_path: Path, capsys: pytest.Ca
         (["preview", "\udcff"], 3, "no valid Unicode"),
         (["run", "/none.yaml"], 2, "'/none.yaml' cannot be read"),
         (["calibrate", "-r", "N_w <= 0.5"], 2, "require: 'N_w <= 0.5' given; valid: a figure (N_w, S_w"),
-        (["calibrate", "-r", "N_w max <= 0.5", "--sample", "1"], 2, "sample: 1 given; valid: 2 or more"),
         (["calibrate", "-r", "N_w max <= 0.5", "-s", "run.artifact=/a"], 2, "run.artifact: '/a' given"),
     ],
 )

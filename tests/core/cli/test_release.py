@@ -51,16 +51,12 @@ WRONG = {
     "audit r.yaml --against t": ["dptext audit r.yaml"],
     "audit r.yaml --config r.yaml": ["dptext audit r.yaml"],
     "audit none.yaml": ["dptext audit none.yaml"],
-    "report r.yaml --config r.yaml": ["dptext report r.yaml"],
-    "report r.yaml --audit t_audit": ["dptext report r.yaml"],
+    "report first --config r.yaml": ["dptext report FILE"],
+    "report first --audit t_audit": ["dptext report FOLDER"],
     "report none.yaml": ["dptext report none.yaml"],
-    "report latest": [
-        "dptext report FILE",
-        "dptext report latest --config FILE",
-        "dptext report latest --audit FOLDER",
-    ],
-    "report t": ["dptext report FILE", "dptext report latest --audit t_audit"],
-    "report t_audit": ["dptext report latest --audit t_audit"],
+    "report first": ["dptext report FILE", "dptext report FILE --run first"],
+    "report t": ["dptext report FILE", "dptext report t_audit"],
+    "report t_audit": ["dptext report FILE"],
 }
 
 

@@ -109,7 +109,7 @@ CASES: dict[str, tuple[RunFacts | Unchanged, dict[str, Any]]] = {
     "ledger": (replace(FACTS, ledger=COUNTED), {}),
     "ledger with a limit": (replace(FACTS, ledger=replace(COUNTED, limit=4.0)), {}),
     "ledger with what is left": (replace(FACTS, ledger=replace(COUNTED, limit=4.0, left=1.0)), {}),
-    "cost": (replace(FACTS, text_bytes=160_000_000, write_seconds=40.0), {"price": 0.1}),
+    "cost": (replace(FACTS, text_bytes=160_000_000, write_seconds=40.0), {}),
     "mismatch": (replace(FACTS, status="mismatch", problems=("5 rows were counted and 6 written",)), {}),
     "recovered, counted": (replace(FACTS, status="recovered", counted="again", write_seconds=None), {}),
     "recovered": (replace(FACTS, status="recovered", counted=None), {}),

@@ -21,7 +21,7 @@ CHECKOUT = Path(__file__).resolve().parents[3]
 def test_a_name_prints_its_path_alone(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["jobs", "privatize"]) == 0
     assert capsys.readouterr().out == f"{CHECKOUT / 'jobs' / 'privatize.py'}\n"
-    assert main(["jobs", "--conf"]) == 0
+    assert main(["jobs", "conf"]) == 0
     assert capsys.readouterr().out == f"{CHECKOUT / 'conf'}\n"
 
 

@@ -287,7 +287,7 @@ class TestWhatTheTextIsStillGoodFor:
         file.write_text(out)
         monkeypatch.setattr(reporting, "_model", lambda *given: (None, "not examined here."))
         files = ["--figures", str(file), "--out", str(page)]
-        report = ["report", ours["run"], "--config", ours["settings"], *files]
+        report = ["report", ours["settings"], "--run", ours["run"], *files]
         assert main([*report, "--public"]) == 0
         assert "were left out (they are on the restricted page): " in page.read_text(encoding="utf-8")
         assert main(report) == 0

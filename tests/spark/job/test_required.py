@@ -120,7 +120,7 @@ def test_what_is_broken_ends_with_7_after_the_commit_and_again(spark, folder: Pa
     commands = f"dptext audit {file}; then dptext report {file}"
     assert f"next {commands}" in " ".join(committed[1].split())
     assert spark.read.format("delta").load(str(folder / "decided")).count() == ROWS
-    assert called("report", "decided", "--config", file, "--out", out)[0] == 7
+    assert called("report", file, "--run", "decided", "--out", out)[0] == 7
     assert '<div class="verdict broken">' in out.read_text(encoding="utf-8")
     loose = loaded(settings(folder, "decided", require=["changed_share <= 1"]))
     written = report("decided", loose, examine=False, spark=spark)
@@ -154,13 +154,13 @@ def test_a_run_an_audit_and_a_report_decide_together(spark, folder: Path, commit
     assert (code, verdict["standing"]) == (0, "not decided")
     standing = [entry["standing"] for entry in verdict["requirements"]]
     assert standing == ["holds", "not measured", "holds", "holds"]
-    assert called("report", "decided", "--config", file, "--out", out)[0] == 0
+    assert called("report", file, "--run", "decided", "--out", out)[0] == 0
     assert '<div class="verdict open">' in out.read_text(encoding="utf-8")
     code, printed, _ = called("audit", table, "--against", source, "--config", file, "--json")
     assert code == 0
     assert json.loads(printed)["verdict"]["requirements"][0]["standing"] == "holds"
     for outside in (["--public"], []):
-        assert called("report", "decided", "--config", file, "--out", out, *outside)[0] == 0
+        assert called("report", file, "--run", "decided", "--out", out, *outside)[0] == 0
         text = out.read_text(encoding="utf-8")
         assert '<div class="verdict holds">' in text
         assert APPROVAL["purpose"] in text

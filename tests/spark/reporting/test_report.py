@@ -134,16 +134,16 @@ def test_the_command_writes_the_file_and_prints_where(
 ) -> None:
     monkeypatch.setattr(reporting, "_model", lambda *given: (None, "not examined here."))
     folder, file = f"{config.output.path}_audit", tmp_path / "page.html"
-    assert main(["report", "latest", "--audit", folder, "--out", str(file)]) == 0
+    assert main(["report", folder, "--out", str(file)]) == 0
     out, _ = capsys.readouterr()
     assert out.strip() == str(file)
     assert file.read_text(encoding="utf-8").startswith("<!doctype html>")
-    assert main(["report", "first", "--audit", folder, "--statement", "md"]) == 0
+    assert main(["report", folder, "--run", "first", "--statement", "md"]) == 0
     assert capsys.readouterr().out.startswith("### What is protected")
-    assert main(["report", "nope", "--audit", folder]) == 2
+    assert main(["report", folder, "--run", "nope"]) == 2
     assert "no run 'nope'" in capsys.readouterr().err
-    assert main(["report", "first", "--audit", folder, "--statement", "pdf"]) == 2
-    assert main(["report", "first", "--audit", folder, "--out", "/none/there/r.html"]) == 3
+    assert main(["report", folder, "--run", "first", "--statement", "pdf"]) == 2
+    assert main(["report", folder, "--run", "first", "--out", "/none/there/r.html"]) == 3
 
 
 def test_it_says_what_to_install(account: Account, monkeypatch: pytest.MonkeyPatch) -> None:
