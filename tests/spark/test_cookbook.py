@@ -28,7 +28,6 @@ QUERIES = {
 COLUMNS = {
     "Which runs wrote this table": "run_id started_at status output_version input input_version mechanism consistency "
     "kind epsilon unit proved_or_not verdict key_kind",
-    "What an input has spent, and what is left": "input last_run status at column total limit left_of_limit",
     "Runs that are not accounted for": "run_id what",
     "Second releases": "input column releases outputs run_ids",
     "The commits of the target": "version timestamp operation run_id mechanism status said_epsilon epsilon same_model",
@@ -91,13 +90,6 @@ def test_the_run_that_wrote_the_table(spark: SparkSession, house: Path) -> None:
     assert (row.kind, row.proved_or_not, row.verdict) == ("epsilon_dp_within_group", "proved", "confirmed")
     assert row.unit == "all occurrences of a word in a record"
     assert (row.input, row.input_version) == (str(house / "in"), "delta:0")
-
-
-def test_what_the_input_has_spent(spark: SparkSession, house: Path) -> None:
-    (row,) = asked(spark, house, "What an input has spent, and what is left")
-    assert (row.input, row.last_run, row.column) == (str(house / "in"), "run2", "body")
-    # Two keys draw twice.
-    assert (row.status, row.total, row["limit"], row.left_of_limit) == ("succeeded", 4.0, 10.0, 6.0)
 
 
 def test_second_releases(spark: SparkSession, house: Path) -> None:
