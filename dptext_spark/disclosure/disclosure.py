@@ -14,30 +14,30 @@ from dptext_spark.config.model import RunConfig
 from dptext_spark.disclosure import importance
 from dptext_spark.disclosure.facts import RunFacts
 from dptext_spark.disclosure.released import (
-    UNKNOWN_BECOME,
     names_excepted,
     names_not_protected,
     names_warned,
+    not_sensitive,
     provider_based,
     released,
     rule_based,
 )
-from dptext_spark.disclosure.statement import Statement, not_audited
-from dptext_spark.guarantee import counted
+from dptext_spark.disclosure.statement import ASSUMED, CLEAR, PROTECTED, UNPROTECTED, Statement
+from dptext_spark.guarantee import Guarantee, counted
 from dptext_spark.lexicon.lexicon import PACKAGED
 from dptext_spark.model.record import RARE, WEAK
 from dptext_spark.rounding import digits_up, exact, percent_up
+from dptext_spark.text.policy import OOV_MASK
 
 MANY_ALONE = 0.5  # share of words alone on their output set from which a warning is due
 LARGE = 10.0  # an epsilon from which one is due: a factor of 22,026
 # Measured by the exact law, with fresh draws for each row, by an adversary who holds all 6,920 texts.
 LINKAGE = (
-    "Which text a row is of: whoever has the text can link the released row to it. All words of a row together tell it from "
-    "others, and no setting prevents that. The release is pseudonymised, not anonymous. Of the 6,920 training sentences of SST-2 "
-    "an adversary who holds all of them links 99.4 % under conf/balanced.yaml, 82.6 % under conf/strict.yaml and 0.014 % by "
-    "guessing."
+    "Linkage: anyone who holds the source text of a row can link the released row to it. All words of a row together identify "
+    "it, and no setting prevents that. The release is pseudonymised, not anonymous. An adversary with all 6,920 training "
+    "sentences of SST-2 links 99.4 % of them under conf/balanced.yaml, 82.6 % under conf/strict.yaml, and 0.014 % by guessing."
 )
-_CUTS = ("limit", "vocabulary")  # what a lexicon file was cut down to
+_CUTS = ("limit", "vocabulary")  # how many words of a lexicon file are used, or which
 
 Sentences = Iterator[str]
 
@@ -46,47 +46,53 @@ def disclosure(facts: RunFacts) -> Statement:
     """Write the statement of a run, of a stream, or of a run that is only planned."""
     writers: tuple[tuple[str, Callable[[RunFacts], Sentences]], ...] = (
         ("Warnings", _warnings),
-        ("What is protected", _protected),
-        ("What is released in clear", released),
-        ("What is not protected", _unprotected),
-        ("What is assumed", assumed),
+        (PROTECTED, _protected),
+        (CLEAR, released),
+        (UNPROTECTED, _unprotected),
+        (ASSUMED, assumed),
         ("Across runs", across_runs),
-        ("In a stream", streamed),
+        ("Stream", streamed),
     )
     written = ((heading, tuple(writer(facts))) for heading, writer in writers)
     return Statement(tuple((heading, sentences) for heading, sentences in written if sentences))
 
 
+MOSTLY_UNKNOWN = {
+    "mask": f"Then {OOV_MASK} replaces nearly all words.",
+    "draw": "Then uniform words of the lexicon replace nearly all words.",
+    "keep": "Then nearly all words are RELEASED IN CLEAR.",
+}
+
+
 def _warnings(facts: RunFacts) -> Sentences:
     if facts.key_kind == "insecure":
         yield (
-            "INSECURE KEY: the draws come from a seed that anybody can try. Nothing is protected; this output is for tests only."
+            "INSECURE KEY: the draws come from a seed that anyone can try. Nothing is protected. Use this output for tests only."
         )
     if facts.is_refuted:
-        yield "THE GUARANTEE BELOW DOES NOT HOLD: it was checked against the law that is sampled, and refuted."
+        yield "THE GUARANTEE BELOW DOES NOT HOLD: a check against the sampled law refuted it."
     if facts.is_unbounded:
         yield (
-            "THE GUARANTEE BELOW COMPARES NO TWO WORDS: each word is alone on its output set, so that no ε protects it. Another "
-            "mechanism.mapping, or another mechanism, bounds something."
+            "THE GUARANTEE BELOW COMPARES NO TWO WORDS: each word is alone on its output set, so no ε protects it. Choose "
+            "another mechanism.mapping or another mechanism."
         )
     yield from _weak(facts)
     yield from importance.warned(facts)
     yield from names_warned(facts)
     if facts.config.hides_where:
         yield (
-            "input.where reads a column that is not released as it is: that a record is in the output tells what that column "
-            "held. The condition is not shown here, and may be known to others."
+            "input.where reads a column that is not released as it is. A record in the output therefore reveals something "
+            "about this column. The condition is not shown here, but others may know it."
         )
     if facts.policy.oov == "keep":
         yield (
-            "UNKNOWN WORDS ARE RELEASED IN CLEAR (policy.oov: keep). Names, account words and misspellings are the words that a "
-            "lexicon lacks: the most private words of the text have no protection at all."
+            "UNKNOWN WORDS ARE RELEASED IN CLEAR (policy.oov: keep). A lexicon lacks names, account words and misspellings. "
+            "The most private words of the text have no protection at all."
         )
     if facts.config.allow_unknown:
         yield (
-            "MOST WORDS MAY BE UNKNOWN (policy.allow_unknown: true): no sample of the texts was looked at, and they may be in a "
-            f"language that the lexicon does not hold. Nearly all words then {UNKNOWN_BECOME[facts.policy.oov]}, and the "
-            "guarantee is of the few that are drawn."
+            "MOST WORDS MAY BE UNKNOWN (policy.allow_unknown: true): no sample of the texts was checked. Their language may be "
+            f"missing from the lexicon. {MOSTLY_UNKNOWN[facts.policy.oov]} The guarantee covers only the few drawn words."
         )
     if facts.policy.numbers == "keep":
         yield (
@@ -95,19 +101,18 @@ def _warnings(facts: RunFacts) -> Sentences:
         )
     if facts.consistency == "dataset":
         yield (
-            "Dataset level is a substitution cipher: a word has one replacement everywhere, so counting how often replacements "
-            "occur tells frequent words apart, whatever ε is."
+            "Dataset level is a substitution cipher: a word has one replacement everywhere. At any ε, the frequencies of "
+            "replacements reveal frequent words."
         )
     if facts.second_release:
         yield (
-            "The records of an unfinished run were released a second time, with other draws: their ε counts twice."
+            "The records of an unfinished run were released a second time, with other draws. Their ε counts twice."
         )
     if facts.corrupt_records:
-        records = "RECORD DOES" if facts.corrupt_records == 1 else "RECORDS DO"
         yield (
-            f"{facts.corrupt_records:,} {records} NOT FIT THE INPUT'S COLUMNS, or end inside a quote (input.options: mode "
-            "PERMISSIVE accepts them), and went on as far as they do: where a line is torn, text may stand in another column "
-            "than its own, and be released with it."
+            f"RECORDS THAT DO NOT FIT THE INPUT'S COLUMNS, or end inside a quote: {facts.corrupt_records:,}. The input option "
+            "mode: PERMISSIVE accepts them, and each is released as far as it goes. A torn line may put text into another "
+            "column than its own, and release it there."
         )
     yield from _many(facts)
     if facts.ledger is not None:
@@ -121,40 +126,38 @@ def _many(facts: RunFacts) -> Sentences:
         return
     if account.times(rows) > RARE:
         yield (
-            f"The δ of a record's ε is {exact(account.delta)}, and there are {rows:,} records: about "
-            f"{digits_up(account.times(rows), 2)} of them may fare worse than that ε says."
+            f"The δ of a record's ε is {exact(account.delta)}. Of {rows:,} records, about "
+            f"{digits_up(account.times(rows), 2)} may lose more than that ε."
         )
 
 
 def _weak(facts: RunFacts) -> Sentences:
-    """Warn where the guarantee holds and says next to nothing."""
+    """Warn where the guarantee holds but protects next to nothing."""
     guarantee, alone = facts.guarantee, facts.mapping.alone_share or 0.0
     if alone > MANY_ALONE and not facts.is_unbounded:
         yield (
             f"{percent_up(alone)} OF THE WORDS ARE ALONE ON THEIR OUTPUT SET: the guarantee compares them with no other word, "
-            "and says nothing of them."
+            "and does not protect them."
         )
     if guarantee.kind != "metric_dp" and guarantee.epsilon >= LARGE:
         yield (
-            f"ε = {exact(guarantee.epsilon)} is so large that the guarantee allows an output to all but name the word: it "
-            "holds, and protects next to nothing."
+            f"ε = {exact(guarantee.epsilon)} is very large. The guarantee holds, but lets an output all but name the word. It "
+            "protects next to nothing."
         )
 
 
 def _protected(facts: RunFacts) -> Sentences:
     guarantee, law, policy = facts.guarantee, facts.mapping, facts.policy
-    columns = ", ".join(facts.config.columns)
     words = "the words of the lexicon" if law.words is None else f"the {law.words:,} words of the lexicon"
     if guarantee.compared == "sensitive words" and law.sensitive is not None:
         words = f"the {law.sensitive:,} sensitive words among {words}"
-    keeps_stop_words = policy.stop_words == "keep"
-    apart = [*(["stop words"] if keeps_stop_words else []), *names_excepted(facts)]
-    stop = ("" if keeps_stop_words else ", stop words included") + (
-        f", {' and '.join(apart)} excepted" if apart else ""
-    )
-    yield f"Drawn words in {columns}: {words}{stop}."
+    yield f"Drawn words in {', '.join(facts.config.columns)}: {words}."
+    excepted = ["stop words"] if policy.stop_words == "keep" else []
+    excepted += names_excepted(facts)
+    if excepted:
+        yield f"Words of the lexicon that are not drawn: {', '.join(excepted)}."
     if policy.tokenizer == "words":
-        yield "A compound that the lexicon lacks counts as the words that it is made of."
+        yield "A compound that the lexicon lacks counts as its parts."
     yield from importance.chosen(facts)
     yield from _made_with(facts.config)
     yield f"{guarantee.sentence} [{guarantee.status}; unit: {guarantee.unit}]"
@@ -164,44 +167,43 @@ def _protected(facts: RunFacts) -> Sentences:
     if guarantee.kind not in ("metric_dp", "approx_dp"):
         times = digits_up(math.exp(epsilon), 4) if epsilon < 700 else f"10^{epsilon / math.log(10):,.0f}"
         yield (
-            f"In numbers: of two words that the guarantee compares, no output is more than e^ε = "
-            f"{times} times as likely under one as under the other. A smaller mechanism.epsilon protects more "
-            "and changes more of the text."
+            f"In numbers: of two compared words, no output is more than e^ε = {times} times as likely for one as for the "
+            "other. A smaller mechanism.epsilon protects more and changes more of the text."
         )
     yield from _composed(facts)
     yield from _remapped(facts)
     if policy.oov == "draw":
-        drawn = "become a uniform word of the lexicon"
+        drawn = "An unknown word becomes a uniform word of the lexicon."
         if law.remap is not None:
-            drawn = "draw a uniform word of the lexicon, which the same table replaces, so that what comes out is not uniform"
-        yield (
-            f"Unknown words {drawn}: the replacement tells nothing of the word "
-            f"itself{' but its case' if policy.case == 'carry' else ''}."
+            drawn = "An unknown word draws a uniform word of the lexicon. The remap replaces it, so the result is not uniform."
+        shown = (
+            "about the unknown word except its case" if policy.case == "carry" else "about the unknown word"
         )
+        yield f"{drawn} The replacement reveals nothing {shown}."
     if policy.numbers == "random":
         yield (
-            "Each digit of a number becomes a uniform digit of the same script: the new digits tell nothing of the old ones, "
-            "but how many they are."
+            "Each digit of a number becomes a uniform digit of the same script. The new digits reveal nothing about the old "
+            "ones except their number."
         )
 
 
 def _remapped(facts: RunFacts) -> Sentences:
     """Describe the effect of a remap on the draws."""
-    remap = facts.mapping.remap
+    remap, levels = facts.mapping.remap, importance.levels_of(facts.selection)
     if remap is None:
         return
-    levels = importance.levels_of(facts.selection)
-    several = f", one for all {levels} levels" if levels > 1 else ""
     yield (
-        f"What is released is not the draw but the word that a fixed, public table puts in its place (Bayes remap{several}; "
-        f"chosen by the prior: {remap.prior}). Of the {remap.outputs_before:,} words that can be drawn it replaces "
-        f"{remap.replaced:,}; {remap.outputs:,} words can come out. Draws are calibrated and bounded before the remap, and a "
-        "table that depends on no text tells nothing more."
+        f"Bayes remap: a fixed, public table replaces each draw before the release. The prior of the table is {remap.prior}. "
+        f"The table replaces {remap.replaced:,} of the {remap.outputs_before:,} words that can be drawn, and {remap.outputs:,} "
+        "words can be released. Draws are calibrated and bounded before the remap. The table depends on no text, so it reveals "
+        "nothing more."
     )
+    if levels > 1:
+        yield f"One table serves all {levels} levels of importance."
     yield (
-        "A word may stay as it is more often than without the remap, though nobody learns more: the table names the word that "
-        "is nearest to all that a draw may have come from, the commoner the nearer, as who guesses would. How often words are "
-        "guessed is the figure to look at, not how many stay. Another prior gives another table, and releasing by it is a second "
+        "A word may stay unchanged more often than without the remap, but nobody learns more. The table names the word nearest "
+        "to all possible sources of the draw, weighted by how common they are. An adversary would guess the same. Judge by how "
+        "often words are guessed, not by how many stay. Another prior gives another table, and a release with it is a second "
         "release."
     )
 
@@ -212,32 +214,38 @@ def _composed(facts: RunFacts) -> Sentences:
     if level == "dataset":
         other = "one" if promised.adds_up else "a bound by distances"
         yield (
-            "A record has no ε of its own at dataset level: all records share the draws. With consistency: token or record "
-            f"it has {other}."
+            "A record has no ε of its own at dataset level, because all records share the draws. With consistency: token or "
+            f"record it has {other}."
         )
         return
-    against = promised.other_records
-    if facts.selection is not None:
-        against = f"{against}, in which the same words are chosen"
+    words = counted(level)
     if facts.budget is not None:
-        bound = promised.of_record(level, budget=str(facts.budget))
-        yield f"Over a record ε is bounded: {bound}; against {against}."
+        yield f"Over a record ε is bounded: {promised.of_record(level, budget=str(facts.budget))}."
     elif promised.adds_up:
-        added = "the ε of its level" if levels > 1 else exact(promised.epsilon)
-        if promised.kind == "approx_dp":
-            added += ", and the δ of its level," if levels > 1 else f", and δ = {exact(promised.delta)},"
-        yield f"Over a record ε adds up: {added} for each of its {counted(level)}, against {against}."
+        epsilon = "the ε of its level" if levels > 1 else exact(promised.epsilon)
+        yield f"Over a record ε adds up: {epsilon} for each of its {words}.{_added_delta(promised, levels)}"
     else:
-        rounding = " (and the rounding of each draw)" if facts.mapping.rounding else ""
-        yield (
-            f"Over a record the bounds of its draws add up: {promised.of_record(level, levels)}{rounding}, against {against}; no "
-            "single number stands for a record."
-        )
+        yield f"Over a record the bounds of its draws add up: {promised.of_record(level, levels)}. A record has no single ε."
+        if facts.mapping.rounding:
+            yield "The bound of a record grows by the rounding of each draw."
+    yield f"The bound of a record holds against {promised.other_records}."
+    if facts.selection is not None:
+        yield "The same words must be chosen in both records."
     if level == "token":
-        yield "With consistency: record, equal words of a record would count once."
+        yield "With consistency: record, equal words of a record count once."
     yield from _of_a_record(facts)
     if promised.adds_up:
-        yield "How many words were drawn in this run depends on the text: the figures are in the restricted metrics."
+        yield "The number of drawn words depends on the text. Its figures are in the restricted metrics."
+
+
+def _added_delta(promised: Guarantee, levels: int) -> str:
+    if promised.kind != "approx_dp":
+        return ""
+    return (
+        " The δ of its level adds up likewise."
+        if levels > 1
+        else f" δ = {exact(promised.delta)} adds up likewise."
+    )
 
 
 def _of_a_record(facts: RunFacts) -> Sentences:
@@ -263,19 +271,19 @@ def _repeated(facts: RunFacts) -> Sentences:
     )
     if importance.in_clear(facts.selection):
         yield (
-            "A word that occurs several times in a record: where importance chooses it, it is drawn each time, and these draws "
-            "add up; where it does not, it stands in clear, and that tells what the drawn ones were. With consistency: record, "
-            "a word is drawn wherever it stands in the record, or nowhere."
+            "Repeated words: importance may choose some occurrences of a word and leave others in clear. The draws of the "
+            "chosen ones add up, and an occurrence in clear reveals their word. With consistency: record, all occurrences are "
+            "drawn or none."
         )
     elif importance.levels_of(facts.selection) > 1:
         yield (
-            "A word that occurs n times in a record is drawn n times, each time at the level of its place: together the draws "
-            f"tell it with the sum of {spent} over these levels. Once with consistency: record."
+            "Repeated words: a word that occurs n times in a record is drawn n times, each time at the level of its place. "
+            f"Together the draws spend the sum of {spent} over these levels. With consistency: record, the word is drawn once."
         )
     else:
         yield (
-            f"A word that occurs n times in a record is drawn n times: together the draws tell it with n times {spent}. Once "
-            "with consistency: record."
+            "Repeated words: a word that occurs n times in a record is drawn n times. Together the draws spend n times "
+            f"{spent}. With consistency: record, the word is drawn once."
         )
 
 
@@ -283,45 +291,42 @@ def _unprotected(facts: RunFacts) -> Sentences:
     policy, alone = facts.policy, facts.mapping.alone_share or 0.0
     if facts.guarantee.kind == "epsilon_dp_within_group":
         yield (
-            "Words against words of another output set: nothing is promised for such a pair. Larger sets (mechanism.k), or a "
-            "mechanism that compares any two words (`dptext mechanisms`), would change that."
+            "Words of different output sets: the guarantee promises nothing for such a pair. Larger sets (mechanism.k), or a "
+            "mechanism that compares any two words (`dptext mechanisms`), change that."
         )
     if facts.guarantee.compared == "sensitive words":
-        law = facts.mapping
-        stood = "An output that is not sensitive is the word that stood there."
-        if law.remap is not None and law.remap.telling is not None:
-            stood = f"For {law.remap.telling:,} of them an output that is not sensitive is the word that stood there."
         yield (
-            f"Words that are not sensitive: the guarantee compares sensitive words with each other alone. {stood} "
-            "Less with a greater mechanism.p, gone with mechanism.p: 1, or with mechanism.sensitive: none."
+            "Words that are not sensitive: the guarantee compares sensitive words with each other alone. "
+            f"{not_sensitive(facts.mapping)} A greater mechanism.p releases fewer. mechanism.p: 1 or mechanism.sensitive: none "
+            "releases none."
         )
     if alone:
         yield (
-            f"{percent_up(alone)} of the lexicon's words share their output set with no other word, so that the guarantee "
-            "compares them with none. In a text they may be more frequent. Another mechanism.mapping changes that."
+            f"{percent_up(alone)} of the lexicon's words share their output set with no other word. The guarantee compares "
+            "them with none. They may be more frequent in a text than in the lexicon. Another mechanism.mapping changes that."
         )
     if policy.stop_words == "keep":
         yield (
-            "That a word is no stop word: between a kept word and a drawn word there is no bound, and where a word of the output "
-            "is no stop word, none stood in its place. Gone with policy.stop_words: draw."
+            "Stop words: no bound covers a kept word against a drawn word. A released word that is not a stop word shows that "
+            "the source had no stop word there. policy.stop_words: draw avoids both."
         )
     yield from names_not_protected(facts)
     yield from importance.choice(facts)
     yield from rule_based(policy)
     yield from provider_based(facts)
     yield (
-        "The sense of a text: replacements are near to what they replace, and topic, tone and order of words "
-        "remain. Facts that several words tell together are protected only as far as the bounds of their draws add up. "
-        "A smaller mechanism.epsilon leaves less of it."
+        "Sense of a text: replacements are similar to the words they replace, and topic, tone and word order remain. A fact "
+        "that several words express together is protected only as far as the bounds of their draws add up. A smaller "
+        "mechanism.epsilon leaves less of the sense."
     )
     yield LINKAGE
     yield (
-        "Who wrote it: length, punctuation, kept words and their order are a style, and authorship can be told by "
-        "style. No setting protects it; what is released in clear is what gives it away."
+        "Authorship: length, punctuation, kept words and their order form a style, and style can identify an author. The parts "
+        "in clear reveal it. No setting protects it."
     )
     yield (
-        "That a record is in the table at all, and what other columns or other data tell about the same "
-        "record. No setting protects it: only a record that is left out before the run is not there."
+        "Presence: the table shows that a record is in it. Other columns or other data may reveal more about the same record. "
+        "No setting protects this. Only a record that is left out before the run is absent."
     )
     yield from _repeated(facts)
 
@@ -329,25 +334,45 @@ def _unprotected(facts: RunFacts) -> Sentences:
 def _made_with(config: RunConfig) -> Sentences:
     """Name the mechanism with every parameter, and the lexicon."""
     mechanism = config.mechanism.as_dict()
-    parameters = ", ".join(f"{name} {_said(value)}" for name, value in mechanism.items() if name != "name")
-    version = f" (version {config.lexicon_version})" if config.lexicon_version is not None else ""
-    words = " and ".join(
-        " ".join(
-            [
-                lexicon.source + (version if lexicon.source == PACKAGED else ""),
-                *(f"({name} {_said(cut)})" for name in _CUTS if (cut := getattr(lexicon, name))),
-            ]
-        )
-        for lexicon in (config.lexicon, *config.lexicon.more)
-    )
-    less = "" if config.lexicon.exclude is None else f", without those of the list {config.lexicon.exclude}"
-    yield f"The mechanism is {mechanism['name']} ({parameters}); the words are those of the lexicon {words}{less}."
+    parameters = ", ".join(f"{name} {_value(value)}" for name, value in mechanism.items() if name != "name")
+    yield f"Mechanism: {mechanism['name']} ({parameters})."
+    lexicons = []
+    for lexicon in (config.lexicon, *config.lexicon.more):
+        cuts = [f"{name} {_value(cut)}" for name in _CUTS if (cut := getattr(lexicon, name))]
+        if lexicon.source == PACKAGED and config.lexicon_version is not None:
+            cuts.insert(0, f"version {config.lexicon_version}")
+        lexicons.append(f"{lexicon.source} ({', '.join(cuts)})" if cuts else lexicon.source)
+    yield f"Lexicon: {', '.join(lexicons)}."
+    if config.lexicon.exclude is not None:
+        yield f"Words that are left out of the lexicon: those of the list {config.lexicon.exclude}."
 
 
-def _said(value: object) -> str:
+def _value(value: object) -> str:
     if isinstance(value, list | tuple):
         return f"a list of {len(value):,}"
     return "none" if value is None else exact(value) if isinstance(value, float) else str(value)
+
+
+CHANGES = {
+    "refuse": "Updates and deletes in the source stop the stream, so none is left out unnoticed (stream.changes: refuse).",
+    "ignore": (
+        "UPDATES AND DELETES IN THE SOURCE ARE NOT CARRIED OVER (stream.changes: ignore). A released row stays in the table "
+        "after the source changed or deleted it. Rows that such a commit adds (a MERGE) are left out."
+    ),
+}
+DUPLICATES = {
+    "refuse": (
+        "A row key that is already in the table or in the same micro-batch stops the stream (stream.duplicates: refuse)."
+    ),
+    "drop": (
+        "A row is left out if its key is already in the table or in the same micro-batch (stream.duplicates: drop). A missing "
+        "row reveals that its key came again."
+    ),
+    "accept": (
+        "A ROW KEY MAY COME AGAIN (stream.duplicates: accept). Each time is one more release of its record. The bounds of "
+        "different draws add up. With stream.duplicates: drop there is one release."
+    ),
+}
 
 
 def streamed(facts: RunFacts) -> Iterator[str]:
@@ -356,76 +381,51 @@ def streamed(facts: RunFacts) -> Iterator[str]:
     if not config.is_stream:
         return
     yield (
-        f"The table grows by micro-batches (mode: {config.mode}). When each was written, and which records came together, can "
-        "be read off the table's history and files. No setting hides that; rarer and larger micro-batches tell less."
+        f"The table grows by micro-batches (mode: {config.mode}). Its history and files show when each was written, and which "
+        "records came together. No setting hides that. Rarer and larger micro-batches reveal less."
     )
     if level == "token":
         yield (
-            "A draw belongs to its micro-batch: a row key that comes again in a later one is drawn anew, and one that is "
+            "A draw belongs to its micro-batch. A row key that comes again in a later one is drawn anew. A micro-batch that is "
             "repeated after a failure draws the same again."
         )
     else:
-        scope = "record" if level == "record" else "dataset"
-        yield f"Equal words of a {scope} have equal replacements in all micro-batches, as long as the key and the model stay."
+        yield f"Equal words of a {level} have equal replacements in all micro-batches, as long as key and model stay the same."
     if config.record_key and level != "dataset":
-        yield "A record may have rows in several micro-batches: figures of a micro-batch count only what it held of the record."
-    yield {
-        "refuse": "Updates and deletes in the source stop the stream: nothing is left out unseen (stream.changes: refuse).",
-        "ignore": (
-            "UPDATES AND DELETES IN THE SOURCE ARE NOT CARRIED OVER (stream.changes: ignore): what was released of a row stays "
-            "in the table after the source changed or deleted it, and rows that such a commit adds (a MERGE) are left out."
-        ),
-    }[config.stream.changes]
-    yield from _repeats(facts)
-
-
-def _repeats(facts: RunFacts) -> Iterator[str]:
-    """Write what happens to a row key that comes again."""
-    config = facts.config
-    place = "in the table or in the same micro-batch"
-    yield {
-        "refuse": f"A row key that is found again {place} stops the stream (stream.duplicates: refuse).",
-        "drop": (
-            f"A row whose key is found again {place} is left out (stream.duplicates: drop). That a row is missing tells that its "
-            "key came again."
-        ),
-        "accept": (
-            "A ROW KEY MAY COME AGAIN (stream.duplicates: accept): each time is one more release of its record, and where the "
-            "draws differ their bounds add up. Once with stream.duplicates: drop."
-        ),
-    }[config.stream.duplicates]
+        yield "A record may have rows in several micro-batches. The figures of a micro-batch count only its own rows."
+    yield CHANGES[config.stream.changes]
+    yield DUPLICATES[config.stream.duplicates]
 
 
 def assumed(facts: RunFacts) -> Iterator[str]:
     """Write what must be true for the guarantee to hold."""
     if facts.key_kind == "insecure":
         yield (
-            "Nothing that makes it hold: the draws come from AES-256 under a key that is no secret, and whoever tries it can "
-            "test candidates word by word."
+            "The guarantee does not hold: the AES-256 key of the draws is not secret, so anyone can test candidate words."
         )
     else:
         yield (
-            "The draws come from AES-256 under a secret key, so the guarantee holds against whoever cannot break it, and only "
-            "while the key is secret: its holder can test candidates word by word."
+            "The draws come from AES-256 under a secret key. The guarantee holds against anyone who cannot break AES-256, and "
+            "only while the key is secret. A holder of the key can test candidate words."
         )
         yield key_sentence(str(facts.key_kind))
     yield (
-        "The lexicon, its order, the stop-word list and all settings are public, and not made from the "
-        "private text. Whoever makes one of them from the text must count that as a release of its own."
+        "The lexicon, its order, the stop-word list and all settings are public, and not made from the private text. Count any "
+        "that you make from the text as a release of its own."
     )
     if facts.config.mechanism.reads_context:
         yield (
-            "The counts of word pairs by which draws follow the word before them are public, too, and part of the model. The "
-            "guarantee holds whatever they are; counts of the private text would be a release of their own."
+            "The counts of word pairs are public, too, and part of the model. Draws follow the previous word by these counts. "
+            "The guarantee holds for any counts, but counts of the private text would be a release of their own."
         )
     if facts.config.lexicon.prior is not None:
         yield (
-            f"The text {facts.config.lexicon.prior.corpus!r}, in which words and pairs were counted, is taken to be public. "
-            "With lexicon.prior: null none is read."
+            f"The text {facts.config.lexicon.prior.corpus!r} is taken as public. Its words and pairs were counted for the "
+            "prior. With lexicon.prior: null none is read."
         )
     yield (
-        f"What is compared is {facts.guarantee.unit}: not a person, and not a whole record. The setting consistency "
-        "decides which it is."
+        f"The guarantee compares {facts.guarantee.unit}: not a person, and not a whole record. The setting consistency decides "
+        "the unit."
     )
     yield from _identified(facts)
     if facts.config.record_key:
@@ -434,92 +434,97 @@ def assumed(facts: RunFacts) -> Iterator[str]:
         yield "A record is a row. With record_key it is all rows with the same key."
 
 
+# The first sentence of each is also the first page's.
+KEYS = {
+    "os": (
+        "The key is 32 bytes from the operating system, stays in memory and is gone when the run ends. With key.file, a file "
+        "keeps it."
+    ),
+    "file": (
+        "The key comes from a file and outlives the run: it is as secret as the text. Without key.file it is gone when the run "
+        "ends."
+    ),
+    "env": (
+        "The key comes from an environment variable of the driver and outlives the run wherever that is stored: it is as "
+        "secret as the text. Without key.env it is gone when the run ends."
+    ),
+    "secret": (
+        "The key comes from the platform's secrets and outlives the run: any reader of that secret can test candidate words. "
+        "Without key.secret it is gone when the run ends."
+    ),
+    "insecure": "The key is not secret: anyone with this program can draw again, and nothing is protected.",
+    "given": "The calling program gave the key: it is as secret as the text. Without it, the run makes its own.",
+}
+
+
 def key_sentence(kind: str) -> str:
-    """Return the place of a run's key, and the time of its loss."""
-    return {
-        "os": (
-            "The key is 32 bytes of the operating system, held in memory only, and gone when the run ends. With key.file it "
-            "is a file's."
-        ),
-        "file": (
-            "The key comes from a file and outlives the run: it is as secret as the text. Without key.file it would be gone "
-            "when the run ends."
-        ),
-        "env": (
-            "The key comes from an environment variable of the driver and outlives the run wherever that is kept: it is as "
-            "secret as the text. Without key.env it would be gone when the run ends."
-        ),
-        "secret": (
-            "The key comes from the platform's secrets and outlives the run: whoever may read that secret can test "
-            "candidates. Without key.secret it would be gone when the run ends."
-        ),
-        "insecure": "The key is no secret: whoever has this program can draw again, and nothing is protected.",
-        "given": (
-            "The key was given by the calling program: it is as secret as the text. Without it the run would make its own."
-        ),
-    }.get(kind, "The kind of the key is not known.")
+    """Describe the place of a run's key, and when it is gone."""
+    return KEYS.get(kind, "The kind of the key is not known.")
+
+
+SHARED = {
+    "token": "No two rows share draws.",
+    "record": "Equal words share a draw within a record, which may have several rows.",
+    "dataset": "Equal words share a draw in all rows.",
+}
 
 
 def _identified(facts: RunFacts) -> Iterator[str]:
     """Write how rows are identified, and which rows share draws."""
     identity = facts.identity or "not known before the run"
     if identity == "row_key":
-        shared = {
-            "record": "equal words share a draw within a record, which may have several rows",
-            "dataset": "equal words share a draw in all rows",
-        }.get(facts.consistency, "no two rows share draws")
-        yield f"A row is identified by {facts.config.row_key!r}, which is unique: {shared}."
+        yield f"The unique column {facts.config.row_key!r} identifies a row. {SHARED[facts.consistency]}"
     elif identity == "file_row":
-        yield (
-            "A row is identified by its file and its place in it, so a retried task draws the same noise again."
-        )
+        yield "Its file and its place there identify a row, so a retried task draws the same noise again."
     elif identity.startswith("ordinal"):
         yield (
-            "A row is identified by its place in the scan; a retried task draws the same noise again as long as the input's "
-            "files and their partitioning stay as they are. A row_key would do without that."
+            "Its place in the scan identifies a row. A retried task draws the same noise again as long as the input's files "
+            "and their partitioning stay the same. With a row_key they may change."
         )
     else:
-        yield f"What identifies a row: {identity}."
+        yield f"Identity of a row: {identity}."
     if facts.config.row_key is None:
-        yield f"{not_audited(None).replace('the', 'The', 1)} (row_key: {{none: accept}})."
+        yield (
+            "The table cannot be audited against its source afterwards (row_key: {none: accept}): no column joins their rows. "
+            "With a unique column as row_key it can."
+        )
 
 
 def across_runs(facts: RunFacts) -> Iterator[str]:
     """Write what other releases of the same records add."""
-    counted = facts.ledger
-    if counted is None:
+    spending = facts.ledger
+    if spending is None:
         yield (
-            "Every further release of the same records with new draws adds its bound to this one. A run counts them in its "
-            "ledger, and its own statement says what they come to."
+            "Every further release of the same records with new draws adds its bound to this one. A run counts the releases in "
+            "its ledger, and its statement has their sum."
         )
     else:
-        yield counted.sentence
-        yield from counted.notes
+        yield spending.sentence
+        yield from spending.notes
     if facts.consistency == "token":
         yield (
             "At token level a new run id gives new draws, whatever the key. With consistency: record or dataset and one "
-            "key.file, replacements stay."
+            "key.file, replacements stay the same."
         )
     elif facts.key_kind == "os":
-        yield "The key is gone when the run ends: every further run draws anew. With key.file, replacements stay."
+        yield "The key is gone when the run ends, so every further run draws anew. With key.file, replacements stay the same."
     else:
         yield (
-            "The same key, lexicon, mechanism and policy give the same replacements again: of a record that did "
-            "not change that tells nothing new, of one that did, which of its words did."
+            "The same key, lexicon, mechanism and policy give the same replacements again. For an unchanged record this "
+            "reveals nothing new. For a changed record it reveals which words changed."
         )
     releases = facts.releases_in_history
     if releases is None:
-        yield "How many releases the target's history holds is not known before the run."
+        yield "The number of releases in the target's history is not known before the run."
     elif releases > 1:
         yield (
-            f"The target's history holds {releases} releases of this tool: old versions and files that were "
-            "not vacuumed "
-            "can be read, and where they hold the same records with other draws their bounds add up. VACUUM removes old files."
+            f"The target's history holds {releases} releases of this tool. Old versions, and files that were not vacuumed, can "
+            "be read. Where they hold the same records with other draws, the bounds add up. VACUUM removes old files."
         )
     else:
         yield "The target's history holds this release only."
     if facts.config.output.overwrite_raw:
         yield (
-            "The target may have held raw text before (output.overwrite_raw): it stays readable in old versions, and in the "
-            "statistics of the transaction log even after VACUUM."
+            "The target may have held raw text before (output.overwrite_raw). That text stays readable in old versions, and in "
+            "the statistics of the transaction log even after VACUUM."
         )

@@ -14,12 +14,11 @@ RANKED = {
     "bottom": "the least important words",
 }
 MEASURED = {
-    "idf": "inverse document frequency counted in {corpus}",
-    "column": "the numbers in {weights}",
-    "attention": "the attention that a word receives in the encoder {model}",
-    "random": "nothing: places that depend on the number of words alone",
+    "idf": "Importance is inverse document frequency, counted in {corpus}.",
+    "column": "Importance is the numbers in the column {weights}.",
+    "attention": "Importance is the attention that a word receives in the encoder {model}.",
+    "random": "Importance is not measured.",
 }
-OWN_TEXTS = "the private texts themselves"
 
 
 def warned(facts: RunFacts) -> Iterator[str]:
@@ -28,8 +27,8 @@ def warned(facts: RunFacts) -> Iterator[str]:
     if selection is None or not in_clear(selection):
         return
     yield (
-        f"WORDS ARE RELEASED IN CLEAR (importance): of each record only {_drawn(selection)} are drawn. No other word that the "
-        "lexicon holds has any protection."
+        f"WORDS ARE RELEASED IN CLEAR (importance): of each record only {_drawn(selection)} are drawn. Other words of the "
+        "lexicon have no protection."
     )
 
 
@@ -38,31 +37,26 @@ def chosen(facts: RunFacts) -> Iterator[str]:
     selection = facts.selection
     if selection is None:
         return
-    marks = (
-        ", and its punctuation, which takes places and is never drawn" if selection.rank_punctuation else ""
-    )
     each = (
-        "each occurrence by itself"
+        "Each occurrence of a word is chosen by itself."
         if facts.consistency == "token"
-        else "and all occurrences of a word in the record, alike, if one of them comes first"
+        else "All occurrences of a word in the record are drawn alike, if one of them is chosen."
     )
+    punctuation = " Punctuation takes places, too, and is never drawn." if selection.rank_punctuation else ""
     yield (
-        f"Drawn are {_drawn(selection)} of each record, rounded up and ties to the earlier word, {each}. A record is a row here, "
-        f"and the words of all its texts are ranked together{marks}: stop words, unknown words and numbers take places, too, and "
-        "policy says what becomes of them, chosen or not."
+        f"Chosen words: {_drawn(selection)} of each record, rounded up, ties to the earlier word. {each} A record is a row "
+        "here, and the words of all its texts are ranked together. Stop words, unknown words and numbers take places, too, and "
+        f"the policy decides their treatment, chosen or not.{punctuation}"
     )
-    named = {
-        "corpus": selection.corpus or OWN_TEXTS,
-        "weights": f"the column {', '.join(selection.weights)}",
-        "model": selection.model,
-    }
-    measured = MEASURED[selection.provider].format(**named)
-    yield f"Importance is {measured}. {facts.importance or ''}".rstrip()
+    measured = MEASURED[selection.provider].format(
+        corpus=selection.corpus or "the private texts themselves",
+        weights=", ".join(selection.weights),
+        model=selection.model,
+    )
+    yield f"{measured} {facts.importance or ''}".rstrip()
     if len(selection.levels) > 1:
-        yield from (
-            f"Level {number}, {_share(level.share)}: {_drawn_by(level)}"
-            for number, level in enumerate(selection.levels, start=1)
-        )
+        for number, level in enumerate(selection.levels, start=1):
+            yield f"Level {number} ({_share(level.share)}): {_drawn_by(level)}."
 
 
 def clear(facts: RunFacts) -> Iterator[str]:
@@ -70,11 +64,11 @@ def clear(facts: RunFacts) -> Iterator[str]:
     selection = facts.selection
     if selection is None or not in_clear(selection):
         return
-    case = ", in lower case" if facts.policy.case == "lower" else ", its case included"
+    case = "in lower case" if facts.policy.case == "lower" else "its case included"
+    setting = "a greater importance.percent" if selection.percent else "greater shares in importance.levels"
     yield (
-        f"EVERY WORD THAT IS NOT CHOSEN, as it stands{case}: all words of the lexicon but {_drawn(selection)} of each record. "
-        f"Fewer with {'a greater importance.percent' if selection.percent else 'greater shares in importance.levels'}, none "
-        "without importance."
+        f"EVERY WORD THAT IS NOT CHOSEN stays as it is, {case}: all words of the lexicon except {_drawn(selection)} of each "
+        f"record. With {setting} fewer stay, and without importance none."
     )
 
 
@@ -85,25 +79,25 @@ def choice(facts: RunFacts) -> Iterator[str]:
         return
     if selection.provider == "random":
         yield (
-            "Which places of a record are drawn: they are the same for all records of the same number of words, and anybody can "
-            "compute them. They tell nothing of the words."
+            "Drawn places of a record: they are the same for all records with the same number of words, and anyone can compute "
+            "them. They reveal nothing about the words."
         )
         return
-    tells = "a word in mixed case was not drawn, and " if facts.policy.case == "carry" else ""
+    case = " A word in mixed case was not drawn." if facts.policy.case == "carry" else ""
     yield (
-        f"Which words are chosen, which depends on the whole record: {tells}a reader who guesses how importance is measured can "
-        "tell drawn words from others, and that a word was chosen tells that it was important there. One word that is another "
-        "can change which others are drawn; the guarantee compares only records with the same choice."
+        f"Choice of words: it depends on the whole record.{case} A reader who guesses the measure of importance can recognise "
+        "drawn words. A chosen word was important in its record. Changing one word can change which others are drawn. The "
+        "guarantee compares only records with the same choice."
     )
     if selection.provider == "idf" and selection.corpus is None:
         yield (
-            "How frequent words are in the other texts: importance was counted in the private texts, and the choice in one "
-            "record depends on all. The compiled model of the run holds these counts, and is as little for sharing as the "
-            "restricted metrics. With importance.corpus, a public text, neither holds."
+            "Word frequencies in the other texts: importance was counted in the private texts, so the choice in one record "
+            "depends on all. The compiled model of the run holds these counts. Share it as little as the restricted metrics. "
+            "importance.corpus, a public text, avoids both."
         )
     if selection.provider == "column":
         yield (
-            "What the column of weights was made from: it decides which words are drawn, and is no part of the output unless "
+            "Source of the weights: their column decides which words are drawn. It is in the output only if "
             "output.other_columns names it."
         )
 
@@ -129,18 +123,19 @@ def _whole(selection: Importance) -> bool:
 
 
 def _drawn(selection: Importance) -> str:
-    return f"{RANKED[selection.direction]} ({' and '.join(_share(share) for share in _shares(selection))})"
+    return f"{RANKED[selection.direction]} ({', '.join(_share(share) for share in _shares(selection))})"
 
 
 def _share(share: float | None) -> str:
-    return "what is left" if share is None else f"{exact(share)} %"
+    return "the rest" if share is None else f"{exact(share)} %"
 
 
 def _drawn_by(level: Level) -> str:
+    """Name the law of a level."""
     if level.mechanism is not None:
         mechanism = level.mechanism.as_dict()
         parameters = [f"{name} {value}" for name, value in mechanism.items() if name != "name"]
-        return f"drawn by {mechanism['name']} ({', '.join(parameters)})."
-    if level.epsilon is not None:
-        return f"drawn by the mechanism with ε = {exact(level.epsilon)}."
-    return "drawn by the mechanism as it is."
+        return f"{mechanism['name']} ({', '.join(parameters)})"
+    return (
+        "the mechanism as set" if level.epsilon is None else f"the mechanism with ε = {exact(level.epsilon)}"
+    )

@@ -24,33 +24,29 @@ from dptext_spark.text.names.search import (
     SMALL,
     ListSource,
 )
-from dptext_spark.text.policy import (
-    BEYOND_MASK,
-    FAKE,
-    FIELD,
-    IN_LANGUAGES,
-    KEEP,
-    MASK,
-    OOV_MASK,
-    Policy,
-    placeholder,
-)
+from dptext_spark.text.policy import BEYOND_MASK, FAKE, FIELD, IN_LANGUAGES, KEEP, MASK, Policy, placeholder
 
 MARK = placeholder(LIST_TYPES[0])
-KIND_WORDS = {PERSON: "a person", LOCATION: "a place"}
+KINDS = {PERSON: "persons", LOCATION: "places"}
+MANY_UNKNOWN = 0.05  # share of the rows from which the operator is warned
+
 # When pseudonyms of equal names are equal, by level.
 EQUAL = {
-    "token": "each time it stands somewhere, so that equal names are not told apart",
-    "record": "the same throughout a record and in every run with this key, these lists and the level of records",
-    "dataset": "the same throughout the dataset and in every run with this key, these lists and the level of datasets",
+    "token": "Each occurrence has its own pseudonym, so equal names cannot be recognised.",
+    "record": "It is the same throughout a record, and in every run with this key, these lists and record level.",
+    "dataset": "It is the same throughout the dataset, and in every run with this key, these lists and dataset level.",
 }
-
-# What a name that is found in one place and not in another means, by level.
-OTHERWISE = {
-    "token": "its words are then drawn there instead of replaced, or the other way round.",
-    "record": "in one text of a record a name may then be replaced, and be drawn in another of the same record, so that both "
-    "replacements are seen of it.",
-    "dataset": "in one text a name may then be replaced, and be drawn in another, so that both replacements are seen of it.",
+# What follows if a name is found in one place and not in another, by level.
+NAME_AGAIN = {
+    "token": "Its words are then drawn instead of replaced, or replaced instead of drawn.",
+    "record": "A name may then be replaced in one text of a record and drawn in another, so that both replacements show.",
+    "dataset": "A name may then be replaced in one text and drawn in another, so that both replacements show.",
+}
+# The same of what a provider finds.
+FINDING_AGAIN = {
+    "token": "The words are then drawn instead of masked, or masked instead of drawn.",
+    "record": "A finding may then be masked in one text of a record, and be drawn in another.",
+    "dataset": "A finding may then be masked in one text, and be drawn in another.",
 }
 
 
@@ -58,20 +54,19 @@ def names_warned(facts: RunFacts) -> Iterator[str]:
     """Warn if a column of the input lists words to keep: it is as private as the text."""
     if any(source.of_rows for source in facts.config.lists.keep):
         yield (
-            "WORDS OF A COLUMN ARE RELEASED IN CLEAR (policy.keep): what it holds for a row stays wherever the row's texts hold "
-            "it, without any protection."
+            "WORDS OF A COLUMN ARE RELEASED IN CLEAR (policy.keep): a row's value in the column stays wherever the row's texts "
+            "contain it, without any protection."
         )
 
 
 def names_excepted(facts: RunFacts) -> Iterator[str]:
     """Name the words that are not drawn because a list, the search for names or a provider finds them."""
     if facts.config.lists:
-        yield "what a list of names holds"
+        yield "entries of a list of names"
     if facts.policy.names:
-        search = facts.policy.names
-        yield f"names that {search.finders} find{'' if search.model is None else 's'}"
+        yield f"names found by {facts.policy.names.finders}"
     if facts.providers:
-        yield "what a provider finds"
+        yield "findings of a provider"
 
 
 def listed(facts: RunFacts) -> Iterator[str]:
@@ -80,65 +75,63 @@ def listed(facts: RunFacts) -> Iterator[str]:
     masked = [source for source in lists.mask if not source.has_pseudonyms]
     if masked:
         yield (
-            f"Where a word or phrase of a list stands ({_sources('policy.mask', masked)}): it is replaced by {MARK}, "
-            f"whatever the lexicon holds. Who knows the word that {MARK} stands for learns that a list holds it; equal and "
-            "different ones are not told apart. None of it without policy.mask."
+            f"Masked entries of a list ({_sources('policy.mask', masked)}): {MARK} replaces each, even if the lexicon has the "
+            "word. Anyone who knows the word learns that a list holds it. Equal and different entries look the same. Without "
+            "policy.mask nothing of this shows."
         )
     yield from _listed_pseudonyms(facts)
     if lists.keep:
         yield (
-            f"Every word and phrase of a list ({_sources('policy.keep', lists.keep)}), as it stands, like a stop word, also "
-            "where it is a name. Fewer with a shorter list, none without policy.keep."
+            f"Kept entries of a list ({_sources('policy.keep', lists.keep)}): every word and phrase stays as it is, like a "
+            "stop word, even if it is a name. A shorter list keeps fewer. Without policy.keep none stays."
         )
+
+
+LISTED_PSEUDONYMS = {
+    PERSON: (
+        "Names of persons in a list ({sources}): a pseudonym of the same kind from the public lists replaces each word. It "
+        "shows that the word is part of such a name, whether it is a given name, surname or initial, its capitals, and its "
+        "link to the next word."
+    ),
+    LOCATION: (
+        "Places in a list ({sources}): a pseudonym of the same kind from the public lists replaces each. It shows that there "
+        "is a place, whether it is a town or a country or state, and its capitals."
+    ),
+}
 
 
 def _listed_pseudonyms(facts: RunFacts) -> Iterator[str]:
     """State what pseudonyms reveal of the names of a list."""
-    told = {
-        PERSON: (
-            "For each word of a name of a person that a list holds ({sources}): that it is such a word, whether it is a given "
-            "name, surname or initial, its capitals, and what joins it to the next."
-        ),
-        LOCATION: (
-            "For each place that a list holds ({sources}): that it is one, whether it is a town or a country or state, and its "
-            "capitals."
-        ),
-    }
     shared = ""
     if facts.consistency != "token":
-        shared = " All text columns share it, and so does that name where policy.names puts a pseudonym in its place."
+        shared = " All text columns share it. policy.names uses the same pseudonym for the same name."
     for kind in facts.config.lists.kinds:
         sources = _sources("policy.mask", [names for names in facts.config.lists.mask if names.kind == kind])
         yield (
-            f"{told[kind].format(sources=sources)} A pseudonym of the same kind from the public lists takes its place, "
-            f"{EQUAL[facts.consistency]}.{shared} Who knows the name learns that a list holds it. Less of it with replace: "
-            f"{MASK}, none without policy.mask."
+            f"{LISTED_PSEUDONYMS[kind].format(sources=sources)} {EQUAL[facts.consistency]}{shared} Anyone who knows the name "
+            f"learns that a list holds it. With replace: {MASK} less shows. Without policy.mask nothing shows."
         )
 
 
 def searched(facts: RunFacts) -> Iterator[str]:
     """State what the output reveals of names that the search found."""
-    search, level = facts.policy.names, facts.consistency
+    search = facts.policy.names
     masked, named = search.wanted(MASK), search.wanted(PSEUDONYM)
     if masked:
-        marks = ", ".join(placeholder(name) for name in masked)
         yield (
-            f"Where a name stands that {search.finders} found, and its kind: {marks}. Equal and different names are "
-            "not told apart. None of it without policy.names."
+            f"Names found by {search.finders}: a mask shows the place and kind of each ({_marks(masked)}). Equal and different "
+            "names look the same. Without policy.names nothing of this shows."
         )
     if named:
-        equal = EQUAL[level]
-        kinds = " and ".join(KIND_WORDS[name] for name in named)
         yield (
-            f"For each word of a name of {kinds} that {search.finders} found, that it is such a word, whether it is a "
-            f"given name, surname, initial, town or country, and its capitals: a pseudonym of the same kind takes its place, "
-            f"{equal}. Less of it with mask."
+            f"Names of {' and '.join(KINDS[name] for name in named)} found by {search.finders}: a pseudonym of the same kind "
+            "replaces each word. It shows that the word is part of a name, whether it is a given name, surname, initial, town "
+            f"or country, and its capitals. {EQUAL[facts.consistency]} mask shows less."
         )
         if search.model is not None and LOCATION in named:
-            mark = placeholder(LOCATION)
             yield (
-                f"Where a street or another place without a public list stands that the classifier found: {mark}. Equal and "
-                "different ones are not told apart."
+                f"Streets and other places without a public list: {placeholder(LOCATION)} shows where the classifier found "
+                "one. Equal and different ones look the same."
             )
 
 
@@ -148,54 +141,53 @@ def search_not_protected(facts: RunFacts) -> Iterator[str]:
     if not search:
         return
     yield (
-        f"Names of persons and places: {_finders(facts)}, no guarantee. What they find is replaced whole and tells "
-        "nothing but what is said above; a name that they miss, such as a rare, foreign or misspelt one or one in lower "
-        "case, is treated like other words, and a word that they take for a name is replaced as one. No ε covers this."
+        f"Names of persons and places: {_finders(facts)}, no guarantee. A name that they find is replaced whole, and reveals "
+        "only what is listed above. A name that they miss, such as a rare, foreign, misspelt or lower-case one, is treated "
+        "like other words. A word that they mistake for a name is replaced as one. No ε covers this."
     )
     if search.model is not None:
         yield (
-            "A word is a name where the classifier's score, rounded to 1/1024, reaches the threshold, of a word in small letters "
-            f"{SMALL:g} at least. A score at that edge may "
-            "fall otherwise on a processor of another make or with another onnxruntime, so that a task that is retried there, or "
-            f"a run that is done again, may find another name: {OTHERWISE[facts.consistency]} {_beside(facts)}"
+            "The classifier rounds the score of a word to 1/1024. The word is a name if the score reaches the threshold, and "
+            f"at least {SMALL:g} for a word in small letters. Another processor or another onnxruntime may put a score on the "
+            "other side of that edge. A task that is retried there, or a run that is repeated, may then find another name. "
+            f"{NAME_AGAIN[facts.consistency]} {_beside(facts)}"
         )
     for name in search.wanted(KEEP):
-        kind = {PERSON: "persons", LOCATION: "places"}[name]
-        yield f"Names of {kind} are not looked for (policy.names.{name}: keep); their words are treated like any."
+        yield (
+            f"Names of {KINDS[name]} are not looked for (policy.names.{name}: keep). Their words are treated like any other."
+        )
     if search.wanted(PSEUDONYM):
-        yield _pseudonyms()
+        yield PSEUDONYMS
 
 
-def _pseudonyms() -> str:
-    """Define a pseudonym, and state when two names share one."""
-    first_names, surnames, towns, regions, _ = POOL_SIZES
-    return (
-        "A pseudonym is a keyed choice among public names, not a draw with an ε. It may be somebody's name, or the name "
-        f"itself, and two names may share one: two given names with a chance of 1 in {first_names:,}, surnames of 1 in "
-        f"{surnames:,}, towns of 1 in {towns:,}, countries and states of 1 in {regions:,}. Names are the same where "
-        "their letters are, without case, accents and apostrophes: a nickname or another spelling has another pseudonym."
-    )
+_FIRST, _LAST, _TOWNS, _REGIONS, _ = POOL_SIZES
+PSEUDONYMS = (
+    "A pseudonym is a keyed choice among public names, not a draw with an ε. It may be somebody's name, or the name itself. "
+    f"Two names may share one: given names with a chance of 1 in {_FIRST:,}, surnames of 1 in {_LAST:,}, towns of 1 in "
+    f"{_TOWNS:,}, countries and states of 1 in {_REGIONS:,}. Names are the same if their letters are, without case, accents "
+    "and apostrophes. A nickname or another spelling has another pseudonym."
+)
 
 
 def _beside(facts: RunFacts) -> str:
     """State the effect of a differing find on the other words of a text, and on the audit of consistency."""
     if facts.budget is not None or facts.selection is not None:
         sentence = (
-            "Which words of that record are drawn, or by which ε, may then differ, too: whoever sees both outputs has seen two "
+            "The drawn words of that record, or their ε, may then differ, too. Anyone who sees both outputs has seen two "
             "releases of it."
         )
     elif facts.config.mechanism.reads_context:
         sentence = (
-            "Words behind the name may then be drawn after another word, and anew: whoever sees both outputs has seen two "
+            "The words after the name may then be drawn anew, after another word. Anyone who sees both outputs has seen two "
             "releases of them."
         )
     else:
-        sentence = "A word that is drawn both times draws the same, so that both outputs together show one draw of each word."
+        sentence = "A word that is drawn both times draws the same, so both outputs together show one draw of each word."
     if facts.consistency == "token":
         return sentence
     return (
-        f"{sentence} An audit of consistency on such a processor may find that the text does not fit its source; the run is then "
-        "marked failed."
+        f"{sentence} An audit of consistency on such a processor may find that the text does not fit its source. The run is "
+        "then marked failed."
     )
 
 
@@ -205,38 +197,37 @@ def names_not_protected(facts: RunFacts) -> Iterator[str]:
     lists = facts.config.lists
     if not lists:
         return
-    done = "masks, replaces" if lists.kinds else "masks"
     yield (
-        f"That a word or phrase is in a list of names, or in none: between what a list {done} or keeps and a drawn word there is "
-        "no bound. Gone without policy.mask and policy.keep."
+        "Entries of a list of names: no bound covers an entry, which a list masks, replaces or keeps, against a drawn word. "
+        "Without policy.mask and policy.keep there is no such pair."
     )
-    if lists.kinds:
-        if not facts.policy.names.wanted(PSEUDONYM):
-            yield _pseudonyms()
-        yield from _told_apart(lists.kinds)
+    if lists.kinds and not facts.policy.names.wanted(PSEUDONYM):
+        yield PSEUDONYMS
+    for kind in lists.kinds:
+        yield PARTS_OF_NAMES[kind]
     if lists.mask:
         yield (
-            "Names that no list holds, that are misspelt, broken over lines or shortened in another way than to initials: they "
-            "are treated like other words. Lists are matched without case, accents, apostrophes, hyphens and a possessive 's; a "
-            "phrase also with its last word first and a comma, with initials, and as a title and its last word. No ε covers this."
+            "Names that the lists miss: a name is treated like other words if it is in no list, misspelt, broken over lines, "
+            "or shortened other than to initials. Lists are matched without case, accents, apostrophes, hyphens and a "
+            "possessive 's. A phrase also matches with its last word first and a comma, with initials, and as a title and its "
+            "last word. No ε covers this."
         )
 
 
-def _told_apart(kinds: Sequence[str]) -> Iterator[str]:
-    """State how the words of a list's names are classified, and which names share a pseudonym."""
-    if PERSON in kinds:
-        yield (
-            "Of a name of a person that a list holds, what stands before a comma or last is a surname, as is a single word "
-            "behind a title, and a single letter an initial; of other words the public lists tell, and one that they do not hold "
-            "counts as a surname. So a full name, a title with the surname and an initial with it share the surname's pseudonym; "
-            "a given name and its initial do not, nor does a surname with and without a particle such as van, nor a word that is "
-            "a given name in one place and a surname in another."
-        )
-    if LOCATION in kinds:
-        yield (
-            "A place that a list holds is one pseudonym, however many words it has; written in another order or with initials "
-            "it has another."
-        )
+# How the parts of a list's names are identified, and the names that this links.
+PARTS_OF_NAMES = {
+    PERSON: (
+        "Parts of a listed name of a person: the last word, the word before a comma, and a single word after a title are "
+        "surnames. A single letter is an initial. The public lists decide for other words, and a word that they lack is a "
+        "surname. So a full name, a title with the surname, and an initial with the surname share the surname's pseudonym. "
+        "Three pairs do not share one: a given name and its initial, a surname with and without a particle such as van, and a "
+        "word that is a given name in one place and a surname in another."
+    ),
+    LOCATION: (
+        "Listed places: a place has one pseudonym, however many words it has. Written in another order or with initials, it "
+        "has another one."
+    ),
+}
 
 
 def _finders(facts: RunFacts) -> str:
@@ -244,62 +235,77 @@ def _finders(facts: RunFacts) -> str:
     search = facts.policy.names
     if search.model is None:
         return "public lists and rules"
-    digest = "" if facts.classifier is None else f" {facts.classifier}"
-    lists = f"public lists and rules (version {search.version}) and " if search.lists else ""
-    return f"{lists}a classifier{digest} (threshold {search.threshold:g})"
+    classifier = f"a classifier {facts.classifier or '(digest not known)'} (threshold {search.threshold:g})"
+    return (
+        f"public lists and rules (version {search.version}) and {classifier}" if search.lists else classifier
+    )
 
 
 def _sources(field: str, sources: Sequence[ListSource]) -> str:
     """Count the lists for all rows and the columns of the input that are lists."""
     rows = sum(source.of_rows for source in sources)
-    others = len(sources) - rows
-    parts = [
-        *([f"{others} {'list' if others == 1 else 'lists'} for all rows"] if others else []),
-        *(
-            [f"{rows} {'column' if rows == 1 else 'columns'} of the input, each row's for its own texts"]
-            if rows
-            else []
-        ),
-    ]
-    return f"{field}: {' and '.join(parts)}"
+    return f"{field}: {len(sources) - rows} for all rows, {rows} from a column for each row's own texts"
 
 
-MANY_UNKNOWN = 0.05  # share of the rows from which the operator is warned
-UNKNOWN_BECOME = {
-    "mask": f"become {OOV_MASK}",
-    "draw": "become uniform words of the lexicon",
-    "keep": "are RELEASED IN CLEAR",
+def _marks(names: Sequence[str]) -> str:
+    return ", ".join(placeholder(name) for name in dict.fromkeys(names))
+
+
+SPACING = {
+    "keep": (
+        "Spacing and punctuation: every space, line break, punctuation mark and symbol outside words stays in its place, most "
+        "emoji and invisible characters included. Letter-like numbers, flags, control and unassigned characters count as "
+        "unknown words. policy.gaps: normalise shows less."
+    ),
+    "normalise": (
+        "Spacing and punctuation: every punctuation mark and symbol stays, emoji and invisible characters included. The output "
+        "shows if a space or line break comes before it or before a word, but not how many or which. policy.gaps: keep shows "
+        "more."
+    ),
+}
+CASE = {
+    "carry": (
+        "Case: the output shows if a drawn word was in lower case, Capitalised or UPPER case (mixed case becomes lower). "
+        "policy.case: lower hides this."
+    ),
+    "lower": "No case: all words are released in lower case. policy.case: carry shows the case pattern.",
+}
+EQUALITY = {
+    "token": (
+        "No equality pattern: equal words are drawn independently. consistency: record or dataset shows equal words."
+    ),
+    "record": (
+        "Equal words of a record, numbers included: they have equal replacements. consistency: token hides this."
+    ),
+    "dataset": (
+        "Equal words of the whole dataset, numbers included, and so the frequency of each. consistency: record shows less, and "
+        "token nothing."
+    ),
+}
+UNKNOWN = {
+    "mask": "Unknown words: [OOV] marks the place of each word that the lexicon lacks. policy.oov: draw does not mark them.",
+    "draw": "Unknown words are not marked, but their places still hold a word. policy.oov: mask marks them.",
+    "keep": "EVERY WORD THAT THE LEXICON LACKS stays as it is. policy.oov: mask or draw releases none.",
+}
+NUMBERS = {
+    "random": (
+        "Numbers: the output shows the place of each and its number of digits. policy.numbers: mask hides the number of digits."
+    ),
+    "mask": (
+        "Numbers: [NUM] shows the place of each, but not its number of digits. policy.numbers: random shows that, too."
+    ),
+    "keep": "EVERY NUMBER stays as it is. policy.numbers: random or mask releases none.",
 }
 
 
 def released(facts: RunFacts) -> Iterator[str]:
     """State what the output reveals to every holder."""
     policy, level = facts.policy, facts.consistency
-    yield (
-        "The number of rows, which texts are NULL or empty, and the number of words of each text. No setting hides that."
-    )
+    yield "Counts: the number of rows, the NULL and empty texts, and the number of words of each text. No setting hides them."
     if facts.config.input.where:
-        yield "That each record satisfies input.where, a condition of the settings. Nothing of the kind without input.where."
-    if policy.gaps == "keep":
-        yield (
-            "Every space, line break, punctuation mark and symbol that is no part of a word (most emoji and invisible "
-            "characters included), where it stands. Letter-like numbers, flags, control and unassigned characters count "
-            "as unknown words. Less of it with policy.gaps: normalise."
-        )
-    else:
-        yield (
-            "Every punctuation mark and symbol (emoji and invisible characters included), and whether a space "
-            "or line break stands before it or before a word; not how many or which. More of it with policy.gaps: keep."
-        )
-    if policy.case == "carry":
-        yield (
-            "Whether each drawn word was written in lower case, Capitalised or UPPER case (mixed case "
-            "becomes lower). Nothing of it with policy.case: lower."
-        )
-    else:
-        yield (
-            "Nothing of upper and lower case: all words are released in lower case. With policy.case: carry, the case pattern."
-        )
+        yield "Condition: each record satisfies input.where, a condition of the settings. Without input.where there is none."
+    yield SPACING[policy.gaps]
+    yield CASE[policy.case]
     yield from _clear_words(policy, facts.budget)
     yield from listed(facts)
     yield from searched(facts)
@@ -307,81 +313,66 @@ def released(facts: RunFacts) -> Iterator[str]:
     yield from replaced_whole(policy, level)
     yield from provided(facts)
     yield from _not_sensitive(facts)
-    if level == "record":
-        yield (
-            "Which words of a record are equal, numbers included: equal words have equal replacements there. Nothing of it "
-            "with consistency: token."
-        )
-    elif level == "dataset":
-        yield (
-            "Which words of the whole dataset are equal, numbers included, and so how often each occurs. Less of it with "
-            "consistency: record, nothing with token."
-        )
-    else:
-        yield (
-            "No equality pattern: equal words are drawn independently of each other. With consistency: record or dataset, "
-            "which words are equal."
-        )
+    yield EQUALITY[level]
     yield from _ruled_out(facts)
     yield _others(facts)
     yield from bits(facts.config.require, bounded=facts.budget is not None)
     yield (
-        "The order of the rows and how they lie in files, as far as the engine keeps them. No setting hides that; sort or "
-        "shuffle the table where the order tells something."
+        "Order: the order of the rows, and their distribution over files, as far as the engine keeps them. No setting hides "
+        "them. Sort or shuffle the table if its order reveals something."
     )
 
 
 def _clear_words(policy: Policy, budget: Budget | None) -> Iterator[str]:
     if policy.stop_words == "keep":
-        listed = policy.stop_word_list
-        named = "the packaged English list" if listed is None else f"a list of {len(listed):,} words"
+        words = policy.stop_word_list
+        source = "the packaged English list" if words is None else f"a list of {len(words):,} words"
         yield (
-            f"Every stop word ({named}, and endings such as 's and 't), as it stands, also where it is a name, such as Will "
-            "or May. Fewer with a shorter policy.stop_word_list, none with policy.stop_words: draw."
+            f"Stop words: every word of {source}, and endings such as 's and 't, stay as they are, even a name such as Will or "
+            "May. A shorter policy.stop_word_list keeps fewer, and policy.stop_words: draw none."
         )
     else:
         yield (
-            "No stop words: they are drawn like other words (those that the lexicon lacks count as unknown). With "
-            "policy.stop_words: keep, every one."
+            "No stop words: they are drawn like other words, and those that the lexicon lacks are unknown words. "
+            "policy.stop_words: keep releases every one."
         )
-    yield {
-        "mask": (
-            "Which words the lexicon does not hold: each is replaced by [OOV]. With policy.oov: draw they are not marked."
-        ),
-        "draw": (
-            "Unknown words are not marked, but they too are a place where a word stood. With policy.oov: mask they are."
-        ),
-        "keep": "EVERY WORD THAT THE LEXICON DOES NOT HOLD, as it stands. None with policy.oov: mask or draw.",
-    }[policy.oov]
+    yield UNKNOWN[policy.oov]
     yield (
-        "Rows of which most words are unknown, such as text in another language, are counted in the restricted metrics; the "
-        f"operator is warned where they are more than {percent_up(MANY_UNKNOWN)} of all. Of such a row hardly a word is drawn."
+        "Rows with mostly unknown words, such as text in another language: hardly a word of them is drawn. The restricted "
+        f"metrics count them, and the run warns you if they are more than {percent_up(MANY_UNKNOWN)} of all rows."
     )
-    yield {
-        "random": "Where a number stands, and how many digits it has. Not how many with policy.numbers: mask.",
-        "mask": (
-            "Where a number stands, as [NUM]; not how many digits it has. With policy.numbers: random, that too."
-        ),
-        "keep": "EVERY NUMBER, as it stands. None with policy.numbers: random or mask.",
-    }[policy.numbers]
+    yield NUMBERS[policy.numbers]
     marks = "spaces, punctuation, symbols and digits" if policy.tokenizer == "words" else "spaces"
-    become = "is RELEASED IN CLEAR" if policy.oov == "keep" else "leaves no character in clear"
-    scripts = "Of scripts that put no spaces between words (Chinese, Japanese, Thai, Khmer and the like)"
-    stretches = f"how many stretches there are between {marks}, and where"
+    become = (
+        "It is RELEASED IN CLEAR as an unknown word."
+        if policy.oov == "keep"
+        else "As an unknown word it leaves no character in clear."
+    )
     yield (
-        f"{scripts}: {stretches}. Each is one word, which a lexicon hardly ever holds: as an unknown word it {become}. "
-        "Spaces put between words beforehand cut them into words."
+        "Scripts without spaces between words (Chinese, Japanese, Thai, Khmer and the like): the output shows the number and "
+        f"places of the stretches between {marks}. Each stretch counts as one word, and a lexicon hardly ever has it. {become} "
+        "Put spaces between the words beforehand to cut a stretch."
     )
     if budget is not None:
         yield (
-            "Which words of a long record are not drawn, because they are beyond those that its budget allows: each is replaced "
-            f"by {BEYOND_MASK}, which tells nothing of the word. Fewer with a greater budget.record."
+            f"Words beyond the budget: {BEYOND_MASK} replaces the words of a long record that its budget does not cover, and "
+            "reveals nothing about them. A greater budget.record covers more."
         )
     if policy.tokenizer == "whitespace":
         yield (
-            "A word is what stands between spaces (tokenizer: whitespace); punctuation joined to a word is "
-            "part of it. With tokenizer: words it stands for itself."
+            "Words end at spaces (tokenizer: whitespace), so punctuation joined to a word is part of it. tokenizer: words "
+            "separates punctuation."
         )
+
+
+def not_sensitive(law: Summary) -> str:
+    """Write when an output that is not sensitive reveals its word."""
+    if law.remap is None or law.remap.telling is None:
+        return "An output that is not sensitive is the original word."
+    return (
+        f"For {law.remap.telling:,} of them, an output that is not sensitive is the original word. The others can also come "
+        "from other words, because the remap puts them in the place of draws."
+    )
 
 
 def _not_sensitive(facts: RunFacts) -> Iterator[str]:
@@ -390,27 +381,21 @@ def _not_sensitive(facts: RunFacts) -> Iterator[str]:
     words, outputs = law.words or 0, law.sensitive or 0
     share = 1.0 - mechanism.p if isinstance(mechanism, SanText) else 0.0
     if outputs < words and share > 0:
-        told = "An output that is not sensitive is the word itself."
-        if law.remap is not None and law.remap.telling is not None:
-            told = (
-                f"An output that is not sensitive is the word itself for {law.remap.telling:,} of them; the others can come of "
-                "other words, too, for a remap puts them in the place of draws."
-            )
         yield (
-            f"WORDS THAT ARE NOT SENSITIVE, {percent_up(share)} of the time, as they stand: {words - outputs:,} of the {words:,} "
-            f"words of the lexicon. {told} Less with a greater mechanism.p, none "
-            "with mechanism.sensitive: none."
+            f"WORDS THAT ARE NOT SENSITIVE stay as they are, {percent_up(share)} of the time: {words - outputs:,} of the "
+            f"{words:,} words of the lexicon. {not_sensitive(law)} A greater mechanism.p keeps fewer, and mechanism.sensitive: "
+            "none none."
         )
 
 
 def _bits(law: Summary, most: float) -> str:
     """State how many bits of its word an output reveals, and how many of them come from ruled-out words."""
-    ruled_out, equal = rounded_up(law.ruled_out_bits or 0.0), "Where all words are equally likely,"
+    ruled_out, of = rounded_up(law.ruled_out_bits or 0.0), rounded_up(most)
     if law.told_bits is None:
-        return f"{equal} an output tells {ruled_out} of {rounded_up(most)} bits of the word on average, at ε = 0 too."
+        return f"If all words are equally likely, an output reveals {ruled_out} of {of} bits of its word on average, at any ε."
     return (
-        f"{equal} an output tells {rounded_up(law.told_bits)} of {rounded_up(most)} bits of the word on average: {ruled_out} of "
-        "them by what it rules out, which no ε lessens."
+        f"If all words are equally likely, an output reveals {rounded_up(law.told_bits)} of {of} bits of its word on average. "
+        f"{ruled_out} of these bits come from the excluded words, and no ε lessens them."
     )
 
 
@@ -420,21 +405,23 @@ def _ruled_out(facts: RunFacts) -> Iterator[str]:
     if behind is None or sizes is None or words is None:
         return
     least, most = f"{sizes.min:,.0f}", f"{sizes.max:,.0f}"
-    set_sizes = least if least == most else f"{least} to {most}"
-    outside = "every word whose output set does not hold it"
+    size = least if least == most else f"{least} to {most}"
+    excluded = "an output excludes every word that does not have it in its output set."
     if law.remap is not None:
-        outside = "every word of whose output set nothing is replaced by it (the remap is read from what is released)"
+        excluded = (
+            "an output excludes every word whose whole output set the remap turns into other words. (The remap is read from "
+            "the released words.)"
+        )
     yield (
-        f"What an output rules out at any ε: {outside}. The sets hold "
-        f"{set_sizes} words; behind half of the outputs stand at most {rounded_down(behind.p50, 0)} words "
-        f"({behind.min:,.0f} to {behind.max:,.0f}) of {words:,}. {_bits(law, math.log2(words))} "
-        "Larger sets (mechanism.k) rule out less."
+        f"Excluded words, at any ε: {excluded} An output set holds {size} words. For half "
+        f"of the outputs, at most {rounded_down(behind.p50, 0)} words ({behind.min:,.0f} to {behind.max:,.0f}) of {words:,} are "
+        "possible sources. "
+        f"{_bits(law, math.log2(words))} Larger sets (mechanism.k) exclude fewer."
     )
     if law.one_input_share:
         yield (
-            f"The word itself, where the output is one of the {percent_up(law.one_input_share)} that only one word can "
-            "become: such an output reveals its word at any ε. Fewer with larger sets (mechanism.k) or another "
-            "mechanism.mapping."
+            f"Revealing outputs: {percent_up(law.one_input_share)} of the outputs can come from one word only, and reveal it "
+            "at any ε. Larger sets (mechanism.k) or another mechanism.mapping leave fewer."
         )
 
 
@@ -447,19 +434,28 @@ def _others(facts: RunFacts) -> str:
     others = facts.config.other_columns if facts.other_columns is None else facts.other_columns
     if others is None:
         return (
-            "Unchanged, text in them included: all other columns of the input (their values stand in the table's statistics, "
-            "too). Fewer with output.other_columns: drop, or a list."
+            "Other columns: all columns of the input stay unchanged, with any text in them. The table's statistics hold their "
+            "values, too. output.other_columns: drop, or a list, releases fewer."
         )
     if not others:
-        return "No other column. More with output.other_columns: keep, or a list."
+        return "No other column. output.other_columns: keep, or a list, releases more."
     is_key_only = tuple(others) == (facts.config.row_key,)
     fewer = (
-        "A row key is always written." if is_key_only else "Fewer with output.other_columns: drop, or a list."
+        "A row key is always written."
+        if is_key_only
+        else "output.other_columns: drop, or a list, releases fewer."
     )
     return (
-        f"Unchanged, text in them included: {columns_named(others)} (their least and greatest values stand in "
-        f"the table's statistics, too). {fewer}"
+        f"Other columns: {', '.join(others)}. They stay unchanged, with any text in them. The table's statistics hold their "
+        f"least and greatest values, too. {fewer}"
     )
+
+
+FAKES = {
+    "token": "Equal ones have independent fakes.",
+    "record": "Equal ones of a record have equal fakes.",
+    "dataset": "Equal ones have equal fakes.",
+}
 
 
 def replaced_whole(policy: Policy, level: str) -> Iterator[str]:
@@ -469,59 +465,51 @@ def replaced_whole(policy: Policy, level: str) -> Iterator[str]:
         policy: of the run.
         level: token, record or dataset.
     """
-    chosen = policy.identifiers
-    masked, faked = chosen.wanted(MASK), chosen.wanted(FAKE)
+    masked, faked = policy.identifiers.wanted(MASK), policy.identifiers.wanted(FAKE)
     if masked:
-        marks = ", ".join(placeholder(name) for name in masked)
-        yield f"Where an identifier stands that a rule found, and its type: {marks}. Nothing of it with {FIELD}: none."
-    if faked:
-        equal = {"token": "", "record": " of a record", "dataset": ""}[level]
-        same = "" if level == "token" else f", and that equal ones{equal} are equal"
         yield (
-            f"The shape of each {_listed(faked)} that a rule found, replaced by a fake: how many letters and digits, capitals, "
-            "and what stands between them; of URLs the scheme (without one, the last label of the host), of telephone "
-            f"numbers the plus and leading zeros, of accounts the country{same}. Only the type with {FIELD}: mask."
+            f"Masked identifiers that a rule found: a mask shows the place and type of each ({_marks(masked)}). {FIELD}: none "
+            "hides this."
+        )
+    if faked:
+        yield (
+            f"Faked identifiers that a rule found ({', '.join(faked)}): a fake shows the number of letters and digits, the "
+            "capitals and the characters between them. Of a URL it shows the scheme, or else the last label of the host. Of a "
+            "telephone number it shows the plus and leading zeros, and of an account the country. "
+            f"{FAKES[level]} {FIELD}: mask shows the type alone."
         )
 
 
 def provided(facts: RunFacts) -> Iterator[str]:
     """State what the output reveals of a provider's finds."""
     if facts.providers:
-        marks = ", ".join(
-            dict.fromkeys(placeholder(name) for provider in facts.providers for name in provider.types)
-        )
+        marks = _marks([name for provider in facts.providers for name in provider.types])
         yield (
-            f"Where something stands that a provider found, and its type: {marks}. Equal and different ones are not told apart. "
-            "None of it without policy.providers."
+            f"Findings of a provider: a mask shows the place and type of each ({marks}). Equal and different ones look the "
+            "same. Without policy.providers nothing of this shows."
         )
-
-
-AGAIN = {
-    "token": "its words are then drawn there instead of masked, or the other way round.",
-    "record": "it may then be masked in one text of a record, and be drawn in another of the same record.",
-    "dataset": "it may then be masked in one text, and be drawn in another.",
-}
 
 
 def provider_based(facts: RunFacts) -> Iterator[str]:
     """State that providers have no guarantee, and when their finds can differ."""
     if not facts.providers:
         return
-    looked = "; ".join(f"{provider} for {_listed(provider.types)}" for provider in facts.providers)
+    looked = "; ".join(f"{provider} for {', '.join(provider.types)}" for provider in facts.providers)
     yield (
-        f"What providers look for ({looked}): code of the settings (policy.providers), no guarantee. What they find is replaced "
-        "whole and tells nothing but what is said above; what they miss is drawn or masked as the policy says of any word or "
-        "number, or kept where it says so, and what they take for something else is replaced as that. No ε covers this."
+        f"Findings of providers ({looked}): code of the settings (policy.providers), no guarantee. A finding is replaced "
+        "whole, and reveals only what is listed above. A word or number that they miss is drawn, masked or kept, as the policy "
+        "says. A wrong finding is replaced as its type. No ε covers this."
     )
     yield (
-        "Path, name, version and types of a provider are bound to the model, its code is not. One that finds something else in "
-        f"the same text, or on another machine, makes a task that is run again differ: {AGAIN[facts.consistency]}"
+        "The model is bound to a provider's path, name, version and types, but not to its code. The code may find something "
+        "else in the same text later, or on another machine. A repeated task then differs. "
+        f"{FINDING_AGAIN[facts.consistency]}"
     )
 
 
-NO_NAMES = (
-    " Names of persons and places are no identifiers here: the lexicon's words among them are treated like its other words, the "
-    "others are unknown words."
+NAMES_APART = (
+    " Names of persons and places are not identifiers. Names in the lexicon are treated like its other words, and other names "
+    "are unknown words."
 )
 
 
@@ -535,31 +523,27 @@ def rule_based(policy: Policy) -> Iterator[str]:
     types, skipped = chosen.wanted(), chosen.wanted(KEEP)
     if not types:
         yield (
-            f"Identifiers as wholes ({FIELD}: none): e-mail addresses, telephone and account numbers are cut, and their words "
-            "and numbers are treated like any. What stands between them, such as @ and dots, shows that they were there."
+            f"Whole identifiers ({FIELD}: none): e-mail addresses, telephone and account numbers are cut into words and "
+            "numbers that are treated like any other. Characters between them, such as @ and dots, show that they were there."
         )
         return
     yield (
-        f"Identifiers ({_listed(types)}): rule-based, no guarantee. What the rules find is replaced whole and tells nothing but "
-        "what is said above; what they miss, such as one that is misspelt or broken apart, is cut into words and numbers like "
-        f"other text. No ε covers this.{'' if policy.names or policy.providers else NO_NAMES}"
+        f"Identifiers ({', '.join(types)}): rule-based, no guarantee. An identifier that the rules find is replaced whole, and "
+        "reveals only what is listed above. One that they miss, such as a misspelt or broken one, is cut into words and "
+        f"numbers like other text. No ε covers this.{'' if policy.names or policy.providers else NAMES_APART}"
     )
     if chosen.languages:
         yield (
-            f"Dates with the name of a month are looked for in English and in {_listed(chosen.languages)} "
-            f"({FIELD}.{IN_LANGUAGES}), beside a day or a year. In other languages only those in figures are found."
+            f"Dates with the name of a month are found in English and in {', '.join(chosen.languages)} "
+            f"({FIELD}.{IN_LANGUAGES}), next to a day or a year. In other languages only dates in figures are found."
         )
     if skipped:
         yield (
-            f"Identifiers that are not looked for: {_listed(skipped)} ({FIELD}: keep). Their words and numbers are treated like "
-            "any; less of it with mask."
+            f"Identifiers that are not looked for: {', '.join(skipped)} ({FIELD}: keep). Their words and numbers are treated "
+            "like any other. mask shows less."
         )
     if chosen.wanted(FAKE):
         yield (
-            "A fake is keyed letters and digits, not a draw with an ε, and may by chance be an address or a number of somebody. "
-            f"With {FIELD}: mask there is none."
+            "A fake is keyed letters and digits, not a draw with an ε. By chance it may be somebody's address or number. With "
+            f"{FIELD}: mask there is none."
         )
-
-
-def _listed(names: tuple[str, ...]) -> str:
-    return ", ".join(names)

@@ -16,16 +16,17 @@ from dptext_spark.guarantee import Guarantee
 from dptext_spark.rounding import exact, rounded_up
 from dptext_spark.runtime.validation import Json
 
-HEADING = "What is released in clear"
+PROTECTED, CLEAR = "Protected", "Released in clear"
+UNPROTECTED, ASSUMED = "Not protected", "Assumptions"
 
 
 def not_audited(row_key: str | None) -> str:
-    """Return that the written table cannot be audited against its source; an empty text where a row key lets it."""
+    """Say, as a clause, that the written table cannot be audited against its source; empty with a row key."""
     if row_key is not None:
         return ""
     return (
-        "the table cannot be audited against its source afterwards: there is no row_key, and nothing else joins their rows; a "
-        "unique column that is named as row_key lets it"
+        "the table cannot be audited against its source, because no column joins their rows without a row_key; name a unique "
+        "column as row_key"
     )
 
 
@@ -42,8 +43,8 @@ def check_measurable(require: Sequence[Requirement[str]], guarantee: Guarantee, 
     """
     if not (guarantee.adds_up or bounded) and any(limit.subject == "record_epsilon" for limit in require):
         raise SettingsError(
-            "require: 'record_epsilon' has no figure by this mechanism, whose ε is for each unit of distance between two words; "
-            "valid: leave it out, or a mechanism whose ε adds up over words (`dptext mechanisms`)."
+            "require: 'record_epsilon' has no figure by this mechanism: its ε is for each unit of distance between two words; "
+            "valid: leave it out, or choose a mechanism with an ε that adds up over words (`dptext mechanisms`)."
         )
 
 
@@ -57,13 +58,10 @@ def bits(require: Sequence[Requirement[str]], *, bounded: bool) -> Iterator[str]
     some = [str(limit) for limit in require if is_restricted(limit.subject, bounded=bounded)]
     if some:
         yield (
-            f"Whether each of these requirements holds, is broken or was not measured: {'; '.join(some)}. The figures depend on "
-            "the private text and stay restricted; each answer is one bit of it, which the exit code, the summary and the report "
-            "release, and no guarantee covers it. Another limit asks for another bit."
+            f"Answers to requirements: {'; '.join(some)}. The exit code, the summary and the report release if each holds, is "
+            "broken or was not measured. The figures depend on the private text and stay restricted. Each answer is one bit of "
+            "the text, and no guarantee covers it. Another limit asks for another bit."
         )
-
-
-PROTECTED = "What is protected"
 
 
 @dataclass(frozen=True)
@@ -126,12 +124,12 @@ class Statement:
         if bound:
             up_to = f", up to a probability δ = {exact(bound['delta'])}" if bound["delta"] else ""
             least = (
-                f" By the least bound that is valid it came to {exact(bound['p50'])} for a record of the median number of "
-                f"drawn words and to {exact(bound['max'])} for one of the largest{up_to}."
+                f" By the least valid bound ε was {exact(bound['p50'])} for a record with the median number of drawn words, "
+                f"and {exact(bound['max'])} for one of the largest{up_to}."
             )
         return self.extended(
             PROTECTED,
-            "Restricted, for it depends on the text: over a record of this run the sum of ε came to "
-            f"{rounded_up(epsilon['mean'])} on average, to {rounded_up(epsilon['p95'])} at most for 95 % of them, and to "
-            f"{rounded_up(epsilon['max'])} at most.{least}",
+            "Restricted, because it depends on the text: over a record of this run the sum of ε was "
+            f"{rounded_up(epsilon['mean'])} on average, at most {rounded_up(epsilon['p95'])} for 95 % of the records, and at "
+            f"most {rounded_up(epsilon['max'])} for all.{least}",
         )

@@ -173,14 +173,12 @@ class BudgetSelector(Levels):
         """Describe the budget and the choice of the law; `chosen_in`: unit of the word counts, text or record."""
         last = self.further[-1].guarantee.epsilon if self.further else None
         varies = (
-            ""
-            if last is None
-            else f", so that ε of a word is less in longer ones, down to {exact(float(last))}"
+            "" if last is None else f" Longer ones have a smaller ε for a word, down to {exact(float(last))}."
         )
         return (
-            f"Each {chosen_in} has at most {self.budget}: its law is chosen by the number of its drawn words alone{varies}. "
-            f"Words beyond {self.cap:,} of a {chosen_in} become {BEYOND_MASK}. That number, and which words are masked, "
-            "is taken as known."
+            f"Each {chosen_in} has at most {self.budget}. Its number of drawn words alone chooses its law.{varies} Words "
+            f"beyond {self.cap:,} of a {chosen_in} become {BEYOND_MASK}. The number of drawn words and the masked words are "
+            "taken as known."
         )
 
 
@@ -216,8 +214,8 @@ def check_budget(
         )
     if remap_of(mechanism) != "none" and policy.oov == "draw":
         raise SettingsError(
-            "policy.oov: 'draw' given with a budget and mechanism.remap, but each law has a remap of its own, and unknown words "
-            "pass through one; valid with them: mask, keep."
+            "policy.oov: 'draw' given with a budget and mechanism.remap, but each law has a remap of its own, and unknown "
+            "words pass through one; valid with them: mask, keep."
         )
 
 
@@ -229,8 +227,8 @@ def check_whole_records(row_key: str | None, record_key: str | None) -> None:
     """
     if record_key is not None and record_key != row_key:
         raise SettingsError(
-            f"record_key: {record_key!r} given with a budget, whose law depends on the number of a record's words, and rows are "
-            "drawn batch by batch; valid: none, or the row_key."
+            f"record_key: {record_key!r} given with a budget, whose law depends on the number of a record's words, and rows "
+            "are drawn batch by batch; valid: none, or the row_key."
         )
 
 

@@ -91,13 +91,13 @@ class Idf(ReadOnlyArrays):
         counted = f" ({self.documents:,} documents)" if self.corpus is not None and self.documents else ""
         if self.corpus is not None:
             return (
-                f"The corpus{counted} is taken to be public: rare words are important, and words that the lexicon lacks most of "
-                "all."
+                f"The corpus{counted} is taken as public. Rare words are important, and words that the lexicon lacks are most "
+                "important."
             )
         return (
-            "It is counted without any noise: rare words are important, and words that the lexicon lacks most of all. Which "
-            "words of a record are drawn depends on all other texts, and that is not protected. With importance.corpus it does "
-            "not. The model holds these counts, for its owner alone: who reads it learns of the texts."
+            "The counts have no noise. Rare words are important, and words that the lexicon lacks are most important. The "
+            "drawn words of a record depend on all other texts, and that is not protected. With importance.corpus they do not. "
+            "The model holds these counts, for its owner alone: they reveal something about the texts."
         )
 
     def weights(self, words: Spans) -> F32:
@@ -300,10 +300,7 @@ class RandomImportance:
     @property
     def sentence(self) -> str:
         """State that nothing is measured."""
-        return (
-            "Importance is not measured: which places are drawn depends on the number of a record's words alone, not on which "
-            "words they are."
-        )
+        return "The drawn places depend on the number of a record's words alone, not on the words."
 
     def weights(self, words: Spans) -> F32:
         """Return float32[n], mixed from the seed, the record's number of words and the word's place in the record."""
@@ -386,8 +383,8 @@ def checked(provider: ImportanceProvider, words: Spans) -> F32:
     weights = np.asarray(provider.weights(words), np.float32)
     if weights.shape != words.starts.shape:
         raise InvalidWeightsError(
-            f"importance: provider {provider.name} gave {weights.size:,} weights for {len(words.starts):,} words; valid: one for "
-            "each.",
+            f"importance: provider {provider.name} gave {weights.size:,} weights for {len(words.starts):,} words; valid: one "
+            "for each.",
             weights.size,
         )
     wrong = len(weights) - int((np.isfinite(weights) & (weights >= 0)).sum())
@@ -440,8 +437,8 @@ class Attention:
     def sentence(self) -> str:
         """Name the measure of importance."""
         return (
-            "It is the share of a text's attention that a word receives from the other words, averaged over heads and layers, "
-            "times the text's share of the record's words; the encoder is taken to be public."
+            "It is the share of a text's attention that a word receives from the other words, averaged over heads and layers. "
+            "It is multiplied by the text's share of the record's words. The encoder is taken as public."
         )
 
     def weights(self, words: Spans) -> F32:

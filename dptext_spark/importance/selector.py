@@ -410,14 +410,14 @@ class Selector(Levels):
     def sentence(self, chosen_in: str) -> str:
         """Describe the guarantee in plain words; `chosen_in`: unit in which words are chosen together, text or record."""
         depends = (
-            "that depends on the number of its words alone"
+            "depends on its number of words alone"
             if self.selection.provider == "random"
-            else f"that choice depends on the whole {chosen_in} and is not protected"
+            else f"depends on the whole {chosen_in} and is not protected"
         )
-        left = "" if self.selection.cumulative[-1] == WHOLE else "; the other words are released as they are"
+        left = "" if self.selection.cumulative[-1] == WHOLE else " The other words are released as they are."
         return (
-            f"It holds for the words that are chosen to be drawn (of each {chosen_in} {self.share}), and takes as known which "
-            f"these are: {depends}{left}."
+            f"It holds for the chosen words (of each {chosen_in} {self.share}), and takes the choice as known. The choice "
+            f"{depends}.{left}"
         )
 
     @property

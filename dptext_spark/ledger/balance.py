@@ -330,44 +330,41 @@ class Balance:
         parts = []
         for spent, columns in _alike(self.columns):
             if not spent.more:
-                more = f"{self.whose} added nothing to it"
+                more = f"{self.whose} added nothing"
             elif math.isinf(spent.total):
                 more = f"{self.whose} is one of them"
             else:
-                more = f"{exact(spent.more)} of it is of {self.whose}"
+                more = f"{self.whose} added {exact(spent.more)}"
             parts.append(f"{columns}: {spent}; {more}")
-        return (
-            f"All releases of the input that the ledger knows have together spent on {'. On '.join(parts)}."
-        )
+        return f"All releases of the input in the ledger spent on {'. On '.join(parts)}."
 
     @property
     def notes(self) -> tuple[str, ...]:
         """Sentences on the draws that the figure counts and leaves out."""
         sentences = [
-            "That is the figure of the worst record: one that changed in every version which was released, and that is in the "
-            "part that input.where takes, for an input counts as a whole.",
-            "Not in it is what was released before the ledger began, or under another ledger, or from another input that holds "
-            "the same records, such as a copy, a clone or a view.",
+            "This is the figure of the worst record. It changed in every released version, and is in the part that input.where "
+            "takes, because an input counts as a whole.",
+            "The figure leaves out releases before the ledger began, releases under another ledger, and releases of another "
+            "input with the same records, such as a copy, a clone or a view.",
         ]
         if any(
             not figure.unit.startswith("one occurrence") for spent in self.columns for figure in spent.figures
         ):
             sentences.append(
-                "Where all occurrences of a word are one unit, a release of any column counts for every column."
+                "If all occurrences of a word are one unit, a release of any column counts for every column."
             )
         left = self.left
         if self.limit is not None and left is not None:
-            lower = (
-                ""
-                if self.kept in (None, self.limit)
-                else f", lower than the ε = {exact(self.kept or 0.0)} that the ledger keeps for the input"
-            )
-            sentences.append(f"The limit is ε = {exact(self.limit)}{lower}; ε = {exact(left)} of it is left.")
+            sentences.append(f"The limit is ε = {exact(self.limit)}, and ε = {exact(left)} is left.")
+            if self.kept not in (None, self.limit):
+                sentences.append(
+                    f"The ledger keeps a higher limit for the input: ε = {exact(self.kept or 0.0)}."
+                )
         if self.record is not None and (self.record.times or self.record.without):
-            sentences.append(f"On one record, all its drawn words together, they have spent {self.record}.")
+            sentences.append(f"On one record, with all its drawn words: {self.record}.")
         if self.unfinished:
             sentences.append(
-                f"Counted with them: {self.unfinished:,} that did not finish, for what they may have left behind holds draws."
+                f"Unfinished releases in this sum: {self.unfinished:,}. They may have left draws behind."
             )
         return tuple(sentences)
 
@@ -375,8 +372,8 @@ class Balance:
     def warnings(self) -> tuple[str, ...]:
         """Sentences for the Warnings section."""
         sentences = [
-            f"THE LEDGER WAS BEGUN ANEW by run {decision.run_id} on {decision.at:%Y-%m-%d}, and does not count what was released "
-            f"before: its entries were gone. The reason given: {decision.why}"
+            f"THE LEDGER WAS BEGUN ANEW by run {decision.run_id} on {decision.at:%Y-%m-%d}, because its entries were gone. It "
+            f"does not count earlier releases. The reason given: {decision.why}"
             for decision in self.decisions
             if decision.status == BEGUN
         ]
@@ -478,8 +475,8 @@ def bound_by(book: Book, place: str, named: float | None, why: str | None) -> tu
     spent = "no ε stands for what was spent" if math.isinf(worst) else f"ε = {exact(worst)} was spent"
     raise RunError(
         f"ledger.limit: {exact(named)} given; the ledger keeps {exact(ledger_limit)} for {place}, {spent}, and ε = "
-        f"{exact(left_of(ledger_limit, worst))} is left. Valid: null, which takes that limit; {exact(ledger_limit)} or less; or "
-        "ledger.raise_limit with the reason, which is recorded: the greater limit is kept from then on. Nothing was written."
+        f"{exact(left_of(ledger_limit, worst))} is left. Valid: null, which takes that limit; {exact(ledger_limit)} or less; "
+        "or ledger.raise_limit with the reason, which is recorded: the greater limit is kept from then on. Nothing was written."
     )
 
 
@@ -516,10 +513,10 @@ def allowed(balance: Balance, limit: float | None, override: str | None, *, name
         )
     origin = "given" if named else "kept in the ledger, and none given"
     raise RunError(
-        f"ledger.limit: {exact(limit)} {origin}; {why}. Valid: a greater limit, with ledger.raise_limit and the reason where the "
-        "ledger keeps one; the same draws again (a persistent key at record or dataset level, and the same model, engine and "
-        "version of the input), which spend nothing; or ledger.override with the reason, which is recorded and lets this run "
-        "pass. Nothing was written."
+        f"ledger.limit: {exact(limit)} {origin}; {why}. Valid: a greater limit, with ledger.raise_limit and the reason where "
+        "the ledger keeps one; the same draws again (a persistent key at record or dataset level, and the same model, engine "
+        "and version of the input), which spend nothing; or ledger.override with the reason, which is recorded and lets this "
+        "run pass. Nothing was written."
     )
 
 

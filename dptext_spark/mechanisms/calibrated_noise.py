@@ -151,8 +151,8 @@ def radial_noise(epsilon: float, dimensions: int) -> tuple[str, tuple[float, flo
 def metric_guarantee(epsilon: float, metric: str, distance: str) -> Guarantee:
     """Return metric DP of noise with density ∝ exp(-ε·distance), for a drawn word."""
     sentence = (
-        f"One drawn word and any other are told apart with a loss of at most {epsilon:.16g} times {distance}: little where that "
-        f"is small, and nothing is promised where it is large. {FLOATING_POINT}"
+        f"One drawn word is distinguished from any other with a loss of at most {epsilon:.16g} times {distance}. That is "
+        f"little for a small distance, and promises nothing for a large one. {FLOATING_POINT}"
     )
     return Guarantee("metric_dp", float(epsilon), metric=metric, status="claimed", sentence=sentence)
 

@@ -453,13 +453,14 @@ class TruncatedLaplace(Additive):
         )
         if self.calibration == "published" and exact > delta:
             sentence = (
-                f"{claimed}; refuted for the noisy vector: noise of two words of opposite vectors falls where the other's cannot "
-                f"with probability {exact:.4g}, so δ is at least that, and at most {bound:.4g} over all words. Only the word "
-                f"next to the noisy vector is released, which shows less; how much less is not known. {FLOATING_POINT}"
+                f"{claimed}. It is refuted for the noisy vector: noise of two words with opposite vectors falls where the "
+                f"other's cannot with probability {exact:.4g}. So δ is at least that, and at most {bound:.4g} over all words. "
+                "Only the word next to the noisy vector is released. It shows less, and how much less is not known. "
+                f"{FLOATING_POINT}"
             )
             return replace(whole, status="refuted", sentence=sentence)
         if self.calibration == "published" and bound > delta:
-            return replace(whole, sentence=f"{claimed}; proved is only δ <= {bound:.4g}. {FLOATING_POINT}")
+            return replace(whole, sentence=f"{claimed}. Only δ <= {bound:.4g} is proved. {FLOATING_POINT}")
         return whole
 
 

@@ -278,9 +278,9 @@ class CusText(Remappable):
     mapping: Mapping = choice(
         Mapping,
         "balanced",
-        "How output sets are shared: `aggressive`, each word its own K nearest; `balanced`, the K nearest of each word that has "
-        "no set yet become the set of those among them that have none, as in the reference code; `conservative`, disjoint sets; "
-        "or `clustered`, disjoint sets whose words are as near to each other as swaps can bring them.",
+        "How output sets are shared: `aggressive`, each word its own K nearest; `balanced`, the K nearest of each word that "
+        "has no set yet become the set of those among them that have none, as in the reference code; `conservative`, disjoint "
+        "sets; or `clustered`, disjoint sets whose words are as near to each other as swaps can bring them.",
     )
     metric: Metric = choice(Metric, "cosine", "What near means.")
     remainder: Remainder = choice(
@@ -316,8 +316,8 @@ class CusText(Remappable):
             )
         if self.fluent and self.remap != "none":
             raise SettingsError(
-                f"mechanism.fluent: given with mechanism.remap: {self.remap}, by which other words are released than were drawn; "
-                "valid: one of the two."
+                f"mechanism.fluent: given with mechanism.remap: {self.remap}, by which other words are released than were "
+                "drawn; valid: one of the two."
             )
 
     @property
@@ -426,15 +426,13 @@ class CusText(Remappable):
             for size in (summary.class_size_of_words.p50, summary.class_size_of_words.min)
         )
         sentence = (
-            f"One drawn word is ε-differentially private with ε = {exact(self.epsilon)} against every other drawn word that "
-            f"has the same output set, and against no other word ({self.k} candidates, {self.mapping} mapping; half of the "
-            f"words share their set with at most {median:,} other{'' if median == 1 else 's'}, the least with {least:,}). "
-            "No noise protects which set it has."
+            f"One drawn word is ε-differentially private with ε = {exact(self.epsilon)} against every other drawn word with "
+            f"the same output set, and against no other word. With {self.k} candidates and {self.mapping} mapping, each word "
+            f"shares its set with at least {least:,} others, and half of the words with at most {median:,}. No noise protects "
+            "which set a word has."
         )
         if alone > 0:
-            sentence += (
-                f" {percent_up(alone)} of the lexicon's words are alone on their set: they have no such word."
-            )
+            sentence += f" {percent_up(alone)} of the lexicon's words are alone on their set, and so compared with no word."
         if self.fluent:
             sentence += f" {IN_CONTEXT}"
         return Guarantee("epsilon_dp_within_group", float(self.epsilon), sentence=sentence)

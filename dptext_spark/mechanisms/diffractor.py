@@ -512,8 +512,8 @@ class Diffractor(Remappable):
             float(self.epsilon),
             metric="list places",
             sentence=(
-                f"Between two words that stand d places apart {places}, no output of one draw is more than e^(ε·d) times as "
-                f"likely under one as under the other, with ε = {self.epsilon:.16g}: close neighbours are hard to tell apart, "
-                "words far apart are not."
+                f"For two words that are d places apart {places}, no output of one draw is more than e^(ε·d) times as likely "
+                f"for one as for the other, with ε = {self.epsilon:.16g}. Close neighbours are hard to distinguish, and "
+                "distant words are not."
             ),
         )

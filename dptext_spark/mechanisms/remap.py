@@ -52,10 +52,7 @@ from dptext_spark.runtime.jit import Int, compiled
 Remap = Literal["none", "bayes"]
 TOGETHER = 128  # outputs whose columns are held at once, by each thread
 TOLERANCE = 1e-7  # relative: scores of sums that a library made are told apart above it
-SENTENCE = (
-    " Each draw is then replaced by a fixed, public table (Bayes remap), which depends on no text: "
-    "nothing more is told by it."
-)
+SENTENCE = " A fixed, public table then replaces each draw (Bayes remap). It depends on no text, so it reveals nothing more."
 
 
 def remap_choice() -> Any:

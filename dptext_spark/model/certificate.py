@@ -111,9 +111,7 @@ class Certificate:
 def _sentence(found: Verdict, claimed: Guarantee, loss: Loss | None, vector: Loss | None) -> str:
     """Write the finding in plain words."""
     if loss is None:
-        return (
-            f"{found.capitalize()}: by the argument that stands in the guarantee itself; no law was searched."
-        )
+        return f"{found.capitalize()}: by the argument in the guarantee itself. No law was searched."
     if vector is not None:
         return f"{found.capitalize()}. {_of_vector(claimed, vector)} {_of_word(claimed, loss)}"
     looked_at = f"{loss.pairs:,} of {loss.total:,} pairs; {loss.method}"
@@ -127,7 +125,9 @@ def _found(found: Verdict, claimed: Guarantee, loss: Loss) -> str:
     per = f" for each unit of distance ({claimed.metric})" if claimed.kind == "metric_dp" else ""
     sure = f" at a confidence of {loss.confidence:.6f}" if loss.confidence else ""
     if found == NO_BOUND:
-        return f"no two {claimed.compared} are there to compare, so that ε = {exact(claimed.epsilon)} bounds nothing"
+        return (
+            f"there are no two {claimed.compared} to compare, so ε = {exact(claimed.epsilon)} bounds nothing"
+        )
     if found == "confirmed":
         rounded = loss.additive and f" (the rounding of the law adds {digits_up(loss.additive, 2)} at most)"
         return (
@@ -145,7 +145,7 @@ def _found(found: Verdict, claimed: Guarantee, loss: Loss) -> str:
             f"claimed{sure}"
         )
     if found == "refuted":
-        return "by the exact argument that stands in the guarantee itself"
+        return "by the exact argument in the guarantee itself"
     return f"no pair was found to exceed the claim{sure}"
 
 
@@ -156,9 +156,9 @@ def _of_vector(claimed: Guarantee, loss: Loss) -> str:
     assert loss.delta_opposite is not None
     return (
         f"Release of the noisy vector, {_alone(claimed, loss)}: its true δ at ε = {exact(claimed.epsilon)} is "
-        f"{digits_up(loss.delta, 6)} for the worst pair of this lexicon ({loss.pairs:,} of {loss.total:,} pairs; {loss.method}), "
-        f"{digits_up(loss.delta_opposite, 6)} for two opposite vectors and at most {digits_up(loss.delta_most, 6)} for any, "
-        f"and {exact(claimed.delta)} is claimed."
+        f"{digits_up(loss.delta, 6)} for the worst pair of this lexicon ({loss.pairs:,} of {loss.total:,} pairs; "
+        f"{loss.method}), {digits_up(loss.delta_opposite, 6)} for two opposite vectors and at most "
+        f"{digits_up(loss.delta_most, 6)} for any, and {exact(claimed.delta)} is claimed."
     )
 
 
@@ -176,7 +176,7 @@ def _of_drawn(claimed: Guarantee, before: Loss | None) -> str:
     if before is None:
         return ""
     per = " for each unit of distance" if claimed.kind == "metric_dp" else ""
-    return f" Before the remap, by the law that is drawn and calibrated, at most {digits_up(before.value, 6)}{per}."
+    return f" Before the remap, the drawn and calibrated law loses at most {digits_up(before.value, 6)}{per}."
 
 
 def certify(model: Privatizer, *, sample: int | None = None, progress: Counted | None = None) -> Certificate:

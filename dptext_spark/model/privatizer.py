@@ -70,12 +70,12 @@ UNITS = {
 IN_ONE_TEXT = "all occurrences of a word in one text"  # at record level, where words are chosen in one text
 UNIT_SENTENCES = {
     "token": "The unit is one occurrence of a word that the policy draws.",
-    "record": "The unit is all occurrences of a drawn word in a record, given the released pattern of which positions of "
-    "the record hold equal words; changing only some of them changes that pattern, which is not protected.",
-    "dataset": "The unit is all occurrences of a drawn word in the dataset, given the released pattern of which positions "
-    "hold equal words: a substitution cipher, open to frequency analysis at any ε.",
+    "record": "The unit is all occurrences of a drawn word in a record. The pattern of equal words in a record is released. A "
+    "change of only some occurrences changes this pattern, and is not protected.",
+    "dataset": "The unit is all occurrences of a drawn word in the dataset. The pattern of equal words is released: this is a "
+    "substitution cipher, open to frequency analysis at any ε.",
 }
-COMPUTATIONAL = "The draws are pseudo-random: it holds against whoever lacks the run key."
+COMPUTATIONAL = "The draws are pseudo-random: the guarantee holds against anyone without the run key."
 
 
 @dataclass(frozen=True, eq=False)
@@ -493,8 +493,8 @@ def _check_contexts(lexicon: Lexicon, table: WordTable | None) -> None:
     assert table is not None
     if lexicon.prior.others != table.beyond():
         raise SettingsError(
-            "policy.stop_word_list: the pairs of the lexicon's prior are in the order of another list, and a fluent sampler was "
-            "compiled from it; valid: a model that `compile` made of the mechanism, the lexicon and the policy."
+            "policy.stop_word_list: the pairs of the lexicon's prior are in the order of another list, and a fluent sampler "
+            "was compiled from it; valid: a model that `compile` made of the mechanism, the lexicon and the policy."
         )
 
 

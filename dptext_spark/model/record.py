@@ -71,13 +71,13 @@ class RecordAccount:
     def why(self) -> str:
         """Why no number of words has an ε, as a sentence; empty where it has one."""
         if self.consistency == "dataset":
-            return "A record has no ε of its own at dataset level: all records share the draws."
+            return "A record has no ε of its own at dataset level, because all records share the draws."
         if self.loss.why:
             return self.loss.why
         if not self.guarantee.adds_up:
             return (
-                "Its ε is for each unit of distance: that of a record is ε times the sum of the distances between the words of "
-                "two records, which no number of words gives."
+                "Its ε is for each unit of distance. The bound of a record is ε times the sum of the distances between the "
+                "words of two records. No number of words gives this sum."
             )
         return ""
 
@@ -116,30 +116,33 @@ class RecordAccount:
             return self.why
         if self.budget is not None:
             return (
-                f"Every record has at most {self.budget}, whatever its number of {counted(self.consistency)}; short ones have "
-                "less, the sum over their words."
+                f"Every record has at most {self.budget}, for any number of {counted(self.consistency)}. Short records have "
+                "less: the sum over their words."
             )
         if self.levels > 1:
-            return "Where levels of importance differ in ε, that of a record is the sum over its drawn words."
+            return "If levels of importance differ in ε, the ε of a record is the sum over its drawn words."
         figures = [bound for size in SIZES if (bound := self.of(size)) is not None]
         if not figures:
-            return "The δ of its draws adds up to 1 or more over a record: it has no ε."
+            return "A record has no ε, because the δ of its draws adds up to 1 or more."
         words = counted(self.consistency)
-        parts = [f"{each.draws} {words}: {each}, where the sum is {exact(each.total)}" for each in figures]
-        return f"ε of a record of {'; of '.join(parts)}."
+        return " ".join(
+            f"A record of {each.draws} {words} has {each}. The sum over its words is {exact(each.total)}."
+            for each in figures
+        )
 
     @property
     def unit(self) -> str:
         """The compared records, as a sentence."""
-        same = "have the same released parts (which places are drawn, and all that is released as it is)"
-        if self.consistency == "record":
-            same += ", the same pattern of equal words"
+        pattern = " Both have the same pattern of equal words." if self.consistency == "record" else ""
         sets = (
-            " and words of the same output sets, place by place. What the sets themselves tell is not counted"
+            " Place by place, their words have the same output set. The information in these sets is not counted."
             if self.guarantee.compared == "words that share an output set"
             else ""
         )
-        return f"It compares two records, each with all text columns and all rows of its record key, that {same}{sets}."
+        return (
+            "This ε compares two records, each with all text columns and all rows of its record key. Both have the same released "
+            f"parts: the places that are drawn, and all that is released as it is.{pattern}{sets}"
+        )
 
     def meaning(self, records: int | None = None) -> str:
         """Explain the meaning of δ, and the strength of an ε in the tens.
@@ -153,14 +156,14 @@ class RecordAccount:
             else f"about {digits_up(records * self.delta, 2)} of {records:,} records (δ times their number)"
         )
         return (
-            f"δ is that of one record and does not add up over records, but {about} may fare worse than ε says. Of a person of "
-            "several records, and of a record that is released again, ε and δ add up."
+            f"δ is that of one record, and does not add up over records. But {about} may lose more than ε. ε and δ add up for "
+            "a person with several records, and for a record that is released again."
         )
 
 
 WEAK = (
-    "An ε in the tens protects little by itself: how many words attacks find says more (`dptext report` and `dptext calibrate` "
-    "have these figures)."
+    "An ε in the tens protects little by itself. The share of words that attacks find says more (`dptext report`, `dptext "
+    "calibrate`)."
 )
 
 
@@ -342,8 +345,8 @@ def with_budget(
     if not samplers:
         cost = "none" if least is None else str(least)
         raise SettingsError(
-            f"budget: {budget} given, but one drawn word has {cost} by the weakest law ({mechanism.name} with ε = {laws[-1]:g}); "
-            "valid: a larger budget, or a smaller mechanism.epsilon."
+            f"budget: {budget} given, but one drawn word has {cost} by the weakest law ({mechanism.name} with ε = "
+            f"{laws[-1]:g}); valid: a larger budget, or a smaller mechanism.epsilon."
         )
     selector = BudgetSelector(budget, np.array(most, np.int64), tuple(samplers[1:]))
     return replace(first, sampler=samplers[0], selector=selector, fingerprint="")
@@ -390,6 +393,6 @@ def _require_figure(account: RecordAccount) -> None:
     """
     if account.why:
         raise SettingsError(
-            f"budget: given with a mechanism by which a record has no ε. {account.why} Valid with a budget: a mechanism whose ε "
-            "adds up, such as custext."
+            f"budget: given with a mechanism by which a record has no ε. {account.why} Valid with a budget: a mechanism whose "
+            "ε adds up, such as custext."
         )

@@ -34,8 +34,8 @@ from dptext_spark.runtime.display import Progress
 from dptext_spark.text.tokens import Reading, drawn_words, read
 
 _READ = (
-    "Each bar is a figure of its own.",
-    "Plain bars were measured, hatched ones are what they are compared with.",
+    "Each bar is one figure.",
+    "Plain bars are measurements, and hatched bars are their baselines.",
 )
 
 
@@ -58,7 +58,9 @@ def measured(one: AuditResult, key: str) -> Iterator[Block]:
             yield Listed(heading, ())
             yield table
             continue
-        shows = (group.shows or f"More of the same: {group.name or 'figures'}.") if drawable else intro
+        shows = (
+            (group.shows or f"Further figures: {group.name or 'of the same kind'}.") if drawable else intro
+        )
         read = shown.read or _READ[bool(shown.baselines) and not drawable]
         certain = sure(one, bounded=any(bar.low is not None for bar in drawn))
         svg = bars(drawn, key=f"{key}-{drawable}", x=group.axis or group.name)
@@ -106,9 +108,9 @@ def sure(result: AuditResult, *, bounded: bool = True) -> str:
     if result.how:
         return result.how
     if not (result.confidence and bounded):
-        return "Estimated; no bounds were computed."
+        return "Estimated, without bounds."
     drawn = f" from {result.draws:,} draws of a word" if result.draws else ""
-    return f"Estimated{drawn}; the black line holds the true value with a confidence of {exact(result.confidence)}."
+    return f"Estimated{drawn}. The black line contains the true value with a confidence of {exact(result.confidence)}."
 
 
 def utility(found: Sequence[AuditResult], missing: str, against: Sequence[AuditResult] = ()) -> Section:
@@ -166,8 +168,8 @@ def attacks(found: Sequence[AuditResult], missing: str) -> Section:
     if not found:
         return Section("attacks", "Attacks", (Text(missing, quiet=True),))
     intro = Text(
-        "An attack sees the output and guesses the word that stood there, or something of who wrote it. Its success is "
-        "compared with guessing without the output, and with text that nobody protected."
+        "An attack sees the output and guesses the original word, or something about its author. Its baselines are guesses "
+        "without the output, and unprotected text."
     )
     blocks: list[Block] = [intro]
     for place, result in enumerate(found):
@@ -194,7 +196,7 @@ def _chart(one: WordAttack, key: str) -> Chart:
     return Chart(
         capital(one.name),
         " ".join(sentence(part) for part in (one.measures, one.knows) if part),
-        f"The first bar is the attack; the shorter, the better protected. {sure(one)}",
+        f"The first bar is the attack. A shorter bar means better protection. {sure(one)}",
         bars(drawn, key=key, x="share of the words found", top=1.0),
         Table(("", "share", "bounds")[:columns], tuple(row[:columns] for row in rows)),
     )
@@ -209,20 +211,20 @@ MOST_LINES = 20_000  # of a public text that are looked at
 MOST_SEARCHES = 40_000  # replaced words of it, where each draw is a search of the lexicon
 NAMED = 10  # words that are found most often
 _NO_TEXT = (
-    "The contextual adversary needs a public text to learn from and to attack: --public-text names one."
+    "The contextual adversary needs a public text to learn from and to attack. --public-text names one."
 )
-_OTHERS = "Results of attacks on the text itself can be added by --figures."
+_OTHERS = "--figures adds results of attacks on the text itself."
 _CHOSEN = (
-    "The attack in context was left out: it takes every word for drawn, and importance chose some. Success on a drawn word is "
-    "shown; the other words need no attack."
+    "The contextual attack was left out, because it assumes that every word is drawn, and importance chose some. The success "
+    "on a drawn word is shown. Other words need no attack."
 )
-_NOT_THE_RUNS = "Tried on a public text that this model replaced anew, not on the run's."
-_BOUNDED = "The black line holds the success of the best possible adversary with a confidence of {}."
+_NOT_THE_RUNS = "The attacked text is a public one that this model replaced, not that of the run."
+_BOUNDED = "The black line contains the success of the best possible adversary with a confidence of {}."
 _RANKED = (
-    "This mechanism has no law to read: the adversary ranks the words of the lexicon by their distance to the output, as it "
-    "learnt from draws of its own."
+    "This mechanism has no readable law. The adversary ranks the lexicon's words by their distance to the output, as learnt "
+    "from its own draws."
 )
-_CONSIDERS = "This mechanism has no law to read: the adversary considers the {} likeliest words, each known by draws of its own."
+_CONSIDERS = "This mechanism has no readable law. The adversary considers the {} likeliest words, known by its own draws."
 
 
 def attacks_on(privatizer: Privatizer, lines: Sequence[str], say: Progress) -> tuple[list[AuditResult], str]:
@@ -302,7 +304,9 @@ def _in_context(privatizer: Privatizer, lines: Sequence[str]) -> list[AuditResul
     learnt = read(engine, pa.array(lines[::2], pa.string()))
     text = _short_enough(sampler, read(engine, pa.array(lines[1::2], pa.string())))
     if not text.drawn.any():
-        raise DataError("public_text: no word of it would be drawn; valid: a text in the lexicon's language.")
+        raise DataError(
+            "public_text: none of its words would be drawn; valid: a text in the lexicon's language."
+        )
     bigrams = Bigrams.of(learnt.words, learnt.bounds, total, prior=privatizer.prior)
     level, drawn = privatizer.consistency, drawn_words(engine)
     tokens = simulate(sampler, text.words, text.drawn, text.bounds, level, numbers=text.numbers)
@@ -343,13 +347,13 @@ def _without_law(
     )  # 0 where it is not noise on vectors, or its density is not known
     whom = _RANKED if above else _CONSIDERS.format(f"{int(best.considered.sum()):,}")
     if not 0 < above < 1:
-        how = f"{sure(attack)} {whom} A better one may find more; how much more is not known."
+        how = f"{sure(attack)} {whom} A better adversary may find more. How much more is not known."
         return replace(attack, how=how, open=True)
     how = (
-        f"Estimated. {whom} The black line reaches from the lower end of its interval to what seeing the noisy vectors would "
-        f"give at most, each with a confidence of {exact(CONFIDENCE)}."
+        f"Estimated. {whom} The black line begins at the lower end of its interval. It ends at the highest possible success "
+        f"with the noisy vectors. Each end has a confidence of {exact(CONFIDENCE)}."
     )
-    also = {**(attack.also or {}), "found by who sees the noisy vectors, at most": percent_up(above)}
+    also = {**(attack.also or {}), "found with the noisy vectors, at most": percent_up(above)}
     return replace(attack, how=how, open=False, upper=max(attack.at_most, above), also=also)
 
 

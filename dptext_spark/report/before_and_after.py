@@ -22,7 +22,7 @@ from dptext_spark.text.unknown_words import ENGLISH, EXTRA, can_tell, refusal
 Texts: TypeAlias = str | Sequence[str | None] | pa.Array | pa.ChunkedArray
 """One text, or many; None is a NULL."""
 
-NOTE = "These are the texts that were given: as private as they are, and part of this notebook where it is kept with its outputs."
+NOTE = "These texts are as private as their source. A notebook that is saved with its outputs contains them."
 _VALID = (
     "valid: one text, or a list, a pandas column or an Arrow array of texts; a column of a Spark DataFrame by "
     'df.limit(20).toPandas()["body"]'
@@ -99,7 +99,7 @@ def _texts(field: str, given: Texts) -> tuple[str | None, ...]:
 
 OPEN, CLOSE = "«", "»"  # around changed words
 _MARKED = f"words in {OPEN}{CLOSE} were changed. {THROWN_AWAY}"
-_NOT_READ = "not looked for here, for only a run reads them: "
+_NOT_READ = "only a run reads these lists: "
 MOST_WORD = 28  # characters of a word in a table
 
 
@@ -112,8 +112,8 @@ def look(sample: TableSample, first: FirstLook, file: str, style: str) -> Screen
     kinds = ", ".join(f"{kind} {count:,}" for kind, count in first.found) or "no identifiers or names"
     command = f"dptext run {shlex.quote(file)} --dry-run"
     another = (
-        "name a lexicon of the text's language in it (lexicon.source; guide 'Another language'), or a run is refused. Then "
-        f"{command}, which reads no text and so cannot tell"
+        "set lexicon.source to a lexicon of the text's language (guide 'Another language'), or a run is refused. Then "
+        f"{command}; it reads no text, so it cannot check the language"
     )
     return Screen(
         f"Wrote {file} in the style {style}.",
@@ -124,13 +124,13 @@ def look(sample: TableSample, first: FirstLook, file: str, style: str) -> Screen
             ("text columns", ", ".join(of.texts)),
             ("no text in", ", ".join(of.nested)),
             ("left out", ", ".join(of.others)),
-            ("language", first.language or ("not told" if can_tell() else f"not told: it takes the extra [{EXTRA}]")),
+            ("language", first.language or ("not recognised" if can_tell() else f"not recognised: install the extra [{EXTRA}]")),
             ("unknown", f"{share} of the sample are not in the lexicon"),
-            ("found", f"{kinds}; by rules and public lists, which miss some and take others for one{_foreign(first)}"),
-            ("row key", _candidates(of.row_keys, "none: the place in the files tells rows apart")),
+            ("found", f"{kinds}; rules and public lists miss some and mistake others{_foreign(first)}"),
+            ("row key", _candidates(of.row_keys, "none: the place in the files identifies a row")),
             ("record key", _candidates(of.record_keys, "none: each row is a record")),
-            ("attribute", f"{_candidates(of.attributes, '')}; `dptext audit FILE --attribute COLUMN` tells whether the released "
-             "text gives it away" if of.attributes and of.row_key else ""),
+            ("attribute", f"{_candidates(of.attributes, '')}; `dptext audit FILE --attribute COLUMN` measures how well the "
+             "released text reveals it" if of.attributes and of.row_key else ""),
             ("minutes", f"about {max(1, round(first.minutes)):,} here, at the speed of the sample and with Spark's start"),
         ],
         table=_shown(first.rows),
@@ -176,7 +176,7 @@ def sentence(found: Preview) -> Screen:
             ("remap", found.remapped or ""),
             (
                 "record",
-                "" if record is None else f"as a record its {record.draws} draws would come to {record}",
+                "" if record is None else f"its {record.draws} draws as one record: {record}",
             ),
             ("lists", f"{_NOT_READ}{', '.join(left)}" if left else ""),
         ],
@@ -205,7 +205,7 @@ def _foreign(first: FirstLook) -> str:
     if first.language in (None, ENGLISH) and not unknown:
         return ""
     what = "the settings have policy.names: none" if unknown else "policy.names: none looks for none"
-    return f"; they are made for English: in another language names are mostly wrong ({what})"
+    return f"; they are for English, and mostly wrong about names in another language ({what})"
 
 
 def _refused(first: FirstLook) -> DataError | None:

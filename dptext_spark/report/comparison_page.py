@@ -35,9 +35,9 @@ from dptext_spark.runtime.paths import PRIVATE, write_atomically
 
 RESTRICTED = "figures in this file depend on the private text. Not for sharing."
 READ = (
-    "A curve is a mechanism, a mark on it an ε. Further to the right the attack finds more; of two curves the upper one keeps "
-    "more at the same risk. Between marks a curve is straight by assumption, beyond them nothing was measured. The shade is the "
-    "interval of the utility, a thin line across a mark that of the risk. The upright scale need not begin at 0."
+    "A curve is a mechanism, and a mark on it is an ε. The attack finds more to the right. Of two curves the upper one keeps "
+    "more at the same risk. A curve is straight between marks by assumption, and nothing was measured beyond them. The shade "
+    "is the interval of the utility, and a thin line across a mark is that of the risk. The vertical scale need not begin at 0."
 )
 NONE = "-"
 SHORT = {
@@ -51,9 +51,9 @@ SHORT = {
     text_utility.ACCURACY: "accuracy",
 }
 INTERVALS = (
-    "Intervals hold 95 %: of the risk over drawn words or records, of the utility over records. At a level of risk both "
-    "count: the interval there runs from the least utility at the largest possible risk to the largest utility at the least "
-    "possible risk. Mechanisms whose intervals overlap are not told apart: undecided, the one that measured best first."
+    "Intervals have a confidence of 95 %: of the risk over drawn words or records, of the utility over records. At a level of "
+    "risk the interval covers both. It runs from the least utility at the largest possible risk to the largest utility at the "
+    "least possible risk. Mechanisms with overlapping intervals are undecided, and the best measured one comes first."
 )
 
 
@@ -108,8 +108,8 @@ def comparison_page(compared: Comparison) -> str:
             Section("points", "All that was measured", (points,), True),
             Section("made", "How it was measured", (Listed("", tuple(sentences_of(compared))),), True),
         ],
-        lead=f"{', '.join(names)}: what is left of the private text, where an attack is as successful against each of them. ε "
-        "means another thing for each mechanism and is not compared.",
+        lead=f"The text that each mechanism keeps, at equal success of an attack: {', '.join(names)}. ε has another "
+        "meaning for each mechanism and is not compared.",
         source="a comparison",
         warnings=refused(compared),
         restricted=RESTRICTED,
@@ -261,28 +261,27 @@ def sentences_of(compared: Comparison) -> list[str]:
         f"{percent_up(first.more.baseline)}.",
         *(f"{', '.join(names)}: {how}." for how, names in hows.items()),
         f"Risk, {CONTEXT}: {EXPLAINED[CONTEXT]} Measured on "
-        f"{first.more.in_context_words_attacked:,} replaced words of {first.more.in_context_records:,} records; a "
+        f"{first.more.in_context_words_attacked:,} replaced words of {first.more.in_context_records:,} records. A "
         "stronger attack may find more.",
     ]
     sentences += [f"{capital(name)}: {text_utility.EXPLAINED[name]}" for name in first.utilities]
     if text_utility.ACCURACY in first.utilities:
         sentences.append(
-            f"The classifier is tested on every {TESTED}th record and sees the lexicon's words; unknown words, numbers and "
-            "punctuation are left out."
+            f"The classifier is tested on every {TESTED}th record. It sees the lexicon's words, without unknown words, numbers "
+            "and punctuation."
         )
     sentences += [
-        f"{settings.records:,} records were replaced, {settings.consistency} level, over {settings.words:,} words; stop words: "
-        f"{settings.policy['stop_words']}.",
+        f"{settings.records:,} records were replaced at {settings.consistency} level, over {settings.words:,} words. Stop "
+        f"words: {settings.policy['stop_words']}.",
         f"The adversary knows words and pairs of the public text, completed by {settings.prior}.",
         INTERVALS,
-        "Between two ε utility is taken as linear in risk; outside the measured risks, or where their bounds leave that open: "
-        f"not reached ({NONE}).",
+        "Utility is linear in risk between two ε, by assumption. A level of risk is not reached "
+        f"({NONE}) outside the measured risks, or if their bounds leave it open.",
     ]
     if compared.remapped:
         sentences.append(
-            f"{', '.join(compared.remapped)}: what is measured is what is released, after the remap. More words may stay there "
-            "though nobody learns more, so that curves are compared at equal risk, never at equal ε; "
-            "fewer different words come out."
+            f"{', '.join(compared.remapped)}: the figures are those of the released words, after the remap. More words may "
+            "stay, though nobody learns more. So compare curves at equal risk, never at equal ε. Fewer words can be released."
         )
     return sentences + _alike(compared.points)
 

@@ -92,7 +92,7 @@ def deniability_of(epsilon: float, model: Model, say: Progress) -> Deniability:
     grid: dict[float, list[Measured]] = {}
     why = basis = ""
     if model.compile_at is None:
-        why = "There are no curves over ε: the lexicon that the model was compiled from cannot be read here."
+        why = "There are no curves over ε, because the model's lexicon cannot be read here."
     else:
         at = [epsilon * times for times in TIMES] if epsilon else [0.0, 0.5, 1.0, 2.0, 4.0]
         some = words if figures[-1].exact or len(words) <= CURVES else words[:: -(-len(words) // CURVES)]
@@ -150,8 +150,8 @@ def _measured(
 
 def _of_curves(last: Measured, words: int) -> str:
     return (
-        f"Estimated from {last.draws:,} draws of each of {words:,} words; the line of the worst word is the bound that holds for "
-        f"all of them with a confidence of {last.confidence}."
+        f"Estimated from {last.draws:,} draws of each of {words:,} words. The line of the worst word bounds all of them with a "
+        f"confidence of {last.confidence}."
     )
 
 
@@ -173,16 +173,14 @@ def _basis(figures: Sequence[Measured], lexicon: int) -> str:
     )
     if not last.exact:
         return (
-            f"Estimated from {last.draws:,} draws of each of {words:,} words of {total:,}, evenly spaced; the bounds of all of "
-            f"them hold together with a confidence of {last.confidence}. Other words may be worse."
+            f"Estimated from {last.draws:,} draws of each of {words:,} words of {total:,}, evenly spaced. All their bounds "
+            f"hold together with a confidence of {last.confidence}. Other words may be worse."
         )
     if words == total:
         return f"Exact, over all {total:,} {of}."
-    some = f"xact for {words:,} words of {total:,}, evenly spaced; other words may be worse."
-    every = [each.figure.name for each in figures if len(each.words) == total]
-    return (
-        f"{' and '.join(every)}: exact, over all {total:,} {of}. The rest: e{some}" if every else f"E{some}"
-    )
+    some = f"Exact for {words:,} words of {total:,}, evenly spaced. Other words may be worse."
+    every = " and ".join(each.figure.name for each in figures if len(each.words) == total)
+    return f"{some} {every}: exact, over all {total:,} {of}." if every else some
 
 
 DECADE = 10.0
@@ -191,15 +189,15 @@ _RANKS = ("min", "p5", "p25", "p50", "p75", "p95", "max", "mean")  # as many as 
 _HISTOGRAMS = {
     "N_w": (
         "How often a word stays as it is",
-        "{} by N_w, the probability that a word comes out as itself.",
-        "Bars on the left are words that nearly always change; on the right, words that nearly never do. The worst word "
-        "decides what can be promised, not the median one.",
+        "{} by N_w, the probability that a word becomes itself.",
+        "Words on the left nearly always change, and words on the right nearly never. The worst word limits a promise, not the "
+        "median one.",
         "N_w",
     ),
     "S_w": (
-        "Among how many outputs a word hides",
-        "{} by S_w, the number of outputs that together have 95 % of the probability.",
-        "Bars on the right are words that can become many others. A word with S_w = 1 has nowhere to hide.",
+        "Number of outputs that a word hides among",
+        "{} by S_w, the number of outputs with 95 % of the probability together.",
+        "Words on the right can become many others. A word with S_w = 1 has nowhere to hide.",
         "S_w (outputs)",
     ),
 }
@@ -208,11 +206,11 @@ _HISTOGRAMS = {
 _CURVES = (
     (
         "N_w", "p95", "95 % of words", "max", "Staying as it is, by ε",
-        "A line that is near 1 leaves words as they are; take the ε at which the worst word is still low enough.",
+        "A line near 1 leaves words unchanged. Choose an ε at which the worst word is low enough.",
     ),
     (
         "S_w", "p5", "95 % of words, at least", "min", "Outputs to hide among, by ε",
-        "A line near 1 says that one output is all but certain.",
+        "A line near 1 means that one output is all but certain.",
     ),
 )  # fmt: skip
 
@@ -228,8 +226,8 @@ def deniability(model: Deniability, epsilon: float) -> Section:
         return Section("deniability", "Plausible deniability", (Text(model.why_missing, quiet=True),))
     blocks: list[Block] = [
         Text(
-            "Whoever wrote a word can deny it if it often comes out as another one, and if what comes out could have been "
-            f"many others. {model.basis}"
+            "The author of a word can deny it if the word often becomes another one, and if it can become many others. "
+            f"{model.basis}"
         )
     ]
     blocks += [_histogram(figure) for figure in map(model.figure, ("N_w", "S_w")) if figure is not None]
@@ -256,7 +254,7 @@ def _histogram(figure: Measured) -> Chart:
     if not figure.exact:
         marks[1] = (figure.distribution(side).at(rank), f"{worst}, by its bound")
     if name == "S_w" and not figure.exact:
-        read += f" Counted from draws it is too small: no word can show more outputs than its {figure.draws:,} draws."
+        read += f" A count from draws is too small: no word can show more outputs than its {figure.draws:,} draws."
     shows = shows.format(
         "The drawn words of the lexicon" if figure.is_whole else f"{len(figure.words):,} words of the lexicon"
     )
@@ -299,7 +297,7 @@ def _curves(grid: Mapping[float, Sequence[Measured]], chosen: str, basis: str) -
             line(figure, rank, most),
             line(figure, worst, worst_of(figure)),
         ]
-        shows = f"{figure} of the same mechanism at other ε; this run has ε = {chosen}. {basis}".strip()
+        shows = f"{figure} of the same mechanism at other ε. This run has ε = {chosen}. {basis}".strip()
         if figure == "N_w":
             svg = lines(drawn, key="nw", x="ε", y="N_w", log_x=True, top=1.02)
         else:

@@ -31,7 +31,7 @@ from dptext_spark.audit.verdict import Verdict
 from dptext_spark.config.requirements import Requirement
 from dptext_spark.config.sections import Approval
 from dptext_spark.disclosure.facts import Figures, RunRecord
-from dptext_spark.disclosure.statement import HEADING, Statement, bits
+from dptext_spark.disclosure.statement import CLEAR, Statement, bits
 from dptext_spark.errors import DataError
 from dptext_spark.model.certificate import Certificate, certify
 from dptext_spark.model.privatizer import public_example
@@ -222,8 +222,8 @@ def _statement(
     """Return the run's statement, with the requirements added since, and on a restricted page the measured ε."""
     statement = run.statement
     for sentence in bits(require, bounded=run.settings.budget is not None):
-        if statement.sections and sentence not in statement.under(HEADING):
-            statement = statement.extended(HEADING, sentence)
+        if statement.sections and sentence not in statement.under(CLEAR):
+            statement = statement.extended(CLEAR, sentence)
     composed = {name: (metrics or {}).get(f"record_epsilon_{name}") for name in ("mean", "p95", "max")}
     known = {name: value for name, value in composed.items() if value is not None}
     if len(known) == len(composed):

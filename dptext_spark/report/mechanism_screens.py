@@ -90,9 +90,7 @@ def calibration(search: FoundEpsilon) -> Screen:
         rows.append(("bayes", _guessing(result.guessing)))
     if at.names is not None:
         names = percent_up(at.names)
-        rows.append(
-            ("names", f"{names} of the lexicon's words that public lists hold as names are guessed there")
-        )
+        rows.append(("names", f"{names} of the lexicon's names (by public lists) are guessed at this ε"))
     if result.words:
         rows.append(("words", _words(result)))
     head = ("ε", *map(str, result.requirements), "verdict")
@@ -108,11 +106,11 @@ def settings_found(result: FoundSetting) -> Screen:
     """Return the settings that leave most of the text, and the others that meet the requirements."""
     best = result.met[0]
     rows = [
-        ("texts", f"{result.rows:,} public ones, each a candidate; {result.queries:,} of them looked for"),
+        ("texts", f"{result.rows:,} public ones as candidates, {result.queries:,} of them as targets"),
         ("judged", "by the upper end of the interval"),
         (
             "similarity",
-            "mean cosine of a text and what comes out, less that of what comes out of another text",
+            "mean cosine of a text and its output, minus that of the text and another text's output",
         ),
         ("ruled out", f"{len(result.broken)} settings, by their least ε" if result.broken else ""),
     ]
@@ -162,20 +160,19 @@ def _warnings(search: FoundEpsilon) -> Iterator[str]:
     """Warn where another ε may do as well, or an ε in between may not."""
     result = search.calibration
     if result.open_end:
-        yield "It is the end of the range: a larger ε may satisfy it too (`high` of `audit.calibrate`)."
+        yield "The range ends at this ε. A larger ε may satisfy the requirements, too (`high` of `audit.calibrate`)."
     if result.holds_from is not None and result.holds_from > result.points[0].epsilon:
-        yield f"It holds from ε = {exact(result.holds_from)} on, not below."
+        yield f"The requirements hold from ε = {exact(result.holds_from)} on, not below."
     for requirement, moves_one_way in zip(result.requirements, result.monotone, strict=True):
         if not moves_one_way:
             yield (
-                f"{requirement.subject} does not move one way only as ε grows: between the ε that were looked at it may fail, "
-                "and no finer search was made."
+                f"{requirement.subject} is not monotone in ε. It may fail between the tried ε, and there was no finer search."
             )
     mechanism = search.settings.get("mechanism")
     if isinstance(mechanism, dict) and "remap" in mechanism:  # recorded where it is used
         yield (
-            "These are figures of what is released, after the remap. N_w may rise by it though nobody learns more: require "
-            "`bayes token` in its place."
+            "The figures are those of the released words, after the remap. The remap may raise N_w, though nobody learns more. "
+            "Require `bayes token` instead."
         )
 
 
@@ -186,14 +183,14 @@ def _words(result: Calibration) -> str:
     if result.draws is None:
         return f"exact, over {of} of the lexicon; every one counts as drawn"
     return (
-        f"estimated from {result.draws:,} draws of each of {of} ({result.chosen}); limits are compared with bounds that hold "
-        f"for all of them at a confidence of {result.confidence:g} at each ε. A word that was not looked at may do worse"
+        f"estimated from {result.draws:,} draws of each of {of} ({result.chosen}). Limits are compared with bounds for all of "
+        f"these words, at a confidence of {result.confidence:g} at each ε. Other words may be worse"
     )
 
 
 def _guessing(found: Guessing) -> str:
     """Name the words that `bayes` is over, and its certainty."""
-    text = f"over the {found.words:,} words that the policy draws, as frequent as the prior has it: {found.prior}; "
+    text = f"over the {found.words:,} words that the policy draws, with the frequencies of the prior ({found.prior}); "
     if found.exact:
         return f"{text}exact"
     sure = "" if found.how.startswith("read") else f", at a confidence of {found.confidence:g} at each ε"

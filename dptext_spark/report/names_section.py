@@ -23,23 +23,22 @@ COUNTED = {
     "location_words": "names of places",
     "listed_words": "entries of lists",
 }
-NOT_LOOKED_FOR = "nothing looked for names, so that there is no count of those that stayed"
+NOT_LOOKED_FOR = "no search for names, so names that stayed were not counted"
 # Figures of an audit that the section shows, and what they are of.
 OF_AUDIT = {
     "names_kept": "words of names that public lists find",
     "persons_kept_whole": "whole names of persons",
     "locations_kept_whole": "whole names of places",
-    "listed_kept": "entries of a list of one's own",
+    "listed_kept": "entries of your own lists",
 }
 _BECAME = {MASK: "replaced by {mark}", PSEUDONYM: "replaced by pseudonyms", KEEP: "not looked for"}
 NAMED = "names of kind {kind}, replaced by pseudonyms of the public lists (version {version})"
 NO_SEARCH = (
-    "The run looked for no names: those that the lexicon holds are words like any, and the others are treated like other unknown "
-    "words. policy.names looks for names, policy.mask for those of a list."
+    "The run did not look for names. Names in the lexicon are treated like its other words, and other names are unknown words. "
+    "policy.names looks for names, and policy.mask for the names of a list."
 )
 _RESTRICTED = (
-    "How many names were found, and how many stayed, depends on the private text: such figures are on the "
-    "restricted page."
+    "The numbers of found and unchanged names depend on the private text. The restricted page has them."
 )
 
 
@@ -50,11 +49,11 @@ def tile(facts: ReportFacts) -> Iterator[Tile]:
     if not searched:
         yield Tile("Names", "not looked for", NOT_LOOKED_FOR)
         return
-    by = f"by {searched}; no guarantee covers them"
+    by = f"searched by {searched}; no guarantee"
     whole = facts.metrics or {}
     words, stayed = (sum(whole.get(f"{name}{what}") or 0 for name in COUNTED) for what in ("", "_kept"))
     if words:
-        yield Tile("Names", f"{stayed:,.0f} of {words:,.0f} words", f"of names found stayed; looked for {by}")
+        yield Tile("Names", f"{stayed:,.0f} of {words:,.0f} words", f"of found names stayed; {by}")
     else:
         yield Tile("Names", "looked for", by)
 
@@ -136,17 +135,17 @@ def stayed_words(whole: Figures) -> list[tuple[str, str]]:
 def _counted(whole: Figures, finders: str, looked: str, named_lists: bool) -> Iterator[Block]:
     words = stayed_words(whole)
     if words:
-        missed = f"By {looked}: what they missed is not among the names."
+        missed = f"Found by {looked}. Names that they missed are not counted."
         yield Listed("What stayed, as the run counted it", (missed,))
         yield pairs(words)
     if any(whole.get(name) for name in LISTED):
         masked = listed_names(whole, named=named_lists)
-        sentence = f"{masked}; by lists, without a guarantee. They are not among the words."
+        sentence = f"{masked}. Found by lists, without a guarantee. They do not count as words."
         yield Listed("Names of lists", (sentence,))
     if any(whole.get(name) for name in FOUND):
         sentence = (
-            f"{found_names(whole)}; by {finders}, without a guarantee: what they missed is not counted. "
-            "They are not among the words."
+            f"{found_names(whole)}. Found by {finders}, without a guarantee. Missed names are not counted. Found names do not "
+            "count as words."
         )
         yield Listed("Names found", (sentence,))
     stayed = [
@@ -156,7 +155,7 @@ def _counted(whole: Figures, finders: str, looked: str, named_lists: bool) -> It
     ]
     if stayed:
         yield Listed("Names that stayed", ("By the newest audit of the table (dptext audit).",))
-        yield Table(("", "share that stands in the table as it was"), tuple(stayed))
+        yield Table(("", "share unchanged in the table"), tuple(stayed))
 
 
 def listed_names(counts: Figures, *, named: bool = False) -> str:

@@ -29,50 +29,50 @@ _WHY = {
 }
 
 _GLOSSARY = (
-    ("annex", "all that follows the first two pages; it is what they rest on"),
+    ("annex", "the pages after the first two, with the figures behind them"),
     (
         "approval",
-        "what the settings say of purpose, owner, approver, date and expiry; it changes nothing of the table",
+        "purpose, owner, approver, date and expiry in the settings; it changes nothing in the table",
     ),
-    ("attack", "a guess at the words that stood in the text, made from what was released"),
+    ("attack", "a guess at the original words from the released table"),
     (
         "certificate",
-        "a check of the law that is really sampled against the promised ε; it says nothing of how often words are guessed",
+        "a check of the sampled law against the promised ε; it does not measure how often words are guessed",
     ),
     ("consistency", "whether equal words get equal replacements: never, within a record, or everywhere"),
     (
         "δ (delta)",
-        "the probability up to which an ε may fail; 0 where there is none, and it should be far below 1 / records",
+        "the probability up to which an ε may fail; 0 if there is none. It should be far below 1 / records",
     ),
     (
         "drawn word",
-        "a word that was replaced by a random one; only such words have the guarantee. It may come out as itself",
+        "a word that was replaced by a random one. Only such words have the guarantee. A drawn word may become itself",
     ),
     (
         "ε (epsilon)",
-        "how much one output may tell two words apart: probabilities differ by a factor of at most e^ε. Smaller is safer",
+        "how well one output may distinguish two words: its probabilities differ by a factor of at most e^ε. Smaller is safer",
     ),
     ("identifier", "an e-mail address, a number, a date and the like, found by rules and replaced whole"),
-    ("in clear", "as it stands in the source"),
+    ("in clear", "unchanged from the source"),
     ("ledger", "the account of what all releases of an input have spent together"),
     ("lexicon", "the words that can be drawn; any other is an unknown word"),
     ("metric", "a figure of the run or of an audit"),
-    ("N_w", "the probability that a word comes out as itself"),
+    ("N_w", "the probability that a word becomes itself"),
     ("output set", "the words that a word can become; some mechanisms draw within it only"),
     (
         "record",
-        "what belongs to one person or event: a row, or all rows with one key. Its ε is that of all its words together",
+        "the data of one person or event: a row, or all rows with one key. Its ε covers all its words together",
     ),
     ("requirement", "a limit that the settings set beforehand (require)"),
     (
         "restricted",
-        "depends on the private text and is not for sharing; whether such a figure keeps to a limit is one bit of it",
+        "depends on the private text and is not for sharing. An answer to a requirement on such a figure is one bit of it",
     ),
-    ("S_w", "among how many outputs a word hides"),
+    ("S_w", "the number of outputs that a word hides among"),
     ("stop word", "a very frequent word such as 'the'; kept in clear unless policy.stop_words is draw"),
     (
         "verdict",
-        "holds: every requirement does; broken: one is not met; not decided: one was not measured, or none was set",
+        "holds: every requirement is met; broken: one is not met; not decided: one was not measured, or none was set",
     ),
 )
 

@@ -25,29 +25,25 @@ _BETWEEN = {
     "epsilon_dp_within_group": "between words of one output set",
     "approx_dp": "between any two words",
 }
-_REMAPPED = "; where the remap raises it, nobody learns more by that"
 _ENDED = {
-    "succeeded": "succeeded",
-    "recovered": "succeeded; its account was made afterwards",
-    "mismatch": "committed, but its counts or its consistency do not agree: DO NOT SHARE ITS OUTPUT",
-    "failed": "failed before its commit",
-    "started": "was begun and has not finished",
+    "succeeded": "The run began at {began} and succeeded.",
+    "recovered": "The run began at {began} and succeeded. Its account was made afterwards.",
+    "mismatch": (
+        "The run began at {began} and committed, but its counts or its consistency do not agree. DO NOT SHARE ITS OUTPUT."
+    ),
+    "failed": "The run began at {began} and failed before its commit.",
+    "started": "The run began at {began} and has not finished.",
 }
 
 
 def lead(facts: ReportFacts) -> str:
-    """Return the sentence at the top: what ran, on what, with which outcome."""
+    """Write the paragraph at the top: what ran, on which table, with which outcome."""
     run, settings = facts.run, facts.run.settings
     columns = ", ".join(settings.columns)
-    rows = "" if run.rows is None else f" {run.rows:,} rows."
-    ended = _ENDED.get(run.status, run.status)
-    some = (
-        "Of each record's words, those that importance chose" if in_clear(settings.selection) else "The words"
-    )
-    return (
-        f"{some} of {columns} in {run.input} were replaced by {settings.mechanism}, and written to "
-        f"{facts.target}. The run began at {run.began} and {ended}.{rows}"
-    )
+    words = "the words that importance chose" if in_clear(settings.selection) else "the words"
+    ended = _ENDED.get(run.status, "The run began at {began}.").format(began=run.began)
+    rows = "" if run.rows is None else f" It has {run.rows:,} rows."
+    return f"{settings.mechanism} replaced {words} of {columns} in {run.input}, and the run wrote {facts.target}. {ended}{rows}"
 
 
 def tiles(facts: ReportFacts) -> list[Tile]:
@@ -76,7 +72,7 @@ def _promise(facts: ReportFacts) -> Iterator[Tile]:
     basis = f"{loss.pairs:,} of {loss.total:,} pairs of words" if loss else "by the argument in the guarantee"
     if certificate.verdict == "not refuted":
         among = f", {loss.among} only" if loss is not None and loss.among else ""
-        basis += f"{among}; such a search cannot confirm"
+        basis += f"{among}; a search cannot confirm"
     yield Tile("Certificate", certificate.verdict, basis)
 
 
@@ -91,13 +87,12 @@ def _spent(facts: ReportFacts) -> Iterator[Tile]:
         for column in columns
     )
     releases = max(sum(figure.times for figure in column.figures) for column in columns)
-    often = "once" if releases == 1 else f"{releases:,} times"
-    note = f"by all releases of the input that the ledger knows; ε was spent {often}"
+    note = f"by all releases of the input in its ledger (spends: {releases:,})"
     figure = f"ε = {exact(worst)}"
     if math.isinf(worst):
-        figure, note = "no ε", f"a guarantee was refuted or a key was no secret; {note}"
+        figure, note = "no ε", f"{note}; a guarantee was refuted or a key was not secret"
     elif not alone:
-        figure, note = "several kinds", f"by distances, which are not to be added, see the disclosure; {note}"
+        figure, note = "several kinds", f"{note}; bounds by distances do not add up, see the disclosure"
     yield Tile("Spent on one word so far", figure, note)
 
 
@@ -105,15 +100,17 @@ def _composed(facts: ReportFacts) -> Tile:
     settings, metrics = facts.run.settings, facts.metrics or {}
     level, budget = settings.consistency, settings.budget
     if budget is not None:
-        note = f"at most, up to δ = {exact(budget.delta)}, whatever its number of drawn words; short ones have less"
+        note = f"at most, up to δ = {exact(budget.delta)}, for any number of drawn words"
         return Tile("ε of a record", exact(budget.record), note)
     most = metrics.get("record_epsilon_max")
     longest, delta = (metrics.get(f"record_bound_{name}") for name in ("max", "delta"))
     if longest is not None and delta is not None:
-        bound = f"up to δ = {exact(delta)}, by the least bound; the disclosure has sums"
-        return Tile("ε of a record", exact(longest), f"for the record with the most drawn words, {bound}")
+        note = f"for the record with the most drawn words, up to δ = {exact(delta)}; the disclosure has sums"
+        return Tile("ε of a record", exact(longest), note)
     if most is not None:
-        return Tile("ε of a record", rounded_up(most), "for the record that spends most, as a sum")
+        return Tile(
+            "ε of a record", rounded_up(most), "for the record that spends most, as a sum of its words"
+        )
     if level == "dataset":
         return Tile("ε of a record", "none", "all records share the draws")
     promised, levels = facts.run.promised, levels_of(settings.selection)
@@ -131,19 +128,20 @@ def _found(facts: ReportFacts) -> Iterator[Tile]:
     attacks = facts.word_attacks
     if attacks:
         strongest = attacks[0]
-        most = ", a better one maybe more" if strongest.open else " at most"
+        most = "of words; a better attack may find more" if strongest.open else "of words at most"
         worst_words = max(attack.worst_at_most for attack in attacks)
         by = "" if strongest.worst_at_most == worst_words else "another attack finds "
         among = f"; {by}{percent_up(worst_words)} of the worst 1 % of words" if worst_words else ""
         shown = "Strongest attack shown finds" if strongest.restricted else "Attack by public text finds"
-        by_law = "" if strongest.restricted else "; by the law and public counts, not of this table"
-        yield Tile(shown, percent_up(strongest.at_most), f"of words{most}{among}{by_law}")
+        by_law = "" if strongest.restricted else "; by the law and public counts, not on this table"
+        yield Tile(shown, percent_up(strongest.at_most), f"{most}{among}{by_law}")
     stays = facts.deniability.figure("N_w")
     if stays is not None:
         most, side = ("", "values") if stays.exact else (" at most", "upper")
         median, worst = (stays.statistic(side, name)[0] for name in ("p50", "max"))
         which = "worst" if stays.is_whole else f"worst of {len(stays.words):,}"
-        raised = _REMAPPED if facts.run.settings.remap != "none" else ""
+        remapped = facts.run.settings.remap != "none"
+        raised = "; the remap may raise it, though nobody learns more" if remapped else ""
         yield Tile(
             "A word stays as it is", percent_up(median),
             f"of the draws{most}, for the median word; {percent_up(worst)} for the {which}{raised}",
@@ -174,7 +172,7 @@ def parts_in_clear(facts: ReportFacts) -> list[str]:
 
 def _clear(facts: ReportFacts) -> Iterator[Tile]:
     parts = parts_in_clear(facts)
-    yield Tile("In clear", f"{len(parts)} things", ", ".join(parts))
+    yield Tile("In clear", f"{len(parts)} parts", ", ".join(parts))
     yield from names_section.tile(facts)
 
 
@@ -191,7 +189,7 @@ SHARES = (
     ("changed_share", "changed", percent_down),
 )
 _NOT_CHOSEN = ("not_chosen", "not chosen, in clear")
-_UNFINISHED = "There is no statement: the run did not come to its account."
+_UNFINISHED = "There is no statement, because the run did not finish its account."
 PREFIX = "identifiers_"
 SAID = "Identifiers that were replaced whole"
 
@@ -213,7 +211,7 @@ def guarantee(facts: ReportFacts) -> Section:
         return Section("guarantee", "Guarantee and certificate", (*blocks[:2], missing))
     blocks[2] = Listed("Certificate", (certificate.sentence,))
     if facts.worst_pair:
-        blocks.append(Text(f"The pair of words that loses most: {' and '.join(facts.worst_pair)}."))
+        blocks.append(Text(f"The pair of words with the largest loss: {' and '.join(facts.worst_pair)}."))
     if certificate.loss is not None and promised.kind != "approx_dp":
         blocks += _worst_case(promised, certificate.loss)
     return Section("guarantee", "Guarantee and certificate", tuple(blocks))
@@ -228,22 +226,19 @@ def _worst_case(promised: Guarantee, loss: LossFigure) -> Iterator[Chart]:
     per = " for each unit of distance" if promised.kind == "metric_dp" else ""
     if known:
         measured = Bar("found: the worst pair", worst, 0, said=digits_up(worst, 4))
-        shows = "and the largest that was found in the law that is sampled."
-        read = (
-            "The lower bar must not be longer than the upper one. How much shorter it is says how much of the promise "
-            "is never used."
-        )
+        shows = "The loss that the guarantee allows, and the largest loss of the sampled law."
+        read = "The lower bar must not be longer than the upper one. Their difference is the unused part of the promise."
     else:
         measured = Bar("found: at least", worst, 0, said=rounded_down(worst, 4))
-        shows = "and the largest that a search has shown: a lower bound."
+        shows = "The loss that the guarantee allows, and the largest loss that a search found: a lower bound."
         read = (
-            "A lower bar that is longer than the upper one refutes the promise. A shorter one confirms nothing: pairs that were "
-            "not looked at, and what a search cannot see, may lose more."
+            "A lower bar that is longer than the upper one refutes the promise. A shorter one confirms nothing: other pairs "
+            "may lose more, and so may losses that a search cannot see."
         )
     drawn = [Bar("promised: at most", promised.epsilon, 1, said=exact(promised.epsilon)), measured]
     yield Chart(
         "Promise and worst case",
-        f"The loss that the guarantee allows, {shows}",
+        shows,
         read,
         bars(drawn, key="loss", x=f"loss{per} (natural logarithm)"),
         Table(("", "loss"), tuple((bar.name, bar.said) for bar in drawn)),
@@ -260,11 +255,11 @@ def quality(facts: ReportFacts) -> Section:
     """Write the counts: shareable ones, and on a restricted page those that depend on the text."""
     run, metrics = facts.run, facts.metrics
     agreed = {
-        "succeeded": "The rows that were counted on the way are those of the commit, and the consistency audit found nothing.",
-        "recovered": "The driver died between the commit and the account. With the run's key its rows were counted again, and "
-        "are those of the commit; without it they could not be compared.",
+        "succeeded": "The row counts agree with the commit, and the consistency audit found no error.",
+        "recovered": "The driver died between the commit and the account. With the run's key the rows were counted again, and "
+        "agree with the commit. Without the key they could not be compared.",
         "mismatch": "THE COUNTS OR THE CONSISTENCY AUDIT DO NOT AGREE. Do not share this version.",
-    }.get(run.status, "The run has no counts: it did not come to its account.")
+    }.get(run.status, "The run has no counts, because it did not finish its account.")
     rows = [
         ("rows written", "not known" if run.rows is None else f"{run.rows:,}"),
         ("seconds", "not known" if run.seconds is None else f"{run.seconds:,.1f}"),
@@ -274,8 +269,8 @@ def quality(facts: ReportFacts) -> Section:
     if metrics is None:
         blocks.append(
             Text(
-                "How many words were drawn, kept, unknown or changed depends on the private text: such figures are in the "
-                "restricted metrics, and on the restricted page.",
+                "The numbers of drawn, kept, unknown and changed words depend on the private text. The restricted metrics and "
+                "the restricted page have them.",
                 quiet=True,
             )
         )
@@ -302,8 +297,8 @@ def _counted(whole: Figures, columns: Mapping[str, Figures]) -> Iterator[Block]:
     shares = [Bar(label, (whole.get(name) or 0.0) / words, 0) for name, label in parts]
     counts = [f"{whole.get(name) or 0.0:,.0f}" for name, _ in parts]
     yield Chart(
-        "What became of the words",
-        f"The {words:,.0f} words of all text columns, by what the policy did with them.",
+        "Treatment of the words",
+        f"The {words:,.0f} words of all text columns, by their treatment.",
         "Only drawn words have the guarantee. Many unknown words mean that the lexicon does not fit the text.",
         bars(shares, key="parts", x="share of all words", top=1.0),
         Table(
@@ -319,8 +314,8 @@ def _counted(whole: Figures, columns: Mapping[str, Figures]) -> Iterator[Block]:
     if unchanged:
         yield Chart(
             "Words as they were",
-            "The share of all words that are in the output as they were in the input, kept stop words included.",
-            "The longer the bar, the more of the text still stands there; a word that was drawn as itself counts too.",
+            "The share of all words that are the same in output and input, kept stop words included.",
+            "A longer bar means that more of the text is unchanged. A word that was drawn as itself counts, too.",
             bars(unchanged, key="same", x="share of all words", top=1.0),
             Table(("column", *(title for _, title, _ in SHARES)), tuple(
                 (name, *("none" if (share := figures.get(figure)) is None else written(share) for figure, _, written in SHARES))
@@ -369,7 +364,7 @@ def examples(facts: ReportFacts) -> Section | None:
         for example in facts.examples
         for row in ((f"{example.column}, before", example.before), ("after", example.after))
     ]
-    notice = Text("PRIVATE TEXT: these are records of the input beside what became of them.")
+    notice = Text("PRIVATE TEXT: records of the input, and their replacements.")
     return Section("examples", "Examples", (notice, pairs(rows)), restricted=True)
 
 
@@ -400,5 +395,5 @@ def identifiers_by_type(counts: Figures) -> Iterator[Block]:
     types = by_type(counts)
     if types:
         by = "rules and providers" if "provided" in dict(types) else "rules"
-        yield Listed(SAID, (f"By {by}, without a guarantee; they are not among the words.",))
+        yield Listed(SAID, (f"Found by {by}, without a guarantee. They do not count as words.",))
         yield Table(("type", "number"), tuple((name, f"{number:,}") for name, number in types))

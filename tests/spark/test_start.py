@@ -184,7 +184,7 @@ def test_columns_of_few_values_are_proposed_as_attributes(
     assert columns_of(read_sample(tmp_path / "t.parquet")).attributes == ("country", "stars", "seldom")
     assert dptext("start", tmp_path / "t.parquet", "--json") == 0
     assert json.loads(capsys.readouterr().out)["attribute_candidates"] == ["country", "stars", "seldom"]
-    assert "--attribute COLUMN` tells" in (written := (here / "t.yaml").read_text())
+    assert "--attribute COLUMN` measures" in (written := (here / "t.yaml").read_text())
     assert "# - country\n# - stars\n# - seldom\n# What must hold" in written
 
 

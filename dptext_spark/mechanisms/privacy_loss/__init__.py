@@ -90,12 +90,12 @@ def vector_loss(sampler: Sampler, progress: Counted | None = None, sample: int |
 
 
 REVEALS = (
-    "A word that is not sensitive is revealed where it is released as it is: its loss has no bound, and no ε stands for a record "
-    "that may hold one. With mechanism.p: 1, or mechanism.sensitive: none, the loss is finite."
+    "A word that is not sensitive is revealed if it is released as it is. Its loss has no bound, so a record that may hold one "
+    "has no ε. With mechanism.p: 1, or mechanism.sensitive: none, the loss is finite."
 )
 
 
-NO_PAIR = "No ε stands for a record: each word is alone on its output set, and the guarantee compares none."
+NO_PAIR = "A record has no ε: each word is alone on its output set, and the guarantee compares none."
 
 
 def record_loss(sampler: Sampler, words: int, progress: Counted | None = None) -> RecordLoss:

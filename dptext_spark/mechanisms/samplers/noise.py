@@ -55,8 +55,8 @@ PROBES = 1000  # draws of noise that say how long it is
 LARGEST = 1e150  # longer noise has a square that float64 does not hold
 
 FLOATING_POINT = (
-    "This holds for noise in real numbers; it is computed in float64 from 64 random bits a number, and what rounding does to "
-    "the bound is not proved (Mironov 2012): the released word is a function of that float64 vector."
+    "This holds for noise in real numbers. The noise is computed in float64 from 64 random bits a number, and the released "
+    "word is a function of that float64 vector. The effect of rounding on the bound is not proved (Mironov 2012)."
 )
 SINGULAR = 1e6  # condition number from which the matrix that shapes noise is not inverted
 NOISES = ("radial", "laplace", "gaussian", "truncated_laplace")

@@ -121,10 +121,10 @@ def test_a_plan_of_such_a_figure_is_refused(tmp_path: Path) -> None:
 def test_the_statement_says_what_the_answers_release() -> None:
     def released(**settings: Any) -> str:
         facts = RunFacts(config=accepted(**settings), guarantee=Guarantee("epsilon_dp", 1.0))
-        return " ".join(disclosure(facts).under("What is released in clear"))
+        return " ".join(disclosure(facts).under("Released in clear"))
 
     said = released(require=["names_kept <= 0.02", "ledger_epsilon <= 3", "record_epsilon <= 9"])
-    assert "was not measured: names_kept <= 0.02; record_epsilon <= 9." in said
+    assert "Answers to requirements: names_kept <= 0.02; record_epsilon <= 9." in said
     bounded = {"require": ["record_epsilon <= 9"], "budget": {"record": 5, "delta": 1e-6}, "row_key": "id"}
     for settings in ({"require": ["ledger_epsilon <= 3"]}, bounded, {"approval": {"purpose": "x"}}):
         assert "was not measured" not in released(**settings)

@@ -33,10 +33,10 @@ SUMMARY = Summary(
     ruled_out_bits=5.25,
 )
 HEADINGS = [
-    "What is protected",
-    "What is released in clear",
-    "What is not protected",
-    "What is assumed",
+    "Protected",
+    "Released in clear",
+    "Not protected",
+    "Assumptions",
     "Across runs",
 ]
 GUARANTEE = Guarantee(
@@ -237,13 +237,13 @@ def test_any_statement_has_its_headings_tells_of_linkage_and_names_no_file(name:
     statement = disclosure(facts(**CHANGES[name]))
     headings = [heading for heading, _ in statement.sections]
     assert headings == (["Warnings"] if name in WARNED else []) + HEADINGS
-    assert LINKAGE in statement.under("What is not protected")
+    assert LINKAGE in statement.under("Not protected")
     assert "/secure" not in statement.markdown()
 
 
 @pytest.mark.parametrize("name", ["key insecure", "record level, key insecure"])
 def test_an_insecure_key_is_not_called_secret(name: str) -> None:
-    text = under("What is assumed", **CHANGES[name])
+    text = under("Assumptions", **CHANGES[name])
     assert "under a secret key" not in text
     assert "as secret as" not in text
 
@@ -258,16 +258,16 @@ def test_every_choice_of_the_policy_has_a_statement_of_its_own() -> None:
 
 
 def test_no_figure_is_rounded_in_favour_of_the_release() -> None:
-    protected = under("What is protected", guarantee=replace(GUARANTEE, epsilon=1.0000004))
+    protected = under("Protected", guarantee=replace(GUARANTEE, epsilon=1.0000004))
     assert "1.0000004 for each" in protected
     assert "= 2.719 times" in protected
     behind = Quantiles(1.0, 135.0, 17.0, 19.59)
     summary = replace(SUMMARY, alone_share=0.00004, ruled_out_bits=5.201, inputs_per_output=behind)
-    assert "0.004 % of" in under("What is not protected", mapping=summary)
-    clear = under("What is released in clear", mapping=replace(summary, told_bits=5.61))
-    for figure in ("at most 17 words", "5.7 of 10.0 bits", "5.3 of them"):
+    assert "0.004 % of" in under("Not protected", mapping=summary)
+    clear = under("Released in clear", mapping=replace(summary, told_bits=5.61))
+    for figure in ("at most 17 words", "5.7 of 10.0 bits", "5.3 of these bits"):
         assert figure in clear
-    assert "5.3 of 10.0 bits" in under("What is released in clear", mapping=summary)
+    assert "5.3 of 10.0 bits" in under("Released in clear", mapping=summary)
 
 
 @pytest.mark.parametrize("epsilon", [9.9, 10.0, 1e9])
@@ -289,8 +289,8 @@ def test_the_statement_is_json_and_markdown() -> None:
     statement = disclosure(facts())
     plain = json.loads(json.dumps(statement.as_dict()))
     assert [section["heading"] for section in plain["sections"]] == HEADINGS
-    assert statement.markdown().startswith("### What is protected\n\n- Drawn words in body, subject")
-    assert Statement(()).under("What is assumed") == ()
+    assert statement.markdown().startswith("### Protected\n\n- Drawn words in body, subject")
+    assert Statement(()).under("Assumptions") == ()
 
 
 PLAIN: dict[str, Any] = {"input": {"path": "/in"}, "columns": ["body"], "output": {"path": "/out"}}

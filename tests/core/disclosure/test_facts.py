@@ -30,7 +30,7 @@ GUARANTEE = Guarantee("epsilon_dp", 2.0, sentence="A bound holds.")
 CERTIFICATE = Certificate(
     "confirmed", GUARANTEE, LossFigure(1.5, 1.25, 9, 9, (1, 2), "a test", verdict="confirmed"), "Confirmed."
 )
-STATEMENT = Statement((("What is protected", ("Words.",)),))
+STATEMENT = Statement((("Protected", ("Words.",)),))
 SPENT = Spent("body", (Total(None, "a word", 2.0, 0.0, False, 1),), 2.0, 2.0)
 SPENDING = Spending(
     "/ledger", "2026-01-01", "/in", (SPENT,), limit=3.0, left=1.0, sentence="Spent.", notes=("A note.",)

@@ -112,19 +112,19 @@ def test_what_is_composed_follows_from_the_kind(name: str, level: str, chosen: s
         # A number of words times ε bounds no metric guarantee, and nothing at dataset level.
         "for each of its": composes and not by_distance,
         "sum of the distances between the": composes and by_distance,
-        "no single number stands for a record": composes and by_distance,
+        "A record has no single ε": composes and by_distance,
         "has no ε of its own at dataset level": not composes,
         "distinct drawn words": level == "record",
-        "in which the same words are chosen": composes and not every,
+        "The same words must be chosen in both records": composes and not every,
         "differ only within the words' output sets": composes and promised.kind == "epsilon_dp_within_group",
         # A word that occurs several times: drawn each time, at its places' levels, or in clear at some of them.
         "n times ε": level == "token" and every,
         "n times ε for each unit of distance": level == "token" and every and by_distance,
-        "with the sum of ε": level == "token" and chosen == "levels",
-        "stands in clear, and that tells what the drawn ones were": level == "token" and "share" in chosen,
+        "spend the sum of ε": level == "token" and chosen == "levels",
+        "an occurrence in clear reveals their word": level == "token" and "share" in chosen,
         # An output that is no stop word may be a word that was not chosen.
         "no stop word was drawn": False,
-        "none stood in its place": True,
+        "the source had no stop word there": True,
         # SanText+: nothing is said of words that are not sensitive, but that nothing is.
         "differ only where both have a sensitive word": composes and restricted,
         "30 sensitive words among the 60 words": restricted,

@@ -104,7 +104,7 @@ def test_nothing_is_chosen_before_it_is_counted() -> None:
     made = with_importance(MODEL, Importance(percent=20))
     assert not made.chooses
     assert made.selector is not None
-    assert "counted without any noise" in made.selector.provider.sentence
+    assert "The counts have no noise" in made.selector.provider.sentence
     with pytest.raises(SettingsError, match=r"importance.corpus: none given"):
         made.privatize(pa.array(["cat"]), column="b", row_ids=pa.array([1]), key=None)  # type: ignore[arg-type]
     complete = with_importance(MODEL, Importance(percent=20), (), counted(TEXT))

@@ -204,7 +204,7 @@ class TestLevels:
             promised = made.guarantee()
             assert promised.epsilon == 2.0
             assert "Level 1: ε is 0.5. Level 2: ε is 2.0." in promised.sentence
-            assert "that depends on the number of its words alone." in promised.sentence
+            assert "depends on its number of words alone." in promised.sentence
 
 
 class TestWeights:

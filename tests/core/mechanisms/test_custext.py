@@ -185,7 +185,7 @@ class TestSmallEpsilon:
         made = CusText(2.5, 4, "aggressive").compile(lexicon(gaussian(40)))
         said, shared = made.guarantee.sentence, made.summary.class_size_of_words
         median, least = int(shared.p50) - 1, int(shared.min) - 1
-        assert f"at most {median} other{'' if median == 1 else 's'}, the least with {least})" in said
+        assert f"at least {least} others, and half of the words with at most {median}." in said
         assert f"{percent_up(made.summary.alone_share)} of the lexicon's words are alone" in said
         assert "alone" not in CusText(1, 4, "conservative").compile(lexicon(gaussian(40))).guarantee.sentence
 

@@ -135,7 +135,7 @@ def test_a_record_of_some_words_has_a_figure_with_its_name(consistency: str, wor
     bound = found.of(25)
     assert bound is not None
     assert bound.epsilon < 0.66 * bound.total == 33.0
-    assert f"25 {words}: ε = " in found.stated
+    assert f"25 {words} has ε = " in found.stated
     assert ("equal words" in found.unit) is (consistency == "record")
     assert found.times(1_000_000) == 1.0
 
@@ -145,7 +145,7 @@ def test_a_record_of_some_words_has_a_figure_with_its_name(consistency: str, wor
     [
         (CusText(epsilon=2.0, k=8), "dataset", "all records share the draws"),
         (SanText(epsilon=2.0), "token", "the sum of the distances"),
-        (SanText(epsilon=2.0, sensitive=0.5), "record", "is revealed where it is released as it is"),
+        (SanText(epsilon=2.0, sensitive=0.5), "record", "is revealed if it is released as it is"),
         (MVC(epsilon=12.0), "token", "the sum of the distances"),
     ],
 )

@@ -85,7 +85,7 @@ def test_the_page_is_restricted_and_has_its_charts() -> None:
     assert "other:k=2 refuses ε = 0" in page
     assert "<h3>Best by words kept, at each level of risk</h3>" in page
     assert '<th scope="row">20 to 40 %</th><td>other:k=2</td>' in page
-    assert "Further to the right the attack finds more" in page
+    assert "The attack finds more to the right" in page
 
 
 def test_more_curves_than_a_chart_tells_apart_are_two_charts() -> None:

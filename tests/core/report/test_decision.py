@@ -220,14 +220,14 @@ def test_a_restricted_page_stays_marked_and_the_statement_says_what_was_asked_si
     model, holds = small_model(words=60), of("names_kept", "holds")
     internal = gathered(row(model), model=None, missing="x", metrics=METRICS, verdict=holds)
     assert [answer.figure for answer in decision(internal).answers] == ["not measured"] * 3
-    marks = [text.markdown().count("Restricted, for") for text in (internal.statement, internal.outside)]
+    marks = [text.markdown().count("Restricted, because") for text in (internal.statement, internal.outside)]
     assert marks == [1, 0]
     for marked, restricted in ((internal, True), (replace(facts, verdict=holds), False)):
         assert page(marked).startswith("<!doctype html><!-- RESTRICTED") == restricted
     require = [named_requirement("names_kept <= 0.5", FIGURES, "a run")]
     for asked in ([], ["names_kept <= 0.5"]):
         since = gathered(row(model, {"require": asked}), model=None, missing="x", require=require)
-        clear = since.statement.under("What is released in clear")
+        clear = since.statement.under("Released in clear")
         assert len([sentence for sentence in clear if "names_kept <= 0.5" in sentence]) == 1
 
 

@@ -195,7 +195,7 @@ class TestALimit:
             kept.run("b", limit=1.5)
         own = kept.run("c", limit=2.0)
         assert (own.limit, own.kept, own.left) == (2.0, 3.0, 0.0)
-        assert any("lower than the ε = 3 that the ledger keeps" in note for note in own.notes)
+        assert any("keeps a higher limit for the input: ε = 3" in note for note in own.notes)
         assert kept.run("d").left == 0.0
         assert kept.decisions == [(LIMIT, 3.0, None)]
 
@@ -520,10 +520,10 @@ class TestARecord:
         assert (spent["epsilon"], spent["times"], spent["without"], spent["more"]) == (epsilon, 1, 0, epsilon)
         assert any("On one record" in note for note in facts["ledger"]["notes"])
         said = json.dumps(facts["disclosure"], ensure_ascii=False)
-        assert "ε of a record of 25 distinct drawn words: ε = " in said
+        assert "A record of 25 distinct drawn words has ε = " in said
         assert "protects little by itself" in said
         shared = spark.read.format("delta").load(str(here / "out_audit" / "shareable" / "runs")).first()
-        assert "ε of a record of 25" in shared["disclosure"]
+        assert "A record of 25" in shared["disclosure"]
 
 
 @pytest.mark.long

@@ -46,12 +46,12 @@ NAMES = [part.split()[0] for part in SCHEMA.split(", ")]
 FLAGS = {
     "dataset": ("Warnings", "substitution cipher"),
     "importance": ("Warnings", "WORDS ARE RELEASED IN CLEAR (importance)"),
-    "lists": ("What is released in clear", "(policy.mask: "),
-    "names": ("What is released in clear", "[PERSON]"),
-    "budget": ("What is protected", "its law is chosen by the number of its drawn words"),
-    "fluent": ("What is assumed", "word pairs"),
-    "remap": ("What is protected", "Bayes remap"),
-    "stream": ("In a stream", ""),
+    "lists": ("Released in clear", "(policy.mask: "),
+    "names": ("Released in clear", "[PERSON]"),
+    "budget": ("Protected", "drawn words alone chooses its law"),
+    "fluent": ("Assumptions", "word pairs"),
+    "remap": ("Protected", "Bayes remap"),
+    "stream": ("Stream", ""),
 }
 
 
@@ -198,7 +198,7 @@ def check_statement(entry: Row, statement: dict[str, Any], cumulative: str, guar
     for feature, (heading, words) in FLAGS.items():
         said = heading in under and words in under[heading]
         assert said == (feature in entry.features), (feature, heading, under.get(heading))
-    assert f"Drawn words in {', '.join(entry.columns)}:" in under["What is protected"]
-    assert guarantee in under["What is protected"]
+    assert f"Drawn words in {', '.join(entry.columns)}:" in under["Protected"]
+    assert guarantee in under["Protected"]
     assert json.loads(cumulative)["sentence"] in under["Across runs"]
-    assert "The key comes from a file" in under["What is assumed"]
+    assert "The key comes from a file" in under["Assumptions"]

@@ -139,7 +139,7 @@ def test_the_command_writes_the_file_and_prints_where(
     assert out.strip() == str(file)
     assert file.read_text(encoding="utf-8").startswith("<!doctype html>")
     assert main(["report", folder, "--run", "first", "--statement", "md"]) == 0
-    assert capsys.readouterr().out.startswith("### What is protected")
+    assert capsys.readouterr().out.startswith("### Protected")
     assert main(["report", folder, "--run", "nope"]) == 2
     assert "no run 'nope'" in capsys.readouterr().err
     assert main(["report", folder, "--run", "first", "--statement", "pdf"]) == 2

@@ -189,7 +189,7 @@ class TestWhatAStreamSpends:
         assert third["batches"]["now"] == 3
         assert self._said(third) == (4.0, 3.0)
         assert "ε = 4 " in third["ledger"]["sentence"]
-        assert "3 of it is of this stream" in json.dumps(third["disclosure"], ensure_ascii=False)
+        assert "this stream added 3" in json.dumps(third["disclosure"], ensure_ascii=False)
 
     def test_equal_draws_of_a_record_spend_nothing_in_another_stream(
         self, tmp_path: Path, add, stream
