@@ -16,7 +16,7 @@ import pandas as pd
 import dptext_spark
 from dptext_spark.config.load import parse_config
 from dptext_spark.errors import DPTextError
-from dptext_spark.spark.job import job
+from dptext_spark.spark.job import writing
 from dptext_spark.spark.runner import run
 from dptext_spark.spark.session import spark_session
 
@@ -89,16 +89,16 @@ def another_writer(folder: Path) -> None:
 
 def change_a_row_before_the_audit(folder: Path) -> None:
     """Let the audit of consistency find another replacement in one row than in the others."""
-    real = job.consistency.audit
+    real = writing.audit
 
     def changed(setup: Any, version: int, rows: int, say: Any) -> Any:
-        job.consistency.audit = real
+        writing.audit = real
         spark.sql(
             f"UPDATE delta.`{folder}` SET value = regexp_replace(value, '^[A-Za-z]+', 'Zebra') WHERE id LIKE '%7'"
         )
         return real(setup, version + 1, rows, say)
 
-    job.consistency.audit = changed
+    writing.audit = changed
 
 
 look_at_the_workers()

@@ -23,7 +23,7 @@ from dptext_spark.errors import CountMismatchError, DataError, SettingsError
 from dptext_spark.model import table_schema
 from dptext_spark.randomness import RunKey
 from dptext_spark.spark.audit_job import audit_table
-from dptext_spark.spark.job import job
+from dptext_spark.spark.job import writing
 from dptext_spark.spark.nested_columns import Elements, schema_of
 from dptext_spark.spark.runner import run
 
@@ -250,14 +250,14 @@ class TestTheJob:
         self, spark, df: DataFrame, tmp_path: Folder, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         self.source(df, tmp_path)
-        real = job.consistency.audit
+        real = writing.audit
 
         def break_one(setup, version, rows, say):
             planted = "transform(tags, (t, i) -> IF(i = 3, 'the zebra', t))"
             spark.sql(f"UPDATE delta.`{tmp_path / 'out'}` SET tags = {planted} WHERE id = 5 OR id = 1")
             return real(setup, version + 1, rows, say)
 
-        monkeypatch.setattr(job.consistency, "audit", break_one)
+        monkeypatch.setattr(writing, "audit", break_one)
         with pytest.raises(CountMismatchError, match="two replacements"):
             run(self.config(tmp_path), spark, key=KEY)
 
