@@ -78,61 +78,59 @@ class AuditOptions:
         str | None,
         Option(
             metavar="FORMAT",
-            help="Of that table: delta, parquet, csv, tsv, json or text. Default: the settings' where it is their input.",
+            help="Format of SOURCE, such as csv. Default: from settings with this input, else Delta or Parquet.",
         ),
     ] = None
     columns: Annotated[
         Sequence[str],
-        Option("--columns", help="A text column; may be repeated. Default: the settings'."),
+        Option("--columns", help="A text column; may be repeated. Default: from the settings."),
     ] = ()
     row_key: Annotated[
         str | None,
-        Option(help="What identifies a row in both. Default: the settings', else file and place."),
+        Option(
+            help="Column that identifies a row in both. Default: from the settings, else file and position."
+        ),
     ] = None
     record_key: Annotated[str | None, Option(help="Source column whose equal values form one record.")] = None
     label: Annotated[
         str | None,
-        Option(metavar="COLUMN", help="The source's column that a classifier should still predict."),
+        Option(metavar="COLUMN", help="Source column that a classifier should still predict."),
     ] = None
     attribute: Annotated[
         str | None,
-        Option(
-            metavar="COLUMN", help="A column of the source that nobody should be able to infer from the text."
-        ),
+        Option(metavar="COLUMN", help="Source column that the text should not reveal."),
     ] = None
     author: Annotated[
         str | None,
-        Option(
-            metavar="COLUMN", help="Whose text a row of the source is: does another text of theirs find it?"
-        ),
+        Option(metavar="COLUMN", help="Source column of authors: does another text of an author find a row?"),
     ] = None
     queries: int = MOST_QUERIES
     similarity: Annotated[
         bool,
-        Option("--similarity", help="Compare both texts: ROUGE, BLEU, cosine; --label does so, too."),
+        Option("--similarity", help="Compare both texts: ROUGE, BLEU, cosine. --label includes this."),
     ] = False
     encoder: Annotated[
         str | None,
         Option(
             metavar="FOLDER|PACKAGE",
-            help="A BERT that compares both texts: sentence embeddings, BERTScore. Reads each text of the sample.",
+            help="A BERT that compares the sampled texts: sentence embeddings, BERTScore.",
         ),
     ] = None
     masked_model: Annotated[
         str | None,
         Option(
             metavar="FOLDER|PACKAGE",
-            help="A BERT that names masked words; costs two runs over a text for each of up to 2,000 words.",
+            help="A BERT that guesses masked words: two passes over a text for each of up to 2,000 words.",
         ),
     ] = None
     label_rows: int = MOST_LABEL_ROWS
     names: Annotated[
         str | None,
-        Option(metavar="FILE", help="Names, one a line: how many of them stand in the table as they were."),
+        Option(metavar="FILE", help="Names, one a line: count those that the table still holds."),
     ] = None
     internal: Annotated[
         bool,
-        Option("--internal", help="Also figures of names, and private text: the words that stayed most."),
+        Option("--internal", help="Also show figures of names and the words that stayed most: private text."),
     ] = False
     require: Annotated[
         Sequence[str],
@@ -140,14 +138,14 @@ class AuditOptions:
             "--require",
             "-r",
             metavar="REQUIREMENT",
-            help="Such as 'original_share <= 0.6'; may be repeated. Broken: exit code 7.",
+            help="A limit such as 'original_share <= 0.6'; may be repeated. Broken: exit code 7.",
         ),
     ] = ()
     sample: int = 2_000
-    partial: Annotated[bool, Option("--partial", help="Allow rows that only one of the tables has.")] = False
+    partial: Annotated[bool, Option("--partial", help="Accept rows that only one of the tables has.")] = False
     out: Annotated[
         str | None,
-        Option(help="Folder of the metrics. Default: the settings', else <TABLE>_audit/restricted."),
+        Option(help="Folder of the metrics. Default: from the settings, else <TABLE>_audit/restricted."),
     ] = None
 
     def __post_init__(self) -> None:
@@ -173,14 +171,13 @@ class ReportOptions:
     """
 
     public: Annotated[
-        bool, Option("--public", help="Only what may be shared: no figure that depends on the private text.")
+        bool,
+        Option("--public", help="Leave out figures that depend on the private text; the page may be shared."),
     ] = False
     with_examples: Annotated[
-        bool, Option("--with-examples", help="Also private text: some records before and after.")
+        bool, Option("--with-examples", help="Also show some records before and after: private text.")
     ] = False
-    figures: Annotated[
-        Sequence[Path], Option(help="The JSON of dptext audit, or of other audits, to be shown too.")
-    ] = ()
+    figures: Annotated[Sequence[Path], Option(help="JSON of an audit to show, too; may be repeated.")] = ()
     public_text: Sequence[str] = ()
     examine: bool = True
 
@@ -214,7 +211,7 @@ class ComparisonOptions:
         str | None,
         Option(
             metavar="FOLDER|PACKAGE",
-            help="A BERT: also compare sentence embeddings. It reads all records again at each ε.",
+            help="A BERT that also compares sentence embeddings; it reads all records at each ε.",
         ),
     ] = None
 

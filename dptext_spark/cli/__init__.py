@@ -12,9 +12,11 @@ from typing import Annotated
 
 import typer
 
-_SET = typer.Option("--set", "-s", metavar="A.B=VALUE", help="Override a setting; never the key.")
+_SET = typer.Option(
+    "--set", "-s", metavar="A.B=VALUE", help="Override a setting, not the key's; may be repeated."
+)
 Override = Annotated[list[str] | None, _SET]
-Config = Annotated[Path | None, typer.Option("--config", "-c", help="A YAML file of settings.")]
+Config = Annotated[Path | None, typer.Option("--config", "-c", help="Settings, a YAML file.")]
 
 
 def settings_in(command: str, source: str, **beside: object) -> Path | None:

@@ -169,9 +169,11 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def _options(
-    debug: Annotated[bool, typer.Option("--debug", help="Tracebacks, which may show private text.")] = False,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Print tracebacks, which may show private text.")
+    ] = False,
     full: Annotated[
-        bool, typer.Option("--full", help="All that a command has to say; by default at most 40 lines.")
+        bool, typer.Option("--full", help="Print everything; by default at most 40 lines.")
     ] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON document instead of a screen.")

@@ -21,24 +21,24 @@ def audit(
         str,
         typer.Argument(
             metavar="FILE|TABLE",
-            help="The settings of a run. Or a written table, ours or anyone's, with --against: Delta or Parquet folder, or name.",
+            help="The settings of a run. With --against: a table of any tool, a Delta or Parquet folder or a catalog name.",
         ),
     ],
     *,
     against: Annotated[
-        str | None, typer.Option("--against", metavar="SOURCE", help="The table that TABLE was made from.")
+        str | None, typer.Option("--against", metavar="SOURCE", help="The source of TABLE.")
     ] = None,
     config: Annotated[
         Path | None,
-        typer.Option("--config", "-c", help="The settings TABLE was made with; without them, no attacks."),
+        typer.Option("--config", "-c", help="The settings that made TABLE; without them, no attacks."),
     ] = None,
     overrides: Override = None,
     options: AuditOptions,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what would be compared; read no data.")
+        bool, typer.Option("--dry-run", help="Show the plan of the audit; read no data.")
     ] = False,
 ) -> None:
-    """Audit a written table against its source on Spark: what it keeps, how well it is attacked, what it is still good for."""
+    """Compare a written table with its source on Spark: kept words, success of attacks, remaining use."""
     from dptext_spark.audit.audit_plan import AuditPlan
     from dptext_spark.config.load import load_config, load_model_config
     from dptext_spark.report.summary import audit_plan, table_audit
@@ -78,18 +78,18 @@ def report(
     ] = "latest",
     overrides: Override = None,
     out: Annotated[
-        Path | None, typer.Option(help="The file. Default: in the run's restricted folder.")
+        Path | None, typer.Option(help="The page. Default: in the run's restricted folder.")
     ] = None,
     options: ReportOptions,
     public_text: Annotated[
-        Path | None, typer.Option(help="A public text, a record a line, for the contextual adversary.")
+        Path | None, typer.Option(help="A public text for the contextual adversary, a record a line.")
     ] = None,
     statement: Annotated[
         str | None,
-        typer.Option(help="Print only the disclosure statement: md, html or json. Writes no file."),
+        typer.Option(help="Print only the disclosure statement, as md, html or json; write no file."),
     ] = None,
 ) -> None:
-    """Write one offline HTML file about a run: who signs reads its first two pages; it is restricted unless it is --public."""
+    """Write an HTML page about a run, with two pages for the signature first. RESTRICTED without --public."""
     from dptext_spark.config.load import load_config
     from dptext_spark.errors import require_choice
     from dptext_spark.report.audits_section import read_lines
@@ -131,9 +131,7 @@ def report(
 def ledger(
     path: Annotated[
         str,
-        typer.Argument(
-            metavar="FILE|FOLDER", help="The settings of a run, a ledger, or an input, whose ledger is shown."
-        ),
+        typer.Argument(metavar="FILE|FOLDER", help="The settings of a run, a ledger, or an input."),
     ],
 ) -> None:
     """Show what all releases of each input have spent on one word of each column."""

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def mechanisms(
     name: Annotated[str | None, typer.Argument(help="One mechanism. Default: all of them.")] = None,
 ) -> None:
-    """List the mechanisms: paper, guarantee, cost, certificate, parameters with defaults and ranges."""
+    """List mechanisms: paper, guarantee, cost, certificate, parameters with defaults and ranges."""
     from dptext_spark.report.mechanism_screens import catalogue, described, overview, rows
 
     if name is None:
@@ -39,12 +39,13 @@ def certify(
     config: Config = None,
     overrides: Override = None,
     sample: Annotated[
-        int | None, typer.Option(min=2, help="Look at pairs among so many words, taken at equal steps.")
+        int | None,
+        typer.Option(min=2, help="Check pairs among this many words, evenly spaced. Default: all words."),
     ] = None,
 ) -> None:
-    """Compute the true worst-case loss of the law that is sampled, compare it with the guarantee, and keep the finding.
+    """Compute a mechanism's true worst-case privacy loss, and compare it with the guarantee.
 
-    It is kept in the compiled model, from which runs take it into their account; that of a sample only where there is none.
+    The compiled model keeps the certificate, and runs record it. One of a sample is kept only if there is none yet.
     """
     from dptext_spark.audit.attacks.linkage import told_by
     from dptext_spark.config.load import load_model_config
@@ -95,10 +96,8 @@ def calibrate(
             "--require",
             "-r",
             metavar="REQUIREMENT",
-            help="What must hold over the words of the lexicon, such as 'N_w max <= 0.5', 'S_w min >= 10', 'S_w[1000] p5 >= 20' "
-            "or 'bayes token <= 0.3' (the share of replaced words that the best guess finds; 'bayes names': of the names that "
-            "public lists hold, 'bayes words': of those of --words), with --public also 'linkage_top1(10000) <= 0.1'; "
-            "may be repeated.",
+            help="A limit over the lexicon, such as 'N_w max <= 0.5', 'S_w[1000] p5 >= 20', 'bayes token <= 0.3', or with "
+            "--public 'linkage_top1(10000) <= 0.1'; may be repeated.",
         ),
     ],
     config: Config = None,
@@ -106,17 +105,15 @@ def calibrate(
     public: Annotated[
         Path | None,
         typer.Option(
-            help="A public text, a text a line, as many as linkage_top1(N) has candidates: search K, mapping and remap, too."
+            help="A public text, a record a line: also search K, mapping and remap. linkage_top1(N) needs N records."
         ),
     ] = None,
     words: Annotated[
         Path | None,
-        typer.Option(
-            help="A text file of words that matter, such as names, one a line: what 'bayes words' is about."
-        ),
+        typer.Option(help="The words of 'bayes words', such as names: a file, one a line."),
     ] = None,
 ) -> None:
-    """Find the largest ε whose figures meet what is required, for the worst word of the lexicon, and show the curve."""
+    """Find the largest ε that meets requirements for every word of the lexicon, and show the curve."""
     from dptext_spark.audit.comparison_input import read_records
     from dptext_spark.audit.find_epsilon import calibrate as search
     from dptext_spark.audit.find_setting import find_setting
@@ -145,23 +142,21 @@ def compare(
     mechanisms: Annotated[
         str,
         typer.Option(
-            help="Names with commas between them, each with settings behind colons: custext,diffractor:form=tem."
+            help="Mechanisms with commas between them, parameters behind colons: custext,diffractor:form=tem."
         ),
     ],
     epsilons: Annotated[
         list[str],
         typer.Option(
-            help="Numbers with commas between them, ascending; NAME=NUMBERS for one mechanism. May be repeated."
+            help="Ascending ε with commas between them, or NAME=NUMBERS for one mechanism; may be repeated."
         ),
     ],
-    public: Annotated[
-        Path, typer.Option(help="What the adversary knows of the language: a text, a record a line.")
-    ],
-    private: Annotated[Path, typer.Option(help="What is to be protected: a text, a record a line.")],
+    public: Annotated[Path, typer.Option(help="The adversary's public text, a record a line.")],
+    private: Annotated[Path, typer.Option(help="The private text to protect, a record a line.")],
     language: Annotated[
         Path | None,
         typer.Option(
-            help="A third text, public, a record a line: its word pairs judge the word order of what is released."
+            help="A third, public text, a record a line, whose word pairs judge the word order of the result."
         ),
     ] = None,
     config: Config = None,
@@ -170,16 +165,16 @@ def compare(
         str,
         typer.Option(
             metavar="PLACE",
-            help="Place of the label in a tab-separated line: first, last or none. PRIVATE,PUBLIC where the texts differ.",
+            help="Place of the label in a tab-separated line: first, last or none; PRIVATE,PUBLIC if the texts differ.",
         ),
     ] = "none",
     options: ComparisonOptions,
     out: Annotated[
         Path | None,
-        typer.Option(help="A folder for compare.html."),
+        typer.Option(help="Folder for compare.html."),
     ] = None,
 ) -> None:
-    """Compare mechanisms where attacks succeed equally, because ε means another thing for each: which keeps most of the text?"""
+    """Compare how much of a text mechanisms keep where attacks succeed equally."""
     from dptext_spark.audit.comparison import compare as run_comparison
     from dptext_spark.audit.comparison_input import ComparisonSpec, read_records
     from dptext_spark.config.load import load_model_config
@@ -206,9 +201,9 @@ lexicon_app = typer.Typer(help="Show or import a lexicon.", no_args_is_help=True
 
 @lexicon_app.command("info")
 def lexicon_info(
-    source: Annotated[str, typer.Argument(help="`default`, or a saved lexicon's folder.")] = "default",
+    source: Annotated[str, typer.Argument(help="`default`, or the folder of a saved lexicon.")] = "default",
 ) -> None:
-    """Show a lexicon: words, dimensions, metric, fingerprint, and what reading it dropped."""
+    """Show a lexicon: words, dimensions, metric, fingerprint, and the entries dropped while reading it."""
     from dptext_spark.lexicon.lexicon import PACKAGED, Lexicon
 
     if Path(source).is_file():
@@ -219,16 +214,16 @@ def lexicon_info(
 
 @lexicon_app.command("import")
 def lexicon_import(
-    file: Annotated[Path, typer.Argument(help="GloVe, word2vec or fastText .vec; .gz too")],
-    folder: Annotated[Path, typer.Argument(help="Where to save it: a new folder.")],
-    limit: Annotated[int | None, typer.Option(help="Stop after this many words.")] = None,
+    file: Annotated[Path, typer.Argument(help="Word vectors: GloVe, word2vec or fastText .vec; .gz too.")],
+    folder: Annotated[Path, typer.Argument(help="A new folder for the lexicon.")],
+    limit: Annotated[int | None, typer.Option(help="Number of words to read. Default: all.")] = None,
     vocabulary: Annotated[
-        Path | None, typer.Option(help="Keep only the words of this text file, one a line.")
+        Path | None, typer.Option(help="File of the words to keep, one a line. Default: all.")
     ] = None,
-    tokenizer: Annotated[str, typer.Option(help="words or whitespace.")] = "words",
-    metric: Annotated[str, typer.Option(help="cosine or euclidean.")] = "cosine",
+    tokenizer: Annotated[str, typer.Option(help="Tokenizer of the texts: words or whitespace.")] = "words",
+    metric: Annotated[str, typer.Option(help="Distance of vectors: cosine or euclidean.")] = "cosine",
 ) -> None:
-    """Read word vectors from a file and save them as a lexicon, to be named as lexicon.source."""
+    """Save a file of word vectors as a lexicon, for the setting lexicon.source."""
     from dptext_spark.lexicon.lexicon import Lexicon
 
     with progress() as say:

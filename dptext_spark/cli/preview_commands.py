@@ -46,36 +46,34 @@ def start(
     table: Annotated[
         str,
         typer.Argument(
-            help="A file or folder (Parquet, CSV, JSON lines, Delta), a remote path, or a catalog name. What is here wins."
+            help="A file or folder (Parquet, CSV, JSON lines, Delta), a remote path, or a catalog name, in this order."
         ),
     ],
     style: Annotated[
-        str, typer.Option(help="What the settings protect like: balanced, strict or papers.")
+        str, typer.Option(help="Style of the settings: balanced, strict or papers.")
     ] = "balanced",
     to: Annotated[
         Path | None,
-        typer.Option(help="Where the settings go; never overwritten. Default: TABLE's name.yaml here."),
+        typer.Option(help="A new file for the settings. Default: TABLE's name.yaml in this folder."),
     ] = None,
     columns: Annotated[
-        list[str] | None, typer.Option("--column", help="A text column; repeat it. Default: looked for.")
+        list[str] | None, typer.Option("--column", help="A text column; may be repeated. Default: detected.")
     ] = None,
     format: Annotated[
-        str | None, typer.Option(help="delta, parquet, csv, tsv, json or text. Default: by the files' names.")
+        str | None, typer.Option(help="delta, parquet, csv, tsv, json or text. Default: by the file names.")
     ] = None,
-    separator: Annotated[
-        str | None, typer.Option(help="Separator of CSV fields. Default: looked for.")
-    ] = None,
+    separator: Annotated[str | None, typer.Option(help="Separator of CSV fields. Default: detected.")] = None,
     header: Annotated[
         bool | None,
         typer.Option(
-            "--header/--no-header", help="Whether CSV files begin with column names. Default: looked for."
+            "--header/--no-header", help="Whether CSV files begin with column names. Default: detected."
         ),
     ] = None,
     encoding: Annotated[
         str | None, typer.Option(help="Encoding of CSV or JSON, such as ISO-8859-1. Default: UTF-8.")
     ] = None,
 ) -> None:
-    """Look at a sample of a table, show five rows by three styles, write settings for `dptext release`. RESTRICTED output."""
+    """Write settings for a table, and show five of its rows in three styles. RESTRICTED output."""
     from dptext_spark.config.load import parse_model_config
     from dptext_spark.config.sections import STYLES
     from dptext_spark.config.styles import TableSettings, file_for, refuse_existing, settings_file, write_new
@@ -120,11 +118,11 @@ def preview(
     overrides: Override = None,
     source: Annotated[
         str | None,
-        typer.Option("--input", help="Rows of this table instead, as `start` takes it. RESTRICTED output."),
+        typer.Option("--input", help="Show rows of this table instead, as for `start`. RESTRICTED output."),
     ] = None,
-    rows: Annotated[int, typer.Option(min=1, max=MOST_ROWS, help="How many rows of it.")] = 20,
+    rows: Annotated[int, typer.Option(min=1, max=MOST_ROWS, help="Number of rows to show.")] = 20,
 ) -> None:
-    """Draw one sentence, without Spark, or rows of a table, with a fresh key: what becomes of each word, and why."""
+    """Show replacements for one sentence (without Spark) or rows of a table, by a fresh key; write nothing."""
     from dptext_spark.config.load import load_model_config
     from dptext_spark.model.compile import prepare
     from dptext_spark.model.preview import preview as draw

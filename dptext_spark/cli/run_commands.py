@@ -34,19 +34,20 @@ def run(
         str,
         typer.Argument(
             metavar="FILE",
-            help="The settings, a YAML file; conf/ holds examples. Or a style, strict, balanced or papers, with --set.",
+            help="Settings, a YAML file; conf/ holds examples. Or a style (strict, balanced, papers) with --set.",
         ),
     ],
     overrides: Override = None,
     dry_run: Annotated[
         bool,
-        typer.Option("--dry-run", help="Check schemas, keys and targets, and show the plan; write nothing."),
+        typer.Option("--dry-run", help="Check schemas, keys and targets and show the plan; write nothing."),
     ] = False,
     internal: Annotated[
-        bool, typer.Option("--internal", help="Also show figures that depend on the private text.")
+        bool,
+        typer.Option("--internal", help="Also show figures that depend on the private text."),
     ] = False,
 ) -> None:
-    """Run the job: read a table, sanitize its text columns, write a Delta table and the account."""
+    """Sanitize the text columns of a table; write a Delta table and its account."""
     from dptext_spark.config.load import load_config
 
     file = settings_of("run", config)
@@ -92,10 +93,10 @@ def planned(settings: RunConfig) -> tuple[Screen, dict[str, Json]]:
 
 def demo(
     folder: Annotated[
-        Path | None, typer.Argument(help="Where to write; a new or empty folder. Default: dptext-demo.")
+        Path | None, typer.Argument(help="A new or empty folder for the output. Default: dptext-demo.")
     ] = None,
 ) -> None:
-    """Write a sample table of support tickets, sanitize it on local Spark, and show what came out."""
+    """Sanitize a sample table of support tickets on local Spark, and show the result."""
     with progress() as say:
         say("loading libraries", None)
         from dptext_spark.demo.demo import as_record, screen
@@ -108,11 +109,11 @@ def demo(
 def doctor(
     config: Annotated[
         Path | None,
-        typer.Argument(help="The settings of a run. Without: the machines alone, no key, input or output."),
+        typer.Argument(help="The settings of a run. Default: check the machines alone."),
     ] = None,
     overrides: Override = None,
 ) -> None:
-    """Check Spark, its machines and what the settings name, in a minute: what a run would stumble over, and the cure."""
+    """Check Spark, its machines and the settings in a minute, and name a cure for each problem."""
     from dptext_spark.config.load import load_config
     from dptext_spark.report.run_plan import checks as screen
     from dptext_spark.spark import doctor as examine
@@ -134,7 +135,7 @@ def jobs(
     name: Annotated[
         str | None,
         typer.Argument(
-            help="One job, whose path is printed alone; or conf, the folder of commented settings."
+            help="One job: print its path alone. Or conf: print the folder of commented settings."
         ),
     ] = None,
 ) -> None:
@@ -158,16 +159,16 @@ def jobs(
 
 def release(
     config: Annotated[
-        str, typer.Argument(metavar="FILE", help="The settings, a YAML file; `dptext start TABLE` writes it.")
+        str, typer.Argument(metavar="FILE", help="Settings, a YAML file; `dptext start TABLE` writes one.")
     ],
     overrides: Override = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Check what the run would; show both plans; write nothing.")
+        bool, typer.Option("--dry-run", help="Check the run and show both plans; write nothing.")
     ] = False,
 ) -> None:
     """Release a table: `dptext run FILE`, `dptext audit FILE` and `dptext report FILE` in one.
 
-    The exit code is that of the first step that failed. A broken requirement (7) still writes the report.
+    The exit code is that of the first step that failed. After a broken requirement (7) the report is still written.
     """
     from dptext_spark.config.load import load_config
     from dptext_spark.report.summary import summary, words_of

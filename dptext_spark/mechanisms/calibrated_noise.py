@@ -240,8 +240,8 @@ class Vickrey(RadialNoise):
         "ε per unit of distance between word vectors: Euclidean, or Mahalanobis by `noise`.",
         least=LEAST_EPSILON,
     )
-    t: float = number(0.5, "How much the second word is favoured: 0 never releases it, 1 always.", most=1)
-    noise: Noise = choice(Noise, "mvc", "The noise on the vector, as of the mechanism of that name.")
+    t: float = number(0.5, "Weight of the second-nearest word: 0 never releases it, 1 always does.", most=1)
+    noise: Noise = choice(Noise, "mvc", "Noise on the vector, from the mechanism of that name.")
     lam: float = lam_number(" of the Mahalanobis noise")
     search: Search = search_choice()
 
@@ -283,9 +283,9 @@ class Projection(RadialNoise):
         least=LEAST_EPSILON,
     )
     m: int | None = integer(
-        None, "The dimensions to project to, at most those of the lexicon; must be given.", least=1, most=MOST
+        None, "Dimensions of the projection, at most those of the lexicon; required.", least=1, most=MOST
     )
-    seed: int = integer(0, "What the projection is made from; public.", least=0, most=2**63 - 1)
+    seed: int = integer(0, "Seed of the projection; public.", least=0, most=2**63 - 1)
     search: Search = search_choice()
 
     def compile(self, lexicon: Lexicon) -> NoiseSampler:

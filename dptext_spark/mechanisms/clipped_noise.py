@@ -141,18 +141,18 @@ def epsilon_number() -> Any:
 
 def delta_number(default: str) -> Any:
     """Declare the parameter `delta`; `default` explains null."""
-    meaning = f"δ; null: {default}. Not with `calibration: published`, which has its own."
+    meaning = f"δ; null: {default}. Not with `calibration: published`, whose δ is fixed."
     return number(None, meaning, above=0, below=1, null=True)
 
 
 def clip_number() -> Any:
     """Declare the parameter `clip`."""
-    return number(1.0, "C, the length to which longer vectors are shortened.", above=0)
+    return number(1.0, "C, the greatest length of a vector; longer ones are shortened to it.", above=0)
 
 
 def snap_choice() -> Any:
     """Declare the parameter `snap`."""
-    meaning = "The word that is released: that with the nearest `clipped` vector; `published`: with the nearest vector as it is."
+    meaning = "Vectors to compare with the noisy one. `clipped`: shortened to C. `published`: unchanged."
     return choice(Snap, "clipped", meaning)
 
 
@@ -402,7 +402,7 @@ class TruncatedLaplace(Additive):
     delta: float | None = delta_number("1/(4d), d the dimensions of the lexicon")
     clip: float = clip_number()
     calibration: TruncatedCalibration = choice(
-        TruncatedCalibration, "verified", "`verified`, or `published`, which does not keep what it claims."
+        TruncatedCalibration, "verified", "`verified`, or `published`, whose claim does not hold."
     )
     snap: Snap = snap_choice()
     search: Search = search_choice()

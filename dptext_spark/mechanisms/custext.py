@@ -270,29 +270,28 @@ class CusText(Remappable):
     )
     k: int = integer(
         20,
-        "K, the size of an output set. It can be the whole of a small lexicon, but no more than 4,096 words of a large one: "
-        "santext and tem draw from all.",
+        "K, the number of words in an output set, at most 4,096; santext and tem draw from a whole lexicon instead.",
         least=2,
         most=MAX_SLOTS,
     )
     mapping: Mapping = choice(
         Mapping,
         "balanced",
-        "How output sets are shared: `aggressive`, each word its own K nearest; `balanced`, the K nearest of each word that "
-        "has no set yet become the set of those among them that have none, as in the reference code; `conservative`, disjoint "
-        "sets; or `clustered`, disjoint sets whose words are as near to each other as swaps can bring them.",
+        "Sharing of output sets. `aggressive`: each word has its own K nearest. `balanced`: the K nearest words of one that has "
+        "no set become its set and that of each of them without one, as in the reference code. `conservative`: disjoint sets. "
+        "`clustered`: disjoint sets, with words swapped until each set is as close as possible.",
     )
-    metric: Metric = choice(Metric, "cosine", "What near means.")
+    metric: Metric = choice(Metric, "cosine", "Distance between words.")
     remainder: Remainder = choice(
         Remainder,
         "join",
-        "What becomes of fewer than K words left by disjoint sets: they `join` the last full set (up to 4,096 words "
-        "together), or make a set of their `own`.",
+        "Fewer than K words that disjoint sets leave over. `join`: they join the last full set (up to 4,096 words together). "
+        "`own`: they form a set.",
     )
     calibration: Calibration = calibration_choice()
     fluent: bool = flag(
-        "Whether a draw also depends on the word released before it in its sentence, by public counts of word pairs: text that "
-        "reads better at the same ε, at token level. It needs a lexicon whose prior has pairs, and an ε of at most 32.",
+        "true: a draw also depends on the previous released word of its sentence, by public counts of word pairs. The text reads "
+        "better at the same ε. Needs token level, a lexicon whose prior has pairs, and ε of at most 32.",
         sparse=True,
     )
     remap: Remap = remap_choice()

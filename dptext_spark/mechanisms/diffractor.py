@@ -378,23 +378,23 @@ class Diffractor(Remappable):
     sampler: ClassVar[type[Sampler]] = OrderingSampler
 
     epsilon: float = number(1.0, "ε for each place between two words of a list.", least=LEAST_EPSILON)
-    form: Form = choice(Form, "geometric", "The law along a list; TEM at ε is close to geometric at ε/2.")
-    lists: int = integer(1, "Lists of each embedding; each begins at another word.", least=1, most=MAX_LISTS)
+    form: Form = choice(Form, "geometric", "Law along a list; TEM at ε is close to geometric at ε/2.")
+    lists: int = integer(1, "Lists for each embedding; each begins at another word.", least=1, most=MAX_LISTS)
     list_seed: int = integer(
         0,
-        "What the words that lists begin at are made from. Public: it stands in the summary.",
+        "Seed of the words at which lists begin; public, and shown in the summary.",
         least=0,
         most=MAX_SEED,
     )
     preset: Preset = choice(
         Preset,
         "none",
-        "A configuration of the paper: `L0` (one list for each of five embeddings), `L1` (two for each of five) or `L2` (one "
-        "list, one embedding). The other embeddings are `lexicon.more`.",
+        "Configuration of the paper. `L0`: one list for each of five embeddings. `L1`: two for each of five. `L2`: one list, one "
+        "embedding. `lexicon.more` names the further embeddings.",
     )
     beta: float = number(
         0.001,
-        "β of TEM: the share of draws that may end up farther away than the formula's gamma.",
+        "β of TEM: the greatest share of draws farther away than the formula's γ.",
         above=0,
         below=1,
     )

@@ -60,8 +60,8 @@ def remap_choice() -> Any:
     return choice(
         Remap,
         "none",
-        "What is released of a draw: `none`, the word that was drawn; or `bayes`, in its place the word nearest on average to "
-        "what it may have come from, by the lexicon's public prior. The guarantee stays: a fixed table is applied to the draw.",
+        "Word released for a draw. `none`: the drawn word. `bayes`: the word nearest on average to its possible originals, by "
+        "the lexicon's public prior. The guarantee stays, because a fixed table maps draws to words.",
         sparse=True,
     )
 

@@ -59,9 +59,8 @@ _SHARE = Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)]
 _WORDS = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Field(min_length=2)]
 SENSITIVE = Parameter(
     "none, share or list of words",
-    "`none`: SanText, where every word is drawn and can come out. For SanText+, which words are sensitive: a share "
-    "(the paper: 0.5), the last words of the lexicon, in whose order frequent ones come first; or a list of words, "
-    "which must be public.",
+    "`none`: SanText, which draws every word from all words. For SanText+, the sensitive words: a share of the lexicon (the "
+    "paper: 0.5), taken from its rare end, or a public list of words.",
     "none, a share above 0 and at most 1, or a list of two words or more (in settings also {file: path}, a word a line)",
     Literal["none"] | _SHARE | _WORDS,
     words=True,
@@ -120,7 +119,7 @@ class SanText(Remappable):
     epsilon: float = number(1.0, "ε per unit of Euclidean distance.", least=LEAST_EPSILON)
     sensitive: str | float | tuple[str, ...] = declared("none", SENSITIVE)
     p: float = number(
-        0.2, "SanText+: the probability that a word which is not sensitive is drawn.", least=LEAST_P, most=1
+        0.2, "SanText+: probability to draw a word that is not sensitive.", least=LEAST_P, most=1
     )
     calibration: Calibration = calibration_choice()
     remap: Remap = remap_choice()
@@ -199,7 +198,7 @@ class TEM(Remappable):
 
     epsilon: float = number(1.0, "ε per unit of Euclidean distance.", least=LEAST_EPSILON)
     beta: float = number(
-        0.001, "β, the probability that may lie outside the ball, where γ is not given.", above=0, most=0.5
+        0.001, "β, the greatest probability outside the ball, if γ is null.", above=0, most=0.5
     )
     gamma: float | None = number(
         None, "The radius γ; null: the published (2/ε)·ln((1-β)(V-1)/β).", above=0, null=True

@@ -313,8 +313,8 @@ class TruncatedGumbel(Mechanism):
     unsafe: Unsafe = choice(
         Unsafe,
         "refuse",
-        "What becomes of a smaller ε, for which the paper has no guarantee: `refuse`, or `published`, which draws all the same, "
-        "to compare with published figures.",
+        "A smaller ε, for which the paper has no guarantee. `refuse` it, or `published`: draw anyway, to compare with published "
+        "figures.",
     )
 
     def compile(self, lexicon: Lexicon) -> SelectionSampler:

@@ -227,8 +227,8 @@ def _sorted_by_cell(chosen: Any, cells: Int) -> tuple[Any, Any]:
 def search_choice() -> Any:
     """Declare `search`, as every noise mechanism has it."""
     meaning = (
-        "How the word next to the noisy vector is found: exactly, or by an approximate index (`ivf`: cells), "
-        "which changes which word comes out, not the guarantee."
+        "Search for the word nearest to the noisy vector. `exact`, or `ivf`: an approximate index of cells. The index changes "
+        "some released words, not the guarantee."
     )
     return choice(Search, "exact", meaning)
 
