@@ -7,7 +7,7 @@ sample of scopes and uses the run key only to hash, never to draw. So it detects
 there is nothing to prove. The job is that of an audit of two tables (:mod:`dptext_spark.spark.pair_tables`), which here takes
 texts exactly.
 
-Skewed partitions are split before the write. If one holds far more than a core's share of the rows, all rows are dealt out by
+Skewed partitions are split before the write. If one holds far more than a core's share of the rows, its rows are dealt out by
 identity. A scan cuts files if their format allows it. A Parquet file with a single row group, or a compressed file of lines, is
 one task of any size. Dealing out is a shuffle; it moves whole rows, text included, through Spark's shuffle files.
 
