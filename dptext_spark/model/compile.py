@@ -172,9 +172,8 @@ def prepare(
     `frequencies` are those of the sanitized texts, if importance is measured by them. Without them the model describes itself,
     but refuses to choose words.
 
-    `run.artifact` is opened if it is named. Otherwise the artifact is in the user's cache, under a digest of
-    the settings, the lexicons' fingerprints and the versions. It is compiled there if it is missing or
-    damaged. Two processes may do so at once.
+    `run.artifact` is opened if it is named. Otherwise the artifact is in the user's cache, under a digest of the settings, the
+    lexicons' fingerprints and the versions. It is compiled there if it is missing or damaged. Two processes may do so at once.
 
     Raises:
         SettingsError: `run.artifact` is not the model that `run.artifact_fingerprint` names, or was made from other settings;

@@ -78,8 +78,7 @@ def of_account(
 ) -> Verdict:  # fmt: skip
     """Judge a run by its account; its metrics are read only where a requirement needs them.
 
-    Of the settings it takes the requirements; all else is the run's own. A folder of metrics that is not there measured
-    nothing.
+    Of the settings it takes the requirements; all else is the run's own. A folder of metrics that is not there measured nothing.
     """
     budget = record.settings.budget
     needed = any(is_restricted(requirement.subject, bounded=budget is not None) for requirement in require)
