@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import functions as F
 
 from dptext_spark.config.model import RunConfig
-from dptext_spark.demo.tickets import FILE, Released, demo_config, side_by_side, tickets
+from dptext_spark.demo.tickets import FILE, ReleasedText, demo_config, side_by_side, tickets
 from dptext_spark.errors import SettingsError, require_extra
 from dptext_spark.randomness import RunKey
 from dptext_spark.report.console import Screen
@@ -57,7 +57,7 @@ class DemoResult:
 
     run: RunResult
     examples: tuple[dict[str, str], ...]
-    released: tuple[Released, ...]
+    released: tuple[ReleasedText, ...]
     page: str | None
     place: Path
 

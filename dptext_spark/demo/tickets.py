@@ -67,7 +67,7 @@ def demo_config(source: str, target: str) -> RunConfig:
     )
 
 
-class Released(NamedTuple):
+class ReleasedText(NamedTuple):
     """A text as one file of settings releases it: the file's name, its note on the mechanism, and one draw."""
 
     settings: str
@@ -75,7 +75,7 @@ class Released(NamedTuple):
     text: str
 
 
-def side_by_side(text: str, key: RunKey, progress: Progress | None = None) -> list[Released]:
+def side_by_side(text: str, key: RunKey, progress: Progress | None = None) -> list[ReleasedText]:
     """Release a text by each of `SETTINGS`, all with the packaged lexicon.
 
     Args:
@@ -89,7 +89,7 @@ def side_by_side(text: str, key: RunKey, progress: Progress | None = None) -> li
     return [_released(settings, text, key, progress or silent) for settings in SETTINGS]
 
 
-def _released(settings: str, text: str, key: RunKey, progress: Progress) -> Released:
+def _released(settings: str, text: str, key: RunKey, progress: Progress) -> ReleasedText:
     config = parse_model_config({"style": settings})
     privatizer, _ = prepare(config, progress)
     out, _ = privatizer.privatize(pa.array([text]), column="text", row_ids=pa.array([0]), key=key)
@@ -100,6 +100,6 @@ def _released(settings: str, text: str, key: RunKey, progress: Progress) -> Rele
         if config.consistency != "token"
         else "each word anew"
     )
-    return Released(
+    return ReleasedText(
         settings, f"{mechanism['name']}, ε = {mechanism['epsilon']:g}, {level}, {words}", out[0].as_py()
     )

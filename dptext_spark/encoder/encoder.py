@@ -106,7 +106,7 @@ layer (state, attention, values, wm, bm, wn, bn, wi, bi, wo, bo, wl, bl) => (out
 """)
 
 
-class _Form(NamedTuple):
+class _GraphForm(NamedTuple):
     """The parts of a kind of graph: an input, the output, the nodes after each attention, and the nodes at the end."""
 
     takes: str
@@ -115,10 +115,10 @@ class _Form(NamedTuple):
     end: str
 
 
-_FORMS: dict[Kind, _Form] = {
+_FORMS: dict[Kind, _GraphForm] = {
     # Heads stand below each other, so that one product sums over them, too: a reduction would add in an order that depends on
     # how many texts the batch holds.
-    "importance": _Form(
+    "importance": _GraphForm(
         "float[b, 1, q] queries",
         "float[b, 1, s] received",
         """
@@ -127,8 +127,8 @@ _FORMS: dict[Kind, _Form] = {
   received$layer = MatMul (queries, attentions$layer)""",
         "received = Sum ($received)",
     ),
-    "vectors": _Form("", "float[r, $width] vectors", "", "vectors = Identity (state$layers)"),
-    "masked": _Form(
+    "vectors": _GraphForm("", "float[r, $width] vectors", "", "vectors = Identity (state$layers)"),
+    "masked": _GraphForm(
         "int64[b] at",
         "int64[b] guess",
         "",
@@ -379,7 +379,7 @@ def of_words(shares: F64, pieces: Pieces, words: Spans) -> F32:
     return np.divide(sums, whole, out=np.zeros(n), where=whole > 0).astype(np.float32)
 
 
-class _Masked(NamedTuple):
+class _MaskedTexts(NamedTuple):
     """Texts with one word masked each.
 
     Attributes:
@@ -424,7 +424,7 @@ def guesses(encoder: Encoder, words: Spans) -> Iterator[tuple[I64, list[str]]]:
     lengths = padded_lengths(masked.size, positions)
     ids_and_mask = np.append(pieces.ids, mask)
     for batch in batches(lengths):
-        word = _Masked(*(part[batch, None] for part in masked))
+        word = _MaskedTexts(*(part[batch, None] for part in masked))
         at = word.start + np.arange(-1, lengths[batch[0]] - 1)
         behind = np.where(at > word.word, word.cut, 0)
         places = np.where(at == word.word, len(pieces.ids), word.text + at + behind)
@@ -433,7 +433,7 @@ def guesses(encoder: Encoder, words: Spans) -> Iterator[tuple[I64, list[str]]]:
         yield batch, [known[i] if i < len(known) else "" for i in likeliest.tolist()]
 
 
-def _masked(pieces: Pieces, words: Spans, most: int) -> _Masked:
+def _masked(pieces: Pieces, words: Spans, most: int) -> _MaskedTexts:
     text = np.repeat(np.arange(len(words.bounds) - 1), np.diff(words.bounds))
     begin, end = pieces.bounds[text], pieces.bounds[text + 1]
     first = np.clip(np.searchsorted(pieces.ends, words.starts, side="right"), begin, end)
@@ -441,7 +441,7 @@ def _masked(pieces: Pieces, words: Spans, most: int) -> _Masked:
     word, cut = first - begin, last - first - 1
     length = end - begin - cut
     start = np.clip(word - most // 2, 0, np.maximum(length - most, 0))
-    return _Masked(begin, word, cut, start, np.minimum(length, most))
+    return _MaskedTexts(begin, word, cut, start, np.minimum(length, most))
 
 
 class TextVectors(NamedTuple):

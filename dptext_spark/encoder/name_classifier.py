@@ -273,7 +273,7 @@ SENTENCES = (
     "Did Susan O'Brien-Lee move to Portland, Oregon?",
 )
 JOINED, SMALL_LETTERS, SINGLE = 1, 2, 4  # how a word is written
-_OPEN: dict[tuple[int, str], _Opened] = {}
+_OPEN: dict[tuple[int, str], _Runner] = {}
 _LOCK = Lock()
 
 
@@ -312,7 +312,7 @@ class ClassifierFacts(Record):
     known: tuple[str, ...] = ()
 
 
-class Words(NamedTuple):
+class ClassifierWords(NamedTuple):
     """The words of some texts, as the engine cuts them.
 
     Attributes:
@@ -352,7 +352,7 @@ def _look(data: Any, start: Int, end: Int, chars: Any) -> tuple[Int, Int]:
 
 @compiled
 def _cut(data: Any, rows: Any, chars: Any, words: Any) -> Int:
-    """Fill the columns of :class:`Words`, int64[n, 5]; return how many words there are."""
+    """Fill the columns of :class:`ClassifierWords`, int64[n, 5]; return how many words there are."""
     stage, classes, _, _ = chars
     n = 0
     for row in range(rows.shape[0] - 1):
@@ -377,13 +377,13 @@ def _cut(data: Any, rows: Any, chars: Any, words: Any) -> Int:
     return n
 
 
-def words_of(data: U8, rows: I64) -> Words:
+def words_of(data: U8, rows: I64) -> ClassifierWords:
     """Return the words of texts data[rows[i]:rows[i + 1]]."""
     chars = tables()
     letters = (chars.stage, chars.classes, chars.lower, chars.upper)
     words = np.empty((len(data) // 2 + 1, 5), np.int64)  # memory that no word fills is never taken
     count = int(_cut(read_only(data), read_only(rows), letters, words))
-    return Words(*np.ascontiguousarray(words[:count].T))
+    return ClassifierWords(*np.ascontiguousarray(words[:count].T))
 
 
 @dataclass(frozen=True, eq=False)
@@ -463,12 +463,12 @@ class Classifier:
         columns = (texts, name, starts - shift, ends - shift, types)
         return spans_of_parts(*(column[action != KEEP] for column in columns))
 
-    def _opened(self) -> _Opened:
+    def _opened(self) -> _Runner:
         """Return it ready to run, made and checked once in a process."""
         key = (os.getpid(), self.digest)
         with _LOCK:
             if key not in _OPEN:
-                opened = _Opened(self._facts, self.tokenizer.tobytes().decode(), self.graph.tobytes())
+                opened = _Runner(self._facts, self.tokenizer.tobytes().decode(), self.graph.tobytes())
                 differ = sum(a != b for a, b in zip(opened.labels(), self._facts.known, strict=True))
                 if differ:
                     raise OtherLabelsError(differ)
@@ -478,7 +478,7 @@ class Classifier:
             return _OPEN[key]
 
 
-class _Opened:
+class _Runner:
     """A classifier that is ready to run."""
 
     def __init__(self, facts: ClassifierFacts, tokenizer: str, graph: bytes) -> None:
@@ -511,7 +511,7 @@ class _Opened:
         names = np.where(2 * score >= STEPS, np.array(TYPES)[part], "-")
         return tuple(" ".join(names[words.texts == row]) for row in range(len(SENTENCES)))
 
-    def scores(self, data: U8, rows: I64, words: Words) -> F64:
+    def scores(self, data: U8, rows: I64, words: ClassifierWords) -> F64:
         """Return float64[w, TYPES]: the chance of each type at the likeliest part of a word."""
         pieces = self.tokenizer.pieces(data, rows)
         chances = self._chances(pieces, np.bincount(words.texts, minlength=len(rows) - 1) > 0)
@@ -594,7 +594,7 @@ def read_classifier(search: NameSearch) -> Classifier | None:
         )
     facts = ClassifierFacts(files.logits, min(files.positions, WINDOW), SMALL)
     try:
-        opened = _Opened(facts, files.tokenizer, files.graph)
+        opened = _Runner(facts, files.tokenizer, files.graph)
         most = np.full(facts.window - ADDED_TOKENS, opened.tokenizer.most)
         most[-1] = files.words - 1
         opened.run(most)

@@ -207,7 +207,7 @@ def _opened(file: Path) -> Iterator[Any]:
         ) from None
 
 
-class Found(NamedTuple):
+class EncoderFiles(NamedTuple):
     """The files of an encoder.
 
     Attributes:
@@ -221,7 +221,7 @@ class Found(NamedTuple):
     tokenizer: Path
 
 
-def find(source: str | Path, field: str = "encoder") -> Found:
+def find(source: str | Path, field: str = "encoder") -> EncoderFiles:
     """Find the files of an encoder.
 
     Args:
@@ -244,7 +244,9 @@ def find(source: str | Path, field: str = "encoder") -> Found:
     tokenizer = next((folder / name for name in TOKENIZERS if (folder / name).is_file()), None)
     if tokenizer is None:
         raise DataError(f"{field}: {str(source)!r} holds no tokenizer; valid: {' or '.join(TOKENIZERS)}.")
-    return Found(Architecture.of(read_json(folder / CONFIG), f"{field}: {CONFIG}"), folder / FILE, tokenizer)
+    return EncoderFiles(
+        Architecture.of(read_json(folder / CONFIG), f"{field}: {CONFIG}"), folder / FILE, tokenizer
+    )
 
 
 def require_encoders(encoder: str | None, masked_model: str | None) -> None:

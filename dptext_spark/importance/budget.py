@@ -20,7 +20,7 @@ from dptext_spark.arrays import I64
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.importance.levels import Importance, Levels, Units
-from dptext_spark.importance.selector import Rows
+from dptext_spark.importance.selector import RowTexts
 from dptext_spark.mechanisms import Mechanism
 from dptext_spark.mechanisms.base import Sampler
 from dptext_spark.mechanisms.privacy_loss.accountant import DELTA
@@ -156,7 +156,7 @@ class BudgetSelector(Levels):
         Raises:
             DataError: weights are given.
         """
-        rows = Rows.of(columns)
+        rows = RowTexts.of(columns)
         if rows.weights is not None:
             raise DataError("weights: given with a budget; valid: none.")
         listed = rows.listed(engine)

@@ -176,7 +176,7 @@ def _sum(
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class RowTexts:
     """The texts of a batch in the order of their rows, and in a row in the order of its columns.
 
     Attributes:
@@ -200,7 +200,7 @@ class Rows:
         return owners
 
     @classmethod
-    def of(cls, columns: Sequence[Texts]) -> Rows:
+    def of(cls, columns: Sequence[Texts]) -> RowTexts:
         """Put the columns of a batch together.
 
         Raises:
@@ -392,7 +392,7 @@ class Selector(Levels):
         Raises:
             DataError: weights are missing, given without need, or not one for each word.
         """
-        rows = Rows.of(columns)
+        rows = RowTexts.of(columns)
         provider: ImportanceProvider = self.provider
         if isinstance(provider, ColumnWeights):
             provider = ColumnWeights(rows.weights)

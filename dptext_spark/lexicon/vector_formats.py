@@ -39,9 +39,9 @@ from dptext_spark.lexicon.characters import TOKENIZERS
 from dptext_spark.lexicon.vector_intake import (
     Block,
     ByteSource,
-    Entries,
     Intake,
     ReadCounts,
+    VectorEntries,
     check_dimensions,
     keys_of,
 )
@@ -58,7 +58,7 @@ DECIMAL = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
 NUMBER = re.compile(DECIMAL.pattern + rb"|[+-]?(nan|inf|infinity)", re.IGNORECASE)
 
 
-def read_text(source: ByteSource, *, header_required: bool) -> Entries:
+def read_text(source: ByteSource, *, header_required: bool) -> VectorEntries:
     """Open text vectors.
 
     Args:
@@ -88,7 +88,7 @@ def read_text(source: ByteSource, *, header_required: bool) -> Entries:
     check_dimensions(source.path, dimensions)
     size = source.total * (ZIPPED_RATIO if source.zipped else 1)
     likely = size // (2 * dimensions + 1) + 1 if announced is not None else size // (8 * dimensions) + 1
-    return Entries(
+    return VectorEntries(
         dimensions=dimensions,
         announced=announced,
         likely=likely if announced is None else min(announced, likely),
@@ -274,7 +274,7 @@ LONGEST_KEY = 1 << 16
 HEADER = re.compile(rb"(\d{1,18}) (\d{1,9}) ?\r?\n", re.ASCII)
 
 
-def read_word2vec_binary(source: ByteSource) -> Entries:
+def read_word2vec_binary(source: ByteSource) -> VectorEntries:
     """Open binary vectors.
 
     Args:
@@ -290,7 +290,7 @@ def read_word2vec_binary(source: ByteSource) -> Entries:
     check_dimensions(source.path, dimensions)
     source.read(header.end())
     likely = source.total * (2 if source.zipped else 1) // (4 * dimensions + 2) + 1
-    return Entries(
+    return VectorEntries(
         dimensions=dimensions,
         announced=announced,
         likely=min(announced, likely),
@@ -360,7 +360,7 @@ def _parse(data: Any, rows: Any, keys: Any, offsets: Any) -> tuple[int, int]:
     return entry, position
 
 
-READERS: dict[str, Callable[[ByteSource], Entries]] = {
+READERS: dict[str, Callable[[ByteSource], VectorEntries]] = {
     "glove": lambda source: read_text(source, header_required=False),
     "word2vec": lambda source: read_text(source, header_required=True),
     "word2vec-binary": read_word2vec_binary,

@@ -103,7 +103,7 @@ class ByteSource:
 
 
 @dataclass(frozen=True)
-class Entries:
+class VectorEntries:
     """The entries of a lexicon file, in order.
 
     Attributes:
@@ -150,7 +150,7 @@ class Intake:
     """
 
     def __init__(
-        self, entries: Entries, *, tokenizer: Tokenizer, wanted: pa.Array | None, limit: int | None
+        self, entries: VectorEntries, *, tokenizer: Tokenizer, wanted: pa.Array | None, limit: int | None
     ) -> None:
         """Prepare for the entries of a file.
 

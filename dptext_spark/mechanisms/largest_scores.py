@@ -31,7 +31,7 @@ LARGEST = 1e15  # with longer vectors float32 squares overflow: every pair is sc
 ROUNDING = 2.0**-24
 
 
-class Best(NamedTuple):
+class BestPoints(NamedTuple):
     """The best points of n queries.
 
     Attributes:
@@ -125,7 +125,7 @@ def _search(
 
 def largest_scores(
     queries: F64, points: Points, *, guesses: tuple[I64, Ids] | None = None, tolerance: float = 0.0
-) -> Best:
+) -> BestPoints:
     """Return the best point of each query.
 
     Args:
@@ -169,7 +169,7 @@ def largest_scores(
             )  # fmt: skip
 
     in_threads(search, np.arange(len(queries)), TOGETHER)
-    return Best(who, best - second <= tolerance * room)
+    return BestPoints(who, best - second <= tolerance * room)
 
 
 class _Bounds(NamedTuple):

@@ -246,7 +246,7 @@ class SelectionSampler(Sampler):
 Unsafe = Literal["refuse", "published"]
 
 
-class _Ranked(NamedTuple):
+class _LexiconFigures(NamedTuple):
     """Figures of a lexicon, whatever ε is.
 
     Attributes:
@@ -272,7 +272,7 @@ class _Ranked(NamedTuple):
     pair: WorstPair
 
     @classmethod
-    def of(cls, lexicon: Lexicon) -> _Ranked:
+    def of(cls, lexicon: Lexicon) -> _LexiconFigures:
         words, vectors = len(lexicon), np.ascontiguousarray(lexicon.vectors)
         rate = logarithm(float(words))
         weights = poisson_weights(rate, words)
@@ -319,14 +319,14 @@ class TruncatedGumbel(Mechanism):
 
     def compile(self, lexicon: Lexicon) -> SelectionSampler:
         """Return the sampler; the lexicon's own metric is not used, distances are Euclidean."""
-        return self._sampler(_Ranked.of(lexicon))
+        return self._sampler(_LexiconFigures.of(lexicon))
 
     def over_epsilons(self, *lexicons: Lexicon) -> Callable[[float], SelectionSampler]:
         """Return a function that compiles it at another ε; the ranks and distances are found once."""
-        ranked = _Ranked.of(lexicons[0])
+        ranked = _LexiconFigures.of(lexicons[0])
         return lambda epsilon: replace(self, epsilon=epsilon)._sampler(ranked)
 
-    def _sampler(self, ranked: _Ranked) -> SelectionSampler:
+    def _sampler(self, ranked: _LexiconFigures) -> SelectionSampler:
         words, equal, rate, weights, near, distance, smallest, largest, pair = ranked
         floor = (5.0 + 2.0 * rate) / smallest
         a = (self.epsilon - 2.0 * (1.0 + rate) / smallest) / 3.0

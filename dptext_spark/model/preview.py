@@ -25,7 +25,7 @@ from dptext_spark.randomness import Draws, RunKey
 from dptext_spark.runtime.display import line, table
 from dptext_spark.runtime.validation import Json
 from dptext_spark.text.chunks import padded
-from dptext_spark.text.engine import Placed
+from dptext_spark.text.engine import OutputSpans
 from dptext_spark.text.names.public_names import KINDS, LISTED_KINDS
 from dptext_spark.text.names.search import LIST_TYPES, NAME_TYPES
 from dptext_spark.text.policy import FAKE, TYPES, Policy
@@ -358,7 +358,7 @@ def _identifiers(privatizer: Privatizer, raw: bytes) -> dict[int, tuple[str, str
     return dict(zip(matches.spans.starts.tolist(), actions, strict=True))
 
 
-def _replaced(placed: Placed | None, output: str) -> dict[int, str]:
+def _replaced(placed: OutputSpans | None, output: str) -> dict[int, str]:
     """Return the replacement of each identifier of the first text, by its start."""
     if placed is None:
         return {}

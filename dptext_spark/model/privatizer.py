@@ -33,7 +33,7 @@ from dptext_spark.randomness import Draws, RunKey, encrypt, hash_keys, identify,
 from dptext_spark.rounding import exact
 from dptext_spark.runtime.display import line, table
 from dptext_spark.runtime.validation import Json
-from dptext_spark.text.engine import COUNTERS, Counters, Engine, Noise, Placed
+from dptext_spark.text.engine import COUNTERS, Counters, Engine, Noise, OutputSpans
 from dptext_spark.text.identifiers.provider import (
     ImportedProvider,
     Provider,
@@ -317,7 +317,7 @@ class Privatizer:
         run_id: str = "",
         weights: pa.Array | None = None,
         chosen: TokenSelection | None = None,
-    ) -> tuple[pa.Array, Counters, Placed | None]:
+    ) -> tuple[pa.Array, Counters, OutputSpans | None]:
         """Do the same, and return the places of identifiers for an audit (None without any)."""
         identities = row_ids if record_ids is None or self.consistency == "token" else record_ids
         if not is_bytes(texts.type):

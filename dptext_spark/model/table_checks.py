@@ -174,7 +174,7 @@ def named_files(files: Sequence[str]) -> str:
 
 
 @dataclass(frozen=True)
-class Fit:
+class SchemaFit:
     """Fit of the settings to a schema.
 
     Attributes:
@@ -188,7 +188,7 @@ class Fit:
     dropped: frozenset[Parts]
 
 
-def check_input(schema: Struct, config: RunConfig) -> Fit:
+def check_input(schema: Struct, config: RunConfig) -> SchemaFit:
     """Refuse an input that lacks what settings name, or has it in a type that does not do.
 
     Raises:
@@ -205,7 +205,7 @@ def check_input(schema: Struct, config: RunConfig) -> Fit:
         if source.of_rows:
             list_column(schema, field, str(source.column))
     columns, dropped = kept_columns(schema, config, paths)
-    return Fit(tuple(paths), tuple(columns), dropped)
+    return SchemaFit(tuple(paths), tuple(columns), dropped)
 
 
 def check_header(schema: Struct, source: Input, columns: Sequence[str], files: Sequence[str] = ()) -> None:
@@ -402,7 +402,7 @@ NEW = "new"  # the target of a dry run, where nothing is there
 
 
 @dataclass(frozen=True)
-class Checked:
+class DryRunResult:
     """Results of a dry run without a refusal.
 
     Attributes:

@@ -20,7 +20,7 @@ from dptext_spark.doctor import CheckResult
 from dptext_spark.model.artifact import certificate_of
 from dptext_spark.model.compile import prepare
 from dptext_spark.model.record import record_account
-from dptext_spark.model.table_checks import Checked
+from dptext_spark.model.table_checks import DryRunResult
 from dptext_spark.model.target_checks import mapped_names
 from dptext_spark.report.console import Screen, listed
 from dptext_spark.runtime.display import Progress, by_default, line
@@ -114,7 +114,7 @@ class Plan:
         """Return the text, in lines of the usual width."""
         return self.screen().text(full=True)
 
-    def screen(self, checked: Checked | None = None) -> Screen:
+    def screen(self, checked: DryRunResult | None = None) -> Screen:
         """Return the plan for a person, with the checks of a dry run."""
         config, statement = self.facts.config, self.facts.disclosure
         sections = () if statement is None else statement.sections
@@ -292,7 +292,7 @@ def _writes(config: RunConfig) -> Iterator[Written]:
         yield Written("the checkpoint: what was read", str(config.checkpoint), "no")
 
 
-def as_record(planned: Plan, checked: Checked) -> dict[str, Json]:
+def as_record(planned: Plan, checked: DryRunResult) -> dict[str, Json]:
     """Return the plan with its checks, JSON-able."""
     return {
         **planned.as_dict(),
@@ -300,7 +300,7 @@ def as_record(planned: Plan, checked: Checked) -> dict[str, Json]:
     }
 
 
-def _rows(facts: RunFacts, checked: Checked | None) -> Iterator[tuple[str, str]]:
+def _rows(facts: RunFacts, checked: DryRunResult | None) -> Iterator[tuple[str, str]]:
     """Yield the draws, the promise and the requirements."""
     config, mechanism = facts.config, facts.config.spec()["mechanism"]
     by = f"by {mechanism['name']}, ε = {mechanism['epsilon']:g}, at {config.consistency} level"

@@ -217,7 +217,7 @@ class _InvalidTextError(Exception):
 
 
 @dataclass(frozen=True)
-class Paired:
+class PairedColumn:
     """The texts of a column in a batch, with their rewritten forms."""
 
     source: Words
@@ -313,7 +313,7 @@ class PairTables:
 
         return pairs
 
-    def _paired(self, privatizer: Privatizer, key: RunKey, batch: pa.RecordBatch) -> Iterator[Paired]:
+    def _paired(self, privatizer: Privatizer, key: RunKey, batch: pa.RecordBatch) -> Iterator[PairedColumn]:
         """Pair the texts of each column."""
         hashing = hash_keys(key.derive("audit words", length=16))
         names = matcher_of(self.names, self._names_in(batch))
@@ -339,7 +339,7 @@ class PairTables:
             same = np.zeros(len(aligned), np.bool_)
             same[aligned] = (source.form[aligned] == output.form[pairing.partner[aligned]]).all(axis=1)
             equal = np.asarray(pc.equal(texts, written).fill_null(False)) | (~_valid(texts) & valid)
-            yield Paired(source, output, texts, pairing, aligned, same, pairing.rows & valid, equal)
+            yield PairedColumn(source, output, texts, pairing, aligned, same, pairing.rows & valid, equal)
 
     def _audit(self, privatizer: Privatizer, key: RunKey, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         yield from self._counts(privatizer, key, batch)
@@ -470,7 +470,7 @@ def _key_of(batch: pa.RecordBatch) -> dict[str, pa.Array]:
 
 
 def _tokens(
-    scope: pa.Array, key: dict[str, pa.Array], column: int, paired: Paired, words_of_model: int
+    scope: pa.Array, key: dict[str, pa.Array], column: int, paired: PairedColumn, words_of_model: int
 ) -> pa.RecordBatch:
     """Return the tokens of texts, each with its record and its key."""
     source, partner = paired.source, paired.pairing.partner

@@ -24,7 +24,7 @@ from dptext_spark.errors import DPTextError, RecordingError
 from dptext_spark.importance.budget import Budget
 from dptext_spark.ledger.balance import Spending
 from dptext_spark.model.certificate import NO_BOUND
-from dptext_spark.model.table_checks import NEW, Checked, check_input, only_the_run
+from dptext_spark.model.table_checks import NEW, DryRunResult, check_input, only_the_run
 from dptext_spark.model.table_files import large_files, on_one_core
 from dptext_spark.model.target_checks import only_created, our_commits
 from dptext_spark.randomness import RunKey
@@ -174,7 +174,7 @@ def _required(session: SparkSession, config: RunConfig, result: RunResult) -> Ru
             ) from None
 
 
-def dry_run(config: RunConfig, say: Steps) -> Checked:
+def dry_run(config: RunConfig, say: Steps) -> DryRunResult:
     """Check a run by its session; nothing is written.
 
     Rows are read only of JSON, where Spark infers types from all records, of remote CSV files, and of lists of names in tables.
@@ -204,7 +204,7 @@ def dry_run(config: RunConfig, say: Steps) -> Checked:
     ours = len(our_commits(commits))
     target = target_said(config, ours, made=only_created(commits)) if commits else NEW
     read = f"the schema of {'the Delta table, ' + version if version.startswith('delta:') else 'its files'}"
-    return Checked(read, schema.names, fit.kept, target, tuple(only_the_run(config, fit.paths)), slow)
+    return DryRunResult(read, schema.names, fit.kept, target, tuple(only_the_run(config, fit.paths)), slow)
 
 
 def check_beside(config: RunConfig) -> None:

@@ -231,7 +231,7 @@ def reported(spark: SparkSession, columns: Sequence[str] = ()) -> Iterator[None]
             raise reduced(error, columns) from None
 
 
-class _Shared:
+class _SharedState:
     """A state of this process that several runs may ask for at once: the first begins it, the last one ends it."""
 
     def __init__(self, begin: Callable[..., Callable[[], None]]) -> None:
@@ -311,4 +311,4 @@ def _not_of_py4j(record: logging.LogRecord) -> bool:
     return "py4j" not in record.pathname
 
 
-_PYSPARK, _DELTA = _Shared(_quiet_pyspark), _Shared(_quiet_delta)
+_PYSPARK, _DELTA = _SharedState(_quiet_pyspark), _SharedState(_quiet_delta)

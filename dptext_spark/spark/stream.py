@@ -52,7 +52,7 @@ KEY, PLACE = "__dptext_key", "__dptext_place"
 
 
 @dataclass(frozen=True, eq=False)
-class Admitted:
+class AdmittedRows:
     """The rows of a micro-batch that go on.
 
     Attributes:
@@ -66,7 +66,7 @@ class Admitted:
     dropped: int | None
 
 
-def deduplicate(plan: RunPlan, commits: Sequence[Commit]) -> Admitted:
+def deduplicate(plan: RunPlan, commits: Sequence[Commit]) -> AdmittedRows:
     """Check the keys of a micro-batch: one pass over them, and a join with the target's keys where those are kept.
 
     A micro-batch that committed before is compared with the target before that commit, so that it has the same rows again.
@@ -81,9 +81,9 @@ def deduplicate(plan: RunPlan, commits: Sequence[Commit]) -> Admitted:
     rows, distinct = _refuse_null(df, key, "row_key")
     ours = our_commits(commits).get(plan.run_id)
     if handling == "accept":
-        return Admitted(df, rows, None)
+        return AdmittedRows(df, rows, None)
     if handling == "refuse" and ours is not None:
-        return Admitted(df, rows, 0)  # it would not have committed otherwise
+        return AdmittedRows(df, rows, 0)  # it would not have committed otherwise
     released = _released(plan, commits, ours)
     again = 0
     if released is not None:
@@ -99,7 +99,7 @@ def deduplicate(plan: RunPlan, commits: Sequence[Commit]) -> Admitted:
         )
     if distinct < rows:
         df = _first_of_each(df, key)
-    return Admitted(df, rows, rows - df.count() if again or distinct < rows else 0)
+    return AdmittedRows(df, rows, rows - df.count() if again or distinct < rows else 0)
 
 
 def _refuse_null(df: DataFrame, name: str, field: str) -> tuple[int, int]:

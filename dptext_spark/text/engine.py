@@ -21,14 +21,14 @@ from dptext_spark.lexicon.characters import tables
 from dptext_spark.runtime.display import line
 from dptext_spark.runtime.jit import Int, compiled
 from dptext_spark.text.chunks import Strips, padded, strips, summed, validity
-from dptext_spark.text.identifiers.finder import Finder, Found
+from dptext_spark.text.identifiers.finder import Finder, FoundSpans
 from dptext_spark.text.identifiers.provider import OfRows, Provider
 from dptext_spark.text.names.normal_words import FORM, WIDEST, folding, next_word
 from dptext_spark.text.names.public_names import LISTED_KINDS, PARTS_OF_PERSONS, PARTS_OF_PLACES, PublicNames
 from dptext_spark.text.names.search import LIST_TYPES, LOCATION, PERSON
 from dptext_spark.text.policy import BEYOND_MASK, CASES, NUMBER_MASK, NUMBERS, OOV, OOV_MASK, TYPES, Policy
 from dptext_spark.text.render import DATASET, SLACK, TOKEN, assign_blocks, rebuild
-from dptext_spark.text.replacements import Keyed, KeyedNames, replacements
+from dptext_spark.text.replacements import FakeSource, KeyedNames, replacements
 from dptext_spark.text.selection import NO_WORD, PREVIOUS, TokenSelection, drop_unselected, words_before
 from dptext_spark.text.tokenizer import cut_whitespace, cut_words
 from dptext_spark.text.word_table import INVALID, OPENING, WordTable, look_up
@@ -74,13 +74,13 @@ class Noise(NamedTuple):
     in_context: Callable[[I32, I32, U64], I32] | None = None
     names: KeyedNames | None = None
 
-    def keyed(self) -> Keyed:
+    def keyed(self) -> FakeSource:
         """Return the source of fakes."""
         identity = None if self.level == DATASET else self.identity
-        return Keyed(identity, self.hash_keys, self.identifiers, self.level == TOKEN, self.names)
+        return FakeSource(identity, self.hash_keys, self.identifiers, self.level == TOKEN, self.names)
 
 
-class Placed(NamedTuple):
+class OutputSpans(NamedTuple):
     """Positions of a batch's identifiers in the output.
 
     Attributes:
@@ -90,7 +90,7 @@ class Placed(NamedTuple):
         named: bool[n], which are pseudonyms of names; the others are placeholders or kept text.
     """
 
-    found: Found
+    found: FoundSpans
     places: I64
     faked: Bools
     named: Bools
@@ -194,7 +194,7 @@ class Engine:
 
     def privatize_with_spans(
         self, texts: pa.Array, noise: Noise, chosen: TokenSelection | None = None
-    ) -> tuple[pa.Array, I32, Placed | None]:
+    ) -> tuple[pa.Array, I32, OutputSpans | None]:
         """Do the same, and return the identifiers' positions; None if none are looked for, or there are none."""
         table, policy, chars = self.table, self.policy, tables()
         data, rows = padded(texts)
@@ -296,12 +296,12 @@ class Engine:
         names = () if self.finder is None else self.finder.names
         return np.array([kinds.get(name, NO_NAME) for name in names], np.int64)
 
-    def _replaced(self, found: Found | None, noise: Noise) -> tuple[Placed | None, tuple[Any, ...]]:
+    def _replaced(self, found: FoundSpans | None, noise: Noise) -> tuple[OutputSpans | None, tuple[Any, ...]]:
         """Return the places of identifiers, and (replacements, their bounds, the places to be filled) for the rebuilding."""
         if found is None or self.finder is None or not len(found.types):
             return None, (np.zeros(0, np.uint8), np.zeros(1, np.int64), np.zeros((0, 2), np.int64))
         replaced = replacements(self.finder, found, noise.keyed())
-        put = Placed(found, np.zeros((len(found.types), 2), np.int64), replaced.faked, replaced.named)
+        put = OutputSpans(found, np.zeros((len(found.types), 2), np.int64), replaced.faked, replaced.named)
         return put, (replaced.text, replaced.bounds, put.places)
 
 
@@ -354,7 +354,7 @@ def _add_stayed(
                 break
 
 
-def _count_stayed(found: Found, kinds: I64, named: Bools, text: U8, bounds: I64, counts: I32) -> None:
+def _count_stayed(found: FoundSpans, kinds: I64, named: Bools, text: U8, bounds: I64, counts: I32) -> None:
     """Count the words of names, and the unchanged words among them.
 
     A kept word is unchanged and a masked word is not. A word with a pseudonym is unchanged if the pseudonym has a word of the

@@ -37,7 +37,7 @@ from dptext_spark.lexicon.characters import (
 from dptext_spark.randomness import hash_bytes
 from dptext_spark.runtime.jit import Int, compiled
 from dptext_spark.text.chunks import Spans, padded
-from dptext_spark.text.engine import Engine, Placed
+from dptext_spark.text.engine import Engine, OutputSpans
 from dptext_spark.text.policy import BEYOND_MASK
 from dptext_spark.text.tokens import Words, listed
 from dptext_spark.text.word_table import (
@@ -267,7 +267,7 @@ def _align(
     return paired
 
 
-def _placed_in(texts: pa.Array, placed: Placed | None) -> tuple[Spans, U8, I64]:
+def _placed_in(texts: pa.Array, placed: OutputSpans | None) -> tuple[Spans, U8, I64]:
     """Return the identifiers of rewritten texts, the marks of their bytes, and where pseudonyms begin.
 
     Marks are `BEGINS` and `FAKED`, uint8[...], of no length where there are no identifiers.
@@ -295,7 +295,7 @@ def align(
     source: pa.Array,
     output: pa.Array,
     keys: tuple[np.uint64, np.uint64],
-    placed: Placed | None = None,
+    placed: OutputSpans | None = None,
     *,
     masks_words: bool = False,
 ) -> tuple[U64, U64, I64, Bools]:

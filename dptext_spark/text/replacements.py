@@ -39,7 +39,7 @@ from dptext_spark.lexicon.characters import LETTER, cell, decode, tables
 from dptext_spark.lexicon.vocabulary import excluded_words
 from dptext_spark.randomness import byte_view, hash_all, hash_bytes
 from dptext_spark.runtime.jit import Int, compiled, inlined, mul_high
-from dptext_spark.text.identifiers.finder import Finder, Found
+from dptext_spark.text.identifiers.finder import Finder, FoundSpans
 from dptext_spark.text.identifiers.rules import account_rest, luhn
 from dptext_spark.text.identifiers.skeletons import FOREIGN, NOTHING, STRANGE, UNSPACED, look, shapes
 from dptext_spark.text.names.normal_words import FORM, folding, next_word
@@ -227,7 +227,7 @@ _PHONE, _IBAN, _CARD, _IP, _URL, _DIGITS = (
 )
 
 
-class Keyed(NamedTuple):
+class FakeSource(NamedTuple):
     """The source of a batch's fakes.
 
     Attributes:
@@ -419,7 +419,7 @@ def _mend(text: Any, start: Int, end: Int, kind: Int) -> None:
             text[first], text[second] = 48 + check // 10, 48 + check % 10
 
 
-def fakes(data: U8, places: tuple[I64, I64, I64, I64], types: I64, keyed: Keyed) -> tuple[U8, I64]:
+def fakes(data: U8, places: tuple[I64, I64, I64, I64], types: I64, keyed: FakeSource) -> tuple[U8, I64]:
     """Make fakes.
 
     Args:
@@ -474,7 +474,7 @@ class Replacements(NamedTuple):
     named: Bools
 
 
-def replacements(finder: Finder, found: Found, keyed: Keyed) -> Replacements:
+def replacements(finder: Finder, found: FoundSpans, keyed: FakeSource) -> Replacements:
     """Make the replacements.
 
     Args:

@@ -57,7 +57,7 @@ def _listing(engine: Engine) -> Engine:
     return replace(engine, policy=replace(engine.policy, case="lower", numbers="mask", oov="mask"))
 
 
-class Listed(NamedTuple):
+class ListedTokens(NamedTuple):
     """The tokens of texts that a policy changes, looked up; an identifier is one.
 
     Attributes:
@@ -77,7 +77,7 @@ class Listed(NamedTuple):
 
 def listed(
     listing: Engine, texts: pa.Array, keys: tuple[np.uint64, np.uint64], identifiers: Spans | None = None
-) -> Listed:
+) -> ListedTokens:
     """Cut texts and look their words up.
 
     Args:
@@ -107,7 +107,7 @@ def listed(
         places = work[0][:n, 3]
         places[:] = places >> 32 << 32 | cuts.rows[places & 0xFFFFFFFF]
         counts = summed(counts, cuts.rows, len(texts))
-    return Listed(data, bounds, work[0], n, counts)
+    return ListedTokens(data, bounds, work[0], n, counts)
 
 
 @dataclass(frozen=True, eq=False)

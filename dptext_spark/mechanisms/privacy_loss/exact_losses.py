@@ -91,7 +91,7 @@ def _steepest_rows(
     return best, best_i, best_j
 
 
-class Steepest(NamedTuple):
+class SteepestPair(NamedTuple):
     """The pair that loses most for each unit of distance.
 
     Attributes:
@@ -103,7 +103,9 @@ class Steepest(NamedTuple):
     pair: tuple[int, int] | None
 
 
-def steepest(vectors: F32, logs: F64, step: float, cut: float, progress: Counted | None = None) -> Steepest:
+def steepest(
+    vectors: F32, logs: F64, step: float, cut: float, progress: Counted | None = None
+) -> SteepestPair:
     """Return the largest step + |ln Z - ln Z'| / min(distance, cut) over all pairs.
 
     Args:
@@ -128,9 +130,9 @@ def steepest(vectors: F32, logs: F64, step: float, cut: float, progress: Counted
                 progress(min((done + 1) * ROWS, count), count)
     slope, i, j = float(best[0]), int(best[1]), int(best[2])
     if i < 0:
-        return Steepest(LOG_SLACK, None)
+        return SteepestPair(LOG_SLACK, None)
     value = step + slope
-    return Steepest(value + LOG_SLACK * (1.0 + value), (i, j))
+    return SteepestPair(value + LOG_SLACK * (1.0 + value), (i, j))
 
 
 def by_distance(

@@ -29,7 +29,7 @@ from dptext_spark.mechanisms.base import DECIDES, TOTAL, Law, Laws, Quantiles, S
 from dptext_spark.mechanisms.elementary import exponential, exponentials
 from dptext_spark.mechanisms.matrices import in_threads, products, squared_distances, squared_pairs
 from dptext_spark.mechanisms.samplers.exponential_rows import (
-    Rows,
+    ExponentialRows,
     Tail,
     add_tails,
     compile_rows,
@@ -175,7 +175,7 @@ class ExponentialSampler(Sampler):
     @classmethod
     def _of_rows(
         cls,
-        rows: Rows,
+        rows: ExponentialRows,
         vectors: F32,
         released: Ids,
         law: tuple[float, float],

@@ -191,7 +191,7 @@ _TOTAL = np.uint64(TOTAL)
 WORDS = 32  # words whose distances are held at once: beside a tile of outputs they stay in a core's cache
 
 
-class Rows(NamedTuple):
+class ExponentialRows(NamedTuple):
     """Compiled arrays for V words; of words that were not chosen the last two only.
 
     Attributes:
@@ -225,7 +225,7 @@ def compile_rows(
     keep: F64,
     slots: int,
     chosen: Ids | None = None,
-) -> list[Rows]:
+) -> list[ExponentialRows]:
     """Compile laws that differ in ε and γ alone, with a thread for each processor; each row is the work of one thread.
 
     Distances and the order of the nearest are found once for all laws.
@@ -243,7 +243,7 @@ def compile_rows(
     rows = everything if chosen is None else chosen
     logs, least = np.empty((len(laws), words)), np.empty((len(laws), words))
     compiled_rows = [
-        Rows(
+        ExponentialRows(
             np.empty((len(rows), slots, 2), np.uint64), np.zeros(words), np.zeros(words, np.uint64),
             np.zeros(words, np.int32), np.zeros(words, np.int32), logs[k], least[k],
         )
@@ -315,7 +315,7 @@ def _order(away: Any, near: Any, best: Any) -> None:
 @compiled
 def _fill(
     away: Any, near: Any, nearest_of: Any, outputs: Any, keep: Any, some: Any, step: float, radius: float, ids: Any,
-    weight: Any, made: Rows,
+    weight: Any, made: ExponentialRows,
 ) -> None:  # fmt: skip
     """Compile some words: their outcomes with integer weights, and the other figures of each word."""
     n, head, words = away.shape[1], near.shape[1], made.level.shape[0]

@@ -33,7 +33,7 @@ from dptext_spark.guarantee import Guarantee
 from dptext_spark.model.certificate import Certificate
 from dptext_spark.model.privatizer import ENGINE_VERSION, Privatizer
 from dptext_spark.model.record import record_account
-from dptext_spark.model.table_checks import Fit, check_partitions
+from dptext_spark.model.table_checks import SchemaFit, check_partitions
 from dptext_spark.model.table_schema import Parts, beside_texts, resolve_all, without
 from dptext_spark.model.target_checks import (
     Commit,
@@ -363,7 +363,7 @@ def place_of(config: RunConfig, ledger: str = "") -> Place:
 
 
 def check_output(
-    spark: SparkSession, config: RunConfig, df: DataFrame, fit: Fit, commits: Sequence[Commit], *, persistent: bool,
+    spark: SparkSession, config: RunConfig, df: DataFrame, fit: SchemaFit, commits: Sequence[Commit], *, persistent: bool,
     source: DeltaDetail | None = None,
 ) -> None:  # fmt: skip
     """Refuse a target that would lose data, keep raw text, or release records again unasked, and places that cannot be written.

@@ -23,7 +23,7 @@ from dptext_spark.arrays import I64, U8, Bools, bounds_of
 from dptext_spark.lexicon.characters import decode
 from dptext_spark.runtime.jit import Int, compiled, inlined, load64, trailing_zeros
 from dptext_spark.text.chunks import Spans
-from dptext_spark.text.identifiers.provider import Provided, Provider, provided
+from dptext_spark.text.identifiers.provider import Provider, ProviderSpans, provided
 from dptext_spark.text.identifiers.rules import (
     REACHES,
     RULES,
@@ -263,7 +263,7 @@ def candidates(data: Any, rows: Any, wanted: Any, shapes: Any, found: Any) -> In
 PART_BYTES = 1 << 20  # of windows that are looked at together
 
 
-class Found(NamedTuple):
+class FoundSpans(NamedTuple):
     """The identifiers of a batch.
 
     Attributes:
@@ -313,7 +313,7 @@ class Finder:
         rules += [(self.names.index(name), _of_placeholder(name)) for name in names]
         return tuple(rules)
 
-    def find(self, data: U8, rows: I64, texts: pa.Array) -> Found:
+    def find(self, data: U8, rows: I64, texts: pa.Array) -> FoundSpans:
         """Find the identifiers of a batch.
 
         Args:
@@ -344,7 +344,7 @@ class Finder:
                 searched = [_of(part, _apart(kept_spans, part)) for part in searched]
         return _merged(data, rows, [*parts, *searched])
 
-    def _typed(self, provider: Provider, number: int, found: Provided) -> tuple[np.ndarray, ...]:
+    def _typed(self, provider: Provider, number: int, found: ProviderSpans) -> tuple[np.ndarray, ...]:
         """Return a provider's spans: (text, start, end, rank, type, whether a placeholder, whether kept) of each."""
         spans, kinds, kept_marks, _ = found
         named = np.array([self.names.index(name) for name in provider.types], np.int64)[kinds]
@@ -411,7 +411,7 @@ def _of(part: tuple[np.ndarray, ...], some: Bools) -> tuple[np.ndarray, ...]:
     return tuple(column[some] for column in part)
 
 
-def _wholes(found: Provided) -> tuple[I64, I64]:
+def _wholes(found: ProviderSpans) -> tuple[I64, I64]:
     """Return the bounds of the names with parts that a provider found, int64[n] each, ascending."""
     part = np.flatnonzero(found.wholes >= 0)
     change = np.diff(found.wholes[part]) != 0
@@ -427,14 +427,14 @@ def _within(begins: I64, stops: I64, part: tuple[np.ndarray, ...]) -> Bools:
     return np.asarray((place >= 0) & (ends <= np.append(stops, 0)[place]))
 
 
-def _apart(found: Found, part: tuple[np.ndarray, ...]) -> Bools:
+def _apart(found: FoundSpans, part: tuple[np.ndarray, ...]) -> Bools:
     """Return the stretches that overlap no earlier find."""
     _, starts, ends, *_ = part
     reached = np.append(0, found.spans.ends)[np.searchsorted(found.spans.starts, ends)]
     return np.asarray(reached <= starts)
 
 
-def _merged(data: U8, rows: I64, parts: Sequence[tuple[np.ndarray, ...]]) -> Found:
+def _merged(data: U8, rows: I64, parts: Sequence[tuple[np.ndarray, ...]]) -> FoundSpans:
     """Join stretches that overlap."""
     owner, starts, ends, ranks, types, written, kept_marks = (
         np.concatenate(column) for column in zip(*parts, strict=True)
@@ -447,7 +447,7 @@ def _merged(data: U8, rows: I64, parts: Sequence[tuple[np.ndarray, ...]]) -> Fou
     fresh = np.ones(len(starts), np.bool_)
     fresh[1:] = starts[1:] >= reached[:-1]
     if fresh.all():
-        return Found(
+        return FoundSpans(
             Spans(data, rows, starts, ends, bounds_of(owner, len(rows) - 1)), types, written, kept_marks
         )
     group = np.cumsum(fresh) - 1
@@ -459,6 +459,6 @@ def _merged(data: U8, rows: I64, parts: Sequence[tuple[np.ndarray, ...]]) -> Fou
     spans = Spans(data, rows, starts[first], reached[last], bounds)
     alone = last == first
     # What is kept overlaps only its like here.
-    return Found(
+    return FoundSpans(
         spans, types[best], written[best] & (alone | (starts[best] == starts[first])), kept_marks[best]
     )

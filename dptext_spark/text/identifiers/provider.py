@@ -150,7 +150,7 @@ def check_providers(providers: Sequence[Provider], reserved: Sequence[str], fiel
             )
 
 
-class Provided(NamedTuple):
+class ProviderSpans(NamedTuple):
     """Spans of one provider in a batch.
 
     Attributes:
@@ -166,7 +166,7 @@ class Provided(NamedTuple):
     wholes: I64
 
 
-def provided(provider: Provider, number: int, data: U8, rows: I64, texts: pa.Array) -> Provided:
+def provided(provider: Provider, number: int, data: U8, rows: I64, texts: pa.Array) -> ProviderSpans:
     """Ask a provider.
 
     Args:
@@ -194,7 +194,7 @@ def provided(provider: Provider, number: int, data: U8, rows: I64, texts: pa.Arr
         raise ProviderError(str(error), SPANS, number) from None
 
 
-def _checked(found: object, source: str, types: tuple[str, ...], data: U8, rows: I64) -> Provided:
+def _checked(found: object, source: str, types: tuple[str, ...], data: U8, rows: I64) -> ProviderSpans:
     """Check a provider's answer and return it as :func:`provided` does."""
     if not isinstance(found, TypedSpans):
         raise DataError(f"{source}: {type(found).__name__} given; valid: TypedSpans.")
@@ -216,7 +216,7 @@ def _checked(found: object, source: str, types: tuple[str, ...], data: U8, rows:
         raise DataError(f"{source}: a span is empty or lies outside its text.")
     spans = Spans(data, rows, found.starts + shift, found.ends + shift, bounds)
     check_spans(spans, source)
-    return Provided(spans, found.types, found.kept, found.wholes)
+    return ProviderSpans(spans, found.types, found.kept, found.wholes)
 
 
 def _readable(texts: pa.Array) -> pa.Array:

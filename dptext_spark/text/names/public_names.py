@@ -83,7 +83,7 @@ def find_public(cells: Any, hashed: Int) -> Int:
     return find_cell(cells, hashed, TAG)
 
 
-class Entries(NamedTuple):
+class NameEntries(NamedTuple):
     """The names of a kind as they are written, the most frequent first.
 
     Attributes:
@@ -139,13 +139,13 @@ def listed_names(words: Vocabulary) -> Bools:
 
 
 @cache
-def public_entries(kind: int) -> Entries:
+def public_entries(kind: int) -> NameEntries:
     """Return the packaged names of a kind: the display form and the class of each line."""
     lines = (FOLDER / f"{LISTS[kind]}.txt").read_bytes().splitlines()
     names = [line[:-2] for line in lines]
     bounds = np.cumsum([0, *map(len, names)]).astype(np.int64)
     classes = np.frombuffer(b"".join(line[-1:] for line in lines), np.uint8).astype(np.int64) - ord("0")
-    return Entries(np.frombuffer(b"".join(names), np.uint8), bounds, classes)
+    return NameEntries(np.frombuffer(b"".join(names), np.uint8), bounds, classes)
 
 
 @cache

@@ -170,14 +170,14 @@ def test_a_sub_word_that_stands_for_several_words_decides_for_each(tmp_path: Pat
 def test_texts_with_a_letter_are_read(tiny: Classifier, monkeypatch: pytest.MonkeyPatch) -> None:
     texts = ["Anna in Oslo", "anna in oslo", None, "1 + 1 = 2.", "", "東京", "I'm in oslo", "😀!"]
     read: list[int] = []
-    run = module._Opened.run
+    run = module._Runner.run
 
-    def counted(self: module._Opened, pieces: I64) -> Any:
+    def counted(self: module._Runner, pieces: I64) -> Any:
         read.append(len(pieces))
         return run(self, pieces)
 
     tiny.find(pa.array(["Anna"]))
-    monkeypatch.setattr(module._Opened, "run", counted)
+    monkeypatch.setattr(module._Runner, "run", counted)
     assert list(map(len, stretches(tiny, texts))) == [2, 2, 0, 0, 0, 1, 1, 0]
     assert read == [3, 3, 2, 5]  # a run for each text with a letter, of so many sub-words
 
@@ -196,13 +196,13 @@ def test_it_is_opened_once_and_when_a_text_needs_it(folder: Path, monkeypatch: p
     """The known sentences are labelled then, and not again."""
     model, checked = opened(folder), []
     monkeypatch.setattr(module, "_OPEN", {})
-    labels = module._Opened.labels
+    labels = module._Runner.labels
 
-    def counted(self: module._Opened) -> tuple[str, ...]:
+    def counted(self: module._Runner) -> tuple[str, ...]:
         checked.append(1)
         return labels(self)
 
-    monkeypatch.setattr(module._Opened, "labels", counted)
+    monkeypatch.setattr(module._Runner, "labels", counted)
     model.find(pa.array(["12 + 34", None]))
     assert not checked
     for _ in range(3):

@@ -24,7 +24,7 @@ from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.importance.levels import DIRECTIONS, Importance, Level, check_record_key
 from dptext_spark.importance.providers import ColumnWeights, ImportanceProvider, RandomImportance
-from dptext_spark.importance.selector import Rows, Selector, levels_of
+from dptext_spark.importance.selector import RowTexts, Selector, levels_of
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms.samplers.table import TableSampler, TableSummary
 from dptext_spark.model.privatizer import IN_ONE_TEXT, UNITS, Privatizer
@@ -365,9 +365,9 @@ class TestWhatIsNoRow:
         texts = pa.array(["alder", "birch"])
         for rows in ([0], [1, 0], [-1, 0]):
             with pytest.raises(DataError, match=r"2 with . row numbers"):
-                Rows.of([Texts(texts, np.array(rows))])
+                RowTexts.of([Texts(texts, np.array(rows))])
         with pytest.raises(DataError, match="of type int64 given; valid: string"):
-            Rows.of([Texts(pa.array([1, 2]))])
+            RowTexts.of([Texts(pa.array([1, 2]))])
 
     def test_weights(self) -> None:
         privatizer, _ = made("token", ColumnWeights(), percent=50)

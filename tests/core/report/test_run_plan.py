@@ -14,7 +14,7 @@ import yaml
 
 from dptext_spark.config.load import parse_config
 from dptext_spark.errors import SettingsError
-from dptext_spark.model.table_checks import Checked, only_the_run
+from dptext_spark.model.table_checks import DryRunResult, only_the_run
 from dptext_spark.report.console import LINES, WIDTH
 from dptext_spark.report.run_plan import Plan, as_record, plan
 from tests.frozen.written import assert_as_frozen, beyond
@@ -121,13 +121,13 @@ def test_a_notebook_shows_promises_and_places_escaped() -> None:
     assert "dptext certify" in uncertified
 
 
-def dry(names: tuple[str, ...] = ("id", "body", "day"), **more: Any) -> tuple[Plan, Checked]:
+def dry(names: tuple[str, ...] = ("id", "body", "day"), **more: Any) -> tuple[Plan, DryRunResult]:
     least = {
         "input": {"path": "/data/in", "format": "parquet"}, "columns": ["body"], "row_key": "id",
         "mechanism": {"epsilon": 2.0}, "output": {"path": "/data/out"},
     }  # fmt: skip
     config = parse_config({**least, **more})
-    checked = Checked("the schema of its files", names, names, "new", tuple(only_the_run(config)))
+    checked = DryRunResult("the schema of its files", names, names, "new", tuple(only_the_run(config)))
     return plan(config), checked
 
 

@@ -12,7 +12,7 @@ import pytest
 from dptext_spark.config.locations import ELSEWHERE, is_here
 from dptext_spark.errors import DataError, DPTextError, SettingsError
 from dptext_spark.model import target_checks
-from dptext_spark.model.table_checks import Checked
+from dptext_spark.model.table_checks import DryRunResult
 from dptext_spark.model.table_files import LARGE_FILE
 from dptext_spark.spark.runner import dry_run, run
 from tests.spark.job.dry_run_cases import ALL, CASES, MARKER, config_of, delta_table, write_places
@@ -46,7 +46,7 @@ def silent(_: str) -> None:
 
 
 @pytest.fixture
-def checked(spark) -> Callable[..., Checked]:
+def checked(spark) -> Callable[..., DryRunResult]:
     """What a dry run of settings returns, in the session of the tests."""
     return lambda root, **settings: dry_run(config_of(root, settings), silent)
 

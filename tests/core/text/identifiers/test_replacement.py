@@ -12,7 +12,7 @@ import pytest
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness import RunKey
 from dptext_spark.text.policy import TYPES, Policy
-from dptext_spark.text.replacements import Keyed, fakes
+from dptext_spark.text.replacements import FakeSource, fakes
 from tests.core.text.identifiers.test_finder import CASES, found
 from tests.core.text.samples import WORDS, FirstLane, privatizer, row, run
 
@@ -125,7 +125,7 @@ def test_of_an_address_only_what_is_registered_stays(text: str, left: tuple[str,
     for seed in range(24):
         rng = np.random.default_rng(seed)
         draw = lambda b, rng=rng: rng.integers(0, 2**64, b.shape, np.uint64)  # noqa: E731
-        keyed = Keyed(None, (np.uint64(1), np.uint64(2)), draw, False)
+        keyed = FakeSource(None, (np.uint64(1), np.uint64(2)), draw, False)
         out, _ = fakes(raw, (zero, zero, zero, end), np.array([TYPES.index("url")]), keyed)
         fake = out.tobytes().decode()
         assert len(fake) == len(text)
