@@ -15,7 +15,7 @@ from benchmarks.sentiment import Say, Task, policy, shares
 from benchmarks.sizes import Sizes
 from benchmarks.sources import lexicons
 from dptext_spark.audit.attacks.inference import membership_attack
-from dptext_spark.audit.text_classifier import Both, TextClassifier
+from dptext_spark.audit.text_classifier import Pair, TextClassifier
 from dptext_spark.audit.text_utility import Originals, vector_similarity
 from dptext_spark.encoder.encoder import vectors
 from dptext_spark.lexicon.lexicon import Lexicon
@@ -155,10 +155,10 @@ def _membership(lexicon: Lexicon, task: Task, full: bool, say: Say) -> Iterator[
         say(f"paper_tables: MVC, Table 4, ε = {epsilon:g}")
         train, test = few.privatized((lexicon, compiled(epsilon)), "draw")
         found = membership_attack(
-            TextClassifier(strength=100.0), Both(plain, train + test), labels, users
+            TextClassifier(strength=100.0), Pair(plain, train + test), labels, users
         ).private
         yield epsilon, auc, *shares(found.auc), right, *shares(found.accuracy)
-    found = membership_attack(TextClassifier(strength=100.0), Both(plain, plain), labels, users).unprotected
+    found = membership_attack(TextClassifier(strength=100.0), Pair(plain, plain), labels, users).unprotected
     yield None, None, *shares(found.auc), None, *shares(found.accuracy)
 
 

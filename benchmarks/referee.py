@@ -35,9 +35,9 @@ from dptext_spark.audit.attacks.attacked_text import Bigrams, Tokens, simulate
 from dptext_spark.audit.attacks.bayes import candidates
 from dptext_spark.audit.attacks.context import pooled_guesses, posterior_guesses
 from dptext_spark.audit.attacks.frequency import by_neighbours
-from dptext_spark.audit.attacks.linkage_scores import Told
+from dptext_spark.audit.attacks.linkage_scores import DrawBits
 from dptext_spark.audit.results import Metric
-from dptext_spark.audit.text_classifier import Both, TextClassifier, downstream_accuracy
+from dptext_spark.audit.text_classifier import Pair, TextClassifier, downstream_accuracy
 from dptext_spark.audit.text_utility import TESTED, OwnOrder, joined
 from dptext_spark.config.load import parse_model_config
 from dptext_spark.errors import SettingsError
@@ -77,11 +77,11 @@ HEADINGS = (
 
 
 @cache
-def style(name: str, lexicon: Lexicon) -> tuple[Privatizer, Told, linkage.Laws]:
+def style(name: str, lexicon: Lexicon) -> tuple[Privatizer, DrawBits, linkage.Laws]:
     """Compile a style over a lexicon, and read its law as an adversary does."""
     config = parse_model_config({"style": name})
     model = compile(config.mechanism, lexicon, config.policy, config.consistency, progress=silent)
-    told = Told.of(model.sampler, linkage.prior_of(model))
+    told = DrawBits.of(model.sampler, linkage.prior_of(model))
     return model, told, linkage.Laws(model, told.marginal)
 
 
@@ -196,7 +196,7 @@ def hashed(source: Source) -> Release:
     return Release("keyed hashes of words", hashes, "frequencies, then TF-IDF", *views)
 
 
-def adversaries(source: Source, release: Release) -> Sequence[linkage.Adversary]:
+def adversaries(source: Source, release: Release) -> Sequence[linkage.LinkAttack]:
     """Look for the queries, by the law where the release has one."""
     texts, queries = np.array(source.texts, object), source.queries
     ids = np.arange(1, len(texts) + 1, dtype=np.uint64)
@@ -205,7 +205,7 @@ def adversaries(source: Source, release: Release) -> Sequence[linkage.Adversary]
         columns = [pa.array(side) for side in (source.texts, release.texts)]
 
         def pairs_of(rows: list[int]) -> linkage.Pairs:
-            sides = Both(*([column.take(pa.array(rows))] for column in columns))
+            sides = Pair(*([column.take(pa.array(rows))] for column in columns))
             return linkage.read_pairs(model, model, sides, ids[rows], KEY)
 
         linker = linkage.Linker(pairs_of(queries), KEY, None, laws, shared=model.consistency != "token")
@@ -217,7 +217,7 @@ def adversaries(source: Source, release: Release) -> Sequence[linkage.Adversary]
             source.engine, [pa.array(some, pa.string())], (np.uint64(2), np.uint64(3)), "token"
         )
 
-    def sought(name: str, asked: Sequence[str], among: Any, own: list[int]) -> linkage.Adversary:
+    def sought(name: str, asked: Sequence[str], among: Any, own: list[int]) -> linkage.LinkAttack:
         every, looked_for, right = rows_of(among), rows_of(asked), rows_of(among[own])
         adversary = linkage.ByCosine(name, looked_for, right, linkage.Pairs(looked_for, right, ids[own]))
         adversary.add(linkage.Pairs(every, every, ids))
@@ -289,7 +289,7 @@ def usefulness(source: Source, release: Release) -> tuple[float | None, ...]:
         plain, private, labels = (
             np.array(side, object)[chosen].tolist() for side in (source.texts, release.texts, source.labels)
         )
-        sides += [Both(plain, private), labels]
+        sides += [Pair(plain, private), labels]
     right = downstream_accuracy(TextClassifier(), *sides).accuracy
     reading, left = source.reading(release.texts), None
     if source.order is not None and (reading.words >= 0).any():

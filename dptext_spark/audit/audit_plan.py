@@ -60,7 +60,7 @@ CHOSEN = (
 )
 
 
-class Place(NamedTuple):
+class TableLocation(NamedTuple):
     """A table by path or by catalog name; the other is empty."""
 
     path: str
@@ -161,10 +161,10 @@ class AuditPlan(AuditOptions):
         return tuple(name for name in MEANING if name not in without)
 
     @staticmethod
-    def target(place: str) -> Place:
+    def target(place: str) -> TableLocation:
         """Return a table as a path or a catalog name: names have no slash, and are no folder here."""
         is_name = re.fullmatch(TABLE, place) is not None and not os.path.exists(place)
-        return Place("", place) if is_name else Place(place, "")
+        return TableLocation("", place) if is_name else TableLocation(place, "")
 
     @classmethod
     def of(cls, table: str, source: str, config: ModelConfig | None, options: AuditOptions) -> AuditPlan:
@@ -303,7 +303,7 @@ def _metrics(table: str, out: str | None, run: RunConfig | None) -> str:
     return f"{place.path.rstrip('/')}_audit/restricted/metrics"
 
 
-def _read_as(place: Place, named: str | None, run: RunConfig | None) -> Input | None:
+def _read_as(place: TableLocation, named: str | None, run: RunConfig | None) -> Input | None:
     """Return the way to read the source: as its format says, or as the settings say whose input it is."""
     if named is not None:
         if place.name:

@@ -19,10 +19,10 @@ from dptext_spark.arrays import F64, Ids
 from dptext_spark.audit.results import PERCENTILES, Distribution, percentile, statistic
 from dptext_spark.audit.word_figures import (
     DRAWS,
-    Bounded,
     DistinctOutputs,
+    Intervals,
     SmallestSet,
-    Unchanged,
+    StayRate,
     WordFigure,
     blocks,
 )
@@ -37,7 +37,7 @@ from dptext_spark.runtime.display import Counted
 from dptext_spark.runtime.validation import Json
 from dptext_spark.text.tokens import drawn_words
 
-STANDARD: tuple[WordFigure, ...] = (Unchanged(), SmallestSet(), DistinctOutputs(100), DistinctOutputs(1000))
+STANDARD: tuple[WordFigure, ...] = (StayRate(), SmallestSet(), DistinctOutputs(100), DistinctOutputs(1000))
 ENTROPIES = {"N_w": "min_entropy", "S_w": "max_entropy"}
 CONFIDENCE = 0.99  # that the bounds of all words hold, for each figure
 WORST = 10
@@ -45,7 +45,7 @@ EVERY, NAMED = "every word of the lexicon", "words that were named"
 
 
 @dataclass(frozen=True, eq=False)
-class Measured:
+class WordValues:
     """A figure of some words.
 
     Attributes:
@@ -61,7 +61,7 @@ class Measured:
 
     figure: WordFigure
     words: Ids
-    of: Bounded
+    of: Intervals
     total: int
     draws: int | None
     confidence: float | None
@@ -137,7 +137,7 @@ def measure(
     draws: int = DRAWS,
     confidence: float = CONFIDENCE,
     progress: Counted | None = None,
-) -> list[Measured]:
+) -> list[WordValues]:
     """Return figures of some words, in one pass over their laws or draws; a figure with a short cut needs none.
 
     Args:
@@ -159,7 +159,7 @@ def measure(
     long = [figure for figure, short in shortcuts.items() if short is None]
     least = max([1, *(figure.n for figure in long if isinstance(figure, DistinctOutputs))])
     each = 1.0 - (1.0 - confidence) / len(words)
-    parts: dict[WordFigure, list[Bounded]] = {figure: [] for figure in long}
+    parts: dict[WordFigure, list[Intervals]] = {figure: [] for figure in long}
     drawn: int | None = None
     done = 0
     for block in blocks(sampler, words, draws) if long else ():
@@ -176,10 +176,10 @@ def measure(
     for figure in figures:
         short = shortcuts[figure]
         if short is not None:
-            measured.append(Measured(figure, words, short, total, None, None, chosen))
+            measured.append(WordValues(figure, words, short, total, None, None, chosen))
             continue
-        of = Bounded(*map(np.concatenate, zip(*parts[figure], strict=True)))
-        measured.append(Measured(figure, words, of, total, drawn, sure, chosen))
+        of = Intervals(*map(np.concatenate, zip(*parts[figure], strict=True)))
+        measured.append(WordValues(figure, words, of, total, drawn, sure, chosen))
     return measured
 
 
@@ -259,7 +259,7 @@ def _of_all(
 ) -> tuple[float, float]:
     """Return the band of the figures of every word."""
     changes = np.array(
-        [1.0 - measure(sampler, words, total, (Unchanged(),))[0].of.values for sampler in samplers]
+        [1.0 - measure(sampler, words, total, (StayRate(),))[0].of.values for sampler in samplers]
     )
     least, most = changes.min(axis=0), changes.max(axis=0)
     if leans:
@@ -284,6 +284,6 @@ def _of_some(samplers: Sequence[Sampler], words: Ids, share: F64, total: int) ->
         if draws < (1 if sampler.law(int(some[0])) is not None else LEAST_DRAWS):
             return NOT_QUICK
         for block in blocks(sampler, some, draws):
-            stays = Unchanged().of(block, total, SURE)
+            stays = StayRate().of(block, total, SURE)
             low, high = min(low, float(1.0 - stays.upper.max())), max(high, float(1.0 - stays.lower.min()))
     return low, high

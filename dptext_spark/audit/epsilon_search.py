@@ -20,8 +20,8 @@ import numpy as np
 
 from dptext_spark.arrays import F32, F64, Bools, Ids
 from dptext_spark.audit.attacks.adversary import BayesVulnerability, Guesses, bayes_vulnerability
-from dptext_spark.audit.deniability import CONFIDENCE, EVERY, Measured, measure
-from dptext_spark.audit.word_figures import DRAWS, ETA, DistinctOutputs, SmallestSet, Unchanged, WordFigure
+from dptext_spark.audit.deniability import CONFIDENCE, EVERY, WordValues, measure
+from dptext_spark.audit.word_figures import DRAWS, ETA, DistinctOutputs, SmallestSet, StayRate, WordFigure
 from dptext_spark.config.requirements import FORM, Requirement, RequirementResult
 from dptext_spark.errors import SettingsError
 from dptext_spark.lexicon.neighbors import nearest
@@ -56,7 +56,7 @@ def _distinct(draws: str) -> WordFigure:
 
 # What a figure looks like, and what makes it from the part in parentheses or brackets.
 FIGURES: dict[str, Callable[[str], WordFigure | BayesVulnerability]] = {
-    r"N_w()": lambda _: Unchanged(),
+    r"N_w()": lambda _: StayRate(),
     r"S_w(?:\(([0-9.eE+-]+)\))?": _smallest_set,
     r"S_w\[(\d+)\]": _distinct,
     r"bayes()": lambda _: BayesVulnerability(),
@@ -92,7 +92,7 @@ def word_requirement(text: str) -> WordRequirement:
     return Requirement.parse(text, _statistic, VALID, "require")
 
 
-def judge(requirement: WordRequirement, measured: Measured | Guesses) -> RequirementResult:
+def judge(requirement: WordRequirement, measured: WordValues | Guesses) -> RequirementResult:
     """Compare the measurement with the limit; of an estimate, take its bound on the cautious side.
 
     Raises:
@@ -184,7 +184,7 @@ class Search:
     prior_name: str = "given"
     groups: Mapping[str, Bools] = field(default_factory=dict)
     say: Progress = silent
-    seen: dict[float, Point] = field(default_factory=dict, init=False)
+    seen: dict[float, Trial] = field(default_factory=dict, init=False)
     words: Ids | None = field(default=None, init=False)
     drawn: int | None = field(default=None, init=False)
     guesses: Guesses | None = field(default=None, init=False)
@@ -233,27 +233,27 @@ class Search:
             ),
         )  # fmt: skip
 
-    def look(self, epsilon: float) -> Point:
+    def look(self, epsilon: float) -> Trial:
         """Examine an ε, once."""
         if epsilon not in self.seen:
             self.seen[epsilon] = self._found(epsilon)
         return self.seen[epsilon]
 
-    def _found(self, epsilon: float) -> Point:
+    def _found(self, epsilon: float) -> Trial:
         step = f"ε = {epsilon:g}"
         self.say(step, None)
         try:
             sampler = self.compile_at(epsilon)
         except SettingsError as error:
-            return Point(epsilon, refused=str(error))
-        return Point(
+            return Trial(epsilon, refused=str(error))
+        return Trial(
             epsilon, self.judged(sampler, step), names=None if self.guesses is None else self.guesses.of_names
         )
 
     def judged(self, sampler: Sampler, step: str) -> tuple[RequirementResult, ...]:
         """Compare a compiled mechanism with each requirement; progress receives `step`."""
         figures = figures_of(self.requirements)
-        by_figure: dict[WordFigure | BayesVulnerability, Measured | Guesses] = {}
+        by_figure: dict[WordFigure | BayesVulnerability, WordValues | Guesses] = {}
         if figures:
             if self.words is None:
                 lawless = sampler.law(0) is None
@@ -321,7 +321,7 @@ def _grid(low: float, high: float, count: int) -> list[float]:
     return sorted({low, high, *(epsilon for epsilon in inner if low < epsilon < high)})
 
 
-def _stretch(points: dict[float, Point]) -> list[float]:
+def _stretch(points: dict[float, Trial]) -> list[float]:
     """Return the ε where all hold, from the first one up to where one no longer does."""
     stretch: list[float] = []
     for epsilon in sorted(points):
@@ -364,7 +364,7 @@ def _monotone(search: Search) -> tuple[bool, ...]:
 
 
 @dataclass(frozen=True)
-class Point:
+class Trial:
     """Findings at one ε.
 
     Attributes:
@@ -424,7 +424,7 @@ class Calibration:
     """
 
     requirements: tuple[WordRequirement, ...]
-    points: tuple[Point, ...]
+    points: tuple[Trial, ...]
     epsilon: float | None
     holds_from: float | None
     monotone: tuple[bool, ...]
@@ -436,16 +436,16 @@ class Calibration:
     open_end: bool
     guessing: Guessing | None = None
 
-    def at(self, epsilon: float) -> Point:
+    def at(self, epsilon: float) -> Trial:
         """Return the findings at an examined ε."""
         return next(point for point in self.points if point.epsilon == epsilon)
 
-    def closest(self) -> Point:
+    def closest(self) -> Trial:
         """Return the point that misses the limits by least."""
         able = [point for point in self.points if point.findings]
         return min(able, key=self._shortfall)
 
-    def _shortfall(self, point: Point) -> float:
+    def _shortfall(self, point: Trial) -> float:
         pairs = zip(self.requirements, point.findings, strict=True)
         return max(requirement.shortfall(finding) for requirement, finding in pairs)
 

@@ -15,8 +15,8 @@ from dptext_spark.audit.epsilon_search import (
     HIGH,
     LOW,
     Calibration,
-    Point,
     Search,
+    Trial,
     WordRequirement,
     word_requirement,
     worst_and_typical,
@@ -190,7 +190,7 @@ def _none(search: Calibration, lexicon: Lexicon, low: float, high: float) -> str
     )
 
 
-def standing(requirements: Sequence[Requirement[Any]], point: Point, lexicon: Lexicon) -> str:
+def standing(requirements: Sequence[Requirement[Any]], point: Trial, lexicon: Lexicon) -> str:
     """Look up the findings at a point, with their words."""
     parts = []
     for requirement, finding in zip(requirements, point.findings, strict=True):

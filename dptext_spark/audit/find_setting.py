@@ -30,22 +30,22 @@ from dptext_spark.audit.attacks.linkage import (
     NOT_ASKED,
     RELEASED,
     SOURCE,
-    Adversary,
     ByCosine,
     ByLaw,
     ByWords,
     Laws,
+    LinkAttack,
     Pairs,
     Standings,
     has_law,
 )
-from dptext_spark.audit.attacks.linkage_scores import Fit
+from dptext_spark.audit.attacks.linkage_scores import Ranks
 from dptext_spark.audit.comparison_input import Records
 from dptext_spark.audit.epsilon_search import (
     HIGH,
     LOW,
-    Point,
     Search,
+    Trial,
     WordRequirement,
     bisect,
     check_range,
@@ -169,7 +169,7 @@ class PublicText:
         laws = None
         if by_law:  # what an output tells by itself is read only where it counts
             laws = Laws(model, np.zeros(len(model.vocabulary)) if by_law == {RELEASED} else None)
-        adversaries: list[Adversary] = []
+        adversaries: list[LinkAttack] = []
         if laws is not None:
             adversaries += [
                 ByLaw(laws, queries, back=name == SOURCE) for name in (RELEASED, SOURCE) if name in asked
@@ -186,7 +186,7 @@ class PublicText:
             for name, fit in adversary.fits.items():
                 state = adversary.standing(name)
                 sought = state != NOT_ASKED
-                counts = Fit(*(count[sought] for count in fit))
+                counts = Ranks(*(count[sought] for count in fit))
                 standings[name] = Standings(counts, state[sought] == LOST, len(every.rows) - 1)
         return standings
 
@@ -257,7 +257,7 @@ class Combination(Search):
         return self.similarities[self.epsilon]
 
     @property
-    def least(self) -> Point:
+    def least(self) -> Trial:
         """The findings at the least ε."""
         return self.seen[min(self.seen)]
 
@@ -267,7 +267,7 @@ class Combination(Search):
         of_text, self._similarity = self.text.judged(self.lexicon, sampler)
         return (*of_words, *of_text)
 
-    def look(self, epsilon: float) -> Point:
+    def look(self, epsilon: float) -> Trial:
         """Examine an ε, once."""
         point = super().look(epsilon)
         if point.findings:

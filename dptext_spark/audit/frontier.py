@@ -81,7 +81,7 @@ class Curve:
         """The risks that were surely passed: from the least upper bound to the largest lower one."""
         return min(risk.upper for risk in self.risk), max(risk.lower for risk in self.risk)
 
-    def at(self, level: float) -> Reached | None:
+    def at(self, level: float) -> UtilityAtRisk | None:
         """Return the utility at a risk, None where that does not surely lie within the measured ones."""
         low, high = self.reach
         if not low <= level <= high:
@@ -95,13 +95,13 @@ class Curve:
         lower = _along([risk.upper for risk in self.risk], [risk.lower for risk in self.utility], level)
         upper = _along([risk.lower for risk in self.risk], [risk.upper for risk in self.utility], level)
         around = self.epsilons[left], self.epsilons[right]
-        return Reached(
+        return UtilityAtRisk(
             self.mechanism, value, min(lower, value), max(upper, value), (min(around), max(around))
         )
 
 
 @dataclass(frozen=True)
-class Reached:
+class UtilityAtRisk:
     """The utility of a mechanism at a level of risk.
 
     Attributes:
@@ -131,7 +131,7 @@ class Best:
     """
 
     level: float
-    reached: tuple[Reached, ...]
+    reached: tuple[UtilityAtRisk, ...]
     best: tuple[str, ...]
     missing: tuple[str, ...]
 
@@ -232,7 +232,7 @@ def _along(x: Sequence[float], y: Sequence[float], level: float) -> float:
 
 
 @dataclass(frozen=True)
-class Basis:
+class Baselines:
     """How the risks of a point were found, and their baselines.
 
     Attributes:
@@ -268,7 +268,7 @@ class Point:
     epsilon: float
     risks: dict[str, Estimate]
     utilities: dict[str, Estimate]
-    more: Basis
+    more: Baselines
 
 
 BAYES, CONTEXT = "one word alone", "word in context"
@@ -309,7 +309,7 @@ class Text:
 
 def risks(
     sampler: Sampler, text: Text, *, few: int = FEW, draws: int = DRAWS, tries: int = TRIES
-) -> tuple[dict[str, Estimate], Basis]:
+) -> tuple[dict[str, Estimate], Baselines]:
     """Measure both risks.
 
     Args:
@@ -334,7 +334,7 @@ def risks(
         sampler, tokens, text.public, text.drawable, level=text.level, plausible=plausible
     )
     highest = min(1.0, max(context.upper + more_found, above))
-    basis = Basis(
+    basis = Baselines(
         best.how, float(prior.max()), context.bigram_baseline, context.tokens, context.records, context.bayes
     )
     return {BAYES: best.alone, CONTEXT: Estimate(context.success, context.lower, highest)}, basis

@@ -232,7 +232,7 @@ class Group:
 
 
 @dataclass(frozen=True)
-class Shown:
+class ResultView:
     """A result in the form that a report shows.
 
     Attributes:
@@ -288,9 +288,9 @@ class AuditResult:
     table: str | None = None
     extra: Mapping[str, JsonValue] = field(default_factory=dict)
 
-    def shown(self) -> Shown:
+    def shown(self) -> ResultView:
         """Return the result as a report shows it; an attack on words is drawn as such."""
-        return Shown()
+        return ResultView()
 
     def without_names(self) -> AuditResult | None:
         """Return the result without names; None where nothing is left."""
@@ -401,7 +401,7 @@ class OtherResult(AuditResult):
     `baselines` holds the comparison for the first group.
     """
 
-    def shown(self) -> Shown:
+    def shown(self) -> ResultView:
         """Show every object that holds nothing but figures, and every single figure."""
         says, axes = (_texts(self.extra.get(name)) for name in ("says", "axes"))
         unit = str(self.extra.get("unit", "value"))
@@ -414,7 +414,7 @@ class OtherResult(AuditResult):
             if figures
         ]
         singles = {name: _figure(value) for name, value in self.extra.items()}
-        return Shown(
+        return ResultView(
             groups, _group(self.extra.get("baselines")) or {},
             {name: single for name, single in singles.items() if single is not None}, str(self.extra.get("read") or ""),
         )  # fmt: skip

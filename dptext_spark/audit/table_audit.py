@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dptext_spark.arrays import I64, U8, Bools, offsets
-from dptext_spark.audit.results import AuditResult, Group, Metric, Shown
+from dptext_spark.audit.results import AuditResult, Group, Metric, ResultView
 from dptext_spark.audit.verdict import HOLDS, Verdict, verdict
 from dptext_spark.config.requirements import MEANING, Requirement, meaning_of, split_subject
 from dptext_spark.runtime.display import cut, line
@@ -289,10 +289,10 @@ class KeptWords(AuditResult):
             self, figures={name: rate for name, rate in self.figures.items() if name not in _OF_NAMES}
         )
 
-    def shown(self) -> Shown:
+    def shown(self) -> ResultView:
         """Show the shares, and of how many words they are."""
         words = {} if self.words is None else {"words": self.words}
-        return Shown((Group("", self.figures, self.unit),), singles=words)
+        return ResultView((Group("", self.figures, self.unit),), singles=words)
 
 
 def _share(part: int, whole: int) -> float | None:

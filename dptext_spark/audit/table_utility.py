@@ -39,7 +39,7 @@ from dptext_spark.audit.attacks.inference import (
 )
 from dptext_spark.audit.results import Metric, WordAttack, rate
 from dptext_spark.audit.table_audit import Findings
-from dptext_spark.audit.text_classifier import Both, TextClassifier, downstream_accuracy
+from dptext_spark.audit.text_classifier import Pair, TextClassifier, downstream_accuracy
 from dptext_spark.audit.text_utility import encoder_similarity, text_overlap, vector_similarity
 from dptext_spark.encoder.encoder import Encoder, guesses
 from dptext_spark.encoder.encoder import vectors as text_vectors
@@ -65,7 +65,7 @@ MEMBERSHIP = (
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class RowPairs:
     """Rows of both tables.
 
     Attributes:
@@ -74,7 +74,7 @@ class Rows:
         values: [n], a label or an attribute; None where it is missing.
     """
 
-    texts: Both[Sequence[str]]
+    texts: Pair[Sequence[str]]
     records: Sequence[Hashable]
     values: Sequence[str | None]
 
@@ -82,13 +82,13 @@ class Rows:
         """Return the number of rows."""
         return len(self.records)
 
-    def where(self, chosen: Bools) -> Rows:
+    def where(self, chosen: Bools) -> RowPairs:
         """Return the chosen rows."""
         keep = chosen.tolist()
-        texts: Both[Sequence[str]] = Both(
+        texts: Pair[Sequence[str]] = Pair(
             list(compress(self.texts.plain, keep)), list(compress(self.texts.private, keep))
         )
-        return Rows(texts, list(compress(self.records, keep)), list(compress(self.values, keep)))
+        return RowPairs(texts, list(compress(self.records, keep)), list(compress(self.values, keep)))
 
     @property
     def labels(self) -> list[str]:
@@ -130,7 +130,7 @@ def require_labels(field: str, column: str, rows: int, missing: int, classes: in
         raise DataError(f"{field}: column {column!r} has more than {MOST_CLASSES} classes; {valid}")
 
 
-def similarity(engine: Engine, vectors: F32 | None, texts: Both[Sequence[str]]) -> Findings:
+def similarity(engine: Engine, vectors: F32 | None, texts: Pair[Sequence[str]]) -> Findings:
     """Compare the meaning and the words of texts, and how many different ones there are.
 
     Args:
@@ -162,7 +162,7 @@ def _distinct(plain: Reading, private: Reading) -> Findings:
     return Findings([Metric("distinct_words_share", after / before)])
 
 
-def _overlap(texts: Both[Sequence[str]], some: Sequence[bool]) -> Findings:
+def _overlap(texts: Pair[Sequence[str]], some: Sequence[bool]) -> Findings:
     try:
         overlap = text_overlap(list(compress(texts.plain, some)), list(compress(texts.private, some)))
     except (DataError, SettingsError) as error:
@@ -171,7 +171,7 @@ def _overlap(texts: Both[Sequence[str]], some: Sequence[bool]) -> Findings:
     return Findings([*figures, Metric("bleu", overlap.bleu)], [overlap])
 
 
-def labels(rows: Rows, test: Bools, column: str) -> Findings:
+def labels(rows: RowPairs, test: Bools, column: str) -> Findings:
     """Measure the accuracy of a classifier on the text.
 
     Args:
@@ -205,7 +205,7 @@ def labels(rows: Rows, test: Bools, column: str) -> Findings:
     return Findings(figures, [learnt])
 
 
-def membership(rows: Rows, column: str) -> Findings:
+def membership(rows: RowPairs, column: str) -> Findings:
     """Attack a classifier that learns the labels from the table's text: was a record in its training?
 
     Raises:
@@ -221,7 +221,7 @@ def membership(rows: Rows, column: str) -> Findings:
     return Findings(figures, [replace(attack, measures=f"{attack.measures} {MEMBERSHIP}")])
 
 
-def attribute(rows: Rows, column: str) -> Findings:
+def attribute(rows: RowPairs, column: str) -> Findings:
     """Attack the attribute of the texts' authors.
 
     Args:
@@ -253,7 +253,7 @@ def _affordable(plain: I64, private: I64) -> Bools:
     return np.asarray(short & (np.cumsum(np.where(short, cost, 0)) <= MOST_PAIRS))
 
 
-def encoder_similarity_to(source: str, texts: Both[Sequence[str]]) -> Findings:
+def encoder_similarity_to(source: str, texts: Pair[Sequence[str]]) -> Findings:
     """Compare texts by an encoder, on all cores.
 
     Args:
@@ -272,7 +272,7 @@ def encoder_similarity_to(source: str, texts: Both[Sequence[str]]) -> Findings:
 
 
 def named_by(
-    source: str, engine: Engine, texts: Both[Sequence[str]], progress: Counted | None = None
+    source: str, engine: Engine, texts: Pair[Sequence[str]], progress: Counted | None = None
 ) -> Findings:
     """Let a masked language model name words of texts, on all cores.
 

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dptext_spark.arrays import F64, I64, Bools
-from dptext_spark.audit.results import CONFIDENCE, RESAMPLES, AuditResult, Estimate, Group, Shown, middle
+from dptext_spark.audit.results import CONFIDENCE, RESAMPLES, AuditResult, Estimate, Group, ResultView, middle
 from dptext_spark.errors import DataError, SettingsError, require_extra
 
 if TYPE_CHECKING:
@@ -273,7 +273,7 @@ LEARNT = {
 
 
 @dataclass(frozen=True)
-class Both(Generic[Texts]):
+class Pair(Generic[Texts]):
     """The same rows twice.
 
     Attributes:
@@ -309,10 +309,10 @@ class DownstreamAccuracy(AuditResult):
     train_rows: int
     test_rows: int
 
-    def shown(self) -> Shown:
+    def shown(self) -> ResultView:
         """Show the accuracy of each classifier, and what replacing words costs it."""
         lost = "accuracy lost (below 0) or gained against original text"
-        return Shown(
+        return ResultView(
             (
                 Group("accuracy", {LEARNT[name]: estimate for name, estimate in self.accuracy.items()}),
                 Group(lost, {LEARNT[name]: estimate for name, estimate in self.gain.items()}),
@@ -324,9 +324,9 @@ class DownstreamAccuracy(AuditResult):
 
 def downstream_accuracy(
     classifier: TextClassifier,
-    train: Both[Sequence[str]],
+    train: Pair[Sequence[str]],
     train_labels: Sequence[Label],
-    test: Both[Sequence[str]],
+    test: Pair[Sequence[str]],
     test_labels: Sequence[Label],
 ) -> DownstreamAccuracy:
     """Train on original and on privatized text, and test both on both.

@@ -38,7 +38,7 @@ from dptext_spark.audit.results import (
     AuditResult,
     Estimate,
     Group,
-    Shown,
+    ResultView,
     mean,
     rate,
 )
@@ -50,7 +50,7 @@ ROUGE = {"ROUGE-1": "rouge1", "ROUGE-2": "rouge2", "ROUGE-L": "rougeL"}
 _SEED = 7
 
 
-class Records(Protocol):
+class RecordWords(Protocol):
     """The words of some records, such as :class:`dptext_spark.text.tokens.Reading`."""
 
     @property
@@ -82,10 +82,10 @@ class Similarity(AuditResult):
     records: int
     left_out: int
 
-    def shown(self) -> Shown:
+    def shown(self) -> ResultView:
         """Show the mean and the percentiles."""
         meaning = "Percentiles of the cosine: p5 is the value that 5 % of the records do not exceed."
-        return Shown(
+        return ResultView(
             (
                 Group("cosine", {"a record and its replacement": self.mean}),
                 Group("percentiles of the records", self.percentiles, shows=meaning),
@@ -129,17 +129,17 @@ class TextOverlap(AuditResult):
     bleu_signature: str
     records: int
 
-    def shown(self) -> Shown:
+    def shown(self) -> ResultView:
         """Show ROUGE; BLEU is a figure of the whole text and has no chart."""
         by_chance = {f"{name}, with another record's": value for name, value in self.other_rouge.items()}
         bleu = {"BLEU, of 100": self.bleu, "BLEU with another record's replacement": self.other_bleu}
-        return Shown((Group("ROUGE, F1", self.rouge),), by_chance, {"records": self.records, **bleu})
+        return ResultView((Group("ROUGE, F1", self.rouge),), by_chance, {"records": self.records, **bleu})
 
 
 def record_cosines(
     vectors: F32,
-    plain: Records,
-    private: Records,
+    plain: RecordWords,
+    private: RecordWords,
     order: I64 | None = None,
 ) -> F64:
     """Return the cosine of the mean vectors of each record and its replacement, NaN where one has none: float64[s].
@@ -171,8 +171,8 @@ def record_cosines(
 
 def vector_similarity(
     vectors: F32,
-    plain: Records,
-    private: Records,
+    plain: RecordWords,
+    private: RecordWords,
 ) -> VectorSimilarity:
     """Compare the mean vectors of records and their replacements.
 
@@ -253,7 +253,7 @@ def _rouge(plain: Sequence[str], private: Sequence[str]) -> dict[str, F64]:
     return dict(zip(ROUGE, np.array(list(rows()), np.float64).T, strict=True))
 
 
-def _counts(records: Records, words: int) -> csr_array:
+def _counts(records: RecordWords, words: int) -> csr_array:
     """Count each word in each record, float32[s, V]."""
     known = np.asarray(records.words) >= 0
     ends = offsets(known)
@@ -325,7 +325,7 @@ class EncoderSimilarity(Similarity):
     matched: Mapping[str, Estimate]
     other_matched: Mapping[str, float]
 
-    def shown(self) -> Shown:
+    def shown(self) -> ResultView:
         """Show cosines and matched sub-words."""
         by_chance = {f"{name}, with another record's": value for name, value in self.other_matched.items()}
         matched = Group(

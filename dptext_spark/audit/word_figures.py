@@ -176,7 +176,7 @@ ETA = 0.05
 ROUNDING = 1e-12  # of a sum of probabilities: a mass that is short by less than this counts as reached
 
 
-class Bounded(NamedTuple):
+class Intervals(NamedTuple):
     """A figure of each of n words, float64[n] three times: its value or estimate, and bounds.
 
     Attributes:
@@ -213,11 +213,11 @@ class WordFigure(Protocol):
         """Return the bins of its histogram over a lexicon of so many words: by default they double or so."""
         return count_edges(words)
 
-    def shortcut(self, sampler: Sampler, words: Ids) -> Bounded | None:  # noqa: ARG002  (some figures read it)
+    def shortcut(self, sampler: Sampler, words: Ids) -> Intervals | None:  # noqa: ARG002  (some figures read it)
         """Return the figure of each of int32[n] without the whole laws, where the sampler allows; the bounds hold for certain."""
         return None
 
-    def of(self, laws: Outcomes, words: int, confidence: float) -> Bounded:
+    def of(self, laws: Outcomes, words: int, confidence: float) -> Intervals:
         """Return the figure of each word.
 
         Args:
@@ -258,7 +258,7 @@ class SmallestSet(WordFigure):
             "size of the lexicon"
         )
 
-    def of(self, laws: Outcomes, words: int, confidence: float) -> Bounded:
+    def of(self, laws: Outcomes, words: int, confidence: float) -> Intervals:
         """Return S_w(η) of each word.
 
         The s most frequent outputs have at least as many draws as any s outputs. The true smallest set holds 1 - η. With
@@ -268,9 +268,9 @@ class SmallestSet(WordFigure):
         cumulative = np.cumsum(-np.sort(-padded(laws), axis=1), axis=1)
         values = _reaching(cumulative, 1.0 - self.eta)
         if laws.draws is None:
-            return Bounded(values, values, values)
+            return Intervals(values, values, values)
         least = float(binom.ppf(1.0 - confidence, laws.draws, 1.0 - self.eta)) / laws.draws
-        return Bounded(values, _reaching(cumulative, least), np.full(len(values), float(words)))
+        return Intervals(values, _reaching(cumulative, least), np.full(len(values), float(words)))
 
 
 @dataclass(frozen=True)
@@ -303,7 +303,7 @@ class DistinctOutputs(WordFigure):
         """Return bins that double or so."""
         return count_edges(min(words, self.n))
 
-    def of(self, laws: Outcomes, words: int, confidence: float) -> Bounded:  # noqa: ARG002  (others of the protocol need it)
+    def of(self, laws: Outcomes, words: int, confidence: float) -> Intervals:  # noqa: ARG002  (others of the protocol need it)
         """Return S_w[n] of each word; exact ones within V·n·2^-52.
 
         Raises:
@@ -311,12 +311,12 @@ class DistinctOutputs(WordFigure):
         """
         if laws.draws is None:
             values = (1.0 - whole_power(1.0 - padded(laws), self.n)).sum(axis=1)
-            return Bounded(values, values, values)
+            return Intervals(values, values, values)
         if self.n > laws.draws:
             raise ValueError(f"{self.name} needs {self.n} draws of a word, not {laws.draws}")
         missed = _missed(laws.draws, self.n)[np.rint(padded(laws) * laws.draws).astype(np.int64)]
         values = (1.0 - missed).sum(axis=1)
-        return Bounded(values, *_bounds_of_distinct(values, self.n, laws.draws, confidence))
+        return Intervals(values, *_bounds_of_distinct(values, self.n, laws.draws, confidence))
 
 
 def padded(laws: Outcomes) -> F64:
@@ -373,7 +373,7 @@ def _bounds_of_distinct(values: F64, n: int, draws: int, confidence: float) -> t
 
 
 @dataclass(frozen=True)
-class Unchanged(WordFigure):
+class StayRate(WordFigure):
     """N_w = P(w|w)."""
 
     name = "N_w"
@@ -385,20 +385,20 @@ class Unchanged(WordFigure):
         """Return 20 equal bins."""
         return tuple(i / 20 for i in range(21))
 
-    def shortcut(self, sampler: Sampler, words: Ids) -> Bounded | None:
+    def shortcut(self, sampler: Sampler, words: Ids) -> Intervals | None:
         """Read N_w off lists, or off the sums of laws over a lexicon: those within the slack that such a sampler states."""
         known = sampler.unchanged(words)
         if known is None:
             return None
         values, slack = known
-        return Bounded(values, values * np.exp(-slack), np.minimum(values * np.exp(slack), 1.0))
+        return Intervals(values, values * np.exp(-slack), np.minimum(values * np.exp(slack), 1.0))
 
-    def of(self, laws: Outcomes, words: int, confidence: float) -> Bounded:  # noqa: ARG002  (others of the protocol need it)
+    def of(self, laws: Outcomes, words: int, confidence: float) -> Intervals:  # noqa: ARG002  (others of the protocol need it)
         """Return N_w of each word."""
         row = laws.rows
         itself = laws.ids == laws.words[row]
         values = np.zeros(len(laws.words))
         values[row[itself]] = laws.probability[itself]
         if laws.draws is None:
-            return Bounded(values, values, values)
-        return Bounded(values, *interval(np.rint(values * laws.draws), laws.draws, confidence))
+            return Intervals(values, values, values)
+        return Intervals(values, *interval(np.rint(values * laws.draws), laws.draws, confidence))

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from dptext_spark.arrays import Ids, spaced
-from dptext_spark.audit.deniability import STANDARD, Measured, measure
-from dptext_spark.audit.word_figures import SmallestSet, Unchanged, WordFigure
+from dptext_spark.audit.deniability import STANDARD, WordValues, measure
+from dptext_spark.audit.word_figures import SmallestSet, StayRate, WordFigure
 from dptext_spark.errors import SettingsError
 from dptext_spark.mechanisms.base import Sampler
 from dptext_spark.model.privatizer import Privatizer
@@ -55,14 +55,14 @@ class Deniability:
         basis_of_curves: how exact the curves are, where they are estimated.
     """
 
-    figures: Sequence[Measured] = ()
-    by_epsilon: Mapping[float, Sequence[Measured]] = field(default_factory=dict)
+    figures: Sequence[WordValues] = ()
+    by_epsilon: Mapping[float, Sequence[WordValues]] = field(default_factory=dict)
     basis: str = ""
     words: Mapping[int, str] = field(default_factory=dict)
     why_missing: str = ""
     basis_of_curves: str = ""
 
-    def figure(self, name: str) -> Measured | None:
+    def figure(self, name: str) -> WordValues | None:
         """Return a figure at the run's ε by its name; None where it was not measured."""
         return next((figure for figure in self.figures if figure.figure.name == name), None)
 
@@ -89,7 +89,7 @@ def deniability_of(epsilon: float, model: Model, say: Progress) -> Deniability:
     drawn = drawn if len(drawn) else np.arange(total, dtype=np.int32)
     words = _looked_at(model.privatizer, drawn)
     figures = _measured(sampler, words, drawn, total, STANDARD, counted("deniability", say))
-    grid: dict[float, list[Measured]] = {}
+    grid: dict[float, list[WordValues]] = {}
     why = basis = ""
     if model.compile_at is None:
         why = "There are no curves over ε, because the model's lexicon cannot be read here."
@@ -112,9 +112,9 @@ def _over(
     words: Ids,
     drawn: Ids,
     say: Progress,
-) -> tuple[dict[float, list[Measured]], list[float]]:
+) -> tuple[dict[float, list[WordValues]], list[float]]:
     """Return (the figures of the curves by ε, the ε that the mechanism refuses)."""
-    grid: dict[float, list[Measured]] = {}
+    grid: dict[float, list[WordValues]] = {}
     refused: list[float] = []
     for epsilon in epsilons:
         step = f"ε = {epsilon:g}"
@@ -125,7 +125,7 @@ def _over(
             refused.append(epsilon)
             continue
         say(step, None)
-        grid[epsilon] = _measured(sampler, words, drawn, total, (Unchanged(), SmallestSet()))
+        grid[epsilon] = _measured(sampler, words, drawn, total, (StayRate(), SmallestSet()))
     return grid, refused
 
 
@@ -136,9 +136,9 @@ def _measured(
     total: int,
     figures: Sequence[WordFigure],
     progress: Callable[[int, int], None] | None = None,
-) -> list[Measured]:
+) -> list[WordValues]:
     """Return figures of some words; of every drawn word where a figure has a short cut, for the worst may be any."""
-    measurements: list[Measured] = []
+    measurements: list[WordValues] = []
     for figure in figures:
         if figure.shortcut(sampler, words[:1]) is not None:
             measurements += measure(sampler, drawn, total, [figure])
@@ -148,7 +148,7 @@ def _measured(
     return [replace(figure, pool=len(drawn)) for figure in measurements]
 
 
-def _of_curves(last: Measured, words: int) -> str:
+def _of_curves(last: WordValues, words: int) -> str:
     return (
         f"Estimated from {last.draws:,} draws of each of {words:,} words. The line of the worst word bounds all of them with a "
         f"confidence of {last.confidence}."
@@ -163,7 +163,7 @@ def _looked_at(privatizer: Privatizer, drawn: Ids) -> Ids:
     return np.asarray(drawn[spaced(len(drawn), some)])
 
 
-def _basis(figures: Sequence[Measured], lexicon: int) -> str:
+def _basis(figures: Sequence[WordValues], lexicon: int) -> str:
     last = figures[-1]
     words, total = len(last.words), last.pool or lexicon
     of = (
@@ -240,7 +240,7 @@ def deniability(model: Deniability, epsilon: float) -> Section:
     return Section("deniability", "Plausible deniability", tuple(blocks))
 
 
-def _histogram(figure: Measured) -> Chart:
+def _histogram(figure: WordValues) -> Chart:
     name, spread = figure.figure.name, figure.distribution()
     title, shows, read, x = _HISTOGRAMS[name]
     edges, counts = spread.edges, spread.counts
@@ -268,7 +268,7 @@ def _histogram(figure: Measured) -> Chart:
     return Chart(title, shows, read, svg, Table((name, "words"), rows))
 
 
-def _curves(grid: Mapping[float, Sequence[Measured]], chosen: str, basis: str) -> Iterator[Chart]:
+def _curves(grid: Mapping[float, Sequence[WordValues]], chosen: str, basis: str) -> Iterator[Chart]:
     if len(grid) < 2:
         return
     epsilons = list(grid)
@@ -307,7 +307,7 @@ def _curves(grid: Mapping[float, Sequence[Measured]], chosen: str, basis: str) -
         yield Chart(title, shows, read, svg, table(drawn))
 
 
-def _percentiles(figures: Sequence[Measured]) -> Table:
+def _percentiles(figures: Sequence[WordValues]) -> Table:
     sides = [
         (f"{figure.figure.name}{bound}", figure.distribution(side))
         for figure in figures

@@ -22,7 +22,7 @@ from dptext_spark.audit.attacks.context import ContextAttack
 from dptext_spark.audit.attacks.frequency import FrequencyAttack
 from dptext_spark.audit.attacks.inference import AttributeAttack, MaskedInference, MembershipAttack
 from dptext_spark.audit.attacks.linkage import Linkage, told_by
-from dptext_spark.audit.attacks.linkage_scores import Told
+from dptext_spark.audit.attacks.linkage_scores import DrawBits
 from dptext_spark.audit.results import AuditResult, OtherResult, WordAttack
 from dptext_spark.audit.table_audit import KeptWords
 from dptext_spark.audit.text_classifier import DownstreamAccuracy
@@ -90,7 +90,7 @@ class ReportFacts:
     verdict: Verdict = field(default_factory=Verdict)
     approval: Approval = field(default_factory=Approval)
     example: tuple[str, str] | None = None
-    told: Told | None = None
+    told: DrawBits | None = None
 
     @property
     def internal(self) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import fields
 from typing import Any
 
-from dptext_spark.audit.epsilon_search import Calibration, Guessing, Point
+from dptext_spark.audit.epsilon_search import Calibration, Guessing, Trial
 from dptext_spark.audit.find_epsilon import FoundEpsilon
 from dptext_spark.audit.find_setting import Combination, FoundSetting
 from dptext_spark.mechanisms import MECHANISMS, mechanism_named
@@ -136,7 +136,7 @@ def _setting(combination: Combination) -> tuple[str, ...]:
     return (exact(epsilon), *judged, f"{combination.similarities[epsilon]:.3f}", str(combination))
 
 
-def _row(result: Calibration, point: Point) -> tuple[str, ...]:
+def _row(result: Calibration, point: Trial) -> tuple[str, ...]:
     if point.refused is not None:
         return (exact(point.epsilon), *("-" for _ in result.requirements), "refused")
     cells = []
@@ -148,7 +148,7 @@ def _row(result: Calibration, point: Point) -> tuple[str, ...]:
     return (exact(point.epsilon), *cells, f"{verdict}  {_bar(result, point)}")
 
 
-def _bar(result: Calibration, point: Point) -> str:
+def _bar(result: Calibration, point: Trial) -> str:
     """Return a bar for the first requirement: up to its largest value, on a logarithmic scale for counts."""
     values = [point.findings[0].value for point in result.points if point.findings]
     scale = math.log1p if max(values) > 1.0 else float

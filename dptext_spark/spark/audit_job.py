@@ -39,7 +39,7 @@ from dptext_spark.audit.table_audit import (
 )
 from dptext_spark.audit.table_utility import (
     MOST_CLASSES,
-    Rows,
+    RowPairs,
     attack_sample,
     attribute,
     encoder_similarity_to,
@@ -49,7 +49,7 @@ from dptext_spark.audit.table_utility import (
     require_labels,
     similarity,
 )
-from dptext_spark.audit.text_classifier import Both
+from dptext_spark.audit.text_classifier import Pair
 from dptext_spark.config.model import ModelConfig
 from dptext_spark.config.requirements import is_audited, split_subject
 from dptext_spark.errors import DataError, SettingsError
@@ -424,9 +424,9 @@ def _for_use(found: Tallies, use: str) -> pa.Table:
     return texts.filter(texts.column(use))
 
 
-def _both(table: pa.Table) -> Both[Sequence[str]]:
-    return Both(table.column("plain").to_pylist(), table.column("private").to_pylist())
+def _both(table: pa.Table) -> Pair[Sequence[str]]:
+    return Pair(table.column("plain").to_pylist(), table.column("private").to_pylist())
 
 
-def _with(table: pa.Table, option: str) -> Rows:
-    return Rows(_both(table), table.column("record").to_pylist(), table.column(option).to_pylist())
+def _with(table: pa.Table, option: str) -> RowPairs:
+    return RowPairs(_both(table), table.column("record").to_pylist(), table.column(option).to_pylist())

@@ -34,10 +34,10 @@ from dptext_spark.audit.attacks.linkage import (
     prior_of,
     read_pairs,
 )
-from dptext_spark.audit.attacks.linkage_scores import Fit, Told
+from dptext_spark.audit.attacks.linkage_scores import DrawBits, Ranks
 from dptext_spark.audit.audit_plan import AuditPlan
 from dptext_spark.audit.table_audit import Findings
-from dptext_spark.audit.text_classifier import Both
+from dptext_spark.audit.text_classifier import Pair
 from dptext_spark.config.sections import Input
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.model.privatizer import Privatizer
@@ -288,9 +288,7 @@ def _keys(plan: AuditPlan, tables: TwoTables) -> DataFrame:
 MOST_CANDIDATES = 1_000_000  # of more rows a sample are candidates
 WORDS_AT_ONCE = 1_500_000  # of the rows that a worker scores at a time
 SHARES = 1 << 30
-SCHEMA = (
-    f"adversary string, query bigint, standing bigint, {', '.join(f'{name} bigint' for name in Fit._fields)}"
-)
+SCHEMA = f"adversary string, query bigint, standing bigint, {', '.join(f'{name} bigint' for name in Ranks._fields)}"
 
 
 @dataclass(frozen=True)
@@ -340,7 +338,7 @@ class LinkTables:
             raise TaskError(code_of(error, "AUDIT_"), partition, number, 0) from None
 
     def _pairs(self, model: Privatizer, key: RunKey, batch: pa.RecordBatch | pa.Table) -> Pairs:
-        texts: Both[Sequence[pa.Array]] = Both(
+        texts: Pair[Sequence[pa.Array]] = Pair(
             *([_flat(batch, f"{side}{i}") for i in range(self.columns)] for side in "so")
         )
         lists = [_flat(batch, f"n{i}") for i in range(len(self.names.columns))]
@@ -382,7 +380,7 @@ def _counts(name: str, standing: I64, *counts: I64) -> pa.RecordBatch:
     """Return an adversary's counts, a row for each query."""
     every = np.arange(len(standing))
     columns = [pa.array([name] * len(every), pa.string()), *map(pa.array, (every, standing, *counts))]
-    return pa.RecordBatch.from_arrays(columns, ["adversary", "query", "standing", *Fit._fields])
+    return pa.RecordBatch.from_arrays(columns, ["adversary", "query", "standing", *Ranks._fields])
 
 
 @dataclass(frozen=True)
@@ -428,7 +426,9 @@ def link(
     queries = both.drop("author").orderBy(place).limit(plan.queries).toArrow()
     authors = _authors(both, columns, plan.queries, key).toArrow() if plan.has_author else None
     told = (
-        Told.of(privatizer.sampler, prior_of(privatizer)) if plan.knows_law and has_law(privatizer) else None
+        DrawBits.of(privatizer.sampler, prior_of(privatizer))
+        if plan.knows_law and has_law(privatizer)
+        else None
     )
     marginal = None if told is None else told.marginal
     file = PrivateFile(spark, "queries", partial(_write, queries, authors, marginal))
@@ -441,7 +441,7 @@ def link(
             )
             both = both.where(chosen < int(share * SHARES))
         counted = both.mapInArrow(job, SCHEMA).groupBy("adversary", "query")
-        sums = [F.sum(name).alias(name) for name in Fit._fields]
+        sums = [F.sum(name).alias(name) for name in Ranks._fields]
         summed = counted.agg(F.max("standing").alias("standing"), *sums).toArrow()
     finally:
         file.empty()

@@ -68,7 +68,7 @@ class Count:
 
 
 @dataclass(frozen=True)
-class Group:
+class GroupRow:
     """A keyed hash of a word within a scope, and one of its replacement, `n` times; of `SCOPES` a scope, without words."""
 
     level: str
@@ -78,7 +78,7 @@ class Group:
 
 
 @dataclass(frozen=True)
-class Tokens:
+class TokensRow:
     """The tokens of a text, arrays as bytes, with the hash of its record; its row has the key `number` or `key`."""
 
     record: bytes
@@ -91,8 +91,8 @@ class Tokens:
 
 
 @dataclass(frozen=True)
-class Text:
-    """A row's texts of all columns as one, for which uses, and whether classifiers are tried on it; keys as of `Tokens`."""
+class TextRow:
+    """A row's texts of all columns as one, for which uses, and whether classifiers are tried on it; keys as of `TokensRow`."""
 
     number: int | None
     key: bytes | None
@@ -116,10 +116,10 @@ class Groups:
     broken: int = 0
 
 
-Finding = Count | StayedWord | Group | Tokens | Text | Groups
+Finding = Count | StayedWord | GroupRow | TokensRow | TextRow | Groups
 _T = TypeVar("_T", bound=Finding)
 FINDINGS: dict[str, type[Finding]] = {
-    "count": Count, "stayed": StayedWord, "group": Group, "tokens": Tokens, "text": Text,
+    "count": Count, "stayed": StayedWord, "group": GroupRow, "tokens": TokensRow, "text": TextRow,
 }  # fmt: skip
 _TYPES = {"int": pa.int64(), "bool": pa.bool_(), "str": pa.string(), "bytes": pa.binary()}
 _SPARK = {"int": "bigint", "bool": "boolean", "str": "string", "bytes": "binary"}
@@ -608,7 +608,7 @@ class Tallies:
 
     @property
     def texts(self) -> pa.Table:
-        """The texts of the sample by the key of their rows, see :class:`Text`."""
+        """The texts of the sample by the key of their rows, see :class:`TextRow`."""
         return self._table("text", "number", "key")
 
     def _of(self, name: str, kind: type[_T]) -> list[_T]:

@@ -50,7 +50,7 @@ from dptext_spark.audit.attacks.bayes import (
     SUBKEY,
     TRIES,
     WORST,
-    Candidates,
+    InputWords,
     bayes_attack,
     bayes_by_tries,
     candidates,
@@ -62,7 +62,7 @@ from dptext_spark.audit.attacks.bayes import (
     guesses_backwards,
 )
 from dptext_spark.audit.results import CONFIDENCE, Estimate, statistic
-from dptext_spark.audit.word_figures import Bounded, share_of
+from dptext_spark.audit.word_figures import Intervals, share_of
 from dptext_spark.errors import SettingsError
 from dptext_spark.mechanisms.base import Sampler
 from dptext_spark.mechanisms.matrices import in_threads, products
@@ -124,7 +124,7 @@ def bayes_between(
     draw_count = tries if sampler.noise in ("radial", "gaussian") else min(SLOW, tries)
     noisy = sampler.noisy(words[:draw_count], draws)
     likely = np.log(np.maximum(prior, 1e-300)).astype(np.float32)
-    place = _Place.of(sampler)
+    place = _NoiseSpace.of(sampler)
     guess = in_threads(
         lambda part: (place.density(noisy[part]) + likely).argmax(axis=1),
         np.arange(draw_count, dtype=np.int32),
@@ -141,11 +141,11 @@ def learnt(sampler: NoiseSampler, prior: F64) -> Ranking:
     return _learnt(sampler, prior, words, sampler.sample(words, draws))
 
 
-def candidates_of_vectors(sampler: NoiseSampler, prior: F64, words: Ids, most: int = MOST) -> Candidates:
+def candidates_of_vectors(sampler: NoiseSampler, prior: F64, words: Ids, most: int = MOST) -> InputWords:
     """Return the plausible inputs of the noisy vectors of int32[n] words, by their places 0 to n - 1."""
     numbers = np.stack([np.arange(len(words), dtype=np.uint64), np.ones(len(words), np.uint64)], axis=1)
     noisy = sampler.noisy(words, Draws(SUBKEY, numbers))
-    place = _Place.of(sampler)
+    place = _NoiseSpace.of(sampler)
 
     def likelihood(part: Ids) -> F32:
         density = place.density(noisy[part])
@@ -155,7 +155,7 @@ def candidates_of_vectors(sampler: NoiseSampler, prior: F64, words: Ids, most: i
 
 
 @dataclass(frozen=True, eq=False)
-class _Place:
+class _NoiseSpace:
     """The places of vectors under noise that is as long in every direction; a matrix that multiplied it is taken back."""
 
     sampler: NoiseSampler
@@ -163,7 +163,7 @@ class _Place:
     centers: F32
 
     @classmethod
-    def of(cls, sampler: NoiseSampler) -> _Place:
+    def of(cls, sampler: NoiseSampler) -> _NoiseSpace:
         back = np.asarray(np.linalg.inv(sampler.columns), np.float64) if len(sampler.columns) else None
         return cls(sampler, back, cls.moved(sampler.centers, back))
 
@@ -222,7 +222,7 @@ def _name(distances: F32, likely: F32, squared: Bools, taus: F32, named: I64) ->
 
 def _learnt(sampler: NoiseSampler, prior: F64, words: Ids, outputs: Ids) -> Ranking:
     """Return the ranking that names most of some words from their outputs, of a grid; ties to the first."""
-    place = _Place.of(sampler)
+    place = _NoiseSpace.of(sampler)
     targets = (
         place.centers
         if sampler.targets.vectors is sampler.centers
@@ -279,7 +279,7 @@ class Adversary:
     """
 
     alone: Estimate | None
-    plausible: Callable[..., Candidates]
+    plausible: Callable[..., InputWords]
     considered: Bools
     how: str
 
@@ -408,7 +408,7 @@ class Guesses:
     """
 
     words: Ids
-    of: Bounded | None
+    of: Intervals | None
     token: Estimate
     how: str
     groups: Mapping[str, F64] = field(default_factory=dict)
@@ -491,7 +491,7 @@ def _read(words: Ids, found: F64, prior: F64, room: float, how: str, groups: Map
     token = Estimate(success, success, min(1.0, success * (1.0 + room)), exact=not room)
     weights = {name: np.where(some, prior, 0.0)[words] for name, some in groups.items()}
     shares = {name: weight / weight.sum() for name, weight in weights.items() if weight.sum() > 0}
-    return Guesses(words, Bounded(values, values, values), token, how, shares)
+    return Guesses(words, Intervals(values, values, values), token, how, shares)
 
 
 @dataclass(frozen=True)

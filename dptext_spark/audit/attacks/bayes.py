@@ -48,7 +48,7 @@ SUBKEY = hashlib.sha256(b"backward attack").digest()  # public: nothing private 
 
 
 @dataclass(frozen=True, eq=False)
-class Candidates:
+class InputWords:
     """The plausible inputs of some outputs.
 
     Attributes:
@@ -116,7 +116,7 @@ def _collect(
 
 def candidates(
     sampler: Sampler, prior: F64, outputs: Ids, most: int = MOST, draws: int = DRAWS
-) -> Candidates:
+) -> InputWords:
     """Read a mechanism backwards.
 
     Args:
@@ -149,14 +149,14 @@ def candidates(
     inputs, shares = np.take_along_axis(inputs, order, 1), np.take_along_axis(shares, order, 1)
     covered = np.divide(scores.sum(axis=1), total, out=np.ones(len(observed)), where=total > 0)
     starts = offsets(counts)
-    return Candidates(
+    return InputWords(
         slot, starts, inputs[filled], shares[filled], possible, np.minimum(covered, 1.0), most, counted
     )
 
 
 def candidates_after(
     sampler: Sampler, prior: F64, outputs: Ids, before: Ids, most: int = MOST
-) -> tuple[Candidates, Ids]:
+) -> tuple[InputWords, Ids]:
     """Read a mechanism backwards whose draws depend on the word before them.
 
     Args:
@@ -187,7 +187,7 @@ def candidates_after(
     covered = np.divide(listed_score, total, out=np.ones(len(unique)), where=possible > most)
     starts = offsets(np.minimum(possible, most))
     slot = np.arange(len(unique), dtype=np.int32)
-    listed = Candidates(
+    listed = InputWords(
         slot,
         starts,
         inputs.words[best],
@@ -246,7 +246,7 @@ def _best(
         possible[row], total[row] = many, sums
 
 
-def from_columns(column_of: Callable[[Ids], F32], prior: F64, observed: Ids, most: int = MOST) -> Candidates:
+def from_columns(column_of: Callable[[Ids], F32], prior: F64, observed: Ids, most: int = MOST) -> InputWords:
     """Compute the plausible inputs of the observed outputs.
 
     Args:
@@ -274,7 +274,7 @@ def from_columns(column_of: Callable[[Ids], F32], prior: F64, observed: Ids, mos
     slot[distinct] = np.arange(n, dtype=np.int32)
     filled = scores > 0
     starts = np.append(0, np.cumsum(filled.sum(axis=1))).astype(np.int64)
-    return Candidates(
+    return InputWords(
         slot, starts, inputs[filled], shares[filled].astype(np.float64), possible, np.minimum(covered, 1.0), most, None
     )  # fmt: skip
 

@@ -41,7 +41,7 @@ from dptext_spark.audit.attacks.attacked_text import (
     place_in,
     states,
 )
-from dptext_spark.audit.attacks.bayes import Candidates, candidates, candidates_after
+from dptext_spark.audit.attacks.bayes import InputWords, candidates, candidates_after
 from dptext_spark.audit.results import CONFIDENCE, WordAttack, rate_interval
 from dptext_spark.audit.word_figures import DRAWS
 from dptext_spark.errors import DataError, require_choice
@@ -273,7 +273,7 @@ class ContextAttack(WordAttack):
 
 
 def posterior_guesses(
-    tokens: Tokens, plausible: Candidates, bigrams: Bigrams, observed: Ids | None = None
+    tokens: Tokens, plausible: InputWords, bigrams: Bigrams, observed: Ids | None = None
 ) -> tuple[Ids, F64]:
     """Guess the replaced words of a text.
 
@@ -310,7 +310,7 @@ def context_attack(
     level: Level = "token",
     draws: int = DRAWS,
     restricted: bool = True,
-    plausible: Candidates | None = None,
+    plausible: InputWords | None = None,
 ) -> ContextAttack:
     """Attack a text.
 
@@ -382,7 +382,7 @@ def _kept_neighbours(tokens: Tokens, words: int) -> tuple[Ids, Ids]:
 
 
 def pooled_guesses(
-    tokens: Tokens, plausible: Candidates, bigrams: Bigrams, prior: F64, by_record: bool
+    tokens: Tokens, plausible: InputWords, bigrams: Bigrams, prior: F64, by_record: bool
 ) -> tuple[Ids, F64]:
     """Guess the replaced words of a text whose draws are shared.
 

@@ -17,7 +17,7 @@ from scipy.optimize import linear_sum_assignment
 
 from dptext_spark.arrays import F64, Bools, Ids
 from dptext_spark.audit.attacks.attacked_text import SPECIAL, Bigrams, Tokens, states
-from dptext_spark.audit.attacks.bayes import Candidates
+from dptext_spark.audit.attacks.bayes import InputWords
 from dptext_spark.audit.results import CONFIDENCE, WordAttack, rate
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.lexicon.prior import of_drawn
@@ -148,7 +148,7 @@ def frequency_attack(
     tokens: Tokens,
     bigrams: Bigrams,
     drawn: Bools | None = None,
-    plausible: Candidates | None = None,
+    plausible: InputWords | None = None,
     *,
     symbols: int = SYMBOLS,
     rounds: int = ROUNDS,

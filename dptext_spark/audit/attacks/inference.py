@@ -33,13 +33,13 @@ from dptext_spark.audit.results import (
     AuditResult,
     Estimate,
     Group,
-    Shown,
+    ResultView,
     WordAttack,
     rate,
 )
 from dptext_spark.audit.text_classifier import (
-    Both,
     Label,
+    Pair,
     TextClassifier,
     TextModel,
     accuracy,
@@ -108,7 +108,7 @@ class MembershipAttack(AuditResult):
     users: int
     shadow_users: int
 
-    def shown(self) -> Shown:
+    def shown(self) -> ResultView:
         """Show the AUC, and what answers of yes and no are worth."""
         sides = (("privatized text", self.private), ("original text", self.unprotected))
         called = {
@@ -117,7 +117,7 @@ class MembershipAttack(AuditResult):
             for name in ("accuracy", "precision", "recall")
         }
         meaning = "What the adversary's answers of yes and no are worth."
-        return Shown(
+        return ResultView(
             (
                 Group("AUC", {"a classifier that learnt from privatized text": self.private.auc}),
                 Group("who is called a member", called, shows=meaning),
@@ -129,7 +129,7 @@ class MembershipAttack(AuditResult):
 
 def membership_attack(
     classifier: TextClassifier,
-    texts: Both[Sequence[str]],
+    texts: Pair[Sequence[str]],
     labels: Sequence[Label],
     users: Sequence[Hashable] | None = None,
     *,
@@ -176,7 +176,7 @@ def membership_attack(
 
 
 def require_equal_lengths(
-    texts: Both[Sequence[str]], users: Sequence[Hashable] | None, **columns: Sequence[Label]
+    texts: Pair[Sequence[str]], users: Sequence[Hashable] | None, **columns: Sequence[Label]
 ) -> None:
     """Check that each text has its replacement, its user and its value of each column."""
     rows = len(texts.plain)
@@ -314,14 +314,14 @@ class AttributeAttack(AuditResult):
     classes: int
     rows: tuple[int, int, int]
 
-    def shown(self) -> Shown:
+    def shown(self) -> ResultView:
         """Show accuracy and F1 of both adversaries, beside guessing and who reads the original text."""
         figures: dict[str, AttributeFigures] = {
             reader: getattr(self, name) for name, reader in READERS.items()
         }
         attacks, others = list(READERS.values())[:2], list(READERS.values())[2:]
         learnt, chosen_by, tried = self.rows
-        return Shown(
+        return ResultView(
             (
                 Group("accuracy", {reader: figures[reader].accuracy for reader in attacks}),
                 Group(
@@ -339,7 +339,7 @@ class AttributeAttack(AuditResult):
 
 
 def attribute_attack(
-    texts: Both[Sequence[str]],
+    texts: Pair[Sequence[str]],
     attribute: Sequence[Label],
     users: Sequence[Hashable] | None = None,
     *,

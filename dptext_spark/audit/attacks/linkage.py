@@ -29,10 +29,10 @@ from dptext_spark.audit.attacks.aligned_rows import LAW, RowWords, joined_rows, 
 from dptext_spark.audit.attacks.linkage_scores import (
     NEVER,
     TABLE_WORDS,
-    Fit,
+    DrawBits,
     LongLaw,
+    Ranks,
     ShortLaw,
-    Told,
     WordsFit,
     by_chance,
     own_scores,
@@ -40,9 +40,9 @@ from dptext_spark.audit.attacks.linkage_scores import (
     rank_known,
     rank_known_by_table,
 )
-from dptext_spark.audit.results import AuditResult, Estimate, Group, Metric, Shown, mean
+from dptext_spark.audit.results import AuditResult, Estimate, Group, Metric, ResultView, mean
 from dptext_spark.audit.table_audit import Findings
-from dptext_spark.audit.text_classifier import Both
+from dptext_spark.audit.text_classifier import Pair
 from dptext_spark.config.requirements import split_subject
 from dptext_spark.lexicon.prior import of_drawn
 from dptext_spark.model.privatizer import Privatizer
@@ -90,7 +90,7 @@ def joined(parts: Sequence[Pairs]) -> Pairs:
 @compiled
 def _add_cosines(
     words: Any, bounds: Any, terms: I64, weight: F64, unknown: float, rows: Any, own: Any, starts: I64, holders: I64,
-    values: F64, true: F64, fit: Fit, is_own: bool, authors: Any, whose: Any, counts: I64, sums: F64, touched: I64,
+    values: F64, true: F64, fit: Ranks, is_own: bool, authors: Any, whose: Any, counts: I64, sums: F64, touched: I64,
     reached: I64,
 ) -> None:  # fmt: skip
     """Score rows by the cosine of their TF-IDF vectors and those of queries.
@@ -167,7 +167,7 @@ def _add_cosines(
                 fit.equal[q] += 1
 
 
-class Adversary:
+class LinkAttack:
     """Looks for the queries among rows that are not their own.
 
     Attributes:
@@ -176,7 +176,7 @@ class Adversary:
 
     def __init__(self, names: Sequence[str], queries: int) -> None:
         """Count nothing yet."""
-        self.fits = {name: Fit.none(queries) for name in names}
+        self.fits = {name: Ranks.none(queries) for name in names}
 
     def add(self, candidates: Pairs) -> None:
         """Count some candidates."""
@@ -198,7 +198,7 @@ class Laws:
         self.is_long = not (sampler.has_short_laws or sampler.reads_context)
         self.long: LongLaw | None = None
         if self.is_long:
-            known = Told.of(sampler, self.prior).marginal if marginal is None else marginal
+            known = DrawBits.of(sampler, self.prior).marginal if marginal is None else marginal
             self.long = LongLaw(sampler, self.prior, known)
         elif not self.in_context:
             self._short = ShortLaw.read(sampler, self.prior)
@@ -252,7 +252,7 @@ def _query_blocks(words: Ids, of_query: I64, queries: int) -> list[tuple[I64, Id
     return [*groups, (np.arange(start, queries), words_so_far)] if queries > start else groups
 
 
-class ByLaw(Adversary):
+class ByLaw(LinkAttack):
     """An adversary with the texts and the law; `back` looks for the release of a source row, else for the source of a release."""
 
     def __init__(self, laws: Laws, queries: Pairs, *, back: bool) -> None:
@@ -311,7 +311,7 @@ class ByLaw(Adversary):
         return np.where(self.true == NEVER, LOST, SOUGHT)
 
 
-class ByWords(Adversary):
+class ByWords(LinkAttack):
     """An adversary with some of a row's distinct drawn words, looking for its release."""
 
     def __init__(self, laws: Laws, queries: Pairs, key: RunKey, *, only_first: bool) -> None:
@@ -342,7 +342,7 @@ class ByWords(Adversary):
         self.holders, self.ranks = query[order].astype(np.int64), rank[order].astype(np.int64)
         self.queries: Pairs | None = queries  # until their own releases are scored
         for place, name in enumerate(BY_WORDS):
-            self.fits[name] = Fit(*(getattr(self.fit, count)[:, place] for count in Fit._fields))
+            self.fits[name] = Ranks(*(getattr(self.fit, count)[:, place] for count in Ranks._fields))
 
     def add(self, candidates: Pairs) -> None:
         """Count some candidates."""
@@ -399,7 +399,7 @@ def _room(source: RowWords) -> I64:
     return np.zeros(int(np.diff(source.bounds).max(initial=0)) + 1, np.int64)
 
 
-class ByCosine(Adversary):
+class ByCosine(LinkAttack):
     """An adversary who compares the words of two rows and knows no law.
 
     Inverse document frequencies log((1 + n)/(1 + df)) + 1 come from the right rows of all queries, a sample of the candidates.
@@ -480,7 +480,7 @@ class Linker:
             laws: the law; None where it is not known.
             shared: whether equal words of a row are one draw.
         """
-        self.adversaries: list[Adversary] = [
+        self.adversaries: list[LinkAttack] = [
             ByCosine(BY_COSINE[RELEASED], queries.output, queries.source, queries),
             ByCosine(BY_COSINE[SOURCE], queries.source, queries.output, queries),
         ]
@@ -496,7 +496,7 @@ class Linker:
             adversary.add(candidates)
 
     @property
-    def standings(self) -> Iterator[tuple[str, I64, Fit]]:
+    def standings(self) -> Iterator[tuple[str, I64, Ranks]]:
         """Yield each adversary's name, its lost and unasked queries, and their ranks."""
         for adversary in self.adversaries:
             for name, fit in adversary.fits.items():
@@ -508,9 +508,9 @@ def has_law(privatizer: Privatizer) -> bool:
     return privatizer.selector is None and privatizer.sampler.law(0) is not None
 
 
-def told_by(privatizer: Privatizer) -> Told | None:
+def told_by(privatizer: Privatizer) -> DrawBits | None:
     """Compute the information of a draw; None where there is no law to read."""
-    return Told.of(privatizer.sampler, prior_of(privatizer)) if has_law(privatizer) else None
+    return DrawBits.of(privatizer.sampler, prior_of(privatizer)) if has_law(privatizer) else None
 
 
 def prior_of(privatizer: Privatizer) -> F64:
@@ -519,7 +519,7 @@ def prior_of(privatizer: Privatizer) -> F64:
 
 
 def read_pairs(
-    privatizer: Privatizer, listed: Privatizer, texts: Both[Sequence[pa.Array]], rows: U64, key: RunKey,
+    privatizer: Privatizer, listed: Privatizer, texts: Pair[Sequence[pa.Array]], rows: U64, key: RunKey,
     authors: U64 | None = None,
 ) -> Pairs:  # fmt: skip
     """Read rows and their releases.
@@ -597,7 +597,7 @@ class Linkage(AuditResult):
     bits_by_set: float | None = None
     words: int | None = None
 
-    def shown(self) -> Shown:
+    def shown(self) -> ResultView:
         """Show both figures of each adversary."""
         groups = (
             Group("first", self.first, "share of the rows", "The right row ranks first."),
@@ -610,7 +610,7 @@ class Linkage(AuditResult):
             "drawn words that single out one of the candidates": self.words,
         }
         single = {name: value for name, value in known.items() if value is not None}
-        return Shown(groups, {"a random guess": self.guess}, {"candidates": self.candidates, **single})
+        return ResultView(groups, {"a random guess": self.guess}, {"candidates": self.candidates, **single})
 
 
 FIGURES = {
@@ -635,7 +635,7 @@ class Standings:
         others: rows beside a query's own.
     """
 
-    fit: Fit
+    fit: Ranks
     lost: Bools
     others: int
 
@@ -645,7 +645,7 @@ class Standings:
         return mean(success(fit.better, fit.equal, self.lost, self.others, among, top))
 
 
-def findings_of(counted: pa.Table, asked: Sequence[str], told: Told | None) -> Findings:
+def findings_of(counted: pa.Table, asked: Sequence[str], told: DrawBits | None) -> Findings:
     """Return the figures of linkage.
 
     Args:
@@ -656,15 +656,15 @@ def findings_of(counted: pa.Table, asked: Sequence[str], told: Told | None) -> F
     law = told is not None
     table = counted.sort_by([("adversary", "ascending"), ("query", "ascending")])
     names = np.asarray(table.column("adversary").to_pylist())
-    columns = {name: table.column(name).to_numpy() for name in ("standing", *Fit._fields)}
+    columns = {name: table.column(name).to_numpy() for name in ("standing", *Ranks._fields)}
     candidates = int(columns["better"][names == ROWS][0])
     standings: dict[str, Standings] = {}
     for name in FIGURES:
         chosen = (names == name) & (columns["standing"] != NOT_ASKED)
         if chosen.any():
             # Of a sample a query's own row may not be part.
-            counts = [np.minimum(columns[count][chosen], candidates - 1) for count in Fit._fields]
-            standings[name] = Standings(Fit(*counts), columns["standing"][chosen] == LOST, candidates - 1)
+            counts = [np.minimum(columns[count][chosen], candidates - 1) for count in Ranks._fields]
+            standings[name] = Standings(Ranks(*counts), columns["standing"][chosen] == LOST, candidates - 1)
     if not law:
         standings |= {name: standings[other] for name, other in BY_COSINE.items()}
     rates = {top: {name: standing.rate(top) for name, standing in standings.items()} for top in TOPS}

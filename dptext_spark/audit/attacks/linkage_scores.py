@@ -38,7 +38,7 @@ AMONG = (10_000, 1_000_000)  # rows
 
 
 @dataclass(frozen=True, eq=False)
-class Told:
+class DrawBits:
     """Information of a draw on its word.
 
     Attributes:
@@ -52,7 +52,7 @@ class Told:
     by_set: float | None
 
     @classmethod
-    def of(cls, sampler: Sampler, prior: F64) -> Told:
+    def of(cls, sampler: Sampler, prior: F64) -> DrawBits:
         """Read every law once.
 
         Args:
@@ -168,7 +168,7 @@ class ShortLaw(NamedTuple):
         return cls.of(offsets(counts), words[order], shares[order], prior)
 
 
-class Fit(NamedTuple):
+class Ranks(NamedTuple):
     """Rank of a query among rows that are not its own.
 
     Attributes:
@@ -182,7 +182,7 @@ class Fit(NamedTuple):
     possible: I64
 
     @classmethod
-    def none(cls, queries: int) -> Fit:
+    def none(cls, queries: int) -> Ranks:
         """Return counts of 0."""
         return cls(*np.zeros((3, queries), np.int64))
 
@@ -193,7 +193,7 @@ class WordsFit(NamedTuple):
     Attributes:
         sizes: int64[k], the numbers of words, ascending.
         true: float64[Q, k], the score of each query's own release; -inf: impossible, or not known yet.
-        better: int64[Q, k], see :class:`Fit`; and `equal` and `possible`.
+        better: int64[Q, k], see :class:`Ranks`; and `equal` and `possible`.
         scores: float64[Q, k], the scores of own releases that came by.
     """
 
@@ -290,7 +290,7 @@ def _score(
 @compiled
 def rank(
     queries: RowWords, chosen: I64, others: RowWords, order: I64, low: I64, high: I64, own: Any, rows: Any,
-    keys: Any, law: Any, table: Any, slots: Any, mode: Int, back: bool, true: F64, fit: Fit, room: I64, uniform: F64,
+    keys: Any, law: Any, table: Any, slots: Any, mode: Int, back: bool, true: F64, fit: Ranks, room: I64, uniform: F64,
 ) -> None:  # fmt: skip
     """Count the ranks of `chosen` queries among the rows order[low[i]:high[i]] that are not their own."""
     for i in range(chosen.shape[0]):

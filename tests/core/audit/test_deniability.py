@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dptext_spark.audit.deniability import STANDARD, check_epsilons, measure
-from dptext_spark.audit.word_figures import DistinctOutputs, SmallestSet, Unchanged
+from dptext_spark.audit.word_figures import DistinctOutputs, SmallestSet, StayRate
 from dptext_spark.errors import SettingsError
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import MVC, CusText, Diffractor, Sampler, SanText
@@ -43,7 +43,7 @@ def plain(sampler: Sampler, word: int) -> tuple[float, int, float]:
 def test_a_lexicon_is_measured_as_word_by_word(mechanism: CusText, lexicon: Lexicon) -> None:
     sampler = mechanism.compile(lexicon)
     told: list[tuple[int, int]] = []
-    figures = (Unchanged(), SmallestSet(), DistinctOutputs(100))
+    figures = (StayRate(), SmallestSet(), DistinctOutputs(100))
     found = measure(sampler, EVERY, WORDS, figures, progress=lambda *of: told.append(of))
     assert told[-1] == (WORDS, WORDS)
     wanted = [plain(sampler, word) for word in range(WORDS)]

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from dptext_spark.arrays import Ids
-from dptext_spark.audit.deniability import Measured
+from dptext_spark.audit.deniability import WordValues
 from dptext_spark.audit.epsilon_search import (
     Calibration,
     Search,
@@ -22,7 +22,7 @@ from dptext_spark.audit.epsilon_search import (
     worst_and_typical,
 )
 from dptext_spark.audit.find_epsilon import calibrate
-from dptext_spark.audit.word_figures import Bounded, DistinctOutputs, SmallestSet, Unchanged
+from dptext_spark.audit.word_figures import DistinctOutputs, Intervals, SmallestSet, StayRate
 from dptext_spark.config.load import parse_model_config
 from dptext_spark.errors import SettingsError
 from dptext_spark.guarantee import Guarantee
@@ -227,13 +227,13 @@ def test_the_lexicons_prior_is_used_and_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "figure", "statistic", "relation", "limit"),
     [
-        ("N_w max <= 0.5", Unchanged(), "max", "<=", 0.5),
-        ("N_w p99 < 0.3", Unchanged(), "p99", "<", 0.3),
+        ("N_w max <= 0.5", StayRate(), "max", "<=", 0.5),
+        ("N_w p99 < 0.3", StayRate(), "p99", "<", 0.3),
         ("  S_w   min>=10 ", SmallestSet(), "min", ">=", 10.0),
         ("S_w(0.1) p99.9 > 2", SmallestSet(0.1), "p99.9", ">", 2.0),
         ("S_w[1000] p5 >= 2e1", DistinctOutputs(1000), "p5", ">=", 20.0),
         ("S_w[7] mean<=-1", DistinctOutputs(7), "mean", "<=", -1.0),
-        ("N_w p100 <= 1", Unchanged(), "p100", "<=", 1.0),
+        ("N_w p100 <= 1", StayRate(), "p100", "<=", 1.0),
     ],
 )
 def test_forms(text: str, figure: object, statistic: str, relation: str, limit: float) -> None:
@@ -269,10 +269,10 @@ def test_what_has_another_form_is_told_the_valid_ones(text: str) -> None:
     assert str(refused.value).startswith(f"require: {text!r} given; valid: ")
 
 
-def measured(values: list[float], lower: list[float], upper: list[float], draws: int | None) -> Measured:
-    of = Bounded(*(np.array(part) for part in (values, lower, upper)))
-    return Measured(
-        Unchanged(), np.array([7, 2, 9], np.int32), of, 10, draws, 0.99 if draws else None, "three"
+def measured(values: list[float], lower: list[float], upper: list[float], draws: int | None) -> WordValues:
+    of = Intervals(*(np.array(part) for part in (values, lower, upper)))
+    return WordValues(
+        StayRate(), np.array([7, 2, 9], np.int32), of, 10, draws, 0.99 if draws else None, "three"
     )
 
 
@@ -310,4 +310,4 @@ def test_exact_figures_are_compared_as_they_are() -> None:
 
 def test_a_figure_is_measured_once() -> None:
     texts = ("N_w max <= 0.5", "S_w min >= 3", "N_w p99 <= 0.3", "S_w(0.05) p5 >= 4", "S_w[9] min >= 2")
-    assert figures_of(map(word_requirement, texts)) == [Unchanged(), SmallestSet(), DistinctOutputs(9)]
+    assert figures_of(map(word_requirement, texts)) == [StayRate(), SmallestSet(), DistinctOutputs(9)]

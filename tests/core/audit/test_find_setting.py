@@ -12,10 +12,10 @@ import yaml
 
 from dptext_spark.audit import find_setting as module
 from dptext_spark.audit.attacks.linkage import LOST, NOT_ASKED, RELEASED, Laws, Linker, Standings, read_pairs
-from dptext_spark.audit.attacks.linkage_scores import Fit
+from dptext_spark.audit.attacks.linkage_scores import Ranks
 from dptext_spark.audit.comparison_input import Records
 from dptext_spark.audit.find_setting import KEY, PublicText, find_setting, text_requirement
-from dptext_spark.audit.text_classifier import Both
+from dptext_spark.audit.text_classifier import Pair
 from dptext_spark.config.load import parse_model_config
 from dptext_spark.config.model import ModelConfig
 from dptext_spark.errors import SettingsError
@@ -118,12 +118,12 @@ def test_figures_are_those_of_an_audit(lexicon: str, mechanism: dict[str, Any]) 
     model = public_text.model(lexicon_of_model, compiled_model.sampler)
     results, similarity = public_text.judged(lexicon_of_model, model.sampler)
     output, _ = model.privatize(texts, column="text", row_ids=pa.array(rows), key=KEY)
-    pairs = read_pairs(model, model, Both([texts], [output]), rows, KEY)
+    pairs = read_pairs(model, model, Pair([texts], [output]), rows, KEY)
     linker = Linker(pairs, KEY, None, Laws(model), shared=False)
     linker.add(pairs)
     standings = {
         name: Standings(
-            Fit(*(count[state != NOT_ASKED] for count in fit)), state[state != NOT_ASKED] == LOST, ROWS - 1
+            Ranks(*(count[state != NOT_ASKED] for count in fit)), state[state != NOT_ASKED] == LOST, ROWS - 1
         )
         for name, state, fit in linker.standings
     }

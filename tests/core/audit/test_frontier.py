@@ -18,11 +18,11 @@ from dptext_spark.audit.frontier import (
     CONTEXT,
     NOT_REACHED,
     UNDECIDED,
-    Basis,
+    Baselines,
     Curve,
     Point,
-    Reached,
     Text,
+    UtilityAtRisk,
     best_at,
     check_levels,
     frontier,
@@ -45,7 +45,7 @@ def point(
         epsilon,
         {"attack": Estimate(risk, risk - unsure, risk + unsure)},
         {"use": Estimate(utility, utility - wide, utility + wide)},
-        Basis("given", 0.1, None, 10, 5, None),
+        Baselines("given", 0.1, None, 10, 5, None),
     )
 
 
@@ -57,7 +57,7 @@ LOW = (point("low", 1, 0.2, 0.3, 0.02), point("low", 2, 0.4, 0.5, 0.02), point("
 HIGH = (point("high", 0.1, 0.3, 0.7, 0.05), point("high", 0.2, 0.7, 0.9, 0.05))
 
 
-def reached(points: Sequence[Point], risk: float) -> Reached:
+def reached(points: Sequence[Point], risk: float) -> UtilityAtRisk:
     found = curve(*points).at(risk)
     assert found is not None
     return found

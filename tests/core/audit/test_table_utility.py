@@ -16,7 +16,7 @@ from dptext_spark.audit.table_utility import (
     MOST_CLASSES,
     NOT_THE_BEST,
     TOO_FEW,
-    Rows,
+    RowPairs,
     attack_sample,
     attribute,
     labels,
@@ -24,7 +24,7 @@ from dptext_spark.audit.table_utility import (
     require_labels,
     similarity,
 )
-from dptext_spark.audit.text_classifier import Both
+from dptext_spark.audit.text_classifier import Pair
 from dptext_spark.errors import DataError
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.mechanisms import MVC, CusText, Mahalanobis, TruncatedGumbel
@@ -45,11 +45,11 @@ def values(found: Findings) -> dict[str, float]:
 
 
 @pytest.fixture(scope="module")
-def rows() -> Rows:
+def rows() -> RowPairs:
     """Two rows a record, every tenth row without a label; half of the words of the table are others."""
     texts, moods = labelled(2 * RECORDS, 1)
-    return Rows(
-        Both(texts, replaced(texts, 0.5, 2)),
+    return RowPairs(
+        Pair(texts, replaced(texts, 0.5, 2)),
         [f"customer{i // 2}" for i in range(2 * RECORDS)],
         [None if i % 10 == 0 else mood for i, mood in enumerate(moods)],
     )
@@ -73,7 +73,7 @@ def with_sklearn() -> None:
 
 @pytest.mark.usefixtures("with_sklearn")
 class TestClassifiers:
-    def test_labels_are_learnt_from_records_and_tried_on_others_once(self, rows: Rows) -> None:
+    def test_labels_are_learnt_from_records_and_tried_on_others_once(self, rows: RowPairs) -> None:
         test = np.repeat(np.arange(RECORDS) % 5 == 0, 2)  # the first row of each of them has no label
         found = labels(rows, test, "column 'mood'")
         figures = values(found)
@@ -85,7 +85,7 @@ class TestClassifiers:
         assert (result.name, result.train_rows, result.test_rows) == ("downstream accuracy", 240, 30)
         assert all(one.lower <= one.value <= one.upper for one in found.figures if one.lower is not None)
 
-    def test_both_attacks(self, rows: Rows) -> None:
+    def test_both_attacks(self, rows: RowPairs) -> None:
         figures = values(attribute(rows, "column 'mood'"))
         assert set(figures) == set(ATTRIBUTE)
         assert (figures["attribute_rows"], figures["attribute_missing"]) == (270, 30)
@@ -95,7 +95,7 @@ class TestClassifiers:
         assert found.results[0].users == RECORDS // 2
         assert "that a record is in the table is no secret" in found.results[0].measures
 
-    def test_too_few_to_learn_from(self, rows: Rows) -> None:
+    def test_too_few_to_learn_from(self, rows: RowPairs) -> None:
         for test in (np.zeros(len(rows), np.bool_), np.ones(len(rows), np.bool_)):
             with pytest.raises(DataError, match="column 'mood': 270 rows with a label; too few"):
                 labels(rows, test, "column 'mood'")
@@ -108,18 +108,18 @@ class TestSimilarity:
     def test_the_same_text_is_as_like_as_can_be(self, engine: Engine, lexicon: Lexicon) -> None:
         pytest.importorskip("rouge_score", reason="the extra [audit] is not installed")
         texts = ["the dog likes the river bank", "money in the bank", "a letter for the doctor"]
-        same = values(similarity(engine, lexicon.vectors, Both(texts, texts)))
+        same = values(similarity(engine, lexicon.vectors, Pair(texts, texts)))
         assert set(same) == set(SIMILARITY)
         assert same["bleu"] == pytest.approx(100.0)
         assert same["cosine"] == pytest.approx(1.0)
         assert same["rouge_1"] == same["rouge_2"] == same["rouge_l"] == 1.0
         # river and bank are replaced, in one of two texts: F1 of 4/6 and 1, mean 5/6.
-        altered = Both(texts[:2], ["the dog likes the house garden", texts[1]])
+        altered = Pair(texts[:2], ["the dog likes the house garden", texts[1]])
         other = values(similarity(engine, lexicon.vectors, altered))
         assert other["rouge_1"] == pytest.approx(5 / 6)
         assert other["cosine"] < 1.0
         assert same["distinct_words_share"] == 1.0
-        poorer = Both(texts[:2], ["the dog likes the dog dog", "dog in the dog"])
+        poorer = Pair(texts[:2], ["the dog likes the dog dog", "dog in the dog"])
         poor = values(similarity(engine, lexicon.vectors, poorer))
         known = set(lexicon.vocabulary.strings().to_pylist())
         after = {"the", "dog", "likes", "in"} & known
@@ -129,12 +129,12 @@ class TestSimilarity:
     def test_what_cannot_be_compared_is_left_out(
         self, engine: Engine, lexicon: Lexicon, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        found = similarity(engine, None, Both(["qqzx", ""], ["qqzx", ""]))
+        found = similarity(engine, None, Pair(["qqzx", ""], ["qqzx", ""]))
         assert found.left_out[0].startswith("cosine: the settings do not lead to the vectors")
-        found = similarity(engine, lexicon.vectors, Both(["qqzx"], ["qqzx"]))
+        found = similarity(engine, lexicon.vectors, Pair(["qqzx"], ["qqzx"]))
         assert found.left_out[0].startswith("cosine: records: none of them holds a word")
         monkeypatch.setattr("dptext_spark.errors.find_spec", lambda name: None)
-        found = similarity(engine, lexicon.vectors, Both(["a dog"], ["a cat"]))
+        found = similarity(engine, lexicon.vectors, Pair(["a dog"], ["a cat"]))
         assert set(values(found)) == {"cosine", "distinct_words_share"}
         assert "rouge_score, sacrebleu: not installed" in found.left_out[0]
 
@@ -145,7 +145,7 @@ class TestSimilarity:
         monkeypatch.setattr(table_utility, "MOST_PAIRS", 100)
         # (9 + 1)² pairs are too many; (2 + 1)² are not.
         texts = ["dog " * 9, "a dog", "a cat", *["the bank"] * 20]
-        found = similarity(engine, lexicon.vectors, Both(texts, texts))
+        found = similarity(engine, lexicon.vectors, Pair(texts, texts))
         overlap = next(one for one in found.results if one.name == "text overlap")
         assert overlap.records == 11
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dptext_spark.audit.text_classifier import (
-    Both,
+    Pair,
     TextClassifier,
     accuracy,
     auc,
@@ -101,7 +101,7 @@ def test_all_four() -> None:
     """A code that turns the words of one label into those of the other is learnt, and misleads whoever has not learnt it."""
     train, train_labels = labelled(300, 1)
     test, test_labels = labelled(200, 2)
-    both = [Both(part, replaced(part, 1.0, seed, swap=True)) for part, seed in ((train, 3), (test, 4))]
+    both = [Pair(part, replaced(part, 1.0, seed, swap=True)) for part, seed in ((train, 3), (test, 4))]
     found = downstream_accuracy(TextClassifier(), both[0], train_labels, both[1], test_labels)
     right = {name: estimate.value for name, estimate in found.accuracy.items()}
     assert list(right) == ["plain/plain", "plain/private", "private/plain", "private/private"]
@@ -121,7 +121,7 @@ def test_all_four() -> None:
 def test_what_is_replaced_by_anything_says_nothing() -> None:
     train, train_labels = labelled(300, 1)
     test, test_labels = labelled(400, 2)
-    both = (Both(train, replaced(train, 1.0, 3)), Both(test, replaced(test, 1.0, 4)))
+    both = (Pair(train, replaced(train, 1.0, 3)), Pair(test, replaced(test, 1.0, 4)))
     found = downstream_accuracy(TextClassifier(), both[0], train_labels, both[1], test_labels)
     for name, estimate in found.accuracy.items():
         assert estimate.value > 0.95 if name == "plain/plain" else 0.35 < estimate.value < 0.7
@@ -129,13 +129,13 @@ def test_what_is_replaced_by_anything_says_nothing() -> None:
 
 def test_labels_of_the_test_that_were_never_seen_are_never_right() -> None:
     texts, labels = labelled(100, 1)
-    both = Both(texts, texts)
+    both = Pair(texts, texts)
     found = downstream_accuracy(TextClassifier(), both, labels, both, ["new"] * 100)
     assert all(estimate.value == 0.0 for estimate in (*found.accuracy.values(), found.majority))
 
 
 def test_one_class() -> None:
-    both = Both(["a b", "c d"], ["a b", "c d"])
+    both = Pair(["a b", "c d"], ["a b", "c d"])
     with pytest.raises(DataError, match="mood: 1 class"):
         downstream_accuracy(TextClassifier(label="mood"), both, ["x", "x"], both, ["x", "y"])
 

@@ -15,7 +15,7 @@ from dptext_spark.audit.word_figures import (
     DistinctOutputs,
     Outcomes,
     SmallestSet,
-    Unchanged,
+    StayRate,
     WordFigure,
     blocks,
     interval,
@@ -59,7 +59,7 @@ def counted(law: list[float], words: int, draws: int, seed: int) -> Outcomes:
 
 def test_exact_figures_are_the_formulas() -> None:
     found = outcomes_of(LAWS)
-    unchanged = Unchanged().of(found, 7, 0.9)
+    unchanged = StayRate().of(found, 7, 0.9)
     assert unchanged.values.tolist() == [0.5, 1.0, 0.96, 1 / 7, 0.0]
     assert unchanged.lower is unchanged.values
     assert unchanged.upper is unchanged.values
@@ -102,7 +102,7 @@ def test_closed_forms_along_a_list(epsilon: float) -> None:
         assert law.sum() == pytest.approx(1.0)
         found = outcomes_of([dict(enumerate(law.tolist()))])
         at = Outcomes(np.array([middle], np.int32), found.starts, found.ids, found.probability, None)
-        value = Unchanged().of(at, words, 0.9).values[0]
+        value = StayRate().of(at, words, 0.9).values[0]
         assert value == pytest.approx(math.tanh(rate), rel=1e-5 if rate < 0.1 else 1e-6)
 
 
@@ -140,7 +140,7 @@ MIXED = [0.5, *[0.5 / 300] * 300]
 @pytest.mark.parametrize("law", [FLAT, STEEP, MIXED], ids=["flat", "steep", "mixed"])
 @pytest.mark.parametrize(
     "figure",
-    [Unchanged(), SmallestSet(), SmallestSet(0.5), DistinctOutputs(100), DistinctOutputs(300)],
+    [StayRate(), SmallestSet(), SmallestSet(0.5), DistinctOutputs(100), DistinctOutputs(300)],
     ids=lambda figure: figure.name,
 )
 def test_bounds_from_draws_hold(figure: WordFigure, law: list[float]) -> None:
@@ -193,9 +193,9 @@ def test_the_short_cut_leads_to_the_same(mechanism: Mechanism) -> None:
     vectors[5] = vectors[9]
     sampler = mechanism.compile(lexicon_at(vectors))
     words = np.random.default_rng(2).permutation(700)[:90].astype(np.int32)
-    found = Unchanged().shortcut(sampler, words)
+    found = StayRate().shortcut(sampler, words)
     assert found is not None
-    true = Unchanged().of(outcomes(sampler, words), 700, 0.9).values
+    true = StayRate().of(outcomes(sampler, words), 700, 0.9).values
     if isinstance(mechanism, Diffractor):
         assert (found.values == true).all()
     assert found.values == pytest.approx(true, rel=1e-9)
@@ -203,7 +203,7 @@ def test_the_short_cut_leads_to_the_same(mechanism: Mechanism) -> None:
     assert (found.lower <= true * (1 + 1e-15)).all()
     assert (true <= found.upper * (1 + 1e-15)).all()
     assert (found.upper - found.lower).max() < 1e-8
-    (measured,) = measure(sampler, words, 700, [Unchanged()])
+    (measured,) = measure(sampler, words, 700, [StayRate()])
     assert measured.exact
     assert (measured.of.values == found.values).all()
     assert SmallestSet().shortcut(sampler, words) is None
@@ -212,7 +212,7 @@ def test_the_short_cut_leads_to_the_same(mechanism: Mechanism) -> None:
 
 def test_tables_have_no_short_cut() -> None:
     sampler = CusText(k=4).compile(scattered(30, 6, 1))
-    assert Unchanged().shortcut(sampler, np.arange(3, dtype=np.int32)) is None
+    assert StayRate().shortcut(sampler, np.arange(3, dtype=np.int32)) is None
 
 
 WORDS = 80

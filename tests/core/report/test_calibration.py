@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dptext_spark.audit.epsilon_search import Calibration, Point, word_requirement
+from dptext_spark.audit.epsilon_search import Calibration, Trial, word_requirement
 from dptext_spark.audit.find_epsilon import FoundEpsilon
 from dptext_spark.config.requirements import RequirementResult
 from dptext_spark.lexicon.lexicon import Lexicon
@@ -16,9 +16,9 @@ LEXICON = Lexicon(Vocabulary.of(["one", "two"]), np.eye(2, dtype=np.float32))
 REQUIREMENTS = (word_requirement("N_w max <= 0.5"), word_requirement("S_w mean >= 2"))
 
 
-def point(epsilon: float, unchanged: float, size: float, exact: bool = True) -> Point:
+def point(epsilon: float, unchanged: float, size: float, exact: bool = True) -> Trial:
     upper = unchanged if exact else unchanged + 0.05
-    return Point(
+    return Trial(
         epsilon,
         (
             RequirementResult(unchanged, upper, upper <= 0.5, 1, exact),
@@ -27,7 +27,7 @@ def point(epsilon: float, unchanged: float, size: float, exact: bool = True) -> 
     )
 
 
-def found(*points: Point, epsilon: float, **changes: object) -> FoundEpsilon:
+def found(*points: Trial, epsilon: float, **changes: object) -> FoundEpsilon:
     fields: dict[str, object] = {
         "requirements": REQUIREMENTS,
         "points": points,
@@ -45,7 +45,7 @@ def found(*points: Point, epsilon: float, **changes: object) -> FoundEpsilon:
 
 
 POINTS = (point(0.5, 0.25, 4.0), point(1.0, 0.4, 3.0))
-REFUSED = Point(0.1, refused="mechanism.epsilon: too small")
+REFUSED = Trial(0.1, refused="mechanism.epsilon: too small")
 DRAWN = {"draws": 1000, "confidence": 0.99}
 CASES = {
     "plain": found(*POINTS, epsilon=1.0),

@@ -8,7 +8,7 @@ import pytest
 
 from dptext_spark.audit.comparison import Comparison
 from dptext_spark.audit.comparison_input import CorpusSettings
-from dptext_spark.audit.frontier import BAYES, CONTEXT, Basis, Point, frontier
+from dptext_spark.audit.frontier import BAYES, CONTEXT, Baselines, Point, frontier
 from dptext_spark.audit.results import Estimate
 from dptext_spark.audit.text_utility import COSINE, KEPT
 from dptext_spark.report.comparison_page import comparison as screen_of
@@ -16,7 +16,7 @@ from dptext_spark.report.comparison_page import comparison_page
 from dptext_spark.report.console import LINES
 from tests.frozen.written import assert_as_frozen
 
-MORE = Basis("exact: every law of the lexicon was read", 0.0301, 0.1, 1234, 100, 0.2)
+MORE = Baselines("exact: every law of the lexicon was read", 0.0301, 0.1, 1234, 100, 0.2)
 SETTINGS = CorpusSettings(
     version="0", engine="1", lexicon_fingerprints=("ab",), words=5000, policy={"stop_words": "keep"}, stop_words="cd",
     consistency="token", few=500, draws=100, records=200, attacked=100,

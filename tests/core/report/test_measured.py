@@ -10,7 +10,7 @@ import pytest
 
 from dptext_spark.audit.attacks.inference import attribute_attack, membership_attack
 from dptext_spark.audit.results import AuditResult, Estimate, Figures, Group, OtherResult, WordAttack
-from dptext_spark.audit.text_classifier import LEARNT, Both, TextClassifier, downstream_accuracy
+from dptext_spark.audit.text_classifier import LEARNT, Pair, TextClassifier, downstream_accuracy
 from dptext_spark.audit.text_utility import EncoderSimilarity, VectorSimilarity, text_overlap
 from dptext_spark.report.audits_section import measured, utility
 from dptext_spark.report.blocks import Chart, Table
@@ -22,7 +22,7 @@ def results() -> dict[str, AuditResult]:
     pytest.importorskip("sklearn", reason="the extra [audit] is not installed")
     pytest.importorskip("rouge_score", reason="the extra [audit] is not installed")
     texts, moods = labelled(100, 1)
-    both = Both(texts, replaced(texts, 0.5, 2))
+    both = Pair(texts, replaced(texts, 0.5, 2))
     found = (
         downstream_accuracy(TextClassifier(), both, moods, both, moods),
         attribute_attack(both, moods),

@@ -13,7 +13,7 @@ import pytest
 pytest.importorskip("matplotlib", reason="the extra [audit] is not installed")
 
 from dptext_spark.audit.results import WordAttack
-from dptext_spark.audit.word_figures import Bounded
+from dptext_spark.audit.word_figures import Intervals
 from dptext_spark.ledger.balance import Spending, Spent, Total
 from dptext_spark.report.blocks import Listed, Table, Text
 from dptext_spark.report.facts import ReportFacts, gathered
@@ -66,7 +66,7 @@ def estimated(facts: ReportFacts) -> ReportFacts:
     attack = replace(facts.attacks[0], upper=0.5, exact=False, open=True, worst=0.6, worst_upper=0.75)
     values, upper = np.full(50, 0.125), np.append(np.full(49, 0.25), 0.875)
     stays = replace(
-        facts.deniability.figure("N_w"), words=np.arange(50, dtype=np.int32), of=Bounded(values, values, upper), draws=1_000,
+        facts.deniability.figure("N_w"), words=np.arange(50, dtype=np.int32), of=Intervals(values, values, upper), draws=1_000,
         confidence=0.99,
     )  # fmt: skip
     return replace(

@@ -13,7 +13,7 @@ from dptext_spark.audit.attacks.linkage import FIGURES, Laws, Linker, Pairs, rea
 from dptext_spark.audit.audit_plan import AuditPlan
 from dptext_spark.audit.options import AuditOptions
 from dptext_spark.audit.table_audit import TableAudit
-from dptext_spark.audit.text_classifier import Both
+from dptext_spark.audit.text_classifier import Pair
 from dptext_spark.config.load import parse_config, parse_model_config
 from dptext_spark.config.model import RunConfig
 from dptext_spark.errors import DataError, SettingsError
@@ -131,7 +131,7 @@ def test_workers_count_what_the_driver_counts(
             [table.column(name).combine_chunks() for name in ("body", "note")]
             for table in (written.rows, written.out)
         )
-        return read_pairs(model, model, Both(*sides), np.arange(ROWS, dtype=np.uint64), KEY)
+        return read_pairs(model, model, Pair(*sides), np.arange(ROWS, dtype=np.uint64), KEY)
 
     linker = Linker(pairs(), KEY, None, Laws(model), shared=True)
     linker.add(pairs())

@@ -24,11 +24,11 @@ from dptext_spark.spark.pair_tables import (
     WHOLE,
     Count,
     Finding,
-    Group,
+    GroupRow,
     Groups,
     Tallies,
-    Text,
-    Tokens,
+    TextRow,
+    TokensRow,
     limit_of,
     places_of,
     sample_of,
@@ -53,7 +53,7 @@ def test_equal_rows_are_summed_and_groups_counted_as_plain_python_does(gathered)
     draw = random.Random(3)
     levels = (*LEVELS, SCOPES)
     groups = [
-        Group(
+        GroupRow(
             draw.choice(levels),
             bytes([draw.randrange(30)]) * 16,
             int(draw.random() < 0.1),
@@ -110,11 +110,11 @@ def test_texts_and_tokens_come_in_the_order_of_their_keys(gathered, numbers: boo
     order = sorted(keys) if numbers else sorted(keys, key=str)
     learnt = {30: False, -2: True, 7: True, 100: True, 8: False}
     texts = [
-        Text(*key(one), not learnt[one], learnt[one], bool(one % 2), "text", "same", b"r", None, "x")
+        TextRow(*key(one), not learnt[one], learnt[one], bool(one % 2), "text", "same", b"r", None, "x")
         for one in keys
     ]
     tokens = [
-        Tokens(b"r", column, *key(one), bytes([one % 5]), b"", b"") for one in keys for column in (1, 0)
+        TokensRow(b"r", column, *key(one), bytes([one % 5]), b"", b"") for one in keys for column in (1, 0)
     ]
     found = gathered(texts + tokens)
     rows = found.texts.drop_columns(["number", "key"]).to_pylist()

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dptext_spark.audit.attacks.inference import attribute_attack, split
-from dptext_spark.audit.text_classifier import Both, TextClassifier
+from dptext_spark.audit.text_classifier import Pair, TextClassifier
 from dptext_spark.errors import DataError
 from tests.core.audit.labelled_texts import labelled, replaced
 
@@ -17,7 +17,7 @@ pytest.importorskip("sklearn", reason="the extra [audit] is not installed")
 
 def test_a_code_fools_only_who_does_not_know_it() -> None:
     texts, labels = labelled(600, 1)
-    found = attribute_attack(Both(texts, replaced(texts, 1.0, 2, swap=True)), labels, seed=3)
+    found = attribute_attack(Pair(texts, replaced(texts, 1.0, 2, swap=True)), labels, seed=3)
     assert (found.rows, found.classes, found.random) == ((480, 60, 60), 2, 0.5)
     assert max(found.private.accuracy.value, found.private.f1.value) < 0.1
     for side in (found.adaptive, found.unprotected):
@@ -30,7 +30,7 @@ def test_a_code_fools_only_who_does_not_know_it() -> None:
 
 def test_nothing_is_left_of_words_that_become_anything() -> None:
     texts, labels = labelled(1_000, 4)
-    found = attribute_attack(Both(texts, replaced(texts, 1.0, 5)), labels)
+    found = attribute_attack(Pair(texts, replaced(texts, 1.0, 5)), labels)
     # 100 test rows of two classes: a standard error of 0.05.
     assert 0.25 < found.private.accuracy.value < 0.75
     assert 0.25 < found.adaptive.accuracy.value < 0.8
@@ -40,7 +40,7 @@ def test_nothing_is_left_of_words_that_become_anything() -> None:
 def test_the_second_part_chooses_the_classifier() -> None:
     texts, labels = labelled(400, 6)
     kinds = [TextClassifier(1e-6), TextClassifier(5.0)]  # the first can only say the commoner class
-    found = attribute_attack(Both(texts, texts), labels, classifiers=kinds)
+    found = attribute_attack(Pair(texts, texts), labels, classifiers=kinds)
     assert found.settings["classifier"] == kinds[1].summary
     assert found.unprotected.accuracy.value > 0.9
 
@@ -67,5 +67,5 @@ def test_attributes_that_cannot_be_attacked() -> None:
         (texts[:3], ["a", "b"] * 10, r"texts\.private: 3 given for 20"),
     ):
         with pytest.raises(DataError, match=message) as error:
-            attribute_attack(Both(texts, private), labels, column="gender")
+            attribute_attack(Pair(texts, private), labels, column="gender")
         assert "secret" not in str(error.value)

@@ -25,7 +25,7 @@ from dptext_spark.audit.attacks.linkage import (
     read_pairs,
     success,
 )
-from dptext_spark.audit.text_classifier import Both
+from dptext_spark.audit.text_classifier import Pair
 from dptext_spark.mechanisms import TEM, CusText, Mechanism
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness import RunKey
@@ -69,7 +69,7 @@ class World:
     def pairs(self, chosen: slice = slice(None)) -> Pairs:
         texts = [[pa.array(side[chosen])] for side in (self.source, self.output)]
         rows = np.arange(ROWS, dtype=np.uint64)[chosen]
-        return read_pairs(self.model, self.model, Both(*texts), rows, KEY)
+        return read_pairs(self.model, self.model, Pair(*texts), rows, KEY)
 
 
 class Plain:
@@ -297,7 +297,7 @@ def test_rows_of_several_columns_are_one_row() -> None:
     texts = [[pa.array([text.split(" ", 1)[0] for text in side]), pa.array([" ".join(text.split(" ")[1:]) for text in side])]
              for side in (world.source, world.output)]  # fmt: skip
     rows = np.arange(ROWS, dtype=np.uint64)
-    two = read_pairs(world.model, world.model, Both(*texts), rows, KEY)
+    two = read_pairs(world.model, world.model, Pair(*texts), rows, KEY)
     one = world.pairs()
     for side in ("source", "output"):
         split, whole = getattr(two, side), getattr(one, side)
@@ -317,7 +317,7 @@ def test_a_number_behind_an_unknown_word_is_released_as_what_reads_like_an_ident
     rows = np.arange(20, dtype=np.uint64)
     output = model.privatize(source, column="t", row_ids=pa.array(rows), key=KEY)[0]
     assert all(text.startswith("[OOV]", len(text.split()[0]) + 1) for text in output.to_pylist())
-    pairs = read_pairs(model, model, Both([source], [output]), rows, KEY)
+    pairs = read_pairs(model, model, Pair([source], [output]), rows, KEY)
     for back in (False, True):
         adversary = ByLaw(Laws(model), pairs, back=back)
         adversary.add(pairs)
@@ -334,7 +334,7 @@ def test_drawn_words_that_are_names_and_masks_of_names() -> None:
     rows = read_pairs(
         model,
         model,
-        Both([pa.array(["ask Anna Smith"])], [pa.array(["erich [PERSON]"])]),
+        Pair([pa.array(["ask Anna Smith"])], [pa.array(["erich [PERSON]"])]),
         np.zeros(1, np.uint64),
         KEY,
     )

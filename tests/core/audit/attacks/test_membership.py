@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dptext_spark.audit.attacks.inference import best_threshold, membership_attack, numbered
-from dptext_spark.audit.text_classifier import Both, TextClassifier
+from dptext_spark.audit.text_classifier import Pair, TextClassifier
 from dptext_spark.errors import DataError
 from tests.core.audit.labelled_texts import replaced
 
@@ -30,7 +30,7 @@ def personal(users: int, each: int, seed: int) -> tuple[list[str], list[str], li
 def test_a_model_that_learns_by_heart_gives_its_members_away() -> None:
     texts, labels, owners = personal(400, 3, 1)
     private = replaced(texts, 1.0, 2)  # any word for any: nothing of a user is left
-    found = membership_attack(TextClassifier(100.0), Both(texts, private), labels, owners, seed=3)
+    found = membership_attack(TextClassifier(100.0), Pair(texts, private), labels, owners, seed=3)
     assert (found.users, found.shadow_users, found.random) == (200, 200, 0.5)
     plain, none = found.unprotected, found.private
     assert min(plain.accuracy.value, plain.precision.value, plain.recall.value) > 0.9
@@ -53,7 +53,7 @@ def test_the_users_that_are_attacked_are_nobodys_training() -> None:
             seen.append({text.split("x")[0] for text in given})  # type: ignore[attr-defined]
             return super().fit(given, chosen)  # type: ignore[arg-type]
 
-    membership_attack(Watching(), Both(texts, texts), labels, owners)
+    membership_attack(Watching(), Pair(texts, texts), labels, owners)
     # The first quarter in the target, the third in the shadow model; the second and fourth in neither.
     order = np.random.default_rng(0).permutation(80)
     target, shadow = ({f"own{user}" for user in part.tolist()} for part in (order[:20], order[40:60]))
@@ -92,4 +92,4 @@ def test_lengths_that_differ_and_too_few_users(
 ) -> None:
     classes = [["x", "y"][place % 2] for place in range(labels)]
     with pytest.raises(DataError, match=f"^{message}"):
-        membership_attack(TextClassifier(), Both(["a"] * texts, ["a"] * private), classes, list(range(users)))
+        membership_attack(TextClassifier(), Pair(["a"] * texts, ["a"] * private), classes, list(range(users)))

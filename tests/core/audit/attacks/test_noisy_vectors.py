@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from dptext_spark.audit.attacks.adversary import _Place, bayes_between, candidates_of_vectors
+from dptext_spark.audit.attacks.adversary import _NoiseSpace, bayes_between, candidates_of_vectors
 from dptext_spark.audit.attacks.bayes import bayes_attack
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.prior import zipf
@@ -68,7 +68,7 @@ def test_densities_are_those_of_the_formulas(lexicon: Lexicon, name: str) -> Non
     sampler = MADE[name].compile(lexicon)  # type: ignore[attr-defined]
     ids = np.arange(20, dtype=np.int32)
     noisy = sampler.noisy(ids, draws(20))
-    found = _Place.of(sampler).density(noisy)
+    found = _NoiseSpace.of(sampler).density(noisy)
     size = sampler.centers.shape[1]
     root = sampler.columns.T if len(sampler.columns) else np.eye(size)
     centers, parameters = sampler.centers.astype(np.float64), sampler.parameters

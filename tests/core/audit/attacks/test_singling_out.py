@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from dptext_spark.audit.attacks.linkage_scores import Told
+from dptext_spark.audit.attacks.linkage_scores import DrawBits
 from dptext_spark.mechanisms import TEM, CusText, Mechanism
 from tests.core.names import scattered
 
@@ -15,10 +15,10 @@ WORDS = 60
 PRIOR = np.random.default_rng(4).dirichlet(np.ones(WORDS))
 
 
-def told(mechanism: Mechanism) -> tuple[Told, np.ndarray, np.ndarray | None]:
+def told(mechanism: Mechanism) -> tuple[DrawBits, np.ndarray, np.ndarray | None]:
     sampler = mechanism.compile(scattered(WORDS, 5, 1))
     law = sampler.laws(np.arange(WORDS, dtype=np.int32)).dense(WORDS)
-    return Told.of(sampler, PRIOR), law, sampler.groups()
+    return DrawBits.of(sampler, PRIOR), law, sampler.groups()
 
 
 def information(joint: np.ndarray) -> float:
@@ -54,7 +54,7 @@ def test_bits_are_the_mutual_information(mechanism: Mechanism) -> None:
 
 
 def test_a_law_that_tells_nothing_singles_out_nobody() -> None:
-    nothing = Told(np.zeros(3), 0.0, None)
+    nothing = DrawBits(np.zeros(3), 0.0, None)
     assert nothing.words(10_000) is None
     assert nothing.as_dict()["words"] == {"10000": None, "1000000": None}
     assert "0.0 bits" in nothing.sentence
