@@ -236,10 +236,10 @@ class Search:
     def look(self, epsilon: float) -> Trial:
         """Examine an ε, once."""
         if epsilon not in self.seen:
-            self.seen[epsilon] = self._found(epsilon)
+            self.seen[epsilon] = self._trial(epsilon)
         return self.seen[epsilon]
 
-    def _found(self, epsilon: float) -> Trial:
+    def _trial(self, epsilon: float) -> Trial:
         step = f"ε = {epsilon:g}"
         self.say(step, None)
         try:

@@ -232,7 +232,7 @@ class Combination(Search):
 
     def __str__(self) -> str:
         """Return the settings."""
-        return ", ".join(part for part in (self.mechanism.name, _listed(self.chosen)) if part)
+        return ", ".join(part for part in (self.mechanism.name, _assignments(self.chosen)) if part)
 
     @property
     def limits(self) -> tuple[WordRequirement | Requirement[str], ...]:
@@ -410,13 +410,11 @@ def find_setting(
             break
         mechanism = replace(config.mechanism, **chosen)
         own = for_policy(mechanism, whole, config.policy)[0]
-        name = (
-            f"{_listed({'mechanism': mechanism.name, **chosen})} ({len(looked) + 1} of {len(combinations)})"
-        )
+        name = f"{_assignments({'mechanism': mechanism.name, **chosen})} ({len(looked) + 1} of {len(combinations)})"
         looked.append(
             search(
                 chosen=chosen, mechanism=mechanism, lexicon=own, compile_at=partial(_compiled, mechanism, own, draw),
-                say=_named(say, name),
+                say=_named_progress(say, name),
             )
         )  # fmt: skip
         looked[-1].look(low)
@@ -450,11 +448,11 @@ def _combinations(mechanism: Mechanism) -> Iterator[dict[str, Any]]:
         yield {name: value for name, value in named if value is not None}
 
 
-def _listed(chosen: Mapping[str, object]) -> str:
+def _assignments(chosen: Mapping[str, object]) -> str:
     return ", ".join(f"{name} {value}" for name, value in chosen.items())
 
 
-def _named(say: Progress, name: str) -> Progress:
+def _named_progress(say: Progress, name: str) -> Progress:
     """Return a progress callback that says of which settings a step is."""
     return lambda step, share: say(f"{name}: {step}", share)
 

@@ -377,7 +377,7 @@ class Originals:
     def __init__(self, reader: Reader, texts: Sequence[str]) -> None:
         """Read records [s]; of their vectors only those of whole texts are kept."""
         self._reader = reader
-        self._plain = self._read(texts)
+        self._plain = self._embed(texts)
 
     def similarity(self, texts: Sequence[str]) -> Estimate:
         """Return the mean cosine of the sentence embeddings of the records and of their replacements [s].
@@ -385,14 +385,14 @@ class Originals:
         Raises:
             DataError: no record has a sub-word on both sides.
         """
-        private = self._read(texts)
+        private = self._embed(texts)
         both_embedded = self._plain.any(axis=1) & private.any(axis=1)
         if not both_embedded.any():
             raise DataError("records: none of them holds a sub-word on both sides.")
         cosines = (self._plain[both_embedded] * private[both_embedded]).sum(axis=1, dtype=np.float64)
         return mean(np.clip(cosines, -1.0, 1.0))
 
-    def _read(self, texts: Sequence[str]) -> F32:
+    def _embed(self, texts: Sequence[str]) -> F32:
         parts = [self._reader(texts[i : i + AT_ONCE]).texts for i in range(0, len(texts), AT_ONCE)]
         return np.concatenate(parts)
 

@@ -123,7 +123,7 @@ def outcomes(sampler: Sampler, words: Ids, draws: int = DRAWS, subkey: bytes = S
         return Outcomes(words, laws.starts, laws.ids, laws.weight.astype(np.float64) / TOTAL, None)
     if draws < 1:
         raise SettingsError(f"draws: {draws} given; valid: 1 or more.")
-    return _drawn(sampler, words, draws, subkey)
+    return _count_draws(sampler, words, draws, subkey)
 
 
 def blocks(
@@ -154,7 +154,7 @@ def _joined(ids: list[Ids], shares: list[F64]) -> tuple[I64, Ids, F64]:
     return starts, np.concatenate([none[0], *ids]), np.concatenate([none[1], *shares])
 
 
-def _drawn(sampler: Sampler, words: Ids, draws: int, subkey: bytes) -> Outcomes:
+def _count_draws(sampler: Sampler, words: Ids, draws: int, subkey: bytes) -> Outcomes:
     """Draw every word, and count what came out."""
     ids: list[Ids] = []
     shares: list[F64] = []

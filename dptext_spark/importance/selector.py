@@ -100,7 +100,7 @@ def units_of(
 
 
 @compiled
-def _before(weights: Any, a: Int, b: Int, direction: Int) -> Any:
+def _ranks_before(weights: Any, a: Int, b: Int, direction: Int) -> Any:
     """Check whether word a comes before the later word b or ties with it."""
     return weights[a] <= weights[b] if direction == BOTTOM else weights[a] >= weights[b]
 
@@ -119,7 +119,7 @@ def _sort(weights: Any, start: Int, n: Int, direction: Int, work: Any) -> Int:
             for at in range(low, high):
                 left = a < middle
                 if left and b < high:
-                    left = _before(weights, work[source, a], work[source, b], direction)
+                    left = _ranks_before(weights, work[source, a], work[source, b], direction)
                 if left:
                     work[target, at] = work[source, a]
                     a += 1

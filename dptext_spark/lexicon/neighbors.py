@@ -103,7 +103,7 @@ def _nearest_block(vectors: Vectors, squares: F64, queries: Ids, k: int, cosine:
             rows = queries[part]
             near, reach = _candidates(vectors, squares, rows, count, cosine)
             measured = _measure(vectors, squares, rows, near, cosine)
-            ids[part], distances[part] = _first(rows, near, measured, k, squares, cosine)
+            ids[part], distances[part] = _self_first(rows, near, measured, k, squares, cosine)
             bound = _outside(squares, rows, distances[part, -1], reach, vectors.shape[1], cosine)
             undecided.append(part[distances[part, -1] >= bound])
         waiting = np.concatenate(undecided)
@@ -158,7 +158,7 @@ def _outside(squares: F64, rows: Ids, last: F64, reach: F64, dimensions: int, co
     return np.where(np.isnan(reach), np.inf, bound)
 
 
-def _first(rows: Ids, near: Ids, measured: F64, k: int, squares: F64, cosine: bool) -> tuple[Ids, F64]:
+def _self_first(rows: Ids, near: Ids, measured: F64, k: int, squares: F64, cosine: bool) -> tuple[Ids, F64]:
     """Return each query itself and the k-1 nearest of its other candidates: ids and distances, [q, k]."""
     others = np.where(near == rows[:, None], np.inf, measured)
     order = np.lexsort((near, others), axis=1)[:, : k - 1]

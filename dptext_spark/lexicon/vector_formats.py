@@ -397,7 +397,7 @@ def read_file(
     require_choice("tokenizer", tokenizer, TOKENIZERS)
     if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 2):
         raise SettingsError(f"limit: {limit!r} given; valid: a whole number from 2 up, or none.")
-    listed_words = None if vocabulary is None else _wanted(vocabulary)
+    listed_words = None if vocabulary is None else _words_to_keep(vocabulary)
     if path.is_dir():
         raise DataError(f"{path}: a folder; open a saved lexicon with Lexicon.open.")
     with ByteSource(path) as source:
@@ -462,7 +462,7 @@ def _is_text(head: bytes, dimensions: int, whole: bool) -> bool:
     return bool(numbers) and all(NUMBER.fullmatch(field) for field in numbers)
 
 
-def _wanted(vocabulary: str | Path | Iterable[str]) -> pa.Array:
+def _words_to_keep(vocabulary: str | Path | Iterable[str]) -> pa.Array:
     """Return large_string, the words to keep, from an iterable or from a text file with one word a line."""
     if isinstance(vocabulary, str | Path):
         try:

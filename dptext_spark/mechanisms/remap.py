@@ -213,7 +213,7 @@ def bayes_remap(laws: Sequence[tuple[float, Sampler]], lexicon: Lexicon, similar
     queries = _queries(moments, points, cosine)
     allowed = np.flatnonzero(able).astype(np.int32)
     if not columns:
-        guesses = None if read is None else _behind(read, words)
+        guesses = None if read is None else _inputs_by_output(read, words)
         return largest_scores(queries, Points(points, bias, allowed), guesses=guesses).point
     # Of equal vectors the lowest id wins whatever the sums are, so that they need not be told apart.
     allowed = _distinct(points, allowed)
@@ -336,7 +336,7 @@ def _columns_of_rows(laws: Laws, outputs: Ids) -> F64:
     return probability
 
 
-def _behind(laws: Laws, words: int) -> tuple[Any, Ids]:
+def _inputs_by_output(laws: Laws, words: int) -> tuple[Any, Ids]:
     """Return (starts int64[V + 1], ids): for each output its likely inputs, by distance."""
     order = np.argsort(laws.ids, kind="stable")
     ends = np.cumsum(np.bincount(laws.ids, minlength=words))

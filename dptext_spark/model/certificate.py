@@ -116,12 +116,10 @@ def _sentence(found: Verdict, claimed: Guarantee, loss: Loss | None, vector: Los
         return f"{found.capitalize()}. {_of_vector(claimed, vector)} {_of_word(claimed, loss)}"
     looked_at = f"{loss.pairs:,} of {loss.total:,} pairs; {loss.method}"
     among = f" among {loss.among}" if loss.among and found == "not refuted" else ""
-    return (
-        f"{found.capitalize()}{among}: {_found(found, claimed, loss)} ({looked_at}). {loss.outside}".rstrip()
-    )
+    return f"{found.capitalize()}{among}: {_finding(found, claimed, loss)} ({looked_at}). {loss.outside}".rstrip()
 
 
-def _found(found: Verdict, claimed: Guarantee, loss: Loss) -> str:
+def _finding(found: Verdict, claimed: Guarantee, loss: Loss) -> str:
     per = f" for each unit of distance ({claimed.metric})" if claimed.kind == "metric_dp" else ""
     sure = f" at a confidence of {loss.confidence:.6f}" if loss.confidence else ""
     if found == NO_BOUND:
@@ -155,7 +153,7 @@ def _of_vector(claimed: Guarantee, loss: Loss) -> str:
     assert loss.delta_most is not None
     assert loss.delta_opposite is not None
     return (
-        f"Release of the noisy vector, {_alone(claimed, loss)}: its true δ at ε = {exact(claimed.epsilon)} is "
+        f"Release of the noisy vector, {_verdict(claimed, loss)}: its true δ at ε = {exact(claimed.epsilon)} is "
         f"{digits_up(loss.delta, 6)} for the worst pair of this lexicon ({loss.pairs:,} of {loss.total:,} pairs; "
         f"{loss.method}), {digits_up(loss.delta_opposite, 6)} for two opposite vectors and at most "
         f"{digits_up(loss.delta_most, 6)} for any, and {exact(claimed.delta)} is claimed."
@@ -166,9 +164,9 @@ def _of_word(claimed: Guarantee, loss: Loss) -> str:
     """Write the lower bound on the δ of the released word."""
     sure = f"at a confidence of {loss.confidence:.6f}" if loss.confidence else ""
     evidence = f"its true δ is at least {rounded_down(loss.delta or 0.0, 6)} {sure}, and {exact(claimed.delta)} is claimed"
-    if _alone(claimed, loss) != "refuted":
+    if _verdict(claimed, loss) != "refuted":
         evidence = "no event was found that passes the claim"
-    return f"Release of the word, {_alone(claimed, loss)}: {evidence} ({loss.pairs:,} of {loss.total:,} pairs; {loss.method})."
+    return f"Release of the word, {_verdict(claimed, loss)}: {evidence} ({loss.pairs:,} of {loss.total:,} pairs; {loss.method})."
 
 
 def _of_drawn(claimed: Guarantee, before: Loss | None) -> str:
@@ -225,7 +223,7 @@ def _certified(sampler: Sampler, words: int, progress: Counted | None, sample: i
     if before is not None and verdict(claimed, before) == "refuted":
         decided = "refuted"
     figures = (
-        None if law_loss is None else LossFigure(**vars(law_loss), verdict=_alone(claimed, law_loss))
+        None if law_loss is None else LossFigure(**vars(law_loss), verdict=_verdict(claimed, law_loss))
         for law_loss in (loss, vector, before)
     )
     sentence = _sentence(decided, claimed, loss, vector) + _of_drawn(claimed, before)
@@ -245,12 +243,12 @@ def is_cheap(privatizer: Privatizer) -> bool:
 
 def verdict(guarantee: Guarantee, loss: Loss | None, vector: Loss | None = None) -> Verdict:
     """Compare the results with the claim; a claim that is refuted for either release is refuted."""
-    if guarantee.status == "refuted" or (vector is not None and _alone(guarantee, vector) == "refuted"):
+    if guarantee.status == "refuted" or (vector is not None and _verdict(guarantee, vector) == "refuted"):
         return "refuted"
-    return "not refuted" if loss is None else _alone(guarantee, loss)
+    return "not refuted" if loss is None else _verdict(guarantee, loss)
 
 
-def _alone(guarantee: Guarantee, loss: Loss) -> Verdict:
+def _verdict(guarantee: Guarantee, loss: Loss) -> Verdict:
     if guarantee.kind == "approx_dp":
         shown = (loss.delta, loss.delta_opposite)
         return "refuted" if any(x is not None and x > guarantee.delta for x in shown) else "not refuted"

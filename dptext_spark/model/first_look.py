@@ -358,14 +358,14 @@ def look(
     """
     table, n = sample.rows, sample.rows.num_rows
     words, unknown, counts, seconds = np.zeros(n, np.int64), np.zeros(n, np.int64), dict[str, int](), 0.0
-    texts = {name: _beginnings(_of(table, name)) for name in columns.texts}
+    texts = {name: _beginnings(_texts_at(table, name)) for name in columns.texts}
     model = styles[chosen]
     model.warm_up()
     for name, column in texts.items():
         began = time.perf_counter()
-        _drawn(model, name, column)
+        _sample_output(model, name, column)
         seconds += time.perf_counter() - began
-        _, counters = _drawn(styles[finder], name, column)
+        _, counters = _sample_output(styles[finder], name, column)
         for counter in (*OF_IDENTIFIERS[1:], "persons_found", "locations_found"):
             counts[counter] = counts.get(counter, 0) + counters[counter]
         looked_up, missing = count_unknown(model.engine, column)
@@ -395,7 +395,7 @@ def shown_rows(
     shown: list[ShownRow] = []
     taken = {
         name: pa.array(
-            map(_shortened, _beginnings(_of(sample.rows, name)).take(chosen).to_pylist()), pa.string()
+            map(_shortened, _beginnings(_texts_at(sample.rows, name)).take(chosen).to_pylist()), pa.string()
         )
         for name in columns
     }
@@ -412,13 +412,13 @@ def shown_rows(
     return tuple(shown)
 
 
-def _drawn(model: Privatizer, column: str, texts: pa.Array) -> tuple[pa.Array, dict[str, int]]:
+def _sample_output(model: Privatizer, column: str, texts: pa.Array) -> tuple[pa.Array, dict[str, int]]:
     identities = pa.array(np.arange(len(texts)))
     drawn, counters = model.privatize(texts, column=column, row_ids=identities, key=RunKey.generate())
     return drawn, counters.totals()
 
 
-def _of(table: pa.Table, path: str) -> pa.ChunkedArray:
+def _texts_at(table: pa.Table, path: str) -> pa.ChunkedArray:
     """Return the texts of a path."""
     return text_at(table, paths_in(table.schema)[path])
 

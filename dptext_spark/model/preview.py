@@ -170,8 +170,8 @@ def preview(model: Privatizer, text: str, *, top: int = 4) -> Preview:
     except UnicodeEncodeError:
         raise DataError("text: no valid Unicode.") from None
     policy = model.policy
-    spans = _listed(model, raw, replace(policy, stop_words="draw"))
-    listed = {start: code for start, _, code in _listed(model, raw, policy)}
+    spans = _cut_tokens(model, raw, replace(policy, stop_words="draw"))
+    listed = {start: code for start, _, code in _cut_tokens(model, raw, policy)}
     identifiers = _identifiers(model, raw)
     # A draw depends on the place of its word, so each word is drawn once more where it stands, alone.
     alone = [b" " * start + raw[start:end] for start, end, _ in spans]
@@ -257,13 +257,13 @@ def drawn_after(
     if draw is None:
         return []
 
-    def noted(ids: Ids, before: Ids, blocks: U64) -> Ids:
+    def note_draws(ids: Ids, before: Ids, blocks: U64) -> Ids:
         outputs = draw(ids, before, blocks)
         for place, (h, u) in enumerate(zip(before.tolist(), outputs.tolist(), strict=True)):
             pairs.append((int(outputs[place - 1]) if h == PREVIOUS else h, u))
         return outputs
 
-    model.engine.privatize(text, noise._replace(in_context=noted), chosen)
+    model.engine.privatize(text, noise._replace(in_context=note_draws), chosen)
     return pairs
 
 
@@ -327,7 +327,7 @@ def _candidates(sampler: Sampler, vocabulary: Vocabulary, words: list[int], top:
     return candidates
 
 
-def _listed(privatizer: Privatizer, raw: bytes, policy: Policy) -> list[tuple[int, int, int]]:
+def _cut_tokens(privatizer: Privatizer, raw: bytes, policy: Policy) -> list[tuple[int, int, int]]:
     """Cut a text: (start, end, code) of each token, in bytes; unknown words and numbers count as masked."""
     engine = replace(privatizer.engine, policy=replace(policy, oov="mask", numbers="mask"))
     listing = listed(engine, _binary([raw]), (np.uint64(2), np.uint64(2)))

@@ -137,7 +137,7 @@ class Privatizer:
             self.selector.guarantee(self.sampler.guarantee)
         if any(sampler.reads_context for sampler in self.samplers):
             check_context(self.consistency, len(self.samplers))
-        check_providers(self.providers, _taken(self.policy))
+        check_providers(self.providers, _reserved_types(self.policy))
         check_imported(self.policy.providers, self.imported)
         self.policy.names.check_version()
         check_classifier(self.policy.names, self.classifier)
@@ -476,10 +476,10 @@ def providers_of(policy: Policy, *, tried: bool = False) -> tuple[ImportedProvid
     Raises:
         SettingsError: one cannot be imported, is none, fails, or has types that are taken.
     """
-    return import_providers(policy.providers, (*LIST_TYPES, *_taken(policy)), tried=tried)
+    return import_providers(policy.providers, (*LIST_TYPES, *_reserved_types(policy)), tried=tried)
 
 
-def _taken(policy: Policy) -> tuple[str, ...]:
+def _reserved_types(policy: Policy) -> tuple[str, ...]:
     """Return the types that no provider may find."""
     return (*TYPES, *(KINDS if policy.names else ()))
 

@@ -91,14 +91,14 @@ class RecordAccount:
         if self.why:
             return None
         if self.budget is not None:
-            return self._within(self.budget, draws)
+            return self._lesser_bound(self.budget, draws)
         if self.levels > 1:
             # How many words were drawn at which level is not counted: of their sum alone is known what it is.
             summed = self.guarantee.compose(draws)
             return RecordBound(None, summed.epsilon, summed.delta, "sum", summed.epsilon)
         return record_bound(self.loss, draws, self.guarantee.epsilon, self.delta)
 
-    def _within(self, budget: Budget, units: int) -> RecordBound:
+    def _lesser_bound(self, budget: Budget, units: int) -> RecordBound:
         """Return the lesser of the plain sum and the budget."""
         summed = self.guarantee.compose(units)
         if summed.epsilon <= budget.record and summed.delta <= budget.delta:
@@ -201,7 +201,7 @@ def loss_of(privatizer: Privatizer, progress: Counted | None = None) -> RecordLo
         ).encode()
     ).hexdigest()[:32]
     if name not in _known:
-        loss = _read(name)
+        loss = _cached_loss(name)
         if loss is None:
             loss = record_loss(privatizer.sampler, len(privatizer.vocabulary), progress)
             _keep(name, loss)
@@ -213,7 +213,7 @@ def _folder() -> Path:
     return user_cache() / "records"
 
 
-def _read(name: str) -> RecordLoss | None:
+def _cached_loss(name: str) -> RecordLoss | None:
     """Read the cached loss; None where none is, or it is damaged."""
     try:
         written = json.loads((_folder() / f"{name}.json").read_text(encoding="utf-8"))

@@ -100,7 +100,7 @@ def check_cases(schema: Struct, columns: Sequence[str] = ()) -> None:
     if not twins:
         return
     named = [name for name in columns if tuple(map(str.lower, parts_of(name) or ())) in twins]
-    count, shown = sum(often[parts] for parts in twins), f" (among them {_listed(named)})" if named else ""
+    count, shown = sum(often[parts] for parts in twins), f" (among them {_quoted(named)})" if named else ""
     raise DataError(
         f"input: {count:,} fields differ from each other in case only{shown}, and Spark takes them for one; valid: one spelling "
         "in all records."
@@ -233,7 +233,7 @@ def check_header(schema: Struct, source: Input, columns: Sequence[str], files: S
         else "its first line"
     )
     raise DataError(
-        f"columns: {_listed(columns)} {'is' if len(columns) == 1 else 'are'} not in the input: {first}, taken for the "
+        f"columns: {_quoted(columns)} {'is' if len(columns) == 1 else 'are'} not in the input: {first}, taken for the "
         f"names of columns, holds {count:,} other{'' if count == 1 else 's'}, not shown, for they may be private text. Valid: "
         f"names that stand there; input.options with header: false where that line is a row (columns are then _c0, _c1, ...), "
         "with sep where fields are separated otherwise, with encoding where the file is no UTF-8."
@@ -393,7 +393,7 @@ def _names_folders(kind: Kind) -> bool:
     return not isinstance(kind, Struct | ListOf | MapOf) and kind.name != "binary"
 
 
-def _listed(names: Sequence[str]) -> str:
+def _quoted(names: Sequence[str]) -> str:
     shown = ", ".join(repr(name) for name in names[:5])
     return shown if len(names) <= 5 else f"{shown} and {len(names) - 5:,} more"
 

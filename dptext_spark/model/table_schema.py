@@ -182,7 +182,7 @@ def _no_text(schema: Struct, name: str, why: str) -> DataError:
 def texts_of(schema: Struct) -> Iterator[TextPath]:
     """Yield every text that a path leads to."""
 
-    def below(path: TextPath, kind: Kind) -> Iterator[TextPath]:
+    def texts_below(path: TextPath, kind: Kind) -> Iterator[TextPath]:
         if isinstance(kind, Plain):
             if kind.is_text:
                 yield path
@@ -193,13 +193,13 @@ def texts_of(schema: Struct) -> Iterator[TextPath]:
                     if path.over
                     else TextPath(path.root, (*path.outer, field.name))
                 )
-                yield from below(deeper, field.kind)
+                yield from texts_below(deeper, field.kind)
         elif not path.over:
             over, inside = ("array", kind.element) if isinstance(kind, ListOf) else ("map", kind.value)
-            yield from below(TextPath(path.root, path.outer, over), inside)
+            yield from texts_below(TextPath(path.root, path.outer, over), inside)
 
     for field in schema.fields:
-        yield from below(TextPath(field.name), field.kind)
+        yield from texts_below(TextPath(field.name), field.kind)
 
 
 def resolve_all(schema: Struct, columns: Sequence[str], exact: bool = False) -> list[TextPath]:

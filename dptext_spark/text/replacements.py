@@ -297,7 +297,7 @@ def _is_one(text: Any, start: Int, end: Int, names: Any) -> Any:
 
 
 @compiled
-def _kept(text: Any, start: Int, end: Int, schemes: Any, labels: Any) -> tuple[Int, Int]:
+def _unfaked_parts(text: Any, start: Int, end: Int, schemes: Any, labels: Any) -> tuple[Int, Int]:
     """Return two places of the URL text[start:end]: the text before the first, and from the second to `/?#:`, is not faked."""
     first, scheme = start, False
     for i in range(start, end):
@@ -347,7 +347,7 @@ def _fake(text: Any, bounds: Any, types: Any, draws: Any, first: Any, schemes: A
         for i in range(start, end):
             dotted = dotted or text[i] == 46
             quad = i if text[i] == 58 else quad
-        keep, again = (_kept(text, start, end, schemes, labels)) if kind == _URL else (start, end)
+        keep, again = (_unfaked_parts(text, start, end, schemes, labels)) if kind == _URL else (start, end)
         if kind == _IBAN:
             keep = min(end, start + 2)
         used, zeros, in_label = 0, True, False

@@ -476,16 +476,16 @@ def bayes_vulnerability(
     lawful = sampler.law(0) is not None
     if lawful and not (sampler.law_columns() is not None and not is_small(len(prior))):
         guess, best, _ = guesses(sampler, prior)
-        return _read(words, found_by_word(guess, best, prior), prior, 0.0, "", groups or {})
+        return _score(words, found_by_word(guess, best, prior), prior, 0.0, "", groups or {})
     if lawful:
         success = found_by_word(*guesses_backwards(sampler, prior), prior)
-        return _read(words, success, prior, ROUNDING, BACKWARDS[:1].lower() + BACKWARDS[1:-1], groups or {})
+        return _score(words, success, prior, ROUNDING, BACKWARDS[:1].lower() + BACKWARDS[1:-1], groups or {})
     best_known = adversary(sampler, prior, tries=tries, confidence=confidence)
     assert best_known.alone is not None
     return Guesses(words, None, best_known.alone, best_known.how)
 
 
-def _read(words: Ids, found: F64, prior: F64, room: float, how: str, groups: Mapping[str, Bools]) -> Guesses:
+def _score(words: Ids, found: F64, prior: F64, room: float, how: str, groups: Mapping[str, Bools]) -> Guesses:
     values = np.minimum(found[words], 1.0)
     success = min(1.0, float((prior * found).sum()))
     token = Estimate(success, success, min(1.0, success * (1.0 + room)), exact=not room)
@@ -526,9 +526,9 @@ def worst_words(
     """
     able = np.flatnonzero(drawn).astype(np.int32)
     words = able[spaced(len(able), looked_at)]
-    trial = _found(sampler, best, words, TRIAL, 0)
+    trial = _count_guesses(sampler, best, words, TRIAL, 0)
     chosen = words[np.lexsort((words, -trial))][: max(1, math.ceil(WORST * len(words)))]
-    fresh = _found(sampler, best, chosen, FRESH, 1)
+    fresh = _count_guesses(sampler, best, chosen, FRESH, 1)
     draws = FRESH * len(chosen)
     mean = share_of(int(fresh.sum()), draws, confidence)
     return WorstWords(
@@ -537,7 +537,7 @@ def worst_words(
     )  # fmt: skip
 
 
-def _found(sampler: Sampler, best: Adversary, words: Ids, draws: int, turn: int) -> Ids:
+def _count_guesses(sampler: Sampler, best: Adversary, words: Ids, draws: int, turn: int) -> Ids:
     """Count how often each word is guessed in so many draws: int64[n]."""
     inputs = np.repeat(words, draws)
     numbers = np.zeros((len(inputs), 2), np.uint64)

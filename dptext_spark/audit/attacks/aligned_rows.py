@@ -188,7 +188,7 @@ def _rows(parts: Sequence[Words], forms: Sequence[U64], kinds: Sequence[U8], sha
     by_word, by_piece = (np.argsort(owner, kind="stable") for owner in (of_word, of_piece))
     ids, before = (
         np.concatenate(column)[by_word].astype(np.int32)
-        for column in ([words.ids for words in parts], [_before(words) for words in parts])
+        for column in ([words.ids for words in parts], [_words_before(words) for words in parts])
     )
     kind = np.concatenate(kinds)[by_word]
     form, plain = (
@@ -212,7 +212,7 @@ def _folded(hashes: U64) -> U64:
     return np.asarray(hashes[:, 0] ^ (hashes[:, 1] * _SPREAD))
 
 
-def _before(words: Words) -> I32:
+def _words_before(words: Words) -> I32:
     """Return the number of the word before each in its text, int32[n]; -1 where punctuation or the beginning is."""
     before = np.append(-1, words.numbers[:-1])[: len(words.ids)]
     before[words.marked] = -1

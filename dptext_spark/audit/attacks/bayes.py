@@ -262,13 +262,13 @@ def from_columns(column_of: Callable[[Ids], F32], prior: F64, observed: Ids, mos
     shares, scores = np.zeros((n, most), np.float32), np.zeros((n, most), np.float32)
     possible, total = np.zeros(n, np.int64), np.zeros(n)
 
-    def some(rows: Ids) -> None:
+    def fill(rows: Ids) -> None:
         part = slice(int(rows[0]), int(rows[-1]) + 1)
         _best(
             column_of(distinct[part]), weight, inputs[part], shares[part], scores[part], possible[part], total[part]
         )  # fmt: skip
 
-    in_threads(some, np.arange(n, dtype=np.int32), AT_ONCE)
+    in_threads(fill, np.arange(n, dtype=np.int32), AT_ONCE)
     covered = np.divide(scores.sum(axis=1, dtype=np.float64), total, out=np.ones(n), where=total > 0)
     slot = np.full(max(len(prior), int(distinct[-1]) + 1), -1, np.int32)
     slot[distinct] = np.arange(n, dtype=np.int32)

@@ -503,7 +503,7 @@ def masked_inference(
     truth = [form(word) for word in _spelt(source, at)]
     done = 0
 
-    def found(words: Words, places: I64) -> Bools:
+    def hits_at(words: Words, places: I64) -> Bools:
         nonlocal done
         hits = np.zeros(len(places), np.bool_)
         for some, answers in guess(_chosen_places(words.spans, places)):
@@ -514,7 +514,7 @@ def masked_inference(
                 progress(done, 2 * len(places))
         return hits
 
-    private_hits, plain_hits = found(output, partner_at), found(source, at)
+    private_hits, plain_hits = hits_at(output, partner_at), hits_at(source, at)
     record = np.searchsorted(source.bounds, at, side="right") - 1
     rows = len(plain)
     named = rate(np.bincount(record, private_hits, rows), np.bincount(record, minlength=rows))

@@ -418,7 +418,7 @@ class FluentSampler(Sampler):
 
     def sample(self, ids: Ids, draws: Draws) -> Ids:
         """Draw one output for each of int32[n] as if it were alone: after a drawn word, too, as :attr:`law_is` says."""
-        contexts, shares = self._before
+        contexts, shares = self._average_contexts
         ends = np.cumsum(integer_weights(shares[None, :])[0])
         place = np.searchsorted(ends, draws.u64(2) >> np.uint64(1), side="right")
         return self.sample_after(ids, contexts[place], draws)
@@ -446,7 +446,7 @@ class FluentSampler(Sampler):
         return read_only(np.where(self.sets >= 0, self.base[self.sets], 0).astype(np.uint32))
 
     @cached_property
-    def _before(self) -> tuple[Ids, F64]:
+    def _average_contexts(self) -> tuple[Ids, F64]:
         """The contexts of a law without one, int32[n], and their shares, float64[n]: the last represents all others."""
         order = np.lexsort((np.arange(len(self.base)), -self.base.astype(np.int64)))[:CONTEXTS]
         share = self.base[order].astype(np.float64) / float(self.base.sum(dtype=np.uint64))
@@ -478,7 +478,7 @@ class FluentSampler(Sampler):
         """Return the laws of int32[n] words without a context, see :meth:`law`."""
         words = np.ascontiguousarray(words, np.int32)
         mean = np.zeros((len(words), self.sets.shape[1]))
-        contexts, shares = self._before
+        contexts, shares = self._average_contexts
 
         def fill(part: Ids) -> None:
             some = slice(int(part[0]), int(part[-1]) + 1)

@@ -427,7 +427,7 @@ class RemappedColumns:
         order = np.argsort(table, kind="stable").astype(np.int32)
         return cls(columns, order, np.append(0, np.cumsum(np.bincount(table, minlength=len(table)))))
 
-    def _behind(self, outputs: Ids) -> tuple[I64, Ids]:
+    def _inputs_of(self, outputs: Ids) -> tuple[I64, Ids]:
         """Return (place in `outputs`, output of P) of everything that becomes an element of `outputs`."""
         first, many = self.starts[outputs], self.starts[outputs + 1] - self.starts[outputs]
         place = np.repeat(np.arange(len(outputs)), many)
@@ -436,18 +436,18 @@ class RemappedColumns:
 
     def __call__(self, outputs: Ids) -> F32:
         """Return Q(z|w) of some outputs z over all words w: float32[n, V]."""
-        return np.asarray(self._added(self.columns, np.float32, outputs), np.float32)
+        return np.asarray(self._sums(self.columns, np.float32, outputs), np.float32)
 
     @property
     def precise(self) -> Callable[[Ids], F64] | None:
         """The same in float64: float64[n, V]; None if P has no such reading."""
         columns = getattr(self.columns, "precise", None)
-        return None if columns is None else partial(self._added, columns, np.float64)
+        return None if columns is None else partial(self._sums, columns, np.float64)
 
-    def _added(self, columns: Callable[[Ids], Any], number: type[np.floating[Any]], outputs: Ids) -> Any:
+    def _sums(self, columns: Callable[[Ids], Any], number: type[np.floating[Any]], outputs: Ids) -> Any:
         """Add up the columns that `columns` returns of P."""
         total = np.zeros((len(outputs), len(self.order)), number)
-        place, behind = self._behind(outputs)
+        place, behind = self._inputs_of(outputs)
         for start in range(0, len(behind), COLUMNS):
             part = slice(start, start + COLUMNS)
             heads = np.flatnonzero(np.diff(place[part], prepend=-1))
@@ -457,7 +457,7 @@ class RemappedColumns:
     def probability(self, words: Ids, outputs: Ids) -> F64:
         """Return Q(outputs[i] | words[i]) of int32[n] each, in float64, as the formula says: float64[n]."""
         probabilities = np.zeros(len(outputs))
-        place, behind = self._behind(outputs)
+        place, behind = self._inputs_of(outputs)
         for start in range(0, len(behind), PAIRS):
             part = slice(start, start + PAIRS)
             np.add.at(probabilities, place[part], self.columns.probability(words[place[part]], behind[part]))

@@ -97,7 +97,7 @@ def _anchors(word: Int) -> Int:
 
 
 @compiled
-def _put(found: Any, n: Int, kind: Int, row: Int, start: Int, end: Int, reach: Int) -> Int:
+def _note(found: Any, n: Int, kind: Int, row: Int, start: Int, end: Int, reach: Int) -> Int:
     """Note a candidate where there is room; return how many there are."""
     if n < found.shape[0]:
         found[n, KIND], found[n, ROW] = kind, row
@@ -114,12 +114,12 @@ def _at(
     if begin < i and wanted[ADDRESS]:
         stop = forward(data, i + step, end, HOST, DOMAIN, TWO_BREAKS, shapes)
         if stop > i + step:
-            n = _put(found, n, ADDRESS, row, begin, context_of(data, stop, end, shapes), stop)
+            n = _note(found, n, ADDRESS, row, begin, context_of(data, stop, end, shapes), stop)
     before = seen_before(data, i, start, shapes)
     if wanted[HANDLE] and not is_word(before) and before != _DOT:
         stop = forward(data, i + step, end, HANDLE, USER, IN_LINE, shapes)
         if stop > i + step:
-            n = _put(found, n, HANDLE, row, i, context_of(data, stop, end, shapes), stop)
+            n = _note(found, n, HANDLE, row, i, context_of(data, stop, end, shapes), stop)
     return n
 
 
@@ -147,7 +147,7 @@ def _digits(
     if wanted[DAY] and first <= 4:
         begin = backward(data, i, start, DAY, BEFORE_DAY, IN_LINE, shapes)
         last = forward(data, i, end, DAY, NEAR_DAY, IN_LINE, shapes)
-        n = _put(found, n, DAY, row, begin, last, i)
+        n = _note(found, n, DAY, row, begin, last, i)
     if is_letter(before):
         if wanted[ACCOUNT]:
             begin, letters = i, 0
@@ -159,7 +159,7 @@ def _digits(
                 begin -= length
             if letters == 2 and not is_word(seen_before(data, begin, start, shapes)):
                 last = forward(data, begin, end, ACCOUNT, ACCOUNT_SIZE, TWO_BREAKS, shapes)
-                n = _put(found, n, ACCOUNT, row, begin, context_of(data, last, end, shapes), last)
+                n = _note(found, n, ACCOUNT, row, begin, context_of(data, last, end, shapes), last)
         return n, run
     if not wanted[NUMBER] or (digits < 7 and (dots < 3 or digits < 4)) or before == _LOW:
         return n, run
@@ -177,7 +177,7 @@ def _digits(
     # Else the bracket is around more than the digits of an area.
     if stop > run and first <= AREA and seen_after(data, run, end, shapes) == _CLOSE:
         begin = _opened(data, begin, start, _OPEN, shapes)
-    return _put(found, n, NUMBER, row, begin, context_of(data, stop, end, shapes), run), run
+    return _note(found, n, NUMBER, row, begin, context_of(data, stop, end, shapes), run), run
 
 
 @compiled
@@ -237,7 +237,7 @@ def candidates(data: Any, rows: Any, wanted: Any, shapes: Any, found: Any) -> In
                             after == _SLASH or after == _COLON or after == _QUESTION or after == _NUMBER_SIGN
                         )
                         limit = end if goes_on else host_done
-                        n = _put(found, n, HOST, row, begin, context_of(data, host_done, end, shapes), limit)
+                        n = _note(found, n, HOST, row, begin, context_of(data, host_done, end, shapes), limit)
             elif shape == _COLON:
                 following = seen_after(data, i + step, end, shapes)
                 if following == _SLASH:
@@ -245,17 +245,17 @@ def candidates(data: Any, rows: Any, wanted: Any, shapes: Any, found: Any) -> In
                         begin = backward(data, i, start, SCHEME, USER, IN_LINE, shapes)
                         if begin < i:
                             head = forward(data, i, end, DAY, HEAD, IN_LINE, shapes)
-                            n = _put(found, n, SCHEME, row, begin, head, end)
+                            n = _note(found, n, SCHEME, row, begin, head, end)
                 elif wanted[COLONS] and i >= colons_done and (following == _COLON or is_word(following)):
                     begin = backward(data, i, start, COLONS, COLONS_SIZE, IN_LINE, shapes)
                     colons_done = forward(data, i, end, COLONS, COLONS_SIZE, IN_LINE, shapes)
                     before = seen_before(data, begin, start, shapes)
                     if colons(data, begin, colons_done) > 1 and not is_word(before):
                         last = context_of(data, colons_done, end, shapes)
-                        n = _put(found, n, COLONS, row, begin, last, colons_done)
+                        n = _note(found, n, COLONS, row, begin, last, colons_done)
             elif shape == 91 and wanted[NAMED] and 65 <= data[i + 1] <= 90:
                 stop = min(end, i + 40)
-                n = _put(found, n, NAMED, row, i, stop, stop)
+                n = _note(found, n, NAMED, row, i, stop, stop)
             i += step
     return n
 
@@ -334,14 +334,14 @@ class Finder:
         ]
         for provider_spans in found_by if searched else ():
             begins, stops = _wholes(provider_spans)
-            searched = [_of(part, ~_within(begins, stops, part)) for part in searched]
+            searched = [_subset(part, ~_lie_within(begins, stops, part)) for part in searched]
         if any(part[-1].any() for part in parts):
             # What is kept counts where nothing else was found, and before the policy's own searches.
-            merged = _merged(data, rows, [_of(part, ~part[-1]) for part in parts])
-            parts = [_of(part, ~part[-1] | _apart(merged, part)) for part in parts]
+            merged = _merged(data, rows, [_subset(part, ~part[-1]) for part in parts])
+            parts = [_subset(part, ~part[-1] | _apart(merged, part)) for part in parts]
             if searched:
-                kept_spans = _merged(data, rows, [_of(part, part[-1]) for part in parts])
-                searched = [_of(part, _apart(kept_spans, part)) for part in searched]
+                kept_spans = _merged(data, rows, [_subset(part, part[-1]) for part in parts])
+                searched = [_subset(part, _apart(kept_spans, part)) for part in searched]
         return _merged(data, rows, [*parts, *searched])
 
     def _typed(self, provider: Provider, number: int, found: ProviderSpans) -> tuple[np.ndarray, ...]:
@@ -407,7 +407,7 @@ def _of_placeholder(name: str) -> Rule:
     return Rule(name, NAMED, rf"^(?P<x>\[{inner}\])")
 
 
-def _of(part: tuple[np.ndarray, ...], some: Bools) -> tuple[np.ndarray, ...]:
+def _subset(part: tuple[np.ndarray, ...], some: Bools) -> tuple[np.ndarray, ...]:
     return tuple(column[some] for column in part)
 
 
@@ -420,7 +420,7 @@ def _wholes(found: ProviderSpans) -> tuple[I64, I64]:
     return found.spans.starts[first], found.spans.ends[last]
 
 
-def _within(begins: I64, stops: I64, part: tuple[np.ndarray, ...]) -> Bools:
+def _lie_within(begins: I64, stops: I64, part: tuple[np.ndarray, ...]) -> Bools:
     """Return which stretches lie within one of begins[i]:stops[i]; these are ascending and apart."""
     _, starts, ends, *_ = part
     place = np.searchsorted(begins, starts, side="right") - 1

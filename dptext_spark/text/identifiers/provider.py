@@ -319,7 +319,7 @@ class ImportedProvider:
         Raises:
             ProviderImportError: it cannot be imported.
         """
-        return _made(self.record.path, self.number)[0]
+        return _load(self.record.path, self.number)[0]
 
     def find(self, texts: pa.Array) -> TypedSpans:
         """Return its spans.
@@ -389,7 +389,7 @@ def import_providers(
         SettingsError: a provider cannot be imported, is none, or has types that are taken.
     """
     providers = tuple(
-        ImportedProvider(_made(path, number)[1], number) for number, path in enumerate(check_paths(paths))
+        ImportedProvider(_load(path, number)[1], number) for number, path in enumerate(check_paths(paths))
     )
     check_providers(providers, reserved, FIELD)
     if tried:
@@ -426,7 +426,7 @@ def check_imported(paths: Sequence[str], imported: Sequence[ImportedProvider]) -
         )
 
 
-def _made(path: str, number: int) -> tuple[Provider, ProviderRecord]:
+def _load(path: str, number: int) -> tuple[Provider, ProviderRecord]:
     """Return a provider and its own description.
 
     Raises:

@@ -87,7 +87,7 @@ OF_PERSONS = NAME_TYPES.index(PERSON)
 
 
 @compiled
-def _before(data: Any, begin: Int, p: Int) -> Int:
+def _previous_start(data: Any, begin: Int, p: Int) -> Int:
     """Return where the character before data[p] begins, in a text that begins at `begin` < p."""
     p -= 1
     while p > begin and data[p] & 0xC0 == 0x80:
@@ -102,14 +102,14 @@ def _is_titled(data: Any, begin: Int, start: Int, lists: Any, chars: Any, form: 
     cells, fold = lists
     p = start
     while p > begin:
-        q = _before(data, begin, p)
+        q = _previous_start(data, begin, p)
         code, _ = decode(data, q, p)
         kind = classes[cell(code, stage)] if code >= 0 else -1
         if kind != SPACE and kind != HYPHEN and code != 0x2E:
             break
         p = q
     while p > begin:
-        q = _before(data, begin, p)
+        q = _previous_start(data, begin, p)
         code, _ = decode(data, q, p)
         kind = classes[cell(code, stage)] if code >= 0 else -1
         if kind != LETTER and kind != MARK and kind != EXTEND and kind != APOSTROPHE:
@@ -274,7 +274,7 @@ def _longest(
 
 
 @compiled
-def _entry(
+def _longest_entry(
     data: Any, start: Int, word: Any, end: Int, titled: bool, root: Int, cells: Any, letters: Any, form: Any
 ) -> tuple[Int, Int, Int, Int]:
     """Find the longest entry at a word that begins at `start`, or at the word behind it if it is a title.
@@ -361,7 +361,7 @@ def _masks_alone(list_: Int, number: Int, masking: Any) -> Any:
 
 
 @compiled
-def _within(
+def _entries_within(
     data: Any, word: Any, end: Int, row: Int, roots: Any, tables_: Any, masking: Any, letters: Any, found: Any, n: Int
 ) -> tuple[Int, Int]:  # fmt: skip
     """Find the entries amid the letters of a word; return the place behind it and the number of entries so far.
@@ -443,11 +443,11 @@ def find_names(
                     own_flags = find_hash(own, chain(root, token))
             word, titled = (token, stop, after), flags & TITLE != 0
             if flags != 0:
-                ended, begin, list_, p = _entry(
+                ended, begin, list_, p = _longest_entry(
                     data, start, word, end, titled, _NO_ROOT, every, letters, form
                 )
             if own_flags != 0 or (titled and root != _NO_ROOT):
-                longer, first, number, behind = _entry(
+                longer, first, number, behind = _longest_entry(
                     data, start, word, end, titled, root, own, letters, form
                 )
                 better: Any = longer > ended or (longer == ended and first < begin)
@@ -461,7 +461,7 @@ def find_names(
                 n += 1
             elif within and has_unspaced(data, start, stop):
                 whole = (start, stop, after)
-                p, n = _within(
+                p, n = _entries_within(
                     data, whole, end, row, (_NO_ROOT, root), (every, own), masking, letters, found, n
                 )
             else:

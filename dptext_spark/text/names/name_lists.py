@@ -124,7 +124,7 @@ class NameLists:
         digests = iter(() if self.table is None else self.table.digests)
         rows = iter(
             [
-                _shown(
+                _description(
                     source,
                     entries,
                     None if entries is None else key.commitment(f"list {scope} {next(digests)}"),
@@ -136,7 +136,7 @@ class NameLists:
         return {name: some for name, some in shown.items() if some}
 
 
-def _shown(source: ListSource, entries: int | None, digest: str | None) -> dict[str, Json]:
+def _description(source: ListSource, entries: int | None, digest: str | None) -> dict[str, Json]:
     """Return the description of one list in a row for sharing."""
     read: dict[str, Json] = {}
     if entries is not None:

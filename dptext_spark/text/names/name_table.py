@@ -127,7 +127,7 @@ class WordList:
         try:
             with open(path, "rb") as file:
                 size = os.fstat(file.fileno()).st_size
-                check_size(name, _lines(file), size, f" {path}")
+                check_size(name, _line_count(file), size, f" {path}")
                 file.seek(0)
                 data = np.fromfile(file, np.uint8, size)
         except OSError as error:
@@ -190,7 +190,7 @@ def check_size(name: str, entries: int, size: int, path: str = "") -> None:
         raise DataError(f"{name}: {entries:,} entries; valid: at most {MOST_ENTRIES:,}.")
 
 
-def _lines(file: BinaryIO) -> int:
+def _line_count(file: BinaryIO) -> int:
     """Count the non-blank lines of a file, in blocks of `BLOCK` bytes, up to `LARGEST` bytes."""
     count, filled = 0, False
     for _ in range(0, LARGEST, BLOCK):

@@ -179,4 +179,4 @@ def test_what_was_found_is_kept_and_damage_is_found_again(
     assert loss_of(made) == found
     for text in ("", "{}", json.dumps({**json.loads(file.read_text()), "digest": ""})):
         file.write_text(text)
-        assert record._read(file.stem) is None
+        assert record._cached_loss(file.stem) is None

@@ -144,7 +144,7 @@ def test_the_largest_sum_fits() -> None:
 
 
 def test_a_law_without_a_context_is_the_average_that_is_sampled(sampler: FluentSampler) -> None:
-    contexts, shares = sampler._before
+    contexts, shares = sampler._average_contexts
     assert math.isclose(float(shares.sum()), 1.0)
     law = sampler.law(5)
     mean = sum(float(s) * sampler.law(5, int(h)).probability for h, s in zip(contexts, shares, strict=True))
