@@ -248,7 +248,7 @@ def linked(source: Source, release: Release) -> dict[str, Metric]:
         counts += [(name, adversary.standing(name), *fit) for name, fit in adversary.fits.items()]
     names, *columns = zip(*counts, strict=True)
     sizes = [len(column) for column in columns[0]]
-    heads = ("standing", *linkage.Fit._fields)
+    heads = ("standing", *linkage.Ranks._fields)
     table = {head: np.concatenate(column) for head, column in zip(heads, columns, strict=True)}
     table |= {"adversary": np.repeat(names, sizes), "query": np.concatenate([*map(np.arange, sizes)])}
     told = style(release.style, source.lexicon)[1] if release.style else None
