@@ -180,7 +180,7 @@ def _decoded(text: bytes) -> bytes | None:
 
 
 def flaw_of(content: bytes) -> str | None:
-    """Return why bytes are no key; None where nothing speaks against them.
+    """Return the reason why bytes are no key; None if they are one.
 
     Base64 and hex are judged by the bytes that they encode. 32 random bytes, plain, in base64 or in hex, are refused with a
     probability below 1e-8. Longer keys have a smaller one.

@@ -175,7 +175,7 @@ LABELS = ("first", "last", "none")
 
 @dataclass(frozen=True, eq=False)
 class Records:
-    """Some texts.
+    """Texts with their labels, for one side of a comparison.
 
     Attributes:
         texts: string[n].

@@ -387,7 +387,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class Guessing:
-    """How `bayes` was found.
+    """The method of `bayes`.
 
     Attributes:
         words: that can be the input.

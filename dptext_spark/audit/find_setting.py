@@ -113,7 +113,7 @@ def text_requirement(text: str) -> Requirement[str] | None:
 
 
 class PublicText:
-    """Some public texts, and their releases by each law that is looked at.
+    """Public texts, and their releases by each law of the search.
 
     Attributes:
         limits: requirements on the texts.
@@ -468,7 +468,7 @@ def _compiled(
 
 
 def _nearest(looked: Sequence[Combination], many: int, low: float) -> str:
-    """Return that nothing meets the requirements, and what comes nearest.
+    """State that nothing meets the requirements, and what comes nearest.
 
     Raises:
         SettingsError: the mechanism refuses the least ε everywhere.

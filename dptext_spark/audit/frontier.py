@@ -233,7 +233,7 @@ def _along(x: Sequence[float], y: Sequence[float], level: float) -> float:
 
 @dataclass(frozen=True)
 class Baselines:
-    """How the risks of a point were found, and their baselines.
+    """The baselines of a point's risks, and the method behind the risks.
 
     Attributes:
         how: the success on one word was found, as a sentence without its end.

@@ -195,7 +195,7 @@ class WordFigure(Protocol):
 
     @property
     def name(self) -> str:
-        """As requirements and tables write it."""
+        """The figure's name in requirements and tables."""
 
     @property
     def meaning(self) -> str:

@@ -348,7 +348,7 @@ class ShownSettings:
         return {name: policy[name] for name in ListSources.NAMES if name in policy}
 
     def without_lists(self) -> ShownSettings:
-        """Return them as if no list of names had been given."""
+        """Return the facts as if no list of names had been given."""
         if not self.lists:
             return self
         policy = {

@@ -464,7 +464,7 @@ class Classifier:
         return spans_of_parts(*(column[action != KEEP] for column in columns))
 
     def _opened(self) -> _Runner:
-        """Return it ready to run, made and checked once in a process."""
+        """Return the classifier ready to run, made and checked once in a process."""
         key = (os.getpid(), self.digest)
         with _LOCK:
             if key not in _OPEN:

@@ -224,7 +224,7 @@ def windows(bounds: I64, positions: int) -> Windows:
 
 
 def padded_lengths(sizes: I64, positions: int) -> I64:
-    """Return how many tokens windows are padded to, int64[w]: at most one part in sixteen more than they have.
+    """Return the padded lengths of windows in tokens, int64[w]: at most a sixteenth above their own.
 
     It depends on the window alone, so that its figures are the same in every batch, bit for bit.
     """

@@ -1,4 +1,4 @@
-"""Which share of a record's words is drawn, by whose measure of importance: the user's choice, in one frozen value.
+"""The user's choice, in one frozen value: the share of a record's words to draw, and the measure of importance.
 
 Words that are drawn at different levels have one guarantee for them all, and their ε adds up in integer units.
 """

@@ -80,7 +80,7 @@ class Idf(ReadOnlyArrays):
 
     @cached_property
     def fingerprint(self) -> str:
-        """Of the weights; which words they are of is in the model's own."""
+        """Fingerprint of the weights; their words are in the model's own."""
         if self.values is None:
             return "idf, not counted"
         return f"idf {hashlib.sha256(np.ascontiguousarray(self.values).tobytes()).hexdigest()}"
@@ -430,7 +430,7 @@ class Attention:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Of the encoder's arrays."""
+        """Fingerprint of the encoder's arrays."""
         return f"attention {self.model.fingerprint}"
 
     @property

@@ -1,4 +1,4 @@
-"""Which entries of a lexicon file become words; the table grows as they come, each number is stored once.
+"""Choose the entries of a lexicon file that become words. The table grows as they come, and each number is stored once.
 
 Every reader takes the bytes of a file, plain or gzipped. It hands over entries: blocks of keys with their vectors, in the
 file's order. Every entry that is dropped is counted under exactly one reason.

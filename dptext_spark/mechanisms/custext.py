@@ -298,7 +298,7 @@ class CusText(Remappable):
 
     @property
     def similarity(self) -> Metric:
-        """That of the output sets."""
+        """The similarity of the output sets."""
         return self.metric
 
     def __post_init__(self) -> None:

@@ -187,7 +187,7 @@ class _Bounds(NamedTuple):
 
     @classmethod
     def of(cls, queries: F64, points: F64, bias: F64, allowed: Ids) -> _Bounds | None:
-        """Return them; None where float32 has no room."""
+        """Build the bounds; None if float32 has no room."""
         if max(float(np.abs(queries).max()), float(np.abs(points).max())) > LARGEST:
             return None
         along = np.eye(points.shape[1])

@@ -79,7 +79,7 @@ class Certificate:
         return line("Certificate", self.verdict, claimed.kind, f"claimed {claim}", loss_bound)
 
     def _repr_html_(self) -> str:
-        """Return it for a notebook."""
+        """Return the certificate as HTML for a notebook."""
         rows = [("verdict", self.verdict), ("finding", self.sentence), ("claimed", str(self.guarantee))]
         return table("Certificate", rows)
 

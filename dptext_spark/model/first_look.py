@@ -215,7 +215,7 @@ class FirstLook:
     rows: tuple[ShownRow, ...]
 
     def __repr__(self) -> str:
-        """Return how many columns of text there are; the rest is restricted."""
+        """Return the number of text columns; the rest is restricted."""
         return f"FirstLook({len(self.columns.texts)} text columns)"
 
 

@@ -337,7 +337,7 @@ class Privatizer:
         return rows, Counters(counts, counts[:, drawn].astype(np.int64)), placed
 
     def with_names(self, names: NameMatcher) -> Privatizer:
-        """Return it with lists of names, whose entries are masked, have pseudonyms, or stay. They are not in the fingerprint."""
+        """Return the model with lists of names: entries are masked, have pseudonyms, or stay. The fingerprint lacks them."""
         privatizer = copy(self)
         privatizer.__dict__["engine"] = self.engine.with_providers((*self.engine.providers, names))
         return privatizer

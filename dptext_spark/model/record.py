@@ -49,7 +49,7 @@ _known: dict[str, RecordLoss] = {}
 
 @dataclass(frozen=True)
 class RecordAccount:
-    """How the draws of a record compose.
+    """Composition of a record's draws.
 
     Attributes:
         loss: the deciding facts of the law.
@@ -69,7 +69,7 @@ class RecordAccount:
 
     @property
     def why(self) -> str:
-        """Why no number of words has an ε, as a sentence; empty where it has one."""
+        """Reason why no number of words has an ε, as a sentence; empty if one has."""
         if self.consistency == "dataset":
             return "A record has no ε of its own at dataset level, because all records share the draws."
         if self.loss.why:
@@ -168,7 +168,7 @@ WEAK = (
 
 
 def record_account(privatizer: Privatizer, progress: Counted | None = None) -> RecordAccount:
-    """Return how the draws of a record compose under a model.
+    """Find the composition of a record's draws under a model.
 
     Args:
         privatizer: the compiled model.

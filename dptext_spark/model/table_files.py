@@ -63,7 +63,7 @@ class AsText:
 
 @dataclass(frozen=True, eq=False)
 class TableSample:
-    """Some rows of a table.
+    """Sample rows of a table.
 
     Attributes:
         path: of the table, absolute.
@@ -450,7 +450,7 @@ def _names_columns(rows: Sequence[Sequence[str]]) -> bool:
 
 
 def _estimate(count: int, used: int, size: int, read_all: bool) -> tuple[int, bool]:
-    """Return how many rows a table of text files has, and whether that was counted."""
+    """Return a text table's number of rows, and whether it was counted."""
     return (count, True) if read_all else (round(count * size / max(used, 1)), False)
 
 

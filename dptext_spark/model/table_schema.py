@@ -103,7 +103,7 @@ Kind = Plain | ListOf | MapOf | Struct
 
 @dataclass(frozen=True)
 class TextPath:
-    """Where text lies.
+    """Path to a text within the columns.
 
     Attributes:
         root: the top-level column.
@@ -218,7 +218,7 @@ def resolve_all(schema: Struct, columns: Sequence[str], exact: bool = False) -> 
 
 
 def beside_texts(schema: Struct, paths: Sequence[TextPath]) -> tuple[list[Parts], list[str]]:
-    """Name what lies beside the texts inside their columns.
+    """Name the fields beside the texts inside their columns.
 
     Returns:
         (the other fields, by their parts; the maps whose keys stay in clear, by their names).

@@ -118,7 +118,7 @@ class Path(TextPath):
 
     @classmethod
     def of(cls, path: TextPath) -> Path:
-        """Return the same place."""
+        """Build the path of a text path."""
         return cls(path.root, path.outer, path.over, path.inner)
 
     @property

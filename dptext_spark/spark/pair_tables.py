@@ -201,7 +201,7 @@ class Wanted:
 
     @property
     def texts(self) -> int:
-        """Of the records whose texts leave a worker."""
+        """Limit of the records whose texts leave a worker."""
         return max(self.compared, self.learnt)
 
 
@@ -209,7 +209,7 @@ _Pairs = Callable[[pa.RecordBatch], Iterator[pa.RecordBatch]]
 
 
 class _InvalidTextError(Exception):
-    """Some rows of a batch are no UTF-8."""
+    """A batch has rows of invalid UTF-8."""
 
     def __init__(self, rows: int) -> None:
         super().__init__()

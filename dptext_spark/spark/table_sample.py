@@ -308,7 +308,7 @@ class TablePreview:
     guarantee: Guarantee
 
     def __repr__(self) -> str:
-        """Return how many rows of how many columns it holds; they are private."""
+        """Return the numbers of rows and columns, without the rows: they are private."""
         size, wide = len(next(iter(self.columns.values())).before), len(self.columns)
         rows = f"{size:,} {'row' if size == 1 else 'rows'}"
         return line(

@@ -1,4 +1,4 @@
-"""Where tables are read from and written to: by path or by catalog name, and what their history says."""
+"""Find, read and write tables by path or by catalog name, and read their history."""
 
 from __future__ import annotations
 

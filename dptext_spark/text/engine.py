@@ -49,7 +49,7 @@ COUNTERS = (*OF_WORDS, *OF_IDENTIFIERS, *OF_NAMES, *OF_STAYED)
 
 
 class Noise(NamedTuple):
-    """Where the engine's draws come from.
+    """Source of the engine's draws.
 
     Attributes:
         level: TOKEN, RECORD or DATASET.
@@ -149,7 +149,7 @@ class Engine:
         return Finder(self.policy.identifiers, self.providers, (*by_lists, *self.searches))
 
     def with_providers(self, providers: tuple[Provider, ...]) -> Engine:
-        """Return it with others who add identifiers."""
+        """Return the engine with further providers of identifiers."""
         engine = replace(self, providers=providers)
         if self.finder is not None:
             engine.__dict__["finder"] = replace(self.finder, providers=providers)

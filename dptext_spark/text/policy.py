@@ -119,7 +119,7 @@ class Identifiers:
         return any(getattr(self, name) != KEEP for name in TYPES)
 
     def as_dict(self) -> dict[str, Json]:
-        """Return it JSON-able; languages that are not named leave no trace."""
+        """Return the choices, JSON-able, without unnamed languages."""
         values: dict[str, Json] = {name: getattr(self, name) for name in TYPES}
         return {**values, IN_LANGUAGES: list(self.languages)} if self.languages else values
 
@@ -225,7 +225,7 @@ class Policy:
         return settings_line(self)
 
     def as_dict(self) -> dict[str, Json]:
-        """Return it JSON-able; a search for names and providers that are not used leave no trace."""
+        """Return the policy, JSON-able, without an unused search for names or unused providers."""
         values: dict[str, Json] = asdict(self)
         values["identifiers"] = self.identifiers.as_dict()
         values["names"] = self.names.as_dict()

@@ -55,7 +55,7 @@ class Texts(NamedTuple):
 
 
 class TokenSelection(NamedTuple):
-    """Which words of a column are drawn.
+    """The choice of a column's words to draw.
 
     Attributes:
         starts: int64[n], where each word begins in the bytes of the batch, ascending; every word that the policy draws is one.

@@ -316,7 +316,7 @@ def settle(data: Any, i: Int, end: Int, row: Int, row_start: Int, found: Any, ch
 
 @compiled
 def part_end(data: Any, first: Int, end: Int, stage: Any, classes: Any) -> tuple[Int, Int]:
-    """Return where the run data[first:...] before the next apostrophe or hyphen ends, and where the one behind it begins."""
+    """Find the end of the run data[first:...] before the next apostrophe or hyphen, and the beginning of the run behind."""
     position = first
     while position < end:
         code, step = decode(data, position, end)

@@ -248,7 +248,7 @@ class Targets(ReadOnlyArrays):
 
 
 class Contest:
-    """Some points, and the words that can still be among the nearest to each."""
+    """Points, and the words that can still be among the nearest to each."""
 
     def __init__(self, targets: Targets, queries: F64, wanted: int) -> None:
         """Begin without a word, for float64[n, d] points and the 1 or 2 nearest words."""

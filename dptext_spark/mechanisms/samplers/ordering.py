@@ -327,13 +327,13 @@ class Window:
 
     @classmethod
     def uniform(cls, words: int) -> Window:
-        """Return one where every position draws alike."""
+        """Build the window where every position draws alike."""
         each = WINDOW // (2 * words - 1)
         return cls._normalised([each * k for k in range(2 * words)], words)
 
     @classmethod
     def tem(cls, words: int, lists: int, epsilon: float, beta: float) -> Window:
-        """Return that of P(j|i) ∝ exp(-ε·min(|i-j|, G)/2), G = (2/ε)·ln((1-β)(V-1)/β), 0 at least."""
+        """Build the window of P(j|i) ∝ exp(-ε·min(|i-j|, G)/2), G = (2/ε)·ln((1-β)(V-1)/β), 0 at least."""
         least = floor(words, lists, epsilon)
         if least is None:
             return cls.uniform(words)
@@ -356,7 +356,7 @@ class Window:
 
     @classmethod
     def geometric(cls, words: int, lists: int, epsilon: float) -> Window:
-        """Return that of i + X, P(X = x) = (e^ε-1)/(e^ε+1)·e^(-ε|x|), kept within the list."""
+        """Build the window of i + X, P(X = x) = (e^ε-1)/(e^ε+1)·e^(-ε|x|), kept within the list."""
         least = floor(words, lists, epsilon)
         if least is None:
             return cls.uniform(words)

@@ -285,7 +285,7 @@ class ProviderRecord(Record):
     types: tuple[str, ...]
 
     def __str__(self) -> str:
-        """As a person reads it."""
+        """Name and version for a reader."""
         return f"{self.name}, version {self.version} ({self.path})" if self.name != self.path else (
             f"{self.path}, version {self.version}"
         )  # fmt: skip
@@ -305,7 +305,7 @@ class ImportedProvider:
 
     @property
     def name(self) -> str:
-        """That it gives itself."""
+        """The provider's own name."""
         return self.record.name
 
     @property
@@ -441,7 +441,7 @@ def _load(path: str, number: int) -> tuple[Provider, ProviderRecord]:
 
 
 class _NoProviderError(Exception):
-    """Why an import path names no provider, as the end of a sentence."""
+    """Reason why an import path names no provider, as the end of a sentence."""
 
 
 @cache

@@ -84,7 +84,7 @@ def luhn(text: Any, start: Int, end: Int) -> Int:
 
 @compiled
 def account_end(text: Any, start: Int, end: Int, known: Any) -> Int:
-    """Return where the account number at text[start:end] (uint8) ends by its country, -1 where none is."""
+    """Find the end of the account number at text[start:end] (uint8) by its country; -1 if there is none."""
     if end - start < 15:
         return np.int64(-1)
     country = ((text[start] | 32) - 97) * 26 + (text[start + 1] | 32) - 97
@@ -289,7 +289,7 @@ def written_dates(languages: tuple[str, ...]) -> Rule:
 
 
 class Matches(NamedTuple):
-    """What rules found among candidates.
+    """Matches of rules among candidates.
 
     Attributes:
         candidate: int64[m], the number of each candidate.

@@ -344,7 +344,7 @@ def backward(data: Any, i: Int, start: Int, kind: Int, most: Int, lines: Int, sh
 
 @compiled
 def reach_of(data: Any, i: Int, end: Int, shapes: Any) -> Int:
-    """Return where an address that begins at i ends: at a space, a quote or a bracket <>, without final punctuation.
+    """Find the end of an address that begins at i: a space, a quote or a bracket <>, without final punctuation.
 
     A letter of `UNSPACED` right behind a digit, or a letter of another script, ends the address. Behind a slash or dot it
     continues the address.

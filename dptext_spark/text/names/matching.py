@@ -88,7 +88,7 @@ OF_PERSONS = NAME_TYPES.index(PERSON)
 
 @compiled
 def _previous_start(data: Any, begin: Int, p: Int) -> Int:
-    """Return where the character before data[p] begins, in a text that begins at `begin` < p."""
+    """Find the beginning of the character before data[p], in a text that begins at `begin` < p."""
     p -= 1
     while p > begin and data[p] & 0xC0 == 0x80:
         p -= 1

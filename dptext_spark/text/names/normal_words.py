@@ -225,7 +225,7 @@ def next_word(data: Any, p: Int, end: Int, chars: Any, fold: Any, form: Any) -> 
 
 @compiled
 def joint(data: Any, p: Int, end: Int, chars: Any, titled: bool) -> Int:
-    """Return how the gap data[p:end] joins two words.
+    """Classify how the gap data[p:end] joins two words.
 
     Args:
         data: uint8[...], UTF-8.

@@ -218,7 +218,7 @@ def joins(data: Any, p: Int, end: Int, chars: Any, titled: bool) -> tuple[bool, 
 
 @compiled
 def look(data: Any, begin: Int, p: Int, end: Int, letters: Any, size: Int) -> Int:
-    """Return how the word data[p:end], of a text that begins at `begin`, is written: `WORD`, `CAPITAL`, `UPPER`, `SINGLE`.
+    """Classify the writing of data[p:end], a word of a text that begins at `begin`: `WORD`, `CAPITAL`, `UPPER`, `SINGLE`.
 
     Of no `size` in normal form it is too long for a word.
     """
@@ -550,7 +550,7 @@ class PublicNames:
 
     @property
     def name(self) -> str:
-        """As errors call it."""
+        """The search's name in errors."""
         return f"public names {self.search.version}"
 
     def find(self, texts: pa.Array) -> TypedSpans:

@@ -1,4 +1,4 @@
-"""Which names are looked for in texts, and what takes their place: the user's choice, in one frozen value.
+"""The user's choice, in one frozen value: the names to look for in texts, and their replacements.
 
 The settings also name the lists of a run, before anything is read.
 """
@@ -145,7 +145,7 @@ class NameSearch:
         return "public lists, rules or a classifier" if self.lists else "a classifier"
 
     def as_dict(self) -> dict[str, Json]:
-        """Return it JSON-able; a classifier that is not named leaves no trace."""
+        """Return the choices, JSON-able, without an unnamed classifier."""
         values: dict[str, Json] = asdict(self)
         if self.model is None:
             del values["model"], values["threshold"]
@@ -261,7 +261,7 @@ class ListSources:
                 raise SettingsError(replaces_nothing(f"policy.keep[{number}]", "replace"))
 
     def __bool__(self) -> bool:
-        """Whether there is any."""
+        """Check that there is a list."""
         return bool(self.mask or self.keep)
 
     def named(self) -> Iterator[tuple[str, ListSource]]:
@@ -282,12 +282,12 @@ class ListSources:
         return tuple(kind for kind in NAME_TYPES if kind in used)
 
     def changed(self, change: Callable[[str, ListSource], ListSource]) -> ListSources:
-        """Return them with each changed, by the setting that names it."""
+        """Return the lists with each changed, by its setting."""
         sources = iter([change(field, source) for field, source in self.named()])
         return ListSources(*(tuple(next(sources) for _ in getattr(self, name)) for name in self.NAMES))
 
     def as_dict(self) -> dict[str, Json]:
-        """Return them as settings hold them, without unused lists."""
+        """Return the lists in the form of settings, without unused ones."""
         sources = {name: getattr(self, name) for name in self.NAMES}
         return {name: [source.as_dict() for source in some] for name, some in sources.items() if some}
 
