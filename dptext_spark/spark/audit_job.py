@@ -183,7 +183,7 @@ def _audit(plan: AuditPlan, spark: SparkSession, say: Steps, at_the_end: ExitSta
     )
     shipped = ship_for(spark, str(folder), plan.model)
     job = PairTables(shipped, key, len(plan.columns), names, counted, requested)
-    how = f"one pass; a sample of about {100 * share:.3g} % of the records is looked at"
+    how = f"one pass, and a sample of about {100 * share:.3g} % of the records"
     paired = both[0].join(both[1], "row_key")
     with step(spark, say, "comparing the texts", how):
         gathered = job.tallies(paired)
@@ -201,9 +201,7 @@ def _audit(plan: AuditPlan, spark: SparkSession, say: Steps, at_the_end: ExitSta
     ]
     linkage = Findings(left_out=[FEW_ROWS] if plan.queries and links is None else [])
     if links is not None:
-        how = (
-            f"one pass; {min(plan.queries, rows):,} rows are looked for among {min(rows, MOST_CANDIDATES):,}"
-        )
+        how = f"one pass; {min(plan.queries, rows):,} rows are searched among {min(rows, MOST_CANDIDATES):,}"
         with step(spark, say, "linking rows", how):
             linkage = link(spark, paired, links, privatizer, shipped, key, names)
     findings = (
@@ -275,12 +273,12 @@ def require_law(plan: AuditPlan, privatizer: Privatizer) -> None:
     for limit in (*plan.limits, *plan.required):
         if split_subject(limit.subject)[0] in BY_LAW:
             raise SettingsError(
-                f"require: '{limit}' given, and mechanism {plan.model.mechanism.name!r} has no law to read; valid: leave the "
-                "requirement out, or require linkage_top1, which is then by TF-IDF."
+                f"require: '{limit}' needs a mechanism with a readable law, and {plan.model.mechanism.name!r} "
+                "has none. Leave the requirement out, or require linkage_top1, measured by TF-IDF."
             )
 
 
-FEW_ROWS = f"linkage: fewer than {FEWEST} rows with a word are in both tables"
+FEW_ROWS = f"linkage: fewer than {FEWEST} rows with a word are in both tables."
 
 
 def require_rows(plan: AuditPlan, rows: int, kind: str = "rows") -> None:
@@ -299,7 +297,7 @@ def require_rows(plan: AuditPlan, rows: int, kind: str = "rows") -> None:
     for field, value in {"author": plan.author, **plan.values, "require": next(limits, None)}.items():
         if value is not None:
             raise DataError(
-                f"{field}: {value!r} given, and {rows} {kind} are in both tables; valid: with {FEWEST} rows or more."
+                f"{field}: {value!r} needs {FEWEST} rows or more in both tables, not {rows} {kind}. Leave it out."
             )
 
 
@@ -327,7 +325,7 @@ def check_classes(plan: AuditPlan, spark: SparkSession, source: DataFrame, say: 
             texts = source.where(quoted(plan.author).isNotNull()).groupBy(quoted(plan.author)).count()
             if not texts.where(F.col("count") > 1).head(1):
                 raise DataError(
-                    f"author: no value of column {plan.author!r} is in two rows; valid: a column whose values repeat."
+                    f"author: no value of column {plan.author!r} is in two rows. Name a column with repeated values."
                 )
     for option, name in plan.values.items():
         value, n = F.col(option), F.col("count")

@@ -92,8 +92,8 @@ def opened(spark: SparkSession, plan: AuditPlan) -> TwoTables:
         keys = [("row_key", plan.row_key)] if plan.row_key else []
         if plan.row_key is None and not has_row_index(df):
             raise SettingsError(
-                f"row_key: none given, and {place!r} ({field}) does not keep the file and the place of a row; valid: --row-key, "
-                "a column that identifies a row in both tables, or Parquet files of the same names in both."
+                f"row_key: none given, and {place!r} ({field}) does not record the file and place of a row. Use "
+                "--row-key with a column of both tables, or Parquet files of the same names in both."
             )
         if field == "against":
             keys += [(name, key) for name, key in plan.of_source.items() if key is not None]
@@ -144,8 +144,8 @@ def require_the_model(plan: AuditPlan, privatizer: Privatizer, tables: TwoTables
     artifact = commit.said.get("artifact")
     if artifact is not None and artifact != privatizer.fingerprint:
         raise SettingsError(
-            f"config: run {run_id} made the table with the model {artifact[:12]}, and these settings give "
-            f"{privatizer.fingerprint[:12]}; valid: the settings of that run."
+            f"config: run {run_id} made the table with model {artifact[:12]}, but these settings give "
+            f"{privatizer.fingerprint[:12]}. Give the settings of that run."
         )
 
 
@@ -180,7 +180,7 @@ def row_keys(plan: AuditPlan, tables: TwoTables) -> tuple[Column, Column]:
     ]
     if kinds[0] != kinds[1]:
         raise DataError(
-            f"row_key: column {plan.row_key!r} is {kinds[0]} in the table and {kinds[1]} in its source; valid: one type."
+            f"row_key: column {plan.row_key!r} is {kinds[0]} in the table, but {kinds[1]} in its source. Use one type."
         )
     return keys[0], keys[1]
 
@@ -199,7 +199,7 @@ def value_of(source: DataFrame, name: str, field: str) -> Column:
     kind = source.schema[name].dataType
     if not isinstance(kind, _CLASSES):
         raise DataError(
-            f"{field}: column {name!r} is of type {kind.simpleString()}; valid: a column of text, numbers, booleans or dates."
+            f"{field}: column {name!r} of type {kind.simpleString()} is not valid. Use text, numbers, booleans or dates."
         )
     value = quoted(name)
     if isinstance(kind, T.FloatType | T.DoubleType):
@@ -248,18 +248,18 @@ def require_matching(plan: AuditPlan, counts: KeyCounts) -> None:
     """Refuse tables whose rows do not match; the message holds counts, never a key."""
     in_table, in_source, rows = counts
     mismatch = (
-        f"row_key: {rows:,} rows are in both; of the table's {in_table:,} rows {in_table - rows:,} are not in the source, and "
-        f"of the source's {in_source:,} rows {in_source - rows:,} are not in the table."
+        f"row_key: {rows:,} rows are in both tables. The source lacks {in_table - rows:,} of the table's {in_table:,} "
+        f"rows, and the table lacks {in_source - rows:,} of the source's {in_source:,}."
     )
     if not rows and plan.row_key is None:
         raise DataError(
-            "row_key: none given, and no row has its file and its place in both tables, for files were written anew; valid: "
-            "--row-key, a column that identifies a row in both."
+            "row_key: none given, and no file and place is in both tables, because files were written "
+            "anew. Use --row-key with a column that identifies a row in both."
         )
     if not rows:
-        raise DataError(f"{mismatch} Name the source of this table, and a key that both have.")
+        raise DataError(f"{mismatch} Name the source of this table, and a key of both.")
     if (rows != in_table or rows != in_source) and not plan.partial:
-        raise DataError(f"{mismatch} With --partial the rows that are in both are audited.")
+        raise DataError(f"{mismatch} To audit the rows of both alone, use --partial.")
 
 
 def _keys(plan: AuditPlan, tables: TwoTables) -> DataFrame:

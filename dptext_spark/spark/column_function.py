@@ -271,7 +271,7 @@ def build(
     require_choice("run.udf", kind, UDF_KINDS)
     has_arrow = hasattr(F, "arrow_udf")
     if kind == "arrow" and not has_arrow:
-        raise SettingsError("run.udf: 'arrow' needs Spark 4.1 or later; valid here: auto, pandas.")
+        raise SettingsError("run.udf: 'arrow' needs Spark 4.1 or later. Choose auto or pandas.")
     returns = result_type(spec.columns, frozenset(i for i in lists if i < len(spec.columns)))
     if has_arrow and kind != "pandas":
 
@@ -431,7 +431,7 @@ def identify_rows(df: DataFrame, row_key: str | None, record_key: str | None, or
     if ordinal and is_bare_scan(df):
         return Identity(f"ordinal:{_layout(df)}", None, record)
     raise SettingsError(
-        "row_key: none given, and the input has no other stable identity of its rows; name a unique column as row_key."
+        "row_key: the input has no stable identity of its rows. Name a unique column as row_key."
     )
 
 

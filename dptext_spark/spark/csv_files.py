@@ -167,8 +167,8 @@ def layout_of(spark: SparkSession, source: Input, folder: str) -> CsvLayout:
     twice = [name for name in columns if name.lower() in {partition.lower() for partition in partitions}]
     if twice:
         raise DataError(
-            f"input: column {twice[0]!r} is in the files and in the names of their folders; valid: a name for each, or "
-            "input.options: {recursiveFileLookup: true}, which reads files alone."
+            f"input: column {twice[0]!r} is both in the files and in the names of their folders. Rename "
+            f"one, or set input.options: {{recursiveFileLookup: true}} to ignore the folders."
         )
     return CsvLayout(options, tuple(columns), partitions, files, is_named, separator is not None)
 
@@ -219,8 +219,8 @@ def _marked_separator(first: Sequence[str], source: Input, options: Mapping[str,
     named = {"sep", "delimiter"} & {name.lower() for name in source.options}
     if named:
         raise SettingsError(
-            f"input.options.{min(named)}: {used!r} given, and the files begin with the line sep={marked[1]}; valid: "
-            f"{marked[1]!r}, or leave the option out."
+            f"input.options.{min(named)}: {used!r} differs from the files' first line, sep={marked[1]}. "
+            f"Use {marked[1]!r}, or leave the option out."
         )
     return marked[1]
 
@@ -457,13 +457,13 @@ def _accepted(files: Sequence[UnfitFile], source: Input) -> int:
     named = named_files([_name(file.file, source.path or "") for file in files])
     records = f"{count:,} record{' of ' if count == 1 else 's of '}{named}"
     if source.format == "json":
-        what, how = "are no JSON, or not of the types of the others", "one JSON record a line"
+        what, how = "are no JSON, or have other types than the rest", "Write one JSON record a line"
     else:
-        what = "have another number of fields than the columns, or a quote that does not close"
-        how = "files by RFC 4180; input.options with the sep, quote, escape or multiLine by which they are written"
+        what = "have another number of fields than the header, or an open quote"
+        how = "Write the files by RFC 4180, or set their sep, quote, escape or multiLine in input.options"
     raise DataError(
-        f"input: {records} {what}. Text may stand in another column than its own. Nothing was written. Valid: {how}; or "
-        "input.options: {mode: PERMISSIVE}, which releases these records as far as they go."
+        f"input: {records} {what}. Text may have moved to another column. Nothing was written. {how}. "
+        f"To release these records as Spark reads them, set input.options: {{mode: PERMISSIVE}}."
     )
 
 

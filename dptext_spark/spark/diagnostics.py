@@ -63,18 +63,18 @@ if TYPE_CHECKING:
 
 _SAID = {
     "os": "32 bytes of the operating system for each run",
-    "file": "its file can be read, by its owner only",
-    "env": "the variable holds a key; a run removes it when it has read it",
-    "secret": "the platform's secret can be read",
+    "file": "its file is readable, and only its owner may read it",
+    "env": "the variable holds a key; a run removes the variable after reading it",
+    "secret": "the platform's secret is readable",
 }  # fmt: skip
 
 _KEY_CURE = (
-    "Give the setting what it names: a file of 32 bytes or more that its owner alone may read (mode 600), a variable of the "
-    "driver in base64 or hex, or a secret that the job's user may read; or leave key out, for a key of each run."
+    "Give a file of at least 32 bytes with mode 600, a variable of the driver in base64 or hex, "
+    "or a secret that the job's user may read. Without `key`, each run makes its own."
 )
 _MODEL_CURE = (
-    "Correct the setting that the message names. jobs/prepare.py makes a model and prints what run.artifact takes; without "
-    "run.artifact the run makes its own."
+    "Correct the setting that the message names. jobs/prepare.py compiles a model and prints the "
+    "value for run.artifact. Without run.artifact, the run compiles its own model."
 )
 TEXTS = ("The quick brown fox, No. 42, isn't here.", "A second text: EVERYTHING else stays as it was!")
 F: Any = functions  # its stubs leave out what Spark adds at run time
@@ -87,10 +87,8 @@ PLAN_LOGGERS = (
     "org.apache.spark.sql.connect.service.LoggingInterceptor",
 )
 _ROWS = 1 << 20
-_CURE = (
-    "Give the user that runs Spark the right to write and delete there, on every node, or name another place."
-)
-_UNSHARED = "Name a place that all nodes share: an object store, or a folder that is mounted on each of them."
+_CURE = "Let the user that runs Spark write and delete there on every node, or name another place."
+_UNSHARED = "Name a place that all nodes share: an object store, or a folder that is mounted on each node."
 _MOST_FILES = 64
 
 
@@ -117,7 +115,7 @@ def doctor(
     try:
         session = spark or spark_session()
     except DPTextError as error:
-        hint = "Spark must start before anything else can be checked."
+        hint = "All other checks need a running Spark."
         return [CheckResult("Spark", "fail", str(error), hint)]
     with suppress_sensitive_logs(session):
         results = list(_machines(session, config, say))
@@ -165,10 +163,10 @@ def _sent(spark: SparkSession, config: RunConfig | None, folder: str) -> tuple[P
 def _why(message: str) -> str:
     """Return the remedy for a failed probe. Its message holds no data, but is long."""
     if "PYTHON_VERSION_MISMATCH" in message:
-        return "The executors run another Python than the driver: let PYSPARK_PYTHON (spark.pyspark.python) name the same one."
+        return "The executors run another Python. Set PYSPARK_PYTHON (spark.pyspark.python) to the driver's version."
     if "Cannot run program" in message:
-        return "The executors lack the interpreter that PYSPARK_PYTHON (spark.pyspark.python) names."
-    return "The executors' stderr says more: see the application's page on the cluster."
+        return "The executors lack the interpreter of PYSPARK_PYTHON (spark.pyspark.python). Install it, or name another."
+    return "Read the executors' stderr on the application's page of the cluster."
 
 
 def _java(spark: SparkSession, slots: int) -> CheckResult:
@@ -203,7 +201,7 @@ def _model(config: RunConfig | None, folder: str) -> Path:
 
 
 def _settings(spark: SparkSession, config: RunConfig, say: Steps) -> Iterator[CheckResult]:
-    say("looking at the key, the input and the places that are written")
+    say("checking the key, the input and the places to write")
     yield _checked("key", lambda: _key(spark, config), _KEY_CURE)
     yield _checked(
         "input", lambda: _input(spark, config), "Correct the settings, or the rights of the job's user."
@@ -238,13 +236,13 @@ def _key(spark: SparkSession, config: RunConfig) -> str:
     wrong = worker_keys(spark, delivered, slots)
     if wrong:
         raise RunError(key_error(wrong[0], f"{len(wrong)} of {slots} task slots"))
-    return f"it can be read on the driver, and the same key is read in {slots} task slots"
+    return f"the driver and {slots} task slots read the same key"
 
 
 def _input(spark: SparkSession, config: RunConfig) -> str:
     df, version = read_input(spark, config.input, list(config.columns))
     check_texts(schema_of(df.schema), config.columns)
-    return f"{config.input.table or config.input.path} ({version}) can be read, and has the columns"
+    return f"{config.input.table or config.input.path} ({version}) is readable and has the columns"
 
 
 def slots_of(spark: SparkSession) -> int:
@@ -373,18 +371,18 @@ def check_folder(spark: SparkSession, check: str, path: str) -> CheckResult:
         written, visible = _written(spark, probe)
     except Exception as error:
         _remove(spark, probe)
-        return CheckResult(check, "fail", f"{near} cannot be written. {reduced(error, [])}", _CURE)
+        return CheckResult(check, "fail", f"{near}: writing failed. {reduced(error, [])}", _CURE)
     if visible is not None and visible < written:
         _remove(spark, probe)
         return CheckResult(
             check,
             "fail",
-            f"{near}: of {written} files that tasks wrote, the driver sees {visible}",
+            f"{near}: tasks wrote {written} files, and the driver sees {visible}",
             _UNSHARED,
         )
     if not _remove(spark, probe):
         return CheckResult(check, "warn", f"{probe} was written, but not removed", f"Remove it. {_CURE}")
-    where = path if near.rstrip("/") == path.rstrip("/") else f"{path}, to be made in {near}"
+    where = path if near.rstrip("/") == path.rstrip("/") else f"{path}, a new folder in {near}"
     return CheckResult(check, "ok", f"{where}: a table was written and removed")
 
 
@@ -407,7 +405,7 @@ def check_name(spark: SparkSession, check: str, name: str) -> CheckResult:
         spark.range(1).coalesce(1).writeTo(probe.sql).using("delta").create()
     except Exception as error:
         return CheckResult(
-            check, "fail", f"no table can be made beside {name}. {reduced(error, [])}",
+            check, "fail", f"{name}: creating a table in its schema failed. {reduced(error, [])}",
             "Create the schema, and give the job's user USE SCHEMA and CREATE TABLE on it.",
         )  # fmt: skip
     try:
@@ -416,7 +414,7 @@ def check_name(spark: SparkSession, check: str, name: str) -> CheckResult:
         return CheckResult(
             check, "warn", f"{probe.name} was made, but not dropped. {reduced(error, [])}", "Drop it."
         )
-    return CheckResult(check, "ok", f"{name}: a table was made beside it and dropped")
+    return CheckResult(check, "ok", f"{name}: a table was created in its schema and dropped")
 
 
 def _file_system(spark: SparkSession, path: str) -> tuple[Any, Any] | None:

@@ -19,7 +19,7 @@ from dptext_spark.model.table_checks import RESULT, check_texts, check_weights
 from dptext_spark.randomness import RunKey
 from dptext_spark.runtime.display import silent
 from dptext_spark.spark.column_function import UdfSpec, applied, identify_rows, replaced
-from dptext_spark.spark.nested_columns import paths_of, schema_of
+from dptext_spark.spark.nested_columns import paths_of, require_columns, schema_of
 from dptext_spark.spark.run_lists import NO_LISTS, hash_lists, resolve_columns
 from dptext_spark.spark.secrets import key_given
 from dptext_spark.spark.session import context_of
@@ -79,14 +79,13 @@ def privatize(
         >>> sanitized.collect() == sanitized.collect()  # each evaluation draws the same noise
         True
     """
-    if isinstance(columns, str) or not columns:
-        raise SettingsError("columns: a list with at least one text column is needed.")
+    require_columns(columns)
     selector = model.selector
     own = selector is not None and selector.reads_weights
     if isinstance(weights, str) or len(weights) != (len(columns) if own else 0):
         raise SettingsError(
-            f"weights: {weights!r} given; valid: a list of columns, one for each text column, where importance has the provider "
-            "`column`; else none."
+            f"weights: {weights!r} is not valid. Give one column for each text column with importance "
+            "provider `column`, else no weights."
         )
     if selector is not None:
         if selector.whole_records:

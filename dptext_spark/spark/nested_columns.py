@@ -25,6 +25,7 @@ from pyspark.sql import types as T
 
 from dptext_spark.arrays import I64, Bools
 from dptext_spark.config.condition import Condition, column_place, typed_condition
+from dptext_spark.errors import SettingsError
 from dptext_spark.model.table_schema import (
     DECLARED,
     Field,
@@ -196,6 +197,12 @@ def _tests(column: Column, test: Any, kind: str) -> Iterator[Column]:
             yield column.isNull() if value else column.isNotNull()
         else:
             yield getattr(operator, name)(column, literal(value))
+
+
+def require_columns(columns: object) -> None:
+    """Refuse text columns that are no list, and an empty list."""
+    if isinstance(columns, str) or not columns:
+        raise SettingsError("columns: no list of text columns. Name one or more.")
 
 
 def paths_of(schema: T.StructType, columns: Sequence[str], exact: bool = False) -> list[Path]:

@@ -207,7 +207,7 @@ def _read(spark: SparkSession, field: str, source: ListSource) -> WordList | Non
         name = list_column(schema_of(table.schema), field, str(source.column))
         if isinstance(table.schema[name].dataType, T.ArrayType):
             raise DataError(
-                f"{field}.column: column {name!r} holds lists; valid: a column with a name in each row."
+                f"{field}.column: column {name!r} holds lists. Use a column with one name in each row."
             )
         named = table.select(quoted(name).alias("name")).where("name IS NOT NULL")
         size = named.agg(F.count("name").alias("rows"), F.sum(F.octet_length("name")).alias("bytes")).first()
@@ -216,7 +216,7 @@ def _read(spark: SparkSession, field: str, source: ListSource) -> WordList | Non
         column = named.limit(MOST_ENTRIES + 1).toArrow().column(0)
     except PySparkException as error:
         raise DataError(
-            f"{field}.table: {source.table!r} cannot be read ({condition_of(error)}); valid: a table or view of the catalog."
+            f"{field}.table: {source.table!r} cannot be read ({condition_of(error)}). Name a table or view."
         ) from None
     return WordList.of_texts(field, column.combine_chunks())
 

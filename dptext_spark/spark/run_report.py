@@ -49,18 +49,18 @@ if TYPE_CHECKING:
 LATEST = "latest"
 NEWEST = 5  # run ids that are named where one does not exist
 _PROVIDERS = (
-    "the run had providers (policy.providers), which are code: figures of its model are made with the run's own --config, which "
-    "names the same ones."
+    "The run had providers (policy.providers), and providers are code. Give the run's own "
+    "--config to see figures of its model."
 )
 _NOT_AGAIN = (
-    "the model of the run cannot be had here: it chose words by what it counted in the private texts, or drew them at several "
-    "levels of importance, and figures of another model, or of one level, would mislead"
+    "The model of the run cannot be compiled here. It chose words by counts of the private text, "
+    "or drew at several levels of importance. Figures of another model would mislead."
 )
 _SEVERAL_LAWS = (
-    "a budget chose the law of each record by the number of its drawn words, and figures of one law would mislead; those of the "
-    "largest, at which least is protected, are what `dptext calibrate` finds without the budget"
+    "A budget chose the law of each record, and figures of one law would mislead. For the largest ε, "
+    "run `dptext calibrate` without the budget."
 )
-_KEPT = "This report depends on the private text, and this notebook holds it now: clear the output before you share the notebook."
+_KEPT = "This notebook now holds private text, in the report. Clear the output before you share the notebook."
 EXAMPLES = 3
 LONGEST = 600  # characters of an example
 
@@ -88,8 +88,8 @@ class Account:
         """
         if (config is None) == (folder is None):
             raise SettingsError(
-                "report: name the account either by --config, the settings of the run, or by --audit, the folder "
-                "<target>_audit."
+                "report: the account is not named. Give --config, the settings of the run, or --audit, the "
+                "folder <target>_audit."
             )
         if config is None:
             return cls(f"{str(folder).rstrip('/')}/shareable", f"{str(folder).rstrip('/')}/restricted")
@@ -146,7 +146,7 @@ class RunReport:
             DataError: the file cannot be written.
         """
         if not in_notebook():
-            write(f"No notebook shows it here. The report is in {self.save().resolve()}")
+            write(f"This is no notebook, so the report is in {self.save().resolve()}")
             return
         warning = ""
         if self.facts.internal or self.facts.examples:
@@ -249,10 +249,10 @@ def report_facts(
         )
     if not options.public and metrics is None:
         raise DataError(
-            f"audit.restricted: {account.restricted!r} holds no metrics of run {record.run_id}; valid: a folder with them,"
-            " or --public (public=True): a page without figures of the private text."
+            f"audit.restricted: {account.restricted!r} holds no metrics of run {record.run_id}. Name the folder of the "
+            "run, or use --public (public=True) for a page without figures of the private text."
         )
-    model, missing = None, "the model was not examined."
+    model, missing = None, "The model was not examined."
     if options.examine:
         say("preparing the model", None)
         model, missing = _model(record, account, say)
@@ -303,8 +303,8 @@ def _found(spark: SparkSession, account: Account, run_id: str) -> RunRecord:
         return row
     listed = [f"{record.run_id} ({record.status})" for record in runs.newest(spark, folder, NEWEST)]
     what = "no run has succeeded" if run_id == LATEST else f"no run {run_id!r}"
-    newest = f"the newest are {', '.join(listed)}" if listed else "there is none at all"
-    raise SettingsError(f"run: {what} in {folder!r}; valid: a run id of that table, or latest; {newest}.")
+    newest = f"the newest are {', '.join(listed)}" if listed else "the table of runs is empty"
+    raise SettingsError(f"run: {what} in {folder!r}. Use latest or a run id of that table; {newest}.")
 
 
 def _model(record: RunRecord, account: Account, say: Progress) -> tuple[Model | None, str]:
@@ -326,11 +326,11 @@ def _model(record: RunRecord, account: Account, say: Progress) -> tuple[Model | 
             return None, _NOT_AGAIN
         privatizer, _ = prepare(config, say)
     except DPTextError as error:
-        return None, f"the model of the run cannot be had here ({error})"
+        return None, f"The model of the run cannot be compiled here. {error}"
     if privatizer.fingerprint != record.artifact:
         return None, (
-            "the settings of the run now give another model than the one it used: the package or the lexicon has changed "
-            "since, and figures of another model would mislead."
+            "The settings now give another model than the run's: the package or the lexicon has changed. "
+            "Figures of another model would mislead."
         )
 
     try:
@@ -364,18 +364,18 @@ def pairs(spark: SparkSession, config: RunConfig | None, record: RunRecord) -> I
     """
     if config is None or not config.row_key:
         raise SettingsError(
-            "with_examples: needs --config with the row_key of the run: source and target are joined by it."
+            "with_examples: the row_key of the run joins source and target. Give --config with that row_key."
         )
     made_from, named = record.settings.values, config.as_dict()
     differ = [name for name in ("columns", "row_key", "output") if named[name] != made_from.get(name)]
     if differ:
         raise SettingsError(
-            f"{differ[0]}: the settings of --config are not those of run {record.run_id}; name the run's own."
+            f"{differ[0]}: --config differs from the settings of run {record.run_id}. Give the run's own settings."
         )
     source, version = read_input(spark, config.input, list(config.columns))
     if version != record.input_version:
         raise DataError(
-            f"with_examples: the input is {version} now, and the run read {record.input_version}; no pair can be shown."
+            f"with_examples: the input is now {version}, not {record.input_version} of the run. Leave the examples out."
         )
     target = Target(path=config.output.path or "", name=config.output.table or "")
     written = opened(spark, target, record.output_version)

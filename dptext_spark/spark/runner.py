@@ -40,21 +40,15 @@ from dptext_spark.spark.run_lists import read_lists
 from dptext_spark.spark.session import spark_session
 from dptext_spark.spark.spark_errors import reduced, suppress_sensitive_logs
 from dptext_spark.spark.stream import stream
-from dptext_spark.spark.tables import (
-    check_same_columns,
-    checked_records,
-    history,
-    read_input,
-    sizes_of,
-)
+from dptext_spark.spark.tables import check_same_columns, checked_records, history, read_input, sizes_of
 from dptext_spark.text.names.name_table import WordList
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-COMPARES_NONE = "its guarantee compares no two words: no ε stands for it"
-REFUTED = "its guarantee is refuted, or its key was no secret: no ε stands for it"
-MISMATCH = "its counts or its consistency audit do not agree with what was written"
+COMPARES_NONE = "its guarantee compares no two words, so no ε holds for it"
+REFUTED = "its guarantee is refuted or its key is not secret, so no ε holds for it"
+MISMATCH = "its counts or its consistency audit disagree with the written table"
 DONE = ("succeeded", "recovered", "unchanged")
 
 
@@ -169,8 +163,8 @@ def _required(session: SparkSession, config: RunConfig, result: RunResult) -> Ru
             raise error from None
         except Exception as error:
             raise RecordingError(
-                f"{reduced(error, list(config.columns))} The run {result.run_id} was committed and accounted for; how its "
-                "requirements stand is not known. Run again with that run.id, or see `dptext report`. Do not share it before."
+                f"{reduced(error, list(config.columns))} Run {result.run_id} was committed and accounted for, but not "
+                "its requirements checked. Run again with that run.id, or see `dptext report`. Do not share it before."
             ) from None
 
 
@@ -236,5 +230,5 @@ def slow_files(sizes: Mapping[str, int]) -> str:
 def target_said(config: RunConfig, releases: int, *, made: bool) -> str:
     """Describe the accepted content at the output's place."""
     if made:
-        return "there, and empty"
-    return f"there, with {releases:,} release{'' if releases == 1 else 's'} of runs; output.mode {config.output.mode}"
+        return "exists, empty"
+    return f"exists, with {releases:,} release{'' if releases == 1 else 's'} of runs; output.mode {config.output.mode}"

@@ -16,7 +16,7 @@ from dptext_spark.spark.session import context_of
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_ELSEWHERE = "valid here: key.file, key.env, or none of them (a key for this run only)"
+_ELSEWHERE = "Use key.file or key.env, or leave key out for a key of this run only"
 
 
 def key_of(spark: SparkSession, key: Key, given: RunKey | None = None) -> RunKey:
@@ -67,8 +67,8 @@ def require_client_mode(spark: SparkSession) -> None:
         return  # this process is a separate client; the server's mode does not matter
     if spark.conf.get("spark.submit.deployMode", "client") == "cluster":
         raise SettingsError(
-            "key.env: given with spark.submit.deployMode=cluster, where a variable of the driver is set through a Spark "
-            "setting, which the UI and event logs show; valid there: key.file or key.secret."
+            "key.env: with spark.submit.deployMode=cluster, the driver's variables are Spark settings, "
+            "and the UI and event logs show them. Use key.file or key.secret."
         )
 
 
@@ -81,8 +81,8 @@ def require_no_setting(spark: SparkSession, name: str) -> None:
     setting = f"spark.executorEnv.{name}"
     if spark.conf.get(setting, None) is not None:
         raise SettingsError(
-            f"key.env: {setting} is set, and the UI and event logs show it; take a new key. Valid: the executors' own "
-            "environment (spark-env.sh on each node, a secret of the cluster's manager), or key.file."
+            f"key.env: {setting} is set, and the UI and event logs show it. Make a new key. Set it in the executors' own "
+            "environment (spark-env.sh on each node, a secret of the cluster's manager), or use key.file."
         )
 
 
@@ -100,8 +100,8 @@ def _secret(spark: SparkSession, secret: Secret) -> bytes:
         value = read(secret.scope, secret.name)
     except Exception as error:  # each platform has its own; their messages are not ours to repeat
         raise SettingsError(
-            f"key.secret: {where} cannot be read ({type(error).__name__}); give this job's user READ on the scope, or "
-            "correct the names."
+            f"key.secret: {where} cannot be read ({type(error).__name__}). Give this job's user READ on "
+            "the scope, or correct the names."
         ) from None
     content = value.encode() if isinstance(value, str) else bytes(value)
     return (
@@ -124,6 +124,6 @@ def _platform(spark: SparkSession) -> Any:
             utility = import_module("pyspark.dbutils").DBUtils(spark)
         except ImportError:
             raise SettingsError(
-                f"key.secret: there is no dbutils here, so no platform to ask; {_ELSEWHERE}."
+                f"key.secret: this platform has no dbutils to read a secret with. {_ELSEWHERE}."
             ) from None
     return utility.secrets

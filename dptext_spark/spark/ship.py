@@ -103,7 +103,7 @@ def ship(
         context = context_of(spark)
         if context is None:
             raise SettingsError(
-                "run.ship: broadcast given, but Spark Connect has no broadcasts; valid there: artifact, path."
+                "run.ship: broadcast does not work with Spark Connect. Choose artifact or path."
             )
         sent = _broadcast(context, home, manifest.seal, providers, code)
         return Shipped("", "", sent, providers=providers, code=digest)
@@ -131,7 +131,7 @@ def _code(folder: str, vouched: str | None) -> bytes | None:
     try:
         return trusted_code(folder, vouched)
     except DataError as error:
-        _warn(f"{error}; workers compile the loops.")
+        _warn(f"{error} Workers compile the loops instead.")
         return None
 
 
@@ -189,10 +189,10 @@ def _attach(shipped: Shipped) -> None:
     try:
         code = _received(shipped)
         if digest_of(code) != shipped.code:
-            raise DataError(f"{FILE} is not what was sent")
+            raise DataError(f"{FILE} differs from the file that was sent.")
         take(code)
     except (DataError, OSError) as error:
-        _log.warning("machine code of the model: %s; loops are compiled.", error)
+        _log.warning("Machine code of the model: %s Loops are compiled instead.", error)
 
 
 def _received(shipped: Shipped) -> bytes:
@@ -239,8 +239,8 @@ def check_complete(model: Privatizer) -> None:
     """
     if not model.chooses:
         raise SettingsError(
-            "model: it chooses words by document frequencies that were not counted; valid: importance.corpus, or "
-            "a model compiled with `frequencies` (spark.document_frequencies counts them)."
+            "model: its importance needs document frequencies, and none were counted. Name "
+            "importance.corpus, or compile the model with `frequencies` from spark.document_frequencies."
         )
 
 

@@ -45,22 +45,22 @@ JAVA_ERROR: type[Exception] = Py4JJavaError
 INVALID_UTF8, NULL_KEY, WEIGHTS, LIST_ENTRY = "INVALID_UTF8", "NULL_KEY", "WEIGHTS", "LIST_ENTRY"
 _KEYS = {  # messages of a worker on a key that it reads
     "KEY_MISSING": "the worker finds no such file or variable",
-    "KEY_INVALID": "what the worker finds there is no key that it may take (kind, owner, mode, content)",
-    "KEY_DIFFERS": "the worker finds another key than the driver's",
+    "KEY_INVALID": "the worker refuses the key that it finds (kind, owner, mode or content)",
+    "KEY_DIFFERS": "the worker finds another key than the driver",
 }
 _PROVIDERS = {  # messages on a provider by import path; its place in the settings ends the code
-    "PROVIDER_FAILED": "the provider raised an error, which may hold private text and is not shown. Valid: one that finds "
-    "nothing in a text that it cannot read; NULL and empty texts come, too",
-    "PROVIDER_SPANS": "the provider gave what are no spans of the texts; valid: rows, starts, ends and types as integers, in "
-    "order, apart, in UTF-8 bytes within their texts, of its own types, none to be kept",
-    "PROVIDER_MISSING": f"the provider cannot be imported or made there; valid: {EXPECTED}. Send its module along (spark-submit "
-    "--py-files FILE, or spark.addArtifact(FILE, pyfile=True)), or have it on every node (a wheel, spark.executorEnv.PYTHONPATH; "
-    "docs/guide/cluster)",
+    "PROVIDER_FAILED": "the provider raised an error, and its message may hold private text and is not shown. Find nothing "
+    "in texts that you cannot read, NULL and empty ones included",
+    "PROVIDER_SPANS": "the provider returned wrong spans. Return rows, starts, ends and types as integers, in order, "
+    "without overlap, in UTF-8 bytes within the texts, of its own types, with no words kept",
+    "PROVIDER_MISSING": f"the provider cannot be imported or built. Use {EXPECTED}. Send its module along (spark-submit "
+    "--py-files FILE, spark.addArtifact(FILE, pyfile=True)) or install it on every node "
+    "(docs/guide/cluster)",
 }
 _OUT_OF_MEMORY = ("java.lang.OutOfMemoryError", "Cannot reserve additional contiguous bytes")
 _MEMORY = (
-    "the memory of a JVM was full. Valid: a larger spark.driver.memory, and spark.executor.memory on a cluster; the longest text "
-    "decides (docs/scale)."
+    "the memory of a JVM was full. Raise spark.driver.memory, and spark.executor.memory on a "
+    "cluster. The longest text decides how much is needed (docs/scale)."
 )
 STREAM_FAILED = "STREAM_FAILED"  # Spark's name for any end of a streaming query
 _NOT_INSTALLED = "No module named 'dptext_spark'"
@@ -71,14 +71,14 @@ _LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger", CLIENT_LOGGE
 
 
 _KEY_CURE = (
-    "Put the driver's key on every node: the same file at the same path, of the workers' user or root, mode 600; or the same "
-    "variable in the executors' own environment, never by a Spark setting. Valid, too: key.deliver=closure."
+    "Put the driver's key on every node: the same file at the same path, owned by the workers' user or root, mode 600. "
+    "Or set the same variable in the executors' own environment, never by a Spark setting. Or use key.deliver=closure."
 )
 
 
 def key_error(code: str, where: str) -> str:
     """Explain the problem of a key that workers read, and its remedy."""
-    return f"key.deliver: executors given, but in {where} {_KEYS[code]} ({code}). {_KEY_CURE}"
+    return f"key.deliver: with executors, each worker reads the key; in {where} {_KEYS[code]} ({code}). {_KEY_CURE}"
 
 
 def provider_error(code: str, where: str) -> RunError:
@@ -131,20 +131,20 @@ def reduced(error: BaseException, columns: Sequence[str], maps: Sequence[str] = 
         where = f"partition {partition}, batch {batch} of its partition"
         if code == INVALID_UTF8:
             return DataError(
-                f"columns {', '.join(columns)}: {rows} rows with invalid UTF-8 in {where}. "
-                "Repair or drop them, or re-encode the files."
+                f"columns {', '.join(columns)}: {rows} rows hold invalid UTF-8 in {where}. Repair or drop "
+                "them, or re-encode the files."
             )
         if code == NULL_KEY:
-            return DataError(f"row_key or record_key: {rows} rows with a NULL key in {where}.")
+            return DataError(f"row_key or record_key: {rows} rows have a NULL key in {where}. Fill the key.")
         if code == WEIGHTS:
             return DataError(
-                f"importance: {rows} texts or weights in {where} do not fit; valid: a finite number of 0 or more for each word "
-                "of a text as the policy cuts it, stop words, unknown words and numbers included."
+                f"importance: {rows} texts or weights in {where} do not fit. Give a finite number of 0 or "
+                "more for each word of a text, with stop words, unknown words and numbers."
             )
         if code == LIST_ENTRY:
             return DataError(
-                f"policy.mask or policy.keep: a column of the input holds what cannot be looked for, in {where}; valid: words "
-                "and phrases of at most 12 words, in UTF-8, none of a single letter; NULL for none."
+                f"policy.mask or policy.keep: a list column of the input has an invalid entry in {where}. Use "
+                "words and phrases in UTF-8 of at most 12 words, none of a single letter, or NULL."
             )
         if code in _KEYS:
             return RunError(key_error(code, where))
@@ -156,14 +156,14 @@ def reduced(error: BaseException, columns: Sequence[str], maps: Sequence[str] = 
         return RunError(f"a worker failed with {code} in {where} ({rows} rows).")
     if _NOT_INSTALLED in str(error):
         return RunError(
-            "a worker's Python cannot import dptext_spark. Valid: PYSPARK_PYTHON, or spark.pyspark.python, with the interpreter "
-            "that has it, or the package on every node (docs/guide/cluster); `dptext doctor` checks both."
+            "PYSPARK_PYTHON: a worker's Python cannot import dptext_spark. Name the interpreter that has it (also "
+            "spark.pyspark.python), or install it on every node (docs/guide/cluster). `dptext doctor` checks both."
         )
     condition, state = condition_of(error), None
     if condition == "DUPLICATED_MAP_KEY":
         return key_twice(maps or columns)
     if isinstance(error, ConnectionError | Py4JNetworkError):
-        return RunError(f"Spark's JVM has ended ({condition}): something ended it, or {_MEMORY}")
+        return RunError(f"Spark's JVM has ended ({condition}). Another process ended it, or {_MEMORY}")
     for cause in _causes(error):
         state = _called(cause, "getSqlState") if _called(cause, "getCondition") else state
     why = f": {_MEMORY}" if any(sign in str(error) for sign in _OUT_OF_MEMORY) else "."

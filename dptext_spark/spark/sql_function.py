@@ -77,20 +77,18 @@ def arguments(call: Call, arrays: tuple[pa.Array, ...]) -> tuple[pa.Array, pa.Ar
     """
     if len(arrays) != 2:
         counted = {0: "no argument", 1: "one argument"}.get(len(arrays), f"{len(arrays)} arguments")
-        raise SettingsError(
-            f"{call.name}: {counted} given; valid: {call.usage}. Nothing is drawn without it."
-        )
+        raise SettingsError(f"{call.name}: {counted} given. Call {call.usage}.")
     texts, identities = arrays
     if pa.types.is_null(texts.type):
         texts = texts.cast(pa.string())
     if not (pa.types.is_string(texts.type) or pa.types.is_large_string(texts.type)):
         raise SettingsError(
-            f"{call.name}: a first argument of type {texts.type} given; valid: a text, as in {call.usage}."
+            f"{call.name}: the first argument is of type {texts.type}. Give a text, as in {call.usage}."
         )
     if identities.null_count:
         raise DataError(
-            f"{call.name}: {identities.null_count} of {len(identities)} rows of a batch with a NULL identity; valid: "
-            f"{call.usage}, and never NULL. Rows without one can be left out by WHERE."
+            f"{call.name}: {identities.null_count} of {len(identities)} rows of a batch have a NULL "
+            f"identity. Leave them out by WHERE, or fill the identity: {call.usage}."
         )
     kind = identities.type
     if pa.types.is_signed_integer(kind):
@@ -98,8 +96,8 @@ def arguments(call: Call, arrays: tuple[pa.Array, ...]) -> tuple[pa.Array, pa.Ar
     if any(fits(kind) for fits in _BYTES):
         return texts, identities
     raise SettingsError(
-        f"{call.name}: an identity of type {kind} given; valid: an integer, a string or binary. The job draws by "
-        "unix_micros(x) of a timestamp, and by CAST(x AS STRING) of a date, a decimal, or a timestamp without time zone."
+        f"{call.name}: an identity of type {kind} is not valid. Use an integer, a string or binary. As in the job, "
+        "convert a timestamp by unix_micros(x), and a date, a decimal or other timestamps by CAST(x AS STRING)."
     )
 
 
@@ -142,7 +140,7 @@ def function_of(call: Call) -> Any:
     """
     if not hasattr(F, "arrow_udf"):
         raise SettingsError(
-            f"{call.name}: a function of SQL needs Spark 4.1 or later; valid here: dps.privatize on a DataFrame, or `dptext run`."
+            f"{call.name}: a SQL function needs Spark 4.1 or later. Use dps.privatize on a DataFrame, or `dptext run`."
         )
 
     def over_arrow(stream: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
@@ -158,25 +156,23 @@ _IDENTITY = {
     "dataset": "the row's: an integer, a string or binary",
 }
 _UNSEEN = {
-    "token": "Whether identities are unique cannot be seen from here: rows with one identity draw alike.",
-    "record": "Whether the identity is that of the record cannot be seen from here: a finer one draws a word of a record more "
-    "than once, and its ε is spent each time; a coarser one shows which words records share.",
-    "dataset": "At dataset level no draw depends on the identity; it is asked for all the same, and never NULL.",
+    "token": "The function cannot check that identities are unique. Rows with equal identities get equal draws.",
+    "record": "The function cannot check that an identity is the record's. A finer identity draws a word of a record "
+    "more than once and spends its ε each time. A coarser one shows which words records share.",
+    "dataset": "At dataset level no draw depends on the identity, but a call still needs one that is not NULL.",
 }
 _WHOLE = (
-    "Whether an identity is unique cannot be seen from here: words are chosen in one text, so that the stated ε does not hold "
-    "for a record of several rows or columns."
+    "The function cannot check that identities are unique. It chooses words in one text, so the "
+    "stated ε does not hold for a record of several rows or columns."
 )
-_UNCOUNTED = (
-    "Nothing is counted: no ledger knows what this function releases. With ledger and input it is charged."
-)
+_UNCOUNTED = "No ledger counts the releases of this function. Give `ledger` and `input` to charge one."
 _CALLERS = (
-    "Whoever may call the function can draw for texts and identities of their own, and compare: keep the session to those who "
-    "may read the texts."
+    "Anyone who may call the function can draw texts and identities of their own and compare. "
+    "Limit the session to people who may read the texts."
 )
 _TRAVELS = (
-    "The key travels inside the function to the server of Spark Connect, and stays there as long as the function does. Valid, "
-    "too: a key of RunKey.from_file or RunKey.from_env with deliver='executors', which each worker reads for itself."
+    "The function carries the key to the server of Spark Connect, and it remains there as long as the function. To let "
+    "each worker read the key, use RunKey.from_file or RunKey.from_env with deliver='executors'."
 )
 # Spark's error conditions for a name that no function has; the second of a catalog that holds no functions at all.
 _FREE = ("UNRESOLVED_ROUTINE", "MISSING_CATALOG_ABILITY")
@@ -335,19 +331,21 @@ def register(
     """
     if is_stopped(spark):
         raise SettingsError(
-            "spark: a session that was stopped; valid: one that runs, as dps.spark_session() returns it. Nothing was registered "
-            "or charged."
+            "spark: the session was stopped. Use a running one, as dps.spark_session() returns it. "
+            "Nothing was registered or charged."
         )
     if not _NAME.fullmatch(name):
-        raise SettingsError(f"name: {name!r} given; valid: 1 to 64 letters, digits and _, no digit first.")
+        raise SettingsError(
+            f"name: {name!r} is not valid. Use 1 to 64 letters, digits and _, no digit first."
+        )
     if replace is not None and replace.lower() != name.lower():
-        raise SettingsError(f"replace: {replace!r} given; valid: {name!r}, the name itself, or None.")
+        raise SettingsError(f"replace: {replace!r} is not valid. Use {name!r}, the name itself, or None.")
     _check_model(model)
     column = None if column is None else _spelled(column)
     if column is None and model.consistency == "token":
         raise SettingsError(
-            "column: none given, and at token level draws hang on its name; valid: the text column, as `columns` of the settings "
-            "spells it."
+            "column: none given, and token-level draws depend on its name. Name the text column as "
+            "`columns` of the settings does."
         )
     charge = _charge_settings(ledger, input, column, model.consistency, row_key, record_key)
     run_id = parse_model_config({"run": {"id": run_id}}).run.id or secrets.token_hex(8)
@@ -372,8 +370,8 @@ def _check_model(model: Privatizer) -> None:
     selector = model.selector
     if selector is not None and selector.reads_weights:
         raise SettingsError(
-            "model: its importance takes weights from a column, and a function of SQL has a text and an identity; valid: "
-            "dps.privatize with weights, or another provider of importance."
+            "model: its importance reads weights from a column, and a SQL function has no such argument. "
+            "Use dps.privatize with weights, or another provider of importance."
         )
     check_complete(model)
 
@@ -382,8 +380,8 @@ def _spelled(column: str) -> str:
     parts = parts_of(column)
     if parts is None:
         raise SettingsError(
-            f"column: {column!r} is no path; valid: a column, or parts of nested ones with dots between them, a part with a dot "
-            "in back-ticks."
+            f"column: {column!r} is not valid. Name a column, or the parts of a nested column with dots "
+            "between them. Put a part with a dot in back-ticks."
         )
     return spelled(parts)
 
@@ -399,25 +397,23 @@ def _charge_settings(
     """Read where a registration is counted; None where it is not."""
     if row_key is not None and record_key is not None:
         raise SettingsError(
-            "row_key and record_key: both given, and a call has one identity; valid: the one that it is."
+            "row_key and record_key: both given, but a call has one identity. Name the one that you pass."
         )
     if record_key is not None and level == "token":
         raise SettingsError(
-            f"record_key: {record_key!r} given, but at token level the identity is the row's; valid: row_key."
+            f"record_key: {record_key!r} is not valid at token level, because the identity is the row's. Use row_key."
         )
     if ledger is None and source is None:
         return None
     if source is None:
         raise SettingsError(
-            "input: none given beside ledger; valid: the input whose ledger is charged, or neither, so that nothing is counted."
+            "input: none given with ledger. Name the input to charge, or leave out both to count nothing."
         )
     if column is None:
-        raise SettingsError("column: none given, and the ledger counts by columns; valid: the text column.")
+        raise SettingsError("column: none given, and the ledger counts by columns. Name the text column.")
     if level != "dataset" and row_key is None and record_key is None:
         which = "row_key" if level == "token" else "record_key, or row_key where each row is a record"
-        raise SettingsError(
-            f"row_key: none given, and the ledger names draws by what tells rows apart; valid: {which}."
-        )
+        raise SettingsError(f"row_key: none given, and the ledger needs the identity of rows. Name {which}.")
     return ChargeSettings.of(ledger, source)
 
 
@@ -435,11 +431,11 @@ def _notes(spark: SparkSession, spec: RegistrationSpec, charge: ChargeSettings |
         place = charge.input.table or charge.input.path
         counted = ledger_of(spark, charge.input, charge.ledger)
         notes.append(
-            f"The ledger {counted} was charged for {place} as it is now, whatever is selected. Another version is "
-            "charged when the function is registered again."
+            f"The ledger {counted} was charged for {place} as it is now, for any selection. To charge "
+            "another version, register the function again."
         )
     if spec.key.is_insecure:
-        notes.append("The key is no secret, so that no guarantee holds.")
+        notes.append("No guarantee holds, because the key is not secret.")
     if _key_travels(spark, spec.key):
         notes.append(_TRAVELS)
     return (*notes, _CALLERS)
@@ -500,21 +496,20 @@ def _check_ours(
             answer = ours.called(spark, name)
     if ours is None or answer != ours.drawn:
         raise SettingsError(
-            f"name: {name!r} is a function of Spark or of this session that dptext.register did not make, and `replace` names "
-            f"none of those. Valid: another name, such as 'dptext_{name}'. DROP TEMPORARY FUNCTION frees the name of a "
-            "function that you registered. Nothing was registered or charged."
+            f"name: {name!r} is a function of Spark or of this session that neither dptext.register nor "
+            f"`replace` knows. Use another name, such as 'dptext_{name}', or free yours by DROP TEMPORARY "
+            "FUNCTION. Nothing was registered or charged."
         )
     if ours.draws != release.draws and not replaces:
         raise SettingsError(
-            f"name: {name!r} stands for another function of this session, and one name is one release: it has another "
-            f"model, key, run id or column. Valid: another name; replace={name!r}; or the same again. Nothing was registered "
-            "or charged."
+            f"name: {name!r} is another release of this session, with another model, key, run id or "
+            f"column. Use another name, or replace={name!r}. Nothing was registered or charged."
         )
 
 
 def _check_call(spark: SparkSession, name: str, release: _Release) -> None:
     """Check that SQL calls the registered function: one call must draw as the model does. Otherwise drop the function."""
-    why, answer = "Spark calls something else by that name", None
+    why, answer = "Spark calls another function by that name", None
     try:
         answer = release.called(spark, name)
     except PySparkException as error:
@@ -526,6 +521,6 @@ def _check_call(spark: SparkSession, name: str, release: _Release) -> None:
     with suppress(PySparkException):
         spark.sql(f"DROP TEMPORARY FUNCTION IF EXISTS {name}")
     raise RunError(
-        f"name: {name!r} was registered, but a call on public words does not draw what the model draws: {why}. The function "
-        "was dropped. Valid: another name, or what the sentence before asks for."
+        f"name: {name!r} was registered, but its draw of public words differs from the model's: "
+        f"{why}. The function was dropped. Use another name, or correct the cause."
     )

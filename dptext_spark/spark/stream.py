@@ -93,9 +93,9 @@ def deduplicate(plan: RunPlan, commits: Sequence[Commit]) -> AdmittedRows:
         df = df.join(released_keys, matched, "left_anti") if again else df
     if handling == "refuse" and (again or distinct < rows):
         raise DataError(
-            f"row_key: in this micro-batch {again:,} rows have a {key!r} that the target holds, and {rows - distinct:,} repeat "
-            "one of the micro-batch; nothing of it was written. Valid: a source whose rows come once, or stream.duplicates=drop "
-            "(leave them out) or accept (release them again)."
+            f"row_key: {again:,} rows of this micro-batch have a {key!r} that the target holds, and "
+            f"{rows - distinct:,} repeat another row. Nothing of the micro-batch was written. Give each "
+            "row once, or set stream.duplicates to drop (leave them out) or accept (release them again)."
         )
     if distinct < rows:
         df = _first_of_each(df, key)
@@ -161,9 +161,7 @@ def stream(session: SparkSession, config: RunConfig, key: RunKey | None, say: St
         try:
             _carried(plan, batches)
         except Exception as error:
-            failure = batches.failure or _reduced(
-                error, config, "No micro-batch was begun that did not finish."
-            )
+            failure = batches.failure or _reduced(error, config, "No unfinished micro-batch was found.")
         finally:
             batches.end()
         try:
@@ -171,8 +169,8 @@ def stream(session: SparkSession, config: RunConfig, key: RunKey | None, say: St
             put_totals(plan, facts, metrics, started)
         except Exception as error:
             failure = failure or RunError(
-                f"{reduced(error, list(config.columns))} The micro-batches stand and are accounted for; their "
-                "totals are not. The next run writes them."
+                f"{reduced(error, list(config.columns))} The micro-batches are written and accounted for, but "
+                "their totals are not. The next run writes the totals."
             )
         if failure is not None:
             raise failure from None
@@ -193,16 +191,16 @@ def _prepared(
     """
     if context_of(session) is None:
         raise SettingsError(
-            f"mode: {config.mode!r} needs a classic Spark session, for each micro-batch is a run in the driver; valid on Spark "
-            "Connect: mode batch, or a job of spark-submit."
+            f"mode: {config.mode!r} needs a classic Spark session. On Spark Connect, use mode batch, or a "
+            "job of spark-submit."
         )
     with reading(session, lambda: begun(session, config)) as awaited:
         plan = prepare_run(session, config, key, say)
         earlier = awaited()
     if not plan.input_version.startswith("delta:"):
         raise DataError(
-            f"input.table: {config.input.table!r} is a view or no Delta table; mode {config.mode} reads what was added to a "
-            "Delta table."
+            f"input.table: {config.input.table!r} is a view or no Delta table. Name a Delta table for "
+            f"mode {config.mode}."
         )
     # Before anything is bound to the settings: with another lexicon the stream may begin anew in the same place.
     unseen = earlier is None
@@ -219,8 +217,8 @@ def _check_target(plan: RunPlan, known: Mapping[str, int | None]) -> None:
     done = {version: run_id for run_id, version in known.items() if version is not None}
     if done:
         newest = max(done)
-        valid = "the target as it was, or a new target with a new checkpoint and a new run id"
-        check_still_there(plan.place.target, done[newest], newest, plan.commits(), valid)
+        remedy = "Restore the target as it was, or begin a new target with a new checkpoint and a new run id"
+        check_still_there(plan.place.target, done[newest], newest, plan.commits(), remedy)
 
 
 def _carried(plan: RunPlan, batches: _Batches) -> None:
@@ -346,19 +344,19 @@ def _reduced(error: BaseException, config: RunConfig, more: str) -> DPTextError:
     condition = str(condition_of(error))
     if condition.startswith(CHANGED):
         return DataError(
-            f"input: rows of the source were updated or deleted ({condition}), and a stream only adds. Valid: a source that is "
-            "only added to, or stream.changes=ignore, which leaves out every such commit, also the rows that it adds."
+            f"input: rows of the source were updated or deleted ({condition}), and a stream reads additions only. Add "
+            "rows only, or set stream.changes=ignore: it leaves out each such commit, with the rows that it adds."
         )
     if condition.startswith(RENAMED):
         return DataError(
-            f"input: a column of the source was renamed or dropped ({condition}), and this checkpoint cannot go on after that. "
-            "Valid: a new stream.checkpoint, and stream.starting_version with the version of the source that changed its "
-            "columns (DESCRIBE HISTORY shows it); rows of earlier versions that this stream did not read are left out."
+            f"input: a column of the source was renamed or dropped ({condition}), and this checkpoint cannot go on. Set "
+            "a new stream.checkpoint, and stream.starting_version to the version that changed the columns (DESCRIBE "
+            "HISTORY shows it). Earlier rows that this stream has not read are left out."
         )
     if condition.startswith(EVOLVED):
         return DataError(
-            f"input: the source's columns changed while the stream ran ({condition}); run again. The text columns and keys must "
-            "stay; new columns are left out where output.other_columns is drop or a list, and refused where it is keep."
+            f"input: the source's columns changed while the stream ran ({condition}). Run again. Keep the text columns "
+            "and keys. New columns are left out with output.other_columns drop or a list, and refused with keep."
         )
     failure = reduced(error, list(config.columns))
     return type(failure)(f"{failure} {more}")

@@ -53,7 +53,7 @@ from dptext_spark.model.table_files import (
 from dptext_spark.report.before_and_after import NOTE, RowComparison, compare_rows
 from dptext_spark.runtime.display import Steps, by_default, line, side_by_side
 from dptext_spark.spark.csv_files import partition_columns
-from dptext_spark.spark.nested_columns import quoted
+from dptext_spark.spark.nested_columns import quoted, require_columns
 from dptext_spark.spark.session import spark_session
 from dptext_spark.spark.spark_errors import (
     JAVA_ERROR,
@@ -79,7 +79,7 @@ if TYPE_CHECKING:
 
 _NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
 LINES = 2_000  # of each text file
-_FIRST = "of a table in this form Spark gives the rows that come first, and counts all"
+_FIRST = "for a table of this format, Spark returns the first rows and counts all"
 _MARK_OF_UTF16 = "\ufffd\ufffd"  # as UTF-8 reads it
 
 
@@ -91,14 +91,14 @@ def place_of(table: str) -> Target:
     """
     if holds_credentials(table):
         raise SettingsError(
-            f"{FIELD}: the path holds a password, key or signature, which a file of settings would keep; valid: a path without, "
-            "and credentials in Spark's own settings."
+            f"{FIELD}: the path holds a password, key or signature, and a file of settings would keep it. "
+            "Use a path without, and put credentials into Spark's own settings."
         )
     local = Path(table.removeprefix("file://") if table.startswith("file:///") else table)
     if local.exists():
         if not local.is_file() and not local.is_dir():
             raise SettingsError(
-                f"{FIELD}: {table!r} is a pipe, a device or a socket; valid: a file or a folder."
+                f"{FIELD}: {table!r} is a pipe, a device or a socket. Name a file or a folder."
             )
         return Target(path=os.path.abspath(local))
     if has_scheme(table) and not table.startswith("file:"):
@@ -107,8 +107,8 @@ def place_of(table: str) -> Target:
     if TABLE.fullmatch(table) and ending not in ENDINGS and ending not in PACKED:
         return Target(name=table)
     raise SettingsError(
-        f"{FIELD}: {table!r} is not there; valid: a file or a folder of this machine, a path with a scheme such as s3a://, or a "
-        "catalog name such as db.table."
+        f"{FIELD}: {table!r} does not exist. Name a local file or folder, a path with a scheme such "
+        "as s3a://, or a catalog name such as db.table."
     )
 
 
@@ -146,7 +146,7 @@ def read_sample(
         except PySparkException as error:
             raise reduced(error, [str(place)]) from None
         except pa.ArrowException as error:  # its text may hold private words
-            raise DataError(f"{FIELD}: a text is no valid Unicode ({type(error).__name__}).") from None
+            raise DataError(f"{FIELD}: a text is not valid Unicode ({type(error).__name__}).") from None
     return replace(sample, is_name=bool(place.name))
 
 
@@ -167,7 +167,7 @@ def _sample(spark: SparkSession, table: Target, format: str | None, as_text: AsT
         return _first_rows(read_input(spark, Input(path=place), [])[0], place, "delta")
     files = _files(spark, place)
     if not files and not os.path.isdir(place):  # Spark leaves empty files out
-        raise NoRowsError(f"{FIELD}: {place!r} has no row; valid: a table with rows.")
+        raise NoRowsError(f"{FIELD}: {place!r} has no row. Use a table with rows.")
     names = [posixpath.basename(file) for file in files]
     is_file = names == [posixpath.basename(place)]
     kind = "text" if format == "text" else format_of(place, names, format, is_file)
@@ -209,8 +209,8 @@ def _of_rows(
             counts.append(frame.count() if kind == "parquet" else parts[-1].num_rows)
         except (PySparkException, JAVA_ERROR) as error:
             raise DataError(
-                f"{FIELD}: {posixpath.basename(file)!r} cannot be read as {kind} ({condition_of(error)}); valid: a table whose "
-                "files all are."
+                f"{FIELD}: {posixpath.basename(file)!r} cannot be read as {kind} ({condition_of(error)}). "
+                "Name a table with files of one format."
             ) from None
     is_all, size = len(some) == len(files), sum(files.values())
     rows, exact = sum(counts), is_all and (kind == "parquet" or all(count < each for count in counts))
@@ -242,7 +242,7 @@ def _files(spark: SparkSession, place: str) -> dict[str, int]:
     except PySparkException as error:
         if str(error.getCondition()).startswith("PATH_NOT_FOUND"):
             raise SettingsError(
-                f"{FIELD}: there is nothing in {place!r}; valid: a path that exists where Spark runs."
+                f"{FIELD}: {place!r} does not exist or is empty. Name a path that exists where Spark runs."
             ) from None
         raise
     check_file_names(place, (Path(file) for file in files if file.startswith("file:")))
@@ -270,7 +270,7 @@ def _beginning(spark: SparkSession, file: str, encoding: str | None) -> Beginnin
     text = "".join(f"{line or ''}\n" for line in lines).removeprefix("\ufeff")
     if "\ufffd" in text:
         raise DataError(
-            f"{FIELD}: {posixpath.basename(file)!r} is no {name}; valid: --encoding with the right one, such as ISO-8859-1."
+            f"{FIELD}: {posixpath.basename(file)!r} is not {name}. Use --encoding, such as ISO-8859-1."
         )
     is_all = len(lines) < LINES and len(text) <= MOST_BYTES
     text = text[:MOST_BYTES]
@@ -358,14 +358,13 @@ def preview(
         TablePreview(1 row, 1 column, not shown, key thrown away, not for sharing)
     """
     if isinstance(rows, bool) or not isinstance(rows, int) or not 1 <= rows <= MOST_ROWS:
-        raise SettingsError(f"rows: {rows!r} given; valid: 1 to {MOST_ROWS}.")
-    if isinstance(columns, str) or not columns:
-        raise SettingsError("columns: a list with at least one text column is needed.")
+        raise SettingsError(f"rows: {rows!r} is not valid. Use 1 to {MOST_ROWS:,}.")
+    require_columns(columns)
     names = _names(df, list(columns))
     for name in columns:
         if names.count(name) != 1 or list(columns).count(name) != 1:
             raise DataError(
-                f"columns: {name!r} is not once among them; columns there: {', '.join(map(str, names))}."
+                f"columns: {name!r} is not exactly once in the table. Choose of: {', '.join(map(str, names))}."
             )
     texts = {name: _text(name, values) for name, values in _first(df, list(columns), rows).items()}
     after = draw_rows(model, texts)
@@ -396,8 +395,8 @@ def _first(
         return {name: pa.chunked_array([pa.array(df[name].head(rows), from_pandas=True)]) for name in columns}
     except (AttributeError, TypeError, ValueError):  # Arrow's own message would show the value
         raise DataError(
-            f"columns {', '.join(columns)}: no column of texts in what was given; valid: text columns of a Spark DataFrame, a "
-            "pandas one, or an Arrow table."
+            f"columns {', '.join(columns)}: the input is no table of texts. Give text columns of a Spark "
+            "DataFrame, a pandas DataFrame or an Arrow table."
         ) from None
 
 
@@ -407,6 +406,6 @@ def _text(name: str, values: pa.ChunkedArray) -> pa.Array:
     if pa.types.is_dictionary(kind):
         values, kind = values.cast(kind.value_type), kind.value_type
     if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_null(kind)):
-        raise DataError(f"{name}: a column of type {values.type}; valid: a text column, at the top level.")
+        raise DataError(f"{name}: a column of type {values.type} is not valid. Name a text column.")
     # Together, so that a slice of a large table holds no more than its rows.
     return pa.concat_arrays([*values.cast(pa.large_string()).chunks, pa.array([], pa.large_string())])

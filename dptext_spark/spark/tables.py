@@ -116,7 +116,7 @@ def split_name(name: str) -> list[str]:
     """
     parts = [a or b for a, b in re.findall(r"`((?:[^`]|``)+)`|([^.`]+)", name)]
     if not 1 <= len(parts) <= 3:
-        raise SettingsError(f"table: {name!r} given; valid: table, schema.table or catalog.schema.table.")
+        raise SettingsError(f"table: {name!r} is not valid. Use table, schema.table or catalog.schema.table.")
     return parts
 
 
@@ -203,7 +203,7 @@ def _unreadable(source: Input, error: PySparkException) -> DataError:
         return nothing_there(place, condition)
     if condition.startswith(("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND")):
         return DataError(
-            f"input.table: there is no {place!r} ({condition}); valid: a table or a view of this session's catalog."
+            f"input.table: there is no {place!r} ({condition}). Name a table or a view of this session's catalog."
         )
     return unreadable(place, source.format, condition)
 
@@ -222,7 +222,7 @@ def _read_path(spark: SparkSession, source: Input, version: int | None, columns:
     if source.format == "json":
         return _lenient(spark, source).schema(_json_schema(spark, source, columns)).json(place)
     if source.format not in ("text", "parquet"):
-        raise SettingsError(f"input.format: {source.format!r} given; valid: {', '.join(FORMATS)}.")
+        raise SettingsError(f"input.format: {source.format!r} is not valid. Choose of: {', '.join(FORMATS)}.")
     df = spark.read.options(**source.options).format(source.format).load(place)
     folders = partition_columns(spark, source.options, source.format, place)
     if not folders:

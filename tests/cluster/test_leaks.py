@@ -40,8 +40,8 @@ STAGES = {
     "broken": "CountMismatchError",  # what the audit of consistency found, too
     "unreadable": "Nothing was written|The run failed before its commit",
     "null_key": "DataError row_key: column 'id' is NULL in 1 of 2 rows",
-    "repeated_key": "DataError row_key: column 'id' is not unique: 2 rows, 1 distinct values",
-    "invalid_text": "DataError columns value: 1 rows with invalid UTF-8",
+    "repeated_key": "DataError row_key: column 'id' has 1 distinct values in 2 rows",
+    "invalid_text": "DataError columns value: 1 rows hold invalid UTF-8",
     "constraint": "RunError Spark failed with",
     "conflict": "RunError Spark failed with DELTA_METADATA_CHANGED",
     "account": "RecordingError",

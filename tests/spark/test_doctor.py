@@ -72,8 +72,8 @@ def test_what_does_not_work_is_named(settings: dict[str, Any], tmp_path: Path, c
     assert failed == {"shared model", "key", "input", "output.path", "audit.shareable"}
     assert "no-model" in found["shared model"]["message"]
     assert "jobs/prepare.py" in found["shared model"]["hint"]
-    assert "/proc cannot be written" in found["output.path"]["message"]
-    assert "right to write" in found["output.path"]["hint"]
+    assert "/proc: writing failed" in found["output.path"]["message"]
+    assert "write and delete" in found["output.path"]["hint"]
     assert found["key"]["message"].startswith("key.file:")
     assert found["libraries"]["status"] == "ok"
 
@@ -129,7 +129,7 @@ def test_a_table_that_exists_is_probed_inside(spark: Any, tmp_path: Path) -> Non
     spark.range(2).write.format("delta").save(str(tmp_path / "out"))
     found = check_folder(spark, "output.path", str(tmp_path / "out"))
     assert found.status == "ok"
-    assert "to be made" not in found.message
+    assert "a new folder" not in found.message
     assert spark.read.format("delta").load(str(tmp_path / "out")).count() == 2
     assert not list((tmp_path / "out").glob("*doctor*"))
 
@@ -175,7 +175,7 @@ def test_without_a_session_that_is_all(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ("[PYTHON_VERSION_MISMATCH] Python in worker has ...", "another Python than the driver"),
         ('java.io.IOException: Cannot run program "/no/python"', "lack the interpreter"),
-        ("anything", "stderr says more"),
+        ("anything", "the executors' stderr"),
     ],
 )
 def test_a_probe_that_fails_says_where_to_look(

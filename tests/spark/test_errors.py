@@ -22,7 +22,7 @@ from dptext_spark.spark.runner import dry_run, run
 from dptext_spark.spark.spark_errors import TaskError, condition_of, reduced, suppress_sensitive_logs
 
 MARKER = "zanzibarmarker"
-MEMORY = "memory of a JVM was full. Valid: a larger spark.driver.memory"
+MEMORY = "memory of a JVM was full. Raise spark.driver.memory"
 LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
 
@@ -96,11 +96,11 @@ class TestReduced:
     @pytest.mark.parametrize(
         ("error", "kind", "begins", "holds"),
         [
-            (ConnectionRefusedError(111, MARKER), RunError, "Spark's JVM has ended (ConnectionRefusedError): ", MEMORY),
-            (Py4JNetworkError(MARKER), RunError, "Spark's JVM has ended (Py4JNetworkError): ", MEMORY),
+            (ConnectionRefusedError(111, MARKER), RunError, "Spark's JVM has ended (ConnectionRefusedError). ", MEMORY),
+            (Py4JNetworkError(MARKER), RunError, "Spark's JVM has ended (Py4JNetworkError). ", MEMORY),
             (ValueError(f"{MARKER} java.lang.OutOfMemoryError: Java"), RunError, "Spark failed with ValueError: ", MEMORY),
-            (of_a_worker("INVALID_UTF8"), DataError, "columns body, note: 3 rows with invalid UTF-8 in partition 4, batch 5", ""),
-            (of_a_worker("NULL_KEY"), DataError, "row_key or record_key: 3 rows with a NULL key in partition 4, batch 5", ""),
+            (of_a_worker("INVALID_UTF8"), DataError, "columns body, note: 3 rows hold invalid UTF-8 in partition 4, batch 5", ""),
+            (of_a_worker("NULL_KEY"), DataError, "row_key or record_key: 3 rows have a NULL key in partition 4, batch 5", ""),
             (of_a_worker("ArrowInvalid"), RunError, "a worker failed with ArrowInvalid in partition 4, batch 5", ""),
             (of_a_worker("CLASSIFIER_DIFFERS_3"), RunError, "in partition 4", "policy.names.model: 3 of 10"),
             (Exception(f"{MARKER} No module named 'dptext_spark'"), RunError, "", "PYSPARK_PYTHON"),

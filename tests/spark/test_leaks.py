@@ -103,7 +103,7 @@ def test_the_jobs_ended_as_planned(traces: tuple[Path, str]) -> None:
     assert "nulls DataError" in ended["nulls"]
     assert "NULL in 1 of 2 rows" in ended["nulls"]
     assert "checked RunError Spark failed with" in ended["checked"]
-    assert "Files that it left behind, in no version of the table:" in ended["checked"]
+    assert "It left files behind, in no version of the table:" in ended["checked"]
 
 
 def test_nothing_private_lies_around(traces: tuple[Path, str]) -> None:

@@ -115,10 +115,10 @@ class TestARunId:
         config = _config(source, tmp_path, run={"id": "r1"}, output=output)
         run(config, spark, key=KEY)
         spark.sql(f"RESTORE TABLE delta.`{target}` TO VERSION AS OF 0")
-        with pytest.raises(RunError, match=r"'r1' committed version 1 of .*, and version 2 restored"):
+        with pytest.raises(RunError, match=r"'r1' committed version 1 of .*, but version 2 restored"):
             run(config, spark, key=KEY)
         shutil.rmtree(target)
-        with pytest.raises(RunError, match="there is no table there any more"):
+        with pytest.raises(RunError, match="the table no longer exists"):
             run(config, spark, key=KEY)
         assert not Path(target).exists()
 
@@ -143,7 +143,7 @@ class TestARunId:
         config = _config(source, tmp_path, run={"id": "r3"})
         with monkeypatch.context() as patch:
             patch.setattr(runs, "put_metrics", None)
-            with pytest.raises(RecordingError, match=r"run again with run\.id=r3"):
+            with pytest.raises(RecordingError, match=r"Run again with run\.id=r3"):
                 run(config, spark)
         written = _rows(spark, tmp_path / "out")
         # With another key, as the operating system gives: nothing is drawn again, and nothing can be counted.
@@ -235,7 +235,7 @@ class TestWhatIsRefused:
     @pytest.mark.parametrize(
         ("changes", "kind", "said"),
         [
-            ({"row_key": "customer"}, DataError, r"row_key: column 'customer' is not unique: 120 rows, 40 distinct"),
+            ({"row_key": "customer"}, DataError, r"row_key: column 'customer' has 40 distinct values in 120 rows"),
             ({"record_key": "empty"}, DataError, r"record_key: column 'empty' is NULL in 120 of 120 rows"),
             ({"input": {"table": "nowhere"}}, DataError, r"input.table: there is no 'nowhere'"),
             ({"mechanism": {"name": "custext", "k": 4000}, "lexicon": {"source": "tiny"}}, SettingsError, r"mechanism.k: 4000"),

@@ -232,7 +232,7 @@ def test_an_unfinished_run_wants_its_lists(
     assert "Vladimirova" not in str(told.value)
     accepting = parse_config({**settings, "run": {"id": "one", "second_release": "accept"}})
     if committed:
-        with pytest.raises(RunError, match="committed, and was not accounted for"):
+        with pytest.raises(RunError, match="committed, but was not accounted for"):
             run(accepting, spark, key=KEY)
         (tmp_path / "mask.txt").write_text("\n".join(reversed(MASK)))  # the same list in another order
         assert run(config, spark, key=KEY).status == "recovered"

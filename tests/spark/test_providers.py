@@ -218,7 +218,7 @@ def test_a_report_imports_what_its_own_settings_name_and_nothing_else(
     _imported.cache_clear()
     found = dps.report("one", audit=f"{config.output.path}_audit", spark=spark)
     assert name not in sys.modules
-    assert "which are code" in found.save(tmp_path / "page.html").read_text()
+    assert "policy.providers" in found.save(tmp_path / "page.html").read_text()
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -328,7 +328,7 @@ def test_quotes_encodings_and_packed_files_are_read(tmp_path: Path) -> None:
 
 
 BAD: dict[str, tuple[str, bytes, int, str]] = {
-    "nothing there": ("", b"", 2, "is not there"),
+    "nothing there": ("", b"", 2, "does not exist"),
     "no ending": ("t.bin", b"a", 2, "no known ending"),
     "empty": ("t.csv", b"", 8, "no row"),
     "a header alone": ("t.csv", b"id,body\n", 3, "has one line alone, which may name the columns"),
@@ -473,7 +473,7 @@ def test_tables_of_one_name_have_targets_of_their_own(tmp_path: Path) -> None:
 def test_what_is_no_file_is_refused_before_it_is_read(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.csv")
     for path in (tmp_path / "pipe.csv", "/dev/zero"):
-        with pytest.raises(SettingsError, match="is a pipe, a device or a socket; valid: a file or a folder"):
+        with pytest.raises(SettingsError, match="is a pipe, a device or a socket"):
             read_sample(path)
 
 
@@ -482,7 +482,7 @@ def test_dictionaries_are_their_values_and_bad_text_is_refused(tmp_path: Path) -
     assert columns_of(read_sample(tmp_path / "t.parquet")).texts == ("body",)
     wrong = pa.array([f"{PRIVATE} a b ".encode() + b"\xff"]).cast(pa.string(), safe=False)
     pq.write_table(pa.table({"body": wrong}), tmp_path / "w.parquet")
-    with pytest.raises(DataError, match="a text is no valid Unicode") as refused:
+    with pytest.raises(DataError, match="a text is not valid Unicode") as refused:
         read_sample(tmp_path / "w.parquet")
     assert PRIVATE not in str(refused.value)
 
@@ -535,7 +535,7 @@ def test_a_file_that_is_there_wins_over_a_catalog_name(here: Path, tmp_path: Pat
     assert place_of("s3a://bucket/t") == Target(path="s3a://bucket/t")
     assert place_of(f"file://{tmp_path}") == Target(path=str(tmp_path))
     for misspelt in ("tickets.csv", "tickets.json.gz", "no/such", "file:///no/such"):
-        with pytest.raises(SettingsError, match="is not there"):
+        with pytest.raises(SettingsError, match="does not exist"):
             place_of(misspelt)
     with pytest.raises(SettingsError, match="holds a password") as refused:
         place_of("s3a://me:hushed@bucket/t")

@@ -332,8 +332,8 @@ def check_ledger_writable(spark: SparkSession, source: Input, path: str, *, dry:
     except Exception as error:
         told = error.strerror if isinstance(error, OSError) else reduced(error, [])
         raise SettingsError(
-            f"{FIELDS}: the ledger {path!r} cannot be written ({told}), and no run goes on without one; valid: a folder by "
-            "ledger.path or a catalog name by ledger.table that can be written. Nothing was read."
+            f"{FIELDS}: the ledger {path!r} cannot be written ({told}), and each run needs one. Set "
+            "ledger.path or ledger.table to a place that can be written. Nothing was read."
         ) from None
 
 
@@ -354,9 +354,9 @@ def check_single_ledger(
         return
     if any(entry.status != VOID for entry in entries):
         raise SettingsError(
-            f"{FIELDS}: none given, so {ledger_of(spark, source, settings)!r} would count {source.table!r}; but {other!r} "
-            f"counted it by its path, and the two do not add. Valid: ledger.path: {other}, or one ledger.path or "
-            "ledger.table in all settings that read this table. Nothing was written to the target."
+            f"{FIELDS}: none given, so {ledger_of(spark, source, settings)!r} would count {source.table!r}. But "
+            f"{other!r} counted this table by its path, and the two do not add up. Set ledger.path: {other}, or one "
+            "ledger.path or ledger.table in all settings that read the table. Nothing was written to the target."
         )
 
 
@@ -377,7 +377,7 @@ def check_vacant(spark: SparkSession, path: str) -> None:
     """
     if is_table_name(path):
         if spark.catalog.tableExists(path):
-            raise DataError(f"ledger.table: {path!r} is a view or no Delta table; name another table.")
+            raise DataError(f"ledger.table: {path!r} is a view or no Delta table. Name another table.")
         return
     if not holds_files(spark, path):
         return
@@ -393,7 +393,7 @@ def check_vacant(spark: SparkSession, path: str) -> None:
         or large.count()
         or not all(_is_of_ledger(row["content"]) for row in small.select("content").toLocalIterator())
     ):
-        raise DataError(f"ledger.path: {path!r} holds files and is no ledger; name another folder.")
+        raise DataError(f"ledger.path: {path!r} holds other files and no ledger. Name another folder.")
 
 
 def _is_of_ledger(content: bytes) -> bool:
@@ -534,8 +534,8 @@ def read(path: str, spark: SparkSession | None = None, progress: Steps | None = 
         place, book = _found(session, place, config)
     if book is None:
         raise SettingsError(
-            f"ledger: there is none in {place!r}; valid: a ledger, which is the nearest {FOLDER} in a parent folder of its "
-            f"input, {NAME} in its schema, or what ledger.path or ledger.table names; that input; or the settings of a run."
+            f"ledger: {place!r} has no ledger. Name a ledger, its input, or the settings of a run. The ledger is the "
+            f"nearest {FOLDER} in a parent folder of the input, {NAME} in its schema, or ledger.path or ledger.table."
         )
     return balances(book.entries, place, book.decisions)
 

@@ -134,14 +134,14 @@ def bind_run(plan: RunPlan, record: RunRecord, earlier: RunRecord | None, commit
     differ = [name for name in SETTINGS if getattr(before, name) != getattr(now, name)]
     if differ:
         _check_lexicon(
-            before.config, now.config, f"run.id: {plan.run_id!r} was begun with another", "a new run id"
+            before.config, now.config, f"run.id: {plan.run_id!r} began with another", "Use a new run id"
         )
         also = ", ".join([*([] if same_key or commit else ["key_commitment"]), *differ])
         raise RunError(
-            f"run.id: {plan.run_id!r} was begun with another {also}; use a new run id, or the same settings."
+            f"run.id: {plan.run_id!r} began with another {also}. Use a new run id, or the same settings."
         )
     if lists and not is_accepted:
-        raise _begun_with(plan, f"other lists of names: {lists}", "the lists as they were", commit)
+        raise _begun_with(plan, f"other lists of names: {lists}", "the earlier lists", commit)
     second = bool(before.second_release)
     if commit is not None:
         key, kind = before.key_commitment, before.key_kind
@@ -151,14 +151,14 @@ def bind_run(plan: RunPlan, record: RunRecord, earlier: RunRecord | None, commit
     return replace(record, second_release=second or not (same_key and same_engine and not lists))
 
 
-def _begun_with(plan: RunPlan, what: str, valid: str, commit: Commit | None) -> RunError:
+def _begun_with(plan: RunPlan, what: str, remedy: str, commit: Commit | None) -> RunError:
     """Return the error for a run id without account that began with other settings."""
     if commit is not None:
-        done = "committed, and was not accounted for"
+        done = "committed, but was not accounted for"
     else:
-        done = "did not finish; files that it left may hold its draws"
-        valid += ", or a second release of the same records by run.second_release=accept"
-    return RunError(f"run.id: {plan.run_id!r} was begun with {what}. It {done}. Valid: {valid}.")
+        done = "did not finish, and its files may hold its draws"
+        remedy += ", or run.second_release=accept for a second release of the same records"
+    return RunError(f"run.id: {plan.run_id!r} began with {what}. The earlier attempt {done}. Use {remedy}.")
 
 
 def _lists_apart(before: Binding, now: Binding, same_key: bool) -> tuple[str, Binding, Binding]:
@@ -208,20 +208,20 @@ def _sealed_in(commit: Commit, run_id: str) -> Binding:
     sealed = commit.said.get(SEAL)
     if sealed is None:
         raise RunError(
-            f"run.id: {run_id!r} committed, its row in `runs` is lost, and its commit does not say what it was begun with; "
-            "it cannot be accounted for. Use a new run id."
+            f"run.id: {run_id!r} committed, but its row in `runs` is lost and its commit does not name "
+            "its settings. It cannot be accounted for. Use a new run id."
         )
     return Binding.from_dict(sealed, SEAL)
 
 
-def _check_lexicon(before: str, now: str, said: str, valid: str) -> None:
+def _check_lexicon(before: str, now: str, said: str, remedy: str) -> None:
     """Refuse settings of another version of the packaged lexicon, with that reason: digests do not show it."""
     try:
         versions = differences(json.loads(before), json.loads(now)).get("lexicon.version")
     except ValueError:
         return
     if versions is not None:
-        raise RunError(f"{said} {version_of_lexicon(versions)}. Nothing was written; valid: {valid}.")
+        raise RunError(f"{said} {version_of_lexicon(versions)}. Nothing was written. {remedy}.")
 
 
 def check_same_part(plan: RunPlan, earlier: RunRecord | None) -> None:
@@ -232,8 +232,9 @@ def check_same_part(plan: RunPlan, earlier: RunRecord | None) -> None:
     """
     if earlier is not None and earlier.input_version != plan.input_version:
         raise RunError(
-            f"run {plan.run_id} was another part of the source ({earlier.input_version}, now {plan.input_version}): Spark's own "
-            f"files are missing in {plan.config.checkpoint!r}. Begin a new stream: another checkpoint and another run id."
+            f"run {plan.run_id} read another part of the source ({earlier.input_version}, now "
+            f"{plan.input_version}). Spark's own files are missing in {plan.config.checkpoint!r}. Begin a new "
+            "stream: another checkpoint and run id."
         )
 
 
@@ -263,13 +264,13 @@ def check_finished(record: RunRecord, earlier: RunRecord, *, of_stream: bool = F
         reasons.insert(0, "output")
     if reasons:
         raise RunError(
-            f"run.id: {record.run_id!r} has committed with another {', another '.join(reasons)}. Nothing was written; valid: a "
-            "new run id, or the settings that it committed with."
+            f"run.id: {record.run_id!r} has committed with another {', another '.join(reasons)}. Nothing "
+            "was written. Use a new run id, or the settings of that commit."
         )
 
 
 def check_still_there(
-    target: object, run_id: str, version: int, commits: Sequence[Commit], valid: str = "a new run id"
+    target: object, run_id: str, version: int, commits: Sequence[Commit], remedy: str = "Use a new run id"
 ) -> None:
     """Refuse a run that committed, where its commit is no longer a part of the target: then it is not done.
 
@@ -283,22 +284,22 @@ def check_still_there(
     oldest = min((commit.version for commit in commits), default=0)
     restore = undone_by(commits, version)
     if not commits:
-        why = "there is no table there any more"
+        why = "the table no longer exists"
     elif own_commit is None and oldest <= version:
-        why = "the table that is there now was made anew, without it"
+        why = "the table was created anew without this version"
     elif restore is not None:
-        why = f"version {restore} restored the table to what it was before, or to a time, which may be before"
+        why = f"version {restore} restored the table to an earlier state, perhaps without this version"
     else:
         return
     raise RunError(
-        f"run.id: {run_id!r} committed version {version} of {str(target)!r}, and {why}. Nothing was written; valid: {valid}."
+        f"run.id: {run_id!r} committed version {version} of {str(target)!r}, but {why}. Nothing was written. {remedy}."
     )
 
 
 def changed_since(record: RunRecord, earlier: RunRecord, commits: Sequence[Commit]) -> Iterator[str]:
     """Yield changes since a finished run committed: of its key, and of its target's rows."""
     if record.key_kind != "os" and record.key_commitment != earlier.key_commitment:
-        yield "Another key than now drew what is there; valid for draws under this key: a new run id."
+        yield "The table holds draws of another key. For draws under this key, use a new run id."
     version = -1 if earlier.output_version is None else earlier.output_version
     others = [
         f"{commit.operation} (version {commit.version})"
@@ -307,7 +308,7 @@ def changed_since(record: RunRecord, earlier: RunRecord, commits: Sequence[Commi
     ]
     if others:
         shown = ", ".join(others[:5]) + (f" and {len(others) - 5:,} more" if len(others) > 5 else "")
-        yield f"The target is not what the run committed as version {version}: since then {shown} changed it."
+        yield f"The target has changed since the run committed version {version}: {shown}."
 
 
 def differences(
@@ -451,20 +452,20 @@ def begin(plan: RunPlan, begun: Begun | None) -> str:
     named = config.run.id
     if named is not None and len(named) > LONGEST:
         raise SettingsError(
-            f"run.id: {len(named)} characters given; valid with mode {config.mode}: {LONGEST} or fewer."
+            f"run.id: {len(named)} characters are too many for mode {config.mode}. Use {LONGEST} or fewer."
         )
     if begun is not None:
         return _compared(plan, begun)
     if holds_files(plan.spark, checkpoint, besides=f"/{checkpoint.rstrip('/').rpartition('/')[2]}/{OWN}/"):
         raise SettingsError(
-            f"stream.checkpoint: {checkpoint!r} is the checkpoint of something else, or holds other files; valid: a new folder, "
-            "or the checkpoint of this stream."
+            f"stream.checkpoint: {checkpoint!r} is another checkpoint, or holds other files. Use a new "
+            "folder, or the checkpoint of this stream."
         )
     _check_not_released(plan, checkpoint)
     if named is not None and runs.find(plan.spark, plan.place.runs, named) is not None:
         raise SettingsError(
-            f"run.id: {named!r} is in the table of runs, and {checkpoint!r} is no checkpoint of it; valid: another run id, or "
-            "its checkpoint."
+            f"run.id: {named!r} is in the table of runs, but {checkpoint!r} is not its checkpoint. Use "
+            "another run id, or its checkpoint."
         )
     put_binding(plan)
     return plan.run_id
@@ -481,7 +482,7 @@ def _compared(plan: RunPlan, begun: Begun) -> str:
     stream, before, checkpoint = begun.stream, begun.bound, plan.config.checkpoint
     if plan.config.run.id not in (None, stream):
         raise SettingsError(
-            f"run.id: {plan.config.run.id!r} given, but {checkpoint!r} is the checkpoint of {stream!r}; valid: that, or null."
+            f"run.id: {plan.config.run.id!r} is not the stream of {checkpoint!r}. Use {stream!r} or null."
         )
     now = StreamBinding.read(StreamBinding.of_plan(plan, stream).text)
     settings = differences(before.settings.values, now.settings.values)
@@ -490,8 +491,8 @@ def _compared(plan: RunPlan, begun: Begun) -> str:
         other = version_of_lexicon(settings["lexicon.version"])
     if other:
         raise SettingsError(
-            f"stream.checkpoint: {checkpoint!r} is of a stream with another {other}. Valid: go on with the version of the "
-            "package that began it, or a new checkpoint and a new target."
+            f"stream.checkpoint: {checkpoint!r} belongs to a stream with another {other}. Go on with the "
+            "version of the package that began it, or use a new checkpoint and a new target."
         )
     differ = [name for name in ("key", "source") if getattr(before, name) != getattr(now, name)]
     differ += settings
@@ -502,8 +503,8 @@ def _compared(plan: RunPlan, begun: Begun) -> str:
         differ.append(f"columns of the target ({', '.join(changed)}; see output.other_columns)")
     if differ:
         raise SettingsError(
-            f"stream.checkpoint: {checkpoint!r} is of a stream with another {', another '.join(differ)}; valid: the key, "
-            "settings and source that it began with, or a new checkpoint and a new target."
+            f"stream.checkpoint: {checkpoint!r} belongs to a stream with another {', another '.join(differ)}. Use its "
+            "first key, settings and source, or a new checkpoint and a new target."
         )
     return stream
 
@@ -516,10 +517,9 @@ def _check_not_released(plan: RunPlan, checkpoint: str) -> None:
     if config.duplicates in ("accept", "drop"):
         return
     raise SettingsError(
-        f"stream.checkpoint: there is none in {checkpoint!r}, but {str(plan.place.target)!r} holds a release: the whole source "
-        f"would be released again. Valid: the checkpoint of that stream, stream.starting_version, "
-        "stream.duplicates=drop (rows that the target holds are left out), or stream.duplicates=accept (a second release of "
-        "each row)."
+        f"stream.checkpoint: {checkpoint!r} has none, but {str(plan.place.target)!r} holds a release. The stream would "
+        "release the whole source again. Use the checkpoint of that stream, or set stream.starting_version. Or set "
+        "stream.duplicates to drop (leaves out rows that the target holds) or accept (releases each row again)."
     )
 
 
@@ -544,7 +544,7 @@ def part_of_source(spark: SparkSession, checkpoint: str, number: int) -> str:
         except (PySparkException, ValueError):
             offsets = []
         if len(offsets) != 1:
-            raise RunError(f"stream.checkpoint: {checkpoint!r} does not say what micro-batch {batch} read.")
+            raise RunError(f"stream.checkpoint: {checkpoint!r} lacks the input of micro-batch {batch}.")
         places[batch] = _said(offsets[0])
     return f"delta:{places.get(number - 1, '')}..{places[number]}"
 

@@ -73,7 +73,7 @@ class RunResult:
             self.outcome if isinstance(self.outcome, Unchanged) else replace(self.outcome, restricted=None)
         )
         return summary(outcome, verdict=self.verdict).html(
-            "Figures of the private text are not shown: `facts` has them."
+            "Figures of the private text are not shown here; `facts` has them."
         )
 
     @property
@@ -240,7 +240,7 @@ def _written(attempt: Attempt, say: Steps) -> Attempt | RunResult:
         return _by_another(plan, attempt.reservation)
     if written.commit is None:
         raise RunError(
-            f"no commit of run {plan.run_id} is in the target's history: nothing of it is in the table."
+            f"the target's history has no commit of run {plan.run_id}: the table holds nothing of this run."
         )
     return written
 
@@ -268,9 +268,9 @@ def _earlier(plan: RunPlan) -> RunRecord | None:
 def _no_row(config: RunConfig) -> NoRowsError:
     """Refuse to release nothing: it would cost an ε, and under mode `overwrite` empty the target."""
     if config.input.where is None:
-        what = "input: it has no row; valid: a table with rows."
+        what = "input: the table has no row. Use a table with rows."
     else:
-        what = "input.where: it selects no row of the input; valid: a condition that a row meets."
+        what = "input.where: no row of the input meets the condition. Use a condition that a row meets."
     return NoRowsError(f"{what} Nothing was written to the target, and nothing spent.")
 
 
@@ -300,8 +300,8 @@ def _by_another(plan: RunPlan, reservation: ledger.Reservation) -> RunResult:
 def _mismatched(row: RunRecord, plan: RunPlan) -> CountMismatchError:
     # Not "unchanged": whoever tries again must not take it for sound.
     return CountMismatchError(
-        f"run {plan.run_id} committed version {row.output_version} of {plan.place.target} before, but its counts or its "
-        "consistency did not agree. Nothing was written again; do not share that version."
+        f"run {plan.run_id} committed version {row.output_version} of {plan.place.target} earlier, but its counts or its "
+        "consistency did not agree. Nothing was written again. Do not share that version."
     )
 
 
@@ -315,8 +315,8 @@ def _failed(attempt: Attempt, failure: DPTextError) -> RunResult:
         commit = our_commits(plan.commits()).get(plan.run_id)
     except Exception:
         raise RunError(
-            f"{failure} Whether the run committed is not known, for the target's history cannot be read. Running again "
-            f"with run.id={plan.run_id} and the same key writes nothing twice."
+            f"{failure} The target's history cannot be read, so the run may have committed. Run again "
+            f"with run.id={plan.run_id} and the same key: nothing is written twice."
         ) from None
     if is_of_another(plan, commit):
         return _by_another(plan, attempt.reservation)
@@ -325,19 +325,19 @@ def _failed(attempt: Attempt, failure: DPTextError) -> RunResult:
     note = " The run failed before its commit."
     try:
         left = leftover_files(plan.spark, plan.place.target, attempt.started)
-        note += f" Files that it left behind, in no version of the table: {', '.join(left)}." if left else ""
+        note += f" It left files behind, in no version of the table: {', '.join(left)}." if left else ""
         ledger.failed(attempt.reservation, plan, left, attempt.started)
         row = replace(attempt.record, status="failed")
         runs.put(plan.spark, plan.place.runs, row, keep_finished=True)
     except Exception:
-        note += " What files it left behind could not be listed or noted."
+        note += " Files that it left behind could not be listed or recorded."
     raise type(failure)(f"{failure}{note}") from None
 
 
 def _not_accounted(plan: RunPlan, failure: DPTextError) -> RecordingError:
     return RecordingError(
-        f"{failure} The data was committed, but not accounted for; run again with run.id={plan.run_id} to account. Do "
-        "not share it before."
+        f"{failure} The data was committed, but not accounted for. Run again with "
+        f"run.id={plan.run_id} to account for it. Do not share the table before."
     )
 
 
@@ -400,8 +400,8 @@ def reconcile(attempt: Attempt, units: Units | None, say: Steps) -> RunFacts:
         problems.append("its account could not be written")  # lesser news, which must not hide the other
     if problems:
         raise CountMismatchError(
-            f"run {plan.run_id} committed version {commit.version} of {plan.place.target}, but {'; '.join(problems)}. "
-            "Nothing was rolled back; do not share this version."
+            f"run {plan.run_id} committed version {commit.version} of {plan.place.target}, but "
+            f"{'; '.join(problems)}. Nothing was rolled back. Do not share this version."
         )
     return facts
 

@@ -227,8 +227,8 @@ def reserve(
         raise
     except Exception as error:
         raise RunError(
-            f"ledger: {path!r} cannot be written, and no run goes on without it. {reduced(error, plan.columns)} Nothing was "
-            "written to the target."
+            f"ledger: {path!r} cannot be written, and each run needs a ledger. "
+            f"{reduced(error, plan.columns)} Nothing was written to the target."
         ) from None
 
 
@@ -336,9 +336,9 @@ def _begins(
         return False
     if override is None:
         raise RunError(
-            f"ledger.path: the history of {output!r} holds {len(released):,} release(s) of this tool, and the ledger in "
-            f"{plan.place.ledger!r} knows none of them: it is empty or gone, or another one. Valid: the ledger that counted "
-            "them; or ledger.override with the reason, which lets it begin anew and is recorded. Nothing was written."
+            f"ledger.path: the history of {output!r} holds {len(released):,} release(s) of dptext, but the ledger in "
+            f"{plan.place.ledger!r} knows none. Use the ledger that counted them. If it is lost, set ledger.override "
+            "with the reason: the ledger begins anew and records it. Nothing was written."
         )
     return True
 
@@ -563,13 +563,13 @@ def checked_source(spark: SparkSession, spec: RegistrationSpec, charge: ChargeSe
     (path,) = paths_of(df.schema, [spec.column])
     if path.name != spec.column:
         raise DataError(
-            f"column: {spec.column!r} given, but the input spells it {path.name!r}, and token-level draws hang on that; valid: "
-            f"{path.name!r}."
+            f"column: {spec.column!r} is spelt {path.name!r} in the input, and token-level draws depend "
+            f"on the spelling. Use {path.name!r}."
         )
     if path.over:
         raise DataError(
-            f"column: {spec.column!r} holds several texts a row; valid: a column with one, or dps.privatize and `dptext run`, "
-            "which draw those of lists, too."
+            f"column: {spec.column!r} holds several texts in a row. Name a column with one text, or use "
+            "dps.privatize or `dptext run` for lists."
         )
     for field, name in (("row_key", spec.row_key), ("record_key", spec.record_key)):
         if name is not None:
@@ -604,7 +604,7 @@ def charged(spark: SparkSession, spec: RegistrationSpec, charge: ChargeSettings)
         raise
     except Exception as error:
         raise RunError(
-            f"ledger: {path!r} cannot be written, and nothing is registered without it. {reduced(error, [spec.column])}"
+            f"ledger: {path!r} cannot be written, and each registration needs a ledger. {reduced(error, [spec.column])}"
         ) from None
     with void_if_it_fails(reservation, "the function was not registered"):
         yield reservation.balance

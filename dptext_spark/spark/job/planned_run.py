@@ -357,7 +357,7 @@ def place_of(config: RunConfig, ledger: str = "") -> Place:
     shareable, restricted = config.shareable, config.restricted
     if not shareable or not restricted:
         raise SettingsError(
-            "audit.shareable and audit.restricted: name both folders where output.table is a catalog name."
+            "audit.shareable and audit.restricted: output.table is a catalog name. Name both folders."
         )
     return Place(target, f"{shareable}/runs", f"{restricted}/metrics", ledger or config.ledger.place or "")
 
@@ -403,7 +403,7 @@ def _check_vacant(spark: SparkSession, place: Place) -> None:
     target = place.target
     if target.name and spark.catalog.tableExists(target.name):
         raise SettingsError(
-            f"output.table: {target.name!r} is a view or no Delta table; valid: a new name, or a Delta table."
+            f"output.table: {target.name!r} is a view or no Delta table. Use a new name, or a Delta table."
         )
     if target.path and holds_files(spark, target.path):
         # Remains of an unfinished run may stay: they are known, and in no version of the table.
@@ -518,9 +518,9 @@ def require_key(field: str, name: str, rows: int, held: int, distinct: int | Non
         DataError: with the number of rows concerned.
     """
     if rows != held:
-        raise DataError(f"{field}: column {name!r} is NULL in {rows - held:,} of {rows:,} rows.")
+        raise DataError(f"{field}: column {name!r} is NULL in {rows - held:,} of {rows:,} rows. Fill it.")
     if distinct is not None and distinct != rows:
         raise DataError(
-            f"{field}: column {name!r} is not unique: {rows:,} rows, {distinct:,} distinct values. "
-            "Name a unique column, or leave row_key out."
+            f"{field}: column {name!r} has {distinct:,} distinct values in {rows:,} rows. Name a unique "
+            "column, or leave row_key out."
         )

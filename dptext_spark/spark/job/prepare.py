@@ -128,10 +128,10 @@ def check_language(plan: RunPlan, say: Steps) -> bool:
     guessed = _is_guessed(plan.config.input)
     if plan.config.allow_unknown:
         if guessed:
-            say(f"looking at {SAMPLE_ROWS:,} rows for words in another encoding")
+            say(f"checking {SAMPLE_ROWS:,} rows for words in another encoding")
             _require_decoded(sample_of_files(plan) or sampled(plan.df, plan))
         return True
-    say(f"looking at {SAMPLE_ROWS:,} rows for words that the lexicon does not hold")
+    say(f"checking {SAMPLE_ROWS:,} rows for unknown words")
     engine = _engine(plan)
     # The write asks how large the first texts are: another small job over the same files.
     sizes: AbstractContextManager[object] = nullcontext()
@@ -145,7 +145,7 @@ def check_language(plan: RunPlan, say: Steps) -> bool:
                 sample = sampled(plan.df, plan)
                 unknown_words = sample.count(engine)
     except ProviderError as error:
-        where = f"a sample of {SAMPLE_ROWS:,} rows, which the driver looks at,"
+        where = f"the driver's sample of {SAMPLE_ROWS:,} rows,"
         raise provider_error(error.code, where) from None
     if guessed and sample is not None:
         _require_decoded(sample)
@@ -164,9 +164,9 @@ def _require_decoded(sample: Sample) -> None:
     """Refuse texts with a reader's mark for bytes that do not fit its encoding."""
     if sample.holds(REPLACED):
         raise DataError(
-            "input.options: no encoding given, so that UTF-8 was read, and some texts hold U+FFFD, which a reader puts where "
-            "bytes are no UTF-8; valid: files in UTF-8, input.options: {encoding: ISO-8859-1} or another that Spark reads, or "
-            "{encoding: UTF-8} where the texts themselves hold it. Nothing was written to the target."
+            "input.options: no encoding given, and some texts hold U+FFFD, the mark of bytes that are not UTF-8. Use "
+            "files in UTF-8, or set input.options: {encoding: ISO-8859-1} or another encoding of Spark. If the texts "
+            "themselves hold U+FFFD, set {encoding: UTF-8}. Nothing was written to the target."
         )
 
 
@@ -338,7 +338,7 @@ def with_document_frequencies(plan: RunPlan, say: Steps) -> RunPlan:
     selection = plan.config.importance
     if selection is None or not selection.own_data:
         return plan
-    say("counting in how many texts each word occurs (one pass over the text)")
+    say("counting the texts of each word (one pass over the text)")
     with batched(plan):
         shipped = ship_for(plan.spark, plan.folder, plan.config)
         frequencies = count_documents(plan.df, plan.paths, shipped, len(plan.privatizer.engine.table.flags))
@@ -365,7 +365,7 @@ def count_documents(df: DataFrame, paths: Sequence[Path], shipped: Shipped, word
     return Frequencies(int(documents[numbers == ALL].sum()), counts)
 
 
-WHERE = "a worker that was asked before anything was read or written"
+WHERE = "a worker, before anything was read or written,"
 _ROWS = 1 << 10  # Spark deals them to as many tasks as run at a time
 
 

@@ -46,7 +46,7 @@ def retry_on_conflict(path: str, once: Callable[[], Done | None]) -> Done:
         if done is not None:
             return done
         time.sleep(min(2.0, 0.05 * 2**turn) * (0.5 + secrets.randbelow(1000) / 1000))
-    raise RunError(f"other runs kept changing {path!r}; try again when they have ended.")
+    raise RunError(f"other runs kept changing {path!r}. Try again when they have ended.")
 
 
 def _conflicts(error: Exception) -> bool:
@@ -94,7 +94,7 @@ def _lock(handle: int, path: str) -> None:
         except BlockingIOError:
             if time.monotonic() > until:
                 raise RunError(
-                    f"another process has held {path!r} for {PATIENCE:.0f} s; try again when it has ended."
+                    f"another process has held {path!r} for {PATIENCE:.0f} s. Try again when it has ended."
                 ) from None
             time.sleep(0.05)
         except OSError:
@@ -251,7 +251,7 @@ def checked(run_id: str) -> str:
     """
     if not re.fullmatch(r"[A-Za-z0-9._-]{1,128}", run_id):
         raise SettingsError(
-            "run.id: letters, digits, dots, dashes and underscores are valid, at most 128 of them."
+            "run.id: only letters, digits, dots, dashes and underscores are valid, at most 128 of them."
         )
     return run_id
 

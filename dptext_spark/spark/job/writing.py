@@ -234,7 +234,7 @@ def recounted(plan: RunPlan, key_then: str, say: Steps) -> Counts | None:
     """
     if key_then != plan.key.commitment(plan.run_id):
         return None
-    say("counting again, since the counts were lost after the commit (one pass over the input)")
+    say("counting again, because the counts were lost after the commit (one pass over the input)")
     frame, _ = plan.drawn()
     return Counts.of(_only_row(plan, frame.agg(*observed(plan.paths))))
 
@@ -519,12 +519,12 @@ def repartition_skewed(plan: RunPlan, say: Steps) -> RunPlan:
         if setting == "auto":
             return plan
         raise SettingsError(
-            f"run.partitions: {setting} given, but the input's rows are known by their place only; name a row_key, or use keep."
+            f"run.partitions: {setting} needs a row_key, because rows are known by place only. Name one, or use keep."
         )
     number = _needed(plan) if setting == "auto" else int(setting)
     if number is None:
         return plan
-    say(f"dealing the rows out over {number} partitions")
+    say(f"distributing the rows over {number} partitions")
     dealt = plan.df.withColumn(ROW, plan.identity.row).repartition(number, F.col(ROW))
     return replace(plan, df=dealt, identity=replace(plan.identity, row=F.col(ROW)))
 

@@ -19,7 +19,7 @@ from dptext_spark.report.facts import Example, gathered
 from dptext_spark.report.page import page
 from tests.core.report.accounts import METRICS, row, small_model
 
-MARK = "this notebook holds it now: clear the output before you share the notebook."
+MARK = "Clear the output before you share the notebook."
 
 
 @pytest.fixture
@@ -68,5 +68,5 @@ def test_elsewhere_a_sentence_says_where_the_file_is(
     facts = gathered(row(small_model(words=60)), model=None, missing="not examined.")
     dps.RunReport(facts).show()
     place = tmp_path / "report-r1.html"
-    assert capsys.readouterr().out == f"No notebook shows it here. The report is in {place.resolve()}\n"
+    assert capsys.readouterr().out == f"This is no notebook, so the report is in {place.resolve()}\n"
     assert place.read_text(encoding="utf-8") == page(facts)

@@ -200,7 +200,7 @@ class TestOurOwnTable:
         assert (answer["run_id"], answer["column"], answer["value"]) == (ours["run"], None, 1.0)
 
     def test_other_settings_are_not_its_own(self, session, ours) -> None:
-        with pytest.raises(SettingsError, match=f"config: run {ours['run']} made the table with the model"):
+        with pytest.raises(SettingsError, match=f"config: run {ours['run']} made the table with model"):
             audit_table(ours_by(ours, overrides=["mechanism.epsilon=2"]), session)
 
     def test_a_broken_replacement_is_seen(self, spark, ours, tmp_path: Path, capsys) -> None:
@@ -397,7 +397,8 @@ class TestTablesThatDoNotBelongTogether:
             [(1, "a dog"), (2, "b"), (9123, "c")], [(1, "a cat"), (2, "b"), (7456, "d"), (8, "e")]
         )
         with pytest.raises(
-            DataError, match=r"row_key: 2 rows are in both; .* 3 rows 1 are not .* 4 rows 2 are not"
+            DataError,
+            match=r"row_key: 2 rows are in both tables.* 1 of the table's 3 rows.* 2 of the source's 4",
         ):
             audit_table(plan(table, source), spark)
         found = figures(audit_table(plan(table, source, partial=True), spark))
@@ -410,7 +411,7 @@ class TestTablesThatDoNotBelongTogether:
         ("rows", "change", "said"),
         [
             ([(2, "a")], {"partial": True}, "row_key: 0 rows are in both"),
-            ([(1, MARKER), (1, "b")], {}, "table: row_key: column 'id' is not unique: 2 rows, 1 distinct"),
+            ([(1, MARKER), (1, "b")], {}, "table: row_key: column 'id' has 1 distinct values in 2 rows"),
             (
                 [(1, "a")],
                 {"columns": ["text"]},
@@ -432,11 +433,11 @@ class TestTablesThatDoNotBelongTogether:
         self, spark, tables, tmp_path: Path
     ) -> None:
         table, source = tables([(1, "a")], [(1, "a")])
-        with pytest.raises(DataError, match=r"against: there is nothing in '.*nowhere' \(PATH_NOT_FOUND\)"):
+        with pytest.raises(DataError, match=r"against: .*nowhere' .*\(PATH_NOT_FOUND\)"):
             audit_table(plan(table, f"{source}_nowhere"), spark)
         spark.createDataFrame([("1", "a")], "id string, body string").write.format("delta").save(f"{source}2")
         with pytest.raises(
-            DataError, match="row_key: column 'id' is bigint in the table and string in its source"
+            DataError, match="row_key: column 'id' is bigint in the table, but string in its source"
         ):
             audit_table(plan(table, f"{source}2"), spark)
 

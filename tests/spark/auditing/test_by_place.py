@@ -62,7 +62,7 @@ def test_rows_are_joined_by_file_and_place(spark, tmp_path: Path) -> None:
 def test_files_that_were_written_anew_are_refused(spark, tmp_path: Path) -> None:
     renamed = {f"new-{name}": rows for name, rows in AFTER.items()}
     table, source = written(tmp_path / "out", renamed), written(tmp_path / "in", BEFORE)
-    with pytest.raises(DataError, match="row_key: none given, and no row has its file and its place in both"):
+    with pytest.raises(DataError, match="row_key: none given, and no file and place is in both"):
         audit_table(AuditPlan.of(table, source, None, BODY), spark)
 
 

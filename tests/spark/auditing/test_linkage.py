@@ -225,7 +225,7 @@ def test_what_was_asked_for_takes_fifty_rows(change: dict[str, Any]) -> None:
     auditing.require_rows(asked(), 1)
     ((field, value),) = change.items()
     with pytest.raises(
-        DataError, match=rf"^{field}: .*, and 49 rows are in both tables; valid: with 50"
+        DataError, match=rf"^{field}: .* needs 50 rows or more in both tables, and they have 49"
     ) as caught:
         auditing.require_rows(asked(**change), 49)
     assert (value if field != "require" else value[0]) in str(caught.value)

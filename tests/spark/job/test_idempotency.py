@@ -61,7 +61,7 @@ def test_a_run_is_bound_to_what_it_asks_whatever_state_an_equal_row_is_in() -> N
 def test_other_settings_are_refused(name: str, committed: str) -> None:
     other = replace(ROW, **{name: "another"})
     earlier = None if committed == "without its row" else other
-    with pytest.raises(RunError, match=f"begun with another {name};"):
+    with pytest.raises(RunError, match=f"began with another {name}"):
         bind_run(setup_of(), ROW, earlier, None if committed == "no" else commit_of(other))
 
 
@@ -208,18 +208,18 @@ class TestACommitThatWasMade:
     @pytest.mark.parametrize(
         ("commits", "why"),
         [
-            pytest.param([], "there is no table there any more", id="deleted"),
-            pytest.param(history_of(runs=1), "was made anew, without it", id="made anew"),
+            pytest.param([], "the table no longer exists", id="deleted"),
+            pytest.param(history_of(runs=1), "was created anew", id="made anew"),
             pytest.param(history_of((3, 0)), "version 3 restored the table", id="restored"),
             pytest.param(history_of((3, 0), (5, 4)), "version 3 restored the table", id="restored, and more written"),
             pytest.param(history_of((3, 2), (5, 0)), "version 5 restored the table", id="the later restore counts"),
             pytest.param(history_of((3, 0), (5, 3)), "version 3 restored the table", id="restored to a restored one"),
-            pytest.param(history_of((3, None)), "or to a time", id="restored to a time"),
+            pytest.param(history_of((3, None)), "to an earlier state", id="restored to a time"),
             pytest.param(history_of((3, 0))[:4], "version 3 restored the table", id="the log begins with it"),
         ],
     )  # fmt: skip
     def test_is_no_longer(self, commits: list[Commit], why: str) -> None:
-        with pytest.raises(RunError, match=rf"'r1' committed version 1 of '/out', and .*{why}.*a new run id"):
+        with pytest.raises(RunError, match=rf"'r1' committed version 1 of '/out', but .*{why}.*a new run id"):
             check_still_there("/out", "r1", 1, commits)
 
 
@@ -245,7 +245,7 @@ class TestWhatIsNotAsItWas:
         ours = [Commit(1, "WRITE", metadata=json.dumps({"dptext_run": "r1"})), Commit(0, "CREATE TABLE")]
         sentences = list(changed_since(self.RECORD, self.EARLIER, [*reversed(later), *ours]))
         assert len(sentences) == (changed is not None)
-        assert all(f"since then {changed} changed it" in sentence for sentence in sentences)
+        assert all(f"version 1: {changed}." in sentence for sentence in sentences)
 
     def test_rows_of_later_runs_of_ours_are_no_change_of_others(self) -> None:
         later = Commit(2, "WRITE", metadata=json.dumps({"dptext_run": "r2"}))
@@ -356,7 +356,7 @@ def test_what_is_bound_by_a_key_is_compared_under_that_key() -> None:
     other = replace(
         ROW, config=config_of(made(1, **{**given, "where": {"body": "a", "id": 1}, "format": "tsv"}))
     )
-    with pytest.raises(RunError, match="begun with another config"):
+    with pytest.raises(RunError, match="began with another config"):
         bind_run(setup_of(), other, then, commit_of(then))
 
 
@@ -364,7 +364,7 @@ def test_another_packaged_lexicon_is_another_release() -> None:
     old = {"source": "default", "format": "auto", "limit": None, "vocabulary": None, "more": [], "version": 1}
     new = {**old, "version": 2}
     said = r"lexicon\.version \(1 then, 2 now\): the packaged lexicon was changed"
-    with pytest.raises(RunError, match=rf"begun with another {said}.*a new run id"):
+    with pytest.raises(RunError, match=rf"began with another {said}.*a new run id"):
         bind_run(setup_of(), row_of(lexicon=new), row_of(lexicon=old), None)
     with pytest.raises(RunError, match=rf"committed with another {said}"):
         check_finished(row_of(lexicon=new), row_of(lexicon=old))

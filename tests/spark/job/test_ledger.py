@@ -460,7 +460,7 @@ class TestARun:
 
         with monkeypatch.context() as patch:
             patch.setattr(writing, "watched", leave_a_file)
-            with pytest.raises(RunError, match="Files that it left behind"):
+            with pytest.raises(RunError, match="It left files behind"):
                 run(settings, spark, key=KEY)
         assert [(one.status, one.why) for one in entries(spark, here)][-1] == (
             "reserved", "failed; files of it are left behind: 1",
@@ -488,7 +488,7 @@ class TestARun:
         with pytest.raises(SettingsError, match=r"ledger\.path.* cannot be written"):
             run(config(here, ledger={"path": str(here / "file" / "ledger")}), spark, key=KEY)
         spark.range(1).write.parquet(str(here / "raw"))
-        with pytest.raises(DataError, match="holds files and is no ledger"):
+        with pytest.raises(DataError, match="no ledger"):
             run(config(here, ledger={"path": str(here / "raw")}), spark, key=KEY)
         spark.range(1).write.format("delta").save(str(here / "other"))
         with pytest.raises(DataError, match="has no schema version; this dptext reads version 1"):
@@ -675,7 +675,7 @@ def test_a_first_commit_that_did_not_come_is_no_obstacle(spark: Any, tmp_path: P
     ledgers_table.appended(spark, str(path), lambda book: ([ours], None))
     _without_a_commit(path, left)
     assert ledger.entries_of(spark, str(path)) == Book(-1, [], [])
-    with pytest.raises(SettingsError, match="there is none"):
+    with pytest.raises(SettingsError, match="has no ledger"):
         read(str(path), spark)
     ledgers_table.appended(spark, str(path), lambda book: ([ours], None))
     for zone in ("UTC", "Asia/Tokyo"):  # instants to the microsecond, in whatever zone the session says
@@ -698,7 +698,7 @@ def test_what_is_no_ledger_is_refused(spark: Any, tmp_path: Path, other: str) ->
     before = sorted(path.rglob("*"))
     with pytest.raises(DataError, match=r"^ledger\.path"):
         ledgers_table.appended(spark, str(path), lambda book: ([ours], None))
-    with pytest.raises(SettingsError, match="there is none"):
+    with pytest.raises(SettingsError, match="has no ledger"):
         read(str(path), spark)
     assert sorted(path.rglob("*")) == before
 

@@ -69,15 +69,15 @@ def test_latest_is_the_newest_and_one_that_does_not_exist_is_named_with_it(
     assert report_facts("latest", account, ReportOptions(examine=False), spark).run.run_id == "second"
     with pytest.raises(SettingsError, match=r"no run 'third' in .*newest are second \(succeeded\), first"):
         report_facts("third", account, ReportOptions(), spark)
-    with pytest.raises(SettingsError, match=r"no run has succeeded .* there is none at all"):
+    with pytest.raises(SettingsError, match=r"run: no run has succeeded"):
         report_facts("latest", Account.of(None, str(tmp_path)), ReportOptions(), spark)
-    with pytest.raises(SettingsError, match=r"run\.id: letters"):
+    with pytest.raises(SettingsError, match=r"run\.id: "):
         report_facts("x' or '1", account, ReportOptions(), spark)
 
 
 def test_an_account_is_named_once() -> None:
     for arguments in ((None, None), (object(), "folder")):
-        with pytest.raises(SettingsError, match="either by --config"):
+        with pytest.raises(SettingsError, match=r"report: .* --config"):
             Account.of(*arguments)  # type: ignore[arg-type]
 
 
@@ -109,11 +109,11 @@ def test_examples_are_pairs_of_the_run_and_mark_the_file(spark, account: Account
 
 def test_examples_need_the_runs_own_settings(spark, account: Account, config: RunConfig) -> None:
     account_alone = Account.of(None, f"{config.output.path}_audit")
-    with pytest.raises(SettingsError, match="with_examples: needs --config"):
+    with pytest.raises(SettingsError, match=r"with_examples: .* --config"):
         report_facts("first", account_alone, ReportOptions(with_examples=True, examine=False), spark)
     changed = parse_config({**config.as_dict(), "output": {"path": "/elsewhere"}})
     elsewhere = Account(account.shareable, account.restricted, changed)
-    with pytest.raises(SettingsError, match="output: the settings of --config are not those of run first"):
+    with pytest.raises(SettingsError, match=r"output: .* run first"):
         report_facts("first", elsewhere, ReportOptions(with_examples=True), spark)
 
 

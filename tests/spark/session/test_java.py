@@ -60,12 +60,12 @@ def packaged_version() -> int:
     ("named", "spark", "passed_over"),
     [
         ("21", "4.2.0", None),
-        ("1.8", "4.2.0", "is Java 8, and Spark 4.2.0 needs 17 or newer"),
-        ("16", "4.2.0", "is Java 16, and Spark 4.2.0 needs 17 or newer"),
-        ("none", "4.2.0", "does not run as a Java runtime"),
-        ("fails", "4.2.0", "does not run as a Java runtime"),
-        ("25", "4.0.0", "is Java 25, and Spark 4.0.0 needs 17 to 23"),
-        ("25", "4.1.4", "is Java 25, and Spark 4.1.4 needs 17 to 23"),
+        ("1.8", "4.2.0", "is Java 8, but Spark 4.2.0 needs 17 or newer"),
+        ("16", "4.2.0", "is Java 16, but Spark 4.2.0 needs 17 or newer"),
+        ("none", "4.2.0", "does not run as Java"),
+        ("fails", "4.2.0", "does not run as Java"),
+        ("25", "4.0.0", "is Java 25, but Spark 4.0.0 needs 17 to 23"),
+        ("25", "4.1.4", "is Java 25, but Spark 4.1.4 needs 17 to 23"),
         ("25", "4.2.0", None),
     ],
 )

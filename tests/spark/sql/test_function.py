@@ -51,9 +51,7 @@ def test_a_call_with_another_number_of_arguments(arrays: tuple[pa.Array, ...], s
 def test_a_null_identity_is_counted_and_not_shown(ids: pa.Array) -> None:
     with pytest.raises(DataError) as error:
         arguments(call_of(), (TEXTS, ids))
-    assert str(error.value).startswith(
-        f"dptext: {ids.null_count} of 3 rows of a batch with a NULL identity; valid:"
-    )
+    assert str(error.value).startswith(f"dptext: {ids.null_count} of 3 rows of a batch have a NULL identity.")
     assert "zanzibar" not in str(error.value)
 
 
@@ -67,9 +65,7 @@ def test_a_null_identity_is_counted_and_not_shown(ids: pa.Array) -> None:
     ids=lambda one: str(one.type),
 )  # fmt: skip
 def test_an_identity_of_another_type_names_what_the_job_takes(ids: pa.Array) -> None:
-    with pytest.raises(
-        SettingsError, match=r"^dptext: an identity of type .* given; valid: an integer"
-    ) as error:
+    with pytest.raises(SettingsError, match=r"^dptext: an identity of type .* is not valid") as error:
         arguments(call_of(), (TEXTS, ids))
     assert str(ids.type) in str(error.value)
     assert "unix_micros" in str(error.value)
@@ -77,9 +73,7 @@ def test_an_identity_of_another_type_names_what_the_job_takes(ids: pa.Array) -> 
 
 @pytest.mark.parametrize("texts", [pa.array([b"zanzibar"]), pa.array([["zanzibar"]]), pa.array([1])])
 def test_a_first_argument_that_is_no_text(texts: pa.Array) -> None:
-    with pytest.raises(
-        SettingsError, match=r"^dptext: a first argument of type .* given; valid: a text"
-    ) as error:
+    with pytest.raises(SettingsError, match=r"^dptext: the first argument is of type") as error:
         arguments(call_of(), (texts, pa.array([1])))
     assert "zanzibar" not in str(error.value)
 
@@ -143,6 +137,6 @@ def test_a_spark_without_functions_over_arrow_is_refused(monkeypatch: pytest.Mon
     monkeypatch.delattr(sql_function.F, "arrow_udf", raising=False)
     with pytest.raises(
         SettingsError,
-        match=r"^dptext: a function of SQL needs Spark 4\.1 or later; valid here: dps\.privatize",
+        match=r"^dptext: .*Spark 4\.1 or later",
     ):
         function_of(call_of())

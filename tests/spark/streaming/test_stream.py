@@ -316,14 +316,14 @@ class TestWhatIsRefusedBeforeAByteIsWritten:
         )
         files = _files(tmp_path)
         for said, more in {
-            "another key;": {"key": RunKey.insecure(8)},
-            r"another mechanism\.epsilon;": {"mechanism": {"name": "custext", "epsilon": 2.0}},
+            r"another key\.": {"key": RunKey.insecure(8)},
+            r"another mechanism\.epsilon\.": {"mechanism": {"name": "custext", "epsilon": 2.0}},
             r"another lexicon\.source": {"lexicon": {"source": lexicon}},
             r"another source, another input\.path": other,
-            "is the checkpoint of": {"run": {"id": "another"}},
+            "run.id: 'another' is not the stream": {"run": {"id": "another"}},
             "key: none given; mode incremental needs one that outlives the run": {"key": None, "name": "new"},
-            "is the checkpoint of something else": {"stream": {"checkpoint": str(words)}},
-            "the whole source would be released again": {"stream": {"checkpoint": str(tmp_path / "lost")}},
+            "is another checkpoint": {"stream": {"checkpoint": str(words)}},
+            "release the whole source again": {"stream": {"checkpoint": str(tmp_path / "lost")}},
         }.items():
             with pytest.raises(SettingsError, match=said):
                 stream(**{**same, **more})

@@ -153,7 +153,7 @@ class TestTheOrdinal:
         assert kind_of(spark.createDataFrame([("a",)], "body string"), ordinal=True) == "refused"
 
     def test_is_refused_where_the_frame_is_lazy(self, csv: DataFrame, privatizer) -> None:
-        with pytest.raises(SettingsError, match=r"name a unique column as row_key"):
+        with pytest.raises(SettingsError, match=r"^row_key: "):
             dps.privatize(csv, ["body"], privatizer)
 
     def test_names_the_layout_it_depends_on(self, spark, csv: DataFrame) -> None:

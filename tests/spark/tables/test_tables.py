@@ -45,7 +45,7 @@ class TestTarget:
 
     @pytest.mark.parametrize("name", ["", ".", "a.b.c.d"])
     def test_what_is_no_name(self, name: str) -> None:
-        with pytest.raises(SettingsError, match=r"valid: table, schema\.table or catalog\.schema\.table"):
+        with pytest.raises(SettingsError, match=r"^table: "):
             tables.split_name(name)
 
     def test_a_path_with_ticks_and_spaces(self, spark, rows: DataFrame, tmp_path: Path) -> None:
@@ -200,7 +200,7 @@ class TestKeys:
     def test_repeats_are_counted_where_they_matter(self, rows: DataFrame) -> None:
         twice = rows.union(rows).withColumnRenamed("id", "the `id`")
         check_keys(twice, [KeyColumn("the `id`", "record_key", False)])
-        with pytest.raises(DataError, match="is not unique: 6 rows, 3 distinct values"):
+        with pytest.raises(DataError, match="has 3 distinct values in 6 rows"):
             check_keys(twice, [KeyColumn("the `id`", "row_key", True)])
 
     def test_two_keys_are_checked_in_one_pass(self, spark, rows: DataFrame) -> None:
@@ -211,7 +211,7 @@ class TestKeys:
         for keys in ([id_, body], [body], [body._replace(unique=True)]):
             with pytest.raises(DataError, match=r"record_key: column 'body' is NULL in 1 of 3 rows"):
                 check_keys(rows, keys)
-        with pytest.raises(DataError, match=r"row_key: column 'id' is not unique: 6 rows, 3 distinct values"):
+        with pytest.raises(DataError, match=r"row_key: column 'id' has 3 distinct values in 6 rows"):
             check_keys(rows.union(rows), [id_, body])
         jobs = spark.sparkContext._jsc.sc().dagScheduler().numTotalJobs
         before = jobs()
