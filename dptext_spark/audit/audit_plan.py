@@ -43,20 +43,20 @@ from dptext_spark.runtime.validation import Json
 FORMATS = ("delta", "parquet", "csv", "tsv", "json", "text")  # of a source, as `input.format` has them
 TABLES = ("delta", "parquet")
 NO_SETTINGS = (
-    "attacks, and which words the policy draws: without --config nothing is known of how the table was made; all words of the "
-    "packaged lexicon count as words to draw"
+    "attacks, and which words the policy draws: without --config the settings of the table are unknown, "
+    "and all words of the packaged lexicon count as drawn"
 )
 
 
 BY_PLACE = (
-    "whether rows belong together: without a row_key they are paired by the name of their file and their place in it, and a "
-    "table that was sorted or shuffled since is paired wrongly; aligned_share is small then"
+    "whether rows belong together: without a row_key, rows are paired by file and place. A table that "
+    "was sorted or shuffled is paired wrongly, and aligned_share is small"
 )
 
 
 CHOSEN = (
-    "attacks, and the check that equal words of a record have one replacement: with importance only some words were drawn, and "
-    "neither knows which"
+    "attacks, and the check that equal words of a record have one replacement: importance drew some "
+    "words only, and the audit does not know which"
 )
 
 
@@ -184,16 +184,14 @@ class AuditPlan(AuditOptions):
         run = config if isinstance(config, RunConfig) else None
         columns = tuple(options.columns) or (run.columns if run else ())
         if not columns:
-            raise SettingsError(
-                "columns: none given; valid: --columns NAME for each text column, or --config."
-            )
+            raise SettingsError("columns: none given. Use --columns NAME for each text column, or --config.")
         keys = {
             "row_key": options.row_key or (run.row_key if run else None),
             "record_key": options.record_key or (run.record_key if run else None),
         }
         for name, key in keys.items():
             if key in columns:
-                raise SettingsError(f"{name}: {key!r} is a text column; valid: another column.")
+                raise SettingsError(f"{name}: {key!r} is a text column. Name another column.")
         _require_classes(options, columns, keys)
         model = config or parse_model_config({"policy": {"stop_words": "draw"}})
         metrics = _metrics(table, options.out, run)
@@ -256,7 +254,7 @@ class AuditPlan(AuditOptions):
         elif not needs and not self.has_settings:
             needs = ["--config FILE"]
         raise SettingsError(
-            f"require: '{limit}' given, and this audit does not measure {name}; valid: "
+            f"require: '{limit}' needs {name}, and this audit does not measure it. Use "
             f"{', or '.join([*needs, 'leave the requirement out'])}."
         )
 
@@ -298,7 +296,7 @@ def _metrics(table: str, out: str | None, run: RunConfig | None) -> str:
         return f"{run.restricted}/metrics"
     if place.name:
         raise SettingsError(
-            "out: none given, and a table by name has no folder beside it; valid: --out FOLDER, for restricted figures."
+            "out: none given, and a table by name has no folder for restricted figures. Use --out FOLDER."
         )
     return f"{place.path.rstrip('/')}_audit/restricted/metrics"
 
@@ -308,7 +306,8 @@ def _read_as(place: TableLocation, named: str | None, run: RunConfig | None) -> 
     if named is not None:
         if place.name:
             raise SettingsError(
-                f"against_format: {named!r} given with the catalog name {place.name!r}; valid: none, for the catalog knows it."
+                f"against_format: {named!r} is not valid with the catalog name {place.name!r}. Leave it out, because "
+                "the catalog knows the format."
             )
         require_choice("against_format", named, FORMATS)
     of_run = run.input if run is not None and place.is_at(run.input.path, run.input.table) else None
@@ -324,7 +323,7 @@ def _require_classes(options: AuditOptions, columns: Sequence[str], keys: Mappin
     """Refuse labels that are the text or identify it, and an author whom nobody looks for."""
     if options.author is not None and not options.queries:
         raise SettingsError(
-            f"author: {options.author!r} given with queries: 0, which leaves linkage out; valid: 1 or more."
+            f"author: {options.author!r} needs linkage, and queries: 0 leaves linkage out. Use 1 or more."
         )
     roles = dict.fromkeys(columns, "a text column")
     roles |= {key: f"the {name}" for name, key in keys.items() if key is not None}
@@ -335,7 +334,7 @@ def _require_classes(options: AuditOptions, columns: Sequence[str], keys: Mappin
     ):
         if column in roles and not (option == "author" and column == keys["record_key"]):
             raise SettingsError(
-                f"{option}: {column!r} is {roles[column]}; valid: another column of the source."
+                f"{option}: {column!r} is {roles[column]}. Name another column of the source."
             )
 
 
@@ -343,11 +342,9 @@ def _require_apart(table: str, source: str, metrics: str) -> None:
     """Refuse a table that is its own source, and metrics inside either."""
     audited, other = AuditPlan.target(table), AuditPlan.target(source)
     if audited.is_at(other.path, other.name):
-        raise SettingsError(
-            f"against: {source!r} is the table itself; valid: the table that it was made from."
-        )
+        raise SettingsError(f"against: {source!r} is the table itself. Name the source of the table.")
     for field, place in (("table", audited.path), ("against", other.path), ("out", metrics)):
         if place and holds_credentials(place):
-            raise SettingsError(f"{field}: holds a password or a signature; valid: a path without.")
+            raise SettingsError(f"{field}: the path holds a password or a signature. Use a path without.")
         if field != "out" and place and (same_path(metrics, place) or inside(metrics, place)):
-            raise SettingsError(f"out: {metrics!r} lies in the table of `{field}`; valid: a separate folder.")
+            raise SettingsError(f"out: {metrics!r} is inside the table of `{field}`. Name a separate folder.")

@@ -148,7 +148,7 @@ class Comparison:
             ("utilities", ", ".join(dict.fromkeys(compared.utility for compared in self.frontiers))),
         ]
         return table(
-            "Comparison", rows, note="The figures depend on the private text: `as_dict` returns them."
+            "Comparison", rows, note="The figures depend on the private text. `as_dict` returns them."
         )
 
     def as_dict(self) -> dict[str, Json]:
@@ -202,25 +202,28 @@ def compare(
     say = progress or by_default()
     if config.run.artifact is not None:
         raise SettingsError(
-            f"run.artifact: {config.run.artifact!r} given, but a comparison compiles several mechanisms; valid: null."
+            f"run.artifact: {config.run.artifact!r} holds one mechanism, and a comparison compiles several. "
+            "Leave it out (null)."
         )
     if config.importance is not None:
         raise SettingsError(
-            "importance: given, but a comparison draws all words and attacks each of them; valid: null (--set importance=null)."
+            "importance: not valid here, because a comparison draws and attacks all words. Leave it out (--set "
+            "importance=null)."
         )
     if config.budget is not None:
         raise SettingsError(
-            "budget: given, but a comparison draws all words at one ε; valid: null (--set budget=null)."
+            "budget: not valid here, because a comparison draws all words at one ε. Leave it out (--set budget=null)."
         )
     if any(mechanism.reads_context for mechanism in spec.curves.values()):
         check_context(config.consistency)
     if public.texts.equals(private.texts):
         raise SettingsError(
-            "public: the private text itself given; valid: another text of the same language."
+            "public: this is the private text itself. Name another text of the same language."
         )
     if language is not None and any(language.texts.equals(other.texts) for other in (public, private)):
         raise SettingsError(
-            "language: the public or the private text given; valid: a third one, or what is judged knows its judge."
+            "language: this is the public or the private text. Name a third text, so that the judged text is "
+            "unknown to its judge."
         )
     if private.labels is not None:
         require_extra("audit", "sklearn")

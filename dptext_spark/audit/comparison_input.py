@@ -115,13 +115,13 @@ class ComparisonSpec(ComparisonOptions):
         for text in mechanisms.split(","):
             name = text.strip()
             if name in curves:
-                raise SettingsError(f"mechanisms: {name!r} is named twice; valid: each once.")
+                raise SettingsError(f"mechanisms: {name!r} is there twice. Name each once.")
             curves[name] = _mechanism(name, config.mechanism)
         grids = dict(_grids(epsilons, list(curves)))
         missing = [name for name in curves if name not in grids and "" not in grids]
         if missing:
             raise SettingsError(
-                f"epsilons: none given for {', '.join(missing)}; valid: {LEAST_POINTS} or more, each above the last."
+                f"epsilons: none given for {', '.join(missing)}. Give {LEAST_POINTS} or more in ascending order."
             )
         risk_levels = None if levels is None else check_levels("levels", _numbers("levels", levels))
         require_encoders(options.encoder, None)
@@ -135,7 +135,7 @@ def _mechanism(text: str, base: Mechanism) -> Mechanism:
     kind = mechanism_named("mechanisms", name)
     overrides = override({}, [f"mechanism.{field}" for field in fields]).get("mechanism", {})
     if "epsilon" in overrides:
-        raise SettingsError(f"mechanisms: {text!r} sets ε; valid: epsilons, such as {name}=1,2,5.")
+        raise SettingsError(f"mechanisms: {text!r} sets ε. Use epsilons instead, such as {name}=1,2,5.")
     if not overrides and kind is type(base):
         return base
     values = asdict(base) if kind is type(base) else {}
@@ -153,12 +153,12 @@ def _grids(texts: Sequence[str], names: Sequence[str]) -> Iterator[tuple[str, li
         if equals:
             require_choice("epsilons", name.strip(), names)
         if name.strip() in curves:
-            raise SettingsError(f"epsilons: given twice for {name.strip() or 'all'}; valid: once.")
+            raise SettingsError(f"epsilons: {name.strip() or 'all'!r} is there twice. Give each once.")
         curves.add(name.strip())
         grid = _numbers("epsilons", numbers)
         if len(grid) < LEAST_POINTS:
             raise SettingsError(
-                f"epsilons: {grid} given; valid: {LEAST_POINTS} or more, each above the last."
+                f"epsilons: {grid} is not valid. Give {LEAST_POINTS} or more in ascending order."
             )
         yield name.strip(), check_epsilons("epsilons", grid)
 
@@ -167,7 +167,9 @@ def _numbers(field: str, text: str) -> list[float]:
     try:
         return [float(number) for number in text.split(",") if number.strip()]
     except ValueError:
-        raise SettingsError(f"{field}: {text!r} given; valid: numbers with commas between them.") from None
+        raise SettingsError(
+            f"{field}: {text!r} is not valid. Use numbers with commas between them."
+        ) from None
 
 
 LABELS = ("first", "last", "none")
@@ -223,26 +225,24 @@ def read_records(file: str | Path, field: str, labels: str = "none") -> Records:
     except OSError as error:
         raise SettingsError(f"{field}: {str(file)!r} cannot be read ({error.strerror}).") from None
     except UnicodeDecodeError:
-        raise DataError(f"{field}: {str(file)!r} is no UTF-8 text.") from None
+        raise DataError(f"{field}: {str(file)!r} is not UTF-8 text. Re-encode the file.") from None
     # Not splitlines(), which ends lines at characters that stand within texts.
     lines = [(number, text_line.rstrip("\r")) for number, text_line in enumerate(text.split("\n"), start=1)]
     lines = [(number, text_line) for number, text_line in lines if text_line.strip()]
     if len(lines) < 2:
-        raise DataError(f"{field}: {len(lines)} record(s); valid: two or more, one a line.")
+        raise DataError(f"{field}: {len(lines)} record(s) are too few. Give two or more, one on each line.")
     if labels == "none":
         return Records(pa.array([text_line for _, text_line in lines], pa.string()), None)
     for number, text_line in lines:
         if "\t" not in text_line:
-            raise DataError(
-                f"{field}: line {number} has no tab; valid: a text and a label with a tab between them."
-            )
+            raise DataError(f"{field}: line {number} has no tab. Put a tab between text and label.")
     parts = [
         text_line.split("\t", 1) if labels == "first" else text_line.rsplit("\t", 1)[::-1]
         for _, text_line in lines
     ]
     for (number, _), (label, _) in zip(lines, parts, strict=True):
         if not label.strip():
-            raise DataError(f"{field}: line {number} has an empty label; valid: a label in every line.")
+            raise DataError(f"{field}: line {number} has an empty label. Give each line a label.")
     return Records(
         pa.array([text for _, text in parts], pa.string()), tuple(label.strip() for label, _ in parts)
     )
@@ -350,7 +350,9 @@ class EvaluationCorpus:
         chosen = private.spaced(comparison.records)
         whole, attacked = (read(engine, part.texts) for part in (chosen, chosen.spaced(comparison.attacked)))
         if not attacked.drawn.any():
-            raise DataError("private: no word of it would be drawn; valid: a text in the lexicon's language.")
+            raise DataError(
+                "private: the policy would draw no word of this text. Use a text in the lexicon's language."
+            )
         order = None
         if language is not None:
             third = _pairs("language", engine, language, lexicon)
@@ -389,14 +391,14 @@ class EvaluationCorpus:
         """Measure a point."""
         say("attacking")
         success, basis = risks(sampler, self.attacked, few=self.comparison.few, draws=self.comparison.draws)
-        say("measuring what is left")
+        say("measuring the utility")
         lexicon = self.lexicons[0]
         replaced, strings = self.whole.replaced(sampler), lexicon.vocabulary.strings()
         useful = utilities(replaced, lexicon.vectors, strings, self.labels)
         if self.order is not None:
             useful[ORDER] = self.order.left(released(replaced), replaced.bounds)
         if self._originals is not None:
-            say("asking the encoder")
+            say("comparing sentence embeddings")
             texts = joined(released(replaced), replaced.bounds, strings)
             useful[EMBEDDED] = self._originals.similarity(texts)
         return Point(name, epsilon, success, useful, basis)
@@ -424,7 +426,7 @@ def _pairs(field: str, engine: Engine, records: Records, lexicon: Lexicon) -> Bi
     """Count the word pairs of a text."""
     known = read(engine, records.texts)
     if not (known.words >= 0).any():
-        raise DataError(f"{field}: it holds no word of the lexicon; valid: a text in the lexicon's language.")
+        raise DataError(f"{field}: no word is in the lexicon. Use a text in the lexicon's language.")
     return Bigrams.of(known.words, known.bounds, len(lexicon), prior=lexicon.prior)
 
 
@@ -441,7 +443,8 @@ def check_labels(private: Records, records: int) -> None:
     labels = private.spaced(records).labels or ()
     if len(labels) < TESTED:
         raise DataError(
-            f"private: {len(labels)} records with labels; valid: {TESTED} or more, for every {TESTED}th is tested."
+            f"private: {len(labels)} records with labels are too few. Give {TESTED} or more; each {TESTED}th is "
+            "for testing."
         )
     classes_of([label for place, label in enumerate(labels) if place % TESTED != TESTED - 1], "labels")
 

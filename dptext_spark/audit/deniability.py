@@ -41,7 +41,7 @@ STANDARD: tuple[WordFigure, ...] = (StayRate(), SmallestSet(), DistinctOutputs(1
 ENTROPIES = {"N_w": "min_entropy", "S_w": "max_entropy"}
 CONFIDENCE = 0.99  # that the bounds of all words hold, for each figure
 WORST = 10
-EVERY, NAMED = "every word of the lexicon", "words that were named"
+EVERY, NAMED = "every word of the lexicon", "the named words"
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,7 +153,7 @@ def measure(
         SettingsError: no words, or fewer draws than a figure needs.
     """
     if not len(words):
-        raise SettingsError("words: none given; valid: at least one.")
+        raise SettingsError("words: none given. Give at least one.")
     chosen = EVERY if len(np.unique(words)) == total else NAMED
     shortcuts = {figure: figure.shortcut(sampler, words) for figure in figures}
     long = [figure for figure, short in shortcuts.items() if short is None]
@@ -165,7 +165,7 @@ def measure(
     for block in blocks(sampler, words, draws) if long else ():
         drawn = block.draws
         if drawn is not None and drawn < least:
-            raise SettingsError(f"draws: {drawn} given, but a figure asks for more; valid: {least} or more.")
+            raise SettingsError(f"draws: {drawn} are too few for a figure. Use {least:,} or more.")
         for figure, part in parts.items():
             part.append(figure.of(block, total, each))
         done += len(block.words)
@@ -189,7 +189,7 @@ def check_epsilons(field: str, epsilons: Iterable[float]) -> list[float]:
     fits = all(is_number(epsilon) and math.isfinite(epsilon) and epsilon >= 0 for epsilon in grid)
     if not grid or not fits or any(a >= b for a, b in pairwise(grid)):
         raise SettingsError(
-            f"{field}: {grid} given; valid: one or more finite numbers of 0 or more, each above the last."
+            f"{field}: {grid} is not valid. Give finite numbers of 0 or more in ascending order."
         )
     return [float(epsilon) for epsilon in grid]
 
@@ -201,13 +201,12 @@ WORK = 1 << 33  # numbers that all these draws may read: about a second
 SURE = 0.98  # that both bounds of one word hold; each of them alone with 0.99
 _SEED = 5
 
-OF_CONTEXT = "a draw depends on the word before it, too"
-OF_RECORD = "which law draws a word depends on how many words its record has"
+OF_CONTEXT = "a draw also depends on the word before"
+OF_RECORD = "the number of words of a record chooses the law"
 NOT_DRAWN = "the policy draws no word of the lexicon"
-NOT_QUICK = "the law of a word is a search over a lexicon this large, which takes longer than a second"
+NOT_QUICK = "with a lexicon of this size, reading the law of a word takes longer than a second"
 NOT_ALL = (
-    "importance chooses the words by the table, and only the laws of all words would bound it, which take longer than a "
-    "second"
+    "importance chooses the words by the table, and reading the laws of all words takes longer than a second"
 )
 
 

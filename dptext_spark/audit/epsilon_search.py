@@ -154,7 +154,7 @@ STEPS = 24
 LEAST_STEPS = 4
 DIGITS = 4
 TIE = 1e-12  # relative; exact figures that differ by less are equal
-CHOSEN = "half of them evenly spaced by id, half those farthest from their nearest word, which deny least"
+CHOSEN = "half of them evenly spaced by id, half those farthest from their nearest word, with the least deniability"
 
 
 @dataclass(kw_only=True)
@@ -207,7 +207,7 @@ class Search:
         stretch = _stretch(self.seen)
         if not any(point.findings for point in self.seen.values()):
             raise SettingsError(
-                f"the mechanism refuses every ε from {low:g} to {high:g}: {self.seen[grid[-1]].refused}"
+                f"the mechanism refuses all ε from {low:g} to {high:g}: {self.seen[grid[-1]].refused}"
             )
         if stretch and stretch[-1] != grid[-1] and all(_monotone(self)):
             bisect(self, stretch[-1], steps - len(grid))
@@ -275,10 +275,10 @@ class Search:
 
 def _check(requirements: Sequence[WordRequirement], low: float, high: float, steps: int) -> None:
     if not requirements:
-        raise SettingsError("require: none given; valid: one requirement or more.")
+        raise SettingsError("require: none given. Give one requirement or more.")
     check_range(low, high)
     if steps < LEAST_STEPS:
-        raise SettingsError(f"steps: {steps} given; valid: {LEAST_STEPS} or more.")
+        raise SettingsError(f"steps: {steps} is not valid. Use {LEAST_STEPS} or more.")
 
 
 def check_range(low: float, high: float) -> None:
@@ -288,7 +288,9 @@ def check_range(low: float, high: float) -> None:
         SettingsError: so.
     """
     if not (math.isfinite(high) and 0 < low < high):
-        raise SettingsError(f"low, high: {low:g} and {high:g} given; valid: finite numbers, 0 < low < high.")
+        raise SettingsError(
+            f"low, high: {low:g} and {high:g} are not valid. Use finite numbers with 0 < low < high."
+        )
 
 
 def worst_and_typical(vectors: F32, count: int) -> Ids:
@@ -457,7 +459,7 @@ class Calibration:
         """
         return {
             "name": "calibration",
-            "meaning": "the largest ε whose figures over the words of the lexicon meet the requirements",
+            "meaning": "the largest ε at which the words of the lexicon meet the requirements",
             "restricted": False,
             "requirements": [described(limit) for limit in self.requirements],
             "epsilon": self.epsilon,

@@ -113,7 +113,7 @@ def calibrate(
     """
     parsed = [word_requirement(text) for text in require]
     if sample < 2:
-        raise SettingsError(f"sample: {sample} given; valid: 2 or more.")
+        raise SettingsError(f"sample: {sample} is not valid. Use 2 or more.")
     check_search(config, parsed, words)
     say = progress or by_default()
     lexicons = with_shared_words(load_lexicons(config, say))
@@ -147,21 +147,19 @@ def check_search(config: ModelConfig, parsed: Sequence[WordRequirement], words: 
         SettingsError: so.
     """
     if words is None and any(str(limit.subject) == "bayes words" for limit in parsed):
-        raise SettingsError(
-            "require: 'bayes words' is about words that are not given; valid: with words (--words FILE)."
-        )
+        raise SettingsError("require: 'bayes words' needs words, and none were given. Use --words FILE.")
     if config.run.artifact is not None:
         raise SettingsError(
-            f"run.artifact: {config.run.artifact!r} given, but a search compiles the mechanism at many ε; valid: null."
+            f"run.artifact: {config.run.artifact!r} has one ε, and a search compiles many. Leave it out (null)."
         )
     if config.importance is not None and config.importance.levels:
         raise SettingsError(
-            "importance.levels: given, but a search looks for one ε; valid: null, or importance.percent (--set importance=null)."
+            "importance.levels: several ε given, and a search finds one. Use null, or importance.percent (--set "
+            "importance=null)."
         )
     if config.budget is not None:
         raise SettingsError(
-            "budget: given, but a search looks for one ε, and a budget takes one for each number of words; valid: null (--set "
-            "budget=null)."
+            "budget: it needs an ε for each number of words, and a search finds one. Leave it out (--set budget=null)."
         )
 
 
@@ -185,8 +183,8 @@ def _none(search: Calibration, lexicon: Lexicon, low: float, high: float) -> str
     required = " and ".join(str(limit) for limit in search.requirements)
     closest = search.closest()
     return (
-        f"require: no ε of the {len(search.points)} looked at from {low:g} to {high:g} satisfies {required}; the closest is "
-        f"ε = {closest.epsilon:g}, where {standing(search.requirements, closest, lexicon)}."
+        f"require: none of the {len(search.points)} tried ε from {low:g} to {high:g} satisfies {required}. "
+        f"The closest is ε = {closest.epsilon:g}: {standing(search.requirements, closest, lexicon)}."
     )
 
 

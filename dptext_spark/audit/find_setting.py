@@ -99,7 +99,7 @@ def text_requirement(text: str) -> Requirement[str] | None:
     match = re.match(r"\s*(\w+)\s*[(<>]", text)
     if match is None or not (match[1] in MEANING or match[1].startswith("linkage")):
         return None
-    whose = "a public text, which has no attributes, labels or authors"
+    whose = "a public text, because a public text has no attributes, labels or authors"
     if match[1] not in OF_TEXT:
         raise SettingsError(
             f"require: {match[1]!r} is no figure of {whose}.{did_you_mean(match[1], OF_TEXT)} Valid: {', '.join(OF_TEXT)}."
@@ -107,7 +107,7 @@ def text_requirement(text: str) -> Requirement[str] | None:
     requirement = named_requirement(text, OF_TEXT, whose)
     if not requirement.caps:
         raise SettingsError(
-            f"require: {text!r} given; valid: a limit from above (<= or <), for a search begins where the risk is least."
+            f"require: {text!r} is not valid. Use an upper limit (<= or <), because a search begins at the least risk."
         )
     return requirement
 
@@ -145,8 +145,8 @@ class PublicText:
         model = self.model(lexicon, sampler)
         if not has_law(model):
             raise SettingsError(
-                f"require: {self.limits[0].subject} is about who knows the law, and this mechanism has none that can be read; "
-                "valid: custext, santext, tem or diffractor."
+                f"require: {self.limits[0].subject!r} needs a mechanism with a readable law, and this one has none. "
+                "Choose custext, santext, tem or diffractor."
             )
         outputs, _ = model.privatize(self._texts, column="text", row_ids=pa.array(self._rows), key=KEY)
         keys, level = hash_keys(KEY.derive("linkage", length=16)), model.consistency
@@ -196,7 +196,7 @@ class PublicText:
         standing = standings[FIGURE_OF[_figure(limit)]]
         if not len(standing.lost):
             raise SettingsError(
-                f"require: no text has as many different drawn words as {limit.subject} is about; valid: longer texts."
+                f"require: no text has as many different drawn words as {limit.subject!r} needs. Use longer texts."
             )
         if subject == SINGLED:
             estimate = mean((standing.fit.possible + 1 < FEW).astype(np.float64))
@@ -312,7 +312,7 @@ class FoundSetting:
         """Return everything, JSON-able."""
         return {
             "name": "settings",
-            "meaning": "settings of the mechanism that meet the requirements on a public text, most of the text left first",
+            "meaning": "settings of the mechanism that meet the requirements on a public text, best utility first",
             "restricted": False,
             "requirements": [str(limit) for limit in self.met[0].limits],
             "texts": self.rows,
@@ -378,15 +378,15 @@ def find_setting(
     of_words = [word_requirement(text) for text in require if text_requirement(text) is None]
     if not limits:
         raise SettingsError(
-            f"public: given, but nothing is required of a text; valid: with a requirement on {', '.join(OF_TEXT)}."
+            f"public: given, but no requirement is about a text. Add one on {', '.join(OF_TEXT)}."
         )
     check_range(low, high)
     if steps < 0:
-        raise SettingsError(f"steps: {steps} given; valid: 0 or more.")
+        raise SettingsError(f"steps: {steps} is not valid. Use 0 or more.")
     check_search(config, of_words, words)
     if config.importance is not None:
         raise SettingsError(
-            "importance: given, but by it no law says how likely a release is; valid: null (--set importance=null)."
+            "importance: with it, no law gives the probability of a release. Leave it out (--set importance=null)."
         )
     texts = public.spaced(_rows_for(limits, len(public.texts))).texts
     say, begin = progress or by_default(), monotonic()
@@ -479,11 +479,11 @@ def _nearest(looked: Sequence[Combination], many: int, low: float) -> str:
     of = (
         f"{len(looked)} settings"
         if len(looked) == many
-        else f"the {len(looked)} of {many} settings that time was enough for"
+        else f"the {len(looked)} of {many} settings tried in time"
     )
     limits = " and ".join(map(str, nearest.limits))
     return (
-        f"require: none of {of} satisfies {limits} at the least ε, {low:g}; the nearest is {nearest}, where "
+        f"require: none of {of} satisfies {limits} at the least ε, {low:g}. The nearest is {nearest}: "
         f"{standing(nearest.limits, nearest.least, nearest.lexicon)}."
     )
 
@@ -495,12 +495,14 @@ def _rows_for(limits: Sequence[Requirement[str]], texts: int) -> int:
         SettingsError: there are fewer than a requirement chooses from, or it chooses from more than a search links.
     """
     if texts < FEWEST:
-        raise SettingsError(f"public: {texts} texts; valid: {FEWEST} or more, one a line.")
+        raise SettingsError(
+            f"public: {texts:,} texts are too few. Give {FEWEST:,} or more, one on each line."
+        )
     for limit in limits:
         among = split_subject(limit.subject)[1] or 0
         if among > min(texts, MOST_ROWS):
             raise SettingsError(
-                f"require: {limit} is not measured among {texts:,} public texts; valid: at least {among:,} texts, "
-                f"or fewer candidates; a search links {MOST_ROWS:,} at most."
+                f"require: {limit} cannot be measured with {texts:,} public texts. Give at least {among:,} texts, or "
+                f"require fewer candidates; a search links at most {MOST_ROWS:,}."
             )
     return max(*(split_subject(limit.subject)[1] or 0 for limit in limits), min(texts, ROWS))

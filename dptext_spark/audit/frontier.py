@@ -66,7 +66,8 @@ class Curve:
         name = points[0].mechanism if points else "?"
         if len(points) < LEAST_POINTS:
             raise SettingsError(
-                f"epsilons: {len(points)} point(s) on the curve of {name}; valid: {LEAST_POINTS} or more ε that it accepts."
+                f"epsilons: the curve of {name} has {len(points)} point(s). Give {LEAST_POINTS} or more ε that the "
+                "mechanism accepts."
             )
         placed = sorted(points, key=lambda point: (point.risks[risk].value, point.utilities[utility].value))
         return cls(
@@ -213,9 +214,7 @@ def check_levels(field: str, levels: Iterable[float]) -> list[float]:
     grid = list(levels)
     fits = all(is_number(level) and 0 <= level <= 1 for level in grid)
     if not grid or not fits or any(a >= b for a, b in pairwise(grid)):
-        raise SettingsError(
-            f"{field}: {grid} given; valid: one or more numbers of 0 to 1, each above the last."
-        )
+        raise SettingsError(f"{field}: {grid} is not valid. Give numbers of 0 to 1 in ascending order.")
     return [float(level) for level in grid]
 
 
@@ -273,10 +272,10 @@ class Point:
 
 BAYES, CONTEXT = "one word alone", "word in context"
 EXPLAINED = {
-    BAYES: "The probability that the Bayes-optimal adversary guesses a replaced word from its replacement alone, words as "
-    "frequent as in the public text.",
-    CONTEXT: "The share of the replaced words of the private text that the contextual adversary guesses from the replacements "
-    "and the words around them, word pairs counted in the public text.",
+    BAYES: "Success of the Bayes-optimal adversary on a replaced word, from its replacement alone, at the "
+    "public text's word frequencies.",
+    CONTEXT: "The share of the replaced words of the private text that the contextual adversary guesses from the "
+    "replacements and the words around them. Word pairs come from the public text.",
 }
 
 

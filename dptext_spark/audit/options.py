@@ -151,13 +151,13 @@ class AuditOptions:
     def __post_init__(self) -> None:
         """Check the sizes of samples."""
         if self.sample < 1:
-            raise SettingsError(f"sample: {self.sample} given; valid: 1 or more.")
+            raise SettingsError(f"sample: {self.sample} is not valid. Use 1 or more.")
         if not 0 <= self.queries <= MOST_QUERIES:
-            raise SettingsError(f"queries: {self.queries:,} given; valid: 0 to {MOST_QUERIES:,}.")
+            raise SettingsError(f"queries: {self.queries} is not valid. Use 0 to {MOST_QUERIES:,}.")
         if not 1 <= self.label_rows <= MOST_LABEL_ROWS:
             raise SettingsError(
-                f"label_rows: {self.label_rows:,} given; valid: 1 to {MOST_LABEL_ROWS:,}, classifiers learn from a sample on the "
-                "driver."
+                f"label_rows: {self.label_rows} is not valid. Use 1 to {MOST_LABEL_ROWS:,}, because the driver "
+                "trains the classifiers."
             )
 
 
@@ -185,7 +185,7 @@ class ReportOptions:
         """Refuse private text on a page that may be shared."""
         if self.public and self.with_examples:
             raise SettingsError(
-                "public: given with with_examples, which shows private text; valid: one of them."
+                "public: not valid with with_examples, because examples are private text. Choose one."
             )
 
 
@@ -219,4 +219,4 @@ class ComparisonOptions:
         """Check the sizes."""
         for name in ("records", "attacked", "few", "draws"):
             if getattr(self, name) < 2:
-                raise SettingsError(f"{name}: {getattr(self, name)} given; valid: 2 or more.")
+                raise SettingsError(f"{name}: {getattr(self, name)} is not valid. Use 2 or more.")

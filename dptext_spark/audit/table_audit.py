@@ -261,7 +261,7 @@ class KeptWords(AuditResult):
     """
 
     name: str = "kept words"
-    measures: str = "The share of words that are in the table as they were in its source, of all rows."
+    measures: str = "The share of the source's words that are unchanged in the table, over all rows."
     exact: bool = True
     unit: str = "share of the words"
     figures: Mapping[str, float]
@@ -271,7 +271,7 @@ class KeptWords(AuditResult):
     def of(cls, counts: Mapping[str, int]) -> KeptWords:
         """Build the figures from counts, as :func:`text_figures` takes them."""
         parts = {
-            "the lexicon's words (kept stop words aside)": (counts["drawn_same"], counts["drawn"]),
+            "the lexicon's words, without kept stop words": (counts["drawn_same"], counts["drawn"]),
             "all words": (counts["same"], counts["words"]),
             "words that the lexicon lacks": (counts["unknown_same"], counts["unknown"]),
             "numbers": (counts["numbers_same"], counts["numbers"]),

@@ -59,8 +59,8 @@ MOST_CLASSES = 100  # more are hardly labels, and take a classifier too long
 # ROUGE-L compares every pair of words of two texts, about 10 million a second: of long texts fewer are taken.
 MOST_PAIRS = 100_000_000
 MEMBERSHIP = (
-    "A row of the table stands for each row of its source: that a record is in the table is no secret. The attack is on a "
-    "classifier that learns from the table's text."
+    "Each row of the source has a row in the table, so membership in the table is not secret. The "
+    "attack is on a classifier trained on the table's text."
 )
 
 
@@ -121,13 +121,13 @@ def require_labels(field: str, column: str, rows: int, missing: int, classes: in
     Raises:
         DataError: no value, one class, or too many.
     """
-    valid = f"valid: a column with 2 to {MOST_CLASSES} different values."
+    valid = f"Name a column with 2 to {MOST_CLASSES} different values."
     if missing == rows:
-        raise DataError(f"{field}: column {column!r} is NULL in all of {rows:,} rows; {valid}")
+        raise DataError(f"{field}: column {column!r} is NULL in all of {rows:,} rows. {valid}")
     if classes < 2:
-        raise DataError(f"{field}: column {column!r} has one class in {rows - missing:,} rows; {valid}")
+        raise DataError(f"{field}: column {column!r} has one class in {rows - missing:,} rows. {valid}")
     if classes > MOST_CLASSES:
-        raise DataError(f"{field}: column {column!r} has more than {MOST_CLASSES} classes; {valid}")
+        raise DataError(f"{field}: column {column!r} has more than {MOST_CLASSES} classes. {valid}")
 
 
 def similarity(engine: Engine, vectors: F32 | None, texts: Pair[Sequence[str]]) -> Findings:
@@ -147,7 +147,7 @@ def similarity(engine: Engine, vectors: F32 | None, texts: Pair[Sequence[str]]) 
 
 def _meaning(vectors: F32 | None, plain: Reading, private: Reading) -> Findings:
     if vectors is None:
-        return Findings(left_out=["cosine: the settings do not lead to the vectors of the model's words"])
+        return Findings(left_out=["cosine: the settings do not give the vectors of the model's words"])
     try:
         alike = vector_similarity(vectors, plain, private)
     except DataError as error:
@@ -188,7 +188,7 @@ def labels(rows: RowPairs, test: Bools, column: str) -> Findings:
     tried = tried.where(tried.firsts)
     if not len(tried) or not len(taught):
         raise DataError(
-            f"{column}: {int(known.sum())} rows with a label; too few to learn from some and try on others."
+            f"{column}: {int(known.sum())} rows with a label are too few for training and testing."
         )
     learnt = downstream_accuracy(
         TextClassifier(label=column), taught.texts, taught.labels, tried.texts, tried.labels
@@ -302,16 +302,16 @@ def named_by(
 
 
 NOT_THE_BEST = {
-    "noise": "attacks by an adversary who knows the law: this mechanism has none to read, and the one shown ranks the words of "
-    "the lexicon by their distance to the output; a better one may find more",
-    "draws": f"attacks by an adversary who knows the law: this mechanism has none to read, and the one shown knows each word by "
-    f"{QUICK_DRAWS} draws of its own; a better one may find more",
-    "few": "attacks by an adversary who names any word: this mechanism has no law to read, and the one shown considers the "
-    f"{FEW} likeliest words; a better one may find more",
+    "noise": "attacks by an adversary who knows the law: this mechanism has no law to read. The adversary shown "
+    "ranks the words of the lexicon by their distance to the output; a better one may find more",
+    "draws": "attacks by an adversary who knows the law: this mechanism has no law to read. The adversary shown "
+    f"knows {QUICK_DRAWS} draws of each word; a better one may find more",
+    "few": "attacks by an adversary who names any word: this mechanism has no law to read. The adversary shown "
+    f"considers the {FEW} likeliest words; a better one may find more",
 }
-_HERE = "Tried on a sample of the table itself."
-_LEARNT = "How frequent words are, and which follow each other, was learnt from the rest of the sample."
-TOO_FEW = "attacks: the sample holds fewer than two records, or no word that was drawn, in the half that is attacked"
+_HERE = "Measured on a sample of the table itself."
+_LEARNT = "Frequencies of words and word pairs come from the rest of the sample."
+TOO_FEW = "attacks: the attacked half of the sample holds fewer than two records, or no drawn word"
 
 
 def attack_sample(privatizer: Privatizer, sample: DataFrame, level: Level) -> Findings:
@@ -348,16 +348,14 @@ def attack_sample(privatizer: Privatizer, sample: DataFrame, level: Level) -> Fi
     also = {"replaced words attacked": f"{len(at):,}", "records": f"{attacked.records:,}"}
     missing = _not_the_best(sampler)
     how = (
-        f"Estimated; the black line is the interval of this adversary. Left out: {missing[0]}."
-        if missing
-        else None
+        f"Estimated. The black line is the adversary's interval. Left out: {missing[0]}." if missing else None
     )
     is_open = True if missing else None
     completed = {"prior": f"pairs and words of the rest of the sample, completed by {privatizer.prior.name}"}
     in_context = replace(
         context, measures=f"{context.measures} {_HERE} {_LEARNT}",
         also={
-            **also, "words learnt from": f"{bigrams.tokens:,}",
+            **also, "words for training": f"{bigrams.tokens:,}",
             **completed
         },
         how=how, open=is_open,

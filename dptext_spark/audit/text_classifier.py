@@ -53,7 +53,7 @@ def of_counts(
     number = np.asarray(counts, np.int64).ravel()
     rows = int(number.sum())
     if not rows:
-        raise DataError("rows: none given; valid: at least one.")
+        raise DataError("rows: none given. Give at least one.")
     shares = number / rows
     drawn = np.random.default_rng(_SEED).multinomial(rows, shares, size=resamples)
     value = float(figure(shares[None])[0])
@@ -69,7 +69,7 @@ def accuracy(right: Bools, confidence: float = CONFIDENCE, resamples: int = RESA
 def gain(right: Bools, other: Bools) -> Estimate:
     """Compute the excess of the first share over the second, both on the same rows, drawn anew together."""
     if len(right) != len(other):
-        raise DataError(f"rows: {len(right)} and {len(other)} given; valid: equal numbers.")
+        raise DataError(f"rows: {len(right)} and {len(other)} are not valid. Give equal numbers.")
     kinds = np.bincount(2 * np.asarray(right, np.int64) + np.asarray(other, np.int64), minlength=4)
     return of_counts(kinds, lambda x: x[:, 2] - x[:, 1])
 
@@ -115,7 +115,7 @@ def auc(scores: F64, positive: Bools, resamples: int = RESAMPLES) -> Estimate:
     positives, negatives = int(flags.sum()), int((~flags).sum())
     if not positives or not negatives:
         raise DataError(
-            f"rows: {positives} positive and {negatives} negative ones given; valid: at least one of each."
+            f"rows: {positives} positive and {negatives} negative ones are not valid. Give at least one of each."
         )
     # The scores that are there, ascending, with how positives rows of each side have them.
     _, place = np.unique(np.asarray(scores, np.float64), return_inverse=True)
@@ -167,7 +167,7 @@ class TextClassifier:
             SettingsError: it is not above 0.
         """
         if not self.strength > 0:
-            raise SettingsError(f"classifier.strength: {self.strength!r} given; valid: above 0.")
+            raise SettingsError(f"classifier.strength: {self.strength} is not valid. Use a number above 0.")
 
     @property
     def summary(self) -> str:
@@ -186,13 +186,15 @@ class TextClassifier:
         from threadpoolctl import threadpool_limits  # scikit-learn brings it
 
         if len(texts) != len(labels):
-            raise DataError(f"{self.label}: {len(labels)} labels for {len(texts)} texts.")
+            raise DataError(
+                f"{self.label}: {len(labels)} labels for {len(texts)} texts. Give one for each text."
+            )
         classes, counts = classes_of(labels, self.label)
         vectorizer = TfidfVectorizer(token_pattern=WORDS, sublinear_tf=True, dtype=np.float64)
         try:
             features = vectorizer.fit_transform(_filled(texts))
         except ValueError:  # its message would quote nothing, and say nothing to a user
-            raise DataError("texts: no words in any of them; there is nothing to learn from.") from None
+            raise DataError("texts: none has a word. Give texts with words.") from None
         model = LogisticRegression(C=self.strength, max_iter=ROUNDS, random_state=0)
         # Its vectors are too short to share: threads would wait for each other ten times as long as they work.
         with threadpool_limits(1, "blas"):
@@ -246,9 +248,9 @@ def classes_of(labels: Sequence[Label], label: str) -> tuple[tuple[Label, ...], 
         count[value] = count.get(value, 0) + 1
     missing = sum(many for value, many in count.items() if value is None or value != value)
     if missing:
-        raise DataError(f"{label}: {missing} of {len(labels)} labels are missing; every row needs one.")
+        raise DataError(f"{label}: {missing} of {len(labels)} labels are missing. Give each row one.")
     if len(count) < 2:
-        raise DataError(f"{label}: {len(count)} class in {len(labels)} rows; valid: two classes or more.")
+        raise DataError(f"{label}: {len(count)} class in {len(labels)} rows. Use two classes or more.")
     classes = tuple(sorted(count))
     return classes, [count[class_name] for class_name in classes]
 
@@ -265,10 +267,10 @@ def _places(classes: tuple[Label, ...], labels: Sequence[Label]) -> I64:
 Texts = TypeVar("Texts")
 KINDS = ("plain", "private")
 LEARNT = {
-    "plain/plain": "learnt from original text, reads original",
-    "plain/private": "learnt from original text, reads privatized",
-    "private/plain": "learnt from privatized text, reads original",
-    "private/private": "learnt from and reads privatized text",
+    "plain/plain": "trained on original text, reads original",
+    "plain/private": "trained on original text, reads privatized",
+    "private/plain": "trained on privatized text, reads original",
+    "private/private": "trained on privatized text, reads privatized",
 }
 
 

@@ -84,7 +84,7 @@ class Similarity(AuditResult):
 
     def shown(self) -> ResultView:
         """Show the mean and the percentiles."""
-        meaning = "Percentiles of the cosine: p5 is the value that 5 % of the records do not exceed."
+        meaning = "Percentiles of the cosine: 5 % of the records are at p5 or below."
         return ResultView(
             (
                 Group("cosine", {"a record and its replacement": self.mean}),
@@ -101,8 +101,7 @@ class VectorSimilarity(Similarity):
 
     name: str = "vector similarity"
     measures: str = (
-        "How alike the meaning of a record and of its replacement are, "
-        "as the cosine of the mean vectors of their words."
+        "Similarity of meaning of a record and its replacement: cosine of the mean vectors of their words."
     )
 
 
@@ -120,7 +119,7 @@ class TextOverlap(AuditResult):
     """
 
     name: str = "text overlap"
-    measures: str = "How many words and runs of words a record and its replacement share."
+    measures: str = "How many words and word sequences a record and its replacement share."
 
     rouge: Mapping[str, Estimate]
     bleu: float
@@ -279,8 +278,8 @@ def percentiles_of(values: F64) -> dict[str, float]:
 AT_ONCE = 256  # records whose vectors are held
 MATCHED = ("precision", "recall", "F1")
 _MATCHED = (
-    "Each sub-word is matched with the most similar one of the other text: precision is the mean over the replacement, "
-    "recall over the original. No weights for rare words, no rescaling."
+    "Each sub-word is matched with the most similar one of the other text. Precision is the mean over the replacement, "
+    "recall over the original. Rare words have no weights, and scores are not rescaled."
 )
 
 
@@ -317,10 +316,7 @@ class EncoderSimilarity(Similarity):
     """
 
     name: str = "encoder similarity"
-    measures: str = (
-        "How alike the meaning of a record and of its replacement are to an encoder, "
-        "as the cosine of their sentence embeddings."
-    )
+    measures: str = "Similarity of meaning of a record and its replacement to an encoder: cosine of their sentence embeddings."
 
     matched: Mapping[str, Estimate]
     other_matched: Mapping[str, float]
@@ -444,13 +440,13 @@ KEPT, COSINE, ACCURACY = "words kept", "semantic similarity", "accuracy of a cla
 EMBEDDED = "similarity to an encoder"
 ORDER, DISTINCT = "word order", "different words"
 EXPLAINED = {
-    KEPT: "The share of the replaced words that come out as themselves.",
+    KEPT: "The share of the replaced words that are unchanged.",
     COSINE: "The mean cosine of the mean word vectors of a record and of its replacement.",
     EMBEDDED: "The mean cosine of the sentence embeddings of a record and of its replacement, read as the lexicon's words.",
-    ORDER: "What is left of the text's own word order: how much likelier its words follow each other than the same words dealt "
-    "anew over all places, by the word pairs of a third text, as a share of what it is in the text itself.",
-    DISTINCT: "How many different words the release holds, for each different word of the text.",
-    ACCURACY: "How often a classifier that learnt from replaced records predicts the label of another replaced record.",
+    ORDER: "The share of the text's own word order that is left: how much likelier its words follow each other "
+    "than in random order. A third text gives the word pairs.",
+    DISTINCT: "Different words of the release for each different word of the text.",
+    ACCURACY: "How often a classifier trained on replaced records predicts the label of another replaced record.",
 }
 TESTED = 4  # every fourth record is tested; the classifier learns from the others
 
@@ -545,7 +541,7 @@ def word_order(words: Ids, bounds: I64, language: Bigrams) -> Estimate:
         DataError: the text holds no word of the lexicon.
     """
     if not (np.asarray(words) >= 0).any():
-        raise DataError("texts: no word of the lexicon; valid: at least one.")
+        raise DataError("texts: no word is in the lexicon. Give at least one.")
     return rate(*order_by_record(words, bounds, language))
 
 
@@ -584,8 +580,8 @@ class OwnOrder:
         own = word_order(words, bounds, language)
         if not own.lower > 0:
             raise DataError(
-                "language: by its word pairs the words of the private text are in no order; valid: a text of the same language, "
-                "long enough to hold pairs of it."
+                "language: its word pairs show no order in the private text. Use a text of the same language, long "
+                "enough for pairs."
             )
         return cls(language, own.value)
 

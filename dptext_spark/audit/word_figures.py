@@ -122,7 +122,7 @@ def outcomes(sampler: Sampler, words: Ids, draws: int = DRAWS, subkey: bytes = S
     if laws is not None:
         return Outcomes(words, laws.starts, laws.ids, laws.weight.astype(np.float64) / TOTAL, None)
     if draws < 1:
-        raise SettingsError(f"draws: {draws} given; valid: 1 or more.")
+        raise SettingsError(f"draws: {draws} is not valid. Use 1 or more.")
     return _count_draws(sampler, words, draws, subkey)
 
 
@@ -253,9 +253,9 @@ class SmallestSet(WordFigure):
     def estimate(self) -> str:
         """Method of the estimate."""
         return (
-            "the same of the shares of the draws, which is too small where the law is flat, for it cannot exceed the number of "
-            "draws; the lower bound takes the mass that the true set reaches in the draws with confidence; the upper one is the "
-            "size of the lexicon"
+            "the same for the shares of the draws. It is too small for a flat law, because it cannot exceed the "
+            "number of draws. The lower bound uses the mass of the true set in the draws, with confidence; the "
+            "upper one is the lexicon's size"
         )
 
     def of(self, laws: Outcomes, words: int, confidence: float) -> Intervals:

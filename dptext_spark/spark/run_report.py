@@ -48,10 +48,7 @@ if TYPE_CHECKING:
 
 LATEST = "latest"
 NEWEST = 5  # run ids that are named where one does not exist
-_PROVIDERS = (
-    "The run had providers (policy.providers), and providers are code. Give the run's own "
-    "--config to see figures of its model."
-)
+_PROVIDERS = "The run had providers (policy.providers), and providers are code. Give the run's own settings to see its model."
 _NOT_AGAIN = (
     "The model of the run cannot be compiled here. It chose words by counts of the private text, "
     "or drew at several levels of importance. Figures of another model would mislead."
@@ -88,8 +85,7 @@ class Account:
         """
         if (config is None) == (folder is None):
             raise SettingsError(
-                "report: the account is not named. Give --config, the settings of the run, or --audit, the "
-                "folder <target>_audit."
+                "report: no account is named. Give the settings of the run, or the folder <target>_audit."
             )
         if config is None:
             return cls(f"{str(folder).rstrip('/')}/shareable", f"{str(folder).rstrip('/')}/restricted")
@@ -364,13 +360,13 @@ def pairs(spark: SparkSession, config: RunConfig | None, record: RunRecord) -> I
     """
     if config is None or not config.row_key:
         raise SettingsError(
-            "with_examples: the row_key of the run joins source and target. Give --config with that row_key."
+            "with_examples: source and target are joined by row_key. Give the run's settings with one."
         )
     made_from, named = record.settings.values, config.as_dict()
     differ = [name for name in ("columns", "row_key", "output") if named[name] != made_from.get(name)]
     if differ:
         raise SettingsError(
-            f"{differ[0]}: --config differs from the settings of run {record.run_id}. Give the run's own settings."
+            f"{differ[0]}: the settings differ from those of run {record.run_id}. Give the run's own."
         )
     source, version = read_input(spark, config.input, list(config.columns))
     if version != record.input_version:

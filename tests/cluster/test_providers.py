@@ -75,7 +75,7 @@ def test_a_module_comes_to_the_executors(
 def test_a_module_that_executors_lack_is_named_before_anything_is_written(found: dict[str, Any]) -> None:
     ended, left = found["driver_only"]["ended"], found["driver_only"]["left"]
     assert re.match(
-        r"RunError policy\.providers\[0\]: in a worker that was asked before anything was read or written",
+        r"RunError policy\.providers\[0\]: in a worker, before anything was read or written",
         ended,
     )
     assert "--py-files FILE" in ended

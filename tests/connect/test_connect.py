@@ -332,7 +332,7 @@ def test_a_place_in_a_scan_is_refused(client: Client) -> None:
 def test_errors_say_what_to_do_and_no_private_word(client: Client) -> None:
     names = [name for name, _ in failing(client.folder)]
     said = {name: client.found[name]["said"] for name in names}
-    assert "1 rows with invalid UTF-8" in said["utf8"]
+    assert "1 rows hold invalid UTF-8" in said["utf8"]
     assert "Spark failed with DELTA_VIOLATE_CONSTRAINT_WITH_VALUES" in said["constraint"]
     assert "succeeded" not in said.values()
     for text in (*said.values(), client.printed):

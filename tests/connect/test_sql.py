@@ -69,7 +69,7 @@ def test_a_select_has_the_bytes_of_the_core(found: dict[str, Any], folder: Path,
 def test_a_key_that_travels_is_warned_of(found: dict[str, Any]) -> None:
     assert found["warned_of_executors"] == []
     (said,) = found["warned"]
-    assert said.startswith("travels: The key travels inside the function to the server of Spark Connect")
+    assert said.startswith("travels: The function carries the key to the server of Spark Connect")
     assert not any("Connect" in note for note in found["notes"])
     assert any("Connect" in note for note in found["travel_notes"])
 
@@ -93,7 +93,7 @@ def test_what_is_known_is_said_and_the_ledger_is_charged(found: dict[str, Any]) 
         ("stopped", "spark: the session was stopped"),
         ("preview_raising", "Spark failed with USER_RAISED_EXCEPTION"),
         ("preview_nowhere", "Spark failed with TABLE_OR_VIEW_NOT_FOUND"),
-        ("preview_number", "id: a column of type int64; valid: a text column"),
+        ("preview_number", "id: a column of type int64 "),
         ("preview_stopped", "Spark failed with"),
         ("compared_frames", "of a Spark DataFrame"),
         ("compared_columns", "of a Spark DataFrame"),

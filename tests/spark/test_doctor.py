@@ -173,7 +173,7 @@ def test_without_a_session_that_is_all(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("message", "hint"),
     [
-        ("[PYTHON_VERSION_MISMATCH] Python in worker has ...", "another Python than the driver"),
+        ("[PYTHON_VERSION_MISMATCH] Python in worker has ...", "another Python"),
         ('java.io.IOException: Cannot run program "/no/python"', "lack the interpreter"),
         ("anything", "the executors' stderr"),
     ],

@@ -99,7 +99,7 @@ def test_the_jobs_ended_as_planned(traces: tuple[Path, str]) -> None:
     }
     assert ended["good"] == "good succeeded"
     assert "invalid DataError" in ended["invalid"]
-    assert "1 rows with invalid UTF-8" in ended["invalid"]
+    assert "1 rows hold invalid UTF-8" in ended["invalid"]
     assert "nulls DataError" in ended["nulls"]
     assert "NULL in 1 of 2 rows" in ended["nulls"]
     assert "checked RunError Spark failed with" in ended["checked"]

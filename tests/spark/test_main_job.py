@@ -133,7 +133,7 @@ class TestARunId:
         again = run(config, spark, key=RunKey.insecure(8))
         assert again.status == "unchanged"
         key, rows = again.facts["since"]
-        assert "Another key" in key
+        assert "another key" in key
         assert "DELETE (version 1)" in rows
 
     @pytest.mark.cluster

@@ -177,7 +177,7 @@ def test_workers_that_lack_it_say_so_by_a_code(
     for input_ in (config.input, config.input.model_copy(update={"path": str(tmp_path / "none")})):
         with pytest.raises(
             RunError,
-            match=r"policy\.providers\[0\]: in a worker that was asked before anything was read or written the provider "
+            match=r"policy\.providers\[0\]: in a worker, before anything was read or written, the provider "
             r"cannot be imported .* --py-files FILE, .* \(PROVIDER_MISSING\)",
         ):
             run(config.model_copy(update={"input": input_}), spark, key=KEY)

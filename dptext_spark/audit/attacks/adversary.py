@@ -320,12 +320,12 @@ def adversary(
         if measured:
             attack = bayes_attack(sampler, words, prior)
             alone = Estimate(attack.success, attack.lower, attack.upper, exact=True)
-        how = "exact: every law of the lexicon was read"
+        how = "exact: the laws of all words of the lexicon were read"
         how += f", {sampler.law_is}" if sampler.law_is else ""
         return Adversary(alone, partial(candidates, sampler, prior), possible, how)
     if sampler.law_columns() is not None:
         alone = bayes_by_tries(sampler, prior, tries, confidence) if measured else None
-        how = f"estimated from {tries:,} words drawn from the prior; the guesses weigh every word of the lexicon"
+        how = f"estimated from {tries:,} words drawn from the prior; the guesses consider all words of the lexicon"
         return Adversary(alone, partial(from_columns, columns_of(sampler), prior), possible, how)
     noisy = sampler.noisy_vectors()
     if noisy is not None:
@@ -333,8 +333,8 @@ def adversary(
             bayes_between(noisy, prior, tries, confidence) if measured else (None, learnt(noisy, prior))
         )
         how = (
-            f"between bounds, from {tries:,} words drawn from the prior: below, who ranks every word of the lexicon by its "
-            "distance to the output; above, who sees the noisy vector itself"
+            f"between bounds, from {tries:,} words drawn from the prior. Lower: an adversary who ranks all words "
+            "of the lexicon by their distance to the output. Upper: an adversary who sees the noisy vector"
         )
         return Adversary(alone, partial(from_columns, ranking.likelihood, prior), possible, how)
     considered = likeliest(prior, few)
@@ -378,7 +378,7 @@ def likeliest(prior: F64, most: int) -> Bools:
 
 
 TOKEN, WORST_WORDS, NAMES, GIVEN_WORDS = "token", "worst", "names", "words"
-GROUPS = {NAMES: "names that public lists hold", GIVEN_WORDS: "the words of --words"}
+GROUPS = {NAMES: "names in public lists", GIVEN_WORDS: "the words of --words"}
 LOOKED_AT = 500  # words
 TRIAL, FRESH = 10, 100  # draws of each word of the trial, and of each that it chose
 WORST_SUBKEY = hashlib.sha256(b"worst words").digest()  # public: nothing private is drawn here
@@ -390,7 +390,7 @@ class BayesVulnerability:
 
     name: ClassVar[str] = "bayes"
     meaning: ClassVar[str] = (
-        "the probability that it is guessed from its replacement alone, by the best guess of who knows how frequent words are"
+        "success of a Bayes-optimal adversary who sees the replacement alone and knows public word frequencies"
     )
     statistics: ClassVar[tuple[str, ...]] = (TOKEN, WORST_WORDS, NAMES, GIVEN_WORDS)
 
@@ -439,15 +439,15 @@ class Guesses:
             return float(getattr(self.token, "value" if side == "values" else side)), None
         if self.of is None:
             raise SettingsError(
-                f"require: 'bayes {name}' is about single words, and without a law to read only the success on a token can be "
-                f"bounded; valid: 'bayes {TOKEN}'."
+                f"require: 'bayes {name}' needs a law to read, and this mechanism has none for single words. Use "
+                f"'bayes {TOKEN}'."
             )
         values = getattr(self.of, side)
         if name in GROUPS:
             if name not in self.groups:
                 raise SettingsError(
-                    f"require: 'bayes {name}' is about {GROUPS[name]}, and the policy draws none of the lexicon; valid: "
-                    f"'bayes {TOKEN}', or words that are in the lexicon."
+                    f"require: 'bayes {name}' is about {GROUPS[name]}, and the policy draws none that the lexicon holds. "
+                    f"Use 'bayes {TOKEN}', or words of the lexicon."
                 )
             return float((self.groups[name] * values).sum()), None
         if name == WORST_WORDS:

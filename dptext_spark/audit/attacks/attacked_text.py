@@ -58,13 +58,17 @@ class Tokens:
         n = len(self.words)
         if not n == len(self.outputs) == len(self.drawn):
             raise DataError(
-                f"tokens: {n} words, {len(self.outputs)} outputs and {len(self.drawn)} flags given; valid: equal numbers."
+                f"tokens: {n} words, {len(self.outputs)} outputs and {len(self.drawn)} flags are not valid. Give "
+                "equal numbers."
             )
         bounds = self.bounds
         if len(bounds) < 1 or bounds[0] != 0 or bounds[-1] != n or (np.diff(bounds) < 0).any():
-            raise DataError("tokens: the bounds of the records must ascend from 0 to the number of tokens.")
+            raise DataError(
+                "tokens: the bounds of the records are not valid. Give ascending ones from 0 to the number of "
+                "tokens."
+            )
         if n and (self.drawn & ((self.words < 0) | (self.outputs < 0))).any():
-            raise DataError("tokens: a token is marked as drawn that is no word of the lexicon.")
+            raise DataError("tokens: a drawn token is not in the lexicon. Give drawn tokens a word id.")
 
     @property
     def records(self) -> int:
@@ -190,7 +194,7 @@ def states(tokens: Ids, words: int) -> Ids:
     tokens = np.asarray(tokens, np.int32)
     if len(tokens) and not (tokens.min() >= -SPECIAL and tokens.max() < words):
         raise DataError(
-            f"tokens: an id outside {UNKNOWN} to {words - 1}; valid: word ids, {EDGE} (EDGE), {UNKNOWN} (UNKNOWN)."
+            f"tokens: an id is outside {UNKNOWN} to {words - 1}. Use word ids, {EDGE} (EDGE) or {UNKNOWN} (UNKNOWN)."
         )
     return np.where(tokens < 0, tokens + words + SPECIAL, tokens).astype(np.int32)
 
@@ -245,7 +249,7 @@ class Bigrams:
             DataError: a token out of its range.
         """
         if weight is not None and not 0 <= weight < 1:
-            raise SettingsError(f"weight: {weight!r} given; valid: at least 0 and below 1, or None.")
+            raise SettingsError(f"weight: {weight!r} is not valid. Use None, or at least 0 and below 1.")
         stream = with_edges(states(tokens, words), bounds, words + SPECIAL - 1)
         size = words + SPECIAL
         inside = np.ones(len(stream) - 1, np.bool_)

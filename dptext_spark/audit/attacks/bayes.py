@@ -130,7 +130,7 @@ def candidates(
         SettingsError: `most` below 1.
     """
     if most < 1:
-        raise SettingsError(f"most: {most} given; valid: 1 or more.")
+        raise SettingsError(f"most: {most} is not valid. Use 1 or more.")
     observed = np.unique(np.asarray(outputs, np.int32))
     slot = np.full(len(prior), -1, np.int32)
     slot[observed] = np.arange(len(observed), dtype=np.int32)
@@ -208,7 +208,7 @@ def columns_of(sampler: Sampler) -> LawColumns:
     """
     columns = sampler.law_columns()
     if columns is None:
-        raise ValueError("the law is not read output by output")
+        raise ValueError("the law cannot be read output by output")
     return columns
 
 
@@ -326,8 +326,8 @@ WORST = 0.01
 LISTED = 50  # of the worst words, how many are named
 ROUNDING = 1e-3  # relative: what float32 may hide of the largest P(w)·P(u|w)
 BACKWARDS = (
-    "Read off the law of every word, backwards: exact for these guesses, of which the best possible ones find at most a "
-    "thousandth more."
+    "Read from the law of each word, and exact for these guesses. The best possible guesses find at "
+    "most a thousandth more."
 )
 HALVES = tuple(hashlib.sha256(b"bayes attack %d" % half).digest() for half in range(2))  # public
 QUANTILES = (0.0, 0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0)
@@ -356,10 +356,10 @@ class BayesAttack(WordAttack):
     """
 
     name: str = "Bayes-optimal adversary"
-    measures: str = "The probability that one replaced word is guessed from its replacement alone, by the best possible guess."
+    measures: str = "Success of a Bayes-optimal adversary on one replaced word, from its replacement alone."
     knows: str | None = (
-        "The adversary knows the replacement of one word, the mechanism with all its settings, which words are ever replaced, "
-        "and how frequent words are in public; it does not know the words around it, nor the key."
+        "The adversary knows one replacement, the mechanism with all settings, the words that can be replaced, and "
+        "public word frequencies. The adversary does not know the other words of the text or the key."
     )
 
     lower: float = field()
@@ -462,14 +462,14 @@ def bayes_attack(
         SettingsError: an invalid prior, fewer than 2 draws, or an invalid confidence.
     """
     if not 0 < confidence < 1:
-        raise SettingsError(f"confidence: {confidence!r} given; valid: a number between 0 and 1.")
+        raise SettingsError(f"confidence: {confidence} is not valid. Use a number between 0 and 1.")
     public = Prior.by_rank(words) if prior is None else prior
     law, used = (public.words, public.name) if isinstance(public, Prior) else (public, "given")
     chosen = of_drawn(law, drawn)
     if len(chosen) != words:
         raise SettingsError(f"prior: {len(chosen)} words given; valid: {words}, as in the lexicon.")
     if draws < 2:
-        raise SettingsError(f"draws: {draws} given; valid: 2 or more.")
+        raise SettingsError(f"draws: {draws} is not valid. Use 2 or more.")
     inputs = np.flatnonzero(chosen).astype(np.int32)
     if backwards:
         (guess, best), exact = guesses_backwards(sampler, chosen), True

@@ -251,12 +251,10 @@ class ContextAttack(WordAttack):
     """
 
     name: str = "contextual adversary"
-    measures: str = (
-        "The share of replaced words that are guessed from their replacements and the words around them."
-    )
+    measures: str = "The share of replaced words that the adversary guesses from their replacements and the words around them."
     knows: str | None = (
-        "The adversary knows the released text, which words were replaced, the mechanism with all its settings, the words "
-        "that were kept, and which words follow each other in a public text; it does not know the key."
+        "The adversary knows the released text, the places of replaced words, the mechanism with all "
+        "settings, the kept words, and public word pairs. The adversary does not know the key."
     )
 
     lower: float = field()
@@ -331,7 +329,7 @@ def context_attack(
     words = bigrams.words
     at = np.flatnonzero(tokens.drawn)
     if not len(at):
-        raise DataError("tokens: none of them was drawn; valid: at least one.")
+        raise DataError("tokens: none was drawn. Give at least one drawn word.")
     allowed = np.ones(words, np.bool_) if drawn is None else drawn
     prior = of_drawn(bigrams.unigram[:words], allowed)
     truth, outputs = tokens.words[at], tokens.outputs[at]

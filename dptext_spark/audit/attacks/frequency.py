@@ -42,10 +42,13 @@ class FrequencyAttack(WordAttack):
     """
 
     name: str = "frequency matching"
-    measures: str = "The share of replaced words that are guessed by how often their outputs occur, and beside which words."
+    measures: str = (
+        "The share of replaced words that the adversary guesses from the frequencies of outputs and of "
+        "their neighbours."
+    )
     knows: str | None = (
-        "The adversary knows the whole released text, which words were replaced, the words that were kept, and how frequent "
-        "words and pairs of words are in a public text; it knows nothing of the mechanism, nor the key."
+        "The adversary knows the whole released text, the places of replaced words, the kept words, and "
+        "public frequencies of words and word pairs. The adversary does not know the mechanism or the key."
     )
 
     lower: float = field()
@@ -64,7 +67,7 @@ class FrequencyAttack(WordAttack):
         """Figures beside its success, as text."""
         return {
             "replaced words attacked": f"{self.tokens:,}, with {self.outputs:,} different outputs",
-            "found by how often outputs occur alone": percent_up(self.ranks),
+            "found by the frequency of outputs alone": percent_up(self.ranks),
             "different words found": percent_up(self.by_type),
         }
 
@@ -171,10 +174,10 @@ def frequency_attack(
     """
     for name, value in (("symbols", symbols), ("rounds", rounds)):
         if value < 1:
-            raise SettingsError(f"{name}: {value} given; valid: 1 or more.")
+            raise SettingsError(f"{name}: {value!r} is not valid. Use 1 or more.")
     at = np.flatnonzero(tokens.drawn)
     if not len(at):
-        raise DataError("tokens: none of them was drawn; valid: at least one.")
+        raise DataError("tokens: none was drawn. Give at least one drawn word.")
     prior = of_drawn(bigrams.unigram[: bigrams.words], drawn)
     truth, outputs = tokens.words[at], tokens.outputs[at]
     keys, first = np.unique(truth.astype(np.int64) * len(prior) + outputs, return_index=True)

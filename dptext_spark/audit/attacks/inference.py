@@ -92,14 +92,11 @@ class MembershipAttack(AuditResult):
     """
 
     name: str = "membership attack"
-    measures: str = (
-        "How often it is found out whether a user's text was in the training text of a model, "
-        "from the model's answers."
-    )
+    measures: str = "How well an adversary finds out, from a model's answers, whether the model learnt from a user's text."
     knows: str | None = (
-        "The adversary holds the user's original texts with their labels, may ask the model for probabilities, and has other "
-        "users' texts, original and privatized by the same mechanism, to train a model of the same kind; it does not see the "
-        "text that the model was trained on, nor the key."
+        "The adversary holds the user's original texts with their labels and may ask the model for "
+        "probabilities. The adversary trains a similar model on other users' texts, original and privatized "
+        "by the same mechanism. The training text and the key remain unknown."
     )
 
     private: MembershipFigures
@@ -116,13 +113,13 @@ class MembershipAttack(AuditResult):
             for side, figures in sides
             for name in ("accuracy", "precision", "recall")
         }
-        meaning = "What the adversary's answers of yes and no are worth."
+        meaning = "How reliable the adversary's answers of yes and no are."
         return ResultView(
             (
-                Group("AUC", {"a classifier that learnt from privatized text": self.private.auc}),
-                Group("who is called a member", called, shows=meaning),
+                Group("AUC", {"a classifier trained on privatized text": self.private.auc}),
+                Group("called a member", called, shows=meaning),
             ),
-            {"guessing": self.random, "a classifier that learnt from original text": self.unprotected.auc},
+            {"guessing": self.random, "a classifier trained on original text": self.unprotected.auc},
             {"users": self.users, "shadow users": self.shadow_users},
         )
 
@@ -182,7 +179,7 @@ def require_equal_lengths(
     rows = len(texts.plain)
     for name, values in {"texts.private": texts.private, **columns, "users": users}.items():
         if values is not None and len(values) != rows:
-            raise DataError(f"{name}: {len(values)} given for {rows} texts; valid: one for each text.")
+            raise DataError(f"{name}: {len(values)} values for {rows} texts. Give one for each text.")
 
 
 def dealt(rows: int, users: Sequence[Hashable] | None, parts: int, least: int, seed: int) -> tuple[I64, I64]:
@@ -194,9 +191,7 @@ def dealt(rows: int, users: Sequence[Hashable] | None, parts: int, least: int, s
     owner = np.arange(rows) if users is None else numbered(users)
     count = int(owner.max(initial=-1)) + 1
     if count < least:
-        raise DataError(
-            f"users: {count} given; valid: {least} or more, for they are dealt over {parts} parts."
-        )
+        raise DataError(f"users: {count} are too few for {parts} parts. Give {least} or more.")
     part = np.empty(count, np.int64)
     part[np.random.default_rng(seed).permutation(count)] = np.arange(count) * parts // count
     return owner, part
@@ -263,8 +258,8 @@ def _figures(scores: F64, members: Bools, least: float) -> MembershipFigures:
 TENTHS = 10
 STRENGTHS = (1.0, 5.0, 25.0)
 READERS = {
-    "private": "reads privatized text, learnt from original",
-    "adaptive": "reads privatized text, learnt from privatized",
+    "private": "reads privatized text, trained on original",
+    "adaptive": "reads privatized text, trained on privatized",
     "majority": "always the commonest",
     "unprotected": "reads original text",
 }
@@ -299,10 +294,11 @@ class AttributeAttack(AuditResult):
     """
 
     name: str = "attribute attack"
-    measures: str = "How often a classifier guesses an attribute of a text's author from the privatized text."
+    measures: str = "How often a classifier guesses an attribute of the author from a privatized text."
     knows: str | None = (
-        "The adversary has other authors' original texts with their attribute; the adaptive one knows the mechanism with all its "
-        "settings, too, and privatizes them before training. Neither knows the original text, nor the key."
+        "The adversary has original texts of other authors, with their attribute. The adaptive adversary "
+        "also knows the mechanism with all settings, and privatizes these texts before training. Neither "
+        "knows the original text or the key."
     )
 
     private: AttributeFigures
@@ -326,14 +322,14 @@ class AttributeAttack(AuditResult):
                 Group("accuracy", {reader: figures[reader].accuracy for reader in attacks}),
                 Group(
                     "F1, mean of the classes", {reader: reader_figures.f1 for reader, reader_figures in figures.items()},
-                    shows="F1 counts rare classes as much as frequent ones.",
+                    shows="F1 weighs rare classes like frequent ones.",
                 ),
             ),
             {**{reader: figures[reader].accuracy for reader in others}, "one of the classes at random": self.random},
             {
                 "gain over the commonest class": self.gain, "classes": self.classes,
-                "rows learnt from": learnt, "rows to choose a classifier by": chosen_by,
-                "rows tried on": tried,
+                "rows for training": learnt, "rows for choosing a classifier": chosen_by,
+                "rows for testing": tried,
             },
         )  # fmt: skip
 
@@ -448,10 +444,10 @@ class MaskedInference(WordAttack):
     """
 
     name: str = "masked-token inference"
-    measures: str = "The share of replaced words that a masked language model names when the word is masked, at its first guess."
+    measures: str = "The share of replaced words that a masked language model names at its first guess."
     knows: str | None = (
-        "The adversary sees the released text around the word, not what replaced it, and knows neither mechanism nor key; it "
-        "knows the language from the texts that the model was trained on."
+        "The adversary sees the released text around the word, but not the replacement. The model knows the "
+        "language, but neither the mechanism nor the key."
     )
 
     lower: float = field()
@@ -492,12 +488,12 @@ def masked_inference(
         DataError: different numbers of records, or no drawn word that occurs in both texts.
     """
     if len(plain) != len(private):
-        raise DataError(f"records: {len(plain)} and {len(private)} given; valid: equal numbers.")
+        raise DataError(f"records: {len(plain)} and {len(private)} are not valid. Give equal numbers.")
     source, output = (words_of(engine, pa.array(list(side), pa.string()), _KEYS) for side in (plain, private))
     partner = pair(source, output).partner
     drawn = np.flatnonzero((source.kind == DRAWN_WORD) & (partner >= 0))
     if not len(drawn):
-        raise DataError("masked-token inference: no drawn word stands in both texts.")
+        raise DataError("masked-token inference: no drawn word is in both texts.")
     at = drawn[spaced(len(drawn), most)]
     partner_at = partner[at]
     truth = [form(word) for word in _spelt(source, at)]
@@ -535,7 +531,7 @@ def masked_inference(
             "replaced words attacked": f"{len(at):,} of {len(drawn):,}, evenly spaced",
             "records": f"{len(np.unique(record)):,}",
             "replaced words that are one sub-word of the model": f"{100 * guessable:.3g} %",
-            "privacy, as the papers have it": f"{1 - named.value:.4f}",
+            "privacy, as the papers define it": f"{1 - named.value:.4f}",
         },
     )
 

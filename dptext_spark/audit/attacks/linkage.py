@@ -580,12 +580,10 @@ class Linkage(AuditResult):
     """
 
     name: str = "linkage"
-    measures: str = (
-        "How often somebody finds which row of the source a released row came from, or the other way round."
-    )
+    measures: str = "How often an adversary links a released row to its source row, or the other way round."
     knows: str | None = (
-        "Each adversary holds what is named, and knows the mechanism with all its settings and how frequent words are in public, "
-        "but not the key; by TF-IDF nothing is known but the texts."
+        "Each adversary holds the named texts, and knows the mechanism with all settings and public word "
+        "frequencies, but not the key. TF-IDF knows the texts alone."
     )
     first: Mapping[str, Estimate]
     first_ten: Mapping[str, Estimate]
@@ -605,8 +603,8 @@ class Linkage(AuditResult):
         )
         known = {
             "rows with fewer than ten candidates": self.singled_out,
-            "bits that a draw tells of its word": self.bits,
-            "of which by the output set": self.bits_by_set,
+            "bits that a draw reveals about its word": self.bits,
+            "by the output set alone": self.bits_by_set,
             "drawn words that single out one of the candidates": self.words,
         }
         single = {name: value for name, value in known.items() if value is not None}
@@ -620,8 +618,8 @@ FIGURES = {
 }
 TOPS = (1, 10)
 NO_LAW = (
-    "linkage by who knows the law: this mechanism has none to read, or importance chose the words; the adversary that is shown "
-    "compares words by TF-IDF, and one who knows more may find more"
+    "linkage by an adversary who knows the law: this mechanism has no law to read, or importance chose "
+    "the words. The adversary shown compares words by TF-IDF; one who knows more may find more"
 )
 
 

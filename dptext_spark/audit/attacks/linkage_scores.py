@@ -85,7 +85,9 @@ class DrawBits:
     def sentence(self) -> str:
         """The information as a sentence for a person."""
         by_set = "" if self.by_set is None else f", {self.by_set:.1f} of them by the output set"
-        sentence = f"A draw tells {self.bits:.1f} bits of its word on average{by_set}, words as frequent as in public text."
+        sentence = (
+            f"A draw reveals {self.bits:.1f} bits of its word on average{by_set}, at public word frequencies."
+        )
         counts = [self.words(rows) for rows in AMONG]
         if None in counts:
             return sentence

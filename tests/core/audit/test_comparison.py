@@ -193,18 +193,18 @@ def test_a_public_text_needs_no_labels(places: Path, capsys: pytest.CaptureFixtu
     [
         ("custex", ["1,2"], "mechanisms: 'custex'"),
         ("", ["1,2"], "mechanisms: ''"),
-        ("custext,custext", ["1,2"], "mechanisms: 'custext' is named twice"),
+        ("custext,custext", ["1,2"], "mechanisms: 'custext' is there twice"),
         ("custext:kk=2", ["1,2"], "mechanism.kk: "),
         ("custext:epsilon=2", ["1,2"], "mechanisms: 'custext:epsilon=2' sets ε"),
-        ("custext", [""], "epsilons: [] given"),
-        ("custext", ["1,2", "3,4"], "epsilons: given twice for all"),
+        ("custext", [""], "epsilons: []"),
+        ("custext", ["1,2", "3,4"], "epsilons: 'all'"),
         ("custext", [], "epsilons: none given for custext"),
-        ("custext", ["custext=1,2", "custext=3,4"], "epsilons: given twice for custext"),
-        ("custext", ["-1,2"], "epsilons: [-1.0, 2.0] given"),
-        ("custext", ["2,1"], "epsilons: [2.0, 1.0] given"),
-        ("custext", ["1,1"], "epsilons: [1.0, 1.0] given"),
-        ("custext", ["1"], "epsilons: [1.0] given"),
-        ("custext", ["1,x"], "epsilons: '1,x' given"),
+        ("custext", ["custext=1,2", "custext=3,4"], "epsilons: 'custext'"),
+        ("custext", ["-1,2"], "epsilons: [-1.0, 2.0]"),
+        ("custext", ["2,1"], "epsilons: [2.0, 1.0]"),
+        ("custext", ["1,1"], "epsilons: [1.0, 1.0]"),
+        ("custext", ["1"], "epsilons: [1.0]"),
+        ("custext", ["1,x"], "epsilons: '1,x'"),
         ("custext", ["tem=1,2"], "epsilons: 'tem' is not known"),
         ("custext,tem", ["tem=1,2"], "epsilons: none given for custext"),
     ],
@@ -303,9 +303,9 @@ def test_texts_without_words(config: ModelConfig, places: Path) -> None:
     text = read_records(places / "public", "public")
     for empty in (["", " "], ["zzzz, 12", "!"]):
         nothing = Records(pa.array(empty), None)
-        with pytest.raises(DataError, match="public: it holds no word of the lexicon; valid: a text in"):
+        with pytest.raises(DataError, match="public: no word is in the lexicon"):
             compare(config, asked, nothing, text)
-        with pytest.raises(DataError, match="private: no word of it would be drawn; valid: a text in"):
+        with pytest.raises(DataError, match="private: the policy would draw no word"):
             compare(config, asked, text, nothing)
 
 

@@ -147,7 +147,7 @@ def test_an_epsilon_that_the_mechanism_refuses_is_passed_over() -> None:
     assert found.points[0].refused == "mechanism.epsilon: below the floor"
     assert not found.points[0].holds
     with pytest.raises(
-        SettingsError, match=r"refuses every ε from 0.01 to 0.5: mechanism\.epsilon: below the floor"
+        SettingsError, match=r"refuses all ε from 0.01 to 0.5: mechanism\.epsilon: below the floor"
     ):
         search(compile_at, "N_w max <= 0.8", high=0.5)
 
@@ -189,11 +189,11 @@ def test_the_words_that_are_drawn_from(lexicon: Lexicon) -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"low": 0.0}, "low, high: 0 and 100 given"),
-        ({"low": 2.0, "high": 2.0}, "low, high: 2 and 2 given"),
+        ({"low": 0.0}, "low, high: 0 and 100 "),
+        ({"low": 2.0, "high": 2.0}, "low, high: 2 and 2 "),
         ({"high": math.inf}, "low, high"),
         ({"low": math.nan}, "low, high"),
-        ({"steps": 3}, "steps: 3 given"),
+        ({"steps": 3}, "steps: 3 "),
     ],
 )
 def test_a_range_that_is_none(options: dict[str, float], said: str) -> None:

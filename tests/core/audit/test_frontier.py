@@ -143,12 +143,12 @@ def test_levels_are_round_and_reached() -> None:
 
 @pytest.mark.parametrize("levels", [[], [0.2, 0.1], [0.1, 0.1], [-0.1], [1.5], [float("nan")]])
 def test_levels_that_are_none(levels: list[float]) -> None:
-    with pytest.raises(SettingsError, match=r"^levels: .*valid: one or more numbers of 0 to 1"):
+    with pytest.raises(SettingsError, match=r"^levels: .*numbers of 0 to 1"):
         check_levels("levels", levels)
 
 
 def test_one_point_is_no_curve() -> None:
-    with pytest.raises(SettingsError, match=r"^epsilons: 1 point\(s\) on the curve of low; valid: 2"):
+    with pytest.raises(SettingsError, match=r"^epsilons: the curve of low has 1 point\(s\)\. Give 2"):
         frontier(LOW[:1], "attack", "use")
 
 

@@ -93,14 +93,14 @@ class TestClassifiers:
         found = membership(rows, "column 'mood'")
         assert set(values(found)) == {"membership_auc", "membership_unprotected"}
         assert found.results[0].users == RECORDS // 2
-        assert "that a record is in the table is no secret" in found.results[0].measures
+        assert "membership in the table is not secret" in found.results[0].measures
 
     def test_too_few_to_learn_from(self, rows: RowPairs) -> None:
         for test in (np.zeros(len(rows), np.bool_), np.ones(len(rows), np.bool_)):
-            with pytest.raises(DataError, match="column 'mood': 270 rows with a label; too few"):
+            with pytest.raises(DataError, match="column 'mood': 270 rows with a label are too few"):
                 labels(rows, test, "column 'mood'")
         few = rows.where(np.arange(len(rows)) < 12)
-        with pytest.raises(DataError, match="users: 6 given"):
+        with pytest.raises(DataError, match="users: 6 "):
             attribute(few, "column 'mood'")
 
 
@@ -130,7 +130,7 @@ class TestSimilarity:
         self, engine: Engine, lexicon: Lexicon, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         found = similarity(engine, None, Pair(["qqzx", ""], ["qqzx", ""]))
-        assert found.left_out[0].startswith("cosine: the settings do not lead to the vectors")
+        assert found.left_out[0].startswith("cosine: the settings do not give the vectors")
         found = similarity(engine, lexicon.vectors, Pair(["qqzx"], ["qqzx"]))
         assert found.left_out[0].startswith("cosine: records: none of them holds a word")
         monkeypatch.setattr("dptext_spark.errors.find_spec", lambda name: None)

@@ -46,7 +46,7 @@ def test_cosines_of_mean_vectors() -> None:
     # (1,1)/2 and (1,1); orthogonal; equal; no word; a mean of zero; (1,1)/2 and (-2,1)/3.
     assert found[[0, 1, 2, 5]] == pytest.approx([1.0, 0.0, 1.0, -1 / math.sqrt(10)], abs=1e-6)
     assert np.isnan(found[[3, 4]]).all()
-    with pytest.raises(DataError, match="6 and 1 given"):
+    with pytest.raises(DataError, match="6 and 1 "):
         record_cosines(VECTORS, plain, records([0]))
 
 
@@ -108,9 +108,9 @@ def test_overlap() -> None:
     assert same.bleu == pytest.approx(100)
     assert {e.value for e in same.rouge.values()} == {1.0}
     assert text_overlap([None, "a"], ["b", None]) == text_overlap(["", "a"], ["b", ""])
-    with pytest.raises(DataError, match="2 and 1 given"):
+    with pytest.raises(DataError, match="2 and 1 "):
         text_overlap(plain, private[:1])
-    with pytest.raises(DataError, match="0 and 0 given"):
+    with pytest.raises(DataError, match="0 and 0 "):
         text_overlap([], [])
 
 
@@ -167,7 +167,7 @@ def test_others_are_other_records() -> None:
 
 
 def test_what_cannot_be_compared_is_refused() -> None:
-    with pytest.raises(DataError, match="valid: equal numbers"):
+    with pytest.raises(DataError, match="equal numbers"):
         encoder_similarity(read, ["a"], [])
     with pytest.raises(DataError, match="none of them holds a sub-word"):
         encoder_similarity(read, ["a", ""], ["", "b"])

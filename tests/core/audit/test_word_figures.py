@@ -318,7 +318,7 @@ def test_no_words(lexicon: Lexicon) -> None:
         assert (len(none.words), len(none.ids), none.starts.tolist()) == (0, 0, [0])
         assert none.draws == (None if sampler.law(0) is not None else DRAWS)
         assert list(blocks(sampler, np.empty(0, np.int32))) == []
-    with pytest.raises(SettingsError, match=r"^draws: 0 given"):
+    with pytest.raises(SettingsError, match=r"^draws: 0 "):
         outcomes(MVC(epsilon=3.0).compile(lexicon), np.zeros(1, np.int32), draws=0)
 
 

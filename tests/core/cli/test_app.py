@@ -256,7 +256,7 @@ def test_calibrate_bounds_what_an_attack_finds(words: str, capsys: pytest.Captur
         found = json.loads(capsys.readouterr().out)
         assert (found["exact"], found["guessing"]["words"], found["words"]) == (exact, count, 0)
     assert dptext("calibrate", *noise, "-r", "bayes worst <= 0.5") == 2
-    assert "valid: 'bayes token'" in capsys.readouterr().err
+    assert "Use 'bayes token'" in capsys.readouterr().err
 
 
 def test_calibrate_says_what_is_closest(words: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -292,9 +292,9 @@ def test_calibrate_searches_settings_on_a_public_text(
     out = capsys.readouterr().out
     assert f"\nmechanism:\n  name: tem\n  epsilon: {best['epsilon']:g}\n" in out
     assert dptext(*asked, "-r", "linkage_top1(50) <= 0.0001") == 2
-    assert "the nearest is tem, remap " in capsys.readouterr().err
+    assert "The nearest is tem, remap " in capsys.readouterr().err
     assert dptext(*asked, "-r", "linkage_top1(70) <= 0.9") == 2
-    assert "not measured among 60 public texts" in capsys.readouterr().err
+    assert "with 60 public texts" in capsys.readouterr().err
     assert dptext("calibrate", "--set", words, "-r", "linkage_top1(50) <= 0.9") == 2
     assert "with a public text (--public FILE)" in capsys.readouterr().err
 

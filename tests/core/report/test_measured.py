@@ -82,7 +82,7 @@ def test_no_number_is_lost(results: dict[str, AuditResult], name: str, group: st
 def test_results_are_written_and_read_again(results: dict[str, AuditResult]) -> None:
     found = results["attribute attack"].shown()
     assert [one.name for one in found.groups] == ["accuracy", "F1, mean of the classes"]
-    assert (found.singles["rows learnt from"], found.singles["rows tried on"]) == (80, 10)
+    assert (found.singles["rows for training"], found.singles["rows for testing"]) == (80, 10)
     for one in results.values():
         written = json.loads(json.dumps(one.as_dict(), allow_nan=False))
         assert type(one).from_dict(written) == one
@@ -141,7 +141,7 @@ def test_usefulness_stands_beside_the_attacks_on_the_same_table(results: dict[st
     table = next(block for block in blocks if isinstance(block, Table))
     assert [row[0] for row in table.rows] == [*LEARNT.values(), "always the commonest label"]
     assert [row[2:] for row in table.rows[1:]] == [("each word alone", "0.25 (0.2 to 0.3)"), *[("", "")] * 3]
-    assert table.rows[0][2] == "membership attack: a classifier that learnt from privatized text"
+    assert table.rows[0][2] == "membership attack: a classifier trained on privatized text"
     assert table.rows[0][1].startswith(f"{learnt.accuracy['plain/plain'].value:.4g} (")
     alone = utility([results["downstream accuracy"]], "", [words]).blocks
     assert not any(isinstance(block, Table) and "what an adversary finds" in block.head for block in alone)

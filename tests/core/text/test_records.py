@@ -39,7 +39,7 @@ def test_some_of_them_evenly(tmp_path: Path) -> None:
 
 def test_what_is_wrong_is_said_without_the_text(tmp_path: Path) -> None:
     place = file(tmp_path, "secret\t1\nhidden\n")
-    with pytest.raises(DataError, match=r"^private: line 2 has no tab; valid: ") as caught:
+    with pytest.raises(DataError, match=r"^private: line 2 has no tab\.") as caught:
         read_records(place, "private", "first")
     assert "hidden" not in str(caught.value)
     for labels, text in (("last", "hidden\t1\nsecret\t \n"), ("first", "1\thidden\n\tsecret\n")):
@@ -47,14 +47,14 @@ def test_what_is_wrong_is_said_without_the_text(tmp_path: Path) -> None:
             read_records(file(tmp_path, text), "private", labels)
         assert "secret" not in str(caught.value)
     for nothing in ("", "\n \n"):
-        with pytest.raises(DataError, match=r"^private: 0 record\(s\); valid: two or more"):
+        with pytest.raises(DataError, match=r"^private: 0 record\(s\)"):
             read_records(file(tmp_path, nothing), "private")
-    with pytest.raises(DataError, match=r"^public: 1 record\(s\); valid: two or more"):
+    with pytest.raises(DataError, match=r"^public: 1 record\(s\)"):
         read_records(file(tmp_path, "one\n\n"), "public")
     with pytest.raises(SettingsError, match=r"^public: .* cannot be read"):
         read_records(tmp_path / "none", "public")
     with pytest.raises(SettingsError, match=r"^labels: 'middle' is not known; valid: first, last, none"):
         read_records(place, "public", "middle")
     place.write_bytes(b"\xff\xfe\nx\n")
-    with pytest.raises(DataError, match=r"^public: .* is no UTF-8 text"):
+    with pytest.raises(DataError, match=r"^public: .* is not UTF-8 text"):
         read_records(place, "public")

@@ -445,9 +445,7 @@ class TestTablesThatDoNotBelongTogether:
     def test_without_text_nothing_is_linked(self, spark, tables) -> None:
         rows = [(i, None if i % 2 else " ") for i in range(60)]
         table, source = tables(rows, rows)
-        with pytest.raises(
-            DataError, match=r"^require: 'linkage_top1 <= 0\.5' given, and 0 rows with a word"
-        ):
+        with pytest.raises(DataError, match=r"^require: 'linkage_top1 <= 0\.5' .* 0 rows with a word"):
             audit_table(plan(table, source, require=["linkage_top1 <= 0.5"]), spark)
         found = audit_table(plan(table, source), spark)
         assert "linkage_top1" not in figures(found)
@@ -475,6 +473,6 @@ class TestTablesThatDoNotBelongTogether:
         table, source = tables([(1, "a")], [(1, "a")])
         body = f"CAST(concat(CAST('{MARKER} ' AS BINARY), X'FFFE') AS STRING)"
         spark.sql(f"SELECT 1L AS id, {body} AS body").write.format("delta").mode("overwrite").save(source)
-        with pytest.raises(DataError, match="1 rows with invalid UTF-8") as caught:
+        with pytest.raises(DataError, match="1 rows hold invalid UTF-8") as caught:
             audit_table(plan(table, source), spark)
         assert MARKER not in str(caught.value)

@@ -55,7 +55,7 @@ def test_rows_are_joined_by_file_and_place(spark, tmp_path: Path) -> None:
     assert figures["words"] == words
     assert figures["original_share_all"] == pytest.approx(same / words)
     assert figures["unchanged_rows"] == 1
-    assert any("paired by the name of their file" in reason for reason in found.left_out)
+    assert any("rows are paired by file" in reason for reason in found.left_out)
 
 
 @pytest.mark.long

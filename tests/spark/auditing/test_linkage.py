@@ -164,7 +164,7 @@ def test_without_settings_only_texts_are_compared(session, written: Written) -> 
     assert found["linkage_top1"] == found["linkage_tfidf_top1"]
     assert "linkage_3_words_top1" not in found
     assert "singled_out" not in found
-    assert any(reason.startswith("linkage by who knows the law") for reason in audit.left_out)
+    assert any(reason.startswith("linkage by an adversary who knows the law") for reason in audit.left_out)
 
 
 @pytest.mark.long

@@ -131,7 +131,7 @@ def test_a_list_that_cannot_be_read_is_refused(
         ({"output": {"path": "ROOT/ours", "other_columns": "keep", "mode": "overwrite", "fresh_noise": "accept"}}, tuple(ALL),
          tuple(ALL), "exists, with 1 release of runs; output.mode overwrite"),
         ({"output": {"path": "ROOT/ours"}, "run": {"id": "then"}}, tuple(ALL), ("body",),
-         "there, with 1 release of runs; output.mode error"),
+         "exists, with 1 release of runs; output.mode error"),
     ],
 )  # fmt: skip
 def test_what_is_let_pass(

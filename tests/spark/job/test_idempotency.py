@@ -67,10 +67,12 @@ def test_other_settings_are_refused(name: str, committed: str) -> None:
 
 def test_another_key_is_a_second_release() -> None:
     earlier = replace(ROW, key_commitment="c2")
-    with pytest.raises(RunError, match=r"another key\. It did not finish.*second_release=accept"):
+    with pytest.raises(
+        RunError, match=r"another key\. The earlier attempt did not finish.*second_release=accept"
+    ):
         bind_run(setup_of(), ROW, earlier, None)
     assert bind_run(setup_of("accept"), ROW, earlier, None) == replace(ROW, second_release=True)
-    with pytest.raises(RunError, match="another key_commitment, config;"):
+    with pytest.raises(RunError, match="another key_commitment, config"):
         bind_run(setup_of("accept"), ROW, replace(earlier, config="x"), None)
 
 
@@ -254,7 +256,7 @@ class TestWhatIsNotAsItWas:
     def test_the_key(self) -> None:
         other = replace(self.RECORD, key_commitment="other")
         (sentence,) = changed_since(other, self.EARLIER, [])
-        assert sentence.startswith("Another key than now")
+        assert sentence.startswith("The table holds draws of another key")
         assert list(changed_since(replace(other, key_kind="os"), self.EARLIER, [])) == []
 
 

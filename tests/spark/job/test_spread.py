@@ -69,7 +69,7 @@ def test_a_skewed_input_is_dealt_out_and_nothing_else_changes(
     assert dealt == kept
     assert few <= 2
     assert many == 6
-    assert "dealing the rows out over 6 partitions" in said
+    assert "distributing the rows over 6 partitions" in said
 
 
 def test_rows_are_not_counted_by_partition_where_all_of_them_are_few() -> None:
@@ -102,7 +102,7 @@ def test_rows_that_are_known_by_their_place_are_not_moved(spark: Any, tmp_path: 
         "output": {"path": str(tmp_path / "out"), "other_columns": "keep"},
         "run": {"partitions": 4},
     }
-    with pytest.raises(SettingsError, match=r"run\.partitions: 4 given.*row_key"):
+    with pytest.raises(SettingsError, match=r"^run\.partitions: 4 .*row_key"):
         run(parse_config(settings), spark, key=RunKey.insecure(5))
     assert not list(tmp_path.glob("out/*.parquet"))
 

@@ -77,7 +77,7 @@ def test_latest_is_the_newest_and_one_that_does_not_exist_is_named_with_it(
 
 def test_an_account_is_named_once() -> None:
     for arguments in ((None, None), (object(), "folder")):
-        with pytest.raises(SettingsError, match=r"report: .* --config"):
+        with pytest.raises(SettingsError, match=r"^report: "):
             Account.of(*arguments)  # type: ignore[arg-type]
 
 
@@ -109,7 +109,7 @@ def test_examples_are_pairs_of_the_run_and_mark_the_file(spark, account: Account
 
 def test_examples_need_the_runs_own_settings(spark, account: Account, config: RunConfig) -> None:
     account_alone = Account.of(None, f"{config.output.path}_audit")
-    with pytest.raises(SettingsError, match=r"with_examples: .* --config"):
+    with pytest.raises(SettingsError, match=r"^with_examples: "):
         report_facts("first", account_alone, ReportOptions(with_examples=True, examine=False), spark)
     changed = parse_config({**config.as_dict(), "output": {"path": "/elsewhere"}})
     elsewhere = Account(account.shareable, account.restricted, changed)

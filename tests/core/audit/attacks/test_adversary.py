@@ -84,9 +84,7 @@ def test_without_a_law_the_bounds_hold_what_many_draws_show(lexicon: Lexicon) ->
     assert found.token.upper - found.token.lower < 0.15
     assert "noisy vector" in found.how
     for name in ("max", "worst", "mean", "p99"):
-        with pytest.raises(
-            SettingsError, match=f"require: 'bayes {name}' is about single words.*valid: 'bayes token'"
-        ):
+        with pytest.raises(SettingsError, match=f"require: 'bayes {name}' needs a law"):
             judge(word_requirement(f"bayes {name} <= 0.5"), found)
 
 

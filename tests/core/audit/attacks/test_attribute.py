@@ -55,7 +55,7 @@ def test_a_user_is_in_one_part_only() -> None:
     assert all((a == b).all() for a, b in zip(parts, split(300, users, 7), strict=True))
     assert not all((a == b).all() for a, b in zip(parts, split(300, users, 8), strict=True))
     assert [len(part) for part in split(300, None, 0)] == [240, 30, 30]
-    with pytest.raises(DataError, match="users: 9 given"):
+    with pytest.raises(DataError, match="users: 9 "):
         split(9, None, 0)
 
 
@@ -63,8 +63,8 @@ def test_attributes_that_cannot_be_attacked() -> None:
     texts = [f"word{i}" for i in range(20)]
     for private, labels, message in (
         (texts, ["secret"] * 20, "gender: 1 class in 20 rows"),
-        (texts, ["a"] * 19, "gender: 19 given for 20 texts"),
-        (texts[:3], ["a", "b"] * 10, r"texts\.private: 3 given for 20"),
+        (texts, ["a"] * 19, "gender: 19 values for 20 texts"),
+        (texts[:3], ["a", "b"] * 10, r"texts\.private: 3 values for 20"),
     ):
         with pytest.raises(DataError, match=message) as error:
             attribute_attack(Pair(texts, private), labels, column="gender")

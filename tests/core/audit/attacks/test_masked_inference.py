@@ -70,7 +70,7 @@ def test_a_whole_word_of_the_source_is_a_hit_whatever_its_case(engine: Engine) -
     assert result.success == result.unprotected == 2 / 8
     assert 0 <= result.lower <= result.success <= result.upper
     shown = result.as_dict()
-    assert shown["also"]["privacy, as the papers have it"] == "0.7500"
+    assert shown["also"]["privacy, as the papers define it"] == "0.7500"
     assert shown["success"] == 0.25
     assert "knows" in shown
 
@@ -82,7 +82,7 @@ def test_few_words_are_spread_over_the_texts_and_progress_is_told(engine: Engine
     assert told == [(i, 6) for i in range(1, 7)]
 
 
-@pytest.mark.parametrize(("private", "message"), [(["a"], "no drawn word stands in both"), ([], "1 and 0")])
+@pytest.mark.parametrize(("private", "message"), [(["a"], "no drawn word is in both"), ([], "1 and 0")])
 def test_nothing_in_common_is_refused(engine: Engine, private: list[str], message: str) -> None:
     with pytest.raises(DataError, match=message):
         masked_inference(engine, always("x"), str.lower, frozenset(), ["a"], private)  # type: ignore[arg-type]

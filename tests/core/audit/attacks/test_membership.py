@@ -81,10 +81,10 @@ def test_users_are_numbered_as_they_come() -> None:
 @pytest.mark.parametrize(
     ("texts", "private", "labels", "users", "message"),
     [
-        (16, 15, 16, 16, "texts.private: 15 given for 16 texts"),
-        (16, 16, 15, 16, "labels: 15 given for 16 texts"),
-        (16, 16, 16, 15, "users: 15 given for 16 texts"),
-        (7, 7, 7, 7, "users: 7 given"),
+        (16, 15, 16, 16, "texts.private: 15 values for 16 texts"),
+        (16, 16, 15, 16, "labels: 15 values for 16 texts"),
+        (16, 16, 16, 15, "users: 15 values for 16 texts"),
+        (7, 7, 7, 7, "users: 7 "),
     ],
 )
 def test_lengths_that_differ_and_too_few_users(

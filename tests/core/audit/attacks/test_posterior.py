@@ -117,7 +117,7 @@ def test_tries_agree_with_the_exact_attack(samplers: dict[str, Sampler], name: s
 def test_what_has_no_columns(lexicon: Lexicon) -> None:
     for mechanism in (CusText(k=10), MVC()):
         assert mechanism.compile(lexicon).law_columns() is None
-        with pytest.raises(ValueError, match="not read output by output"):
+        with pytest.raises(ValueError, match="cannot be read output by output"):
             columns_of(mechanism.compile(lexicon))
 
 
