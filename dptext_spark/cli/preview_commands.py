@@ -118,7 +118,7 @@ def preview(
     overrides: Override = None,
     source: Annotated[
         str | None,
-        typer.Option("--input", help="Show rows of this table instead, as for `start`. RESTRICTED output."),
+        typer.Option("--input", help="Show rows of this table, as --config reads it. RESTRICTED output."),
     ] = None,
     rows: Annotated[int, typer.Option(min=1, max=MOST_ROWS, help="Number of rows to show.")] = 20,
 ) -> None:

@@ -75,7 +75,7 @@ def columns_along(named: str | Sequence[str], row_key: str | None) -> tuple[str,
 class ModelConfig(Section):
     """Settings of a privatizer: lexicon, mechanism, policy, level of consistency."""
 
-    # Whose sections are merged with the settings before they come here; None in Python, where sections have their own defaults.
+    # Its sections are merged with the settings first. None in Python, where sections have their own defaults.
     style: Literal["balanced", "strict", "papers"] | None = None
     consistency: Literal["token", "record", "dataset"] = "token"
     lexicon: Annotated[LexiconSource, BeforeValidator(parse_section)] = LexiconSource()
@@ -87,7 +87,7 @@ class ModelConfig(Section):
     budget: Annotated[InstanceOf[Budget] | None, BeforeValidator(parse_budget)] = None
     # `mask` and `keep` of the policy.
     lists: Annotated[InstanceOf[ListSources], BeforeValidator(parse_lists)] = ListSources()
-    # Of the policy's section, too: whether a run goes on where most words are unknown. It changes no draw.
+    # Also in the section `policy`: whether a run continues if most words are unknown. It changes no draw.
     allow_unknown: bool = False
     run: Annotated[Run, BeforeValidator(parse_section)] = Run()
     key: Annotated[Key, BeforeValidator(parse_section)] = Key()
@@ -179,7 +179,7 @@ class RunConfig(ModelConfig):
     ledger: Annotated[Ledger, BeforeValidator(parse_section)] = Ledger()
     mode: Literal["batch", "incremental", "streaming"] = "batch"
     stream: Annotated[Stream, BeforeValidator(parse_section)] = Stream()
-    # Both change nothing that is drawn, written or bound, and are in no account: `as_dict` leaves them out.
+    # Neither changes a draw or is written to an account; `as_dict` leaves both out.
     require: Annotated[tuple[Requirement[str], ...], PlainValidator(parse_requirements)] = Field(
         (), exclude=True
     )

@@ -134,13 +134,13 @@ class PriorSource(Section):
 class LexiconSource(Embedding):
     """The words, and further embeddings if the mechanism takes several: only words that are in all are used."""
 
-    # How frequent words and pairs are in public; null: packaged counts of the packaged lexicon, Zipf's law for any other.
+    # Public frequencies of words and pairs. null: packaged counts for the packaged lexicon, Zipf's law for any other.
     prior: PriorSource | None = None
 
     more: Annotated[tuple[Embedding, ...], BeforeValidator(parse_sources)] = ()
-    # Words that are never put out, of every lexicon: a UTF-8 file, one a line.
+    # A UTF-8 file of words that are never drawn, one a line; for every lexicon.
     exclude: Place | None = None
-    # Of the packaged lexicon: this package's, and no other can be asked for.
+    # Version of the packaged lexicon; only this package's is valid.
     version: Positive | None = None
 
     @property
@@ -191,10 +191,10 @@ class Key(Section):
     """Source of the run key. Without one: 32 bytes from the operating system, for this run only."""
 
     file: Place | None = None
-    # Too short for a key itself, so that none is given by mistake.
+    # Its pattern is too short for a key, so nobody gives one by mistake.
     env: Variable | None = None
     secret: Secret | None = None
-    # Whether the key travels in the function's closure, or each worker reads the file or its own variable.
+    # The key travels in the function's closure, or each worker reads the file or its own variable.
     deliver: Literal["closure", "executors"] = "closure"
 
     @model_validator(mode="after")

@@ -122,9 +122,9 @@ def test_the_search_for_an_epsilon_finds_one_and_audits_can_be_planned(
         words for _, words in commands("dptext") if words[0] == "calibrate" and "--public" not in words
     ]
     audits = [words for _, words in commands("dptext") if words[0] == "audit"]
-    assert (len(searches), len(audits)) == (1, 5)
+    assert (len(searches), len(audits)) == (1, 4)
     assert main(with_settings(searches[0], settings)) == 0
-    assert [main([*with_settings(words, settings), "--dry-run"]) for words in audits] == [0] * 5
+    assert [main([*with_settings(words, settings), "--dry-run"]) for words in audits] == [0] * 4
     printed = " ".join(capsys.readouterr().out.split())
     limits = ("N_w max <= 0.5", "original_share <= 0.4", "accuracy_private_private >= 0.7")
     assert [limit for limit in limits if limit not in printed] == []
