@@ -163,9 +163,9 @@ def search_not_protected(facts: RunFacts) -> Iterator[str]:
 _FIRST, _LAST, _TOWNS, _REGIONS, _ = POOL_SIZES
 PSEUDONYMS = (
     "A pseudonym is a keyed choice among public names, not a draw with an ε. It may be somebody's name, or the name itself. "
-    f"Two names may share one: given names with a chance of 1 in {_FIRST:,}, surnames of 1 in {_LAST:,}, towns of 1 in "
-    f"{_TOWNS:,}, countries and states of 1 in {_REGIONS:,}. Names are the same if their letters are, without case, accents "
-    "and apostrophes. A nickname or another spelling has another pseudonym."
+    f"Two names may share one. The chance is 1 in {_FIRST:,} for given names, 1 in {_LAST:,} for surnames, 1 in {_TOWNS:,} for "
+    f"towns, and 1 in {_REGIONS:,} for countries and states. Names are the same if their letters are, without case, accents and "
+    "apostrophes. A nickname or another spelling has another pseudonym."
 )
 
 
@@ -220,8 +220,8 @@ PARTS_OF_NAMES = {
         "Parts of a listed name of a person: the last word, the word before a comma, and a single word after a title are "
         "surnames. A single letter is an initial. The public lists decide for other words, and a word that they lack is a "
         "surname. So a full name, a title with the surname, and an initial with the surname share the surname's pseudonym. "
-        "Three pairs do not share one: a given name and its initial, a surname with and without a particle such as van, and a "
-        "word that is a given name in one place and a surname in another."
+        "A given name and its initial do not share one. Nor do a surname with and without a particle such as van, or a word that "
+        "is a given name in one place and a surname in another."
     ),
     LOCATION: (
         "Listed places: a place has one pseudonym, however many words it has. Written in another order or with initials, it "

@@ -169,15 +169,17 @@ class SanText(Remappable):
     def _note(self, outputs: int, words: int, telling: int | None = None) -> str:
         """Name the words that the guarantee compares; `telling`: number of others that come of themselves alone, if not all."""
         if self.p == 1:
-            return f" Every word is drawn among the {outputs:,} sensitive words of {words:,}: this holds between all."
-        reveals, outputs_of = "which reveals it", "that are sensitive"
+            return f" Every word is drawn among the {outputs:,} sensitive words of {words:,}, so this holds between all."
+        reveals, outputs_of = "it", "that are sensitive"
         if telling is not None:
-            reveals = f"which reveals {telling:,} of these {words - outputs:,} words (the others can come of other words, too)"
-            outputs_of = "other than what it is kept as"
+            reveals = (
+                f"{telling:,} of these {words - outputs:,} words (the others can come of other words, too)"
+            )
+            outputs_of = "other than the kept one"
         return (
             f" This holds between the {outputs:,} sensitive words of {words:,}. A word that is not sensitive is kept with "
-            f"probability {1 - self.p:.6g}, {reveals}, and otherwise drawn among the sensitive ones: with ln(1/p) = "
-            f"{bound_up(-math.log(self.p))} more against a sensitive word, for outputs {outputs_of}."
+            f"probability {1 - self.p:.6g}, and this reveals {reveals}. Otherwise it is drawn among the sensitive ones, with "
+            f"ln(1/p) = {bound_up(-math.log(self.p))} more against a sensitive word, for outputs {outputs_of}."
         )
 
 

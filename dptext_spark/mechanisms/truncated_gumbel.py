@@ -365,8 +365,8 @@ class TruncatedGumbel(Mechanism):
             sentence = f"Nothing is promised: ε = {epsilon:.16g} is not above {floor:.6g}, below which the paper claims nothing."
         if refuted:
             sentence += (
-                f" That is refuted: the words {pair.words[0]} and {pair.words[1]} of the lexicon can be told apart "
-                f"with a loss of at least {pair.loss:.6g} where ε times their distance is {claimed:.4g}."
+                f" This is refuted: the words {pair.words[0]} and {pair.words[1]} of the lexicon have a loss of at least "
+                f"{pair.loss:.6g}, and ε times their distance is {claimed:.4g}."
             )
         # Where nothing is claimed, nothing may be read out of the status either.
         status: Literal["refuted", "claimed"] = "refuted" if refuted or not admissible else "claimed"

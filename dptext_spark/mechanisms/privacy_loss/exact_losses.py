@@ -190,8 +190,8 @@ def by_distance(
 def _outside_sample(others: float, kept: float) -> str:
     """Write what words lose that are released as they are with probability `kept`."""
     return (
-        "It does not cover words that are not sensitive: an output that is not sensitive reveals its input, and on sensitive "
-        f"outputs such a word loses at most {digits_up(others, 6)} for each unit of distance, with ln(1/p) = "
+        "It does not cover words that are not sensitive. An output that is not sensitive reveals its input. On sensitive outputs "
+        f"such a word loses at most {digits_up(others, 6)} for each unit of distance, with ln(1/p) = "
         f"{digits_up(-math.log1p(-kept), 6)} more against a sensitive word."
     )
 
@@ -549,8 +549,8 @@ def _outside_remap(sampler: RemappedSampler, others: float, inner: ExponentialSa
     alone, words = len(sampler.table) - len(inner.outputs), len(telling(inner, sampler.table))
     stays = float(inner.law_columns().kept.max())
     return (
-        f"It does not cover words that are not sensitive: released as it is, such a word is revealed by {words:,} of {alone:,} "
-        "outputs, which come of it alone, and by the others as far as few words lead to them. On all other outputs it loses at "
-        f"most {digits_up(others, 6)} for each unit of distance, with ln(1/p) = {digits_up(-np.log1p(-stays), 6)} more against a "
-        "sensitive word."
+        f"It does not cover words that are not sensitive. Released as it is, such a word is revealed by {words:,} of {alone:,} "
+        "outputs, because they come of it alone, and by the others as far as few words lead to them. On all other outputs "
+        f"it loses at most {digits_up(others, 6)} for each unit of distance, with ln(1/p) = "
+        f"{digits_up(-np.log1p(-stays), 6)} more against a sensitive word."
     )

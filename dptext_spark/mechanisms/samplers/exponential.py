@@ -479,11 +479,11 @@ def _guarantee(epsilon: float, cut: float, slack: float, note: str, restricted: 
     """Return metric DP; `restricted` where a word that cannot come out of others may be released as it is."""
     # Nothing is rounded in the user's favour.
     most = f", and never more than {bound_up(epsilon * cut)}" if math.isfinite(epsilon * cut) else ""
-    subject, two = ("One sensitive word", "two of them") if restricted else ("One drawn word", "two words")
+    subject, two = ("sensitive", "sensitive words") if restricted else ("drawn", "words")
     sentence = (
-        f"{subject} is metric differentially private with ε = {epsilon:.16g} per unit of Euclidean distance: {two} "
-        f"at distance d lead to any output with probabilities whose logarithms differ by at most ε·d{most} (rounding adds "
-        f"at most {2.2 * slack:.2g}). It protects near words from each other, distant ones hardly.{note}"
+        f"One {subject} word is metric differentially private with ε = {epsilon:.16g} per unit of Euclidean distance. For two "
+        f"{two} at distance d, the logarithms of the probabilities of any output differ by at most ε·d{most} (rounding adds at "
+        f"most {2.2 * slack:.2g}). This protects near words from each other, and hardly distant ones.{note}"
     )
     metric = "euclidean" + (SENSITIVE if restricted else "")
     return Guarantee("metric_dp", epsilon, metric=metric, sentence=sentence)
