@@ -104,7 +104,7 @@ def choice(facts: RunFacts) -> Iterator[str]:
 
 def in_clear(selection: Importance | None) -> bool:
     """Check that words that the policy draws stay unchanged because importance does not choose them."""
-    return selection is not None and not _whole(selection)
+    return selection is not None and bool(selection.cumulative[-1] < WHOLE)
 
 
 def levels_of(selection: Importance | None) -> int:
@@ -115,11 +115,6 @@ def levels_of(selection: Importance | None) -> int:
 def _shares(selection: Importance) -> list[float | None]:
     """Return the shares of the levels, in percent; None for a last one that takes the rest."""
     return [selection.percent] if selection.percent else [level.share for level in selection.levels]
-
-
-def _whole(selection: Importance) -> bool:
-    """Check that all words come first, in one level or another."""
-    return bool(selection.cumulative[-1] >= WHOLE)
 
 
 def _drawn(selection: Importance) -> str:

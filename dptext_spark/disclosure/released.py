@@ -404,8 +404,7 @@ def _ruled_out(facts: RunFacts) -> Iterator[str]:
     behind, sizes, words = law.inputs_per_output, law.set_size, law.words
     if behind is None or sizes is None or words is None:
         return
-    least, most = f"{sizes.min:,.0f}", f"{sizes.max:,.0f}"
-    size = least if least == most else f"{least} to {most}"
+    size = f"{sizes.min:,.0f} to {sizes.max:,.0f}" if sizes.min < sizes.max else f"{sizes.max:,.0f}"
     excluded = "an output excludes every word that does not have it in its output set."
     if law.remap is not None:
         excluded = (
