@@ -52,6 +52,10 @@ class Estimate:
         """Return a figure that is exact."""
         return cls(value, value, value, exact=True)
 
+    def metric(self, name: str) -> Metric:
+        """Return the estimate as a metric of a table."""
+        return Metric(name, self.value, self.lower, self.upper)
+
 
 @dataclass(frozen=True)
 class Metric:
@@ -69,11 +73,6 @@ class Metric:
     lower: float | None = None
     upper: float | None = None
     column: str | None = None
-
-    @classmethod
-    def of(cls, name: str, estimate: Estimate) -> Metric:
-        """Return an estimate under its name."""
-        return cls(name, estimate.value, estimate.lower, estimate.upper)
 
     def as_dict(self) -> dict[str, Json]:
         """Return the fields."""

@@ -152,7 +152,7 @@ def _meaning(vectors: F32 | None, plain: Reading, private: Reading) -> Findings:
         alike = vector_similarity(vectors, plain, private)
     except DataError as error:
         return Findings(left_out=[f"cosine: {error}"])
-    return Findings([Metric.of("cosine", alike.mean)], [alike])
+    return Findings([alike.mean.metric("cosine")], [alike])
 
 
 def _distinct(plain: Reading, private: Reading) -> Findings:
@@ -167,7 +167,7 @@ def _overlap(texts: Pair[Sequence[str]], some: Sequence[bool]) -> Findings:
         overlap = text_overlap(list(compress(texts.plain, some)), list(compress(texts.private, some)))
     except (DataError, SettingsError) as error:
         return Findings(left_out=[f"ROUGE and BLEU: {error}"])
-    figures = [Metric.of(name.lower().replace("-", "_"), score) for name, score in overlap.rouge.items()]
+    figures = [score.metric(name.lower().replace("-", "_")) for name, score in overlap.rouge.items()]
     return Findings([*figures, Metric("bleu", overlap.bleu)], [overlap])
 
 
@@ -194,11 +194,10 @@ def labels(rows: RowPairs, test: Bools, column: str) -> Findings:
         TextClassifier(label=column), taught.texts, taught.labels, tried.texts, tried.labels
     )
     figures = [
-        Metric.of(f"accuracy_{name.replace('/', '_')}", estimate)
-        for name, estimate in learnt.accuracy.items()
+        estimate.metric(f"accuracy_{name.replace('/', '_')}") for name, estimate in learnt.accuracy.items()
     ]
     figures += [
-        Metric.of("accuracy_majority", learnt.majority),
+        learnt.majority.metric("accuracy_majority"),
         Metric("label_rows", learnt.train_rows + learnt.test_rows),
         Metric("label_missing", int((~known).sum())),
     ]
@@ -215,8 +214,8 @@ def membership(rows: RowPairs, column: str) -> Findings:
     known = rows.where(rows.held)
     attack = membership_attack(TextClassifier(label=column), known.texts, known.labels, known.records)
     figures = [
-        Metric.of("membership_auc", attack.private.auc),
-        Metric.of("membership_unprotected", attack.unprotected.auc),
+        attack.private.auc.metric("membership_auc"),
+        attack.unprotected.auc.metric("membership_unprotected"),
     ]
     return Findings(figures, [replace(attack, measures=f"{attack.measures} {MEMBERSHIP}")])
 
@@ -235,11 +234,11 @@ def attribute(rows: RowPairs, column: str) -> Findings:
     known = rows.where(rows.held)
     attack = attribute_attack(known.texts, known.labels, known.records, column=column)
     figures = [
-        Metric.of("attribute_success", attack.private.accuracy),
-        Metric.of("attribute_adaptive", attack.adaptive.accuracy),
-        Metric.of("attribute_unprotected", attack.unprotected.accuracy),
-        Metric.of("attribute_majority", attack.majority.accuracy),
-        Metric.of("attribute_gain", attack.gain),
+        attack.private.accuracy.metric("attribute_success"),
+        attack.adaptive.accuracy.metric("attribute_adaptive"),
+        attack.unprotected.accuracy.metric("attribute_unprotected"),
+        attack.majority.accuracy.metric("attribute_majority"),
+        attack.gain.metric("attribute_gain"),
         Metric("attribute_rows", len(known)),
         Metric("attribute_missing", len(rows) - len(known)),
     ]
@@ -268,7 +267,7 @@ def encoder_similarity_to(source: str, texts: Pair[Sequence[str]]) -> Findings:
     every = {"embedding_cosine": alike.mean} | {
         f"bert_{name.lower()}": estimate for name, estimate in alike.matched.items()
     }
-    return Findings([Metric.of(name, estimate) for name, estimate in every.items()], [alike])
+    return Findings([estimate.metric(name) for name, estimate in every.items()], [alike])
 
 
 def named_by(

@@ -666,13 +666,13 @@ def findings_of(counted: pa.Table, asked: Sequence[str], told: DrawBits | None) 
     if not law:
         standings |= {name: standings[other] for name, other in BY_COSINE.items()}
     rates = {top: {name: standing.rate(top) for name, standing in standings.items()} for top in TOPS}
-    figures = [Metric.of(f"{FIGURES[name]}_top{top}", rates[top][name]) for name in standings for top in TOPS]
+    figures = [rates[top][name].metric(f"{FIGURES[name]}_top{top}") for name in standings for top in TOPS]
     figures += [Metric("linkage_candidates", candidates), Metric("linkage_guess", 1 / candidates)]
     singled = None
     if law:
         few = standings[RELEASED].fit.possible + 1 < FEW
         singled = mean(few.astype(np.float64))
-        figures.append(Metric.of("singled_out", singled))
+        figures.append(singled.metric("singled_out"))
     by_figure = {
         f"{FIGURES[name]}_top{top}": (standing, top) for name, standing in standings.items() for top in TOPS
     }
@@ -682,7 +682,7 @@ def findings_of(counted: pa.Table, asked: Sequence[str], told: DrawBits | None) 
             figures.append(Metric(subject, None))  # not measured
             continue
         standing, top = by_figure[name]
-        figures.append(Metric.of(subject, standing.rate(top, among)))
+        figures.append(standing.rate(top, among).metric(subject))
     result = Linkage(
         first=rates[1], first_ten=rates[10], candidates=candidates,
         queries={name: len(standing.lost) for name, standing in standings.items()}, guess=1 / candidates, singled_out=singled,
