@@ -36,10 +36,10 @@ from dptext_spark.audit.attacks.bayes import candidates
 from dptext_spark.audit.attacks.context import pooled_guesses, posterior_guesses
 from dptext_spark.audit.attacks.frequency import by_neighbours
 from dptext_spark.audit.attacks.linkage_scores import DrawBits
-from dptext_spark.audit.results import Metric
 from dptext_spark.audit.text_classifier import Pair, TextClassifier, downstream_accuracy
 from dptext_spark.audit.text_utility import TESTED, OwnOrder, joined
 from dptext_spark.config.load import parse_model_config
+from dptext_spark.config.requirements import Metric
 from dptext_spark.errors import SettingsError
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.lexicon.prior import of_drawn

@@ -12,7 +12,7 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import TypeVar, cast
 
 import numpy as np
@@ -20,6 +20,7 @@ import numpy.typing as npt
 from pydantic import JsonValue, TypeAdapter
 
 from dptext_spark.arrays import F64
+from dptext_spark.config.requirements import Metric
 from dptext_spark.runtime.validation import Json
 
 RESAMPLES = 1_000
@@ -55,28 +56,6 @@ class Estimate:
     def metric(self, name: str) -> Metric:
         """Return the estimate as a metric of a table."""
         return Metric(name, self.value, self.lower, self.upper)
-
-
-@dataclass(frozen=True)
-class Metric:
-    """A figure of a table, as the table of metrics and requirements name it.
-
-    Attributes:
-        name: of the figure.
-        value: None where nothing could be counted.
-        lower: of its interval; None where it was counted, not estimated. And `upper`.
-        column: the text column; None for the whole table.
-    """
-
-    name: str
-    value: float | None
-    lower: float | None = None
-    upper: float | None = None
-    column: str | None = None
-
-    def as_dict(self) -> dict[str, Json]:
-        """Return the fields."""
-        return asdict(self)
 
 
 def rate_interval(

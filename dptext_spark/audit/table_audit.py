@@ -15,9 +15,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dptext_spark.arrays import I64, U8, Bools, offsets
-from dptext_spark.audit.results import AuditResult, Group, Metric, ResultView
-from dptext_spark.audit.verdict import HOLDS, Verdict, verdict
-from dptext_spark.config.requirements import MEANING, Requirement, meaning_of, split_subject
+from dptext_spark.audit.results import AuditResult, Group, ResultView
+from dptext_spark.config.requirements import (
+    HOLDS,
+    MEANING,
+    Metric,
+    Requirement,
+    Verdict,
+    meaning_of,
+    split_subject,
+    verdict,
+)
 from dptext_spark.runtime.display import cut, line
 from dptext_spark.runtime.validation import Json
 from dptext_spark.text.chunks import padded

@@ -37,10 +37,11 @@ from dptext_spark.audit.attacks.inference import (
     membership_attack,
     numbered,
 )
-from dptext_spark.audit.results import Metric, WordAttack, rate
+from dptext_spark.audit.results import WordAttack, rate
 from dptext_spark.audit.table_audit import Findings
 from dptext_spark.audit.text_classifier import Pair, TextClassifier, downstream_accuracy
 from dptext_spark.audit.text_utility import encoder_similarity, text_overlap, vector_similarity
+from dptext_spark.config.requirements import Metric
 from dptext_spark.encoder.encoder import Encoder, guesses
 from dptext_spark.encoder.encoder import vectors as text_vectors
 from dptext_spark.errors import DataError, SettingsError

@@ -18,8 +18,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from dptext_spark.audit.verdict import AUDITED, BROKEN, HOLDS, NOT_MEASURED, UNDECIDED, Judged, Standing
-from dptext_spark.config.requirements import ALONE, FIGURES, is_audited
+from dptext_spark.config.requirements import (
+    ALONE,
+    AUDITED,
+    BROKEN,
+    FIGURES,
+    HOLDS,
+    NOT_MEASURED,
+    UNDECIDED,
+    Judged,
+    Standing,
+    is_audited,
+)
 from dptext_spark.disclosure.disclosure import key_sentence
 from dptext_spark.disclosure.facts import Figures
 from dptext_spark.disclosure.released import columns_named

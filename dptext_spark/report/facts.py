@@ -27,8 +27,7 @@ from dptext_spark.audit.results import AuditResult, OtherResult, WordAttack
 from dptext_spark.audit.table_audit import KeptWords
 from dptext_spark.audit.text_classifier import DownstreamAccuracy
 from dptext_spark.audit.text_utility import EncoderSimilarity, TextOverlap, VectorSimilarity
-from dptext_spark.audit.verdict import Verdict
-from dptext_spark.config.requirements import Requirement
+from dptext_spark.config.requirements import Requirement, Verdict
 from dptext_spark.config.sections import Approval
 from dptext_spark.disclosure.facts import Figures, RunRecord
 from dptext_spark.disclosure.statement import CLEAR, Statement, bits

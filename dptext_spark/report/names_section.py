@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from dptext_spark.audit.verdict import AUDITED
+from dptext_spark.config.requirements import AUDITED
 from dptext_spark.disclosure.facts import Figures, ShownSettings
 from dptext_spark.report.blocks import Block, Listed, Section, Table, Text, Tile, pairs
 from dptext_spark.report.facts import ReportFacts

@@ -26,7 +26,6 @@ from dptext_spark.arrays import F32
 from dptext_spark.audit.attacks.linkage import FEWEST, has_law
 from dptext_spark.audit.audit_plan import AuditPlan
 from dptext_spark.audit.options import AuditOptions, takes
-from dptext_spark.audit.results import Metric
 from dptext_spark.audit.table_audit import (
     BY_LAW,
     COUNTS,
@@ -51,7 +50,7 @@ from dptext_spark.audit.table_utility import (
 )
 from dptext_spark.audit.text_classifier import Pair
 from dptext_spark.config.model import ModelConfig
-from dptext_spark.config.requirements import is_audited, split_subject
+from dptext_spark.config.requirements import Metric, is_audited, split_subject
 from dptext_spark.errors import DataError, SettingsError
 from dptext_spark.model.compile import load_lexicon, prepare
 from dptext_spark.model.privatizer import Privatizer

@@ -12,11 +12,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from dptext_spark.audit.results import Metric
-from dptext_spark.audit.verdict import Verdict, of_metrics, verdict
 from dptext_spark.config.load import require_lasting
 from dptext_spark.config.model import RunConfig
-from dptext_spark.config.requirements import COUNTED, Requirement, is_restricted
+from dptext_spark.config.requirements import (
+    COUNTED,
+    Metric,
+    Requirement,
+    Verdict,
+    is_restricted,
+    of_metrics,
+    verdict,
+)
 from dptext_spark.config.sections import refuse_given, taken
 from dptext_spark.disclosure.facts import RunFacts, RunRecord, Unchanged
 from dptext_spark.disclosure.statement import not_audited

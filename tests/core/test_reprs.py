@@ -15,8 +15,8 @@ import dptext_spark as dp
 from dptext_spark import audit
 from dptext_spark.audit.comparison_input import CorpusSettings
 from dptext_spark.audit.frontier import Frontier
-from dptext_spark.audit.results import Metric
 from dptext_spark.config.load import parse_config
+from dptext_spark.config.requirements import Metric
 from dptext_spark.disclosure.facts import Restricted, RunFacts
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.mechanisms.parameters import parameters_of

@@ -8,7 +8,7 @@ import unicodedata
 from decimal import Decimal
 from pathlib import Path
 
-from dptext_spark.audit.results import Metric
+from dptext_spark.config.requirements import Metric
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 DOCS = CHECKOUT / "docs"

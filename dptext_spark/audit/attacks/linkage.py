@@ -40,10 +40,10 @@ from dptext_spark.audit.attacks.linkage_scores import (
     rank_known,
     rank_known_by_table,
 )
-from dptext_spark.audit.results import AuditResult, Estimate, Group, Metric, ResultView, mean
+from dptext_spark.audit.results import AuditResult, Estimate, Group, ResultView, mean
 from dptext_spark.audit.table_audit import Findings
 from dptext_spark.audit.text_classifier import Pair
-from dptext_spark.config.requirements import split_subject
+from dptext_spark.config.requirements import Metric, split_subject
 from dptext_spark.lexicon.prior import of_drawn
 from dptext_spark.model.privatizer import Privatizer
 from dptext_spark.randomness import RunKey, hash_keys

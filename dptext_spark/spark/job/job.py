@@ -18,8 +18,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 
 from dptext_spark.audit.deniability import expected_change
-from dptext_spark.audit.verdict import Verdict
 from dptext_spark.config.model import RunConfig
+from dptext_spark.config.requirements import Verdict
 from dptext_spark.disclosure.disclosure import disclosure
 from dptext_spark.disclosure.facts import Restricted, RunFacts, RunMetric, RunRecord, Unchanged
 from dptext_spark.errors import CountMismatchError, DPTextError, NoRowsError, RecordingError, RunError

@@ -8,7 +8,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dptext_spark.audit.results import Metric
 from dptext_spark.audit.table_audit import (
     COUNTS,
     MEANING,
@@ -22,7 +21,7 @@ from dptext_spark.audit.table_audit import (
     row_figures,
     text_figures,
 )
-from dptext_spark.config.requirements import named_requirement
+from dptext_spark.config.requirements import Metric, named_requirement
 from dptext_spark.errors import SettingsError
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.randomness import RunKey, hash_keys

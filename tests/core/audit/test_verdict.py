@@ -7,17 +7,19 @@ import json
 
 import pytest
 
-from dptext_spark.audit.results import Metric
-from dptext_spark.audit.verdict import Standing, of_metrics, verdict
 from dptext_spark.config.requirements import (
     ALONE,
     COUNTED,
     FIGURES,
     MEANING,
+    Metric,
     Requirement,
+    Standing,
     contradictions,
     is_restricted,
     named_requirement,
+    of_metrics,
+    verdict,
 )
 
 LIMIT = 0.5

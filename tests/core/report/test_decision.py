@@ -14,9 +14,8 @@ import pytest
 pytest.importorskip("matplotlib", reason="the extra [audit] is not installed")
 pytest.importorskip("jinja2", reason="the extra [audit] is not installed")
 
-from dptext_spark.audit.results import Metric, WordAttack
-from dptext_spark.audit.verdict import Verdict, verdict
-from dptext_spark.config.requirements import FIGURES, named_requirement
+from dptext_spark.audit.results import WordAttack
+from dptext_spark.config.requirements import FIGURES, Metric, Verdict, named_requirement, verdict
 from dptext_spark.config.sections import Approval
 from dptext_spark.ledger.balance import RecordSpent, Spending
 from dptext_spark.report.decision import decision, joined, row_of

@@ -6,8 +6,7 @@ import itertools
 
 import pytest
 
-from dptext_spark.audit.verdict import BROKEN, HOLDS, NOT_MEASURED, Judged, Standing
-from dptext_spark.config.requirements import FIGURES
+from dptext_spark.config.requirements import BROKEN, FIGURES, HOLDS, NOT_MEASURED, Judged, Standing
 from dptext_spark.report.decision import NAMED, ROWS, arranged, requirements
 
 COUNTS = (0, 1, 3, 9, 30)

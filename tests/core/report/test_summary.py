@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from dptext_spark.audit.results import Metric
-from dptext_spark.audit.verdict import Verdict, verdict
 from dptext_spark.config.load import parse_config
+from dptext_spark.config.requirements import Metric, Verdict, verdict
 from dptext_spark.disclosure.facts import (
     MicroBatches,
     RecordEpsilon,

@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from dptext_spark.audit.results import Metric
 from dptext_spark.audit.table_audit import COUNTS, LABEL, MEANING, NAMED, KeptWords, TableAudit
 from dptext_spark.cli.app import main
-from dptext_spark.config.requirements import Requirement
+from dptext_spark.config.requirements import Metric, Requirement
 from dptext_spark.report.console import LINES
 from dptext_spark.report.summary import RISKS, USEFUL, table_audit
 from tests.frozen.written import assert_as_frozen, beyond
