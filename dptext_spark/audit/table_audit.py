@@ -193,16 +193,6 @@ def described(figure: Metric) -> dict[str, Json]:
     return {**figure.as_dict(), "meaning": meaning_of(figure.name)}
 
 
-def holds(requirement: Requirement[str], figures: Iterable[Metric]) -> bool:
-    """Check that the whole table meets a requirement, by an estimate's cautious bound; a figure without a count never does."""
-    for figure in figures:
-        if figure.name == requirement.subject and figure.column is None:
-            bound = figure.upper if requirement.caps else figure.lower
-            judged = figure.value if bound is None else bound
-            return judged is not None and requirement.holds(judged)
-    return False
-
-
 def text_figures(counts: Mapping[str, int], column: str | None = None) -> list[Metric]:
     """Return the figures that follow from counts.
 
@@ -389,7 +379,8 @@ class TableAudit:
     @property
     def requirements(self) -> list[tuple[str, bool]]:
         """The requirements, and whether each holds."""
-        return [(str(limit), holds(limit, self.figures)) for limit in self.limits]
+        judged = verdict(self.limits, self.figures).judged
+        return [(entry.requirement, entry.standing == HOLDS) for entry in judged]
 
     @property
     def answers(self) -> dict[str, bool]:

@@ -353,6 +353,16 @@ class Metric:
     upper: float | None = None
     column: str | None = None
 
+    @property
+    def at_most(self) -> float | None:
+        """The greatest value that the measurement allows."""
+        return self.value if self.upper is None else self.upper
+
+    @property
+    def at_least(self) -> float | None:
+        """The least."""
+        return self.value if self.lower is None else self.lower
+
     def as_dict(self) -> dict[str, Json]:
         """Return the fields."""
         return asdict(self)
@@ -432,6 +442,11 @@ class Verdict:
         return self._of(NOT_MEASURED)
 
     @property
+    def to_audit(self) -> list[str]:
+        """Those of them that an audit of the table measures."""
+        return [text for text in self.not_measured if is_audited(text.split()[0])]
+
+    @property
     def bits(self) -> int:
         """Number of answers that depend on the private text."""
         return sum(entry.restricted and entry.measured for entry in self.judged)
@@ -451,31 +466,42 @@ class Verdict:
         }
 
 
-def bound(requirement: Requirement[str], metric: Metric) -> float | None:
-    """Return a measurement on the side that is cautious for a limit; None where it has no value."""
-    side = metric.upper if requirement.caps else metric.lower
-    return metric.value if side is None else side
+def audited(figures: Mapping[str, float | None], name: str) -> Metric:
+    """Read a figure of the newest audit from the restricted metrics of a run; its value is None where nobody measured it."""
+    value, lower, upper = (figures.get(f"{AUDITED}{name}{side}") for side in ("", "_lower", "_upper"))
+    return Metric(name, value, lower, upper)
 
 
-def judge(requirement: Requirement[str], figures: Iterable[Metric]) -> Standing:
+def judge(
+    requirement: Requirement[str], figures: Iterable[Metric], *, bounded: bool = False, internal: bool = False
+) -> Judged:
     """Compare the measurements of a figure with its limit: one measurement breaks it, by its cautious bound.
 
     Args:
         requirement: the limit.
         figures: what was measured of the whole table, under whatever name; one without a value was not measured.
+        bounded: whether a budget bounds ε of a record, which is then known without the text.
+        internal: whether figures that depend on the private text are shown.
     """
-    standing = NOT_MEASURED
-    for figure in figures:
-        if figure.name != requirement.subject or figure.column is not None or figure.value is None:
-            continue
-        if (value := bound(requirement, figure)) is not None and not requirement.holds(value):
-            return BROKEN
-        standing = HOLDS
-    return standing
+    caps = requirement.caps
+    measured = [figure for figure in figures if figure.name == requirement.subject and figure.column is None]
+    values = [figure.value for figure in measured if figure.value is not None]
+    bounds = [
+        bound for figure in measured if (bound := figure.at_most if caps else figure.at_least) is not None
+    ]
+    standing, shown = NOT_MEASURED, ""
+    restricted = is_restricted(requirement.subject, bounded=bounded)
+    if values:
+        standing = HOLDS if all(map(requirement.holds, bounds)) else BROKEN
+        if not restricted:
+            shown = exact(max(values))
+        elif internal:
+            shown = round_conservatively(max(bounds) if caps else min(bounds), 4, up=caps)
+    return Judged(str(requirement), standing, restricted, shown)
 
 
 def verdict(
-    require: Sequence[Requirement[str]],
+    require: Iterable[Requirement[str]],
     figures: Sequence[Metric],
     *,
     bounded: bool = False,
@@ -483,27 +509,9 @@ def verdict(
     unfinished: bool = False,
     internal: bool = False,
 ) -> Verdict:
-    """Judge every requirement.
-
-    Args:
-        require: of the settings.
-        figures: measured figures; a figure may have several measurements.
-        bounded: whether a budget bounds ε of a record, which is then known without the text.
-        against: see :class:`Verdict`.
-        unfinished: likewise.
-        internal: whether figures that depend on the private text are shown.
-    """
-    judged = []
-    for limit in require:
-        restricted = is_restricted(limit.subject, bounded=bounded)
-        measured = [each for each in figures if each.name == limit.subject and each.column is None]
-        values = [each.value for each in measured if each.value is not None]
-        shown = exact(max(values)) if values and not restricted else ""
-        if values and restricted and internal:
-            bounds = [value for each in measured if (value := bound(limit, each)) is not None]
-            shown = round_conservatively(max(bounds) if limit.caps else min(bounds), 4, up=limit.caps)
-        judged.append(Judged(str(limit), judge(limit, figures), restricted, shown))
-    return Verdict(tuple(judged), tuple(against), unfinished)
+    """Judge every requirement of the settings; the other arguments are those of :func:`judge` and of :class:`Verdict`."""
+    judged = tuple(judge(limit, figures, bounded=bounded, internal=internal) for limit in require)
+    return Verdict(judged, tuple(against), unfinished)
 
 
 def of_metrics(figures: Mapping[str, float | None], counted: Sequence[str]) -> list[Metric]:
@@ -514,12 +522,6 @@ def of_metrics(figures: Mapping[str, float | None], counted: Sequence[str]) -> l
         counted: names of the run's own figures that are taken.
     """
     own = [Metric(name, figures[name]) for name in counted if name in figures]
-    audited = [name.removeprefix(AUDITED) for name in figures if name.startswith(AUDITED)]
-    named = {name: figures[AUDITED + name] for name in audited}
     # A bound stands beside its figure: context_success, context_success_lower, context_success_upper.
-    bounds = {f"{name}_{side}" for name in named for side in ("lower", "upper")}
-    return own + [
-        Metric(name, value, named.get(f"{name}_lower"), named.get(f"{name}_upper"))
-        for name, value in named.items()
-        if name not in bounds
-    ]
+    names = [name for name in figures if name.startswith(AUDITED) and not name.endswith(("_lower", "_upper"))]
+    return [*own, *(audited(figures, name.removeprefix(AUDITED)) for name in names)]

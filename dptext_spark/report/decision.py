@@ -20,7 +20,6 @@ from typing import NamedTuple
 
 from dptext_spark.config.requirements import (
     ALONE,
-    AUDITED,
     BROKEN,
     FIGURES,
     HOLDS,
@@ -28,7 +27,7 @@ from dptext_spark.config.requirements import (
     UNDECIDED,
     Judged,
     Standing,
-    is_audited,
+    audited,
 )
 from dptext_spark.disclosure.disclosure import key_sentence
 from dptext_spark.disclosure.facts import Figures
@@ -170,12 +169,6 @@ def answers(facts: ReportFacts) -> tuple[Answer, ...]:
     )
 
 
-def audited(figures: Figures, name: str) -> float | None:
-    """Return a figure of the newest audit by its cautious bound; None where it was not measured."""
-    upper = figures.get(f"{AUDITED}{name}_upper")
-    return figures.get(f"{AUDITED}{name}") if upper is None else upper
-
-
 def _singled_out(facts: ReportFacts) -> tuple[str, str]:
     told, words = "", None if facts.told is None else facts.told.words(AMONG)
     if words is not None:
@@ -183,7 +176,7 @@ def _singled_out(facts: ReportFacts) -> tuple[str, str]:
         told = f"By the probabilities of the draws {many} one row from {AMONG:,} others."
     if facts.metrics is None:
         return ("by the draws" if told else "restricted"), f"{told} {RESTRICTED}".strip()
-    share = audited(facts.metrics, "singled_out")
+    share = audited(facts.metrics, "singled_out").at_most
     if share is None:
         return "not measured", f"{MEASURED} {told}".strip()
     fit = f"of the released rows come down to fewer than ten of {_candidates(facts.metrics)} source rows, for who holds these."
@@ -197,11 +190,11 @@ def _linked(facts: ReportFacts) -> tuple[str, str]:
     figures = facts.metrics
     if figures is None:
         return "restricted", f"{RESTRICTED} {personal}"
-    shares = {name: share for name in LINKS if (share := audited(figures, name)) is not None}
+    shares = {name: share for name in LINKS if (share := audited(figures, name).at_most) is not None}
     if not shares:
         return "not measured", f"{MEASURED} {personal}"
     most = max(shares, key=lambda name: shares[name])
-    guess, few = figures.get(f"{AUDITED}linkage_guess"), shares.get("linkage_3_words_top1")
+    guess, few = audited(figures, "linkage_guess").value, shares.get("linkage_3_words_top1")
     chance = "" if guess is None else f"; a random guess finds {percent_up(guess)}"
     three = "" if few is None else f"; three known original words find {percent_up(few)}"
     rows = f"of the rows are found among {_candidates(figures)} by {LINKS[most]}{three}{chance}."
@@ -211,7 +204,7 @@ def _linked(facts: ReportFacts) -> tuple[str, str]:
 def _inferred(figures: Figures | None) -> tuple[str, str]:
     if figures is None:
         return "restricted", RESTRICTED
-    share, gain = audited(figures, "guess_success"), audited(figures, "attribute_gain")
+    share, gain = audited(figures, "guess_success").at_most, audited(figures, "attribute_gain").at_most
     attribute = "No attribute was tried (`dptext audit FILE --attribute COLUMN`)."
     if gain is not None:
         points = percent_up(max(0.0, gain)).removesuffix(" %")
@@ -224,7 +217,7 @@ def _inferred(figures: Figures | None) -> tuple[str, str]:
 
 
 def _candidates(figures: Figures) -> str:
-    return f"{figures.get(f'{AUDITED}linkage_candidates') or 0:,.0f}"
+    return f"{audited(figures, 'linkage_candidates').value or 0:,.0f}"
 
 
 _BLANK = "to be filled in"
@@ -235,7 +228,6 @@ _KEY = (
 )
 _NO_EXAMPLE = "There is no example: {}"
 _UNREAD = "the program's sentence is English, and this lexicon holds few of its words."
-CONTEXT = "audit_context_success"
 _TENS = 10.0  # an ε of a record from which on it protects little
 _FACTOR = 1e6  # a factor that is larger is written as a power
 _NAMES = 3  # of requirements that one thing helps
@@ -393,7 +385,7 @@ def joined(facts: ReportFacts) -> str:
 
 def _context(facts: ReportFacts) -> str:
     """Describe the success of an adversary who reads the words around a replacement: that depends on the table."""
-    value = None if facts.metrics is None else facts.metrics.get(CONTEXT)
+    value = None if facts.metrics is None else audited(facts.metrics, "context_success").value
     if value is not None:
         return f"On this table, who reads the words around guesses {percent_up(value)}."
     return "On the table, who reads the words around may guess many more (`dptext audit`: context_success, restricted)."
@@ -519,7 +511,7 @@ def _names(facts: ReportFacts) -> Iterator[str]:
     if facts.metrics is None:
         yield "How many were found, and how many stayed, is restricted."
         return
-    share = audited(facts.metrics, "names_kept")
+    share = audited(facts.metrics, "names_kept").at_most
     if share is not None:
         yield f"Of the words of names that public lists find in the source, {percent_up(share)} are in the table as they were."
     replaced = in_words(facts.metrics)
@@ -569,17 +561,17 @@ def _changes(facts: ReportFacts) -> Iterator[str]:
         helped.setdefault(_help(requirement, policy), []).append(requirement)
     for cure, requirements in helped.items():
         yield f"{_some(requirements)} (broken): {cure}. Then a new run."
-    audited = [name for name in verdict.not_measured if is_audited(name.split()[0])]
+    audits = verdict.to_audit
     unaudited = not_audited(facts.run.settings.row_key)
-    if audited and unaudited:
-        yield f"Not measured: {_some(audited)}. It cannot be: {unaudited}. Then a new run."
-    elif audited:
+    if audits and unaudited:
+        yield f"Not measured: {_some(audits)}. It cannot be: {unaudited}. Then a new run."
+    elif audits:
         yield (
-            f"Not measured: {_some(audited)}. `dptext audit FILE`, with the settings, measures it (options of "
+            f"Not measured: {_some(audits)}. `dptext audit FILE`, with the settings, measures it (options of "
             "it name labels, lists of names and models, without which some figures are not measured), and this report made again "
             "shows it."
         )
-    others = [name for name in verdict.not_measured if name not in audited]
+    others = [name for name in verdict.not_measured if name not in audits]
     if others:
         yield f"Not measured: {_some(others)}. This run has no such figure."
     if not verdict.judged:

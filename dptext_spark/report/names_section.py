@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from dptext_spark.config.requirements import AUDITED
+from dptext_spark.config.requirements import audited
 from dptext_spark.disclosure.facts import Figures, ShownSettings
 from dptext_spark.report.blocks import Block, Listed, Section, Table, Text, Tile, pairs
 from dptext_spark.report.facts import ReportFacts
@@ -151,7 +151,7 @@ def _counted(whole: Figures, finders: str, looked: str, named_lists: bool) -> It
     stayed = [
         (of_what, percent_up(share))
         for name, of_what in OF_AUDIT.items()
-        if (share := whole.get(f"{AUDITED}{name}")) is not None
+        if (share := audited(whole, name).value) is not None
     ]
     if stayed:
         yield Listed("Names that stayed", ("By the newest audit of the table (dptext audit).",))

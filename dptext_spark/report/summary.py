@@ -20,7 +20,6 @@ from dptext_spark.config.requirements import (
     Metric,
     Verdict,
     greatest,
-    is_audited,
     meaning_of,
     split_subject,
 )
@@ -154,9 +153,7 @@ def _next(
     if settings is None or not facts.output or facts.status not in ("succeeded", "recovered"):
         return (), ""
     command = words_of(settings, overrides)
-    waiting = (
-        [] if verdict is None else [each for each in verdict.not_measured if is_audited(each.split()[0])]
-    )
+    waiting = [] if verdict is None else verdict.to_audit
     unaudited = not_audited(facts.config.row_key)
     undecided = [("undecided", f"{', '.join(waiting)}: {unaudited}")] if waiting and unaudited else []
     audit = " ".join(["dptext audit", command, *options_for(each.split()[0] for each in waiting)])

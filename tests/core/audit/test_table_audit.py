@@ -13,7 +13,6 @@ from dptext_spark.audit.table_audit import (
     MEANING,
     NAME_COUNTS,
     FoundNames,
-    holds,
     kept_words,
     listed_counts,
     listed_figures,
@@ -21,7 +20,7 @@ from dptext_spark.audit.table_audit import (
     row_figures,
     text_figures,
 )
-from dptext_spark.config.requirements import Metric, named_requirement
+from dptext_spark.config.requirements import Metric, judge, named_requirement
 from dptext_spark.errors import SettingsError
 from dptext_spark.lexicon.vocabulary import Vocabulary
 from dptext_spark.randomness import RunKey, hash_keys
@@ -101,7 +100,7 @@ FIGURES = (
 )
 def test_holds_or_not(text: str, expected: bool) -> None:
     limit = named_requirement(text, MEANING, "this audit")
-    assert holds(limit, FIGURES) is expected
+    assert judge(limit, FIGURES).holds is expected
     assert named_requirement(str(limit), MEANING, "this audit") == limit
 
 
