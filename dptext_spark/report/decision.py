@@ -2,8 +2,6 @@
 
 Nothing here weakens what the annex says: figures that depend on the private text are compared, and not shown.
 
-A broken requirement is never left out: where not all are named, the page says how many more the annex holds.
-
 The three questions that European guidance asks of anonymised data, each with a number and a sentence.
 
 Singling out, linkability and inference: Article 29 Working Party, Opinion 05/2014. A page that may be shared has no figure of the
@@ -18,17 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from dptext_spark.config.requirements import (
-    ALONE,
-    BROKEN,
-    FIGURES,
-    HOLDS,
-    NOT_MEASURED,
-    UNDECIDED,
-    Judged,
-    Standing,
-    audited,
-)
+from dptext_spark.config.requirements import BROKEN, HOLDS, UNDECIDED, audited
 from dptext_spark.disclosure.disclosure import key_sentence
 from dptext_spark.disclosure.facts import Figures
 from dptext_spark.disclosure.released import columns_named
@@ -36,105 +24,14 @@ from dptext_spark.disclosure.statement import not_audited
 from dptext_spark.guarantee import counted
 from dptext_spark.model.certificate import NO_BOUND
 from dptext_spark.report import names_section
-from dptext_spark.report.blocks import Listed, Section, Table, Text, capital
+from dptext_spark.report.blocks import Listed, capital
 from dptext_spark.report.facts import ReportFacts
+from dptext_spark.report.requirements_section import CLASSES, MARKS, Row, arranged
 from dptext_spark.report.run_section import in_words, parts_in_clear
 from dptext_spark.rounding import digits_up, exact, percent_up
 from dptext_spark.runtime.display import differences
 from dptext_spark.runtime.validation import Json
 from dptext_spark.text.policy import OOV_MASK
-
-MARKS = {HOLDS: "✔", BROKEN: "✖", NOT_MEASURED: "?", UNDECIDED: "?"}
-WORDS = {HOLDS: "holds", BROKEN: "IS BROKEN", NOT_MEASURED: "was not measured"}
-SEVERAL = {HOLDS: "hold", BROKEN: "ARE BROKEN", NOT_MEASURED: "were not measured"}
-CLASSES = {HOLDS: "holds", BROKEN: "broken", NOT_MEASURED: "open", UNDECIDED: "open"}
-HEADING = "What was required"
-_ORDER: tuple[Standing, ...] = (BROKEN, NOT_MEASURED, HOLDS)
-ROWS, NAMED = 6, 8  # lines of the first page, and names in one that stands for several
-
-
-@dataclass(frozen=True)
-class Row:
-    """A line of the page: a requirement, or several with equal standing.
-
-    Attributes:
-        mark: a sign.
-        look: how it is coloured.
-        requirement: itself; empty where the line represents several.
-        standing: the standing in words; of several with their number.
-        said: what the figure is; of several their names, as far as they are given.
-        annex: whether there is more to read in the annex.
-    """
-
-    mark: str
-    look: str
-    requirement: str
-    standing: str
-    said: str
-    annex: bool = False
-
-
-class Arranged(NamedTuple):
-    """The lines of the page, and how many broken requirements are named in the annex alone."""
-
-    rows: tuple[Row, ...]
-    beyond: int
-
-
-def arranged(judged: Sequence[Judged]) -> Arranged:
-    """Return the requirements that the page shows: broken ones first, then those not measured, then those that hold.
-
-    Requirements of equal standing have a line each while `ROWS` are enough, else one line with the first names.
-    """
-    rows: list[Row] = []
-    beyond = 0
-    for standing in _ORDER:
-        group = [requirement for requirement in judged if requirement.standing == standing]
-        if len(group) <= max(1, ROWS - len(rows)):
-            rows += map(row_of, group)
-        else:
-            rows.append(_several(group))
-            beyond += max(0, len(group) - NAMED) if standing == BROKEN else 0
-    return Arranged(tuple(rows), beyond)
-
-
-def requirements(judged: Sequence[Judged]) -> Section | None:
-    """Write the section of the annex: each requirement, in the order of the settings; None where there is none."""
-    if not judged:
-        return None
-    rows = [row_of(entry) for entry in judged]
-    return Section(
-        "required",
-        HEADING,
-        (
-            Text("Each requirement of the settings (require), how it stands, and what its figure is."),
-            Table(
-                ("requirement", "how it stands", "its figure"),
-                tuple((row.requirement, f"{row.mark} {row.standing}", row.said) for row in rows),
-            ),
-        ),
-    )
-
-
-def row_of(one: Judged) -> Row:
-    """Return the line of a requirement."""
-    name = one.requirement.split()[0]
-    figure = capital(ALONE.get(name) or FIGURES[name])
-    if one.shown:
-        figure += f"; it came to {one.shown}"  # beside its limit, which the requirement names
-    elif one.restricted and one.standing != NOT_MEASURED:
-        figure += "; the figure is restricted"
-    return Row(MARKS[one.standing], CLASSES[one.standing], one.requirement, WORDS[one.standing], f"{figure}.")
-
-
-def _several(group: Sequence[Judged]) -> Row:
-    """Return one line for some requirements of equal standing, with the names of the first."""
-    standing, count = group[0].standing, len(group)
-    names = "; ".join(requirement.requirement for requirement in group[:NAMED])
-    if count > NAMED:
-        names += f"; and {count - NAMED:,} more"
-    return Row(MARKS[standing], CLASSES[standing], "", f"{count:,} {SEVERAL[standing]}", names, annex=True)
-
 
 # Who finds a row, by the figure of the audit; the greatest of them answers.
 LINKS = {

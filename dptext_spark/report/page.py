@@ -9,10 +9,11 @@ from typing import Any
 from dptext_spark._version import __version__
 from dptext_spark.report.audits_section import attacks, utility
 from dptext_spark.report.blocks import Section, pairs
-from dptext_spark.report.decision import EXAMPLE, decision, joined, requirements
+from dptext_spark.report.decision import EXAMPLE, decision, joined
 from dptext_spark.report.deniability_section import deniability
 from dptext_spark.report.facts import ReportFacts
 from dptext_spark.report.names_section import names
+from dptext_spark.report.requirements_section import requirements
 from dptext_spark.report.run_section import (
     configuration,
     disclosure,

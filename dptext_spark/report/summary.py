@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 
 from dptext_spark.audit.attacks.inference import MOST
@@ -16,7 +16,6 @@ from dptext_spark.audit.audit_plan import AuditPlan
 from dptext_spark.audit.table_audit import TableAudit, options_for
 from dptext_spark.config.requirements import (
     ALONE,
-    BROKEN,
     Metric,
     Verdict,
     greatest,
@@ -33,6 +32,7 @@ from dptext_spark.model.target_checks import mapped_names
 from dptext_spark.report import names_section, run_section
 from dptext_spark.report.console import Rows, Screen
 from dptext_spark.report.facts import Example
+from dptext_spark.report.requirements_section import required, verdict_rows
 from dptext_spark.rounding import exact, percent_down, percent_up, rounded_up
 
 
@@ -88,11 +88,11 @@ def summary(
     if isinstance(outcome, Unchanged):
         now, then = outcome.input_version_now, outcome.record.input_version
         moved = f"It read {then}; the input is at {now} now, which takes a new run id." if now else ""
-        return Screen(_heading(outcome), [*_required(verdict), ("input", moved)], warnings=outcome.since)
+        return Screen(_heading(outcome), [*verdict_rows(verdict), ("input", moved)], warnings=outcome.since)
     facts = outcome
     problems = [("problem", problem) for problem in facts.problems]
     undecided, command = _next(facts, verdict, settings, overrides)
-    shown = [*_required(verdict), *undecided, *_work(facts), *_shown(facts, pair if internal else None)]
+    shown = [*verdict_rows(verdict), *undecided, *_work(facts), *_shown(facts, pair if internal else None)]
     beside = [*([("consistency", facts.audited)] if facts.audited else []), *_cost(facts)]
     return Screen(
         _heading(facts),
@@ -111,19 +111,6 @@ def _heading(outcome: RunFacts | Unchanged) -> str:
         return f"run {outcome.run_id}: {_STATUS['unchanged']}"
     counted = "its counts by a second pass" if outcome.counted else "without its counts"
     return f"run {outcome.run_id}: {_STATUS.get(outcome.status, outcome.status).format(counted=counted)}"
-
-
-def _required(verdict: Verdict | None) -> Iterator[tuple[str, str]]:
-    """Describe the standing of the settings' requirements; their figures are not shown."""
-    if verdict is None:
-        return
-    yield from required((each.requirement, each.loud) for each in verdict.judged)
-    for reason in verdict.against:
-        yield "required", f"BROKEN whatever is required: {reason}"
-    stands = verdict.standing if verdict.standing != BROKEN else "BROKEN: do not publish this table"
-    bits = verdict.bits
-    which = "1 of these answers depends" if bits == 1 else f"{bits:,} of these answers depend"
-    yield "verdict", stands + (f" ({which} on the private text, a bit each)" if bits else "")
 
 
 def _shown(facts: RunFacts, pair: Example | str | None) -> Rows:
@@ -323,16 +310,6 @@ UNCOUNTED = (
     "counts the questions"
 )
 RELEASED = "whether {limits} holds is told, and nothing else of the figure; whoever asks with several limits finds it out"
-
-
-def required(standings: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    """Yield requirements by their standing, a row each; broken ones first."""
-    grouped: dict[str, list[str]] = {"BROKEN": []}
-    for requirement, standing in standings:
-        grouped.setdefault(standing, []).append(requirement)
-    yield from (
-        ("required", f"{standing}: {'; '.join(names)}") for standing, names in grouped.items() if names
-    )
 
 
 def audit_plan(plan: AuditPlan) -> Screen:

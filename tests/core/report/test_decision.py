@@ -18,9 +18,10 @@ from dptext_spark.audit.results import WordAttack
 from dptext_spark.config.requirements import FIGURES, Metric, Verdict, named_requirement, verdict
 from dptext_spark.config.sections import Approval
 from dptext_spark.ledger.balance import RecordSpent, Spending
-from dptext_spark.report.decision import decision, joined, row_of
+from dptext_spark.report.decision import decision, joined
 from dptext_spark.report.facts import ReportFacts, gathered
 from dptext_spark.report.page import page
+from dptext_spark.report.requirements_section import row_of
 from dptext_spark.rounding import percent_up
 from tests.core.report.accounts import AUDITED, METRICS, row, small_model, with_guarantee, with_settings
 from tests.frozen.written import assert_as_frozen, beyond

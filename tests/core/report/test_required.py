@@ -7,7 +7,7 @@ import itertools
 import pytest
 
 from dptext_spark.config.requirements import BROKEN, FIGURES, HOLDS, NOT_MEASURED, Judged, Standing
-from dptext_spark.report.decision import NAMED, ROWS, arranged, requirements
+from dptext_spark.report.requirements_section import NAMED, ROWS, arranged, requirements
 
 COUNTS = (0, 1, 3, 9, 30)
 ORDER: tuple[Standing, ...] = (BROKEN, NOT_MEASURED, HOLDS)
