@@ -26,7 +26,7 @@ from dptext_spark.model.certificate import NO_BOUND
 from dptext_spark.report import names_section
 from dptext_spark.report.blocks import Listed, capital
 from dptext_spark.report.facts import ReportFacts
-from dptext_spark.report.requirements_section import CLASSES, MARKS, Row, arranged
+from dptext_spark.report.requirements_section import CLASSES, MARKS, Row, first_rows
 from dptext_spark.report.run_section import in_words, parts_in_clear
 from dptext_spark.rounding import digits_up, exact, percent_up
 from dptext_spark.runtime.display import differences
@@ -224,7 +224,7 @@ def decision(facts: ReportFacts) -> Decision:
     # Of another language such an example would say that everything is masked.
     unread = 2 * after.count(OOV_MASK) > len(before.split())
     pieces = [] if facts.example is None or unread else list(differences(*facts.example))
-    shown = arranged(judged)
+    rows, beyond = first_rows(judged)
     warnings = facts.statement.under("Warnings")
     more, more_warnings = len(warnings) - _WARNINGS, ""
     if more > 0:
@@ -236,9 +236,9 @@ def decision(facts: ReportFacts) -> Decision:
         look=CLASSES[standing],
         mark=MARKS[standing],
         words=_VERDICTS[standing],
-        why=_why(facts, shown.beyond),
+        why=_why(facts, beyond),
         answers=answers(facts),
-        rows=shown.rows,
+        rows=rows,
         warnings=tuple(warnings[:_WARNINGS]),
         more_warnings=more_warnings,
         released=_released(facts),

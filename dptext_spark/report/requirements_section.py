@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from dptext_spark.config.requirements import (
     ALONE,
@@ -52,17 +51,13 @@ class Row:
     annex: bool = False
 
 
-class Arranged(NamedTuple):
-    """The lines of the page, and how many broken requirements are named in the annex alone."""
-
-    rows: tuple[Row, ...]
-    beyond: int
-
-
-def arranged(judged: Sequence[Judged]) -> Arranged:
+def first_rows(judged: Sequence[Judged]) -> tuple[tuple[Row, ...], int]:
     """Return the requirements that the page shows: broken ones first, then those not measured, then those that hold.
 
     Requirements of equal standing have a line each while `ROWS` are enough, else one line with the first names.
+
+    Returns:
+        (the lines; how many broken requirements only the annex names).
     """
     rows: list[Row] = []
     beyond = 0
@@ -73,7 +68,7 @@ def arranged(judged: Sequence[Judged]) -> Arranged:
         else:
             rows.append(_several(group))
             beyond += max(0, len(group) - NAMED) if standing == BROKEN else 0
-    return Arranged(tuple(rows), beyond)
+    return tuple(rows), beyond
 
 
 def requirements(judged: Sequence[Judged]) -> Section | None:

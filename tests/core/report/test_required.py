@@ -7,7 +7,7 @@ import itertools
 import pytest
 
 from dptext_spark.config.requirements import BROKEN, FIGURES, HOLDS, NOT_MEASURED, Judged, Standing
-from dptext_spark.report.requirements_section import NAMED, ROWS, arranged, requirements
+from dptext_spark.report.requirements_section import NAMED, ROWS, first_rows, requirements
 
 COUNTS = (0, 1, 3, 9, 30)
 ORDER: tuple[Standing, ...] = (BROKEN, NOT_MEASURED, HOLDS)
@@ -27,15 +27,15 @@ def of(held: int, broken: int, waiting: int) -> list[Judged]:
 @pytest.mark.parametrize("counts", list(itertools.product(COUNTS, repeat=3)))
 def test_none_is_left_out_and_the_broken_ones_come_first(counts: tuple[int, int, int]) -> None:
     judged = of(*counts)
-    page = arranged(judged)
-    looks = [row.look for row in page.rows]
+    page, beyond = first_rows(judged)
+    looks = [row.look for row in page]
     assert looks == sorted(looks, key=["broken", "open", "holds"].index)
     assert len(looks) <= ROWS + 2  # a line for each other way to stand
-    assert sum(counts) > ROWS or all(row.requirement for row in page.rows)
+    assert sum(counts) > ROWS or all(row.requirement for row in page)
     hidden = 0
     for standing, look in zip(ORDER, ("broken", "open", "holds"), strict=True):
         group = [requirement.requirement for requirement in judged if requirement.standing == standing]
-        rows = [row for row in page.rows if row.look == look]
+        rows = [row for row in page if row.look == look]
         if all(row.requirement for row in rows):
             assert [row.requirement for row in rows] == group  # each in full
             continue
@@ -46,7 +46,7 @@ def test_none_is_left_out_and_the_broken_ones_come_first(counts: tuple[int, int,
         more = max(0, len(group) - NAMED)
         assert (f"; and {more:,} more" in row.said) == bool(more)
         hidden += more if standing == BROKEN else 0
-    assert page.beyond == hidden
+    assert beyond == hidden
     section = requirements(judged)
     assert (section is None) == (not judged)
     if section is not None:
