@@ -21,10 +21,9 @@ from dptext_spark.importance.levels import Importance
 from dptext_spark.importance.selector import Selector
 from dptext_spark.ledger.balance import Spending
 from dptext_spark.mechanisms.base import Summary
-from dptext_spark.mechanisms.privacy_loss.accountant import RecordBound
 from dptext_spark.model.certificate import NO_BOUND, Certificate
 from dptext_spark.model.privatizer import Privatizer
-from dptext_spark.model.record import RecordAccount
+from dptext_spark.model.record import RecordAccount, RecordEpsilon
 from dptext_spark.runtime.validation import Json
 from dptext_spark.text.identifiers.provider import ProviderRecord
 from dptext_spark.text.names.name_lists import SHOWN
@@ -45,45 +44,6 @@ class RunMetric(NamedTuple):
     column: str | None
     metric: str
     value: float | None
-
-
-@dataclass(frozen=True)
-class RecordEpsilon:
-    """The ε of a record, over all records.
-
-    Attributes:
-        basis: how it composes, in words.
-        mean: over the records; None, like the figures below, where there is no such sum.
-        p50: the median.
-        p95: 95 % of the records have at most this.
-        max: of all.
-        bound_p50: the least bound of a record of the median number of drawn words; None where there is none.
-        bound_max: of the largest.
-    """
-
-    basis: str
-    mean: float | None = None
-    p50: float | None = None
-    p95: float | None = None
-    max: float | None = None
-    bound_p50: RecordBound | None = None
-    bound_max: RecordBound | None = None
-
-    def of_words(self, counted: str) -> str:
-        """Return the bounds as a part of a sentence, of records of so many drawn words; empty where there are none.
-
-        Args:
-            counted: which words count, in the plural.
-        """
-        if self.bound_p50 is None or self.bound_max is None:
-            return ""
-        middle, most = self.bound_p50, self.bound_max
-        if middle.draws is None or most.draws is None:
-            return f"{middle} for the record of the median sum, {most} for that of the greatest"
-        return (
-            f"{middle} for the {middle.draws:,} {counted} of a record of median length, {most} for the {most.draws:,} of the "
-            "longest"
-        )
 
 
 @dataclass(frozen=True)

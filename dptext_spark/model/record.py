@@ -13,7 +13,7 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -45,6 +45,60 @@ from dptext_spark.text.policy import Policy
 SIZES = (25, 100)  # drawn words for which figures are stated where those of a run may not be shown
 RARE = 0.01  # records that may fare worse, on average, from which a warning is due
 _known: dict[str, RecordLoss] = {}
+
+
+@dataclass(frozen=True)
+class Units:
+    """Units of ε of a record, over the records; None without records."""
+
+    mean: float | None
+    p50: float | None
+    p95: float | None
+    max: float | None
+
+    @classmethod
+    def of(cls, row: Mapping[str, float | None]) -> Units:
+        """Read the aggregates."""
+        return cls(*(row.get(f"units_{name}") for name in ("mean", "p50", "p95", "max")))
+
+
+@dataclass(frozen=True)
+class RecordEpsilon:
+    """The ε of a record, over all records.
+
+    Attributes:
+        basis: how it composes, in words.
+        mean: over the records; None, like the figures below, where there is no such sum.
+        p50: the median.
+        p95: 95 % of the records have at most this.
+        max: of all.
+        bound_p50: the least bound of a record of the median number of drawn words; None where there is none.
+        bound_max: of the largest.
+    """
+
+    basis: str
+    mean: float | None = None
+    p50: float | None = None
+    p95: float | None = None
+    max: float | None = None
+    bound_p50: RecordBound | None = None
+    bound_max: RecordBound | None = None
+
+    def of_words(self, counted: str) -> str:
+        """Return the bounds as a part of a sentence, of records of so many drawn words; empty where there are none.
+
+        Args:
+            counted: which words count, in the plural.
+        """
+        if self.bound_p50 is None or self.bound_max is None:
+            return ""
+        middle, most = self.bound_p50, self.bound_max
+        if middle.draws is None or most.draws is None:
+            return f"{middle} for the record of the median sum, {most} for that of the greatest"
+        return (
+            f"{middle} for the {middle.draws:,} {counted} of a record of median length, {most} for the {most.draws:,} of the "
+            "longest"
+        )
 
 
 @dataclass(frozen=True)
@@ -159,6 +213,42 @@ class RecordAccount:
             f"δ is that of one record, and does not add up over records. But {about} may lose more than ε. ε and δ add up for "
             "a person with several records, and for a record that is released again."
         )
+
+
+def record_epsilon(
+    units: Units, guarantee: Guarantee, consistency: str, columns: int, several_rows: bool, levels: int = 1,
+    account: RecordAccount | None = None,
+) -> RecordEpsilon:  # fmt: skip
+    """Compose ε over a record (concepts/mechanisms, Levels).
+
+    Args:
+        units: of the records.
+        guarantee: of one of those units: of a draw, unless levels of importance differ in ε.
+        consistency: the level.
+        columns: number of text columns.
+        several_rows: whether a record may span rows.
+        levels: of importance.
+        account: how the draws compose; None without such an account.
+    """
+    bounded = "" if account is None or account.budget is None else str(account.budget)
+    basis = guarantee.of_record(consistency, levels, bounded)
+    if consistency == "dataset":
+        return RecordEpsilon(basis)
+    if not guarantee.adds_up:
+        return RecordEpsilon(f"{basis}; no single figure")
+    if consistency == "record" and (columns > 1 or several_rows):
+        basis += " (at most: columns and rows are summed)"
+    mean, p50, p95, most = (
+        None if draws is None else guarantee.compose(draws).epsilon
+        for draws in (units.mean, units.p50, units.p95, units.max)
+    )  # fmt: skip
+    if guarantee.delta and units.max is not None:
+        basis += f"; δ of a record at most {exact(guarantee.compose(units.max).delta)}"
+    if account is None or units.p50 is None or units.max is None:
+        return RecordEpsilon(basis, mean, p50, p95, most)
+    return RecordEpsilon(
+        basis, mean, p50, p95, most, account.of(math.ceil(units.p50)), account.of(math.ceil(units.max))
+    )
 
 
 WEAK = (

@@ -24,6 +24,7 @@ from dptext_spark.disclosure.disclosure import disclosure
 from dptext_spark.disclosure.facts import Restricted, RunFacts, RunMetric, RunRecord, Unchanged
 from dptext_spark.errors import CountMismatchError, DPTextError, NoRowsError, RecordingError, RunError
 from dptext_spark.ledger.entry import SPENT
+from dptext_spark.model.record import Units, record_epsilon
 from dptext_spark.model.target_checks import Commit, our_commits
 from dptext_spark.report.summary import summary
 from dptext_spark.runtime.display import Steps, cut, line
@@ -39,7 +40,7 @@ from dptext_spark.spark.job.idempotency import (
 )
 from dptext_spark.spark.job.planned_run import RunPlan
 from dptext_spark.spark.job.prepare import check_language
-from dptext_spark.spark.job.writing import Counts, Units, is_of_another, record_units, recounted, write
+from dptext_spark.spark.job.writing import Counts, is_of_another, record_units, recounted, write
 from dptext_spark.spark.session import cores_of
 from dptext_spark.spark.spark_errors import reduced, suppress_sensitive_logs
 from dptext_spark.spark.tables import leftover_files, own_table, releases
@@ -426,7 +427,7 @@ def _metrics(
     lists = any(path.over for path in plan.paths)
     # Words are chosen over all texts of a row, and a word in several texts is counted once.
     chosen = plan.config.importance is not None or plan.config.budget is not None
-    epsilon = writing.record_epsilon(
+    epsilon = record_epsilon(
         counts.units if units is None else units,
         plan.privatizer.units.of_one, plan.config.consistency, 1 if chosen else len(plan.columns),
         (several or lists) and not chosen,

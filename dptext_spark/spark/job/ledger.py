@@ -41,6 +41,7 @@ from dptext_spark.ledger.entry import (
 from dptext_spark.mechanisms.privacy_loss.accountant import RecordBound, quarter_power
 from dptext_spark.model.artifact import Manifest, read_manifest
 from dptext_spark.model.privatizer import ENGINE_VERSION, Privatizer
+from dptext_spark.model.record import Units
 from dptext_spark.model.target_checks import Commit, our_commits
 from dptext_spark.randomness import RunKey
 from dptext_spark.runtime.validation import Json
@@ -63,7 +64,6 @@ from dptext_spark.spark.job.entries import (
     source_of,
 )
 from dptext_spark.spark.job.planned_run import RunPlan
-from dptext_spark.spark.job.writing import Units
 from dptext_spark.spark.nested_columns import paths_of
 from dptext_spark.spark.session import context_of
 from dptext_spark.spark.spark_errors import reduced

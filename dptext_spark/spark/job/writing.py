@@ -17,7 +17,6 @@ A new target gets its partitions here, and the mapping that lets column names ho
 from __future__ import annotations
 
 import json
-import math
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,13 +27,11 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import Column, DataFrame, Observation, Window, functions
 from pyspark.sql import types as T
 
-from dptext_spark.disclosure.facts import RecordEpsilon, RunRecord
+from dptext_spark.disclosure.facts import RunRecord
 from dptext_spark.errors import SettingsError
-from dptext_spark.guarantee import Guarantee
-from dptext_spark.model.record import RecordAccount
+from dptext_spark.model.record import Units
 from dptext_spark.model.table_checks import RESULT
 from dptext_spark.model.target_checks import ATTEMPT, CREATED, SEAL, UNUSUAL, Commit, our_commits
-from dptext_spark.rounding import exact
 from dptext_spark.runtime.display import Steps
 from dptext_spark.spark import pair_tables
 from dptext_spark.spark.column_function import UNKNOWN_ROWS, replaced
@@ -81,21 +78,6 @@ def unit_figures(units: Column) -> list[Column]:
     """Return the aggregates of :class:`Units`, one each: Spark 4.0 would return an array in an observation as a Java object."""
     shares = [F.percentile_approx(units, share, ACCURACY).alias(name) for name, share in PERCENTILES.items()]
     return [F.avg(units).alias("units_mean"), *shares, F.max(units).alias("units_max")]
-
-
-@dataclass(frozen=True)
-class Units:
-    """Units of ε of a record, over the records; None without records."""
-
-    mean: float | None
-    p50: float | None
-    p95: float | None
-    max: float | None
-
-    @classmethod
-    def of(cls, row: Mapping[str, float | None]) -> Units:
-        """Read the aggregates."""
-        return cls(*(row.get(f"units_{name}") for name in ("mean", "p50", "p95", "max")))
 
 
 @dataclass(frozen=True)
@@ -184,42 +166,6 @@ def _stayed(c: Mapping[str, int]) -> dict[str, float | None]:
             figures |= {total: float(c[total]), f"{total}_replaced": float(c[total] - c[stayed])}
             figures |= {stayed: float(c[stayed]), f"{stayed}_share": _share(c[stayed], c[total])}
     return figures
-
-
-def record_epsilon(
-    units: Units, guarantee: Guarantee, consistency: str, columns: int, several_rows: bool, levels: int = 1,
-    account: RecordAccount | None = None,
-) -> RecordEpsilon:  # fmt: skip
-    """Compose ε over a record (concepts/mechanisms, Levels).
-
-    Args:
-        units: of the records.
-        guarantee: of one of those units: of a draw, unless levels of importance differ in ε.
-        consistency: the level.
-        columns: number of text columns.
-        several_rows: whether a record may span rows.
-        levels: of importance.
-        account: how the draws compose; None without such an account.
-    """
-    bounded = "" if account is None or account.budget is None else str(account.budget)
-    basis = guarantee.of_record(consistency, levels, bounded)
-    if consistency == "dataset":
-        return RecordEpsilon(basis)
-    if not guarantee.adds_up:
-        return RecordEpsilon(f"{basis}; no single figure")
-    if consistency == "record" and (columns > 1 or several_rows):
-        basis += " (at most: columns and rows are summed)"
-    mean, p50, p95, most = (
-        None if draws is None else guarantee.compose(draws).epsilon
-        for draws in (units.mean, units.p50, units.p95, units.max)
-    )  # fmt: skip
-    if guarantee.delta and units.max is not None:
-        basis += f"; δ of a record at most {exact(guarantee.compose(units.max).delta)}"
-    if account is None or units.p50 is None or units.max is None:
-        return RecordEpsilon(basis, mean, p50, p95, most)
-    return RecordEpsilon(
-        basis, mean, p50, p95, most, account.of(math.ceil(units.p50)), account.of(math.ceil(units.max))
-    )
 
 
 def recounted(plan: RunPlan, key_then: str, say: Steps) -> Counts | None:

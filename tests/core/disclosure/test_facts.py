@@ -11,7 +11,6 @@ import pytest
 from dptext_spark.config.load import parse_config
 from dptext_spark.disclosure.facts import (
     MicroBatches,
-    RecordEpsilon,
     Restricted,
     RunFacts,
     RunRecord,
@@ -22,6 +21,7 @@ from dptext_spark.guarantee import Guarantee
 from dptext_spark.ledger.balance import Spending, Spent, Total
 from dptext_spark.mechanisms.base import Summary
 from dptext_spark.model.certificate import Certificate, LossFigure
+from dptext_spark.model.record import RecordEpsilon
 
 CONFIG = parse_config(
     {"input": {"path": "/in"}, "columns": ["body"], "output": {"path": "/out"}, "importance": {"percent": 30}}

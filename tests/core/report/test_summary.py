@@ -11,7 +11,6 @@ from dptext_spark.config.load import parse_config
 from dptext_spark.config.requirements import Metric, Verdict, verdict
 from dptext_spark.disclosure.facts import (
     MicroBatches,
-    RecordEpsilon,
     Restricted,
     RunFacts,
     RunRecord,
@@ -20,6 +19,7 @@ from dptext_spark.disclosure.facts import (
 from dptext_spark.disclosure.statement import Statement
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.ledger.balance import Spending
+from dptext_spark.model.record import RecordEpsilon
 from dptext_spark.report.console import RESTRICTED
 from dptext_spark.report.facts import Example
 from dptext_spark.report.summary import core_hours, summary

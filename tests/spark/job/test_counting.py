@@ -6,9 +6,9 @@ import pytest
 from pyspark.sql import Observation
 from pyspark.sql import functions as F
 
-from dptext_spark.disclosure.facts import RecordEpsilon
 from dptext_spark.guarantee import Guarantee
-from dptext_spark.spark.job.writing import Units, counts_of, record_epsilon, shares, unit_figures
+from dptext_spark.model.record import RecordEpsilon, Units, record_epsilon
+from dptext_spark.spark.job.writing import counts_of, shares, unit_figures
 from dptext_spark.text.engine import COUNTERS
 
 NAMES = ("mean", "p50", "p95", "max")

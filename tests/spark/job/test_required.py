@@ -18,11 +18,12 @@ pytest.importorskip("jinja2", reason="the extra [audit] is not installed")
 from dptext_spark.cli.app import main
 from dptext_spark.config.load import load_config
 from dptext_spark.config.model import RunConfig
-from dptext_spark.disclosure.facts import RecordEpsilon, Restricted, RunFacts
+from dptext_spark.disclosure.facts import Restricted, RunFacts
 from dptext_spark.errors import SettingsError
 from dptext_spark.guarantee import Guarantee
 from dptext_spark.lexicon.lexicon import Lexicon
 from dptext_spark.model.certificate import Certificate
+from dptext_spark.model.record import RecordEpsilon
 from dptext_spark.spark.job import runs
 from dptext_spark.spark.run_report import report
 from dptext_spark.spark.runner import after_run, run
